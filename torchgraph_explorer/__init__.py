@@ -1,0 +1,65 @@
+"""Watch a PyTorch model train, and look inside it.
+
+    from torchgraph_explorer import watch
+
+    watch(model)          # then train, and open http://localhost:8080
+
+Names are resolved when they are first used, so that reading a run never imports torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from torchgraph_explorer.version import __version__
+
+if TYPE_CHECKING:
+    from torchgraph_explorer.attachment import attach as attach
+    from torchgraph_explorer.buckets import Histograms as Histograms
+    from torchgraph_explorer.buckets import quantiles as quantiles
+    from torchgraph_explorer.errors import NotFoundError as NotFoundError
+    from torchgraph_explorer.errors import OptionError as OptionError
+    from torchgraph_explorer.errors import RecordError as RecordError
+    from torchgraph_explorer.errors import TorchgraphError as TorchgraphError
+    from torchgraph_explorer.errors import TorchgraphWarning as TorchgraphWarning
+    from torchgraph_explorer.errors import UnknownBackendError as UnknownBackendError
+    from torchgraph_explorer.record.runs import list_runs as list_runs
+    from torchgraph_explorer.record.runs import open_run as open_run
+    from torchgraph_explorer.records import STATISTICS as STATISTICS
+    from torchgraph_explorer.watcher import Watcher as Watcher
+    from torchgraph_explorer.watching import LIGHTNING_EPOCHS as LIGHTNING_EPOCHS
+    from torchgraph_explorer.watching import setup as setup
+    from torchgraph_explorer.watching import watch as watch
+
+_HOMES = {
+    "LIGHTNING_EPOCHS": "watching",
+    "STATISTICS": "records",
+    "Histograms": "buckets",
+    "NotFoundError": "errors",
+    "OptionError": "errors",
+    "RecordError": "errors",
+    "TorchgraphError": "errors",
+    "TorchgraphWarning": "errors",
+    "UnknownBackendError": "errors",
+    "Watcher": "watcher",
+    "attach": "attachment",
+    "list_runs": "record.runs",
+    "open_run": "record.runs",
+    "quantiles": "buckets",
+    "setup": "watching",
+    "watch": "watching",
+}
+"""Where each public name lives, below this package. No module may have the name of one of them: it would hide it."""
+
+__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604  # the table's keys are names
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
