@@ -1,0 +1,218 @@
+"""The module graph: who was called inside whom, and where inputs came from."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.listening import Listening, edges_by_name
+from tests.models import (
+    Attention,
+    Branching,
+    Checkpointed,
+    Chunked,
+    Custom,
+    Digits,
+    Gates,
+    Keeper,
+    Shared,
+    TwoInputs,
+    loss_of,
+)
+from torchgraph_explorer import attach, watch
+from torchgraph_explorer.records import ModuleGraph
+
+
+def graph_of(model: nn.Module, *args: Tensor, **kwargs: Tensor) -> ModuleGraph:
+    heard = Listening()
+    with watch(model, backend=heard, log_freq=1):
+        loss_of(model(*args, **kwargs)).backward()
+    return heard.graphs[-1]
+
+
+DATA, GRADIENT = False, True
+
+EDGES = {
+    "two inputs": (
+        lambda: graph_of(TwoInputs(), torch.randn(5, 6), side=torch.randn(5, 3)),
+        "",
+        {
+            ("input[0]", "stem#0", DATA),
+            ("input['side']", "side#0", DATA),
+            ("stem#0", "merged", GRADIENT),
+            ("side#0", "merged", GRADIENT),
+            ("merged", "blocks#0", GRADIENT),
+            ("blocks#0", "head#0", GRADIENT),
+            ("blocks#0", "output['states'][0]", GRADIENT),
+            ("head#0", "output['logits']", GRADIENT),
+        },
+    ),
+    "in-place residual block": (
+        lambda: graph_of(TwoInputs(), torch.randn(5, 6), side=torch.randn(5, 3)),
+        "blocks.1",
+        {
+            ("input[0]", "blocks.1.first#0", GRADIENT),
+            ("input[0]", "blocks.1.activation#1", GRADIENT),
+            ("blocks.1.first#0", "blocks.1.activation#0", GRADIENT),
+            ("blocks.1.activation#0", "blocks.1.second#0", GRADIENT),
+            ("blocks.1.second#0", "blocks.1.activation#1", GRADIENT),
+            ("blocks.1.activation#1", "output", GRADIENT),
+        },
+    ),
+    "slices and chunks": (
+        lambda: graph_of(Chunked(), torch.randn(4, 6)),
+        "",
+        {
+            ("input[0]", "inner#0", DATA),
+            ("input[0]", "outer#0", DATA),
+            ("inner#0", "outer#0", GRADIENT),
+            ("outer#0", "output", GRADIENT),
+        },
+    ),
+    "no gradient": (
+        lambda: graph_of(Gates(), torch.randn(4, 5)),
+        "",
+        {
+            ("input[0]", "quiet#0", DATA),
+            ("input[0]", "frozen#0", DATA),
+            ("quiet#0", "loud#0", DATA),
+            ("quiet#0", "output", DATA),
+            ("frozen#0", "loud#0", DATA),
+            ("loud#0", "output", GRADIENT),
+        },
+    ),
+    "reentrant checkpoint": (
+        lambda: graph_of(Checkpointed(reentrant=True), torch.randn(4, 6)),
+        "",
+        {
+            ("input[0]", "stem#0", DATA),
+            ("stem#0", "blocks.0#0", GRADIENT),
+            ("blocks.0#0", "blocks.1#0", GRADIENT),
+            ("blocks.1#0", "output", GRADIENT),
+        },
+    ),
+    "handed back as it came": (
+        lambda: graph_of(Custom(), torch.randn(3, 4)),
+        "",
+        {
+            ("input[0]", "inner#0", DATA),
+            ("input[0]", "output[1]", DATA),
+            ("inner#0", "identity#0", GRADIENT),
+            ("identity#0", "off#0", GRADIENT),
+            ("identity#0", "output[0]", GRADIENT),
+            ("off#0", "output[0]", GRADIENT),
+        },
+    ),
+    "kept in an attribute": (
+        lambda: graph_of(Keeper(), torch.randn(3, 4)),
+        "",
+        {
+            ("input[0]", "writer#0", DATA),
+            ("input[0]", "reader#0", DATA),
+            ("writer#0", "reader#0", GRADIENT),
+            ("reader#0", "output", GRADIENT),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("trace", "inside", "expected"), EDGES.values(), ids=EDGES)
+def test_an_edge_runs_from_each_call_to_those_that_use_its_result(trace, inside, expected) -> None:  # type: ignore[no-untyped-def]
+    assert edges_by_name(trace(), inside) == expected
+
+
+def test_a_reused_module_is_a_node_for_each_call() -> None:
+    graph = graph_of(Shared(), torch.randint(0, 11, (3, 7)))
+    assert [(call.module, call.call) for call in graph.calls] == [
+        ("", 0),
+        ("embed", 0),
+        ("mix", 0),
+        ("mix", 1),
+        ("mix", 2),
+        ("head", 0),
+    ]
+
+
+def test_every_output_can_be_traced_back_to_an_input() -> None:
+    for model, x in ((Digits(), torch.randn(2, 1, 8, 8)), (Attention(), torch.randn(2, 5, 8))):
+        graph = graph_of(model, x)
+        sources: dict[int, set[int]] = {}
+        for edge in graph.edges:
+            sources.setdefault(edge.target, set()).add(edge.source)
+        for i, node in enumerate(graph.nodes):
+            if node.kind == "output" and node.inside == 0:
+                todo, seen = [i], set()
+                while todo:
+                    here = todo.pop()
+                    seen.add(here)
+                    todo += sources.get(here, set()) - seen
+                assert any(graph.nodes[each].kind == "input" for each in seen)
+
+
+def test_a_dimension_that_varies_is_left_open() -> None:
+    model, heard = Digits(), Listening()
+    with watch(model, backend=heard, log_freq=1):
+        for batch in (4, 2, 4):
+            model(torch.randn(batch, 1, 8, 8)).sum().backward()
+    assert [graph.id for graph in heard.graphs] == [0, 0], "written again once, when it changed"
+    first, last = heard.graphs
+    assert first.calls[0].inputs[0].shape == (4, 1, 8, 8)
+    assert last.calls[0].inputs[0].shape == (None, 1, 8, 8)
+    assert next(node for node in last.nodes if node.kind == "input").tensor == last.calls[0].inputs[0]
+
+
+def test_a_model_that_changes_its_way_has_a_graph_for_each() -> None:
+    model, heard = Branching(), Listening()
+    with watch(model, backend=heard, log_freq=1) as watcher:
+        for _ in range(8):
+            model(torch.randn(2, 4)).sum().backward()
+        model(torch.randn(2, 4)).sum().backward()
+        assert len(watcher.graphs) == 2
+    assert [[call.module for call in graph.calls] for graph in heard.graphs] == [["", "left"], ["", "right", "right"]]
+    assert [frame.graph for frame in heard.frames] == [0, None, 0, 1, 0, 1, 0, 1, 0]
+
+
+def test_module_facts_say_what_the_module_says_of_itself() -> None:
+    graph = graph_of(Digits(), torch.randn(2, 1, 8, 8))
+    facts = {module.name: module for module in graph.modules}
+    assert facts["stem"].class_name == "Conv2d"
+    assert facts["stem"].class_path == "torch.nn.modules.conv.Conv2d"
+    assert facts["stem"].extra_repr == (("", "1"), ("", "4"), ("kernel_size", "(3, 3)"), ("stride", "(1, 1)"), ("padding", "(1, 1)"))
+    assert (facts["stem"].own_params, facts[""].own_params) == (40, 0)
+    assert facts[""].total_params == sum(p.numel() for p in Digits().parameters())
+
+
+def test_attaching_needs_no_assignment_and_may_repeat() -> None:
+    class Attaches(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(3, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.inner(x)
+            attach({"a": y, "b": [y * 2]}, self, "both")
+            attach(y, self, "again")
+            attach(y, self, "again")
+            return y.relu()
+
+    model, heard = Attaches(), Listening()
+    with watch(model, backend=heard, log_freq=1):
+        model(torch.randn(2, 3)).sum().backward()
+    assert edges_by_name(heard.graphs[0]) == {
+        ("input[0]", "inner#0", DATA),
+        ("inner#0", "both['a']", GRADIENT),
+        ("inner#0", "both['b'][0]", GRADIENT),
+        ("both['a']", "again", GRADIENT),
+        ("again", "again #2", GRADIENT),
+        ("again #2", "output", GRADIENT),
+    }
+    assert ("", 0, "attached", "again #2", "value") in heard.recorded()
+    assert ("", 0, "attached", "again", "grad_norm") in heard.recorded()
+
+
+def test_attach_without_a_watch_is_the_identity() -> None:
+    x = torch.randn(2)
+    assert attach(x, nn.Identity(), "x") is x
+    nested = {"x": [x]}
+    assert attach(nested, nn.Identity(), "x") is nested

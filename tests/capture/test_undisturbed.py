@@ -1,0 +1,190 @@
+"""Training with watch() is bit for bit training without it, and nothing of it is left on the model."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import weakref
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.listening import Listening
+from tests.models import CASES, Digits, loss_of
+from torchgraph_explorer import watch
+
+STEPS = 20
+
+
+@dataclass
+class Trained:
+    """All that a training leaves behind."""
+
+    losses: list[Tensor]
+    parameters: list[Tensor]
+    buffers: list[Tensor]
+    gradients: list[Tensor | None]
+    momenta: list[Tensor]
+    random_state: Tensor
+
+
+def train(case: str, *, watched: bool) -> Trained:
+    torch.manual_seed(7)
+    make, arguments = CASES[case]
+    model = make()
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1, momentum=0.9)
+    watcher = watch(model, backend=Listening(), log_freq=1, sample_n=16) if watched else None
+    losses = []
+    for _ in range(STEPS):
+        args, kwargs = arguments()
+        loss = loss_of(model(*args, **kwargs))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    if watcher is not None:
+        watcher.close()
+    momenta = [each["momentum_buffer"] for each in optimizer.state.values()]
+    parameters = list(model.parameters())
+    gradients = [p.grad for p in parameters]
+    return Trained(losses, parameters, list(model.buffers()), gradients, momenta, torch.get_rng_state())
+
+
+def assert_identical(one: list[Tensor | None], other: list[Tensor | None]) -> None:
+    assert len(one) == len(other)
+    for a, b in zip(one, other, strict=True):
+        assert (a is None and b is None) or (a is not None and b is not None and a.detach().numpy().tobytes() == b.detach().numpy().tobytes())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_watching_leaves_training_bit_identical(case: str) -> None:
+    plain, watched = train(case, watched=False), train(case, watched=True)
+    assert_identical([*plain.losses], [*watched.losses])
+    assert_identical([*plain.parameters], [*watched.parameters])
+    assert_identical([*plain.buffers], [*watched.buffers])
+    assert_identical(plain.gradients, watched.gradients)
+    assert_identical([*plain.momenta], [*watched.momenta])
+    assert torch.equal(plain.random_state, watched.random_state)
+
+
+def hooks_on(model: nn.Module) -> int:
+    return sum(
+        len(m._forward_hooks) + len(m._forward_pre_hooks) + len(m._backward_hooks) + len(m._backward_pre_hooks)
+        for m in model.modules()
+    )
+
+
+def test_closing_removes_every_hook() -> None:
+    model = Digits()
+    with watch(model, backend=Listening(), log_freq=1):
+        model(torch.randn(2, 1, 8, 8)).sum().backward()
+        assert hooks_on(model) == 1, "between steps there is one hook, on the model itself"
+    assert hooks_on(model) == 0
+    assert all(not p._backward_hooks for p in model.parameters())
+
+
+def test_a_step_that_is_not_logged_has_one_hook_on_the_model() -> None:
+    model = Digits()
+    seen = []
+    model.head.register_forward_hook(lambda *_: seen.append(hooks_on(model)))
+    with watch(model, backend=Listening(), log_freq=2):
+        for _ in range(2):
+            model(torch.randn(2, 1, 8, 8)).sum().backward()
+    logged, unlogged = seen
+    assert logged > 10
+    assert unlogged == 2, "the test's own and the permanent one"
+
+
+@pytest.mark.parametrize("mid_step", [False, True], ids=["between steps", "mid-step"])
+def test_a_watched_model_copies_and_pickles_as_an_unwatched_one(mid_step: bool) -> None:
+    model = Digits()
+    heard = Listening()
+    with watch(model, backend=heard, log_freq=1):
+        output = model(torch.randn(2, 1, 8, 8))
+        if not mid_step:
+            output.sum().backward()
+        copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+        frames = len(heard.frames)
+        for one in copies:
+            one(torch.randn(2, 1, 8, 8)).sum().backward()
+        assert b"torchgraph" not in pickle.dumps(model).replace(b"tests.models", b"")
+        assert len(heard.frames) == frames, "a copy is not watched"
+        assert list(model.state_dict()) == list(Digits().state_dict())
+        assert repr(model) == repr(Digits())
+
+
+def test_a_watched_model_can_be_freed() -> None:
+    model = Digits()
+    heard = Listening()
+    watch(model, backend=heard, log_freq=1)
+    model(torch.randn(2, 1, 8, 8)).sum().backward()
+    model(torch.randn(2, 1, 8, 8)).sum().backward()
+    gone = weakref.ref(model)
+    deadline = torch.tensor(0)
+    del model, deadline
+    wait_until(lambda: gc.collect() is not None and gone() is None)
+    wait_until(lambda: heard.closed)
+    assert len(heard.frames) == 2, "what was at hand was written"
+
+
+def wait_until(claim: object, seconds: float = 5.0) -> None:
+    import time
+
+    assert callable(claim)
+    end = time.monotonic() + seconds
+    while not claim():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def test_an_exception_in_forward_is_the_users_own() -> None:
+    class Fails(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(2, 2)
+            self.fail = True
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.inner(x)
+            if self.fail:
+                raise ValueError("the user's")
+            return x
+
+    model = Fails()
+    heard = Listening()
+    with watch(model, backend=heard, log_freq=1):
+        with pytest.raises(ValueError, match="the user's"):
+            model(torch.randn(1, 2))
+        model.fail = False
+        model(torch.randn(1, 2)).sum().backward()
+    assert [frame.step for frame in heard.frames] == [0, 1]
+    assert ("inner", 0, "output", "output", "value") in heard.recorded(0)
+    assert ("", 0, "output", "output", "value") in heard.recorded(1)
+
+
+def test_an_interrupt_in_forward_leaves_the_next_step_whole() -> None:
+    class Interrupted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(2, 2)
+            self.interrupt = True
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.inner(x)
+            if self.interrupt:
+                raise KeyboardInterrupt
+            return x
+
+    model = Interrupted()
+    heard = Listening()
+    with watch(model, backend=heard, log_freq=1):
+        with pytest.raises(KeyboardInterrupt):
+            model(torch.randn(1, 2))
+        model.interrupt = False
+        for _ in range(2):
+            model(torch.randn(1, 2)).sum().backward()
+    assert ("", 0, "output", "output", "value") in heard.recorded(-1)
+    assert heard.graphs[-1].calls[1].parent == 0

@@ -1,0 +1,30 @@
+"""`attach`: gives an intermediate tensor a name inside `forward`."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import torch
+from torch import nn
+
+from torchgraph_explorer.capture import active
+
+T = TypeVar("T")
+
+
+def attach(tensor: T, module: nn.Module, name: str) -> T:
+    """Record `tensor` as `name`, a node of its own inside the call of `module` that is being executed.
+
+    Args:
+        tensor: A tensor, or any nesting of lists, tuples, dicts and dataclasses that holds some. It need not be
+            assigned again: the name sticks to the tensor itself.
+        module: The module in whose `forward` this stands: `self`.
+        name: What to call it. Attached twice in one call, the second is `name #2`.
+
+    Returns:
+        `tensor` itself. Where nothing is watched, or this step is not logged, that is all that happens.
+    """
+    if not torch.compiler.is_compiling():
+        for one in active.rounds():
+            one.attach(tensor, module, name)
+    return tensor

@@ -1,0 +1,32 @@
+"""Hooks that leave no trace: they pickle and copy as nothing, and cannot raise into training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+
+class Hook:
+    """A hook of ours on one of the user's modules or tensors.
+
+    A pickled or deep-copied model must not carry anything of ours, and must load where this package is not
+    installed. So a copy of a hook is a callable of the standard library that takes any arguments and does nothing.
+    """
+
+    __slots__ = ("__weakref__", "_act", "_fail")
+
+    def __init__(self, act: Callable[..., None], fail: Callable[[Exception], None]) -> None:
+        """Call `act` with whatever the hook is called with, and `fail` with what it raises."""
+        self._act, self._fail = act, fail
+
+    def __call__(self, *arguments: Any) -> None:
+        """Never returns a value and never raises, so that nothing of the user's changes."""
+        try:
+            self._act(*arguments)
+        except Exception as fault:
+            self._fail(fault)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, str]]:
+        """The copy: `nullcontext().__exit__`, which accepts anything and returns None."""
+        return getattr, (nullcontext(), "__exit__")

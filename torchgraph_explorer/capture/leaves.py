@@ -1,0 +1,54 @@
+"""Finds the tensors in a module's arguments and results, and says where each sits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+
+import torch
+from torch import Tensor
+
+from torchgraph_explorer.records import TensorInfo
+
+DEEPEST = 32
+"""Nesting beyond this is not looked into: it is a structure that contains itself."""
+
+
+def input_tensors(args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[tuple[str, Tensor]]:
+    """The tensors among a call's arguments with their paths: `input[0]`, `input['mask']`."""
+    found = [leaf for i, value in enumerate(args) for leaf in tensors(value, f"input[{i}]")]
+    found += [leaf for name, value in kwargs.items() for leaf in tensors(value, f"input[{name!r}]")]
+    return found
+
+
+def tensors(value: object, path: str, *, depth: int = 0) -> Iterator[tuple[str, Tensor]]:
+    """Every tensor in `value`, which sits at `path`, in order, looking into containers and dataclasses."""
+    if isinstance(value, Tensor):
+        yield path, value
+    elif depth < DEEPEST:
+        for part, inner in _parts(value):
+            yield from tensors(inner, path + part, depth=depth + 1)
+
+
+def _parts(value: object) -> Iterator[tuple[str, object]]:
+    """What `value` holds, with the piece of path that leads to it."""
+    if isinstance(value, Mapping):
+        yield from ((f"[{key!r}]", inner) for key, inner in value.items())
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        yield from ((f".{name}", inner) for name, inner in zip(value._fields, value, strict=False))
+    elif isinstance(value, (list, tuple)):
+        yield from ((f"[{i}]", inner) for i, inner in enumerate(value))
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield from ((f".{field.name}", getattr(value, field.name, None)) for field in fields(value))
+
+
+def tensor_info(path: str, tensor: Tensor) -> TensorInfo:
+    """What is known of `tensor` besides its values."""
+    return TensorInfo(path, _shape(tensor), str(tensor.dtype).removeprefix("torch."), tensor.requires_grad)
+
+
+def _shape(tensor: Tensor) -> tuple[int | None, ...]:
+    """The dimensions; None for a ragged one."""
+    if tensor.is_nested and tensor.layout != torch.jagged:
+        return (tensor.size(0), *(None for _ in range(tensor.dim() - 1)))
+    return tuple(size if type(size) is int else None for size in tensor.shape)

@@ -1,0 +1,104 @@
+"""Which autograd nodes hand an input's gradient back through one module call.
+
+An input of a call is consumed, inside the call, by some autograd nodes; the backward of each returns its share of the
+input's gradient on the edge that points at the input's producer. So the edge of every input is remembered before the
+forward pass, and afterwards the nodes that the call made are walked from its outputs back. Nothing is inserted into
+the autograd graph, so gradients are summed in the order in which they are summed unwatched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+Edge: TypeAlias = "tuple[Any, int]"
+"""An autograd node and the number of its output."""
+
+Consumers: TypeAlias = "list[tuple[Any, int]]"
+"""Autograd nodes, each with the position in its backward's result where the share stands."""
+
+
+def edge_of(tensor: Tensor) -> Edge:
+    """Where `tensor`'s gradient is delivered; for a leaf that is its accumulator."""
+    if tensor.grad_fn is not None:
+        return tensor.grad_fn, tensor.output_nr
+    return torch.autograd.graph.get_gradient_edge(tensor).node, 0
+
+
+def sequence_number() -> int:
+    """The number that this thread's next autograd node will get."""
+    return int(torch._C._autograd._get_sequence_nr())
+
+
+class Walk:
+    """The autograd nodes of one call, walked once.
+
+    Nodes inside calls that this one made are not walked again: what crossed out of those is known already.
+
+    Attributes:
+        crossing: For every edge to a node older than the call: who consumed it in here.
+    """
+
+    def __init__(self, first: int) -> None:
+        """Begin a call whose autograd nodes are numbered from `first`."""
+        self.first = first
+        self.crossing: dict[Edge, Consumers] = {}
+        self._children: dict[Any, list[Walk]] = {}
+
+    def add_child(self, child: Walk, outputs: Iterable[Edge]) -> None:
+        """Know that `child`, whose walk is done, returned `outputs`."""
+        for node, _ in outputs:
+            if node._sequence_nr() >= child.first:
+                self._children.setdefault(node, []).append(child)
+
+    def run(self, inputs: Iterable[Edge], outputs: Iterable[Edge]) -> None:
+        """Walk from `outputs` back to `inputs` and to whatever else is older than the call."""
+        wanted = set(inputs)
+        todo = [node for node, number in outputs if (node, number) not in wanted]
+        seen = set()
+        while todo:
+            node = todo.pop()
+            if node in seen or node._sequence_nr() < self.first:
+                continue
+            seen.add(node)
+            children = self._children.get(node)
+            steps = self._through(children) if children else self._over(node)
+            todo += [edge[0] for edge, consumers in steps if not self._crosses(edge, wanted, consumers)]
+        self._children.clear()
+
+    def _crosses(self, edge: Edge, wanted: set[Edge], consumers: Consumers) -> bool:
+        """Note `edge` when it leads out of the call."""
+        if edge not in wanted and edge[0]._sequence_nr() >= self.first:
+            return False
+        known = self.crossing.setdefault(edge, [])
+        known += [consumer for consumer in consumers if consumer not in known]
+        return True
+
+    def _over(self, node: Any) -> Iterable[tuple[Edge, Consumers]]:
+        return [
+            ((source, number), [(node, slot)])
+            for slot, (source, number) in enumerate(node.next_functions)
+            if source is not None
+        ]
+
+    def _through(self, children: list[Walk]) -> Iterable[tuple[Edge, Consumers]]:
+        return [item for child in children for item in child.crossing.items()]
+
+
+def reached(start: Edge, labels: Mapping[Edge, Iterable[int]], first: int) -> set[int]:
+    """The labels of the edges that gradient from `start` arrives at first, going back no further than node `first`."""
+    todo, seen = [start], set()
+    found: set[int] = set()
+    while todo:
+        edge = todo.pop()
+        if edge in seen:
+            continue
+        seen.add(edge)
+        if (here := labels.get(edge)) is not None:
+            found.update(here)
+        elif edge[0]._sequence_nr() >= first:
+            todo += [(source, number) for source, number in edge[0].next_functions if source is not None]
+    return found

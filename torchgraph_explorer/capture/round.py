@@ -1,0 +1,398 @@
+"""One logged step of a model, from its forward pass to the end of its backward pass."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from torchgraph_explorer.capture.facts import has_values
+from torchgraph_explorer.capture.gradients import Measure, SeriesKey, Taps
+from torchgraph_explorer.capture.hooks import Hook
+from torchgraph_explorer.capture.leaves import input_tensors, tensor_info, tensors
+from torchgraph_explorer.capture.paths import Edge, Walk, edge_of, sequence_number
+from torchgraph_explorer.capture.trace import Trace
+from torchgraph_explorer.records import Call, TensorInfo
+
+Named: TypeAlias = "list[tuple[TensorInfo, Tensor]]"
+
+PATIENCE = 0.5
+PATIENCE_FOR_BACKWARD = 5.0
+"""Seconds after which a step is handed over although the next one has not begun: the training may have ended."""
+
+MOST_FORWARDS = 8
+"""Forward passes that one backward pass may wait for; those beyond are not looked into."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A call that is being executed.
+
+    Attributes:
+        index: Its number among the round's calls.
+        edges: Where the gradients of its inputs are delivered, as they came in.
+        walk: Its part of the autograd graph.
+        attached: How often each name was attached in it.
+    """
+
+    index: int
+    name: str
+    call: int
+    inputs: tuple[TensorInfo, ...]
+    edges: dict[Edge, list[str]]
+    walk: Walk
+    attached: dict[str, int] = field(default_factory=dict)
+
+
+class Round:
+    """What one step's calls did. Hooks the model's submodules when made; `finish` takes everything off again.
+
+    Attributes:
+        model: The watched model, until `close`.
+        step: Training forward passes of the model before this one.
+        calls: So far, a parent before its children.
+        attached: Tensors that were given a name, by call and path.
+        rows: The row of each series.
+        trace: Follows the data, in a step whose graph is wanted; else None.
+        backward_ended: A backward pass through the model has ended.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        step: int,
+        *,
+        kinds: frozenset[str],
+        measure: Measure,
+        trace: Trace | None,
+        fail: Callable[[str, Exception], None],
+        lock: threading.RLock,
+        skip: frozenset[str] = frozenset(),
+    ) -> None:
+        """Arm `model`.
+
+        Args:
+            model: The watched model.
+            step: Number of the step.
+            kinds: Of `io`, `io_grad`, `params`, `params_grad`.
+            measure: Turns tensors into rows.
+            trace: To be entered while the model's forward pass runs, or None.
+            fail: Told of a module's name and what went wrong in capturing it.
+            lock: Held while gradients are read and while the step is handed over.
+            skip: Modules not to look at, since they failed before.
+        """
+        self.step = step
+        self.calls: list[Call] = []
+        self.attached: dict[tuple[int, str], TensorInfo] = {}
+        self.rows: dict[SeriesKey, int] = {}
+        self.trace = trace
+        self.backward_ended = False
+        self.kinds = kinds
+        self.model, self._measure, self._fail = model, measure, fail
+        self._lost: set[str] = set()
+        self._thread = threading.get_ident()
+        self._stack: list[_Open] = []
+        self._counts: dict[str, int] = {}
+        self._alive: list[weakref.ref[Hook]] = []
+        self._forwards = 0
+        self._dead_ends = 0
+        self._tasks: set[int] = set()
+        self._taps = Taps(measure, self._observe, self._begin_backward, self._lose, lock)
+        self._resting_since = time.monotonic()
+        self._raising: BaseException | None = None
+        self._frame: Any = None
+        self._names = {module: name for name, module in model.named_modules() if name not in skip}
+        self._handles: list[Any] = []
+        for module, name in self._names.items():
+            self._handles += self._arm(module, name, is_model=module is model)
+        if "params" in kinds:
+            self._measure_parameters()
+
+    @property
+    def forward_open(self) -> bool:
+        """The model is being executed: its call began and has neither returned nor been abandoned."""
+        return bool(self._stack) and _is_running(self._frame)
+
+    @property
+    def waits(self) -> bool:
+        """A backward pass may still come through each of its forward passes."""
+        alive = all(hook() is not None for hook in self._alive)
+        return not self.backward_ended and alive and not self._dead_ends and self._forwards > 0
+
+    def rests(self) -> bool:
+        """Nothing has happened for a while, and what there is to see is there."""
+        patience = PATIENCE_FOR_BACKWARD if self.waits else PATIENCE
+        return not self._stack and time.monotonic() - self._resting_since > patience
+
+    def close(self) -> None:
+        """Take in nothing more and let go of the model. For any thread that holds the lock."""
+        self._taps.closed = True
+        self._names.clear()
+        del self.model
+
+    def begin(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """The model is called: a forward pass begins, or goes on where the model calls itself."""
+        if not self._stack:
+            if self._forwards >= MOST_FORWARDS:
+                self._disarm()
+                return
+            self._forwards += 1
+            self._raising = sys.exc_info()[1]
+            self._frame = _users_frame()
+            if self.trace is not None:
+                self.trace.__enter__()  # type: ignore[no-untyped-call]
+        self._enter(self.model, self._names.get(self.model, ""), args, kwargs)
+
+    def attach(self, tensor: object, module: nn.Module, name: str) -> None:
+        """Tensors in `tensor` get `name` within the open call of `module`; nothing happens when none is open."""
+        try:
+            self._attach(tensor, module, name)
+        except Exception as fault:  # ours, in the middle of the user's forward pass
+            self._lose(self._names.get(module, ""), fault)
+
+    def _attach(self, tensor: object, module: nn.Module, name: str) -> None:
+        own = self._names.get(module)
+        inside = next((each for each in reversed(self._stack) if each.name == own), None)
+        if inside is None or threading.get_ident() != self._thread:
+            return
+        inside.attached[name] = times = inside.attached.get(name, 0) + 1
+        found = _named(tensors(tensor, name if times == 1 else f"{name} #{times}"))
+        self.attached.update({(inside.index, info.path): info for info, _ in found})
+        with self._unwatched():
+            self._observe_values(inside, "attached", found)
+            self._tap_tensors(inside, "attached", found)
+            if self._tracing is not None:
+                self._tracing.attach(inside.index, found)
+
+    def finish(self) -> None:
+        """Take every hook off."""
+        self._disarm()
+        self._taps.remove()
+        self._leave_trace()
+        self._stack.clear()
+        self._frame = None
+
+    def _arm(self, module: nn.Module, name: str, *, is_model: bool) -> Iterable[Any]:
+        def fail(fault: Exception) -> None:
+            self._lose(name, fault)
+
+        def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            if self._is_ours(name):
+                self._enter(module, name, args, kwargs)
+
+        def leave(module: nn.Module, _args: object, _kwargs: object, output: object) -> None:
+            if self._is_ours(name):
+                self._leave(name, output)
+
+        if not is_model:  # whose pre-hook is the permanent one, which calls `begin`
+            yield module.register_forward_pre_hook(Hook(enter, fail), with_kwargs=True)
+        yield module.register_forward_hook(Hook(leave, fail), with_kwargs=True, always_call=True)
+
+    def _is_ours(self, name: str) -> bool:
+        """This call belongs to the forward pass: no other thread's, and no recomputation within a backward pass."""
+        in_backward = torch._C._current_graph_task_id() != -1
+        ours = threading.get_ident() == self._thread and not in_backward
+        return ours and bool(self._stack) and name not in self._lost
+
+    def _lose(self, name: str, fault: Exception) -> None:
+        """Capturing `name` failed: look at it no more, and do not draw a graph that lacks something."""
+        self._lost.add(name)
+        if self.trace is not None and self.trace.fault is None:
+            self.trace.fault = fault
+        self._fail(name, fault)
+
+    @property
+    def _tracing(self) -> Trace | None:
+        return self.trace if self.trace is not None and self.trace.fault is None else None
+
+    def _enter(self, _module: nn.Module, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        number = self._counts[name] = self._counts.get(name, -1) + 1
+        with self._unwatched():
+            inputs = _named(input_tensors(args, kwargs))
+            parent = self._stack[-1].index if self._stack else None
+            infos = tuple(info for info, _ in inputs)
+            index = len(self.calls)
+            opened = _Open(index, name, number, infos, self._input_edges(inputs), Walk(sequence_number()))
+            self.calls.append(Call(name, number, parent, infos, ()))
+            self._stack.append(opened)
+            self._observe_values(opened, "input", inputs)
+            if self._tracing is not None:
+                self._tracing.enter(index, inputs)
+
+    def _leave(self, name: str, output: object) -> None:
+        opened = self._pop(name)
+        outputs = _named(tensors(output, "output"))
+        before = self.calls[opened.index]
+        self.calls[opened.index] = Call(before.module, before.call, before.parent, before.inputs, _infos(outputs))
+        with self._unwatched():
+            self._observe_values(opened, "output", outputs)
+            hooks = self._tap_tensors(opened, "output", outputs)
+            if "io_grad" in self.kinds:
+                self._tap_inputs(opened, outputs)
+            if self._tracing is not None:
+                self._tracing.leave(outputs)
+        if not self._stack:
+            self._end_forward(hooks)
+
+    def _pop(self, name: str) -> _Open:
+        """The open call of `name`; calls above it were left by an exception of which no hook was told."""
+        while self._stack[-1].name != name:
+            self._stack.pop()
+        return self._stack.pop()
+
+    def _end_forward(self, hooks: list[Hook]) -> None:
+        self._leave_trace()
+        self._taps.forget_graph()
+        self._frame = None
+        self._resting_since = time.monotonic()
+        failed = sys.exc_info()[1] is not self._raising
+        self._raising = None
+        self._alive += [weakref.ref(hook) for hook in hooks]
+        if failed or not hooks:
+            self._dead_ends += 1
+            self._disarm()
+
+    def _input_edges(self, inputs: Named) -> dict[Edge, list[str]]:
+        edges: dict[Edge, list[str]] = {}
+        if "io_grad" in self.kinds:
+            for info, tensor in inputs:
+                if tensor.requires_grad:
+                    edges.setdefault(edge_of(tensor), []).append(info.path)
+        return edges
+
+    def _tap_inputs(self, opened: _Open, outputs: Named) -> None:
+        """Read the gradient that reaches each input through this call."""
+        made = [edge_of(tensor) for _, tensor in outputs if tensor.requires_grad]
+        opened.walk.run(opened.edges, made)
+        for edge, paths in opened.edges.items():
+            consumers = opened.walk.crossing.get(edge)
+            for path in paths:
+                key = (opened.name, opened.call, "input", path, "grad_norm")
+                if consumers:
+                    self._taps.on_path(consumers, key)
+                elif edge in made:  # handed back as it came: what arrives at the tensor came through here
+                    tensor = next(t for _, t in outputs if t.requires_grad and edge_of(t) == edge)
+                    self._taps.on_tensor(tensor, key)
+        if self._stack:
+            self._stack[-1].walk.add_child(opened.walk, made)
+
+    def _tap_tensors(self, opened: _Open, role: str, found: Named) -> list[Hook]:
+        """Read the gradient that arrives at these tensors; returns the hooks that do."""
+        wanted = "io_grad" in self.kinds
+        if not wanted and "params_grad" not in self.kinds:
+            return []
+        return [
+            self._taps.on_tensor(tensor, (opened.name, opened.call, role, info.path, "grad_norm") if wanted else None)
+            for info, tensor in found
+            if tensor.requires_grad
+        ]
+
+    def _observe_values(self, opened: _Open, role: str, found: Named) -> None:
+        if "io" in self.kinds:
+            for info, tensor in found:
+                key = (opened.name, opened.call, role, info.path, "value")
+                self._observe(key, self._measure.values(tensor))
+
+    def _measure_parameters(self) -> None:
+        for module, name in self._names.items():
+            for path, parameter in module.named_parameters(recurse=False):
+                if has_values(parameter):
+                    self._observe((name, None, "param", path, "value"), self._measure.values(parameter))
+
+    def _measure_gradients(self) -> None:
+        for module, name in self._names.items():
+            for path, parameter in module.named_parameters(recurse=False):
+                if has_values(parameter) and parameter.grad is not None:
+                    self._observe((name, None, "param", path, "grad"), self._measure.values(parameter.grad))
+
+    def _observe(self, key: SeriesKey, row: int) -> None:
+        self.rows[key] = row
+
+    def _begin_backward(self) -> None:
+        """Ask to be called at the end of the backward pass that is on, once for each."""
+        task = torch._C._current_graph_task_id()
+        if task not in self._tasks:
+            self._tasks.add(task)
+            engine = torch.autograd.Variable._execution_engine
+            engine.queue_callback(Hook(self._end_backward, lambda fault: self._lose("", fault)))
+
+    def _end_backward(self) -> None:
+        with self._taps.lock:
+            if self._taps.closed:
+                return
+            self._taps.end_backward()
+            if "params_grad" in self.kinds:
+                self._measure_gradients()
+            self._resting_since = time.monotonic()
+            self.backward_ended = True
+        self._disarm()
+
+    def _disarm(self) -> None:
+        """Take the hooks off the modules; those on gradients stay."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def _leave_trace(self) -> None:
+        if self.trace is not None and _on_top(self.trace):
+            self.trace.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+
+    def _unwatched(self) -> _Pause:
+        return _Pause(self.trace)
+
+
+class _Pause:
+    """Our own operations, kept out of autograd and out of the trace."""
+
+    __slots__ = ("_no_grad", "_trace")
+
+    def __init__(self, trace: Trace | None) -> None:
+        self._trace, self._no_grad = trace, torch.no_grad()
+
+    def __enter__(self) -> None:
+        self._no_grad.__enter__()
+        if self._trace is not None:
+            self._trace.paused = True
+
+    def __exit__(self, *exception: object) -> None:
+        self._no_grad.__exit__(None, None, None)
+        if self._trace is not None:
+            self._trace.paused = False
+
+
+def _named(found: Iterable[tuple[str, Tensor]]) -> Named:
+    return [(tensor_info(path, tensor), tensor) for path, tensor in found]
+
+
+def _infos(found: Named) -> tuple[TensorInfo, ...]:
+    return tuple(info for info, _ in found)
+
+
+def _users_frame() -> Any:
+    """The innermost Python frame that is not this package's."""
+    frame: Any = sys._getframe()
+    while frame.f_globals.get("__name__", "").startswith("torchgraph_explorer."):
+        frame = frame.f_back
+    return frame
+
+
+def _is_running(frame: Any) -> bool:
+    """Whether a Python frame is among the callers of this one."""
+    caller: Any = sys._getframe()
+    while caller is not None and caller is not frame:
+        caller = caller.f_back
+    return caller is not None
+
+
+def _on_top(mode: Trace) -> bool:
+    """Whether `mode` is the innermost dispatch mode, so that leaving it leaves no other."""
+    from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+    return _get_current_dispatch_mode() is mode

@@ -1,0 +1,208 @@
+"""Watches a model from step to step: counts them, arms those that are to be logged, knows the graphs seen so far."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import torch
+from torch import nn
+
+from torchgraph_explorer.capture import active
+from torchgraph_explorer.capture.facts import module_facts
+from torchgraph_explorer.capture.gradients import Measure, SeriesKey
+from torchgraph_explorer.capture.graphs import merge, without_empty_insides
+from torchgraph_explorer.capture.hooks import Hook
+from torchgraph_explorer.capture.round import Round
+from torchgraph_explorer.capture.trace import Trace
+from torchgraph_explorer.records import ModuleGraph
+
+Signature: TypeAlias = "tuple[tuple[str, int, int | None], ...]"
+
+TRACES_FOR_A_GRAPH = 4
+"""Steps that are traced to get hold of a way of calling the modules that was seen in a step not traced."""
+
+MOST_GRAPHS = 64
+"""Ways in which a model calls its modules that are drawn; a model that finds ever new ones is not traced for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one logged step yielded.
+
+    Attributes:
+        step: Training forward passes of the model before this one.
+        rows: The row of each series, as the step's `Measure` numbered them.
+        graph: The module graph in force; None while it was not traced.
+        graph_is_new: `graph` was not handed over before in this form.
+    """
+
+    step: int
+    rows: Mapping[SeriesKey, int]
+    graph: ModuleGraph | None
+    graph_is_new: bool
+
+
+class Listener(Protocol):
+    """Who wants a model's steps. All calls come from the training thread."""
+
+    def wants(self, step: int) -> bool:
+        """Whether this step is to be logged."""
+
+    def measure(self, step: int) -> Measure:
+        """What measures the tensors of this step, which begins."""
+
+    def take(self, observation: Observation) -> None:
+        """A logged step is over."""
+
+    def fail(self, module: str, fault: Exception) -> None:
+        """Something went wrong while capturing `module`, which is not looked at again."""
+
+
+class Rounds:
+    """The permanent watch on one model, which it does not keep alive. One hook stays on it; `close` takes it off.
+
+    Attributes:
+        step: Training forward passes so far; may be set, e.g. after a checkpoint was loaded.
+        graphs: Every module graph so far.
+    """
+
+    def __init__(self, model: nn.Module, listener: Listener, kinds: frozenset[str]) -> None:
+        """Watch `model` for `listener`, who wants `kinds` of `io`, `io_grad`, `params` and `params_grad`."""
+        self.step = 0
+        self.graphs: list[ModuleGraph] = []
+        self._listener, self._kinds = listener, kinds
+        self._lock = threading.RLock()
+        self._round: Round | None = None
+        self._settled: Round | None = None
+        self._by_signature: dict[Signature, int] = {}
+        self._unknown: set[Signature] = set()
+        self._traces = 1
+        self._broken: set[str] = set()
+        hook = Hook(self._on_forward, lambda fault: self._fail("", fault))
+        self._handle = model.register_forward_pre_hook(hook, with_kwargs=True)
+
+    def close(self) -> None:
+        """Hand over what is at hand and take everything off the model. May be called again."""
+        with self._lock:
+            self._end_round()
+            self._handle.remove()
+
+    def settle(self) -> None:
+        """Hand over a step after which nothing has happened for a while. For any thread, now and then.
+
+        Its hooks are taken off later, in the model's own thread: autograd may be going through them.
+        """
+        if not self._lock.acquire(blocking=False):  # the model's thread is at it, and may be waiting for this one
+            return
+        try:
+            if self._round is not None and self._round.rests():
+                ended, self._round = self._round, None
+                self._hand_over(ended)
+                self._settled = ended
+                ended.close()
+        finally:
+            self._lock.release()
+
+    def _on_forward(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """The model is called; this is all that a step which is not logged pays for."""
+        if torch.compiler.is_compiling() or torch._C._current_graph_task_id() != -1:
+            return
+        with self._lock:
+            if self._round is not None and self._round.forward_open:
+                self._round.begin(args, kwargs)
+                return
+            training = model.training and torch.is_grad_enabled()
+            if not (training and self._round is not None and self._round.waits):
+                self._end_round()
+            if training:
+                self._begin_round(model, args, kwargs)
+
+    def _begin_round(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        step, self.step = self.step, self.step + 1
+        if self._round is None and self._listener.wants(step):
+            self._round = Round(
+                model,
+                step,
+                kinds=self._kinds,
+                measure=self._listener.measure(step),
+                trace=Trace() if self._traces > 0 else None,
+                fail=self._fail,
+                lock=self._lock,
+                skip=frozenset(self._broken),
+            )
+        if self._round is not None:
+            active.enter(self._round)
+            self._round.begin(args, kwargs)
+
+    def _end_round(self) -> None:
+        for ended in (self._settled, self._round):
+            if ended is not None:
+                active.leave(ended)
+                ended.finish()
+        if (ended := self._round) is not None:
+            self._hand_over(ended)
+        self._settled = self._round = None
+
+    def _hand_over(self, ended: Round) -> None:
+        self._report_trace(ended.trace)
+        graph, is_new = self._graph_of(ended)
+        self._listener.take(Observation(ended.step, ended.rows, graph, is_new))
+
+    def _report_trace(self, trace: Trace | None) -> None:
+        if trace is not None and trace.fault is not None:
+            self._listener.fail("", trace.fault)
+
+    def _graph_of(self, ended: Round) -> tuple[ModuleGraph | None, bool]:
+        """The module graph of a round; whether it is new or has changed."""
+        signature = tuple((call.module, call.call, call.parent) for call in ended.calls)
+        at = self._by_signature.get(signature)
+        if ended.trace is not None:
+            self._traces -= 1
+            if at is None and ended.trace.fault is None:
+                return self._add_graph(ended, signature), True
+        if at is None:
+            self._want_trace_of(signature)
+            return None, False
+        known = self.graphs[at]
+        self.graphs[at] = merged = merge(known, ended.calls, ended.attached)
+        return merged, merged is not known
+
+    def _want_trace_of(self, signature: Signature) -> None:
+        """Trace some of the next steps, in the hope that one calls its modules in this new way again."""
+        if signature not in self._unknown and len(self.graphs) < MOST_GRAPHS:
+            self._unknown.add(signature)
+            self._traces = TRACES_FOR_A_GRAPH
+
+    def _add_graph(self, ended: Round, signature: Signature) -> ModuleGraph:
+        assert ended.trace is not None
+        nodes, edges = without_empty_insides(ended.trace.nodes, ended.trace.edges)
+        graph = ModuleGraph(
+            id=len(self.graphs),
+            first_step=ended.step,
+            modules=module_facts(ended.model),
+            calls=tuple(ended.calls),
+            nodes=nodes,
+            edges=edges,
+        )
+        self._by_signature[signature] = graph.id
+        self.graphs.append(graph)
+        return graph
+
+    def _fail(self, module: str, fault: Exception) -> None:
+        """Look at `module` no more; if it is the model itself, at nothing."""
+        with self._lock:
+            self._broken.add(module)
+            if module == "":
+                self._stop()
+            self._listener.fail(module, fault)
+
+    def _stop(self) -> None:
+        """Take everything off the model and hand over nothing."""
+        self._handle.remove()
+        ended, self._round = self._round, None
+        if ended is not None:
+            active.leave(ended)
+            ended.finish()

@@ -1,0 +1,259 @@
+"""Follows the data of one step through the module calls, and draws the module graph from what it saw.
+
+A `TorchDispatchMode` sees every operation below autograd: views, in-place and integer operations, custom ones, and
+those under `no_grad`. For each live tensor it remembers, level by level, which nodes of the graph it was computed
+from. Whether gradient flows along an edge is read off the autograd graph itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeAlias
+
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from torchgraph_explorer.capture.leaves import tensor_info, tensors
+from torchgraph_explorer.capture.paths import Edge as GradientEdge
+from torchgraph_explorer.capture.paths import edge_of, reached, sequence_number
+from torchgraph_explorer.records import Edge, Node, TensorInfo
+
+Level: TypeAlias = "int | None"
+"""A call, by number, whose inside is meant; None for the top."""
+
+Origins: TypeAlias = "dict[Level, frozenset[int]]"
+"""For one tensor: the nodes it was computed from, seen from each level."""
+
+Stamped: TypeAlias = "tuple[int, Origins]"
+"""Origins, and when they were noted."""
+
+
+SIDE_DOOR = "(not an argument)"
+"""Path of a placeholder for a tensor that a call used without being given it, e.g. kept in an attribute."""
+
+
+@dataclass(slots=True)
+class _Inside:
+    """A call that is being executed, and what its inside knows.
+
+    Attributes:
+        first: Autograd nodes made in it are numbered from here.
+        labels: The nodes whose tensors deliver their gradient at an edge. They are several where a call handed
+            back what it was given.
+        silent: Nodes with a tensor that no gradient was known to reach when it was marked.
+    """
+
+    level: Level
+    node: int
+    first: int
+    labels: dict[GradientEdge, list[int]] = field(default_factory=dict)
+    silent: set[int] = field(default_factory=set)
+
+
+class Trace(TorchDispatchMode):
+    """Watches the operations of one step from `enter` of the model's call to its `leave`.
+
+    Attributes:
+        nodes: The nodes so far, as `ModuleGraph.nodes`.
+        paused: Operations are not ours to follow just now.
+        fault: What went wrong while following, if anything did; nothing is followed after it.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        """Begin with an empty graph; nothing is watched until the mode is entered."""
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.nodes: list[Node] = []
+        self.paused = False
+        self.fault: Exception | None = None
+        self._edges: dict[tuple[int, int], bool] = {}
+        self._parents: dict[int, tuple[Level, int]] = {}
+        self._stack = [_Inside(None, -1, 0)]
+        self._origins: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._written: dict[int, Stamped] = {}
+        self._time = 0
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The edges so far, by source and target."""
+        return tuple(Edge(*ends, gradient) for ends, gradient in sorted(self._edges.items()))
+
+    def enter(self, call: int, inputs: Iterable[tuple[TensorInfo, Tensor]]) -> None:
+        """Call number `call` begins, inside the one that is open."""
+        outer = self._stack[-1]
+        inside = _Inside(call, self._add(Node("call", outer.level, call=call)), sequence_number())
+        self._parents[call] = (outer.level, inside.node)
+        placeholders = []
+        for info, tensor in inputs:
+            self._connect(tensor, inside.node, outer)
+            placeholder = self._add(Node("input", call, tensor=info))
+            placeholders.append((tensor, placeholder))
+        self._stack.append(inside)
+        for tensor, placeholder in placeholders:
+            self._mark(tensor, placeholder, inside)
+
+    def leave(self, outputs: Iterable[tuple[TensorInfo, Tensor]]) -> None:
+        """The open call has returned `outputs`."""
+        outputs = list(outputs)
+        inside = self._stack[-1]
+        for info, tensor in outputs:
+            self._connect(tensor, self._add(Node("output", inside.level, tensor=info)), inside)
+        self._stack.pop()
+        for _, tensor in outputs:
+            self._mark(tensor, inside.node, self._stack[-1])
+        inside.labels.clear()
+
+    def attach(self, call: int, tensors: Iterable[tuple[TensorInfo, Tensor]]) -> None:
+        """Tensors of the open call `call` were given names; each becomes a node of its inside."""
+        inside = next(each for each in reversed(self._stack) if each.level == call)
+        for info, tensor in tensors:
+            node = self._add(Node("attached", call, tensor=info))
+            self._connect(tensor, node, inside)
+            self._mark(tensor, node, inside)
+
+    def __torch_dispatch__(  # noqa: PLR0917  # torch's signature
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run the operation as it is, then note where its results came from."""
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        if not self.paused and self.fault is None:
+            try:
+                self._note(func, (args, kwargs), result)
+            except Exception as fault:  # ours, in the middle of the user's operation: it must not surface there
+                self.fault = fault
+        return result
+
+    def _note(self, func: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]], result: Any) -> None:
+        inside = self._stack[-1]
+        args, kwargs = arguments
+        sources: frozenset[int] = frozenset()
+        for _, tensor in tensors([args, kwargs], ""):
+            sources |= self._sources(tensor, inside)
+        written = [t for place in _written_arguments(func) for _, t in tensors(_argument(place, args, kwargs), "")]
+        self._time += 1
+        for tensor in written:
+            self._origins[tensor] = noted = (self._time, {inside.level: sources})
+            if (key := _storage(tensor)) is not None:
+                self._written[key] = noted
+        for _, tensor in tensors(result, ""):
+            if not any(tensor is one for one in written):
+                self._new(func, tensor, {inside.level: sources})
+
+    def _new(self, func: Any, tensor: Tensor, origins: Origins) -> None:
+        """`tensor` came out of `func`; unless it is a view, its memory is new too."""
+        self._origins[tensor] = (self._time, origins)
+        if not _returns_view(func) and (key := _storage(tensor)) is not None:
+            self._written.pop(key, None)
+
+    def _add(self, node: Node) -> int:
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def _mark(self, tensor: Tensor, node: int, inside: _Inside) -> None:
+        """Seen from `inside`, `tensor` comes from `node` alone from now on."""
+        _, known = self._origins.get(tensor) or (0, {})
+        self._time += 1
+        self._origins[tensor] = (self._time, known | {inside.level: frozenset((node,))})
+        if tensor.requires_grad:
+            inside.labels.setdefault(edge_of(tensor), []).append(node)
+        else:
+            inside.silent.add(node)
+
+    def _connect(self, tensor: Tensor, target: int, inside: _Inside) -> None:
+        """Draw the edges along which `tensor` came to `target`.
+
+        Where data came from is what the operations tell; autograd tells whether gradient goes back there. A node
+        whose tensor got its gradient function only after it was returned, as within a reentrant checkpoint, is not
+        known to autograd's walk, which then arrives at something further back.
+        """
+        flowing: set[int] = set()
+        if tensor.requires_grad:
+            flowing = reached(edge_of(tensor), inside.labels, inside.first)
+        sources = self._sources(tensor, inside) or frozenset(flowing)
+        overshot = bool(flowing - sources)
+        for source in sources:
+            ends, gradient = (source, target), source in flowing or (overshot and source in inside.silent)
+            self._edges[ends] = self._edges.get(ends, False) or gradient
+
+    def _sources(self, tensor: Tensor, inside: _Inside) -> frozenset[int]:
+        """The nodes of `inside` from which `tensor` was computed.
+
+        Its memory may have been written to through another view since; that counts as well.
+        """
+        noted, known = self._origins.get(tensor) or (0, {})
+        found = self._resolve(known, tensor, inside)
+        since, written = self._written.get(_storage(tensor) or 0) or (0, {})
+        if since > noted:
+            found |= self._resolve(written, tensor, inside)
+            self._origins[tensor] = (noted, known | {inside.level: found})
+        return found
+
+    def _resolve(self, known: Origins, tensor: Tensor, inside: _Inside) -> frozenset[int]:
+        if inside.level in known:
+            return known[inside.level]
+        if lifted := self._lift(known, inside):
+            return lifted
+        return self._push_down(known, tensor, inside)
+
+    def _lift(self, known: Origins, inside: _Inside) -> frozenset[int]:
+        """Nodes of `inside` in whose own inside the tensor was made: it got out otherwise than by being returned."""
+        found = set()
+        for level in known:
+            outer: Level = level
+            while outer is not None:
+                outer, node = self._parents[outer]
+                if outer == inside.level:
+                    found.add(node)
+                    break
+        return frozenset(found)
+
+    def _push_down(self, known: Origins, tensor: Tensor, inside: _Inside) -> frozenset[int]:
+        """The tensor is from further out and came in otherwise than as an argument: give it a placeholder."""
+        if inside.level is None:
+            return frozenset()
+        at = next(i for i, each in enumerate(self._stack) if each is inside)
+        outer = self._stack[at - 1]
+        sources = self._resolve(known, tensor, outer)
+        if not sources:
+            return frozenset()
+        for source in sources:
+            self._edges.setdefault((source, inside.node), tensor.requires_grad)
+        info = tensor_info(SIDE_DOOR, tensor)
+        known[inside.level] = frozenset((self._add(Node("input", inside.level, tensor=info)),))
+        return known[inside.level]
+
+
+@cache
+def _written_arguments(func: Any) -> tuple[tuple[int, str], ...]:
+    """Position and name of each argument that the operation writes into."""
+    schema = getattr(func, "_schema", None)
+    return tuple(
+        (i, argument.name)
+        for i, argument in enumerate(schema.arguments if schema else ())
+        if argument.alias_info is not None and argument.alias_info.is_write
+    )
+
+
+@cache
+def _returns_view(func: Any) -> bool:
+    """Whether a result shares memory with an argument."""
+    schema = getattr(func, "_schema", None)
+    return schema is None or any(returned.alias_info is not None for returned in schema.returns)
+
+
+def _argument(place: tuple[int, str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    position, name = place
+    return args[position] if position < len(args) else kwargs.get(name)
+
+
+def _storage(tensor: Tensor) -> int | None:
+    """What tells apart the memory that tensors live in; None for a tensor without any."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (NotImplementedError, RuntimeError):
+        return None
