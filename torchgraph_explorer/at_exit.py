@@ -1,0 +1,61 @@
+"""What is open when the process ends: it is flushed, and a viewer may be kept until Ctrl-C."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from torchgraph_explorer.say import say
+
+if TYPE_CHECKING:
+    from torchgraph_explorer.watcher import Watcher
+
+_watchers: dict[Watcher, bool | None] = {}
+"""Every watcher that is not closed, and whether to keep its viewer at exit. Process-wide, as exit is."""
+
+
+def add(watcher: Watcher, *, block: bool | None) -> None:
+    """Close `watcher` at exit, and keep its viewer until Ctrl-C if `block`; None: if somebody is there to press it."""
+    for closed in [each for each in _watchers if each.finished and each.viewer is None]:
+        del _watchers[closed]
+    _watchers[watcher] = block
+
+
+def open_watchers() -> tuple[Watcher, ...]:
+    """Those that still watch, the oldest first."""
+    return tuple(watcher for watcher in _watchers if not watcher.finished)
+
+
+@atexit.register
+def close_all() -> None:
+    """Flush every watcher, keep the viewers that are to stay until Ctrl-C, and end them."""
+    for watcher in _watchers:
+        watcher.finish()
+    for watcher, block in _watchers.items():
+        if somebody_is_there() if block is None else block:
+            _wait(watcher)
+    for watcher in _watchers:
+        watcher.close()
+
+
+def somebody_is_there() -> bool:
+    """The script runs in a terminal, neither under CI nor at an interactive prompt."""
+    if os.environ.get("CI") or hasattr(sys, "ps1"):
+        return False
+    try:
+        return sys.stdin.isatty() and sys.stderr.isatty()
+    except (AttributeError, ValueError):
+        return False
+
+
+def _wait(watcher: Watcher) -> None:
+    if watcher.viewer is None:
+        return
+    say(f"the training has ended; the viewer stays at {watcher.url} until you press Ctrl-C")
+    try:
+        watcher.viewer.wait()
+    except KeyboardInterrupt:
+        for each in _watchers:
+            each.close()

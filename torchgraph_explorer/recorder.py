@@ -1,0 +1,157 @@
+"""Takes what the training thread measured, reduces it and writes it to the sinks, in a thread of its own."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from torchgraph_explorer.errors import TorchgraphWarning
+from torchgraph_explorer.records import Finished, Frame, ModuleGraph, Record, Series, Session
+from torchgraph_explorer.reduce.batch import Chunk
+from torchgraph_explorer.reduce.statistics import join, reduce_chunk
+from torchgraph_explorer.say import say
+from torchgraph_explorer.sinks import Sink
+
+SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
+
+WAITING = 64
+"""Chunks and steps that may wait for the thread; when there are more, the training waits for it."""
+
+IDLE_SECONDS = 0.25
+"""How often the thread looks whether a step has come to rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step whose chunks have all been handed over before it.
+
+    Attributes:
+        step: Its number.
+        time: Seconds since the epoch.
+        clock: The second time axis' value; None without.
+        graph: The module graph in force, if known.
+        graph_is_new: It must be written before the frame.
+        rows: The row of each series among the chunks' rows.
+    """
+
+    step: int
+    time: float
+    clock: float | None
+    graph: ModuleGraph | None
+    graph_is_new: bool
+    rows: Mapping[SeriesKey, int]
+
+
+class Recorder:
+    """The thread between a watched model and its sinks. A sink that fails is left out from then on, said once."""
+
+    def __init__(
+        self,
+        session: Session,
+        sinks: Sequence[Sink],
+        *,
+        now: Callable[[], float],
+        when_idle: Callable[[], None],
+    ) -> None:
+        """Write `session` and what follows to `sinks`; call `when_idle` when nothing has come for a moment."""
+        self._sinks = list(sinks)
+        self._now, self._when_idle = now, when_idle
+        self._queue: queue.Queue[Chunk | Step | None] = queue.Queue(WAITING)
+        self._parts: list[Chunk] = []
+        self._series: dict[SeriesKey, int] = {}
+        self._notes: list[str] = []
+        self._write(session)
+        self._thread = threading.Thread(target=self._run, name="torchgraph-recorder", daemon=True)
+        self._thread.start()
+
+    def put(self, item: Chunk | Step) -> None:
+        """Hand over a chunk or a step. Waits while too much is waiting already."""
+        if threading.current_thread() is self._thread:  # which would wait for itself
+            self._take(item)
+        elif self._thread.is_alive():
+            self._queue.put(item)
+
+    def note(self, sentence: str) -> None:
+        """Warn of what is not recorded, once, and keep it for the end of the record."""
+        if sentence in self._notes:
+            return
+        self._notes.append(sentence)
+        try:
+            warnings.warn(sentence, TorchgraphWarning, stacklevel=2)
+        except TorchgraphWarning:  # the user turned warnings into errors; the training is not to end by ours
+            say(sentence)
+
+    def close(self) -> None:
+        """Write all that was handed over, finish the record and close the sinks. May be called again."""
+        if self._thread.is_alive():
+            self._queue.put(None)
+            if threading.current_thread() is not self._thread:
+                self._thread.join()
+
+    def _run(self) -> None:
+        while (item := self._next()) is not None:
+            self._take(item)
+        self._write(Finished(self._now(), tuple(self._notes)))
+        for sink in self._sinks:
+            self._guarded(sink, sink.close)
+
+    def _next(self) -> Chunk | Step | None:
+        """What comes next; None at the end."""
+        while True:
+            try:
+                return self._queue.get(timeout=IDLE_SECONDS)
+            except queue.Empty:
+                self._when_idle()
+
+    def _take(self, item: Chunk | Step) -> None:
+        if isinstance(item, Chunk):
+            self._parts.append(item)
+            return
+        chunks, self._parts = self._parts, []
+        try:
+            self._write_step(item, chunks)
+        except Exception as fault:
+            self.note(f"Step {item.step} is not recorded: {_told(fault)}.")
+
+    def _write_step(self, step: Step, chunks: list[Chunk]) -> None:
+        statistics, histograms = join([reduce_chunk(chunk) for chunk in chunks])
+        if step.graph is not None and step.graph_is_new:
+            self._write(step.graph)
+        self._name_series(step.rows)
+        used, rows = np.unique(np.fromiter(step.rows.values(), np.int64, len(step.rows)), return_inverse=True)
+        if len(used) != len(statistics):  # a later measurement of the same step replaced one
+            statistics, histograms = join([(statistics[row : row + 1], histograms.row(row)) for row in used.tolist()])
+        series = np.fromiter((self._series[key] for key in step.rows), np.uint32, len(step.rows))
+        graph = step.graph.id if step.graph is not None else None
+        self._write(
+            Frame(step.step, step.time, step.clock, graph, series, rows.astype(np.uint32), statistics, histograms)
+        )
+
+    def _name_series(self, rows: Mapping[SeriesKey, int]) -> None:
+        new = [key for key in rows if key not in self._series]
+        self._series.update((key, len(self._series) + i) for i, key in enumerate(new))
+        if new:
+            self._write(tuple(Series(self._series[key], *key) for key in new))  # type: ignore[arg-type]
+
+    def _write(self, record: Record) -> None:
+        for sink in list(self._sinks):
+            self._guarded(sink, sink.write, record)
+
+    def _guarded(self, sink: Sink, act: Callable[..., None], *arguments: Record) -> None:
+        """Let a sink act; one that cannot is left out from then on."""
+        try:
+            act(*arguments)
+        except Exception as fault:
+            if sink in self._sinks:
+                self._sinks.remove(sink)
+            self.note(f"{type(sink).__name__} failed and gets no more records: {_told(fault)}.")
+
+
+def _told(fault: Exception) -> str:
+    return f"{type(fault).__name__}: {fault}"

@@ -1,0 +1,47 @@
+"""Says which steps are logged: plain functions from a step's number to a bool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from torchgraph_explorer.errors import OptionError
+
+Schedule: TypeAlias = "Callable[[int], bool]"
+
+DENSE = 64
+"""Steps that `"log"` logs one by one; after those, 32 in each doubling."""
+
+
+def schedule(log_freq: int | str | Schedule) -> Schedule:
+    """The schedule that `log_freq` means: every so many steps, `"log"`, or a predicate of its own.
+
+    Raises:
+        OptionError: It is none of these.
+    """
+    if callable(log_freq):
+        return log_freq
+    if log_freq == "log":
+        return ever_sparser
+    if isinstance(log_freq, int) and not isinstance(log_freq, bool) and log_freq >= 1:
+        return every(log_freq)
+    raise OptionError(
+        f"log_freq={log_freq!r} says nothing about which steps to log. "
+        f"Pass a whole number of steps from 1, 'log', or a function from a step to True or False."
+    )
+
+
+def every(steps: int) -> Schedule:
+    """Step 0 and each `steps`-th after it."""
+    return lambda step: step % steps == 0
+
+
+def ever_sparser(step: int) -> bool:
+    """Every step at first, then exponentially sparser: about 500 of the first million."""
+    spacing = 1 if step < DENSE else 1 << (step.bit_length() - DENSE.bit_length() + 1)
+    return step % spacing == 0
+
+
+def schedule_name(log_freq: int | str | Schedule) -> str:
+    """How the record names it."""
+    return getattr(log_freq, "__qualname__", type(log_freq).__name__) if callable(log_freq) else str(log_freq)
