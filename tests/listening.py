@@ -95,7 +95,8 @@ def expected_row(values: npt.ArrayLike) -> tuple[dict[str, float], dict[int, int
         "std": some.std(),
         "l2_norm": np.sqrt(np.square(some).sum()),
     }
-    return statistics, _buckets(finite.astype(np.float32))
+    largest = float(np.finfo(np.float32).max)
+    return {name: float(np.clip(value, -largest, largest)) for name, value in statistics.items()}, _buckets(finite.astype(np.float32))
 
 
 def _buckets(values: npt.NDArray[np.float32]) -> dict[int, int]:

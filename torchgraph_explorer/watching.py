@@ -32,7 +32,7 @@ LIGHTNING_EPOCHS: TimeLog = ("epoch", lambda module, _step: module.current_epoch
 
 def watch(
     model: nn.Module,
-    log: Sequence[str] = KINDS,
+    log: str | Sequence[str] = KINDS,
     log_freq: int | str | Schedule = 50,
     *,
     backend: str | Sink | Sequence[str | Sink] = "standalone",
@@ -86,7 +86,8 @@ def watch(
         OptionError: An argument is not one of those allowed.
         UnknownBackendError: No backend has that name.
     """
-    settings = Settings(tuple(log), log_freq, bins, sample_n, reject_outlier_proportion, time_log)
+    kinds = (log,) if isinstance(log, str) else tuple(log)
+    settings = Settings(kinds, log_freq, bins, sample_n, reject_outlier_proportion, time_log)
     check(model, settings)
     _say_not_needed(
         disable_inplace=disable_inplace,
@@ -96,7 +97,7 @@ def watch(
     backends = resolve(backend)
     logdir, name = os.fspath(logdir), name if name is not None else type(model).__name__
     sinks, run_dir = list(backends.sinks), None
-    if backends.records:
+    if backends.record:
         run_dir = run_folder(logdir, _choose_run(logdir, run, name))
         sinks.insert(0, RecordSink(run_dir))
     viewer = _start_viewer(logdir, host, port) if backends.viewer else None

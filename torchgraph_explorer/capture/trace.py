@@ -159,6 +159,8 @@ class Trace(TorchDispatchMode):
         _, known = self._origins.get(tensor) or (0, {})
         self._time += 1
         self._origins[tensor] = (self._time, known | {inside.level: frozenset((node,))})
+        if inside.level is None:  # outlives the forward pass, so it must not hold on to the user's autograd graph
+            return
         if tensor.requires_grad:
             inside.labels.setdefault(edge_of(tensor), []).append(node)
         else:
@@ -176,9 +178,10 @@ class Trace(TorchDispatchMode):
             flowing = reached(edge_of(tensor), inside.labels, inside.first)
         sources = self._sources(tensor, inside) or frozenset(flowing)
         overshot = bool(flowing - sources)
+        at_top = inside.level is None and tensor.requires_grad
         for source in sources:
-            ends, gradient = (source, target), source in flowing or (overshot and source in inside.silent)
-            self._edges[ends] = self._edges.get(ends, False) or gradient
+            gradient = at_top or source in flowing or (overshot and source in inside.silent)
+            self._edges[source, target] = self._edges.get((source, target), False) or gradient
 
     def _sources(self, tensor: Tensor, inside: _Inside) -> frozenset[int]:
         """The nodes of `inside` from which `tensor` was computed.

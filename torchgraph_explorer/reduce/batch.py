@@ -103,7 +103,8 @@ def sample_norms(gradient: Tensor) -> Tensor:
         gradient = flat(gradient).unsqueeze(0)
     if gradient.dim() == 0:
         gradient = gradient.unsqueeze(0)
-    rows = gradient.detach().reshape(gradient.shape[0], -1) if gradient.numel() else gradient.new_zeros(0, 1)
+    samples = gradient.shape[0]
+    rows = gradient.detach().reshape(samples, -1) if gradient.numel() else gradient.new_zeros(samples, 1)
     wide = torch.float64 if rows.dtype in (torch.float64, torch.complex128) else torch.float32
     if not (rows.is_floating_point() or rows.is_complex()):
         rows = rows.to(wide)

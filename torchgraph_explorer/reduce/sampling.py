@@ -117,6 +117,6 @@ class Sampler:
         stride = stride_for(count, self.most)
         if stride == 1:
             return elements
-        length = count // stride
+        length = max(1, count // stride)
         first = self._random.randrange(count - (length - 1) * stride)
         return elements[first : first + (length - 1) * stride + 1 : stride]

@@ -1,0 +1,45 @@
+"""What many tests need: a browser, a recorded run, the same random numbers every time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from tests.chrome import find_chrome
+from torchgraph_explorer import watch
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    """Beside a browser or a child process, threads of torch that wait for each other take several times as long."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _same_random_numbers() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def chrome() -> str:
+    """The Chrome or Chromium to test in."""
+    found = find_chrome()
+    assert found, "No Chrome or Chromium: `make test` installs one, or set CHROME=/path/to/it."
+    return found
+
+
+@pytest.fixture(scope="session")
+def recorded_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of three steps. Tests may read it, and must not change it."""
+    model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(inplace=True), nn.Linear(3, 2))
+    logdir = tmp_path_factory.mktemp("recorded")
+    with watch(model, backend="record", log_freq=1, logdir=str(logdir), verbose=False) as watcher:
+        for _ in range(3):
+            model(torch.randn(5, 4)).sum().backward()
+    assert watcher.run_dir is not None
+    return Path(watcher.run_dir)

@@ -1,0 +1,95 @@
+"""Records that our writer would not write, though their checks are right."""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from pathlib import Path
+
+import pytest
+
+from tests.record.examples import SERIES, flip, frame, records, segment, write
+from torchgraph_explorer.errors import RecordError, TorchgraphWarning
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.framing import MARKER, framed
+from torchgraph_explorer.record.history import History
+from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.runs import open_run
+from torchgraph_explorer.records import STATISTICS, Finished, Series
+
+
+def crafted(tmp_path: Path, *more: bytes) -> Path:
+    """A run to which records were added that our writer would not write, though their checks are right."""
+    write(tmp_path, SERIES)
+    with segment(tmp_path).open("ab") as file:
+        file.write(b"".join(more))
+    return tmp_path
+
+
+def layout(**fields: object) -> bytes:
+    return zlib.compress(pb.Layout(**fields).SerializeToString())  # type: ignore[arg-type]
+
+
+def series(**fields: object) -> bytes:
+    return framed(pb.Head(series=pb.SeriesAdded(series=[pb.Series(**fields)])).SerializeToString())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(framed(b"\xff\xff\xff"), id="a head that is no message"),
+        pytest.param(series(id=5, role=9, kind=1), id="a role without a name"),
+        pytest.param(series(id=2**31, role=1, kind=1), id="a series id that would fill the memory"),
+        pytest.param(framed(pb.Head(frame=pb.Frame(step=2**63)).SerializeToString()), id="a step beyond all"),
+        pytest.param(framed(pb.Head(graph=pb.Graph(check=1)).SerializeToString(), b"x"), id="a graph's check"),
+        pytest.param(
+            framed(pb.Head(graph=pb.Graph(check=zlib.crc32(b"x"))).SerializeToString(), b"x"), id="a graph's body"
+        ),
+    ],
+)
+def test_records_that_make_no_sense_are_skipped(record: bytes, tmp_path: Path) -> None:
+    with pytest.warns(TorchgraphWarning, match="is damaged and was skipped"):
+        model = open_run(crafted(tmp_path, record)).model()
+    assert (model.series, len(model)) == (SERIES, 0)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"junk", id="junk"),
+        pytest.param(zlib.compress(b"\xff" * 9), id="no message"),
+        pytest.param(layout(series=[0, 1], row=[0], rows=1), id="rows are missing"),
+        pytest.param(layout(series=[0], row=[4], rows=2), id="a row beyond the last"),
+        pytest.param(layout(series=[-5], row=[0], rows=1), id="a negative series"),
+        pytest.param(layout(series=[0], row=[0], rows=2**31, statistics=STATISTICS), id="more rows than bytes"),
+    ],
+)
+def test_a_frame_whose_layout_makes_no_sense_is_refused(given: bytes, tmp_path: Path) -> None:
+    head = pb.Head(frame=pb.Frame(step=3, layout=given))
+    model = open_run(crafted(tmp_path, framed(head.SerializeToString(), bytes(64)))).model()
+    assert len(quiet_history(model)) == 0
+    with pytest.raises(RecordError, match=r"segment 000000.tgraph: the frame of step 3 is damaged. Other frames"):
+        model.frame(0)
+
+
+def quiet_history(model: ModelRecord) -> History:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TorchgraphWarning)
+        return model.history(0)
+
+
+def test_a_record_of_a_kind_that_is_not_known_is_passed_over(tmp_path: Path) -> None:
+    unknown = framed(b"\xfa\x01\x03abc")  # field 31, as a later release may add
+    last = framed(pb.Head(finished=pb.Finished(time=5.0)).SerializeToString())
+    run = open_run(crafted(tmp_path, unknown, last))
+    assert (run.model().finished, run.warnings) == (Finished(5.0), ())
+
+
+def test_a_marker_inside_a_body_is_not_taken_for_a_record(tmp_path: Path) -> None:
+    tricky = Series(4, 3 * MARKER.decode("latin-1"), 0, "input", MARKER.decode("latin-1"), "value")
+    write(tmp_path, SERIES, (tricky,), frame(0))
+    first = records(segment(tmp_path).read_bytes())[2]
+    flip(segment(tmp_path), first + 8)
+    with pytest.warns(TorchgraphWarning, match=f"byte {first} "):
+        assert open_run(tmp_path).model().series[4].path == tricky.path

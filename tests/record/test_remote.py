@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from tests.record.examples import GRAPH, SERIES, SESSION, facts, frame, other_session, write, write_small_run
+from torchgraph_explorer.errors import NotFoundError, RecordError
+from torchgraph_explorer.record import remote
+from torchgraph_explorer.record.runs import list_runs, open_run
+from torchgraph_explorer.record.writer import RecordWriter
+
+
+@pytest.fixture
+def bucket(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of an empty store."""
+    name = f"bucket-{abs(hash(request.node.name))}"
+    yield f"memory://{name}"
+    fsspec.filesystem("memory").store.clear()
+
+
+@pytest.fixture
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every record is put as soon as it is written."""
+    monkeypatch.setattr(remote, "FLUSH_SECONDS", 0.0)
+
+
+def names(bucket: str) -> list[str]:
+    return sorted(Path(path).name for path in fsspec.filesystem("memory").find(bucket.removeprefix("memory:/")))
+
+
+def test_a_run_at_a_url_is_read_as_it_was_written(bucket: str) -> None:
+    write_small_run(f"{bucket}/run")
+    run = open_run(f"{bucket}/run")
+    assert (run.name, run.path) == ("run", f"{bucket}/run")
+    assert run.model().graphs == (GRAPH,)
+    assert [facts(run.model().frame(at)) for at in range(3)] == [facts(frame(step)) for step in (0, 10, 20)]
+    assert run.model().history(2).frames.tolist() == [0, 1, 2]
+
+
+def test_records_are_collected_into_few_segments(bucket: str) -> None:
+    write(bucket, SERIES, *map(frame, range(20)))
+    assert names(bucket) == ["000000-5f1a.tgraph", "000001-5f1a.tgraph"]
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_run_at_a_url_can_be_followed(bucket: str) -> None:
+    writer = RecordWriter(bucket)
+    for record in (SESSION, SERIES, frame(0, graph=None)):
+        writer.write(record)
+    run = open_run(bucket)
+    assert not run.refresh()
+    writer.write(frame(1, graph=None))
+    writer.close()
+    assert run.refresh()
+    assert facts(run.model().frame(1)) == facts(frame(1, graph=None))
+
+
+def test_a_large_buffer_is_put_before_its_time(bucket: str) -> None:
+    write(bucket, SERIES, *map(frame, range(20)), segment_bytes=3_000)
+    assert len(names(bucket)) > 3
+    assert len(open_run(bucket).model()) == 20
+
+
+def test_sessions_share_a_run_at_a_url(bucket: str) -> None:
+    write(bucket, SERIES, frame(0))
+    write(bucket, SERIES, frame(5), session=other_session("later"))
+    assert names(bucket)[2:] == ["000002-later.tgraph", "000003-later.tgraph"]
+    assert open_run(bucket).model().steps.tolist() == [0, 5]
+
+
+def test_runs_at_a_url_are_listed(bucket: str) -> None:
+    write(f"{bucket}/logs/a/b", SERIES)
+    write(f"{bucket}/logs/c", session=replace(SESSION, created=9_000.0, model="other"))
+    runs = list_runs(f"{bucket}/logs")
+    assert [(run.name, run.path, run.models, run.error) for run in runs] == [
+        ("c", f"{bucket}/logs/c", ("other",), None),
+        ("a/b", f"{bucket}/logs/a/b", ("net",), None),
+    ]
+    assert all(run.bytes > 0 and run.last_write > 0 for run in runs)
+    with pytest.raises(NotFoundError, match=rf"holds 2 runs: a/b, c. Open one of them: open_run\('{bucket}/logs/a/b'"):
+        open_run(f"{bucket}/logs")
+
+
+def test_a_segment_that_another_tool_uploads_as_it_grows_is_followed(bucket: str, tmp_path: Path) -> None:
+    write_small_run(tmp_path)
+    data = (tmp_path / "plugins" / "torchgraph" / "000000.tgraph").read_bytes()
+    store = fsspec.filesystem("memory")
+    place = f"{bucket.removeprefix('memory:/')}/plugins/torchgraph/000000.tgraph"
+    store.pipe_file(place, data[:-700])
+    run = open_run(bucket)
+    before = len(run.model())
+    store.pipe_file(place, data)
+    assert run.refresh()
+    assert before < len(run.model()) == 3
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        pytest.param("memory://nothing/here", "is no run: there is no plugins/torchgraph", id="empty"),
+        pytest.param("gopher://host/run", "Install what is missing or use a local folder", id="unknown protocol"),
+    ],
+)
+def test_a_url_without_a_run_is_told(url: str, message: str) -> None:
+    with pytest.raises(RecordError, match=message):
+        open_run(url)
+
+
+def test_local_runs_need_no_fsspec(tmp_path: Path) -> None:
+    write_small_run(tmp_path)
+    script = (
+        "import sys; sys.modules['fsspec'] = None\n"
+        "from torchgraph_explorer.record.runs import open_run\n"
+        "assert len(open_run(sys.argv[1]).model()) == 3"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, timeout=60)

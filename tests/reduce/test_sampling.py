@@ -1,0 +1,101 @@
+"""Which elements of a tensor are looked at."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pytest
+import torch
+
+from torchgraph_explorer.reduce.sampling import Sampler, flat, non_finite, stride_for, to_float32
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 1000, 24_000, 64 * 56 * 56, 3 * 5 * 7 * 11 * 13])
+@pytest.mark.parametrize("most", [1, 16, 1000, 16_384])
+def test_a_sample_spans_the_tensor_and_keeps_to_its_size(count: int, most: int) -> None:
+    sample = Sampler(most, seed=1).sample(torch.arange(count))
+    assert 1 <= len(sample) <= most or len(sample) == count <= most
+    stride = stride_for(count, most)
+    assert len(sample) == max(1, count // stride)
+    assert int(sample[-1]) - int(sample[0]) >= count - 2 * stride
+
+
+@pytest.mark.parametrize("shape", [(32, 64, 8, 8), (128, 512), (16, 64, 256)], ids=str)
+def test_a_sample_sees_every_channel(shape: tuple[int, ...]) -> None:
+    channel = torch.arange(shape[-1]).expand(shape).contiguous()
+    assert math.gcd(stride_for(channel.numel(), 4096), channel.numel()) == 1
+    assert len(Sampler(4096).sample(channel.view(-1)).unique()) == shape[-1]
+
+
+def test_sampling_leaves_every_global_generator_alone() -> None:
+    before = (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state())
+    Sampler(8, seed=3).sample(torch.randn(100, generator=torch.Generator().manual_seed(0)))
+    assert random.getstate() == before[0]
+    assert np.random.get_state()[1].tolist() == before[1]
+    assert torch.equal(torch.get_rng_state(), before[2])
+
+
+def test_none_takes_every_element() -> None:
+    assert torch.equal(Sampler(None).sample(torch.arange(100_000)), torch.arange(100_000))
+
+
+DENSE = torch.arange(24.0).reshape(2, 3, 4)
+
+FLAT: dict[str, tuple[Callable[[], torch.Tensor], Iterable[float]]] = {
+    "contiguous": (lambda: DENSE, range(24)),
+    "transposed, read as it lies": (lambda: DENSE.transpose(0, 2), range(24)),
+    "channels last": (lambda: torch.arange(16.0).reshape(1, 2, 2, 4).to(memory_format=torch.channels_last), range(16)),
+    "slice": (lambda: DENSE[:, :, :1], [0, 4, 8, 12, 16, 20]),
+    "expanded": (lambda: torch.tensor([[1.0], [2.0]]).expand(2, 3), [1, 1, 1, 2, 2, 2]),
+    "scalar": (lambda: torch.tensor(5.0), [5]),
+    "empty": (lambda: torch.empty(0, 3), []),
+    "sparse: what it stores": (lambda: torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse(), [2, 3]),
+    "sparse rows: what it stores": (lambda: torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse_csr(), [2, 3]),
+    "ragged: what it stores": (lambda: torch.nested.nested_tensor([torch.ones(2), torch.zeros(1)], layout=torch.jagged), [0, 1, 1]),
+    "quantized: what it stands for": (lambda: torch.quantize_per_tensor(torch.tensor([0.0, 1.0]), 0.5, 0, torch.qint8), [0, 1]),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # torch calls sparse rows, nested and quantized tensors prototypes
+@pytest.mark.parametrize(("make", "expected"), FLAT.values(), ids=FLAT)
+def test_flat_gives_each_element_once(make: Callable[[], torch.Tensor], expected: Iterable[float]) -> None:
+    assert sorted(flat(make()).tolist()) == sorted(float(each) for each in expected)
+
+
+NAN, INF = math.nan, math.inf
+
+NON_FINITE = {
+    "none": ([1.0, 2.0], None),
+    "each": ([NAN, INF, INF, -INF, 0.0], (1, 2, 1)),
+    "infinities that cancel": ([INF, -INF], (0, 1, 1)),
+    "a sum that overflows": ([3e38, 3e38], None),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(("values", "expected"), NON_FINITE.values(), ids=NON_FINITE)
+def test_not_one_non_finite_value_is_missed(
+    values: list[float], expected: tuple[int, int, int] | None, dtype: torch.dtype
+) -> None:
+    assert non_finite(torch.tensor(values, dtype=dtype)) == expected
+
+
+@pytest.mark.parametrize(
+    ("tensor", "expected"),
+    [
+        pytest.param(torch.tensor([True, False]), [1, 0], id="bool"),
+        pytest.param(torch.tensor([-3, 7]), [-3, 7], id="integer"),
+        pytest.param(torch.tensor([3 + 4j]), [5], id="complex: its magnitude"),
+        pytest.param(torch.tensor([1.5], dtype=torch.float16), [1.5], id="half"),
+        pytest.param(torch.tensor([1.5], dtype=torch.float8_e4m3fn), [1.5], id="float8"),
+        pytest.param(torch.tensor([1e300, -1e300], dtype=torch.float64), [3.4028235e38, -3.4028235e38], id="too large"),
+        pytest.param(torch.tensor([INF], dtype=torch.float64), [INF], id="infinite"),
+    ],
+)
+def test_every_type_becomes_float32(tensor: torch.Tensor, expected: list[float]) -> None:
+    target = np.empty(len(expected), dtype=np.float32)
+    to_float32(tensor, target)
+    np.testing.assert_array_equal(target, np.array(expected, dtype=np.float32))

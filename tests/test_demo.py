@@ -1,0 +1,111 @@
+"""The demonstration records what its own model says of itself, and the command line tells the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from torchgraph_explorer import demo, open_run
+from torchgraph_explorer.errors import OptionError, TorchgraphError
+
+STEPS = 60
+
+
+def torchgraph(*arguments: str) -> str:
+    """What the command prints, run as a user runs it."""
+    script = "import sys; from torchgraph_explorer.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=100).stdout
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of a demonstration that serves nothing."""
+    logdir = tmp_path_factory.mktemp("demo")
+    torchgraph("demo", "--steps", str(STEPS), "--no-serve", "--logdir", str(logdir))
+    (folder,) = logdir.iterdir()
+    return folder
+
+
+def tensors_of_calls(model: nn.Module, images: Tensor) -> Iterator[tuple[str, int, str, str, bool]]:
+    """(module, call, role, path, gradient reaches it) of what plain hooks see in one forward pass."""
+    seen: list[tuple[str, int, str, str, bool]] = []
+    calls: Counter[str] = Counter()
+
+    def watched(name: str) -> Any:
+        def hook(_module: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
+            call, calls[name] = calls[name], calls[name] + 1
+            seen.append((name, call, "input", "input[0]", inputs[0].requires_grad))
+            seen.append((name, call, "output", "output", output.requires_grad))
+
+        return hook
+
+    for name, module in model.named_modules():
+        module.register_forward_hook(watched(name))
+    model(images)
+    yield from seen
+    yield ("", 0, "attached", "features", True)
+
+
+def series_of(model: nn.Module) -> set[tuple[str, int | None, str, str, str]]:
+    """The series that logging everything makes of one training step."""
+    tensors = list(tensors_of_calls(model, torch.rand(2, 1, 8, 8)))
+    values = {(*tensor[:4], "value") for tensor in tensors}
+    gradients = {(*tensor[:4], "grad_norm") for tensor in tensors if tensor[4]}
+    params = {
+        (name, None, "param", path, kind)
+        for name, module in model.named_modules()
+        for path, _ in module.named_parameters(recurse=False)
+        for kind in ("value", "grad")
+    }
+    return values | gradients | params
+
+
+@pytest.mark.slow
+def test_the_demo_records_the_series_that_its_model_has(run: Path) -> None:
+    assert {series.key for series in open_run(run).model().series} == series_of(demo.DigitsNet())
+
+
+@pytest.mark.slow
+def test_info_agrees_with_the_model(run: Path) -> None:
+    (told,) = json.loads(torchgraph("info", str(run), "--json"))["models"]
+    calls = Counter(call for call, role in tensors_by_role(demo.DigitsNet()) if role == "output")
+    assert told["steps"] == len(range(0, STEPS, demo.LOG_FREQ))
+    assert told["series"] == len(series_of(demo.DigitsNet()))
+    assert told["calls"] == sum(calls.values())
+
+
+def tensors_by_role(model: nn.Module) -> list[tuple[tuple[str, int], str]]:
+    return [((name, call), role) for name, call, role, *_ in tensors_of_calls(model, torch.rand(2, 1, 8, 8))]
+
+
+@pytest.mark.slow
+def test_the_demo_learns_and_counts_epochs(run: Path) -> None:
+    model = open_run(run).model()
+    assert model.session.clock == "epoch"
+    assert model.clock[-1] == pytest.approx((STEPS - demo.LOG_FREQ) * demo.BATCH_SIZE / 1500, abs=0.1)
+
+
+def test_a_demo_without_steps_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"cannot train for 0 steps\. Give it 1 or more"):
+        demo.run_demo(logdir=str(tmp_path), steps=0, serve=False, port=0, open_browser=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("module", "library"), [("sklearn", "scikit-learn"), ("rich.progress", "rich")])
+def test_a_missing_library_is_named_with_the_command_that_installs_it(
+    module: str, library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(TorchgraphError, match=rf"needs {library}, .* pip install 'torchgraph-explorer\[demo\]'"):
+        demo.run_demo(logdir=str(tmp_path), steps=1, serve=False, port=0, open_browser=False)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,176 @@
+"""The command line: `torchgraph demo`, `serve` and `info`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import webbrowser
+from collections.abc import Sequence
+from typing import Any
+
+from torchgraph_explorer.errors import NotFoundError, TorchgraphError
+from torchgraph_explorer.version import __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status: 0, or 2 after an error that was said on stderr."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.act(options)
+    except TorchgraphError as fault:
+        print(f"torchgraph: {fault}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="torchgraph", description="Watch a PyTorch model train, and look inside it.")
+    parser.add_argument("--version", action="version", version=f"torchgraph_explorer {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_demo(commands)
+    _add_serve(commands)
+    _add_info(commands)
+    return parser
+
+
+def _add_demo(commands: Any) -> None:
+    told = "Train a small residual network on handwritten digits, and show it live."
+    parser = commands.add_parser("demo", help=told, description=told)
+    parser.add_argument("--logdir", default="runs", help="folder of runs (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=600, help="training steps (default: %(default)s)")
+    parser.add_argument("--no-serve", action="store_true", help="only record, without the live viewer")
+    _add_address(parser, host=False)
+    parser.set_defaults(act=_demo)
+
+
+def _add_serve(commands: Any) -> None:
+    told = "Show the runs in a folder, also while a training elsewhere is writing there."
+    parser = commands.add_parser("serve", help=told, description=told)
+    parser.add_argument("logdir", metavar="LOGDIR", help="folder of runs, a run's folder, or a URL that fsspec knows")
+    _add_address(parser, host=True)
+    parser.set_defaults(act=_serve)
+
+
+def _add_address(parser: argparse.ArgumentParser, *, host: bool) -> None:
+    if host:
+        parser.add_argument(
+            "--host",
+            default="127.0.0.1",
+            help="address to listen on; any but this machine's own makes an access token necessary (default: %(default)s)",
+        )
+    parser.add_argument("--port", type=int, default=8080, help="if taken, the next free one (default: %(default)s)")
+    parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
+
+
+def _add_info(commands: Any) -> None:
+    told = "Say what a run holds."
+    parser = commands.add_parser("info", help=told, description=told)
+    parser.add_argument("run", metavar="RUN", help="a run's folder or URL")
+    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    parser.set_defaults(act=_info)
+
+
+def _demo(options: argparse.Namespace) -> None:
+    from torchgraph_explorer.demo import run_demo
+
+    serve = not options.no_serve
+    run_demo(
+        logdir=options.logdir,
+        steps=options.steps,
+        serve=serve,
+        port=options.port,
+        open_browser=serve and not options.no_browser and sys.stdout.isatty(),
+    )
+
+
+def _serve(options: argparse.Namespace) -> None:
+    from pathlib import Path
+
+    from torchgraph_explorer.record.remote import is_url
+    from torchgraph_explorer.server.standalone import listen
+
+    if not is_url(options.logdir) and not Path(options.logdir).is_dir():
+        raise NotFoundError(f"{options.logdir} is no folder. Name the folder that watch(logdir=...) writes to.")
+    server = listen(options.logdir, host=options.host, port=options.port)
+    if options.port not in (0, server.port):
+        print(f"Port {options.port} is taken; using {server.port}.")
+    print(f"Showing {options.logdir} at {server.url}\nPress Ctrl-C to end.", flush=True)
+    if not options.no_browser and sys.stdout.isatty():
+        webbrowser.open(server.url)
+    server.run()
+
+
+def _info(options: argparse.Namespace) -> None:
+    from torchgraph_explorer.record.runs import open_run
+
+    facts = run_facts(open_run(options.run))
+    print(json.dumps(facts, indent=2) if options.json else _as_text(facts))
+
+
+def run_facts(run: Any) -> dict[str, Any]:
+    """What `torchgraph info` says of a `Run`, as plain values."""
+    return {
+        "run": run.name,
+        "path": run.path,
+        "bytes": run.bytes,
+        "first_write": run.first_write,
+        "last_write": run.last_write,
+        "models": [_model_facts(run.model(name)) for name in run.models],
+        "warnings": list(run.warnings),
+    }
+
+
+def _model_facts(model: Any) -> dict[str, Any]:
+    steps, known = model.steps, [graph for graph in model.graph_ids.tolist() if graph >= 0]
+    graph = model.graphs[known[-1]] if known else model.graphs[-1] if model.graphs else None
+    return {
+        "model": model.name,
+        "class_name": model.session.class_name,
+        "steps": len(steps),
+        "first_step": int(steps[0]) if len(steps) else None,
+        "last_step": int(steps[-1]) if len(steps) else None,
+        "series": len(model.series),
+        "calls": len(graph.calls) if graph else 0,
+        "edges": len(graph.edges) if graph else 0,
+        "graphs": len(model.graphs),
+        "sessions": len(model.sessions),
+        "finished": model.finished is not None,
+        "notes": list(model.finished.notes) if model.finished else [],
+    }
+
+
+def _as_text(facts: dict[str, Any]) -> str:
+    lines = [
+        f"run          {facts['run']}",
+        f"path         {facts['path']}",
+        f"size         {facts['bytes']:,} bytes",
+        f"first write  {_moment(facts['first_write'])}",
+        f"last write   {_moment(facts['last_write'])}",
+    ]
+    for model in facts["models"]:
+        span = f" ({model['first_step']} to {model['last_step']})" if model["steps"] else ""
+        lines += [
+            "",
+            f"model        {model['model']}, a {model['class_name']}",
+            f"steps        {model['steps']:,}{span}",
+            f"series       {model['series']:,}",
+            f"calls        {model['calls']:,}",
+            f"edges        {model['edges']:,}",
+            f"graphs       {model['graphs']:,}",
+            f"state        {'finished' if model['finished'] else 'open, or ended without closing'}",
+            *(f"note         {note}" for note in model["notes"]),
+        ]
+    return "\n".join([*lines, *(f"warning      {warning}" for warning in facts["warnings"])])
+
+
+def _moment(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

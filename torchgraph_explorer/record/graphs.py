@@ -1,0 +1,154 @@
+"""Module graphs as compressed protobuf, and back."""
+
+from __future__ import annotations
+
+import zlib
+from types import MappingProxyType
+from typing import cast
+
+from google.protobuf.message import DecodeError
+
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.framing import DamageError, inflated
+from torchgraph_explorer.records import Call, Edge, Module, ModuleGraph, Node, NodeKind, TensorInfo
+
+_KINDS = MappingProxyType(
+    {"input": pb.Node.INPUT, "output": pb.Node.OUTPUT, "call": pb.Node.CALL, "attached": pb.Node.ATTACHED}
+)
+_KIND_NAMES = MappingProxyType({number: name for name, number in _KINDS.items()})
+_VARIED = -1
+
+_LARGEST = 1 << 30
+"""Bytes that a graph may have, not compressed."""
+
+
+def encode_graph(graph: ModuleGraph) -> tuple[pb.Graph, bytes]:
+    """The head and the body of the record of `graph`."""
+    numbers = {module.name: number for number, module in enumerate(graph.modules)}
+    message = pb.GraphBody(
+        modules=[_module_message(module) for module in graph.modules],
+        calls=[_call_message(call, numbers[call.module]) for call in graph.calls],
+        nodes=[_node_message(node) for node in graph.nodes],
+        edges=[pb.Edge(source=edge.source, target=edge.target, gradient=edge.gradient) for edge in graph.edges],
+    )
+    body = zlib.compress(message.SerializeToString())
+    return pb.Graph(id=graph.id, first_step=graph.first_step, check=zlib.crc32(body)), body
+
+
+def decode_graph(head: pb.Graph, body: bytes) -> ModuleGraph:
+    """The graph that `encode_graph` made `head` and `body` of.
+
+    Raises:
+        DamageError: They are not a graph, or one that refers to what it does not hold.
+    """
+    if zlib.crc32(body) != head.check:
+        raise DamageError
+    try:
+        message = pb.GraphBody.FromString(inflated(body, _LARGEST))
+    except DecodeError as error:
+        raise DamageError from error
+    _require_sound(message)
+    modules = tuple(_module_value(module) for module in message.modules)
+    return ModuleGraph(
+        id=head.id,
+        first_step=head.first_step,
+        modules=modules,
+        calls=tuple(_call_value(call, modules[call.module].name) for call in message.calls),
+        nodes=tuple(_node_value(node) for node in message.nodes),
+        edges=tuple(Edge(edge.source, edge.target, edge.gradient) for edge in message.edges),
+    )
+
+
+def _require_sound(message: pb.GraphBody) -> None:
+    """Every index points at something, and every kind has a name."""
+    nodes = len(message.nodes)
+    sound = (
+        all(_is_sound_call(call, at, len(message.modules)) for at, call in enumerate(message.calls))
+        and all(_is_sound_node(node, len(message.calls)) for node in message.nodes)
+        and all(edge.source < nodes and edge.target < nodes for edge in message.edges)
+    )
+    if not sound:
+        raise DamageError
+
+
+def _is_sound_call(call: pb.Call, at: int, modules: int) -> bool:
+    return call.module < modules and (call.parent < at or not call.HasField("parent"))
+
+
+def _is_sound_node(node: pb.Node, calls: int) -> bool:
+    is_call = node.kind == pb.Node.CALL
+    return (
+        node.kind in _KIND_NAMES
+        and (node.inside < calls or not node.HasField("inside"))
+        and (node.HasField("call") and node.call < calls if is_call else node.HasField("tensor"))
+    )
+
+
+def _module_message(module: Module) -> pb.Module:
+    return pb.Module(
+        name=module.name,
+        class_name=module.class_name,
+        class_path=module.class_path,
+        extra_repr=[pb.Fact(key=key, value=value) for key, value in module.extra_repr],
+        params=[_tensor_message(tensor) for tensor in module.params],
+        own_params=module.own_params,
+        total_params=module.total_params,
+        trainable_params=module.trainable_params,
+    )
+
+
+def _module_value(message: pb.Module) -> Module:
+    return Module(
+        name=message.name,
+        class_name=message.class_name,
+        class_path=message.class_path,
+        extra_repr=tuple((fact.key, fact.value) for fact in message.extra_repr),
+        params=tuple(_tensor_value(tensor) for tensor in message.params),
+        own_params=message.own_params,
+        total_params=message.total_params,
+        trainable_params=message.trainable_params,
+    )
+
+
+def _call_message(call: Call, module: int) -> pb.Call:
+    return pb.Call(
+        module=module,
+        call=call.call,
+        parent=call.parent,
+        inputs=[_tensor_message(tensor) for tensor in call.inputs],
+        outputs=[_tensor_message(tensor) for tensor in call.outputs],
+    )
+
+
+def _call_value(message: pb.Call, module: str) -> Call:
+    return Call(
+        module=module,
+        call=message.call,
+        parent=message.parent if message.HasField("parent") else None,
+        inputs=tuple(_tensor_value(tensor) for tensor in message.inputs),
+        outputs=tuple(_tensor_value(tensor) for tensor in message.outputs),
+    )
+
+
+def _node_message(node: Node) -> pb.Node:
+    tensor = None if node.tensor is None else _tensor_message(node.tensor)
+    return pb.Node(kind=_KINDS[node.kind], inside=node.inside, call=node.call, tensor=tensor)
+
+
+def _node_value(message: pb.Node) -> Node:
+    return Node(
+        kind=cast("NodeKind", _KIND_NAMES[message.kind]),
+        inside=message.inside if message.HasField("inside") else None,
+        call=message.call if message.HasField("call") else None,
+        tensor=_tensor_value(message.tensor) if message.HasField("tensor") else None,
+    )
+
+
+def _tensor_message(tensor: TensorInfo) -> pb.Tensor:
+    shape = [_VARIED if size is None else size for size in tensor.shape]
+    return pb.Tensor(path=tensor.path, shape=shape, dtype=tensor.dtype, requires_grad=tensor.requires_grad)
+
+
+def _tensor_value(message: pb.Tensor) -> TensorInfo:
+    shape = tuple(None if size == _VARIED else size for size in message.shape)
+    return TensorInfo(message.path, shape, message.dtype, message.requires_grad)

@@ -1,0 +1,104 @@
+"""Sessions, series and closings as protobuf messages, and back. Graphs have their own module."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import cast
+
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.framing import DamageError
+from torchgraph_explorer.records import Finished, Kind, Role, Series, Session
+
+_ROLES = MappingProxyType(
+    {"input": pb.Series.INPUT, "output": pb.Series.OUTPUT, "param": pb.Series.PARAM, "attached": pb.Series.ATTACHED}
+)
+_KINDS = MappingProxyType({"value": pb.Series.VALUE, "grad_norm": pb.Series.GRAD_NORM, "grad": pb.Series.GRAD})
+_ROLE_NAMES = MappingProxyType({number: name for name, number in _ROLES.items()})
+_KIND_NAMES = MappingProxyType({number: name for name, number in _KINDS.items()})
+
+
+def session_message(session: Session) -> pb.Session:
+    """`session` as it stands in every segment."""
+    return pb.Session(
+        id=session.id,
+        model=session.model,
+        class_name=session.class_name,
+        created=session.created,
+        host=session.host,
+        pid=session.pid,
+        versions=session.versions,
+        log=session.log,
+        log_freq=session.log_freq,
+        sample_n=session.sample_n,
+        bins=session.bins,
+        reject_outlier_proportion=session.reject_outlier_proportion,
+        clock=session.clock,
+    )
+
+
+def session_value(message: pb.Session) -> Session:
+    """The session that `message` was made of."""
+    return Session(
+        id=message.id,
+        model=message.model,
+        class_name=message.class_name,
+        created=message.created,
+        host=message.host,
+        pid=message.pid,
+        versions=dict(message.versions),
+        log=tuple(message.log),
+        log_freq=message.log_freq,
+        sample_n=message.sample_n if message.HasField("sample_n") else None,
+        bins=message.bins,
+        reject_outlier_proportion=message.reject_outlier_proportion,
+        clock=message.clock if message.HasField("clock") else None,
+    )
+
+
+def series_message(series: tuple[Series, ...]) -> pb.SeriesAdded:
+    """New series of a session."""
+    return pb.SeriesAdded(
+        series=[
+            pb.Series(
+                id=one.id,
+                module=one.module,
+                call=one.call,
+                role=_ROLES[one.role],
+                path=one.path,
+                kind=_KINDS[one.kind],
+            )
+            for one in series
+        ]
+    )
+
+
+def series_value(message: pb.SeriesAdded) -> tuple[Series, ...]:
+    """The series that `message` was made of, with the ids of their session.
+
+    Raises:
+        DamageError: A role or kind has no name here.
+    """
+    return tuple(_one_series(one) for one in message.series)
+
+
+def _one_series(message: pb.Series) -> Series:
+    if message.role not in _ROLE_NAMES or message.kind not in _KIND_NAMES:
+        raise DamageError
+    return Series(
+        id=message.id,
+        module=message.module,
+        call=message.call if message.HasField("call") else None,
+        role=cast("Role", _ROLE_NAMES[message.role]),
+        path=message.path,
+        kind=cast("Kind", _KIND_NAMES[message.kind]),
+    )
+
+
+def finished_message(finished: Finished) -> pb.Finished:
+    """The orderly end of a session."""
+    return pb.Finished(time=finished.time, notes=finished.notes)
+
+
+def finished_value(message: pb.Finished) -> Finished:
+    """The end that `message` was made of."""
+    return Finished(message.time, tuple(message.notes))

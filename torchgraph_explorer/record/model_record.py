@@ -1,0 +1,191 @@
+"""One watched model of a run, to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import EllipsisType
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.record.frame_reading import read_frame, read_history
+from torchgraph_explorer.record.history import History
+from torchgraph_explorer.record.model_index import ModelIndex, SessionIndex
+from torchgraph_explorer.record.notices import Notices
+from torchgraph_explorer.records import Finished, Frame, Kind, ModuleGraph, Role, Series, Session
+
+
+class ModelRecord:
+    """One watched model: its sessions, graphs, series and frames.
+
+    Frames are numbered from 0 in the order of their steps. What it says is as of the run's latest `refresh`; numbers
+    of frames, and ids of graphs and series, hold as long as `epoch` is the same.
+    """
+
+    def __init__(self, index: Callable[[], ModelIndex], notices: Notices) -> None:
+        self._find_index = index
+        self._notices = notices
+
+    def __repr__(self) -> str:
+        return f"<ModelRecord {self.name!r}: {len(self)} frames, {len(self.series)} series>"
+
+    def __len__(self) -> int:
+        return len(self._index.frames.frames)
+
+    @property
+    def name(self) -> str:
+        """Of the model in its run."""
+        return self._index.name
+
+    @property
+    def epoch(self) -> int:
+        """Grows when frames that were there before have changed, as when a resumed session writes a step again."""
+        return self._index.epoch
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """Who wrote, first to last."""
+        return tuple(one.session for one in self._index.sessions.values())
+
+    @property
+    def session(self) -> Session:
+        """The latest of `sessions`."""
+        return self._latest.session
+
+    @property
+    def finished(self) -> Finished | None:
+        """How the latest session ended; None while it is open, or when it was killed."""
+        return self._latest.finished
+
+    @property
+    def steps(self) -> npt.NDArray[np.int64]:
+        """Step of each frame, ascending."""
+        return np.ascontiguousarray(self._index.frames.frames["step"])
+
+    @property
+    def times(self) -> npt.NDArray[np.float64]:
+        """When each frame was written, in seconds since the epoch."""
+        return np.ascontiguousarray(self._index.frames.frames["time"])
+
+    @property
+    def clock(self) -> npt.NDArray[np.float64]:
+        """Second time axis of each frame (see `Session.clock`); NaN where there is none."""
+        return np.ascontiguousarray(self._index.frames.frames["clock"])
+
+    @property
+    def graph_ids(self) -> npt.NDArray[np.int32]:
+        """Id of the graph that each frame belongs to; -1 while it is not known."""
+        index = self._index
+        return index.graphs.ids(index.frames.frames["graph"])
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """Every series; a series' id is its place here."""
+        return self._index.series
+
+    @property
+    def graphs(self) -> tuple[ModuleGraph, ...]:
+        """Every module graph as it was last written; a graph's id is its place here."""
+        return tuple(one.graph for one in self._index.graphs.graphs)
+
+    def graph_revision(self, graph: int) -> int:
+        """How often the graph with this id was replaced by a newer one.
+
+        Raises:
+            NotFoundError: There is no such graph.
+        """
+        graphs = self._index.graphs.graphs
+        if not 0 <= graph < len(graphs):
+            raise NotFoundError(f"Model {self.name!r} has no graph {graph}. {_numbered('graphs', len(graphs))}")
+        return graphs[graph].revision
+
+    def find(
+        self,
+        module: str | None = None,
+        *,
+        call: int | EllipsisType | None = ...,
+        role: Role | None = None,
+        path: str | None = None,
+        kind: Kind | None = None,
+    ) -> tuple[Series, ...]:
+        """The series that agree with everything given, in the order of their ids.
+
+        `call=None` asks for parameters, which no single call has; left out, any call will do.
+        """
+        wanted = (module, role, path, kind)
+        return tuple(
+            one
+            for one in self.series
+            if (call is ... or one.call == call)
+            and all(
+                want is None or want == have
+                for want, have in zip(wanted, (one.module, one.role, one.path, one.kind), strict=True)
+            )
+        )
+
+    def frame(self, index: int) -> Frame:
+        """Everything recorded at one frame; -1 is the latest. Rows that are damaged belong to no series.
+
+        Raises:
+            NotFoundError: There is no such frame.
+            RecordError: It is damaged as a whole, or the run is gone.
+        """
+        model = self._index
+        count = len(model.frames.frames)
+        if not -count <= index < count:
+            raise NotFoundError(f"Model {self.name!r} has no frame {index}. {_numbered('frames', count)}")
+        frame = read_frame(model, index, self._notices)
+        self._notices.announce()
+        return frame
+
+    def frame_at(self, step: int) -> Frame:
+        """Everything recorded at one step.
+
+        Raises:
+            NotFoundError: Nothing was recorded at it.
+            RecordError: As in `frame`.
+        """
+        steps = self.steps
+        at = int(np.searchsorted(steps, step))
+        if at == len(steps) or steps[at] != step:
+            raise NotFoundError(f"Model {self.name!r} has no frame of step {step}. {_near(steps, at)}")
+        return self.frame(at)
+
+    def history(self, series: int | Series, first_frame: int = 0) -> History:
+        """One series over the frames from `first_frame` on; frames that do not have it, or damaged, are left out.
+
+        Reads only that series' rows, some 200 bytes a frame.
+
+        Raises:
+            NotFoundError: There is no such series.
+            RecordError: The run is gone.
+        """
+        number = series.id if isinstance(series, Series) else series
+        index = self._index
+        if not 0 <= number < len(index.series):
+            raise NotFoundError(f"Model {self.name!r} has no series {number}. {_numbered('series', len(index.series))}")
+        found = read_history(index, number, first_frame=max(first_frame, 0), notices=self._notices)
+        self._notices.announce()
+        return found
+
+    @property
+    def _index(self) -> ModelIndex:
+        return self._find_index()
+
+    @property
+    def _latest(self) -> SessionIndex:
+        return next(reversed(self._index.sessions.values()))
+
+
+def _numbered(what: str, count: int) -> str:
+    """Which numbers there are."""
+    return f"It has {what} 0 to {count - 1}." if count else f"It has no {what} yet."
+
+
+def _near(steps: npt.NDArray[np.int64], at: int) -> str:
+    """Which steps there are around the place `at`."""
+    if not len(steps):
+        return "It has no frames yet."
+    around = " and ".join(str(step) for step in steps[max(at - 1, 0) : at + 1])
+    return f"It has {len(steps)} from {steps[0]} to {steps[-1]}; nearest: {around}."

@@ -1,0 +1,208 @@
+"""A run on disk, to be read, also while it is written."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+from torchgraph_explorer.errors import NotFoundError, RecordError
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.folder import Folder, ReadAt, SegmentFile, reading
+from torchgraph_explorer.record.framing import DamageError
+from torchgraph_explorer.record.messages import session_value
+from torchgraph_explorer.record.model_index import ModelIndex, Source
+from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.notices import Notices
+from torchgraph_explorer.record.scan import Found, Scanner, require_version
+
+_STALE_SECONDS = 60.0
+"""An incomplete record whose file has not grown for so long will not be completed."""
+
+
+@dataclass(slots=True)
+class _Segment:
+    """How far a segment file has been read; `session` is (model, session id) once it is known."""
+
+    file: SegmentFile
+    scanner: Scanner
+    scanned: int = 0
+    session: tuple[str, str] | None = None
+
+
+class Run:
+    """One run, as of the latest `refresh`.
+
+    It keeps an index of the frames in memory and reads their bodies when asked. Several threads may use it: `refresh`
+    holds a lock, and reading needs none.
+
+    Attributes:
+        name: The run's, in its logdir.
+        path: Its folder, or URL.
+    """
+
+    def __init__(self, folder: Folder, *, name: str, path: str) -> None:
+        """Read what there is; `open_run` is the way to call this.
+
+        Raises:
+            RecordError: There is no record, or a newer release wrote it.
+        """
+        self.name = name
+        self.path = path
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._notices = Notices()
+        self._segments: dict[str, _Segment] = {}
+        self._models: dict[str, ModelIndex] = {}
+        self._epochs: dict[str, int] = {}
+        self._update()
+        self._require_models()
+        self._notices.announce()
+
+    def __repr__(self) -> str:
+        return f"<Run {self.name!r}: models {', '.join(map(repr, self.models))}>"
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the watched models, first to last."""
+        return tuple(self._models)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was found damaged and skipped so far, in sentences."""
+        return self._notices.texts
+
+    @property
+    def bytes(self) -> int:
+        """Size of the run's files."""
+        return sum(segment.file.size for segment in self._segments.values())
+
+    @property
+    def first_write(self) -> float:
+        """When the first session began, in seconds since the epoch."""
+        sessions = (one for model in self._models.values() for one in model.sessions.values())
+        return min((one.session.created for one in sessions), default=0.0)
+
+    @property
+    def last_write(self) -> float:
+        """When the latest record was written, in seconds since the epoch."""
+        return max((model.last_write for model in self._models.values()), default=0.0)
+
+    def model(self, name: str | None = None) -> ModelRecord:
+        """The watched model called `name`; without a name, the only one.
+
+        Raises:
+            NotFoundError: There is no such model, or several and no name was given.
+        """
+        if name is None and len(self.models) == 1:
+            name = self.models[0]
+        if name is None:
+            raise NotFoundError(f"Run {self.name!r} holds {len(self.models)} models. {self._choices()}")
+        self._index(name)
+        return ModelRecord(lambda: self._index(name), self._notices)
+
+    def refresh(self) -> bool:
+        """Read what is new; True when there was something.
+
+        Costs a listing of the folder when nothing is.
+
+        Raises:
+            RecordError: A newer release has begun to write, or a file cannot be read.
+        """
+        with self._lock:
+            is_changed = self._update()
+        self._notices.announce()
+        return is_changed
+
+    def _update(self) -> bool:
+        files = self._folder.files()
+        is_replaced = self._forget_if_replaced(files)
+        found = [self._read_on(file) for file in files]
+        for model in self._models.values():
+            model.settle()
+        return is_replaced or any(found)
+
+    def _require_models(self) -> None:
+        if self.models:
+            return
+        if self.warnings:
+            raise RecordError(f"{self.path} holds no record that can be read. The first fault: {self.warnings[0]}.")
+        raise RecordError(f"{self.path} holds no record yet. Open it again when its training has begun.")
+
+    def _index(self, name: str) -> ModelIndex:
+        if name not in self._models:
+            raise NotFoundError(f"Run {self.name!r} has no model {name!r}. {self._choices()}")
+        return self._models[name]
+
+    def _choices(self) -> str:
+        if not self.models:
+            return "Nothing has been recorded in it yet."
+        return f"Name one of: {', '.join(map(repr, self.models))}."
+
+    def _forget_if_replaced(self, files: list[SegmentFile]) -> bool:
+        """Begin anew if a file that was read is gone, shorter, or another one."""
+        now = {file.name: file for file in files}
+        if all(_continues(now.get(name), segment.file) for name, segment in self._segments.items()):
+            return False
+        self._epochs |= {name: model.epoch + 1 for name, model in self._models.items()}
+        self._segments, self._models = {}, {}
+        return True
+
+    def _read_on(self, file: SegmentFile) -> bool:
+        """Take in the records of `file` that were not there before; True if there are any."""
+        segment = self._segments.setdefault(file.name, _Segment(file, Scanner(str(file.path))))
+        segment.file = file
+        count = 0
+        if file.size > segment.scanned:
+            with reading(file.path) as read:
+                while (found := segment.scanner.next(read, file.size)) is not None:
+                    self._take(segment, found, read)
+                    count += 1
+            segment.scanned = file.size
+        self._note_a_torn_end(segment)
+        return count > 0
+
+    def _take(self, segment: _Segment, found: Found, read: ReadAt) -> None:
+        try:
+            self._take_record(segment, found, read)
+        except DamageError:
+            what = f"record at byte {found.offset} is damaged and was skipped"
+            if found.offset == 0:
+                what = "it does not begin as a segment does, being damaged or something else"
+            self._notices.add(f"segment {segment.file.name}: {what}")
+
+    def _take_record(self, segment: _Segment, found: Found, read: ReadAt) -> None:
+        head = found.head
+        if head is None:
+            raise DamageError
+        if head.HasField("segment"):
+            require_version(head.segment.version, str(segment.file.path))
+            segment.session = self._begin(head.segment)
+        elif segment.session is not None:
+            model, session = segment.session
+            self._models[model].take(head, found, Source(read, segment.file, session))
+        else:
+            self._notices.add(
+                f"segment {segment.file.name}: its first records are damaged, so that nobody can tell which model the "
+                f"others are of; they were skipped"
+            )
+
+    def _begin(self, message: pb.Segment) -> tuple[str, str]:
+        """The model and session that a segment is of."""
+        session = session_value(message.session)
+        if session.model not in self._models:
+            epoch = self._epochs.get(session.model, 0)
+            self._models = {**self._models, session.model: ModelIndex(session.model, epoch)}
+        self._models[session.model].begin(session)
+        return session.model, session.id
+
+    def _note_a_torn_end(self, segment: _Segment) -> None:
+        scanner, file = segment.scanner, segment.file
+        if scanner.position < file.size and not scanner.is_lost and time.time() - file.modified > _STALE_SECONDS:
+            self._notices.add(
+                f"segment {file.name}: record at byte {scanner.position} is incomplete; its writer was interrupted"
+            )
+
+
+def _continues(now: SegmentFile | None, before: SegmentFile) -> bool:
+    return now is not None and now.inode == before.inode and now.size >= before.size

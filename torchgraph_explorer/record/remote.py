@@ -1,0 +1,170 @@
+"""Runs at URLs, through fsspec: `s3://`, `gs://`, `memory://`.
+
+Object stores cannot append. So a writer puts many small segments, each complete and never touched again; and a reader
+keeps a copy on this machine, to which it adds what is new.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from pathlib import Path, PurePosixPath
+from time import monotonic
+from typing import Any
+
+from torchgraph_explorer.errors import RecordError
+from torchgraph_explorer.record.folder import PLUGIN, Piece, ReadAt, SegmentFile, segment_files, segment_number
+
+FLUSH_SECONDS = 10.0
+"""How long records are collected before they are put as one segment."""
+
+_TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
+"""What the various stores call a file's last writing."""
+
+
+def is_url(path: str) -> bool:
+    """`path` is for fsspec, not for the file system of this machine."""
+    return "://" in path
+
+
+class RemoteFolder:
+    """The segments of a run folder at a URL, copied here as they come."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._files, root = _file_system(url)
+        self._root = str(PurePosixPath(root, *PLUGIN))
+        self._copy = Path(tempfile.mkdtemp(prefix="torchgraph-"))
+        weakref.finalize(self, shutil.rmtree, self._copy, ignore_errors=True)
+
+    def files(self) -> list[SegmentFile]:
+        """The segment files there are now, in order, as copies on this machine."""
+        with _told(self._url):
+            for path, facts in _listing(self._files, self._root).items():
+                if segment_number(PurePosixPath(path).name) is not None:
+                    self._fetch(path, int(facts["size"]))
+        return segment_files(self._copy)
+
+    def _fetch(self, path: str, size: int) -> None:
+        """Add to the copy what it lacks."""
+        copy = self._copy / PurePosixPath(path).name
+        have = copy.stat().st_size if copy.exists() else 0
+        if size > have:
+            data = self._files.cat_file(path, start=have, end=size)
+            with copy.open("ab") as file:
+                file.write(data)
+
+
+class RemoteSegments:
+    """Segments of one session at a URL. What `append` was given may wait here for some seconds."""
+
+    def __init__(self, url: str, begin: Callable[[int], bytes], *, limit: int, session: str) -> None:
+        self._begin, self._limit = begin, limit
+        self._files, root = _file_system(url)
+        self._root = PurePosixPath(root, *PLUGIN)
+        self._session = "".join(char for char in session if char.isalnum())[:12]
+        self._number: int | None = None
+        self._waiting = bytearray()
+        self._last_put = float("-inf")
+
+    def append(self, data: bytes) -> None:
+        """Take `data`; put all that waits if the last time was long ago or it has grown large."""
+        self._waiting += data
+        if len(self._waiting) >= self._limit or monotonic() - self._last_put >= FLUSH_SECONDS:
+            self._put()
+
+    def close(self) -> None:
+        """Put what still waits."""
+        if self._waiting:
+            self._put()
+
+    def _put(self) -> None:
+        """Write a segment. Its name holds the session, since not every store can refuse to overwrite."""
+        if self._number is None:
+            self._files.makedirs(str(self._root), exist_ok=True)
+            self._number = self._next_number()
+        path = self._root / f"{self._number:06d}-{self._session}.tgraph"
+        self._files.pipe_file(str(path), self._begin(self._number) + bytes(self._waiting))
+        self._number += 1
+        self._waiting.clear()
+        self._last_put = monotonic()
+
+    def _next_number(self) -> int:
+        numbers = (segment_number(PurePosixPath(path).name) for path in _listing(self._files, str(self._root)))
+        return max((number + 1 for number in numbers if number is not None), default=0)
+
+
+def remote_pieces(url: str) -> dict[str, list[Piece]]:
+    """The segments of every run at or below `url`, by the run's name, `.` for `url` itself."""
+    files, root = _file_system(url)
+    found: dict[str, list[Piece]] = {}
+    with _told(url):
+        files.invalidate_cache()
+        for path, facts in sorted(files.find(root, detail=True).items()):
+            place = PurePosixPath(path)
+            if segment_number(place.name) is not None and place.parts[-3:-1] == PLUGIN:
+                run = place.parents[2].relative_to(PurePosixPath(root)).as_posix()
+                found.setdefault(run, []).append(_piece(files, path, facts))
+    return found
+
+
+def _piece(files: Any, path: str, facts: dict[str, Any]) -> Piece:
+    modified = next((_seconds(facts[name]) for name in _TIMES if facts.get(name)), 0.0)
+    size = int(facts["size"])
+    return Piece(files.unstrip_protocol(path), size, modified, partial(_reading, files, path, size=size))
+
+
+@contextmanager
+def _reading(files: Any, path: str, *, size: int) -> Iterator[ReadAt]:
+    def read(offset: int, count: int) -> bytes:
+        end = min(offset + count, size)  # some stores refuse a range that begins at the end
+        return bytes(files.cat_file(path, start=offset, end=end)) if offset < end else b""
+
+    with _told(path):
+        yield read
+
+
+def _seconds(when: datetime | float | str) -> float:
+    if isinstance(when, str):
+        when = datetime.fromisoformat(when.replace("Z", "+00:00"))
+    return when.timestamp() if isinstance(when, datetime) else float(when)
+
+
+def _listing(files: Any, folder: str) -> dict[str, dict[str, Any]]:
+    """The files in `folder` and their facts, as they are now; none if it does not exist."""
+    files.invalidate_cache()
+    try:
+        return {facts["name"]: facts for facts in files.ls(folder, detail=True) if facts["type"] == "file"}
+    except FileNotFoundError:
+        return {}
+
+
+def _file_system(url: str) -> tuple[Any, str]:
+    """What reads and writes at `url`, and the path there.
+
+    Raises:
+        RecordError: A library that is needed for it is not installed, or nothing knows such URLs.
+    """
+    try:
+        from fsspec.core import url_to_fs
+
+        files, root = url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise RecordError(f"{url} cannot be opened: {error}. Install what is missing or use a local folder.") from error
+    return files, str(root).rstrip("/")
+
+
+@contextmanager
+def _told(url: str) -> Iterator[None]:
+    """Say it in our words when a store refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise RecordError(
+            f"{url} cannot be read: {error}. Check the address and your access, then try again."
+        ) from error

@@ -1,0 +1,1 @@
+"""Serves what was recorded. Only reads, and never imports torch."""

@@ -1,0 +1,206 @@
+/** The answers of `server/http_api.md`, as they are. The words are those of `records.py`. */
+
+export type Role = 'input' | 'output' | 'param' | 'attached';
+export type Kind = 'value' | 'grad_norm' | 'grad';
+export type NodeKind = 'input' | 'output' | 'call' | 'attached';
+
+/** Columns of a statistics matrix, in order. */
+export const STATISTICS = [
+  'count',
+  'sampled',
+  'nan',
+  'positive_infinity',
+  'negative_infinity',
+  'zeros',
+  'min',
+  'max',
+  'mean',
+  'absolute_mean',
+  'std',
+  'l2_norm',
+] as const;
+export type Statistic = (typeof STATISTICS)[number];
+
+export interface RunInfo {
+  run: string;
+  models: string[];
+  /** Seconds since the epoch. */
+  first_write: number | null;
+  last_write: number | null;
+  bytes: number;
+  /** What is damaged, as a sentence. */
+  error: string | null;
+}
+
+export interface Runs {
+  logdir: string;
+  /** Newest first. */
+  runs: RunInfo[];
+}
+
+export interface Session {
+  model: string;
+  class_name: string;
+  created: number;
+  host: string;
+  pid: number;
+  versions: Record<string, string>;
+  log: string[];
+  log_freq: string;
+  sample_n: number | null;
+  bins: number;
+  reject_outlier_proportion: number;
+  /** Name of the second time axis. */
+  clock: string | null;
+}
+
+export interface SeriesInfo {
+  series: number;
+  module: string;
+  /** Null for a parameter, which all calls share. */
+  call: number | null;
+  role: Role;
+  path: string;
+  kind: Kind;
+}
+
+export interface GraphInfo {
+  graph: number;
+  first_step: number;
+  /** Grows when the same graph is written again. */
+  revision: number;
+}
+
+export interface Finished {
+  time: number;
+  notes: string[];
+}
+
+/** What is new since the client last asked. */
+export interface Updates {
+  run: string;
+  model: string;
+  epoch: number;
+  /** The answer holds everything; drop what was held. */
+  reset: boolean;
+  session: Session | null;
+  frames: {first: number; step: number[]; time: number[]; clock: (number | null)[]; graph: (number | null)[]};
+  series: {first: number; items: SeriesInfo[]};
+  graphs: GraphInfo[];
+  finished: Finished | null;
+  warnings: string[];
+}
+
+export interface TensorInfo {
+  path: string;
+  /** A null dimension varied. */
+  shape: (number | null)[];
+  dtype: string;
+  requires_grad: boolean;
+}
+
+export interface Module {
+  /** Qualified; empty for the model itself. */
+  name: string;
+  class_name: string;
+  class_path: string;
+  /** (key, value) rows; positional facts have an empty key. */
+  extra_repr: [string, string][];
+  params: TensorInfo[];
+  own_params: number;
+  total_params: number;
+  trainable_params: number;
+}
+
+export interface Call {
+  /** Index in `ModuleGraph.modules`. */
+  module: number;
+  call: number;
+  /** Index in `ModuleGraph.calls`; null for a call of the model itself. */
+  parent: number | null;
+  inputs: TensorInfo[];
+  outputs: TensorInfo[];
+}
+
+export interface Node {
+  kind: NodeKind;
+  /** Index in `ModuleGraph.calls` of the call whose inside it belongs to; null at the top. */
+  inside: number | null;
+  /** Index in `ModuleGraph.calls` of the call it stands for. */
+  call: number | null;
+  tensor: TensorInfo | null;
+}
+
+export interface Edge {
+  /** Indices in `ModuleGraph.nodes`. */
+  source: number;
+  target: number;
+  /** False where only data goes. */
+  gradient: boolean;
+}
+
+export interface ModuleGraph {
+  graph: number;
+  revision: number;
+  first_step: number;
+  modules: Module[];
+  calls: Call[];
+  nodes: Node[];
+  edges: Edge[];
+}
+
+export interface PlacedNode {
+  /** Index in `ModuleGraph.nodes`. */
+  node: number;
+  /** Centre, pixels, y downwards. */
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+export interface PlacedEdge {
+  /** Index in `ModuleGraph.edges`. */
+  edge: number;
+  /** A start point, then three points per cubic piece; the last is the arrow's tip. */
+  points: [number, number][];
+}
+
+export interface Layout {
+  width: number;
+  height: number;
+  /** A sentence when a simpler layout had to be used. */
+  approximate: string | null;
+  nodes: PlacedNode[];
+  edges: PlacedEdge[];
+}
+
+/** One series over frames, from `api/history`. Histograms hold the non-empty buckets only (see `buckets.py`). */
+export interface SeriesHistory {
+  /** Frame indices, ascending, `[n]`. */
+  frame: Uint32Array;
+  /** `[n, 12]`, row after row; columns as in `STATISTICS`. */
+  statistics: Float32Array;
+  /** Row `i` has the entries `offsets[i]` up to `offsets[i + 1]` of the two below; `[n + 1]`. */
+  offsets: Uint32Array;
+  buckets: Int16Array;
+  counts: Uint32Array;
+}
+
+export interface History {
+  epoch: number;
+  /** The frame to ask from next time. */
+  frames: number;
+  series: Map<number, SeriesHistory>;
+}
+
+/** Statistics of every series at one frame, from `api/frame`. */
+export interface FrameStatistics {
+  epoch: number;
+  frame: number;
+  step: number;
+  /** Series ids, `[n]`. */
+  series: Uint32Array;
+  /** `[n, 12]`. */
+  statistics: Float32Array;
+}

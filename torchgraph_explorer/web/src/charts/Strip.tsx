@@ -1,0 +1,142 @@
+/** One series over time: heat, bands or a line, with the chosen step's bars beside it. */
+
+import {useComputed, useSignalEffect, type ReadonlySignal} from '@preact/signals';
+import type {JSX, RefObject} from 'preact';
+import {useRef} from 'preact/hooks';
+
+import type {SeriesHistory} from '../api/types';
+import {chart, currentFrame, data, hoverFrame} from '../state/store';
+import {drawPlot} from './draw/plot';
+import {drawSlice} from './draw/slice';
+import {RIM, stripLayout, type Box, type StripLayout} from './layout';
+import {usePainting} from './painting';
+import {followPalette} from './palette';
+import {usePointer} from './pointer';
+import {sceneOf, type Scene} from './scene';
+import {sharedAxis} from './sharedAxis';
+import {stepByKey} from './stepping';
+import {stepSummary, summaryOf} from './summary';
+import {timePixel} from './timeAxis';
+import {useView, type View} from './view';
+
+const NARROWEST = 120;
+
+export interface StripProps {
+  /** What is drawn, for who cannot see it: `layer1.conv1, output, value`. */
+  name: string;
+  /** Null while it is being fetched. */
+  history: ReadonlySignal<SeriesHistory | null>;
+}
+
+/** The strip as wide as its place. A slider over the steps for the keyboard and for screen readers. */
+export function Strip({name, history}: StripProps): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  const view = useView(box);
+  const layout = useComputed(() => stripLayout(view.width.value, chart.value.bins));
+  const scene = useComputed(() => workOut(history.value, view.width.value));
+  const summary = useComputed(() => (history.value === null ? `${name}: loading` : summaryOf(name, history.value, stepsNow())));
+  const canvases = usePictures({scene, history, view, layout});
+  const pointer = usePointer({box, scene});
+  return (
+    <div
+      ref={box}
+      class="strip"
+      style={{height: `${layout.value.height}px`}}
+      tabIndex={0}
+      role="slider"
+      aria-label={summary.value}
+      {...sliderValues(history.value)}
+      onKeyDown={stepByKey}
+      {...pointer}
+    >
+      <canvas ref={canvases.plot} aria-hidden="true" />
+      <canvas ref={canvases.slice} aria-hidden="true" />
+      <Marker class="strip-chosen" frame={currentFrame} layout={layout} />
+      <Marker class="strip-crosshair" frame={hoverFrame} layout={layout} />
+      {history.value === null && <span class="strip-loading">loading …</span>}
+    </div>
+  );
+}
+
+function workOut(history: SeriesHistory | null, width: number): Scene | null {
+  if (history === null || width < NARROWEST) return null;
+  return sceneOf({history, options: chart.value, axis: sharedAxis.value, width});
+}
+
+function stepsNow(): readonly number[] {
+  return data.value?.steps ?? [];
+}
+
+/** The steps as a slider's values, the chosen one also in words. */
+function sliderValues(history: SeriesHistory | null): JSX.HTMLAttributes<HTMLDivElement> {
+  const steps = stepsNow();
+  const frame = currentFrame.value;
+  if (history === null || frame === null) return {'aria-valuenow': 0};
+  return {
+    'aria-valuemin': steps[0] ?? 0,
+    'aria-valuemax': steps.at(-1) ?? 0,
+    'aria-valuenow': steps[frame] ?? 0,
+    'aria-valuetext': stepSummary(history, frame, steps),
+  };
+}
+
+interface Pictured {
+  scene: ReadonlySignal<Scene | null>;
+  history: ReadonlySignal<SeriesHistory | null>;
+  view: View;
+  layout: ReadonlySignal<StripLayout>;
+}
+
+/** Two canvases, so that choosing another step repaints the bars alone. */
+function usePictures({scene, history, view, layout}: Pictured): Record<'plot' | 'slice', RefObject<HTMLCanvasElement>> {
+  const [plot, slice] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
+  const palette = followPalette();
+  const {isVisible} = view;
+  const watch = () => void [history.value, chart.value, sharedAxis.value, palette.value, view.width.value];
+  usePainting({
+    canvas: plot,
+    isVisible,
+    watch,
+    area: () => (scene.value === null ? null : whole(layout.value)),
+    paint: (context) => drawPlot(context, scene.value!, palette.value),
+  });
+  usePainting({
+    canvas: slice,
+    isVisible,
+    watch: () => void [watch(), currentFrame.value],
+    area: () => (scene.value === null ? null : besides(layout.value)),
+    paint: (context) => drawSlice(context, scene.value!, {frame: currentFrame.value, palette: palette.value}),
+  });
+  return {plot, slice};
+}
+
+function whole({width, height}: StripLayout): Box {
+  return {x: 0, y: 0, width, height};
+}
+
+function besides({slice, height}: StripLayout): Box {
+  return {x: slice.x, y: 0, width: slice.width + 1, height};
+}
+
+interface MarkerProps {
+  class: string;
+  frame: ReadonlySignal<number | null>;
+  layout: ReadonlySignal<StripLayout>;
+}
+
+/** A vertical line at a frame, moved without repainting anything. */
+function Marker({class: name, frame, layout}: MarkerProps): JSX.Element {
+  const line = useRef<HTMLDivElement>(null);
+  useSignalEffect(() => {
+    const {plot} = layout.value;
+    const axis = sharedAxis.value;
+    const x = frame.value === null ? NaN : timePixel(axis, plot.width, axis.values[frame.value] ?? NaN);
+    Object.assign(line.current!.style, {
+      display: Number.isNaN(x) ? 'none' : '',
+      top: `${plot.y - RIM - 1}px`,
+      height: `${plot.height + 2 * RIM + 2}px`,
+      transform: `translateX(${plot.x + Math.min(Math.floor(x), plot.width - 1)}px)`,
+    });
+  });
+  return <div ref={line} class={name} />;
+}

@@ -1,0 +1,27 @@
+/** Painting jobs, done together when the browser is about to show a frame. */
+
+type Job = () => void;
+
+const BUDGET_MS = 12; // of the 16 that a frame has; what is left over is painted in the next one
+
+const waiting = new Map<object, Job>();
+
+/** Does `job` before the next frame is shown. A later job of the same owner takes its place. */
+export function schedule(owner: object, job: Job): void {
+  if (waiting.size === 0) requestAnimationFrame(work);
+  waiting.set(owner, job);
+}
+
+/** Drops the job of an owner that has gone. */
+export function unschedule(owner: object): void {
+  waiting.delete(owner);
+}
+
+function work(start: number): void {
+  for (const [owner, job] of waiting) {
+    waiting.delete(owner);
+    job();
+    if (performance.now() - start > BUDGET_MS) break;
+  }
+  if (waiting.size > 0) requestAnimationFrame(work);
+}

@@ -1,0 +1,41 @@
+/** Paints a strip's scene on a canvas, back to front. */
+
+import type {Palette} from '../palette';
+import {emptiness, type Scene} from '../scene';
+import {drawFrame, drawTimeAxis, drawValueAxis, drawZero} from './axes';
+import {drawBands} from './bands';
+import {drawHeat} from './heat';
+import {drawLines} from './line';
+import {drawMarks} from './marks';
+
+export type Context = CanvasRenderingContext2D;
+
+/** Paints the plot with its axes. The context is in CSS pixels and blank. */
+export function drawPlot(context: Context, scene: Scene, palette: Palette): void {
+  context.font = palette.font;
+  const empty = emptiness(scene);
+  drawFrame(context, scene, palette);
+  if (empty === null) {
+    drawContent(context, scene, palette);
+    drawValueAxis(context, scene, palette);
+  } else {
+    drawText(context, scene, {text: empty, colour: palette.label});
+  }
+  drawMarks(context, scene, palette);
+  drawTimeAxis(context, scene, palette);
+}
+
+function drawContent(context: Context, scene: Scene, palette: Palette): void {
+  const {content} = scene;
+  if (content.mode === 'heat') drawHeat(context, content.heat, {scene, palette});
+  if (content.mode === 'heat') drawZero(context, scene, palette);
+  if (content.mode === 'bands') drawBands(context, content.bands, {scene, palette});
+  if (content.mode === 'line') drawLines(context, content.lines, {scene, palette});
+}
+
+function drawText(context: Context, {layout: {plot}}: Scene, {text, colour}: {text: string; colour: string}): void {
+  context.fillStyle = colour;
+  context.textAlign = 'center';
+  context.textBaseline = 'middle';
+  context.fillText(text, plot.x + plot.width / 2, plot.y + plot.height / 2, plot.width - 8);
+}

@@ -1,0 +1,131 @@
+/** Which values a strip shows: all of them, or all but the most extreme. */
+
+import {quantiles, spanOf, total, type Bounds, type Histogram} from './buckets';
+import type {SeriesHistory} from '../api/types';
+import {boundsOf, histogramOf} from './history';
+
+/** From the smallest to the largest element of all frames; null when no frame has a finite element. */
+export function fullExtent(history: SeriesHistory): Bounds | null {
+  let low = Infinity;
+  let high = -Infinity;
+  for (let entry = 0; entry < history.frame.length; entry++) {
+    const bounds = boundsOf(history, entry);
+    if (bounds.low < low) low = bounds.low;
+    if (bounds.high > high) high = bounds.high;
+  }
+  return low <= high ? {low, high} : null;
+}
+
+/**
+ * Where the elements lie if in each frame the proportion `reject` that is farthest from the frame's median is left out,
+ * and then the frames that are most extreme.
+ *
+ * Distance from the median, not a share cut off at each end: a ReLU's output keeps its zeros and loses only its long tail.
+ * Frame by frame, not all frames pooled: a series that drifts away stays in the picture, and a single frame that explodes
+ * does not squash the others. Null when no frame has a finite element.
+ */
+export function robustExtent(history: SeriesHistory, reject: number): Bounds | null {
+  if (reject <= 0) return fullExtent(history);
+  const ends: number[] = [];
+  for (let entry = 0; entry < history.frame.length; entry++) {
+    const {low, high} = trimmed(histogramOf(history, entry), boundsOf(history, entry), reject);
+    ends.push(low, high);
+  }
+  return lineExtent(ends, reject);
+}
+
+/** The bounds of a histogram without the proportion `reject` of its elements that is farthest from the median. */
+export function trimmed(histogram: Histogram, full: Bounds, reject: number): Bounds {
+  const [median] = quantiles(histogram, [0.5], full) as [number];
+  if (!(full.low < full.high)) return full;
+  const reach = peel(ringsAround(histogram, median, full), reject * total(histogram));
+  return {low: Math.max(full.low, median - reach), high: Math.min(full.high, median + reach)};
+}
+
+/** Elements at distances from `near` to `far` from a centre, spread evenly; all at one distance when these are equal. */
+interface Ring {
+  near: number;
+  far: number;
+  count: number;
+}
+
+/** The rings of either side of the centre, the outermost last. */
+type Sides = [below: Ring[], above: Ring[]];
+
+function ringsAround({buckets, counts}: Histogram, centre: number, full: Bounds): Sides {
+  const [below, above]: Sides = [[], []];
+  for (let i = counts.length - 1; i >= 0; i--) {
+    const [low, high] = spanOf(buckets[i]!, full);
+    const count = counts[i]!;
+    const share = high <= centre ? 1 : low >= centre ? 0 : (centre - low) / (high - low);
+    if (share > 0) below.push({near: Math.max(0, centre - high), far: centre - low, count: share * count});
+    if (share < 1) above.push({near: Math.max(0, low - centre), far: high - centre, count: (1 - share) * count});
+  }
+  return [below, above.reverse()];
+}
+
+/** Takes rings off from outside, on both sides alike, until `budget` elements are gone. How far what is left reaches. */
+function peel(sides: Sides, budget: number): number {
+  let left = budget;
+  for (;;) {
+    const heads = sides.flatMap((side) => side.at(-1) ?? []);
+    if (heads.length === 0) return 0;
+    const reach = Math.max(...heads.map(({far}) => far));
+    const stop = Math.max(...heads.map(({near, far}) => (far === reach ? near : far)));
+    const mass = heads.reduce((sum, ring) => sum + beyond(ring, stop), 0);
+    if (mass > left) return reach - (left / mass) * (reach - stop);
+    left -= mass;
+    sides.forEach((side) => shorten(side, stop));
+  }
+}
+
+/** How many of a ring's elements are farther away than `stop`, or, where all are at one distance, not nearer. */
+function beyond({near, far, count}: Ring, stop: number): number {
+  if (far === near) return far >= stop ? count : 0;
+  return far > stop ? (count * (far - stop)) / (far - near) : 0;
+}
+
+function shorten(side: Ring[], stop: number): void {
+  const ring = side.at(-1);
+  if (ring === undefined || ring.far < stop) return;
+  ring.count -= beyond(ring, stop);
+  ring.far = stop;
+  if (stop <= ring.near) side.pop();
+}
+
+/**
+ * An axis' ends for an extent: rounded outwards to two digits of its length, so that a live strip does not tremble, and
+ * opened around a constant. Without any value, the unit interval.
+ */
+export function axisExtent(extent: Bounds | null): Bounds {
+  if (extent === null) return {low: 0, high: 1};
+  const {low, high} = extent;
+  if (low === high) return aroundConstant(low);
+  const unit = 10 ** (Math.floor(Math.log10(high - low)) - 1);
+  if (!Number.isFinite(unit) || unit === 0) return extent;
+  return {low: tidy(Math.floor(low / unit) * unit), high: tidy(Math.ceil(high / unit) * unit)};
+}
+
+function aroundConstant(value: number): Bounds {
+  const reach = value === 0 ? 1 : Math.abs(value) / 10;
+  return {low: value - reach, high: value + reach};
+}
+
+/** Takes off the noise of floating point: 0.30000000000000004 is 0.3. */
+function tidy(value: number): number {
+  return Number(value.toPrecision(12));
+}
+
+/**
+ * The extent of numbers that are drawn as lines: all of them, or without the most extreme proportion but with half the
+ * remaining length as room at each end, so that only real outliers leave the picture. Null without any finite number.
+ */
+export function lineExtent(values: Iterable<number>, reject: number): Bounds | null {
+  const sorted = Float64Array.from([...values].filter(Number.isFinite)).sort();
+  if (sorted.length === 0) return null;
+  const last = sorted.length - 1;
+  const skipped = Math.floor((reject / 2) * last);
+  const [low, high] = [sorted[skipped]!, sorted[last - skipped]!];
+  const room = (high - low) / 2;
+  return {low: Math.max(sorted[0]!, low - room), high: Math.min(sorted[last]!, high + room)};
+}

@@ -1,0 +1,44 @@
+/** Numbers as short texts, with a true minus sign. */
+
+import {formatCount} from '../state/measures';
+
+/** A value on an axis of a given length: as many digits as tell it from its neighbours. `0.0123`, `−1.5`, `2e−7`. */
+export function axisNumber(value: number, length: number): string {
+  if (value === 0) return '0';
+  const magnitude = Math.abs(value);
+  const unit = Math.floor(Math.log10(length > 0 ? length : magnitude)) - 1;
+  const isPlain = magnitude < 1e5 && magnitude >= 1e-3 && unit > -6;
+  return (isPlain ? plain(value, unit) : exponential(value, unit)).replaceAll('-', '−');
+}
+
+function plain(value: number, unit: number): string {
+  return String(Number(value.toFixed(Math.max(0, -unit))));
+}
+
+function exponential(value: number, unit: number): string {
+  const digits = Math.floor(Math.log10(Math.abs(value))) - unit;
+  const [mantissa, exponent] = value.toExponential(Math.min(Math.max(digits, 0), 3)).split('e') as [string, string];
+  return `${Number(mantissa)}e${exponent.replace('+', '')}`;
+}
+
+/** A step: whole with thousands apart, short from a hundred thousand on. */
+export function stepNumber(step: number): string {
+  if (Math.abs(step) < 1e5) return step.toLocaleString('en').replaceAll('-', '−');
+  return formatCount(step);
+}
+
+/** A count that may be a fraction, because a bucket was spread over rows. */
+export function aboutCount(count: number): string {
+  if (count === 0) return '0';
+  if (count < 1) return '< 1';
+  const whole = Math.round(count).toLocaleString('en');
+  return Number.isInteger(count) ? whole : `≈ ${whole}`;
+}
+
+/** A proportion: `12 %`, `0.03 %`; `100 %` only if it is all. */
+export function percent(part: number, whole: number): string {
+  if (!(whole > 0)) return '–';
+  const share = (part / whole) * 100;
+  if (share > 99.9 && part < whole) return '> 99.9 %';
+  return `${Number(share.toPrecision(share < 1 ? 1 : 2))} %`;
+}

@@ -1,0 +1,45 @@
+/** Where the parts of a strip stand, in CSS pixels. */
+
+/** A box with y pointing down. */
+export interface Box {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+export interface StripLayout {
+  /** Histograms, bands or a line over time. */
+  plot: Box;
+  /** The chosen step's bars, level with the plot. */
+  slice: Box;
+  /** Of the whole strip. */
+  width: number;
+  height: number;
+}
+
+/** Room for value labels to the left of the plot. */
+export const GUTTER = 46;
+/** Height of a rim, which holds what lies outside the axis; one pixel apart from the plot. */
+export const RIM = 3;
+/** Height of the marks above the upper rim, where something was not finite. */
+export const MARK = 4;
+const TOP = MARK + RIM + 3;
+const BOTTOM = RIM + 1 + 16;
+const GAP = 8;
+const TARGET_HEIGHT = 112;
+
+/** Lays a strip out in a width. Rows are whole pixels tall, so that none looks denser than another. */
+export function stripLayout(width: number, rows: number): StripLayout {
+  const height = Math.max(1, Math.round(TARGET_HEIGHT / rows)) * rows;
+  const sliceWidth = Math.round(Math.min(72, Math.max(40, width * 0.2)));
+  const plotWidth = Math.max(16, Math.floor(width - GUTTER - GAP - sliceWidth - 1));
+  const plot = {x: GUTTER, y: TOP, width: plotWidth, height};
+  const slice = {x: GUTTER + plotWidth + GAP, y: TOP, width: sliceWidth, height};
+  return {plot, slice, width, height: TOP + height + BOTTOM};
+}
+
+/** The pixel of a place on the value axis (0 at its low end), inside a box. */
+export function yOf({y, height}: Box, place: number): number {
+  return y + (1 - place) * height;
+}

@@ -1,0 +1,93 @@
+/** Everything a strip draws, worked out before anything is drawn. */
+
+import type {SeriesHistory} from '../api/types';
+import {measureNamed} from '../state/measures';
+import type {ChartOptions} from '../state/store';
+import {bandsOf, type BandPoint} from './bands';
+import {columnsOf, type Columns} from './columns';
+import {heatOf, type Heat} from './heat';
+import {nonfiniteOf} from './history';
+import {stripLayout, type StripLayout} from './layout';
+import {linePoints, linesOf, type LinePoint} from './lines';
+import {isWhole, rowGrid, type RowGrid} from './rebin';
+import type {ValueScale} from './scale';
+import {framePixels, type TimeAxis} from './timeAxis';
+import {bandScale, elementScale, measureScale} from './valueAxis';
+
+/** What is drawn in the plot, by mode. */
+export type Content =
+  | {mode: 'heat'; heat: Heat}
+  | {mode: 'bands'; bands: BandPoint[][]}
+  | {mode: 'line'; lines: LinePoint[][]};
+
+export interface Scene {
+  history: SeriesHistory;
+  options: ChartOptions;
+  layout: StripLayout;
+  axis: TimeAxis;
+  /** Pixel of each frame within the plot. */
+  pixels: Float64Array;
+  columns: Columns;
+  /** The plot's value axis. */
+  scale: ValueScale;
+  /** The rows of the bars; on the plot's axis except beside a line. */
+  grid: RowGrid;
+  content: Content;
+  /** Columns in which something was NaN or infinite. */
+  nonfinite: number[];
+}
+
+export interface SceneInput {
+  history: SeriesHistory;
+  options: ChartOptions;
+  axis: TimeAxis;
+  width: number;
+}
+
+/** Works a strip out for a width in pixels. */
+export function sceneOf({history, options, axis, width}: SceneInput): Scene {
+  const layout = stripLayout(width, options.bins);
+  const pixels = framePixels(axis, layout.plot.width);
+  const columns = columnsOf(pixels, layout.plot.width);
+  const nonfinite = nonfiniteColumns(history, columns);
+  const shared = {history, options, layout, axis, pixels, columns, nonfinite};
+  return {...shared, ...WORK_OUT[options.mode](shared)};
+}
+
+type Shared = Pick<Scene, 'history' | 'options' | 'columns' | 'pixels'>;
+type Worked = Pick<Scene, 'scale' | 'grid' | 'content'>;
+
+const WORK_OUT: Record<ChartOptions['mode'], (shared: Shared) => Worked> = {
+  heat({history, options, columns}) {
+    const scale = elementScale(history, options);
+    const grid = rowGrid(scale, options.bins, isWhole(history));
+    return {scale, grid, content: {mode: 'heat', heat: heatOf(history, columns, grid)}};
+  },
+  bands({history, options, columns}) {
+    const bands = bandsOf(history, columns);
+    const scale = bandScale(history, bands, options);
+    return {scale, grid: rowGrid(scale, options.bins, isWhole(history)), content: {mode: 'bands', bands}};
+  },
+  line({history, options, pixels}) {
+    const points = linePoints(history, measureNamed(options.statistic));
+    const lines = linesOf(points.filter(({frame}) => Number.isFinite(pixels[frame])));
+    const grid = rowGrid(elementScale(history, options), options.bins, isWhole(history));
+    return {scale: measureScale(history, options), grid, content: {mode: 'line', lines}};
+  },
+};
+
+function nonfiniteColumns(history: SeriesHistory, {of}: Columns): number[] {
+  const found = new Set<number>();
+  history.frame.forEach((frame, entry) => {
+    const column = of[frame] ?? -1;
+    if (column >= 0 && nonfiniteOf(history, entry) > 0) found.add(column);
+  });
+  return [...found];
+}
+
+/** Why a plot stays empty, as a short text; null when it does not. */
+export function emptiness({history, content}: Scene): string | null {
+  if (history.frame.length === 0) return 'nothing recorded yet';
+  const isEmpty = content.mode === 'line' ? content.lines.length === 0 : history.counts.length === 0;
+  return isEmpty ? 'no finite values' : null;
+}

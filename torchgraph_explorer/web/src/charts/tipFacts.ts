@@ -1,0 +1,74 @@
+/** What the pointer on a strip tells: the step, the bin, and the statistics there. */
+
+import {formatCount, formatNumber, measureNamed, type Row} from '../state/measures';
+import {QUANTILES, quantiles} from './buckets';
+import {aboutCount, axisNumber} from './format';
+import {boundsOf, entryOf, histogramOf, rowOfEntry} from './history';
+import type {Box} from './layout';
+import {countIn, rebin, type RowGrid} from './rebin';
+import type {Scene} from './scene';
+
+/** Name and value, line by line. */
+export type Fact = readonly [name: string, value: string];
+
+/** The row of the bars' grid at a height in the strip: -1 below the axis, the number of rows above. */
+export function rowAtHeight(y: number, {y: top, height}: Box, rows: number): number {
+  if (y < top) return rows;
+  if (y >= top + height) return -1;
+  return rows - 1 - Math.floor(((y - top) / height) * rows);
+}
+
+/** The facts of a frame, and of the row under the pointer where the plot has rows. */
+export function tipFacts(scene: Scene, frame: number, row: number | null): Fact[] {
+  const entry = entryOf(scene.history, frame);
+  if (entry < 0) return [['', 'nothing recorded at this step']];
+  const statistics = rowOfEntry(scene.history, entry);
+  const about = row === null ? CONTENT[scene.content.mode](scene, entry) : binFacts(scene, entry, row);
+  return [...about, ['mean', formatNumber(statistics.mean)], ['std', formatNumber(statistics.std)], ...troubleOf(statistics)];
+}
+
+const CONTENT: Record<Scene['content']['mode'], (scene: Scene, entry: number) => Fact[]> = {
+  heat: () => [],
+  bands({history}, entry) {
+    const values = quantiles(histogramOf(history, entry), QUANTILES, boundsOf(history, entry));
+    const text = values.map((value) => formatNumber(value));
+    return [
+      ['1–99 %', `${text[0]} … ${text[6]}`],
+      ['5–95 %', `${text[1]} … ${text[5]}`],
+      ['25–75 %', `${text[2]} … ${text[4]}`],
+      ['median', text[3]!],
+    ];
+  },
+  line({history, options}, entry) {
+    const measure = measureNamed(options.statistic);
+    return [[measure.label, formatNumber(measure.of(rowOfEntry(history, entry)))]];
+  },
+};
+
+function binFacts({history, grid}: Scene, entry: number, row: number): Fact[] {
+  const rows = rebin(histogramOf(history, entry), boundsOf(history, entry), grid);
+  const length = grid.scale.high - grid.scale.low;
+  if (row < 0) return [[`below ${axisNumber(grid.scale.low, length)}`, elements(rows.below)]];
+  if (row >= grid.rows) return [[`above ${axisNumber(grid.scale.high, length)}`, elements(rows.above)]];
+  return [['bin', binText(grid, row)], ['in it', elements(countIn(rows, row, grid))]];
+}
+
+function elements(count: number): string {
+  return aboutCount(Math.abs(count - Math.round(count)) < 1e-6 ? Math.round(count) : count);
+}
+
+/** A bin's ends, told apart by enough digits. */
+export function binText({edges}: RowGrid, row: number): string {
+  const [low, high] = [edges[row]!, edges[row + 1]!];
+  return `${axisNumber(low, high - low)} … ${axisNumber(high, high - low)}`;
+}
+
+/** The non-finite elements of a row, by kind. */
+export function troubleOf(row: Row): Fact[] {
+  const kinds = [
+    ['NaN', row.nan],
+    ['+∞', row.positive_infinity],
+    ['−∞', row.negative_infinity],
+  ] as const;
+  return kinds.filter(([, count]) => count > 0).map(([name, count]) => [name, formatCount(count)]);
+}

@@ -1,0 +1,89 @@
+/** Where things stand in the graph pane. Pixels, y downwards. */
+
+import type {PlacedNode} from '../api/types';
+
+export interface Box {
+  width: number;
+  height: number;
+}
+
+/** Screen = `k` × drawing + (`x`, `y`). */
+export interface View {
+  k: number;
+  x: number;
+  y: number;
+}
+
+export type Direction = 'left' | 'right' | 'up' | 'down';
+
+/** The SVG path of a cubic spline: a start point, then three points per piece. Fewer than four points make none. */
+export function splinePath(points: readonly (readonly [number, number])[]): string {
+  const [start, ...rest] = points;
+  if (!start || rest.length < 3) return '';
+  const pieces = Array.from({length: Math.floor(rest.length / 3)}, (_, i) => rest.slice(3 * i, 3 * i + 3));
+  return `M${at(start)}${pieces.map((piece) => `C${piece.map(at).join(' ')}`).join('')}`;
+}
+
+function at([x, y]: readonly [number, number]): string {
+  return `${round(x)},${round(y)}`;
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+/** The view in which the whole drawing stands centred in the pane, never larger than `largest`. */
+export function fitView(drawing: Box, pane: Box, {margin = 24, largest = 1.25} = {}): View {
+  const room = (length: number): number => Math.max(1, length - 2 * margin);
+  const scale = Math.min(room(pane.width) / Math.max(1, drawing.width), room(pane.height) / Math.max(1, drawing.height));
+  const k = Math.min(scale, largest);
+  return {k, x: (pane.width - k * drawing.width) / 2, y: (pane.height - k * drawing.height) / 2};
+}
+
+/** The view in which one opens a call: all of it where that is readable, else its beginning at a size that is. */
+export function firstView(drawing: Box, pane: Box, {margin = 24, readable = 0.55} = {}): View {
+  const all = fitView(drawing, pane, {margin});
+  if (all.k >= readable) return all;
+  const acrossFits = Math.max(readable, (pane.width - 2 * margin) / Math.max(1, drawing.width));
+  const k = Math.min(acrossFits, 1);
+  return {k, x: (pane.width - k * drawing.width) / 2, y: margin};
+}
+
+/** `view` moved, and enlarged when too small to read, so that the node stands in the middle of the pane. */
+export function centreOn({x, y}: {x: number; y: number}, pane: Box, view: View, readable = 0.7): View {
+  const k = Math.max(view.k, readable);
+  return {k, x: pane.width / 2 - k * x, y: pane.height / 2 - k * y};
+}
+
+/** Does the whole node stand within the pane? */
+export function isInSight(node: PlacedNode, pane: Box, {k, x, y}: View, margin = 8): boolean {
+  const left = k * (node.x - node.width / 2) + x;
+  const top = k * (node.y - node.height / 2) + y;
+  const isAcross = left >= margin && left + k * node.width <= pane.width - margin;
+  return isAcross && top >= margin && top + k * node.height <= pane.height - margin;
+}
+
+/** The nearest node in a direction; null when there is none. What lies straight ahead is preferred to what is aside. */
+export function neighbour(nodes: readonly PlacedNode[], from: PlacedNode, direction: Direction): PlacedNode | null {
+  const found = nodes
+    .filter((one) => one.node !== from.node)
+    .map((one) => ({one, ...offset(from, one, direction)}))
+    .filter(({ahead}) => ahead > 1)
+    .sort((a, b) => a.ahead + 3 * a.aside - (b.ahead + 3 * b.aside));
+  return found[0]?.one ?? null;
+}
+
+function offset(from: PlacedNode, to: PlacedNode, direction: Direction): {ahead: number; aside: number} {
+  const dx = to.x - from.x;
+  const dy = to.y - from.y;
+  const isAcross = direction === 'left' || direction === 'right';
+  const sign = direction === 'left' || direction === 'up' ? -1 : 1;
+  return {ahead: sign * (isAcross ? dx : dy), aside: Math.abs(isAcross ? dy : dx)};
+}
+
+/** `text` cut with an ellipsis to what fits into `width`, at about `perLetter` pixels a letter. */
+export function clip(text: string, width: number, perLetter: number): string {
+  const fits = Math.floor(width / perLetter);
+  if (text.length <= fits) return text;
+  return fits < 2 ? '' : `${text.slice(0, fits - 1)}…`;
+}

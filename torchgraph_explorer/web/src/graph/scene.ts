@@ -1,0 +1,145 @@
+/** What the graph pane shows, derived from the store: the layout of the open call, and each node's value. */
+
+import {computed, effect, signal} from '@preact/signals';
+import type {ReadonlySignal, Signal} from '@preact/signals';
+import {fetchLayout, messageOf} from '../api/client';
+import {latest} from '../api/latest';
+import {STATISTICS} from '../api/types';
+import type {Layout, ModuleGraph, Node, SeriesInfo} from '../api/types';
+import {frameStatistics} from '../state/follow';
+import {nodeKey, parseKey} from '../state/keys';
+import type {NodeKey} from '../state/keys';
+import {chosenModel} from '../state/live';
+import {NODE_MEASURES, rowAt} from '../state/measures';
+import type {NodeMeasure, Row} from '../state/measures';
+import * as store from '../state/store';
+import {colourScale} from './colours';
+import type {ColourScale} from './colours';
+import {openableCalls} from './facts';
+
+/** A layout and the inside of the graph that it places. */
+export interface Scene {
+  graph: ModuleGraph;
+  inside: number | null;
+  layout: Layout;
+  /** Tells one inside from another, across revisions of a graph. */
+  place: string;
+}
+
+export const scene: Signal<Scene | null> = signal(null);
+export const layoutProblem: Signal<string | null> = signal(null);
+
+const RETRY_MS = 2000;
+const KEPT = 200;
+const kept = new Map<string, Layout>();
+const request = latest();
+
+/** Fetches the layout of whatever is open, once. */
+export function startScene(): void {
+  effect(followLayout);
+}
+
+function followLayout(): void {
+  const graph = store.graph.value;
+  const inside = store.inside.value;
+  const model = chosenModel();
+  const epoch = store.data.value?.epoch;
+  if (graph === null || model === null || graph.calls.length === 0) return void (scene.value = null);
+  const place = JSON.stringify([model, epoch, graph.graph, inside]);
+  const name = `${place}${graph.revision}`;
+  const show = (layout: Layout): void => {
+    layoutProblem.value = null;
+    keep(name, layout);
+    scene.value = {graph, inside, layout, place};
+  };
+  const known = kept.get(name);
+  request.abort();
+  if (known) return show(known);
+  request.start((abort) => fetchLayout(model, graph.graph, inside, abort), show, failed);
+}
+
+function failed(cause: unknown): void {
+  layoutProblem.value = `The drawing could not be fetched: ${messageOf(cause)} Trying again.`;
+  setTimeout(followLayout, RETRY_MS);
+}
+
+function keep(name: string, layout: Layout): void {
+  kept.set(name, layout);
+  const oldest = kept.keys().next().value;
+  if (kept.size > KEPT && oldest !== undefined) kept.delete(oldest);
+}
+
+/** Key → index in `graph.nodes` of every node. */
+export const nodeIndex: ReadonlySignal<Map<NodeKey, number>> = computed(() => {
+  const graph = store.graph.value;
+  return new Map((graph?.nodes ?? []).map((_, i) => [nodeKey(graph as ModuleGraph, i), i]));
+});
+
+export const openable: ReadonlySignal<Set<number>> = computed(() =>
+  store.graph.value ? openableCalls(store.graph.value) : new Set<number>(),
+);
+
+export const pinColours: ReadonlySignal<Map<NodeKey, number>> = computed(
+  () => new Map(store.pins.value.map(({key, colour}) => [key, colour])),
+);
+
+/** The measure that colours the nodes; null when their class does. */
+export const nodeMeasure: ReadonlySignal<NodeMeasure | null> = computed(
+  () => NODE_MEASURES.find(({name}) => name === store.colourBy.value) ?? null,
+);
+
+/** `module#call` → the series of that call, but for its parameters. */
+const seriesOfCalls: ReadonlySignal<Map<NodeKey, SeriesInfo[]>> = computed(() => {
+  const found = new Map<NodeKey, SeriesInfo[]>();
+  for (const one of store.data.value?.series ?? []) {
+    if (one.call === null) continue;
+    const key = `${one.module}#${one.call}`;
+    const group = found.get(key);
+    if (group) group.push(one);
+    else found.set(key, [one]);
+  }
+  return found;
+});
+
+const rowOfSeries: ReadonlySignal<Map<number, number>> = computed(
+  () => new Map(Array.from(frameStatistics.value?.series ?? [], (series, row) => [series, row])),
+);
+
+/** The statistics of a series at the current frame; null when it has none there. */
+export function statisticsOf(series: number): Row | null {
+  const row = rowOfSeries.value.get(series);
+  const statistics = frameStatistics.value?.statistics;
+  if (row === undefined || !statistics || statistics.length < (row + 1) * STATISTICS.length) return null;
+  return rowAt(statistics, row);
+}
+
+/** The measure of each node of the scene that has one: of a call's first output that has data, or of the tensor itself. */
+export const nodeValues: ReadonlySignal<Map<number, number>> = computed(() => {
+  const measure = nodeMeasure.value;
+  const now = scene.value;
+  const found = new Map<number, number>();
+  if (!measure || !now) return found;
+  for (const {node} of now.layout.nodes) {
+    const value = valueOf(now.graph, node, measure);
+    if (value !== null && !Number.isNaN(value)) found.set(node, value);
+  }
+  return found;
+});
+
+function valueOf(graph: ModuleGraph, node: number, measure: NodeMeasure): number | null {
+  const parsed = parseKey(nodeKey(graph, node));
+  const {kind} = graph.nodes[node] as Node;
+  if (!parsed) return null;
+  const role = kind === 'call' ? 'output' : kind;
+  const series = seriesOfCalls.value.get(`${parsed.module}#${parsed.call}`) ?? [];
+  for (const one of series) {
+    const isOurs = one.role === role && one.kind === measure.kind && (parsed.path === '' || one.path === parsed.path);
+    const row = isOurs ? statisticsOf(one.series) : null;
+    if (row) return measure.of(row);
+  }
+  return null;
+}
+
+export const valueScale: ReadonlySignal<ColourScale | null> = computed(() =>
+  colourScale([...nodeValues.value.values()], nodeMeasure.value?.isSigned ?? false),
+);

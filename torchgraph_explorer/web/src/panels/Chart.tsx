@@ -1,0 +1,31 @@
+/** One series: its strip, and its statistics at the chosen step. */
+
+import type {JSX} from 'preact';
+import {useEffect} from 'preact/hooks';
+
+import type {SeriesInfo} from '../api/types';
+import {Elements, Facts} from '../charts/Facts';
+import {Strip} from '../charts/Strip';
+import {liveHistories} from './live';
+
+const TITLES: Record<SeriesInfo['kind'], string> = {
+  value: 'value',
+  grad: 'gradient',
+  grad_norm: 'gradient norm per sample',
+};
+
+/** The chart of a series, fetched while it is shown. `subject` is whose tensor it is. */
+export function Chart({series, subject}: {series: SeriesInfo; subject: string}): JSX.Element {
+  const history = liveHistories.of(series.series);
+  useEffect(() => liveHistories.want(series.series), [series.series]);
+  return (
+    <figure class="chart">
+      <figcaption>
+        {TITLES[series.kind]}
+        <Elements history={history} />
+      </figcaption>
+      <Strip name={`${subject}, ${series.path}, ${TITLES[series.kind]}`} history={history} />
+      <Facts history={history} />
+    </figure>
+  );
+}

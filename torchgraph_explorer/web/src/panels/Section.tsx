@@ -1,0 +1,63 @@
+/** The tensors of one role, each with its value and its gradient. */
+
+import {useSignal} from '@preact/signals';
+import type {JSX} from 'preact';
+import {useId} from 'preact/hooks';
+
+import type {TensorInfo} from '../api/types';
+import {tensorLine} from '../graph/facts';
+import {data, type TensorSeries} from '../state/store';
+import {Chart} from './Chart';
+import type {Subject} from './subject';
+
+export interface SectionProps {
+  title: string;
+  tensors: readonly TensorSeries[];
+  subject: Subject;
+}
+
+/** A section that can be folded. Folded charts are neither drawn nor fetched. */
+export function Section({title, tensors, subject}: SectionProps): JSX.Element | null {
+  const isOpen = useSignal(true);
+  const id = useId();
+  if (tensors.length === 0) return null;
+  return (
+    <section class="panel-section">
+      <h3>
+        <button type="button" aria-expanded={isOpen.value} aria-controls={id} onClick={() => (isOpen.value = !isOpen.value)}>
+          <span class="fold" aria-hidden="true" />
+          {title}
+          {tensors.length > 1 && <span class="panel-count">{tensors.length}</span>}
+        </button>
+      </h3>
+      <div id={id}>{isOpen.value && tensors.map((tensor) => <Tensor key={tensor.path} tensor={tensor} subject={subject} />)}</div>
+    </section>
+  );
+}
+
+function Tensor({tensor, subject}: {tensor: TensorSeries; subject: Subject}): JSX.Element {
+  const {path, value, gradient} = tensor;
+  const info = subject.tensor((value ?? gradient)!);
+  const name = [subject.title, subject.call].filter(Boolean).join(' ');
+  return (
+    <article class="tensor">
+      <h4>
+        <span class="tensor-path">{path}</span>
+        {info && <span class="tensor-shape">{tensorLine(info)}</span>}
+        {gradient === null && value !== null && <span class="tensor-none">{noGradient(tensor, info)}</span>}
+      </h4>
+      <div class="tensor-charts">
+        {value && <Chart key={value.series} series={value} subject={name} />}
+        {gradient && <Chart key={gradient.series} series={gradient} subject={name} />}
+      </div>
+    </article>
+  );
+}
+
+/** Why there is no gradient to show. */
+function noGradient({value}: TensorSeries, info: TensorInfo | null): string {
+  const kind = value?.role === 'param' ? 'params_grad' : 'io_grad';
+  const isLogged = data.value?.session?.log.includes(kind) ?? true;
+  if (!isLogged) return 'gradient not logged';
+  return info?.requires_grad ? 'no gradient yet' : 'no gradient';
+}

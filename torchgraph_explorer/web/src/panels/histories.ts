@@ -1,0 +1,158 @@
+/** The histories of the series on show: fetched together, kept up to date, each frame asked for once. */
+
+import {batch, effect, signal, type ReadonlySignal, type Signal} from '@preact/signals';
+
+import {isAbort, messageOf, type Model} from '../api/client';
+import type {History, SeriesHistory} from '../api/types';
+import {GrowingHistory} from './growth';
+
+/** What there is to fetch: histories of another model or epoch have nothing to do with these. */
+export interface Source {
+  model: Model;
+  epoch: number;
+  /** How many frames the model has. */
+  frames: number;
+}
+
+export type FetchHistory = (model: Model, wanted: Wanted, signal: AbortSignal) => Promise<History>;
+
+interface Held {
+  shown: Signal<SeriesHistory | null>;
+  growing: GrowingHistory;
+  /** Frames asked for so far: where to go on from. */
+  frames: number;
+  wanted: number;
+}
+
+export interface Wanted {
+  series: number[];
+  from: number;
+}
+
+/** Series in one request; more wait for the next, so that the first ones are on show early. */
+const AT_ONCE = 24;
+const RETRY_MS = 2000;
+/** Series kept though nobody wants them, for when they are wanted again. */
+const SPARE = 64;
+
+/** Follows `source` until closed. One request is under way at a time, so a late answer cannot overtake. */
+export class Histories {
+  readonly #held = new Map<number, Held>();
+  readonly #problem = signal<string | null>(null);
+  readonly #stop: () => void;
+  #request: AbortController | null = null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #identity = '';
+
+  constructor(
+    private readonly source: ReadonlySignal<Source | null>,
+    private readonly fetchHistory: FetchHistory,
+  ) {
+    this.#stop = effect(() => this.#follow());
+  }
+
+  /** Why the histories are not up to date, as a sentence; null while they are. */
+  get problem(): ReadonlySignal<string | null> {
+    return this.#problem;
+  }
+
+  /** The history of a series; null until it has been fetched. Fetched only while it is wanted. */
+  of(series: number): ReadonlySignal<SeriesHistory | null> {
+    return this.#hold(series).shown;
+  }
+
+  /** Wants a series until the returned function is called. */
+  want(series: number): () => void {
+    const held = this.#hold(series);
+    held.wanted++;
+    queueMicrotask(() => this.#pump()); // the strips of a panel are mounted together; ask for them together
+    return () => {
+      held.wanted--;
+      dropSpare(this.#held);
+    };
+  }
+
+  /** Tries again now after a failure. */
+  retry(): void {
+    clearTimeout(this.#timer);
+    this.#problem.value = null;
+    this.#pump();
+  }
+
+  close(): void {
+    this.#stop();
+    this.#forget();
+  }
+
+  #hold(series: number): Held {
+    const held = this.#held.get(series) ?? {shown: signal(null), growing: new GrowingHistory(), frames: 0, wanted: 0};
+    this.#held.set(series, held);
+    return held;
+  }
+
+  #follow(): void {
+    const now = this.source.value;
+    const identity = now === null ? '' : JSON.stringify([now.model, now.epoch]);
+    if (identity !== this.#identity) this.#forget();
+    this.#identity = identity;
+    this.#pump();
+  }
+
+  #pump(): void {
+    const now = this.source.peek();
+    if (now === null || this.#request !== null || this.#problem.peek() !== null) return;
+    const wanted = nextRequest(this.#held, now.frames);
+    if (wanted === null) return;
+    const mine = (this.#request = new AbortController());
+    this.fetchHistory(now.model, wanted, mine.signal).then(
+      (answer) => mine === this.#request && this.#take(answer, {wanted, now}),
+      (cause: unknown) => mine === this.#request && this.#fail(cause),
+    );
+  }
+
+  #take(answer: History, {wanted, now}: {wanted: Wanted; now: Source}): void {
+    this.#request = null;
+    if (answer.epoch !== now.epoch) return; // the poll will say so too, and then everything is asked for again
+    batch(() => wanted.series.forEach((series) => append(this.#hold(series), answer, series)));
+    if (answer.frames > wanted.from) this.#pump(); // else the server is behind its own poll: wait for the next one
+  }
+
+  #fail(cause: unknown): void {
+    this.#request = null;
+    if (isAbort(cause)) return;
+    this.#problem.value = `The histograms could not be fetched: ${messageOf(cause)}`;
+    this.#timer = setTimeout(() => this.retry(), RETRY_MS);
+  }
+
+  #forget(): void {
+    this.#request?.abort();
+    this.#request = null;
+    clearTimeout(this.#timer);
+    batch(() => {
+      this.#problem.value = null;
+      this.#held.forEach((held) => Object.assign(held, {growing: new GrowingHistory(), frames: 0}).shown.value = null);
+    });
+  }
+}
+
+/** The series that are farthest behind, together; null when all wanted ones are up to date. */
+function nextRequest(held: Map<number, Held>, frames: number): Wanted | null {
+  const behind = [...held].filter(([, one]) => one.wanted > 0 && one.frames < frames);
+  if (behind.length === 0) return null;
+  const from = Math.min(...behind.map(([, one]) => one.frames));
+  const series = behind.filter(([, one]) => one.frames === from).map(([id]) => id);
+  return {series: series.slice(0, AT_ONCE), from};
+}
+
+function append(held: Held, answer: History, series: number): void {
+  const news = answer.series.get(series);
+  held.frames = answer.frames;
+  if (news !== undefined && news.frame.length > 0) held.growing.append(news);
+  else if (held.shown.peek() !== null) return;
+  held.shown.value = held.growing.view();
+}
+
+function dropSpare(held: Map<number, Held>): void {
+  const spare = [...held].filter(([, one]) => one.wanted === 0);
+  spare.slice(0, Math.max(0, spare.length - SPARE)).forEach(([series]) => held.delete(series));
+}

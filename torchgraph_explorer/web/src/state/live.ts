@@ -1,0 +1,163 @@
+/** Asks the server every second what is new, and says when it does not answer. */
+
+import {batch, effect, signal} from '@preact/signals';
+import type {Signal} from '@preact/signals';
+import {ApiError, fetchRuns, fetchUpdates, isAbort} from '../api/client';
+import type {Held, Model} from '../api/client';
+import type {Runs, Updates} from '../api/types';
+import {applyUpdates, frameAtStep} from './frames';
+import * as store from './store';
+
+const POLL_MS = 1000;
+const RUNS_EVERY_POLLS = 5;
+const LONGEST_WAIT_MS = 15_000;
+const PATIENCE_MS = 20_000;
+
+/** When the next try is made after a failure, in milliseconds of `performance.now()`; null while all is well. */
+export const retryAt: Signal<number | null> = signal(null);
+/** The step that a link asks for, until the frames are known. */
+export const wantedStep: Signal<number | null> = signal(null);
+
+let timer: ReturnType<typeof setTimeout> | undefined;
+let asking: AbortController | null = null;
+let failures = 0;
+let polls = 0;
+/** The model that `store.data` is of. */
+let heldModel: Model | null = null;
+
+/** How long to wait after the given number of failures in a row. */
+export function backOff(failed: number): number {
+  return Math.min(POLL_MS * 2 ** Math.max(0, failed - 1), LONGEST_WAIT_MS);
+}
+
+/** Starts to ask, until the page is closed. Nothing is asked while the page, or the frame it is in, is hidden. */
+export function start(): void {
+  document.addEventListener('visibilitychange', () => isHidden() || askNow());
+  window.addEventListener('resize', () => isHidden() || asking || askNow());
+  effect(() => {
+    void [store.run.value, store.model.value];
+    asking?.abort();
+    askNow();
+  });
+}
+
+/** Asks at once, instead of when the wait is over. */
+export function askNow(): void {
+  askIn(0);
+}
+
+function askIn(ms: number): void {
+  clearTimeout(timer);
+  timer = setTimeout(() => void poll(), ms);
+}
+
+function isHidden(): boolean {
+  return document.hidden || window.innerWidth === 0;
+}
+
+async function poll(): Promise<void> {
+  if (isHidden()) return;
+  if (asking) return askIn(50);
+  asking = new AbortController();
+  try {
+    await askAll(AbortSignal.any([asking.signal, AbortSignal.timeout(PATIENCE_MS)]));
+    succeed();
+  } catch (cause) {
+    if (!isAbort(cause)) fail(cause);
+  } finally {
+    askIn(asking.signal.aborted ? 0 : failures ? backOff(failures) : POLL_MS);
+    asking = null;
+  }
+}
+
+async function askAll(signal: AbortSignal): Promise<void> {
+  const isTurn = polls % RUNS_EVERY_POLLS === 0;
+  if (isTurn || store.runs.value === null || chosenModel() === null) showRuns(await fetchRuns(signal));
+  polls += 1;
+  const model = chosenModel();
+  if (model === null || signal.aborted) return;
+  showUpdates(await fetchUpdates(model, held(model), signal));
+}
+
+function succeed(): void {
+  failures = 0;
+  batch(() => {
+    retryAt.value = null;
+    store.problem.value = null;
+    store.connection.value = store.data.value?.finished ? 'finished' : 'live';
+  });
+}
+
+function fail(cause: unknown): void {
+  failures += 1;
+  batch(() => {
+    retryAt.value = performance.now() + backOff(failures);
+    store.problem.value = cause instanceof ApiError ? cause.message : 'The server does not answer.';
+    store.connection.value = 'retrying';
+  });
+}
+
+/** The run and model on show; null before they are known. */
+export function chosenModel(): Model | null {
+  const run = store.run.value;
+  const model = store.model.value;
+  return run === null || model === null ? null : {run, model};
+}
+
+function isHeld({run, model}: Model): boolean {
+  return heldModel?.run === run && heldModel.model === model;
+}
+
+function held(model: Model): Held {
+  const data = store.data.value;
+  if (data === null || !isHeld(model)) return {epoch: -1, frames: 0, series: 0};
+  return {epoch: data.epoch, frames: data.steps.length, series: data.series.length};
+}
+
+function showRuns({logdir, runs}: Runs): void {
+  batch(() => {
+    store.logdir.value = logdir;
+    if (JSON.stringify(store.runs.value) !== JSON.stringify(runs)) store.runs.value = runs;
+    const run = store.run.value === null ? runs[0] : runs.find((one) => one.run === store.run.value);
+    if (!run) return;
+    store.run.value = run.run;
+    if (store.model.value === null) store.model.value = run.models[0] ?? null;
+  });
+}
+
+function showUpdates(updates: Updates): void {
+  const model = {run: updates.run, model: updates.model};
+  const before = isHeld(model) ? store.data.value : null;
+  const step = wantedStep.value ?? shownStep(before);
+  heldModel = model;
+  const data = applyUpdates(before, updates);
+  if (data === before) return;
+  batch(() => {
+    store.data.value = data;
+    const isRenumbered = before === null || updates.reset || wantedStep.value !== null;
+    if (isRenumbered && data.steps.length > 0) {
+      store.frame.value = step === null ? null : frameAtStep(data.steps, step);
+      wantedStep.value = null;
+    }
+  });
+}
+
+/** The step that the user chose; null when the latest is followed. */
+function shownStep(data: store.ModelData | null): number | null {
+  return store.frame.value === null ? null : (data?.steps[store.frame.value] ?? null);
+}
+
+/** Shows another run, or another model of it. What was chosen is kept where it exists there too. */
+export function openModel(run: string, model: string | null): void {
+  const models = store.runs.value?.find((one) => one.run === run)?.models ?? [];
+  const same = store.model.value !== null && models.includes(store.model.value) ? store.model.value : models[0];
+  batch(() => {
+    wantedStep.value = shownStep(store.data.value);
+    store.data.value = null;
+    store.graph.value = null;
+    store.frame.value = null;
+    store.connection.value = 'loading';
+    store.run.value = run;
+    store.model.value = model ?? same ?? null;
+  });
+}

@@ -1,0 +1,83 @@
+/** Keeps the address and the store in step, in both directions. */
+
+import {batch, effect} from '@preact/signals';
+import {changedOptions, decode, encode} from './address';
+import type {Choices} from './address';
+import {frameAtStep} from './frames';
+import {wantedStep} from './live';
+import * as store from './store';
+
+const SETTLE_MS = 150;
+/** Marks the entries of the history that we made; one without was typed in or followed. */
+const OURS = 'torchgraph';
+
+/** Reads the address once and from then on mirrors what is chosen. Opening a call makes an entry in the history. */
+export function startMirror(): void {
+  adopt(decode(location.hash));
+  window.addEventListener('popstate', ({state}) => (state === OURS ? lead : adopt)(decode(location.hash)));
+  let open = store.insideKey.value;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  effect(() => {
+    const fragment = encode(choices());
+    const isOpened = store.insideKey.value !== open;
+    open = store.insideKey.value;
+    clearTimeout(timer);
+    if (isOpened) write(fragment, 'pushState');
+    else timer = setTimeout(() => write(fragment, 'replaceState'), SETTLE_MS);
+  });
+}
+
+function write(fragment: string, how: 'pushState' | 'replaceState'): void {
+  if (location.hash.slice(1) !== fragment) history[how](OURS, '', `#${fragment}`);
+}
+
+/** Back and forward lead in and out of calls; they do not undo pins or options. */
+function lead({inside, selected}: Choices): void {
+  batch(() => {
+    store.insideKey.value = inside;
+    store.selected.value = selected;
+  });
+}
+
+function choices(): Choices {
+  const frame = store.frame.value;
+  const step = frame === null ? wantedStep.value : (store.data.value?.steps[frame] ?? null);
+  return {
+    run: store.run.value,
+    model: store.model.value,
+    inside: store.insideKey.value,
+    selected: store.selected.value,
+    pins: store.pins.value,
+    step,
+    chart: changedOptions(store.chartChoice.value),
+    colourBy: store.colourBy.value,
+    theme: store.theme.value,
+  };
+}
+
+function adopt(choices: Choices): void {
+  batch(() => {
+    const isOther = choices.run !== store.run.value || choices.model !== store.model.value;
+    if (isOther) {
+      store.data.value = null;
+      store.graph.value = null;
+      store.frame.value = null;
+    }
+    store.run.value = choices.run;
+    store.model.value = choices.model;
+    store.insideKey.value = choices.inside;
+    store.selected.value = choices.selected;
+    store.pins.value = choices.pins;
+    store.chartChoice.value = choices.chart;
+    store.colourBy.value = choices.colourBy;
+    store.theme.value = choices.theme;
+    adoptStep(choices.step);
+  });
+}
+
+function adoptStep(step: number | null): void {
+  const steps = store.data.value?.steps;
+  if (step !== null && steps?.length) store.frame.value = frameAtStep(steps, step);
+  else store.frame.value = null;
+  wantedStep.value = steps?.length ? null : step;
+}

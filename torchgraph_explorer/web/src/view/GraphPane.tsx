@@ -1,0 +1,76 @@
+/** The graph with its tools: where one is, what colours it, zoom, legend. */
+
+import {nameText, trail} from '../graph/facts';
+import {layoutProblem, scene} from '../graph/scene';
+import {requestProblem} from '../state/follow';
+import {NODE_MEASURES} from '../state/measures';
+import {canLeadOut, isAlone, leadOut, openCall} from '../state/navigate';
+import * as store from '../state/store';
+import {camera, Canvas, fit} from './Canvas';
+import {IconButton} from './Icon';
+import {Legend} from './Legend';
+import {GraphNotice} from './Notice';
+import {isSearching} from './Search';
+import {Select} from './Select';
+
+const COLOURS = [{value: 'class', label: 'Class'}, ...NODE_MEASURES.map(({name, label}) => ({value: name, label}))];
+
+export function GraphPane() {
+  const problem = layoutProblem.value ?? requestProblem.value ?? scene.value?.layout.approximate;
+  return (
+    <section class="graph-pane" aria-label="Graph">
+      <div class="pane-bar">
+        <IconButton icon="out" label="Lead out (Backspace)" onPress={leadOut} disabled={!canLeadOut.value} />
+        <Breadcrumb />
+        <Select
+          label="Colour"
+          value={store.colourBy.value}
+          options={COLOURS}
+          onChoose={(value) => (store.colourBy.value = value)}
+        />
+        <IconButton icon="search" label="Search (/)" onPress={() => (isSearching.value = true)} />
+      </div>
+      <div class="canvas-box">
+        <Canvas />
+        <GraphNotice />
+        {problem && <div class="strip-notice">{problem}</div>}
+        <div class="zoom-buttons">
+          <IconButton icon="plus" label="Zoom in (+)" onPress={() => camera.value?.zoomBy(1.3)} />
+          <IconButton icon="minus" label="Zoom out (−)" onPress={() => camera.value?.zoomBy(1 / 1.3)} />
+          <IconButton icon="fit" label="Fit (F)" onPress={fit} />
+        </div>
+      </div>
+      <Legend />
+    </section>
+  );
+}
+
+function Breadcrumb() {
+  const graph = store.graph.value;
+  if (!graph) return <nav class="breadcrumb" aria-label="Where you are" />;
+  const calls = trail(graph, store.inside.value);
+  return (
+    <nav class="breadcrumb" aria-label="Where you are">
+      {!isAlone.value && <Crumb label="Calls of the model" isHere={calls.length === 0} onPress={() => openCall(null)} />}
+      {calls.map((index, depth) => {
+        const call = graph.calls[index];
+        const module = call && graph.modules[call.module];
+        if (!call || !module) return null;
+        const name = nameText(module);
+        const outer = calls[depth - 1];
+        const prefix = outer === undefined ? '' : `${graph.modules[graph.calls[outer]?.module ?? 0]?.name ?? ''}.`;
+        const short = prefix !== '.' && name.startsWith(prefix) ? name.slice(prefix.length) : name;
+        const label = call.call === 0 ? short : `${short} #${call.call + 1}`;
+        return <Crumb key={index} label={label} isHere={depth === calls.length - 1} onPress={() => openCall(index)} />;
+      })}
+    </nav>
+  );
+}
+
+function Crumb({label, isHere, onPress}: {label: string; isHere: boolean; onPress: () => void}) {
+  return (
+    <button type="button" class="crumb" aria-current={isHere ? 'location' : undefined} title={label} onClick={onPress}>
+      {label}
+    </button>
+  );
+}

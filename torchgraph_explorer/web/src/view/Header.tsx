@@ -1,0 +1,130 @@
+/** The bar at the top: what is on show, and whether it is live. */
+
+import {useEffect} from 'preact/hooks';
+import {signal} from '@preact/signals';
+import {askNow, openModel, retryAt} from '../state/live';
+import * as store from '../state/store';
+import {Icon, IconButton} from './Icon';
+import {isHelpOpen} from './Help';
+import {isSearching} from './Search';
+import {Select} from './Select';
+import {nextTheme} from './theme';
+
+export function Header() {
+  const runs = store.runs.value ?? [];
+  const models = runs.find(({run}) => run === store.run.value)?.models ?? [];
+  const theme = store.theme.value;
+  return (
+    <header class="header">
+      <WordMark />
+      {store.run.value !== null && (
+        <Select
+          label="Run"
+          value={store.run.value}
+          options={withCurrent(runs.map(({run, error}) => ({value: run, label: error ? `${run} (damaged)` : run})), store.run.value)}
+          onChoose={(run) => openModel(run, null)}
+        />
+      )}
+      {store.model.value !== null && store.run.value !== null && (
+        <Select
+          label="Model"
+          value={store.model.value}
+          options={withCurrent(models.map((model) => ({value: model, label: model})), store.model.value)}
+          onChoose={(model) => openModel(store.run.value as string, model)}
+        />
+      )}
+      <Warnings />
+      <div class="spacer" />
+      <ConnectionState />
+      <button type="button" class="search-button" onClick={() => (isSearching.value = true)}>
+        <Icon name="search" /> Search <kbd>/</kbd>
+      </button>
+      <IconButton icon={theme} label={`Theme: ${theme === 'auto' ? "the system's" : theme} (T)`} onPress={nextTheme} />
+      <IconButton icon="help" label="Keys and help (?)" onPress={() => (isHelpOpen.value = true)} />
+    </header>
+  );
+}
+
+interface Choice {
+  value: string;
+  label: string;
+}
+
+/** A run that a link names stays in the list even if the folder no longer has it. */
+function withCurrent(options: Choice[], current: string): Choice[] {
+  const isKnown = options.some(({value}) => value === current);
+  return isKnown ? options : [{value: current, label: `${current} (not found)`}, ...options];
+}
+
+function WordMark() {
+  return (
+    <div class="word-mark" aria-label="torchgraph explorer">
+      <svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true">
+        <path class="mark-line" d="M12 7v3.5M12 10.5c0 3-5 2.5-5 5.5M12 10.5c0 3 5 2.5 5 5.5" />
+        <circle class="mark-root" cx="12" cy="4.5" r="2.8" />
+        <circle class="mark-left" cx="7" cy="18.5" r="2.5" />
+        <circle class="mark-right" cx="17" cy="18.5" r="2.8" />
+      </svg>
+      <span>torchgraph</span>
+    </div>
+  );
+}
+
+function Warnings() {
+  const data = store.data.value;
+  const all = [...(data?.warnings ?? []), ...(data?.finished?.notes ?? [])];
+  if (all.length === 0) return null;
+  return (
+    <details class="warnings">
+      <summary>
+        {all.length} {all.length === 1 ? 'note' : 'notes'}
+      </summary>
+      <ul>
+        {all.map((text) => (
+          <li key={text}>{text}</li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+function ConnectionState() {
+  const state = store.connection.value;
+  return (
+    <div class={`connection is-${state}`} role="status" aria-live="polite">
+      <i class="dot" />
+      <span>{state === 'retrying' ? <Retrying /> : connectionText()}</span>
+      {state === 'retrying' && (
+        <button type="button" class="button" onClick={askNow}>
+          Retry now
+        </button>
+      )}
+    </div>
+  );
+}
+
+function connectionText(): string {
+  const data = store.data.value;
+  const steps = data?.steps.length ?? 0;
+  const frames = `${steps} ${steps === 1 ? 'step' : 'steps'}`;
+  if (store.connection.value === 'loading') return 'Loading';
+  if (store.runs.value?.length === 0) return 'Waiting for a run';
+  return store.connection.value === 'finished' ? `Finished, ${frames}` : `Live, ${frames}`;
+}
+
+const tick = signal(0);
+
+/** What went wrong, counting down to the next try. */
+function Retrying() {
+  useEffect(() => {
+    const timer = setInterval(() => (tick.value += 1), 500);
+    return () => clearInterval(timer);
+  }, []);
+  void tick.value;
+  const left = Math.max(0, Math.ceil(((retryAt.value ?? 0) - performance.now()) / 1000));
+  return (
+    <>
+      {store.problem.value ?? 'The server does not answer.'} {left > 0 ? `Trying again in ${left} s` : 'Trying again'}
+    </>
+  );
+}

@@ -1,0 +1,75 @@
+/** The keys, and what the screen means. */
+
+import {signal} from '@preact/signals';
+import {useEffect, useRef} from 'preact/hooks';
+import {IconButton} from './Icon';
+
+export const isHelpOpen = signal(false);
+
+const KEYS: readonly (readonly [string, string])[] = [
+  ['/', 'Search a call by name or class'],
+  ['← ↑ ↓ →', 'Select the next node'],
+  ['Enter, double click', "Open a call's inside"],
+  ['Backspace', 'Lead out'],
+  ['P, or drag to the right', "Pin: show the node's histograms"],
+  ['F', 'Fit the graph'],
+  ['+ −, wheel', 'Zoom'],
+  [', .', 'Step back, step forward'],
+  ['L', 'Follow the latest step'],
+  ['T', 'Light, dark or the system’s theme'],
+  ['Esc', 'Close, or select nothing'],
+  ['?', 'This help'],
+];
+
+export function Help() {
+  return isHelpOpen.value ? <HelpBox /> : null;
+}
+
+function HelpBox() {
+  const box = useRef<HTMLDivElement>(null);
+  const before = useRef(document.activeElement);
+  useEffect(() => {
+    box.current?.focus();
+    const back = before.current;
+    return () => back instanceof HTMLElement && back.focus();
+  }, []);
+  return (
+    <div class="overlay" onPointerDown={(event) => event.target === event.currentTarget && close()}>
+      <div
+        ref={box}
+        class="help"
+        role="dialog"
+        aria-modal="true"
+        aria-label="Keys and help"
+        tabIndex={-1}
+        onKeyDown={(event) => {
+          event.stopPropagation();
+          if (event.key === 'Escape') close();
+        }}
+      >
+        <header>
+          <h2>Keys</h2>
+          <IconButton icon="close" label="Close (Esc)" onPress={close} />
+        </header>
+        <dl>
+          {KEYS.map(([key, text]) => (
+            <div key={key}>
+              <dt>
+                <kbd>{key}</kbd>
+              </dt>
+              <dd>{text}</dd>
+            </div>
+          ))}
+        </dl>
+        <p class="dim">
+          A box with a second edge behind it has an inside. Round boxes are the inputs, outputs and attached tensors of the open
+          call. A dashed line carries data but no gradient. The address holds everything you chose: copy it to share this screen.
+        </p>
+      </div>
+    </div>
+  );
+}
+
+function close(): void {
+  isHelpOpen.value = false;
+}

@@ -1,0 +1,83 @@
+/** What the colours and lines of the graph mean. */
+
+import {colourAt} from '../graph/colours';
+import {FAMILIES, familyOf} from '../graph/families';
+import type {Family} from '../graph/families';
+import {nodeMeasure, nodeValues, openable, scene, valueScale} from '../graph/scene';
+import {formatNumber} from '../state/measures';
+
+const STOPS = [0, 0.25, 0.5, 0.75, 1];
+
+export function Legend() {
+  const now = scene.value;
+  if (!now) return null;
+  const edges = now.layout.edges.map(({edge}) => now.graph.edges[edge]);
+  return (
+    <div class="legend" role="group" aria-label="Legend">
+      {nodeMeasure.value ? <ScaleLegend /> : <ClassLegend />}
+      {edges.some((edge) => edge && !edge.gradient) && (
+        <div class="legend-item" title="Data flows here, but no gradient comes back">
+          <svg width="22" height="8" aria-hidden="true">
+            <line class="edge no-gradient" x1="0" y1="4" x2="22" y2="4" />
+          </svg>
+          data, no gradient
+        </div>
+      )}
+    </div>
+  );
+}
+
+function ClassLegend() {
+  return (
+    <>
+      {familiesOnShow().map((family) => (
+        <div key={family} class="legend-item">
+          <i class="swatch" style={{background: `var(--family-${family})`}} />
+          {family}
+        </div>
+      ))}
+    </>
+  );
+}
+
+function familiesOnShow(): Family[] {
+  const found = new Set<Family>();
+  for (const {node} of scene.value?.layout.nodes ?? []) {
+    const call = scene.value?.graph.nodes[node]?.call ?? null;
+    const module = call === null ? undefined : scene.value?.graph.modules[scene.value.graph.calls[call]?.module ?? -1];
+    if (call !== null && module) found.add(familyOf(module.class_name, openable.value.has(call)));
+  }
+  return FAMILIES.filter((family) => found.has(family));
+}
+
+function ScaleLegend() {
+  const scale = valueScale.value;
+  const measure = nodeMeasure.value;
+  const isPartial = nodeValues.value.size < (scene.value?.layout.nodes.length ?? 0);
+  return (
+    <div class="legend-scale">
+      <div class="legend-title">
+        {measure?.label}
+        {scale?.isLog ? ', log' : ''}
+      </div>
+      {scale ? (
+        <>
+          <span>{formatNumber(scale.low)}</span>
+          <div
+            class="legend-ramp"
+            style={{background: `linear-gradient(to right, ${STOPS.map((t) => colourAt(t, scale.isSigned)).join(', ')})`}}
+          />
+          <span>{formatNumber(scale.high)}</span>
+        </>
+      ) : (
+        <span class="dim">No node of this drawing has it at this step.</span>
+      )}
+      {isPartial && (
+        <div class="legend-item">
+          <i class="swatch swatch-hatch" />
+          no data
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,90 @@
+/** Pan and zoom of the graph pane. */
+
+import {signal} from '@preact/signals';
+import type {Signal} from '@preact/signals';
+import {select} from 'd3-selection';
+import {zoom, zoomIdentity} from 'd3-zoom';
+import type {ZoomBehavior} from 'd3-zoom';
+import type {Box, View} from '../graph/geometry';
+
+const SMALLEST = 0.02;
+const LARGEST = 4;
+
+/** How much is written on the nodes: at a small scale less can be read. */
+export type Detail = 'all' | 'names' | 'none';
+
+export interface Camera {
+  view: () => View;
+  pane: () => Box;
+  show: (view: View, isSmooth?: boolean) => void;
+  zoomBy: (factor: number) => void;
+  /** Has the user moved the drawing since `show`? */
+  isMoved: () => boolean;
+  detach: () => void;
+}
+
+export const detail: Signal<Detail> = signal<Detail>('all');
+
+/** Lets the pointer move and scale `content` within `svg`. A press on a node does not pan. */
+export function attachCamera(svg: SVGSVGElement, content: SVGGElement): Camera {
+  let now: View = {k: 1, x: 0, y: 0};
+  let gliding = 0;
+  let isMoved = false;
+  const behaviour: ZoomBehavior<SVGSVGElement, unknown> = zoom<SVGSVGElement, unknown>()
+    .scaleExtent([SMALLEST, LARGEST])
+    .filter((event: MouseEvent) => !(event.type !== 'wheel' && isNode(event.target)) && event.button === 0)
+    .on('zoom', ({transform: {k, x, y}, sourceEvent}) => {
+      if (sourceEvent) {
+        cancelAnimationFrame(gliding);
+        isMoved = true;
+      }
+      now = {k, x, y};
+      content.setAttribute('transform', `translate(${x},${y}) scale(${k})`);
+      detail.value = k >= 0.5 ? 'all' : k >= 0.28 ? 'names' : 'none';
+    });
+  const root = select(svg).call(behaviour).on('dblclick.zoom', null);
+  const jump = ({k, x, y}: View): void => behaviour.transform(root, zoomIdentity.translate(x, y).scale(k));
+  const show = (view: View, isSmooth = false): void => {
+    cancelAnimationFrame(gliding);
+    isMoved = false;
+    if (isSmooth && !prefersStill()) gliding = glide(now, view, jump, (frame) => (gliding = frame));
+    else jump(view);
+  };
+  return {
+    view: () => now,
+    pane: () => ({width: svg.clientWidth, height: svg.clientHeight}),
+    show,
+    zoomBy: (factor) => {
+      behaviour.scaleBy(root, factor);
+      isMoved = true;
+    },
+    isMoved: () => isMoved,
+    detach: () => {
+      cancelAnimationFrame(gliding);
+      root.on('.zoom', null);
+    },
+  };
+}
+
+function isNode(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest('.node') !== null;
+}
+
+function prefersStill(): boolean {
+  return matchMedia('(prefers-reduced-motion: reduce)').matches;
+}
+
+const GLIDE_MS = 220;
+
+/** Moves from one view to another, easing out; returns the first animation frame and hands on the later ones. */
+function glide(from: View, to: View, show: (view: View) => void, keep: (frame: number) => void): number {
+  const start = performance.now();
+  const tick = (time: number): void => {
+    const share = Math.min(1, Math.max(0, (time - start) / GLIDE_MS));
+    const t = 1 - (1 - share) ** 3;
+    const between = (a: number, b: number): number => a + (b - a) * t;
+    show({k: between(from.k, to.k), x: between(from.x, to.x), y: between(from.y, to.y)});
+    if (share < 1) keep(requestAnimationFrame(tick));
+  };
+  return requestAnimationFrame(tick);
+}

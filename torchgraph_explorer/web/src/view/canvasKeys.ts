@@ -1,0 +1,63 @@
+/** The keyboard in the graph pane. */
+
+import {isInSight, neighbour} from '../graph/geometry';
+import type {Direction} from '../graph/geometry';
+import {openable, scene} from '../graph/scene';
+import {nodeKey} from '../state/keys';
+import {leadOut, openCall, togglePin} from '../state/navigate';
+import * as store from '../state/store';
+import {camera, fit, placedNode} from './Canvas';
+
+const ARROWS: Record<string, Direction> = {ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down'};
+const ZOOM = 1.3;
+
+/** What each key does in the graph, wherever the focus is not in a control that uses the key itself. */
+const ACTIONS: Record<string, () => void> = {
+  Enter: openSelected,
+  Backspace: leadOut,
+  p: () => togglePin(),
+  f: fit,
+  '+': () => camera.value?.zoomBy(ZOOM),
+  '=': () => camera.value?.zoomBy(ZOOM),
+  '-': () => camera.value?.zoomBy(1 / ZOOM),
+  Escape: () => (store.selected.value = null),
+};
+
+export function canvasKeys(event: KeyboardEvent): void {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const direction = ARROWS[event.key];
+  const action = direction ? () => moveSelection(direction) : ACTIONS[event.key];
+  if (!action) return;
+  event.preventDefault();
+  event.stopPropagation();
+  action();
+}
+
+function openSelected(): void {
+  const call = store.callIndex.value.get(store.selected.value ?? '');
+  if (call !== undefined && openable.value.has(call)) openCall(call);
+}
+
+/** Selects the nearest node in that direction; the first node when none is selected. */
+function moveSelection(direction: Direction): void {
+  const now = scene.value;
+  if (!now) return;
+  const from = placedNode(store.selected.value);
+  const first = [...now.layout.nodes].sort((a, b) => a.y - b.y)[0];
+  const next = from ? neighbour(now.layout.nodes, from, direction) : first;
+  if (!next) return;
+  store.selected.value = nodeKey(now.graph, next.node);
+  bringIntoSight(next);
+}
+
+function bringIntoSight(placed: Parameters<typeof isInSight>[0]): void {
+  const eye = camera.value;
+  if (!eye || isInSight(placed, eye.pane(), eye.view())) return;
+  const {k, x, y} = eye.view();
+  const pane = eye.pane();
+  eye.show({k, x: isAcross(placed.x * k + x, pane.width) ? x : pane.width / 2 - k * placed.x, y: pane.height / 2 - k * placed.y || y}, true);
+}
+
+function isAcross(x: number, width: number): boolean {
+  return x > width * 0.15 && x < width * 0.85;
+}

@@ -1,0 +1,42 @@
+/** Keys that work wherever the focus is, but for text fields and open dialogs. */
+
+import {stepBy} from '../state/navigate';
+import * as store from '../state/store';
+import {canvasKeys} from './canvasKeys';
+import {isHelpOpen} from './Help';
+import {isSearching} from './Search';
+import {nextTheme} from './theme';
+
+const ACTIONS: Record<string, () => void> = {
+  '/': () => (isSearching.value = true),
+  '?': () => (isHelpOpen.value = true),
+  ',': () => stepBy(-1),
+  '.': () => stepBy(1),
+  l: () => (store.frame.value = null),
+  t: nextTheme,
+};
+
+/** Controls that need these keys themselves. */
+const OWN_KEYS: readonly (readonly [string, RegExp])[] = [
+  ['input:not([type=range]):not([type=radio]), textarea, select, [contenteditable]', /./],
+  ['input[type=range], input[type=radio]', /^Arrow/],
+  ['button, summary, a, [role=button]', /^(Enter| )$/],
+  ['.panel-content *', /^(Arrow|Enter|Escape| )/],
+];
+
+export function pageKeys(event: KeyboardEvent): void {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (isSearching.value || isHelpOpen.value) return closeDialog(event);
+  const target = event.target instanceof Element ? event.target : null;
+  if (OWN_KEYS.some(([where, keys]) => target?.matches(where) && keys.test(event.key))) return;
+  const action = ACTIONS[event.key];
+  if (!action) return canvasKeys(event);
+  event.preventDefault();
+  action();
+}
+
+function closeDialog(event: KeyboardEvent): void {
+  if (event.key !== 'Escape') return;
+  isSearching.value = false;
+  isHelpOpen.value = false;
+}

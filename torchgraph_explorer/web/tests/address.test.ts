@@ -1,0 +1,51 @@
+import {describe, expect, test} from 'vitest';
+import {changedOptions, decode, encode} from '../src/state/address';
+import type {Choices} from '../src/state/address';
+
+const NOTHING: Choices = {
+  run: null,
+  model: null,
+  inside: null,
+  selected: null,
+  pins: [],
+  step: null,
+  chart: {},
+  colourBy: 'class',
+  theme: 'auto',
+};
+
+const EVERYTHING: Choices = {
+  run: 'sweep/lr=0.1 & more',
+  model: 'generator',
+  inside: "blocks.0#1",
+  selected: "blocks.0#1/input['a b']",
+  pins: [
+    {key: '#0@logits', colour: 7},
+    {key: 'fc#0', colour: 0},
+  ],
+  step: 0,
+  chart: {mode: 'line', statistic: 'std', range: 'full', scale: 'symlog', counts: 'log', time: 'wall', bins: 32, reject: 0.05},
+  colourBy: 'grad_norm',
+  theme: 'dark',
+};
+
+describe('the address', () => {
+  test.each([
+    ['nothing chosen', NOTHING],
+    ['everything chosen', EVERYTHING],
+    ['the top opened', {...NOTHING, inside: ''}],
+  ])('brings back the screen with %s', (_, choices) => {
+    expect(decode(`#${encode(choices)}`)).toEqual(choices);
+  });
+
+  test('is empty while nothing is chosen', () => expect(encode(NOTHING)).toBe(''));
+
+  test('takes what it does not understand as not said', () => {
+    const odd = '#mode=pie&theme=blue&step=-3&bins=1e9&reject=x&pin=9.fc%230&pin=fc&unknown=1&scale=symlog';
+    expect(decode(odd)).toEqual({...NOTHING, chart: {scale: 'symlog'}});
+  });
+
+  test('leaves out options that are as by default, but for those that sessions set', () => {
+    expect(changedOptions({mode: 'heat', range: 'full', bins: 64})).toEqual({range: 'full', bins: 64});
+  });
+});

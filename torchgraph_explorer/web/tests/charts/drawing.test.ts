@@ -1,0 +1,118 @@
+import {describe, expect, test} from 'vitest';
+
+import {historyFrom} from '../../gallery/samples';
+import {aboutCount, axisNumber, percent, stepNumber} from '../../src/charts/format';
+import {stripLayout} from '../../src/charts/layout';
+import {parseStops, ramp, rgbOf} from '../../src/charts/ramp';
+import {rebin, rowGrid} from '../../src/charts/rebin';
+import {linearScale} from '../../src/charts/scale';
+import {emptiness, sceneOf} from '../../src/charts/scene';
+import {sliceBars} from '../../src/charts/slice';
+import {timeAxis} from '../../src/charts/timeAxis';
+import {rowAtHeight, tipFacts} from '../../src/charts/tipFacts';
+import {CHART_DEFAULTS} from '../../src/state/store';
+
+describe('bars', () => {
+  const grid = rowGrid(linearScale({low: -2, high: 2}), 4);
+  const bars = (buckets: number[], counts: number[]) => sliceBars(rebin({buckets, counts}, {low: -9, high: 9}, grid), grid, 'linear');
+
+  test('are as long as the longest that is not a spike of zeros', () => {
+    expect(bars([0, 508], [90, 10])).toEqual([
+      {row: 2, length: 1, count: 90, isCut: true},
+      {row: 3, length: 1, count: 10, isCut: false},
+    ]);
+  });
+
+  test('of zeros alone are not cut', () => {
+    expect(bars([0], [7])).toEqual([{row: 2, length: 1, count: 7, isCut: false}]);
+  });
+
+  test('of an empty histogram are none', () => {
+    expect(bars([], [])).toEqual([]);
+  });
+});
+
+describe('a strip', () => {
+  test.each([30, 64, 100, 300])('of %i rows has rows of whole pixels', (rows) => {
+    expect(stripLayout(300, rows).plot.height % rows).toBe(0);
+  });
+
+  test('keeps its parts beside each other, within its width', () => {
+    const {plot, slice, width} = stripLayout(210, 64);
+    expect(plot.x + plot.width).toBeLessThan(slice.x);
+    expect(slice.x + slice.width).toBeLessThanOrEqual(width);
+  });
+
+  const frames = {steps: [0, 1], times: [0, 1], clock: [null, null]};
+  const scene = (elements: number[][], mode: 'heat' | 'bands' | 'line') =>
+    sceneOf({history: historyFrom(elements), options: {...CHART_DEFAULTS, mode}, axis: timeAxis('step', frames), width: 300});
+
+  test.each(['heat', 'bands', 'line'] as const)('in mode %s says why it is empty', (mode) => {
+    expect(emptiness(scene([], mode))).toBe('nothing recorded yet');
+    expect(emptiness(scene([[NaN]], mode))).toBe('no finite values');
+    expect(emptiness(scene([[1]], mode))).toBeNull();
+  });
+
+  test('tells the bin under the pointer, and what is not finite', () => {
+    const shown = scene([[0, 1, 1, 1, 2, NaN]], 'heat');
+    const {plot} = shown.layout;
+    const facts = Object.fromEntries(tipFacts(shown, 0, rowAtHeight(plot.y + plot.height / 2 - 1, plot, 64)));
+    expect(facts).toMatchObject({'in it': '3', mean: '1', NaN: '1'});
+    expect(tipFacts(shown, 1, null)).toEqual([['', 'nothing recorded at this step']]);
+  });
+});
+
+describe('a colour ramp', () => {
+  test('has even steps of lightness', () => {
+    const table = ramp(parseStops('0.9 0.03 215, 0.5 0.15 250, 0.1 0.05 280'), 5);
+    expect(table.length).toBe(20);
+    const green = [1, 5, 9, 13, 17].map((at) => table[at]!);
+    expect(green).toEqual([...green].sort((a, b) => b - a));
+  });
+
+  test.each([
+    [[1, 0, 0], [255, 255, 255]],
+    [[0, 0, 0], [0, 0, 0]],
+    [[0.628, 0.2577, 29.23], [255, 0, 0]],
+  ] as const)('%j is %j', (colour, rgb) => {
+    rgbOf(colour).forEach((byte, i) => expect(Math.abs(byte - rgb[i]!)).toBeLessThanOrEqual(1));
+  });
+});
+
+describe('texts', () => {
+  test.each([
+    [0, 1, '0'],
+    [-1.5, 3, '−1.5'],
+    [1001.9, 4, '1001.9'],
+    [2.3e-9, 4.6e-9, '2.3e−9'],
+    [1e-4, 2e-4, '1e−4'],
+    [370000, 5e5, '3.7e5'],
+  ])('%f on an axis of length %f is %s', (value, length, text) => {
+    expect(axisNumber(value, length)).toBe(text);
+  });
+
+  test.each([
+    [0, '0'],
+    [0.2, '< 1'],
+    [12, '12'],
+    [1234.5, '≈ 1,235'],
+  ])('%f elements are %s', (count, text) => {
+    expect(aboutCount(count)).toBe(text);
+  });
+
+  test.each([
+    [1, 3, '33 %'],
+    [9999, 10000, '> 99.9 %'],
+    [3, 3, '100 %'],
+    [0, 0, '–'],
+  ])('%i of %i is %s', (part, whole, text) => {
+    expect(percent(part, whole)).toBe(text);
+  });
+
+  test.each([
+    [2500, '2,500'],
+    [250000, '250k'],
+  ])('step %i is %s', (step, text) => {
+    expect(stepNumber(step)).toBe(text);
+  });
+});

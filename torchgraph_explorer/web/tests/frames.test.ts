@@ -1,0 +1,71 @@
+import {describe, expect, test} from 'vitest';
+import type {Updates} from '../src/api/types';
+import {applyUpdates, frameAtStep} from '../src/state/frames';
+import {backOff} from '../src/state/live';
+import {series} from './fixtures';
+
+function updates(fields: Partial<Updates>): Updates {
+  return {
+    run: 'r',
+    model: 'm',
+    epoch: 0,
+    reset: false,
+    session: null,
+    frames: {first: 2, step: [], time: [], clock: [], graph: []},
+    series: {first: 1, items: []},
+    graphs: [],
+    finished: null,
+    warnings: [],
+    ...fields,
+  };
+}
+
+const FIRST = updates({
+  reset: true,
+  frames: {first: 0, step: [0, 10], time: [1, 2], clock: [null, null], graph: [null, 0]},
+  series: {first: 0, items: [series(0, {})]},
+});
+const HELD = applyUpdates(null, FIRST);
+
+describe('an answer', () => {
+  test('is all there is at first', () => {
+    expect(HELD).toMatchObject({epoch: 0, steps: [0, 10], times: [1, 2], graphIds: [null, 0], series: [{series: 0}]});
+  });
+
+  test('without news leaves what is held as it is', () => expect(applyUpdates(HELD, updates({}))).toBe(HELD));
+
+  test('adds its frames and series to what is held', () => {
+    const frames = {first: 2, step: [20], time: [3], clock: [0.5], graph: [0]};
+    const after = applyUpdates(HELD, updates({frames, series: {first: 1, items: [series(1, {})]}}));
+    expect(after.steps).toEqual([0, 10, 20]);
+    expect(after.clock).toEqual([null, null, 0.5]);
+    expect(after.series.map((one) => one.series)).toEqual([0, 1]);
+  });
+
+  test('that comes twice does not add its frames twice', () => {
+    const late = updates({frames: {first: 1, step: [10, 20], time: [2, 3], clock: [null, null], graph: [0, 0]}});
+    expect(applyUpdates(HELD, late).steps).toEqual([0, 10, 20]);
+  });
+
+  test('of another epoch replaces what is held', () => {
+    const frames = {first: 0, step: [5], time: [9], clock: [null], graph: [1]};
+    const after = applyUpdates(HELD, updates({epoch: 1, reset: true, frames, series: {first: 0, items: []}}));
+    expect(after).toMatchObject({epoch: 1, steps: [5], series: []});
+  });
+
+  test('tells that the session has ended', () => {
+    expect(applyUpdates(HELD, updates({finished: {time: 4, notes: []}})).finished).toEqual({time: 4, notes: []});
+  });
+});
+
+test.each([
+  [[], 5, null],
+  [[0, 10, 20], 10, 1],
+  [[0, 10, 20], 15, 1],
+  [[0, 10, 20], 99, 2],
+  [[5, 10], 1, 0],
+])('of the steps %j the frame at step %i is %s', (steps, step, frame) => expect(frameAtStep(steps, step)).toBe(frame));
+
+test('failures make the waits longer, up to a quarter of a minute', () => {
+  expect([1, 2, 3, 4, 5, 9].map(backOff)).toEqual([1000, 2000, 4000, 8000, 15000, 15000]);
+});

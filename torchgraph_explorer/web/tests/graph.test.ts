@@ -1,0 +1,174 @@
+import {describe, expect, test} from 'vitest';
+import {colourAt, colourScale, isStrong} from '../src/graph/colours';
+import {nodeText, openableCalls, shapeText, trail, trainableText} from '../src/graph/facts';
+import {familyOf} from '../src/graph/families';
+import {centreOn, clip, firstView, fitView, isInSight, neighbour, splinePath} from '../src/graph/geometry';
+import {ancestors, outlineOf, rowsOf} from '../src/graph/outline';
+import type {OutlineModule} from '../src/graph/outline';
+import {search} from '../src/graph/search';
+import type {Node} from '../src/api/types';
+import {GRAPH, module} from './fixtures';
+
+describe('geometry', () => {
+  const pane = {width: 248, height: 248};
+
+  test('a spline is a path of cubic pieces', () => {
+    expect(splinePath([[0, 0], [0, 10], [5, 10.04], [5, 20], [5, 30], [6, 30], [6, 40]])).toBe('M0,0C0,10 5,10 5,20C5,30 6,30 6,40');
+    expect(splinePath([[0, 0], [1, 1]])).toBe('');
+  });
+
+  test('a drawing is fitted into the middle, and small ones are not blown up', () => {
+    expect(fitView({width: 400, height: 100}, pane)).toEqual({k: 0.5, x: 24, y: 99});
+    expect(fitView({width: 10, height: 10}, pane).k).toBe(1.25);
+  });
+
+  test('a tall drawing is first seen at its beginning, at a size that can be read', () => {
+    expect(firstView({width: 100, height: 30_000}, pane)).toEqual({k: 1, x: 74, y: 24});
+    expect(firstView({width: 200, height: 200}, pane)).toEqual(fitView({width: 200, height: 200}, pane));
+  });
+
+  test('a node that is looked for stands in the middle and can be read', () => {
+    expect(centreOn({x: 100, y: 50}, pane, {k: 0.1, x: 0, y: 0})).toEqual({k: 0.7, x: 54, y: 89});
+  });
+
+  test.each([
+    [{k: 1, x: 0, y: 0}, true],
+    [{k: 1, x: -120, y: 0}, false],
+    [{k: 1, x: 0, y: 200}, false],
+  ])('a node in the view %j is in sight: %s', (view, expected) => {
+    expect(isInSight({node: 0, x: 100, y: 60, width: 60, height: 40}, pane, view)).toBe(expected);
+  });
+
+  test.each([
+    ['down', 1],
+    ['right', 2],
+    ['up', null],
+    ['left', null],
+  ] as const)('%s of the first node is %s', (direction, expected) => {
+    const at = (node: number, x: number, y: number) => ({node, x, y, width: 10, height: 10});
+    const nodes = [at(0, 0, 0), at(1, 0, 100), at(2, 100, 5), at(3, 60, 90)];
+    expect(neighbour(nodes, nodes[0]!, direction)?.node ?? null).toBe(expected);
+  });
+
+  test('a text that is too long ends with an ellipsis', () => {
+    expect([clip('conv', 40, 10), clip('convolution', 40, 10), clip('conv', 15, 10)]).toEqual(['conv', 'con…', '']);
+  });
+});
+
+describe('search', () => {
+  const items = ['conv1', 'layer1.conv1', 'layer1.conv10', 'layer1.bn1', 'layer2.conv1'].map((name) => ({
+    name,
+    className: name.includes('bn') ? 'BatchNorm2d' : 'Conv2d',
+  }));
+  const names = (typed: string): string[] => search(items, typed).map(({name}) => name);
+
+  test.each([
+    ['conv1', ['conv1', 'layer1.conv1', 'layer2.conv1', 'layer1.conv10']],
+    ['layer1 conv', ['layer1.conv1', 'layer1.conv10']],
+    ['batchnorm', ['layer1.bn1']],
+    ['l2c1', ['layer2.conv1']],
+    ['nothing', []],
+  ])('%s', (typed, found) => expect(names(typed)).toEqual(found));
+
+  test('offers everything while nothing is typed', () => expect(names(' ')).toHaveLength(5));
+});
+
+describe('outline', () => {
+  const tree = outlineOf(GRAPH) as OutlineModule;
+  const names = (open: string[]): string[] => rowsOf(tree, new Set(open)).map(({module: {label}, depth}) => `${depth}${label}`);
+
+  test('shows a module below its owner when that is unfolded', () => {
+    expect(names([])).toEqual(['0Net']);
+    expect(names(['', 'block'])).toEqual(['0Net', '1block', '2fc', '2act', '1spare']);
+  });
+
+  test('knows the calls of a module, and that some are not called', () => {
+    expect(tree.children.map(({calls}) => calls)).toEqual([['block#0'], []]);
+    expect(tree.children[0]?.children[1]?.calls).toEqual(['block.act#0', 'block.act#1']);
+  });
+
+  test('names what is around a module', () => {
+    expect([ancestors('a.b.c'), ancestors('a'), ancestors('')]).toEqual([['', 'a', 'a.b'], [''], []]);
+  });
+});
+
+describe('facts', () => {
+  test.each([
+    [[null, 3, 8], '–×3×8'],
+    [[], 'scalar'],
+    [[0], '0'],
+  ])('the shape %j reads %s', (shape, text) => expect(shapeText(shape)).toBe(text));
+
+  test('a second call is numbered', () => {
+    expect(nodeText(GRAPH, GRAPH.nodes[6] as Node)).toEqual({label: 'act', detail: 'ReLU #2', shape: '–×8'});
+  });
+
+  test('a call that holds only placeholders has no inside to open', () => expect([...openableCalls(GRAPH)]).toEqual([0, 1]));
+
+  test('the trail leads from the model to the open call', () => expect(trail(GRAPH, 3)).toEqual([0, 1, 3]));
+
+  test.each([
+    [0, 0, ''],
+    [10, 10, 'trainable'],
+    [10, 4, 'partly frozen'],
+    [10, 0, 'frozen'],
+  ])('of %i parameters %i trainable: %j', (total_params, trainable_params, text) => {
+    expect(trainableText(module('m', 'M', {total_params, trainable_params}))).toBe(text);
+  });
+});
+
+describe('class families', () => {
+  test.each([
+    ['Conv2d', 'convolution'],
+    ['ConvTranspose1d', 'convolution'],
+    ['BatchNorm2d', 'normalisation'],
+    ['LlamaRMSNorm', 'normalisation'],
+    ['ReLU', 'activation'],
+    ['GELUActivation', 'activation'],
+    ['Linear', 'linear'],
+    ['NonDynamicallyQuantizableLinear', 'linear'],
+    ['MultiheadAttention', 'attention'],
+    ['LSTM', 'recurrent'],
+    ['Embedding', 'embedding'],
+    ['Dropout', 'regularisation'],
+    ['AdaptiveAvgPool2d', 'pooling'],
+    ['CrossEntropyLoss', 'loss'],
+    ['Sequential', 'container'],
+    ['Mystery', 'other'],
+  ])('%s is of %s', (className, family) => expect(familyOf(className, false)).toBe(family));
+
+  test('a class of the user that has an inside is a container', () => {
+    expect([familyOf('Block', true), familyOf('ConvBlock', true), familyOf('SelfAttention', true)]).toEqual(['container', 'container', 'attention']);
+  });
+});
+
+describe('colours by value', () => {
+  test('go from nothing to the largest value', () => {
+    const scale = colourScale([1, 2, 4], false)!;
+    expect([scale.isLog, scale.at(0), scale.at(2), scale.at(4)]).toEqual([false, 0, 0.5, 1]);
+  });
+
+  test('are logarithmic over wide spreads, with zero at the low end', () => {
+    const scale = colourScale([0, 1e-4, 1], false)!;
+    expect([scale.isLog, scale.at(0), scale.at(1)]).toEqual([true, 0, expect.closeTo(1)]);
+    expect(scale.at(1e-2)).toBeCloseTo(0.5);
+  });
+
+  test('diverge from zero where the sign means something', () => {
+    const scale = colourScale([-1, 3], true)!;
+    expect([scale.at(-3), scale.at(0), scale.at(3)]).toEqual([0, 0.5, 1]);
+  });
+
+  test.each([[[]], [[NaN, Infinity]]])('do not exist for %j', (values) => expect(colourScale(values, false)).toBeNull());
+
+  test('of equal values are all the same', () => expect(colourScale([0, 0], false)!.at(0)).toBe(0));
+
+  test('mix two neighbouring stops', () => {
+    expect(colourAt(0.375, false)).toBe('color-mix(in oklab, var(--seq-2) 50%, var(--seq-1))');
+    expect(colourAt(1, true)).toBe('color-mix(in oklab, var(--div-4) 100%, var(--div-3))');
+  });
+
+  test('ask for inverse writing where they are strong', () => {
+    expect([isStrong(0.9, false), isStrong(0.1, false), isStrong(0.1, true), isStrong(0.5, true)]).toEqual([true, false, true, false]);
+  });
+});

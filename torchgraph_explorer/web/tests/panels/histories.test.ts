@@ -1,0 +1,112 @@
+import {signal} from '@preact/signals';
+import {describe, expect, test, vi} from 'vitest';
+
+import {historyFrom} from '../../gallery/samples';
+import type {History} from '../../src/api/types';
+import {Histories, type FetchHistory, type Source} from '../../src/panels/histories';
+
+const MODEL = {run: 'r', model: 'm'};
+const settle = () => new Promise((resolve) => setTimeout(resolve));
+
+/** A server that holds `frames` frames of one element each: the frame's own number. */
+function server(state: {frames: number; epoch: number}) {
+  return vi.fn<FetchHistory>(async (_, {series, from}) => {
+    const all = Array.from({length: state.frames}, (_, frame) => (frame < from ? null : [frame]));
+    return {epoch: state.epoch, frames: state.frames, series: new Map(series.map((one) => [one, historyFrom(all)]))};
+  });
+}
+
+function setUp(frames = 3) {
+  const state = {frames, epoch: 0};
+  const source = signal<Source | null>({model: MODEL, epoch: 0, frames});
+  const fetchHistory = server(state);
+  return {state, source, fetchHistory, held: new Histories(source, fetchHistory)};
+}
+
+describe('histories', () => {
+  test('wanted together are fetched in one request', async () => {
+    const {held, fetchHistory} = setUp();
+    [4, 7].forEach((series) => held.want(series));
+    await settle();
+    expect(fetchHistory.mock.calls.map(([, wanted]) => wanted)).toEqual([{series: [4, 7], from: 0}]);
+    expect([...held.of(7).value!.frame]).toEqual([0, 1, 2]);
+  });
+
+  test('ask only for new frames when the model has grown', async () => {
+    const {held, fetchHistory, source, state} = setUp();
+    held.want(4);
+    await settle();
+    state.frames = 5;
+    source.value = {...source.value!, frames: 5};
+    await settle();
+    expect(fetchHistory.mock.lastCall![1]).toEqual({series: [4], from: 3});
+    const {frame, offsets, statistics} = held.of(4).value!;
+    expect([[...frame], [...offsets], statistics.length]).toEqual([[0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5], 60]);
+  });
+
+  test('are dropped and fetched anew when the epoch changes', async () => {
+    const {held, fetchHistory, source, state} = setUp();
+    held.want(4);
+    await settle();
+    Object.assign(state, {epoch: 1, frames: 2});
+    source.value = {...source.value!, epoch: 1, frames: 2};
+    expect(held.of(4).value).toBeNull();
+    await settle();
+    expect(fetchHistory.mock.lastCall![1].from).toBe(0);
+    expect([...held.of(4).value!.frame]).toEqual([0, 1]);
+  });
+
+  test('of another model that come late are ignored', async () => {
+    const answers: ((answer: History) => void)[] = [];
+    const source = signal<Source | null>({model: MODEL, epoch: 0, frames: 1});
+    const held = new Histories(source, () => new Promise((resolve) => answers.push(resolve)));
+    held.want(4);
+    await settle();
+    source.value = {model: {run: 'r', model: 'other'}, epoch: 0, frames: 1};
+    await settle();
+    const answer = (value: number) => ({epoch: 0, frames: 1, series: new Map([[4, historyFrom([[value]])]])});
+    answers[1]!(answer(2));
+    await settle();
+    answers[0]!(answer(1));
+    await settle();
+    expect(held.of(4).value!.statistics[6]).toBe(2);
+  });
+
+  test('that cannot be fetched say so, and are tried again', async () => {
+    const {held, fetchHistory} = setUp();
+    fetchHistory.mockRejectedValueOnce(new Error('The server does not answer.'));
+    held.want(4);
+    await settle();
+    expect(held.problem.value).toBe('The histograms could not be fetched: The server does not answer.');
+    held.retry();
+    await settle();
+    expect(held.problem.value).toBeNull();
+    expect(held.of(4).value!.frame.length).toBe(3);
+    held.close();
+  });
+
+  test('that nobody wants any more are not asked for', async () => {
+    const {held, fetchHistory, source} = setUp();
+    held.want(4)();
+    source.value = {...source.value!, frames: 9};
+    await settle();
+    expect(fetchHistory).not.toHaveBeenCalled();
+  });
+
+  test('do not hammer a server that is behind its own poll', async () => {
+    const {held, fetchHistory, source} = setUp();
+    held.want(4);
+    await settle();
+    source.value = {...source.value!, frames: 9};
+    await settle();
+    expect(fetchHistory).toHaveBeenCalledTimes(2);
+  });
+
+  test('without any frame of a series are empty, not loading', async () => {
+    const source = signal<Source | null>({model: MODEL, epoch: 0, frames: 2});
+    const held = new Histories(source, async () => ({epoch: 0, frames: 2, series: new Map()}));
+    held.want(4);
+    await settle();
+    expect(held.of(4).value!.frame.length).toBe(0);
+  });
+});

@@ -1,0 +1,21 @@
+import {defineConfig} from 'vitest/config';
+import {mock} from './mock/plugin';
+
+/** Where the `dev` server finds the API: a running `torchgraph serve`. */
+const API = process.env.TORCHGRAPH_API ?? 'http://127.0.0.1:8080';
+
+export default defineConfig({
+  base: './',
+  oxc: {jsx: {runtime: 'automatic', importSource: 'preact'}},
+  plugins: process.env.TORCHGRAPH_MOCK ? [mock()] : [],
+  build: {
+    outDir: 'dist',
+    target: 'es2022',
+    license: {fileName: 'licenses.md'}, // of the bundled libraries, which ask to be named wherever they are copied
+    assetsInlineLimit: 0,
+    modulePreload: {polyfill: false},
+    rolldownOptions: {output: {codeSplitting: false}},
+  },
+  server: {host: '127.0.0.1', proxy: {'/api': {target: API, changeOrigin: true}}},
+  test: {include: ['tests/**/*.test.ts', 'src/**/*.test.ts'], environment: 'node'},
+});
