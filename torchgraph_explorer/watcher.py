@@ -195,5 +195,6 @@ def _why_nothing(step: int) -> str:
         return "None of its training steps was one that log_freq selects."
     return (
         "The model itself was never called in training mode with gradients enabled; calls of its parts, and passes in "
-        "eval mode or under no_grad, are not recorded. Watch the module whose forward your training loop calls."
+        "eval mode or under no_grad, are not recorded. Watch the module that your training loop calls; if it is compiled, "
+        "that is what torch.compile returned."
     )

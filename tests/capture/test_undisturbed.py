@@ -70,6 +70,35 @@ def test_watching_leaves_training_bit_identical(case: str) -> None:
     assert torch.equal(plain.random_state, watched.random_state)
 
 
+@pytest.mark.slow  # imports dynamo
+@pytest.mark.filterwarnings("ignore:.*:DeprecationWarning")
+def test_a_compiled_model_is_neither_broken_nor_compiled_again() -> None:
+    from torch._dynamo.utils import counters
+
+    def train_compiled(*, watched: bool) -> tuple[list[float], Listening]:
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+        counters.clear()
+        model = torch.compile(nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True)), backend="aot_eager", fullgraph=True)
+        heard = Listening()
+        watcher = watch(model, log_freq=2, backend=heard) if watched else None
+        losses = []
+        for _ in range(4):
+            loss = model(torch.randn(3, 4)).square().sum()
+            loss.backward()
+            losses.append(loss.item())
+        if watcher is not None:
+            watcher.close()
+        return losses, heard
+
+    plain, _ = train_compiled(watched=False)
+    watched, heard = train_compiled(watched=True)
+    assert watched == plain
+    assert (counters["stats"]["unique_graphs"], dict(counters["graph_break"])) == (1, {})
+    assert [frame.step for frame in heard.frames] == [0, 2]
+    assert [call.module for call in heard.graphs[0].calls] == ["", "_orig_mod", "_orig_mod.0", "_orig_mod.1"]
+
+
 def hooks_on(model: nn.Module) -> int:
     return sum(
         len(m._forward_hooks) + len(m._forward_pre_hooks) + len(m._backward_hooks) + len(m._backward_pre_hooks)

@@ -18,6 +18,7 @@ from torchgraph_explorer.capture.gradients import Measure, SeriesKey, Taps
 from torchgraph_explorer.capture.hooks import Hook
 from torchgraph_explorer.capture.leaves import input_tensors, tensor_info, tensors
 from torchgraph_explorer.capture.paths import Edge, Walk, edge_of, sequence_number
+from torchgraph_explorer.capture.stance import force_eager
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.records import Call, TensorInfo
 
@@ -108,6 +109,7 @@ class Round:
         self._resting_since = time.monotonic()
         self._raising: BaseException | None = None
         self._frame: Any = None
+        self._stance: Any = None
         self._names = {module: name for name, module in model.named_modules() if name not in skip}
         self._handles: list[Any] = []
         for module, name in self._names.items():
@@ -146,6 +148,7 @@ class Round:
             self._forwards += 1
             self._raising = sys.exc_info()[1]
             self._frame = _users_frame()
+            self._stance = force_eager()
             if self.trace is not None:
                 self.trace.__enter__()  # type: ignore[no-untyped-call]
         self._enter(self.model, self._names.get(self.model, ""), args, kwargs)
@@ -175,7 +178,7 @@ class Round:
         """Take every hook off."""
         self._disarm()
         self._taps.remove()
-        self._leave_trace()
+        self._leave_modes()
         self._stack.clear()
         self._frame = None
 
@@ -248,7 +251,7 @@ class Round:
         return self._stack.pop()
 
     def _end_forward(self, hooks: list[Hook]) -> None:
-        self._leave_trace()
+        self._leave_modes()
         self._taps.forget_graph()
         self._frame = None
         self._resting_since = time.monotonic()
@@ -340,7 +343,10 @@ class Round:
             handle.remove()
         self._handles.clear()
 
-    def _leave_trace(self) -> None:
+    def _leave_modes(self) -> None:
+        stance, self._stance = self._stance, None
+        if stance is not None:
+            stance.__exit__(None, None, None)
         if self.trace is not None and _on_top(self.trace):
             self.trace.__exit__(None, None, None)  # type: ignore[no-untyped-call]
 

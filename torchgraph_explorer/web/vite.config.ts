@@ -1,5 +1,4 @@
 import {defineConfig} from 'vitest/config';
-import {mock} from './mock/plugin';
 
 /** Where the `dev` server finds the API: a running `torchgraph serve`. */
 const API = process.env.TORCHGRAPH_API ?? 'http://127.0.0.1:8080';
@@ -7,7 +6,6 @@ const API = process.env.TORCHGRAPH_API ?? 'http://127.0.0.1:8080';
 export default defineConfig({
   base: './',
   oxc: {jsx: {runtime: 'automatic', importSource: 'preact'}},
-  plugins: process.env.TORCHGRAPH_MOCK ? [mock()] : [],
   build: {
     outDir: 'dist',
     target: 'es2022',

@@ -2,7 +2,7 @@ import {describe, expect, test} from 'vitest';
 import {colourAt, colourScale, isStrong} from '../src/graph/colours';
 import {nodeText, openableCalls, shapeText, trail, trainableText} from '../src/graph/facts';
 import {familyOf} from '../src/graph/families';
-import {centreOn, clip, firstView, fitView, isInSight, neighbour, splinePath} from '../src/graph/geometry';
+import {areaOf, areaToKeep, centreOn, clip, firstView, fitView, isInSight, meet, neighbour, nodeArea, splineArea, splinePath} from '../src/graph/geometry';
 import {ancestors, outlineOf, rowsOf} from '../src/graph/outline';
 import type {OutlineModule} from '../src/graph/outline';
 import {search} from '../src/graph/search';
@@ -171,4 +171,24 @@ describe('colours by value', () => {
   test('ask for inverse writing where they are strong', () => {
     expect([isStrong(0.9, false), isStrong(0.1, false), isStrong(0.1, true), isStrong(0.5, true)]).toEqual([true, false, true, false]);
   });
+});
+
+describe('what is kept in the page of a large drawing', () => {
+  const pane = {width: 100, height: 100};
+  const seen = areaOf(pane, {k: 1, x: 0, y: 0});
+  const kept = areaToKeep(seen, null);
+
+  test('is what is seen and something around it', () => {
+    expect(kept).toEqual({left: -60, top: -60, right: 160, bottom: 160});
+    expect(meet(nodeArea({node: 0, x: 150, y: 50, width: 20, height: 20}), kept)).toBe(true);
+    expect(meet(splineArea([[200, 0], [200, 5], [200, 6], [200, 9]]), kept)).toBe(false);
+  });
+
+  test('stays the same for a small move', () => expect(areaToKeep(areaOf(pane, {k: 1, x: -40, y: 40}), kept)).toBe(kept));
+
+  test.each([
+    ['a large move', {k: 1, x: -400, y: 0}],
+    ['a closer look', {k: 8, x: 0, y: 0}],
+    ['a look from afar', {k: 0.1, x: 0, y: 0}],
+  ])('changes for %s', (_, view) => expect(areaToKeep(areaOf(pane, view), kept)).not.toEqual(kept));
 });

@@ -16,6 +16,9 @@ export function fullExtent(history: SeriesHistory): Bounds | null {
   return low <= high ? {low, high} : null;
 }
 
+/** Room that makes up for what a steady drift loses when a tenth of its points is taken as extreme. */
+const DRIFT = 1 / 8;
+
 /**
  * Where the elements lie if in each frame the proportion `reject` that is farthest from the frame's median is left out,
  * and then the frames that are most extreme.
@@ -31,7 +34,7 @@ export function robustExtent(history: SeriesHistory, reject: number): Bounds | n
     const {low, high} = trimmed(histogramOf(history, entry), boundsOf(history, entry), reject);
     ends.push(low, high);
   }
-  return lineExtent(ends, reject);
+  return usualExtent(ends, {reject, room: DRIFT});
 }
 
 /** The bounds of a histogram without the proportion `reject` of its elements that is farthest from the median. */
@@ -117,15 +120,15 @@ function tidy(value: number): number {
 }
 
 /**
- * The extent of numbers that are drawn as lines: all of them, or without the most extreme proportion but with half the
- * remaining length as room at each end, so that only real outliers leave the picture. Null without any finite number.
+ * The extent of numbers over time without the proportion that is most extreme, but with some room at each end: a share of
+ * the remaining length, as far as there are numbers. Null without any finite number.
  */
-export function lineExtent(values: Iterable<number>, reject: number): Bounds | null {
+export function usualExtent(values: Iterable<number>, {reject, room}: {reject: number; room: number}): Bounds | null {
   const sorted = Float64Array.from([...values].filter(Number.isFinite)).sort();
   if (sorted.length === 0) return null;
   const last = sorted.length - 1;
   const skipped = Math.floor((reject / 2) * last);
   const [low, high] = [sorted[skipped]!, sorted[last - skipped]!];
-  const room = (high - low) / 2;
-  return {low: Math.max(sorted[0]!, low - room), high: Math.min(sorted[last]!, high + room)};
+  const more = room * (high - low);
+  return {low: Math.max(sorted[0]!, low - more), high: Math.min(sorted[last]!, high + more)};
 }

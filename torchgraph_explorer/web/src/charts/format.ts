@@ -7,7 +7,7 @@ export function axisNumber(value: number, length: number): string {
   if (value === 0) return '0';
   const magnitude = Math.abs(value);
   const unit = Math.floor(Math.log10(length > 0 ? length : magnitude)) - 1;
-  const isPlain = magnitude < 1e5 && magnitude >= 1e-3 && unit > -6;
+  const isPlain = magnitude < 1e5 && unit > -5;
   return (isPlain ? plain(value, unit) : exponential(value, unit)).replaceAll('-', '−');
 }
 

@@ -2,6 +2,7 @@
 
 import {ticks as roundNumbers} from 'd3-array';
 
+import {axisNumber} from './format';
 import {quantiles, sumOf, type Bounds} from './buckets';
 import type {SeriesHistory} from '../api/types';
 
@@ -93,4 +94,9 @@ function spaced(scale: ValueScale, values: readonly number[], gap: number): numb
     if (kept.every((other) => Math.abs(scale.place(other) - place) >= gap)) kept.push(value);
   }
   return kept;
+}
+
+/** A value as it is written on the axis: with the digits that tell it from its neighbours there. */
+export function scaleNumber(value: number, {kind, low, high}: ValueScale): string {
+  return axisNumber(value, kind === 'linear' ? high - low : Math.abs(value));
 }

@@ -7,9 +7,10 @@ import {entryOf, nonfiniteOf, rowOfEntry} from './history';
 
 /** A strip in a sentence or two: how many steps, between which values, and whether anything was not finite. */
 export function summaryOf(name: string, history: SeriesHistory, steps: ArrayLike<number>): string {
-  const entries = history.frame.length;
+  const known = history.frame.filter((frame) => frame < steps.length); // histories may be ahead of the poll
+  const entries = known.length;
   if (entries === 0) return `${name}: nothing recorded yet.`;
-  const [first, last] = [steps[history.frame[0]!], steps[history.frame[entries - 1]!]];
+  const [first, last] = [steps[known[0]!], steps[known[entries - 1]!]];
   const when = entries === 1 ? `one step, ${first}` : `${entries} steps, ${first} to ${last}`;
   const extent = fullExtent(history);
   const values = extent ? `values from ${formatNumber(extent.low)} to ${formatNumber(extent.high)}` : 'no finite value';

@@ -6,6 +6,7 @@ import {aboutCount, axisNumber} from './format';
 import {boundsOf, entryOf, histogramOf, rowOfEntry} from './history';
 import type {Box} from './layout';
 import {countIn, rebin, type RowGrid} from './rebin';
+import {scaleNumber} from './scale';
 import type {Scene} from './scene';
 
 /** Name and value, line by line. */
@@ -47,9 +48,8 @@ const CONTENT: Record<Scene['content']['mode'], (scene: Scene, entry: number) =>
 
 function binFacts({history, grid}: Scene, entry: number, row: number): Fact[] {
   const rows = rebin(histogramOf(history, entry), boundsOf(history, entry), grid);
-  const length = grid.scale.high - grid.scale.low;
-  if (row < 0) return [[`below ${axisNumber(grid.scale.low, length)}`, elements(rows.below)]];
-  if (row >= grid.rows) return [[`above ${axisNumber(grid.scale.high, length)}`, elements(rows.above)]];
+  if (row < 0) return [[`below ${scaleNumber(grid.scale.low, grid.scale)}`, elements(rows.below)]];
+  if (row >= grid.rows) return [[`above ${scaleNumber(grid.scale.high, grid.scale)}`, elements(rows.above)]];
   return [['bin', binText(grid, row)], ['in it', elements(countIn(rows, row, grid))]];
 }
 

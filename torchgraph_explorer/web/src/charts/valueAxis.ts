@@ -5,7 +5,7 @@ import {measureNamed} from '../state/measures';
 import type {ChartOptions} from '../state/store';
 import type {BandPoint} from './bands';
 import type {Bounds} from './buckets';
-import {axisExtent, fullExtent, lineExtent, robustExtent} from './extent';
+import {axisExtent, fullExtent, robustExtent, usualExtent} from './extent';
 import {linePoints} from './lines';
 import {linearBelow, linearScale, symlogScale, type ValueScale} from './scale';
 
@@ -18,21 +18,22 @@ export function elementScale(history: SeriesHistory, options: ChartOptions): Val
 /** The axis for quantile bands: where the outermost quantiles lie. */
 export function bandScale(history: SeriesHistory, bands: readonly BandPoint[][], options: ChartOptions): ValueScale {
   const outermost = bands.flat().flatMap(({values}) => [values[0]!, values.at(-1)!]);
-  return scaleOf(history, lineExtent(outermost, rejected(options)), options);
+  return scaleOf(history, usualExtent(outermost, usual(options)), options);
 }
 
 /** The axis for a line: where the statistic lies. */
 export function measureScale(history: SeriesHistory, options: ChartOptions): ValueScale {
   const values = linePoints(history, measureNamed(options.statistic)).map(({value}) => value);
-  const ends = axisExtent(lineExtent(values, rejected(options)));
+  const ends = axisExtent(usualExtent(values, usual(options)));
   if (options.scale === 'linear') return linearScale(ends);
   const smallest = values.reduce((least, value) => (value !== 0 ? Math.min(least, Math.abs(value)) : least), Infinity);
   const reach = Math.max(Math.abs(ends.low), Math.abs(ends.high));
   return symlogScale(ends, Math.max(Math.min(smallest, reach / 10), reach * 1e-9));
 }
 
-function rejected({range, reject}: ChartOptions): number {
-  return range === 'full' ? 0 : reject;
+/** Of a line only far outliers are left out: what is cut off it misleads more than an element at the rim. */
+function usual({range, reject}: ChartOptions): {reject: number; room: number} {
+  return {reject: range === 'full' ? 0 : reject, room: 1};
 }
 
 function scaleOf(history: SeriesHistory, extent: Bounds | null, {scale}: ChartOptions): ValueScale {

@@ -63,6 +63,54 @@ export function isInSight(node: PlacedNode, pane: Box, {k, x, y}: View, margin =
   return isAcross && top >= margin && top + k * node.height <= pane.height - margin;
 }
 
+/** A rectangle of the drawing. */
+export interface Area {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+}
+
+const SPARE = 0.6;
+const WASTE = 3;
+
+/** The part of the drawing that a view shows. */
+export function areaOf(pane: Box, {k, x, y}: View): Area {
+  return {left: -x / k, top: -y / k, right: (pane.width - x) / k, bottom: (pane.height - y) / k};
+}
+
+/**
+ * The part of the drawing to keep in the page: what is seen and something around it. `kept` itself while that still holds all
+ * that is seen and is not far too large, so that it changes seldom.
+ */
+export function areaToKeep(seen: Area, kept: Area | null): Area {
+  const [width, height] = [seen.right - seen.left, seen.bottom - seen.top];
+  if (kept && holds(kept, seen) && kept.right - kept.left < WASTE * width * (1 + 2 * SPARE)) return kept;
+  const [across, down] = [SPARE * width, SPARE * height];
+  return {left: seen.left - across, top: seen.top - down, right: seen.right + across, bottom: seen.bottom + down};
+}
+
+function holds(outer: Area, inner: Area): boolean {
+  const isAcross = outer.left <= inner.left && outer.right >= inner.right;
+  return isAcross && outer.top <= inner.top && outer.bottom >= inner.bottom;
+}
+
+/** Do two areas have something in common? */
+export function meet(one: Area, other: Area): boolean {
+  const isAcross = one.left <= other.right && other.left <= one.right;
+  return isAcross && one.top <= other.bottom && other.top <= one.bottom;
+}
+
+export function nodeArea({x, y, width, height}: PlacedNode): Area {
+  return {left: x - width / 2, top: y - height / 2, right: x + width / 2, bottom: y + height / 2};
+}
+
+/** An area that holds the whole spline: the curve stays between its points. */
+export function splineArea(points: readonly (readonly [number, number])[]): Area {
+  const [xs, ys] = [points.map(([x]) => x), points.map(([, y]) => y)];
+  return {left: Math.min(...xs), top: Math.min(...ys), right: Math.max(...xs), bottom: Math.max(...ys)};
+}
+
 /** The nearest node in a direction; null when there is none. What lies straight ahead is preferred to what is aside. */
 export function neighbour(nodes: readonly PlacedNode[], from: PlacedNode, direction: Direction): PlacedNode | null {
   const found = nodes

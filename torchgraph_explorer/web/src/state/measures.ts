@@ -61,12 +61,12 @@ function ofOutput(name: string, label: string): NodeMeasure {
   return {...measureNamed(name), label, kind: 'value'};
 }
 
-/** Two to four significant digits, short: `0.0312`, `1.2e-7`, `12.3k`, `–` for what is not a number. */
+/** Two to four significant digits, short: `0.0312`, `1.2e−7`, `12.3k`, `–` for what is not a number. */
 export function formatNumber(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? '–' : value > 0 ? '∞' : '−∞';
   const size = Math.abs(value);
   if (size === 0) return '0';
-  if (size < 1e-3 || size >= 1e6) return value.toExponential(1).replace('-', '−').replace('e+', 'e').replace('e-', 'e−');
+  if (size < 1e-2 || size >= 1e6) return value.toExponential(1).replace('-', '−').replace('e+', 'e').replace('e-', 'e−');
   return String(Number(value.toPrecision(size >= 1000 ? 4 : 3))).replace('-', '−');
 }
 

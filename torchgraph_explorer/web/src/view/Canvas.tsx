@@ -5,15 +5,15 @@ import {useEffect, useRef} from 'preact/hooks';
 import type {Edge, Module, Node, PlacedEdge, PlacedNode} from '../api/types';
 import {nodeText} from '../graph/facts';
 import {familyOf} from '../graph/families';
-import {centreOn, firstView, fitView, isInSight, splinePath} from '../graph/geometry';
-import type {View} from '../graph/geometry';
+import {centreOn, firstView, fitView, isInSight, meet, nodeArea, splineArea, splinePath} from '../graph/geometry';
+import type {Area, View} from '../graph/geometry';
 import {nodeIndex, nodeMeasure, nodeValues, openable, pinColours, scene, valueScale} from '../graph/scene';
 import type {Scene} from '../graph/scene';
 import {nodeKey} from '../state/keys';
 import type {NodeKey} from '../state/keys';
 import {goTo, openCall} from '../state/navigate';
 import * as store from '../state/store';
-import {attachCamera, detail} from './camera';
+import {attachCamera, detail, sight} from './camera';
 import type {Camera} from './camera';
 import {canvasKeys} from './canvasKeys';
 import {GraphNode} from './GraphNode';
@@ -123,7 +123,16 @@ export function fit(): void {
   if (eye && scene.value) eye.show(fitView(scene.value.layout, eye.pane()), true);
 }
 
-function Nodes({scene: {graph, layout}, selected}: {scene: Scene; selected: number | undefined}) {
+const MANY_NODES = 150;
+
+/** Of a large drawing only what is near is in the page: text costs time at every zoom, seen or not. */
+function isNear(area: () => Area, {layout}: Scene): boolean {
+  return layout.nodes.length <= MANY_NODES || sight.value === null || meet(area(), sight.value);
+}
+
+function Nodes({scene: now, selected}: {scene: Scene; selected: number | undefined}) {
+  const {graph, layout} = now;
+  const shown = layout.nodes.filter((placed) => placed.node === selected || isNear(() => nodeArea(placed), now));
   const measure = nodeMeasure.value;
   const scale = valueScale.value;
   const values = nodeValues.value;
@@ -133,7 +142,7 @@ function Nodes({scene: {graph, layout}, selected}: {scene: Scene; selected: numb
   };
   return (
     <g>
-      {layout.nodes.map((placed) => {
+      {shown.map((placed) => {
         const node = graph.nodes[placed.node] as Node;
         const key = nodeKey(graph, placed.node);
         const canOpen = node.call !== null && openable.value.has(node.call);
@@ -171,29 +180,38 @@ function open(key: NodeKey): void {
   if (call !== undefined && openable.value.has(call)) openCall(call);
 }
 
-function Edges({scene: {graph, layout}, selected}: {scene: Scene; selected: number | undefined}) {
+function Edges({scene: now, selected}: {scene: Scene; selected: number | undefined}) {
+  const {graph, layout} = now;
+  const shown = layout.edges.filter(({points}) => isNear(() => splineArea(points), now));
   return (
     <g class="edges">
-      {layout.edges.map((placed) => {
+      {shown.map((placed) => {
         const edge = graph.edges[placed.edge] as Edge;
-        const isNear = selected !== undefined && (edge.source === selected || edge.target === selected);
-        return <EdgePath key={placed.edge} placed={placed} hasGradient={edge.gradient} isNear={isNear} />;
+        const isSelected = selected !== undefined && (edge.source === selected || edge.target === selected);
+        return <EdgePath key={placed.edge} placed={placed} hasGradient={edge.gradient} isSelected={isSelected} />;
       })}
     </g>
   );
 }
 
-function EdgePath({placed, hasGradient, isNear}: {placed: PlacedEdge; hasGradient: boolean; isNear: boolean}) {
+interface EdgePathProps {
+  placed: PlacedEdge;
+  hasGradient: boolean;
+  /** One of its ends is selected. */
+  isSelected: boolean;
+}
+
+function EdgePath({placed, hasGradient, isSelected}: EdgePathProps) {
   const path = splinePath(placed.points);
-  const name = `edge${hasGradient ? '' : ' no-gradient'}${isNear ? ' is-near' : ''}`;
-  return <path class={name} d={path} marker-end={`url(#arrow${isNear ? '-near' : ''})`} />;
+  const name = `edge${hasGradient ? '' : ' no-gradient'}${isSelected ? ' is-selected' : ''}`;
+  return <path class={name} d={path} marker-end={`url(#arrow${isSelected ? '-selected' : ''})`} />;
 }
 
 function Definitions() {
   return (
     <defs>
       <Arrow id="arrow" />
-      <Arrow id="arrow-near" />
+      <Arrow id="arrow-selected" />
       <pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
         <line class="hatch-line" x1="0" y1="0" x2="0" y2="6" />
       </pattern>

@@ -105,7 +105,6 @@ function Tensors({title, tensors}: {title: string; tensors: readonly TensorInfo[
             <td>{shapeText(tensor.shape)}</td>
             <td class="dim" title={tensor.requires_grad ? tensor.dtype : `${tensor.dtype}, no gradient`}>
               {dtypeText(tensor.dtype)}
-              {tensor.requires_grad ? '' : ' ·'}
             </td>
           </tr>
         ))}

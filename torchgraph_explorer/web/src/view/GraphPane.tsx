@@ -16,7 +16,7 @@ import {Select} from './Select';
 const COLOURS = [{value: 'class', label: 'Class'}, ...NODE_MEASURES.map(({name, label}) => ({value: name, label}))];
 
 export function GraphPane() {
-  const problem = layoutProblem.value ?? requestProblem.value ?? scene.value?.layout.approximate;
+  const problem = layoutProblem.value ?? requestProblem.value;
   return (
     <section class="graph-pane" aria-label="Graph">
       <div class="pane-bar">

@@ -23,6 +23,7 @@ export function Legend() {
           data, no gradient
         </div>
       )}
+      {now.layout.approximate && <div class="dim">{now.layout.approximate}</div>}
     </div>
   );
 }

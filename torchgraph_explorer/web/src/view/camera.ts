@@ -5,7 +5,8 @@ import type {Signal} from '@preact/signals';
 import {select} from 'd3-selection';
 import {zoom, zoomIdentity} from 'd3-zoom';
 import type {ZoomBehavior} from 'd3-zoom';
-import type {Box, View} from '../graph/geometry';
+import {areaOf, areaToKeep} from '../graph/geometry';
+import type {Area, Box, View} from '../graph/geometry';
 
 const SMALLEST = 0.02;
 const LARGEST = 4;
@@ -23,6 +24,8 @@ export interface Camera {
   detach: () => void;
 }
 
+/** The part of the drawing that is in sight, and something around it; null before the first look. */
+export const sight: Signal<Area | null> = signal(null);
 export const detail: Signal<Detail> = signal<Detail>('all');
 
 /** Lets the pointer move and scale `content` within `svg`. A press on a node does not pan. */
@@ -40,6 +43,7 @@ export function attachCamera(svg: SVGSVGElement, content: SVGGElement): Camera {
       }
       now = {k, x, y};
       content.setAttribute('transform', `translate(${x},${y}) scale(${k})`);
+      sight.value = areaToKeep(areaOf({width: svg.clientWidth, height: svg.clientHeight}, now), sight.peek());
       detail.value = k >= 0.5 ? 'all' : k >= 0.28 ? 'names' : 'none';
     });
   const root = select(svg).call(behaviour).on('dblclick.zoom', null);

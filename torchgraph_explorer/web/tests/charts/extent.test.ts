@@ -1,7 +1,7 @@
 import {describe, expect, test} from 'vitest';
 
 import {historyFrom, normal, randomFrom} from '../../gallery/samples';
-import {axisExtent, fullExtent, lineExtent, robustExtent, trimmed} from '../../src/charts/extent';
+import {axisExtent, fullExtent, usualExtent, robustExtent, trimmed} from '../../src/charts/extent';
 import {boundsOf, histogramOf} from '../../src/charts/history';
 
 const ramp = Array.from({length: 1000}, (_, i) => i - 499.5);
@@ -73,16 +73,16 @@ describe('an axis', () => {
   });
 });
 
-describe('the extent of a line', () => {
+describe('the usual extent of a line', () => {
   test('holds every point when none is far out', () => {
-    expect(lineExtent([1, 2, NaN, 4, 3], 0.1)).toEqual({low: 1, high: 4});
+    expect(usualExtent([1, 2, NaN, 4, 3], {reject: 0.1, room: 1})).toEqual({low: 1, high: 4});
   });
 
   test('lets a single outlier leave the picture', () => {
-    expect(lineExtent([...Array.from({length: 100}, (_, i) => i), 1e9], 0.1)!.high).toBeLessThan(200);
+    expect(usualExtent([...Array.from({length: 100}, (_, i) => i), 1e9], {reject: 0.1, room: 1})!.high).toBeLessThan(200);
   });
 
   test('without a number is null', () => {
-    expect(lineExtent([NaN], 0.1)).toBeNull();
+    expect(usualExtent([NaN], {reject: 0, room: 1})).toBeNull();
   });
 });

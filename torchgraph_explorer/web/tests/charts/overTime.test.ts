@@ -35,6 +35,7 @@ describe('a strip in words', () => {
     {frames: [], text: 'w: nothing recorded yet.'},
     {frames: [[1, 2]], text: 'w: one step, 0; values from 1 to 2.'},
     {frames: [[1], [NaN], [4]], text: 'w: 3 steps, 0 to 100; values from 1 to 4; NaN or infinite values at 1 step.'},
+    {frames: [[1], [2], [3], [4]], text: 'w: 3 steps, 0 to 100; values from 1 to 4.'},
     {frames: [[NaN]], text: 'w: one step, 0; no finite value; NaN or infinite values at 1 step.'},
   ])('says "$text"', ({frames, text}) => {
     expect(summaryOf('w', historyFrom(frames), steps)).toBe(text);

@@ -1,9 +1,8 @@
 /** The frame of a plot, its value axis, zero line and time axis. */
 
-import {axisNumber} from '../format';
 import {RIM, yOf, type Box} from '../layout';
 import type {Palette} from '../palette';
-import {valueTicks, type ValueScale} from '../scale';
+import {scaleNumber, valueTicks, type ValueScale} from '../scale';
 import type {Scene} from '../scene';
 import {timePixel, timeTicks} from '../timeAxis';
 import type {Context} from './plot';
@@ -26,7 +25,7 @@ export function drawValueAxis(context: Context, {layout: {plot}, scale}: Scene, 
     context.fillStyle = palette.frame;
     context.fillRect(plot.x - 1 - TICK, Math.round(y) - (y > plot.y ? 1 : 0), TICK, 1);
     context.fillStyle = isEnd ? palette.ink : palette.label;
-    context.fillText(axisNumber(value, scale.high - scale.low), plot.x - TICK - 4, y, plot.x - TICK - 4);
+    context.fillText(scaleNumber(value, scale), plot.x - TICK - 4, y, plot.x - TICK - 4);
   }
 }
 

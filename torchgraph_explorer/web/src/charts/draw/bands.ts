@@ -6,6 +6,7 @@ import {yOf} from '../layout';
 import type {Palette} from '../palette';
 import type {Scene} from '../scene';
 import {clipTo, drawZero} from './axes';
+import {drawLeaving} from './marks';
 import type {Context} from './plot';
 
 const PAIRS = [0, 1, 2].map((low) => [low, QUANTILES.length - 1 - low] as const);
@@ -32,6 +33,10 @@ export function drawBands(context: Context, bands: readonly BandPoint[][], {scen
   bands.forEach((piece) => line(context, edge(piece, MEDIAN, scene)));
   drawZero(context, scene, palette);
   context.restore();
+  for (const {column, values} of bands.flat()) {
+    const [x, end] = [scene.columns.left[column]!, scene.columns.right[column]!];
+    drawLeaving(context, {low: values[0]!, high: values.at(-1)!, x, width: end - x}, {scene, palette});
+  }
 }
 
 /** One quantile along a piece, through the middles of its columns and out to the sides of the first and last. */

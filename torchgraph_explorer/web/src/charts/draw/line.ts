@@ -5,6 +5,7 @@ import type {LinePoint} from '../lines';
 import type {Palette} from '../palette';
 import type {Scene} from '../scene';
 import {clipTo, drawZero} from './axes';
+import {drawLeaving} from './marks';
 import type {Context} from './plot';
 
 /** Paints each unbroken line; a point alone is a dot. */
@@ -20,6 +21,9 @@ export function drawLines(context: Context, lines: readonly LinePoint[][], {scen
     else polyline(context, points, scene);
   }
   context.restore();
+  for (const {frame, value} of lines.flat()) {
+    drawLeaving(context, {low: value, high: value, x: scene.pixels[frame]! - 1, width: 2}, {scene, palette});
+  }
 }
 
 function polyline(context: Context, points: readonly LinePoint[], scene: Scene): void {

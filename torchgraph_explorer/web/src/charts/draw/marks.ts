@@ -1,4 +1,4 @@
-/** Red marks along the top, where something was NaN or infinite. */
+/** Marks along the edges: where something was NaN or infinite, and where a line or band leaves the plot. */
 
 import {MARK, RIM} from '../layout';
 import type {Palette} from '../palette';
@@ -16,4 +16,16 @@ export function drawMarks(context: Context, {columns, nonfinite, layout: {plot}}
     const width = Math.max(NARROWEST, columns.right[column]! - left);
     context.fillRect(plot.x + Math.min(left, plot.width - width), y, width, MARK);
   }
+}
+
+/** Paints in the rims where a line or band goes on outside the plot: at `x` from its left side, `width` pixels wide. */
+export function drawLeaving(
+  context: Context,
+  {low, high, x, width}: {low: number; high: number; x: number; width: number},
+  {scene: {layout, scale}, palette}: {scene: Scene; palette: Palette},
+): void {
+  const {plot} = layout;
+  context.fillStyle = palette.rimColour;
+  if (high > scale.high) context.fillRect(plot.x + x, plot.y - 1 - RIM, width, RIM);
+  if (low < scale.low) context.fillRect(plot.x + x, plot.y + plot.height + 1, width, RIM);
 }

@@ -1,10 +1,10 @@
 /** The chosen step's histogram as bars beside the plot. */
 
 import {boundsOf, entryOf, histogramOf} from '../history';
-import {axisNumber} from '../format';
 import {RIM, type Box} from '../layout';
 import type {Palette} from '../palette';
 import {rebin, type RowGrid} from '../rebin';
+import {scaleNumber} from '../scale';
 import type {Scene} from '../scene';
 import {sliceBars, type Bar} from '../slice';
 import type {Context} from './plot';
@@ -49,7 +49,6 @@ function spanOfRow(row: number, rows: number, box: Box): {y: number; height: num
 
 /** Beside a line the bars have an axis of their own, so they carry its ends, legible on top of them. */
 function drawEnds(context: Context, {layout: {slice}, grid: {scale}}: Scene, palette: Palette): void {
-  const length = scale.high - scale.low;
   context.font = palette.font;
   context.textAlign = 'right';
   context.lineWidth = 3;
@@ -62,7 +61,7 @@ function drawEnds(context: Context, {layout: {slice}, grid: {scale}}: Scene, pal
   ] as const;
   for (const {value, y, side} of ends) {
     context.textBaseline = side;
-    context.strokeText(axisNumber(value, length), slice.x + slice.width, y);
-    context.fillText(axisNumber(value, length), slice.x + slice.width, y);
+    context.strokeText(scaleNumber(value, scale), slice.x + slice.width, y);
+    context.fillText(scaleNumber(value, scale), slice.x + slice.width, y);
   }
 }
