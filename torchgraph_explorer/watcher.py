@@ -29,7 +29,9 @@ TimeLog: TypeAlias = "tuple[str, Callable[[Any, int], float]]"
 class Viewer(Protocol):
     """The server process that shows a logdir."""
 
-    url: str
+    @property
+    def url(self) -> str:
+        """Where to open it."""
 
     def stop(self) -> None:
         """End it, unless another watcher still shows something in it."""
@@ -195,6 +197,6 @@ def _why_nothing(step: int) -> str:
         return "None of its training steps was one that log_freq selects."
     return (
         "The model itself was never called in training mode with gradients enabled; calls of its parts, and passes in "
-        "eval mode or under no_grad, are not recorded. Watch the module that your training loop calls; if it is compiled, "
-        "that is what torch.compile returned."
+        "eval mode or under no_grad, are not recorded. Watch the module that your training loop calls; if it is "
+        "compiled, that is what torch.compile returned."
     )

@@ -29,7 +29,9 @@ def merge(known: ModuleGraph, calls_now: Sequence[Call], attached: Mapping[tuple
     """
     pairs = list(zip(known.calls, calls_now, strict=True))
     calls = known.calls if all(old == new for old, new in pairs) else tuple(_merge_call(*pair) for pair in pairs)
-    shapes: dict[tuple[int | None, str, str], TensorInfo] = {(i, kind, info.path): info for i, call in enumerate(calls) for kind, info in _sides(call)}
+    shapes: dict[tuple[int | None, str, str], TensorInfo] = {
+        (i, kind, info.path): info for i, call in enumerate(calls) for kind, info in _sides(call)
+    }
     shapes |= {(at, "attached", path): info for (at, path), info in attached.items()}
     nodes = tuple(_merge_node(node, shapes) for node in known.nodes)
     return known if calls == known.calls and nodes == known.nodes else replace(known, calls=calls, nodes=nodes)

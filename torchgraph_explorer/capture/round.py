@@ -7,18 +7,19 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
+from torchgraph_explorer.capture.callers import is_running, users_frame
 from torchgraph_explorer.capture.facts import has_values
 from torchgraph_explorer.capture.gradients import Measure, SeriesKey, Taps
 from torchgraph_explorer.capture.hooks import Hook
 from torchgraph_explorer.capture.leaves import input_tensors, tensor_info, tensors
+from torchgraph_explorer.capture.modes import Modes
 from torchgraph_explorer.capture.paths import Edge, Walk, edge_of, sequence_number
-from torchgraph_explorer.capture.stance import force_eager
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.records import Call, TensorInfo
 
@@ -46,7 +47,6 @@ class _Open:
     index: int
     name: str
     call: int
-    inputs: tuple[TensorInfo, ...]
     edges: dict[Edge, list[str]]
     walk: Walk
     attached: dict[str, int] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class Round:
         self._resting_since = time.monotonic()
         self._raising: BaseException | None = None
         self._frame: Any = None
-        self._stance: Any = None
+        self._modes = Modes(trace)
         self._names = {module: name for name, module in model.named_modules() if name not in skip}
         self._handles: list[Any] = []
         for module, name in self._names.items():
@@ -120,7 +120,7 @@ class Round:
     @property
     def forward_open(self) -> bool:
         """The model is being executed: its call began and has neither returned nor been abandoned."""
-        return bool(self._stack) and _is_running(self._frame)
+        return bool(self._stack) and is_running(self._frame)
 
     @property
     def waits(self) -> bool:
@@ -147,10 +147,8 @@ class Round:
                 return
             self._forwards += 1
             self._raising = sys.exc_info()[1]
-            self._frame = _users_frame()
-            self._stance = force_eager()
-            if self.trace is not None:
-                self.trace.__enter__()  # type: ignore[no-untyped-call]
+            self._frame = users_frame()
+            self._modes.enter()
         self._enter(self.model, self._names.get(self.model, ""), args, kwargs)
 
     def attach(self, tensor: object, module: nn.Module, name: str) -> None:
@@ -168,7 +166,7 @@ class Round:
         inside.attached[name] = times = inside.attached.get(name, 0) + 1
         found = _named(tensors(tensor, name if times == 1 else f"{name} #{times}"))
         self.attached.update({(inside.index, info.path): info for info, _ in found})
-        with self._unwatched():
+        with self._modes.aside():
             self._observe_values(inside, "attached", found)
             self._tap_tensors(inside, "attached", found)
             if self._tracing is not None:
@@ -178,7 +176,7 @@ class Round:
         """Take every hook off."""
         self._disarm()
         self._taps.remove()
-        self._leave_modes()
+        self._modes.leave()
         self._stack.clear()
         self._frame = None
 
@@ -217,13 +215,12 @@ class Round:
 
     def _enter(self, _module: nn.Module, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         number = self._counts[name] = self._counts.get(name, -1) + 1
-        with self._unwatched():
+        with self._modes.aside():
             inputs = _named(input_tensors(args, kwargs))
             parent = self._stack[-1].index if self._stack else None
-            infos = tuple(info for info, _ in inputs)
             index = len(self.calls)
-            opened = _Open(index, name, number, infos, self._input_edges(inputs), Walk(sequence_number()))
-            self.calls.append(Call(name, number, parent, infos, ()))
+            opened = _Open(index, name, number, self._input_edges(inputs), Walk(sequence_number()))
+            self.calls.append(Call(name, number, parent, _infos(inputs), ()))
             self._stack.append(opened)
             self._observe_values(opened, "input", inputs)
             if self._tracing is not None:
@@ -232,15 +229,14 @@ class Round:
     def _leave(self, name: str, output: object) -> None:
         opened = self._pop(name)
         outputs = _named(tensors(output, "output"))
-        before = self.calls[opened.index]
-        self.calls[opened.index] = Call(before.module, before.call, before.parent, before.inputs, _infos(outputs))
-        with self._unwatched():
+        self.calls[opened.index] = replace(self.calls[opened.index], outputs=_infos(outputs))
+        with self._modes.aside():
             self._observe_values(opened, "output", outputs)
             hooks = self._tap_tensors(opened, "output", outputs)
             if "io_grad" in self.kinds:
                 self._tap_inputs(opened, outputs)
             if self._tracing is not None:
-                self._tracing.leave(outputs)
+                self._tracing.leave(opened.index, outputs)
         if not self._stack:
             self._end_forward(hooks)
 
@@ -251,7 +247,7 @@ class Round:
         return self._stack.pop()
 
     def _end_forward(self, hooks: list[Hook]) -> None:
-        self._leave_modes()
+        self._modes.leave()
         self._taps.forget_graph()
         self._frame = None
         self._resting_since = time.monotonic()
@@ -343,35 +339,6 @@ class Round:
             handle.remove()
         self._handles.clear()
 
-    def _leave_modes(self) -> None:
-        stance, self._stance = self._stance, None
-        if stance is not None:
-            stance.__exit__(None, None, None)
-        if self.trace is not None and _on_top(self.trace):
-            self.trace.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-
-    def _unwatched(self) -> _Pause:
-        return _Pause(self.trace)
-
-
-class _Pause:
-    """Our own operations, kept out of autograd and out of the trace."""
-
-    __slots__ = ("_no_grad", "_trace")
-
-    def __init__(self, trace: Trace | None) -> None:
-        self._trace, self._no_grad = trace, torch.no_grad()
-
-    def __enter__(self) -> None:
-        self._no_grad.__enter__()
-        if self._trace is not None:
-            self._trace.paused = True
-
-    def __exit__(self, *exception: object) -> None:
-        self._no_grad.__exit__(None, None, None)
-        if self._trace is not None:
-            self._trace.paused = False
-
 
 def _named(found: Iterable[tuple[str, Tensor]]) -> Named:
     return [(tensor_info(path, tensor), tensor) for path, tensor in found]
@@ -379,26 +346,3 @@ def _named(found: Iterable[tuple[str, Tensor]]) -> Named:
 
 def _infos(found: Named) -> tuple[TensorInfo, ...]:
     return tuple(info for info, _ in found)
-
-
-def _users_frame() -> Any:
-    """The innermost Python frame that is not this package's."""
-    frame: Any = sys._getframe()
-    while frame.f_globals.get("__name__", "").startswith("torchgraph_explorer."):
-        frame = frame.f_back
-    return frame
-
-
-def _is_running(frame: Any) -> bool:
-    """Whether a Python frame is among the callers of this one."""
-    caller: Any = sys._getframe()
-    while caller is not None and caller is not frame:
-        caller = caller.f_back
-    return caller is not None
-
-
-def _on_top(mode: Trace) -> bool:
-    """Whether `mode` is the innermost dispatch mode, so that leaving it leaves no other."""
-    from torch.utils._python_dispatch import _get_current_dispatch_mode
-
-    return _get_current_dispatch_mode() is mode

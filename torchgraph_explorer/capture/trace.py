@@ -7,7 +7,7 @@ from. Whether gradient flows along an edge is read off the autograd graph itself
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
@@ -96,9 +96,10 @@ class Trace(TorchDispatchMode):
         for tensor, placeholder in placeholders:
             self._mark(tensor, placeholder, inside)
 
-    def leave(self, outputs: Iterable[tuple[TensorInfo, Tensor]]) -> None:
-        """The open call has returned `outputs`."""
-        outputs = list(outputs)
+    def leave(self, call: int, outputs: Sequence[tuple[TensorInfo, Tensor]]) -> None:
+        """The open call number `call` has returned `outputs`; those within it are over too."""
+        while self._stack[-1].level != call:
+            self._stack.pop()
         inside = self._stack[-1]
         for info, tensor in outputs:
             self._connect(tensor, self._add(Node("output", inside.level, tensor=info)), inside)
@@ -114,6 +115,11 @@ class Trace(TorchDispatchMode):
             node = self._add(Node("attached", call, tensor=info))
             self._connect(tensor, node, inside)
             self._mark(tensor, node, inside)
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Spare torch importing dynamo, which takes seconds: compiled code steps aside in a traced step anyway."""
+        return False
 
     def __torch_dispatch__(  # noqa: PLR0917  # torch's signature
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
