@@ -96,7 +96,9 @@ def expected_row(values: npt.ArrayLike) -> tuple[dict[str, float], dict[int, int
         "l2_norm": np.sqrt(np.square(some).sum()),
     }
     largest = float(np.finfo(np.float32).max)
-    return {name: float(np.clip(value, -largest, largest)) for name, value in statistics.items()}, _buckets(finite.astype(np.float32))
+    return {name: float(np.clip(value, -largest, largest)) for name, value in statistics.items()}, _buckets(
+        finite.astype(np.float32)
+    )
 
 
 def _buckets(values: npt.NDArray[np.float32]) -> dict[int, int]:

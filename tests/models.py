@@ -179,7 +179,7 @@ class Custom(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         y = self.identity(self.inner(x))
-        return Square.apply(y) + self.off(y), x
+        return Square.apply(y) + self.off(y), x  # type: ignore[no-untyped-call]
 
 
 class Branching(nn.Module):
@@ -205,7 +205,9 @@ class Keeper(nn.Module):
             self.owner = owner
 
         def forward(self, x: Tensor) -> Tensor:
-            return x * self.owner[0].kept
+            kept = self.owner[0].kept
+            assert isinstance(kept, Tensor)
+            return x * kept
 
     def __init__(self) -> None:
         super().__init__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -75,9 +76,11 @@ def test_a_second_clock_is_recorded() -> None:
 
 def test_a_clock_that_fails_is_said_once_and_costs_nothing_else() -> None:
     model, heard = digits(), Listening()
-    with pytest.warns(TorchgraphWarning, match="time axis 'epoch' is missing") as warned:
-        with watch(model, log_freq=1, backend=heard, time_log=LIGHTNING_EPOCHS):
-            train(model)
+    with (
+        pytest.warns(TorchgraphWarning, match="time axis 'epoch' is missing") as warned,
+        watch(model, log_freq=1, backend=heard, time_log=LIGHTNING_EPOCHS),
+    ):
+        train(model)
     assert len(warned) == 1
     assert [frame.clock for frame in heard.frames] == [None, None, None]
 
@@ -154,8 +157,14 @@ def test_nothing_recorded_is_said_with_the_reason() -> None:
 
 
 OPTIONS = {
-    "a class": (lambda: watch(Digits), r"watch\(\) was given type. Pass the torch.nn.Module"),
-    "kind": (lambda: watch(digits(), ["gradients"]), r"log=\['gradients'\].* Choose from io, io_grad, params, params_grad"),
+    "a class": (
+        lambda: watch(Digits),  # type: ignore[arg-type]
+        r"watch\(\) was given type. Pass the torch.nn.Module",
+    ),
+    "kind": (
+        lambda: watch(digits(), ["gradients"]),
+        r"log=\['gradients'\].* Choose from io, io_grad, params, params_grad",
+    ),
     "frequency": (lambda: watch(digits(), log_freq=0), "log_freq=0"),
     "bins": (lambda: watch(digits(), bins=1), "bins=1 .* from 2"),
     "sample": (lambda: watch(digits(), sample_n=0), "sample_n=0 .* from 1"),
@@ -180,7 +189,7 @@ def test_options_of_torchexplorer_are_accepted_and_said_to_be_needless(capsys: p
     assert "disable_inplace, ignore_io_grad_classes" in said
 
 
-def test_several_models_share_a_run(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_several_models_share_a_run(tmp_path: Path) -> None:
     one, other = digits(), digits()
     first = watch(one, log_freq=1, backend="record", logdir=tmp_path, name="generator", verbose=False)
     second = watch(other, log_freq=1, backend="record", logdir=tmp_path, name="discriminator", verbose=False)
@@ -196,7 +205,7 @@ def test_several_models_share_a_run(tmp_path) -> None:  # type: ignore[no-untype
     }
 
 
-def test_the_same_model_again_begins_a_new_run(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_the_same_model_again_begins_a_new_run(tmp_path: Path) -> None:
     first = watch(one := digits(), log_freq=1, backend="record", logdir=tmp_path, verbose=False)
     second = watch(other := digits(), log_freq=1, backend="record", logdir=tmp_path, verbose=False)
     train(one, 1)
@@ -206,11 +215,11 @@ def test_the_same_model_again_begins_a_new_run(tmp_path) -> None:  # type: ignor
     assert first.run_dir != second.run_dir
 
 
-def test_two_open_models_of_one_name_in_one_run_are_refused(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_two_open_models_of_one_name_in_one_run_are_refused(tmp_path: Path) -> None:
     model = digits()
     with watch(model, log_freq=1, backend="record", logdir=tmp_path, run="a", verbose=False):
         train(model, 1)
-        with pytest.raises(OptionError, match="already has an open model named 'Digits'. Pass another name="):
+        with pytest.raises(OptionError, match=r"already has an open model named 'Digits'\. Pass another name="):
             watch(digits(), backend="record", logdir=tmp_path, run="a", verbose=False)
 
 
@@ -233,15 +242,23 @@ class Failing:
 def test_a_sink_that_fails_is_left_out_and_said_once() -> None:
     model, heard = digits(), Listening()
     sinks: list[str | Sink] = [Failing(4), heard]
-    with pytest.warns(TorchgraphWarning, match="Failing failed and gets no more records: OSError: disk full") as warned:
-        with watch(model, log_freq=1, backend=sinks):
-            train(model)
+    with (
+        pytest.warns(TorchgraphWarning, match=r"Failing failed and gets no more records: OSError: disk full") as warned,
+        watch(model, log_freq=1, backend=sinks),
+    ):
+        train(model)
     assert len(warned) == 1
     assert [frame.step for frame in heard.frames] == [0, 1, 2]
     assert any("Failing failed" in note for note in heard.finished.notes)
 
 
-FAULTS = [(Round, "_enter"), (Round, "_leave"), (Round, "_end_backward"), (Round, "_tap_inputs"), (Round, "begin")]
+FAULTS: list[tuple[type, str]] = [
+    (Round, "_enter"),
+    (Round, "_leave"),
+    (Round, "_end_backward"),
+    (Round, "_tap_inputs"),
+    (Round, "begin"),
+]
 FAULTS += [(Trace, "_note"), (Trace, "enter"), (Batch, "values"), (Batch, "norms"), (Round, "_measure_gradients")]
 
 

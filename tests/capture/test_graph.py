@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -33,7 +35,7 @@ def graph_of(model: nn.Module, *args: Tensor, **kwargs: Tensor) -> ModuleGraph:
 
 DATA, GRADIENT = False, True
 
-EDGES = {
+EDGES: dict[str, tuple[Callable[[], ModuleGraph], str, set[tuple[str, str, bool]]]] = {
     "two inputs": (
         lambda: graph_of(TwoInputs(), torch.randn(5, 6), side=torch.randn(5, 3)),
         "",
@@ -118,7 +120,9 @@ EDGES = {
 
 
 @pytest.mark.parametrize(("trace", "inside", "expected"), EDGES.values(), ids=EDGES)
-def test_an_edge_runs_from_each_call_to_those_that_use_its_result(trace, inside, expected) -> None:  # type: ignore[no-untyped-def]
+def test_an_edge_runs_from_each_call_to_those_that_use_its_result(
+    trace: Callable[[], ModuleGraph], inside: str, expected: set[tuple[str, str, bool]]
+) -> None:
     assert edges_by_name(trace(), inside) == expected
 
 
@@ -178,7 +182,13 @@ def test_module_facts_say_what_the_module_says_of_itself() -> None:
     facts = {module.name: module for module in graph.modules}
     assert facts["stem"].class_name == "Conv2d"
     assert facts["stem"].class_path == "torch.nn.modules.conv.Conv2d"
-    assert facts["stem"].extra_repr == (("", "1"), ("", "4"), ("kernel_size", "(3, 3)"), ("stride", "(1, 1)"), ("padding", "(1, 1)"))
+    assert facts["stem"].extra_repr == (
+        ("", "1"),
+        ("", "4"),
+        ("kernel_size", "(3, 3)"),
+        ("stride", "(1, 1)"),
+        ("padding", "(1, 1)"),
+    )
     assert (facts["stem"].own_params, facts[""].own_params) == (40, 0)
     assert facts[""].total_params == sum(p.numel() for p in Digits().parameters())
 

@@ -48,7 +48,7 @@ def train(case: str, *, watched: bool) -> Trained:
     if watcher is not None:
         watcher.close()
     momenta = [each["momentum_buffer"] for each in optimizer.state.values()]
-    parameters = list(model.parameters())
+    parameters: list[Tensor] = list(model.parameters())
     gradients = [p.grad for p in parameters]
     return Trained(losses, parameters, list(model.buffers()), gradients, momenta, torch.get_rng_state())
 
@@ -56,7 +56,9 @@ def train(case: str, *, watched: bool) -> Trained:
 def assert_identical(one: list[Tensor | None], other: list[Tensor | None]) -> None:
     assert len(one) == len(other)
     for a, b in zip(one, other, strict=True):
-        assert (a is None and b is None) or (a is not None and b is not None and a.detach().numpy().tobytes() == b.detach().numpy().tobytes())
+        assert (a is None and b is None) or (
+            a is not None and b is not None and a.detach().numpy().tobytes() == b.detach().numpy().tobytes()
+        )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -79,12 +81,14 @@ def test_a_compiled_model_is_neither_broken_nor_compiled_again() -> None:
         torch.manual_seed(0)
         torch._dynamo.reset()
         counters.clear()
-        model = torch.compile(nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True)), backend="aot_eager", fullgraph=True)
+        model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True))
+        compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+        assert isinstance(compiled, nn.Module)
         heard = Listening()
-        watcher = watch(model, log_freq=2, backend=heard) if watched else None
+        watcher = watch(compiled, log_freq=2, backend=heard) if watched else None
         losses = []
         for _ in range(4):
-            loss = model(torch.randn(3, 4)).square().sum()
+            loss = compiled(torch.randn(3, 4)).square().sum()
             loss.backward()
             losses.append(loss.item())
         if watcher is not None:
