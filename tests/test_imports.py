@@ -49,8 +49,21 @@ ROOMS = {
     "schedule": room(),
     "server": room("layout", "record", libraries="waitress"),
     "sinks": room("record", "server"),
-    "watcher": room("capture", "recorder", "reduce", "schedule", "sinks", libraries="torch"),
-    "watching": room("at_exit", "record", "run_names", "schedule", "sinks", "watcher", libraries="torch"),
+    "stream": room("capture", "recorder", "reduce", "schedule", "sinks", libraries="torch"),
+    "watcher": room("capture", "schedule", "sinks", "stream", libraries="torch"),
+    "options": room("schedule", "stream", libraries="torch"),
+    "watching": room(
+        "at_exit",
+        "capture",
+        "options",
+        "record",
+        "run_names",
+        "schedule",
+        "sinks",
+        "stream",
+        "watcher",
+        libraries="torch",
+    ),
 }
 """architecture.md, as a table. Watching is the one place that joins the halves."""
 

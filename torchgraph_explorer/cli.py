@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
+import warnings
 import webbrowser
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from torchgraph_explorer.errors import NotFoundError, TorchgraphError
+from torchgraph_explorer.errors import NotFoundError, TorchgraphError, TorchgraphWarning
 from torchgraph_explorer.version import __version__
+
+if TYPE_CHECKING:
+    from torchgraph_explorer.record.model_record import ModelRecord
+    from torchgraph_explorer.record.reader import Run
+
+LAST_PORT = 65535
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,12 +28,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.act(options)
+        sys.stdout.flush()
     except TorchgraphError as fault:
         print(f"torchgraph: {fault}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
+    except BrokenPipeError:  # `torchgraph info RUN | head`: whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return 0
 
 
@@ -61,16 +74,24 @@ def _add_address(parser: argparse.ArgumentParser, *, host: bool) -> None:
         parser.add_argument(
             "--host",
             default="127.0.0.1",
-            help="address to listen on; any but this machine's own makes an access token necessary (default: %(default)s)",
+            help="address to listen on; 0.0.0.0 lets other machines in, with an access token (default: %(default)s)",
         )
-    parser.add_argument("--port", type=int, default=8080, help="if taken, the next free one (default: %(default)s)")
+    parser.add_argument(
+        "--port", type=_port, default=8080, help="if taken, the next free one; 0 for any (default: %(default)s)"
+    )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; choose one from 1 to {LAST_PORT}, or 0 for any")
+    return int(text)
 
 
 def _add_info(commands: Any) -> None:
     told = "Say what a run holds."
     parser = commands.add_parser("info", help=told, description=told)
-    parser.add_argument("run", metavar="RUN", help="a run's folder or URL")
+    parser.add_argument("run", metavar="RUN", help="a run's folder or URL, or a folder with just one run")
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     parser.set_defaults(act=_info)
 
@@ -89,8 +110,6 @@ def _demo(options: argparse.Namespace) -> None:
 
 
 def _serve(options: argparse.Namespace) -> None:
-    from pathlib import Path
-
     from torchgraph_explorer.record.remote import is_url
     from torchgraph_explorer.server.standalone import listen
 
@@ -99,7 +118,10 @@ def _serve(options: argparse.Namespace) -> None:
     server = listen(options.logdir, host=options.host, port=options.port)
     if options.port not in (0, server.port):
         print(f"Port {options.port} is taken; using {server.port}.")
-    print(f"Showing {options.logdir} at {server.url}\nPress Ctrl-C to end.", flush=True)
+    print(f"Showing {options.logdir} at {server.url}")
+    if server.is_exposed:
+        print("Other machines can reach this. Whoever has the address above, with its token, can see the runs.")
+    print("Press Ctrl-C to end.", flush=True)
     if not options.no_browser and sys.stdout.isatty():
         webbrowser.open(server.url)
     server.run()
@@ -108,11 +130,12 @@ def _serve(options: argparse.Namespace) -> None:
 def _info(options: argparse.Namespace) -> None:
     from torchgraph_explorer.record.runs import open_run
 
+    warnings.simplefilter("ignore", TorchgraphWarning)  # they are among the facts
     facts = run_facts(open_run(options.run))
     print(json.dumps(facts, indent=2) if options.json else _as_text(facts))
 
 
-def run_facts(run: Any) -> dict[str, Any]:
+def run_facts(run: Run) -> dict[str, Any]:
     """What `torchgraph info` says of a `Run`, as plain values."""
     return {
         "run": run.name,
@@ -125,7 +148,7 @@ def run_facts(run: Any) -> dict[str, Any]:
     }
 
 
-def _model_facts(model: Any) -> dict[str, Any]:
+def _model_facts(model: ModelRecord) -> dict[str, Any]:
     steps, known = model.steps, [graph for graph in model.graph_ids.tolist() if graph >= 0]
     graph = model.graphs[known[-1]] if known else model.graphs[-1] if model.graphs else None
     return {
@@ -169,6 +192,8 @@ def _as_text(facts: dict[str, Any]) -> str:
 
 
 def _moment(seconds: float) -> str:
+    if not seconds:
+        return "not yet"
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 

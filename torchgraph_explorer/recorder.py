@@ -20,8 +20,11 @@ from torchgraph_explorer.sinks import Sink
 
 SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
 
-WAITING = 64
+WAITING = 32
 """Chunks and steps that may wait for the thread; when there are more, the training waits for it."""
+
+MOST_SECONDS = 5.0
+"""How long the training waits for the thread in one go. Then the step is dropped, and counted."""
 
 IDLE_SECONDS = 0.25
 """How often the thread looks whether a step has come to rest."""
@@ -32,17 +35,21 @@ class Step:
     """A step whose chunks have all been handed over before it.
 
     Attributes:
+        batch: Number of the batch that its chunks are of.
         step: Its number.
         time: Seconds since the epoch.
         clock: The second time axis' value; None without.
+        gradient_scale: The loss scale that was taken out of the gradients; None without.
         graph: The module graph in force, if known.
         graph_is_new: It must be written before the frame.
         rows: The row of each series among the chunks' rows.
     """
 
+    batch: int
     step: int
     time: float
     clock: float | None
+    gradient_scale: float | None
     graph: ModuleGraph | None
     graph_is_new: bool
     rows: Mapping[SeriesKey, int]
@@ -64,24 +71,45 @@ class Recorder:
         self._now, self._when_idle = now, when_idle
         self._queue: queue.Queue[Chunk | Step | None] = queue.Queue(WAITING)
         self._parts: list[Chunk] = []
+        self._dropped: set[int] = set()
+        self._is_slow = False
         self._series: dict[SeriesKey, int] = {}
         self._notes: list[str] = []
+        self._warned: set[str] = set()
         self._write(session)
         self._thread = threading.Thread(target=self._run, name="torchgraph-recorder", daemon=True)
         self._thread.start()
 
     def put(self, item: Chunk | Step) -> None:
-        """Hand over a chunk or a step. Waits while too much is waiting already."""
+        """Hand over a chunk or a step. Waits a while if too much is waiting already, then drops the step."""
         if threading.current_thread() is self._thread:  # which would wait for itself
             self._take(item)
-        elif self._thread.is_alive():
-            self._queue.put(item)
+        elif self._thread.is_alive() and item.batch not in self._dropped:
+            self._put_or_drop(item)
+
+    def _put_or_drop(self, item: Chunk | Step) -> None:
+        try:
+            self._queue.put(item, block=not self._is_slow, timeout=MOST_SECONDS)
+            self._is_slow = False
+        except queue.Full:
+            self._is_slow = True  # do not wait again and again; the next one that fits ends it
+            self._dropped.add(item.batch)
+            self._warn(
+                f"Some steps are not recorded: writing is slower than the training, which waited {MOST_SECONDS:g} s. "
+                f"Log less often, or to a faster disk."
+            )
 
     def note(self, sentence: str) -> None:
         """Warn of what is not recorded, once, and keep it for the end of the record."""
-        if sentence in self._notes:
+        if sentence not in self._notes:
+            self._notes.append(sentence)
+            self._warn(sentence)
+
+    def _warn(self, sentence: str) -> None:
+        """Warn of it, once."""
+        if sentence in self._warned:
             return
-        self._notes.append(sentence)
+        self._warned.add(sentence)
         try:
             warnings.warn(sentence, TorchgraphWarning, stacklevel=2)
         except TorchgraphWarning:  # the user turned warnings into errors; the training is not to end by ours
@@ -97,6 +125,8 @@ class Recorder:
     def _run(self) -> None:
         while (item := self._next()) is not None:
             self._take(item)
+        if self._dropped:
+            self._notes.append(f"{len(self._dropped)} steps were dropped, since writing was slower than the training.")
         self._write(Finished(self._now(), tuple(self._notes)))
         for sink in self._sinks:
             self._guarded(sink, sink.close)
@@ -113,7 +143,7 @@ class Recorder:
         if isinstance(item, Chunk):
             self._parts.append(item)
             return
-        chunks, self._parts = self._parts, []
+        chunks, self._parts = [chunk for chunk in self._parts if chunk.batch == item.batch], []
         try:
             self._write_step(item, chunks)
         except Exception as fault:
@@ -130,7 +160,17 @@ class Recorder:
         series = np.fromiter((self._series[key] for key in step.rows), np.uint32, len(step.rows))
         graph = step.graph.id if step.graph is not None else None
         self._write(
-            Frame(step.step, step.time, step.clock, graph, series, rows.astype(np.uint32), statistics, histograms)
+            Frame(
+                step=step.step,
+                time=step.time,
+                clock=step.clock,
+                graph=graph,
+                series=series,
+                rows=rows.astype(np.uint32),
+                statistics=statistics,
+                histograms=histograms,
+                gradient_scale=step.gradient_scale,
+            )
         )
 
     def _name_series(self, rows: Mapping[SeriesKey, int]) -> None:

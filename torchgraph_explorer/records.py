@@ -18,7 +18,7 @@ import numpy.typing as npt
 from torchgraph_explorer.buckets import Histograms
 
 Role: TypeAlias = Literal["input", "output", "param", "attached"]
-Kind: TypeAlias = Literal["value", "grad_norm", "grad"]
+Kind: TypeAlias = Literal["value", "grad_norm", "grad", "optimizer_grad", "update", "update_ratio"]
 NodeKind: TypeAlias = Literal["input", "output", "call", "attached"]
 Shape: TypeAlias = "tuple[int | None, ...]"
 
@@ -239,6 +239,7 @@ class Frame:
         rows: Row of each series in the two fields below, `[n]` uint32.
         statistics: `[rows, len(STATISTICS)]` float32.
         histograms: One per row.
+        gradient_scale: The loss scale that was taken out of the gradients; None without one.
     """
 
     step: int
@@ -249,6 +250,7 @@ class Frame:
     rows: npt.NDArray[np.uint32]
     statistics: npt.NDArray[np.float32]
     histograms: Histograms
+    gradient_scale: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

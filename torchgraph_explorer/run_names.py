@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -37,3 +38,23 @@ def new_run_name(logdir: str, taken: Iterable[str] = ()) -> str:
 def run_folder(logdir: str, run: str) -> str:
     """Where the run is: a local path, or a URL if `logdir` is one."""
     return f"{logdir.rstrip('/')}/{run}" if "://" in logdir else str(Path(logdir) / run)
+
+
+def run_of_writer(writer: object) -> tuple[str, str]:
+    """The folder of runs, and in it the run, that a `SummaryWriter` writes to.
+
+    Raises:
+        OptionError: It is no such writer.
+    """
+    folder = getattr(writer, "log_dir", None)
+    if not isinstance(folder, (str, os.PathLike)):
+        raise OptionError(
+            f"writer={writer!r} has no log_dir. Pass a torch.utils.tensorboard.SummaryWriter, or name the run "
+            f"with logdir= and run=."
+        )
+    place = os.fspath(folder)
+    if "://" in place:
+        logdir, _, run = place.rstrip("/").rpartition("/")
+        return logdir, run
+    path = Path(place) if Path(place).name else Path(place).resolve()
+    return str(path.parent), path.name

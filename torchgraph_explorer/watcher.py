@@ -1,29 +1,23 @@
-"""The `Watcher`: joins capture and reduce for one model, for as long as it is watched."""
+"""The `Watcher`: what `watch` hands back, for as long as a model is watched."""
 
 from __future__ import annotations
 
 import os
-import random
 import threading
-import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
 from torch import nn
 
-from torchgraph_explorer.capture.rounds import Observation, Rounds
+from torchgraph_explorer.capture.phases import Evaluation, Training
 from torchgraph_explorer.errors import OptionError
-from torchgraph_explorer.recorder import Recorder, Step
 from torchgraph_explorer.records import ModuleGraph, Session
-from torchgraph_explorer.reduce.batch import Batch
-from torchgraph_explorer.reduce.sampling import Sampler
-from torchgraph_explorer.schedule import Schedule, schedule
+from torchgraph_explorer.schedule import schedule
 from torchgraph_explorer.sinks import Sink
-
-TimeLog: TypeAlias = "tuple[str, Callable[[Any, int], float]]"
+from torchgraph_explorer.stream import Settings, Stream
 
 
 class Viewer(Protocol):
@@ -38,18 +32,6 @@ class Viewer(Protocol):
 
     def wait(self) -> None:
         """Come back when the server has ended, or with a KeyboardInterrupt."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What to record of a model, and how; see `watch`."""
-
-    log: tuple[str, ...]
-    log_freq: int | str | Schedule
-    bins: int
-    sample_n: int | None
-    reject_outlier_proportion: float
-    time_log: TimeLog | None
 
 
 class Watcher:
@@ -69,58 +51,86 @@ class Watcher:
         *,
         session: Session,
         sinks: Sequence[Sink],
+        more_sinks: Callable[[str], Sequence[Sink]],
         run_dir: str | None,
         viewer: Viewer | None,
     ) -> None:
-        """Begin to watch `model` and write to `sinks`. `watch` is the way to make one."""
+        """Begin to watch `model`. `watch` is the way to make one.
+
+        Args:
+            model: The model.
+            settings: What to record of it.
+            session: What the record says of this watch.
+            sinks: What to write to.
+            more_sinks: Opens what to write another phase to, under another name of the model.
+            run_dir: For the attribute.
+            viewer: For the attribute.
+        """
         self.name, self.run_dir = session.model, run_dir
         self.url = viewer.url if viewer is not None else None
         self.viewer = viewer
         self._pid = os.getpid()
-        self._settings = settings
-        self._model = weakref.ref(model)  # not kept alive by being watched
-        self._wants = schedule(settings.log_freq)
-        self._sampler = Sampler(settings.sample_n, seed=random.SystemRandom().getrandbits(32))
-        self._closing = threading.Lock()
+        self._finishing = threading.Lock()
         self._finished = False
-        self._batch: Batch | None = None
-        self._began: tuple[float, float | None] = (0.0, None)
-        self._saw_a_step = False
-        self._rounds = Rounds(model, self, frozenset(settings.log))
-        self._recorder = Recorder(session, sinks, now=time.time, when_idle=self._rounds.settle)
+        self._training = Training()
+        self._train = Stream(
+            model,
+            settings,
+            session=session,
+            sinks=sinks,
+            phase=self._training,
+            kinds=frozenset(settings.log),
+            wants=schedule(settings.log_freq),
+        )
+        self._evaluation: Stream | None = None
+        if "eval" in settings.phases:
+            name = f"{session.model} (eval)"
+            self._evaluation = Stream(
+                model,
+                replace(settings, optimizer=None, scaler=None),
+                session=replace(session, id=f"{session.id}-eval", model=name),
+                sinks=more_sinks(name),
+                phase=Evaluation(self._training),
+                kinds=frozenset(settings.log) & {"io", "io_grad"},
+                wants=first_of_each(),
+            )
         weakref.finalize(model, self.finish).atexit = False  # at_exit.py sees to that
 
     @property
     def step(self) -> int:
         """Training forward passes of the model so far. May be set, e.g. after a checkpoint was loaded."""
-        return self._rounds.step
+        return self._training.step
 
     @step.setter
     def step(self, step: int) -> None:
         if step < 0 or step != int(step):
             raise OptionError(f"step={step!r} is no step. Set a whole number from 0.")
-        self._rounds.step = step
+        self._training.step = step
 
     @property
     def graphs(self) -> tuple[ModuleGraph, ...]:
         """The module graphs seen so far, one for each way in which the model called its modules."""
-        return tuple(self._rounds.graphs)
+        return tuple(self._train.rounds.graphs)
 
     @property
     def graph(self) -> ModuleGraph | None:
         """The latest module graph; None until a first logged step is over."""
-        return self._rounds.graphs[-1] if self._rounds.graphs else None
+        return self.graphs[-1] if self.graphs else None
+
+    @property
+    def finished(self) -> bool:
+        """Nothing is watched any more: it was closed, or the model is gone."""
+        return self._finished
 
     def finish(self) -> None:
         """Take everything off the model and write what is at hand; the viewer stays. May be called again."""
-        with self._closing:
+        with self._finishing:
             if self._finished or os.getpid() != self._pid:  # a forked child shares neither thread nor files
                 return
             self._finished = True
-        self._rounds.close()
-        if not self._saw_a_step:
-            self._recorder.note(f"{self.name}: no step was recorded. {_why_nothing(self.step)}")
-        self._recorder.close()
+        if self._evaluation is not None:
+            self._evaluation.finish()
+        self._train.finish(_why_nothing(self.step))
 
     def close(self) -> None:
         """Take everything off the model, write what is at hand and stop the viewer. May be called again."""
@@ -128,11 +138,6 @@ class Watcher:
         viewer, self.viewer = self.viewer, None
         if viewer is not None and os.getpid() == self._pid:
             viewer.stop()
-
-    @property
-    def finished(self) -> bool:
-        """Nothing is watched any more: it was closed, or the model is gone."""
-        return self._finished
 
     def __enter__(self) -> Watcher:
         return self
@@ -146,50 +151,16 @@ class Watcher:
         state = "closed" if self._finished else f"step {self.step}"
         return f"<Watcher of {self.name!r}, {state}, {self.url or self.run_dir or 'sinks of its own'}>"
 
-    def wants(self, step: int) -> bool:
-        """Whether this step is to be logged (for `capture.rounds.Listener`)."""
-        return bool(self._wants(step))
 
-    def measure(self, step: int) -> Batch:
-        """What measures the tensors of a step which begins (for `capture.rounds.Listener`)."""
-        self._began = (time.time(), self._clock(step))
-        self._batch = Batch(self._sampler, self._recorder.put)
-        return self._batch
+def first_of_each() -> Callable[[int], bool]:
+    """Selects the first pass of each evaluation: the first after training has gone on."""
+    latest = [-1]
 
-    def take(self, observation: Observation) -> None:
-        """A logged step is over (for `capture.rounds.Listener`)."""
-        assert self._batch is not None
-        self._batch.finish()
-        moment, clock = self._began
-        self._saw_a_step = True
-        self._recorder.put(
-            Step(
-                observation.step,
-                moment,
-                clock,
-                observation.graph,
-                observation.graph_is_new,
-                observation.rows,
-            )
-        )
+    def wants(step: int) -> bool:
+        is_first, latest[0] = step != latest[0], step
+        return is_first
 
-    def fail(self, module: str, fault: Exception) -> None:
-        """Something went wrong while capturing `module` (for `capture.rounds.Listener`)."""
-        what = f"module {module!r} is" if module else "the whole model is"
-        self._recorder.note(
-            f"{self.name}: {what} no longer recorded, since capturing it failed "
-            f"({type(fault).__name__}: {fault}). Training goes on as it would without watch()."
-        )
-
-    def _clock(self, step: int) -> float | None:
-        if self._settings.time_log is None:
-            return None
-        unit, read = self._settings.time_log
-        try:
-            return float(read(self._model(), step))
-        except Exception as fault:
-            self._recorder.note(f"{self.name}: the time axis {unit!r} is missing at some steps ({fault!r}).")
-            return None
+    return wants
 
 
 def _why_nothing(step: int) -> str:

@@ -8,23 +8,27 @@ import socket
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
 from torchgraph_explorer import at_exit
+from torchgraph_explorer.capture.wrappers import unwrapped
 from torchgraph_explorer.errors import OptionError, TorchgraphError
+from torchgraph_explorer.options import KINDS, check
 from torchgraph_explorer.records import Session
-from torchgraph_explorer.run_names import check_run_name, new_run_name, run_folder
+from torchgraph_explorer.run_names import check_run_name, new_run_name, run_folder, run_of_writer
 from torchgraph_explorer.say import say
-from torchgraph_explorer.schedule import Schedule, schedule, schedule_name
-from torchgraph_explorer.sinks import Sink, resolve
+from torchgraph_explorer.schedule import Schedule, schedule_name
+from torchgraph_explorer.sinks import Backends, Sink, SinkContext, open_sink, resolve
 from torchgraph_explorer.sinks.record import RecordSink
 from torchgraph_explorer.sinks.standalone import start_viewer
+from torchgraph_explorer.stream import Scaler, Settings, TimeLog
 from torchgraph_explorer.version import __version__
-from torchgraph_explorer.watcher import Settings, TimeLog, Viewer, Watcher
-
-KINDS = ("io", "io_grad", "params", "params_grad")
+from torchgraph_explorer.watcher import Viewer, Watcher
 
 LIGHTNING_EPOCHS: TimeLog = ("epoch", lambda module, _step: module.current_epoch)
 """For `time_log`: a LightningModule's epoch as the second time axis."""
@@ -40,9 +44,13 @@ def watch(
     sample_n: int | None = 16_384,
     reject_outlier_proportion: float = 0.1,
     time_log: TimeLog | None = None,
+    phases: str | Sequence[str] = ("train",),
+    optimizer: Optimizer | None = None,
+    scaler: Scaler | None = None,
     name: str | None = None,
     logdir: str | os.PathLike[str] = "runs",
     run: str | None = None,
+    writer: Any = None,
     host: str = "127.0.0.1",
     port: int = 8080,
     verbose: bool = True,
@@ -62,15 +70,22 @@ def watch(
             per sample), `params` (parameters) and `params_grad` (their `.grad`). An empty list records the graph.
         log_freq: Log every so many steps; or `"log"`, every step at first and then exponentially sparser; or a
             predicate of the step's number.
-        backend: `"standalone"` (a run folder and a live viewer), `"record"` (a run folder only), any object with
-            `write(record)` and `close()`, or a list of these.
+        backend: `"standalone"` (a run folder and a live viewer), `"record"` (a run folder only), `"tensorboard"` (a run
+            folder that TensorBoard shows), any object with `write(record)` and `close()`, or a list of these.
         bins: Rows of a drawn histogram, by default; it can be changed in the viewer.
         sample_n: Elements of a tensor to take statistics from; None for all. NaN and infinity are never missed.
         reject_outlier_proportion: Share of the most extreme elements that the drawn range leaves out, by default.
         time_log: A second time axis: its name and a function of the model and the step, e.g. `LIGHTNING_EPOCHS`.
+        phases: `"train"`, or `("train", "eval")`: then the first of the other passes after each training step, as in
+            an evaluation, is recorded too, under the model's name with `(eval)`. Sinks of your own get training alone.
+        optimizer: Record what it makes of each gradient (`optimizer_grad`: after unscaling and clipping), each
+            parameter's update, and the ratio of the update's l2 norm to the parameter's.
+        scaler: The GradScaler in use. Gradients are recorded without its factor, which is recorded too.
         name: The model's name in the run; by default its class.
         logdir: Folder of runs.
         run: Name of the run. By default that of the other models watched in this process, else a new one.
+        writer: A `torch.utils.tensorboard.SummaryWriter` that shares its run with this: its folder is the run's,
+            whatever `logdir`, and the backend `"tensorboard"` is added.
         host: Address the viewer listens on.
         port: Its port; if taken, the next free one.
         verbose: Say where the viewer and the run are.
@@ -87,25 +102,44 @@ def watch(
         UnknownBackendError: No backend has that name.
     """
     kinds = (log,) if isinstance(log, str) else tuple(log)
-    settings = Settings(kinds, log_freq, bins, sample_n, reject_outlier_proportion, time_log)
+    settings = Settings(
+        log=kinds,
+        log_freq=log_freq,
+        bins=bins,
+        sample_n=sample_n,
+        reject_outlier_proportion=reject_outlier_proportion,
+        time_log=time_log,
+        phases=(phases,) if isinstance(phases, str) else tuple(phases),
+        optimizer=optimizer,
+        scaler=scaler,
+    )
     check(model, settings)
     _say_not_needed(
         disable_inplace=disable_inplace,
         ignore_io_grad_classes=ignore_io_grad_classes,
         delay_log_multi_backward=delay_log_multi_backward,
     )
-    backends = resolve(backend)
-    logdir, name = os.fspath(logdir), name if name is not None else type(model).__name__
-    sinks, run_dir = list(backends.sinks), None
+    backends = resolve(backend, also=() if writer is None else ("tensorboard",))
+    name = name if name is not None else type(unwrapped(model)).__name__
+    context = None
     if backends.record:
-        run_dir = run_folder(logdir, _choose_run(logdir, run, name))
-        sinks.insert(0, RecordSink(run_dir))
-    viewer = _start_viewer(logdir, host, port) if backends.viewer else None
+        logdir, run = _choose_place(os.fspath(logdir), run, name, writer=writer)
+        context = SinkContext(run_folder(logdir, run), logdir, run, name, writer=writer)
+    sinks = [*_sinks(backends, context), *backends.sinks]
+    viewer = _start_viewer(os.fspath(logdir), host, port) if backends.viewer else None
     session = _session(model, settings, name)
-    watcher = Watcher(model, settings, session=session, sinks=sinks, run_dir=run_dir, viewer=viewer)
+    watcher = Watcher(
+        model,
+        settings,
+        session=session,
+        sinks=sinks,
+        more_sinks=lambda phase: _sinks(backends, replace(context, model_name=phase) if context else None),
+        run_dir=context.run_dir if context else None,
+        viewer=viewer,
+    )
     at_exit.add(watcher, block=block_at_exit)
     if verbose:
-        _introduce(watcher)
+        _introduce(watcher, sinks)
     return watcher
 
 
@@ -114,44 +148,26 @@ def setup(*_args: object, **_kwargs: object) -> None:
     say("setup() is not needed any more.")
 
 
-def check(model: object, settings: Settings) -> None:
-    """Raise an OptionError that says what is wrong with an argument of `watch`, if anything is."""
-    if not isinstance(model, nn.Module):
-        raise OptionError(f"watch() was given {type(model).__name__}. Pass the torch.nn.Module that is trained.")
-    if wrong := [kind for kind in settings.log if kind not in KINDS]:
-        raise OptionError(f"log={wrong!r} is nothing that can be recorded. Choose from {', '.join(KINDS)}, as a list.")
-    schedule(settings.log_freq)
-    _check_whole("bins", settings.bins, least=2)
-    if settings.sample_n is not None:
-        _check_whole("sample_n", settings.sample_n, least=1)
-    if not 0 <= settings.reject_outlier_proportion < 1:
-        raise OptionError(
-            f"reject_outlier_proportion={settings.reject_outlier_proportion!r} is no share. "
-            f"Pass a number from 0 to below 1."
-        )
-    if settings.time_log is not None:
-        _check_time_log(settings.time_log)
-
-
-def _check_whole(option: str, value: object, *, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise OptionError(f"{option}={value!r} is no number of elements or rows. Pass a whole number from {least}.")
-
-
-def _check_time_log(time_log: object) -> None:
-    match time_log:
-        case (str(), read) if callable(read):
-            return
-    raise OptionError(
-        f"time_log={time_log!r} is no time axis. Pass its name and a function of the model and the step: "
-        f"time_log=('epoch', lambda model, step: epoch)."
-    )
-
-
 def _say_not_needed(**options: object) -> None:
     given = [option for option, value in options.items() if value is not None]
     if given:
         say(f"{', '.join(given)}: not needed any more and without effect; you can leave it out.")
+
+
+def _sinks(backends: Backends, context: SinkContext | None) -> list[Sink]:
+    """Opens what one phase of the model is written to, apart from the user's own sinks."""
+    if context is None:
+        return []
+    return [RecordSink(context.run_dir), *(open_sink(each, context) for each in backends.opened)]
+
+
+def _choose_place(logdir: str, run: str | None, name: str, *, writer: Any) -> tuple[str, str]:
+    """The folder of runs and the run to write to: the writer's, if there is one."""
+    if writer is not None and run is not None:
+        raise OptionError(f"run={run!r} and writer= both name a run. Leave one out; the writer's folder is its run's.")
+    if writer is not None:
+        logdir, run = run_of_writer(writer)
+    return logdir, _choose_run(logdir, run, name)
 
 
 def _choose_run(logdir: str, run: str | None, name: str) -> str:
@@ -186,18 +202,21 @@ def _start_viewer(logdir: str, host: str, port: int) -> Viewer | None:
         return None
 
 
-def _introduce(watcher: Watcher) -> None:
+def _introduce(watcher: Watcher, sinks: Sequence[Sink]) -> None:
     if watcher.url is not None:
         say(f"watching {watcher.name} at {watcher.url}")
     if watcher.run_dir is not None:
         say(f"recording to {watcher.run_dir}")
+    for sink in sinks:  # one may have something to say of where it is seen
+        if introduction := getattr(sink, "introduction", None):
+            say(introduction)
 
 
 def _session(model: nn.Module, settings: Settings, name: str) -> Session:
     return Session(
         id=uuid.uuid4().hex,
         model=name,
-        class_name=type(model).__name__,
+        class_name=type(unwrapped(model)).__name__,
         created=time.time(),
         host=socket.gethostname(),
         pid=os.getpid(),

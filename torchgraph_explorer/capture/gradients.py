@@ -24,6 +24,9 @@ class Measure(Protocol):
     def values(self, tensor: Tensor) -> int:
         """Measure the elements."""
 
+    def gradients(self, gradient: Tensor) -> int:
+        """Measure the elements of a gradient as the backward pass left it."""
+
     def norms(self, gradient: Tensor) -> int:
         """Measure the l2 norms of the gradient, one for each sample."""
 

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -26,7 +26,7 @@ from torchgraph_explorer.records import Call, TensorInfo
 Named: TypeAlias = "list[tuple[TensorInfo, Tensor]]"
 
 PATIENCE = 0.5
-PATIENCE_FOR_BACKWARD = 5.0
+PATIENCE_FOR_MORE = 5.0
 """Seconds after which a step is handed over although the next one has not begun: the training may have ended."""
 
 MOST_FORWARDS = 8
@@ -70,23 +70,27 @@ class Round:
         model: nn.Module,
         step: int,
         *,
+        called: nn.Module,
         kinds: frozenset[str],
         measure: Measure,
         trace: Trace | None,
         fail: Callable[[str, Exception], None],
         lock: threading.RLock,
+        awaits_update: bool = False,
         skip: frozenset[str] = frozenset(),
     ) -> None:
         """Arm `model`.
 
         Args:
             model: The watched model.
+            called: What the training loop calls: the model, or what it is wrapped in.
             step: Number of the step.
             kinds: Of `io`, `io_grad`, `params`, `params_grad`.
             measure: Turns tensors into rows.
             trace: To be entered while the model's forward pass runs, or None.
             fail: Told of a module's name and what went wrong in capturing it.
             lock: Held while gradients are read and while the step is handed over.
+            awaits_update: An optimizer's step is to follow.
             skip: Modules not to look at, since they failed before.
         """
         self.step = step
@@ -98,6 +102,8 @@ class Round:
         self.kinds = kinds
         self.model, self._measure, self._fail = model, measure, fail
         self._lost: set[str] = set()
+        self._awaits_update = awaits_update
+        self._before: dict[nn.Parameter, Tensor] = {}
         self._thread = threading.get_ident()
         self._stack: list[_Open] = []
         self._counts: dict[str, int] = {}
@@ -113,7 +119,7 @@ class Round:
         self._names = {module: name for name, module in model.named_modules() if name not in skip}
         self._handles: list[Any] = []
         for module, name in self._names.items():
-            self._handles += self._arm(module, name, is_model=module is model)
+            self._handles += self._arm(called if module is model else module, name, is_model=module is model)
         if "params" in kinds:
             self._measure_parameters()
 
@@ -130,13 +136,14 @@ class Round:
 
     def rests(self) -> bool:
         """Nothing has happened for a while, and what there is to see is there."""
-        patience = PATIENCE_FOR_BACKWARD if self.waits else PATIENCE
+        patience = PATIENCE_FOR_MORE if self.waits or self._awaits_update else PATIENCE
         return not self._stack and time.monotonic() - self._resting_since > patience
 
     def close(self) -> None:
         """Take in nothing more and let go of the model. For any thread that holds the lock."""
         self._taps.closed = True
         self._names.clear()
+        self._before.clear()
         del self.model
 
     def begin(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -306,10 +313,41 @@ class Round:
                     self._observe((name, None, "param", path, "value"), self._measure.values(parameter))
 
     def _measure_gradients(self) -> None:
+        for name, path, _, gradient in self._gradients():
+            self._observe((name, None, "param", path, "grad"), self._measure.gradients(gradient))
+
+    def _gradients(self) -> Iterator[tuple[str, str, nn.Parameter, Tensor]]:
+        """Module, name, parameter and gradient, of each parameter that has one."""
         for module, name in self._names.items():
             for path, parameter in module.named_parameters(recurse=False):
                 if has_values(parameter) and parameter.grad is not None:
-                    self._observe((name, None, "param", path, "grad"), self._measure.values(parameter.grad))
+                    yield name, path, parameter, parameter.grad
+
+    def before_update(self) -> None:
+        """The optimizer is about to move the parameters: see what it has made of the gradients."""
+        if not self.backward_ended or self._taps.closed or "params_grad" not in self.kinds:
+            return
+        with torch.no_grad():
+            for name, path, parameter, gradient in self._gradients():
+                self._observe((name, None, "param", path, "optimizer_grad"), self._measure.values(gradient))
+                self._before[parameter] = parameter.detach().clone()
+
+    def after_update(self) -> None:
+        """The optimizer has moved the parameters: see how far."""
+        before, self._before = self._before, {}
+        self._awaits_update = False
+        with torch.no_grad():
+            for name, path, parameter, _ in self._gradients():
+                if (old := before.pop(parameter, None)) is not None:
+                    self._measure_update((name, path), old, parameter.detach() - old)
+
+    def _measure_update(self, place: tuple[str, str], old: Tensor, update: Tensor) -> None:
+        name, path = place
+        self._observe((name, None, "param", path, "update"), self._measure.values(update))
+        size = torch.linalg.vector_norm(old)
+        if size > 0:  # what starts at zero has no ratio yet
+            ratio = torch.linalg.vector_norm(update) / size
+            self._observe((name, None, "param", path, "update_ratio"), self._measure.values(ratio))
 
     def _observe(self, key: SeriesKey, row: int) -> None:
         self.rows[key] = row

@@ -9,17 +9,24 @@ from typing import Any, Protocol, TypeAlias
 
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
 from torchgraph_explorer.capture import active
 from torchgraph_explorer.capture.facts import module_facts
 from torchgraph_explorer.capture.gradients import Measure, SeriesKey
 from torchgraph_explorer.capture.graphs import merge, without_empty_insides
 from torchgraph_explorer.capture.hooks import Hook
+from torchgraph_explorer.capture.phases import Phase
 from torchgraph_explorer.capture.round import Round
 from torchgraph_explorer.capture.trace import Trace
+from torchgraph_explorer.capture.updates import Updates
+from torchgraph_explorer.capture.wrappers import unwrapped
 from torchgraph_explorer.records import ModuleGraph
 
 Signature: TypeAlias = "tuple[tuple[str, int, int | None], ...]"
+
+OPTIMIZER = "(optimizer)"
+"""Where a fault was that has to do with the optimizer, in place of a module's name."""
 
 TRACES_FOR_A_GRAPH = 4
 """Steps that are traced to get hold of a way of calling the modules that was seen in a step not traced."""
@@ -65,15 +72,25 @@ class Rounds:
     """The permanent watch on one model, which it does not keep alive. One hook stays on it; `close` takes it off.
 
     Attributes:
-        step: Training forward passes so far; may be set, e.g. after a checkpoint was loaded.
         graphs: Every module graph so far.
     """
 
-    def __init__(self, model: nn.Module, listener: Listener, kinds: frozenset[str]) -> None:
-        """Watch `model` for `listener`, who wants `kinds` of `io`, `io_grad`, `params` and `params_grad`."""
-        self.step = 0
+    def __init__(
+        self,
+        model: nn.Module,
+        listener: Listener,
+        *,
+        kinds: frozenset[str],
+        phase: Phase,
+        optimizer: Optimizer | None = None,
+    ) -> None:
+        """Watch the passes of `model` in `phase`, and the steps of `optimizer` after them.
+
+        `listener` wants `kinds` of `io`, `io_grad`, `params` and `params_grad`.
+        """
         self.graphs: list[ModuleGraph] = []
-        self._listener, self._kinds = listener, kinds
+        self._listener, self._kinds, self._phase = listener, kinds, phase
+        self._updates = Updates(optimizer, self, self._fail_at_update) if optimizer is not None else None
         self._lock = threading.RLock()
         self._round: Round | None = None
         self._settled: Round | None = None
@@ -88,7 +105,19 @@ class Rounds:
         """Hand over what is at hand and take everything off the model. May be called again."""
         with self._lock:
             self._end_round()
-            self._handle.remove()
+            self._take_off()
+
+    def before_update(self) -> None:
+        """The optimizer is about to move the parameters (for `updates.Updates`)."""
+        with self._lock:
+            if self._round is not None:
+                self._round.before_update()
+
+    def after_update(self) -> None:
+        """The optimizer has moved the parameters (for `updates.Updates`)."""
+        with self._lock:
+            if self._round is not None:
+                self._round.after_update()
 
     def settle(self) -> None:
         """Hand over a step after which nothing has happened for a while. For any thread, now and then.
@@ -114,23 +143,25 @@ class Rounds:
             if self._round is not None and self._round.forward_open:
                 self._round.begin(args, kwargs)
                 return
-            training = model.training and torch.is_grad_enabled()
-            if not (training and self._round is not None and self._round.waits):
+            ours = self._phase.takes(model)
+            if not (ours and self._round is not None and self._round.waits):
                 self._end_round()
-            if training:
+            if ours:
                 self._begin_round(model, args, kwargs)
 
     def _begin_round(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        step, self.step = self.step, self.step + 1
+        step = self._phase.next_step()
         if self._round is None and self._listener.wants(step):
             self._round = Round(
-                model,
+                unwrapped(model),
                 step,
+                called=model,
                 kinds=self._kinds,
                 measure=self._listener.measure(step),
                 trace=Trace() if self._traces > 0 else None,
                 fail=self._fail,
                 lock=self._lock,
+                awaits_update=self._updates is not None,
                 skip=frozenset(self._broken),
             )
         if self._round is not None:
@@ -201,8 +232,19 @@ class Rounds:
 
     def _stop(self) -> None:
         """Take everything off the model and hand over nothing."""
-        self._handle.remove()
+        self._take_off()
         ended, self._round = self._round, None
         if ended is not None:
             active.leave(ended)
             ended.finish()
+
+    def _take_off(self) -> None:
+        self._handle.remove()
+        if self._updates is not None:
+            self._updates.close()
+
+    def _fail_at_update(self, fault: Exception) -> None:
+        """The optimizer's steps cannot be followed: leave them."""
+        if self._updates is not None:
+            self._updates.close()
+        self._listener.fail(OPTIMIZER, fault)

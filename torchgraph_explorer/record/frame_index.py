@@ -19,6 +19,7 @@ FRAME = np.dtype(
         ("step", np.int64),
         ("time", np.float64),
         ("clock", np.float64),  # NaN without
+        ("gradient_scale", np.float64),  # NaN without
         ("graph", np.int32),  # as GraphIndex.reference has it; -1 without
         ("layout", np.int32),
         ("segment", np.int32),
@@ -63,10 +64,11 @@ class FrameIndex:
             raise DamageError
         session, graph = origin
         clock = frame.clock if frame.HasField("clock") else np.nan
+        scale = frame.gradient_scale if frame.HasField("gradient_scale") else np.nan
         layout = self._layout_id((session, frame.layout))
         segment = self._segment_id(file.path)
         place = (segment, file.number, found.body, found.body_size)
-        self._new.append((frame.step, frame.time, clock, graph, layout, *place))
+        self._new.append((frame.step, frame.time, clock, scale, graph, layout, *place))
 
     def settle(self) -> bool:
         """Take the added frames in; True when earlier ones changed their number or content.

@@ -67,6 +67,7 @@ def read_frame(model: ModelIndex, number: int, notices: Notices) -> Frame:
         rows=layout.rows[kept],
         statistics=statistics,
         histograms=histograms,
+        gradient_scale=None if np.isnan(facts["gradient_scale"]) else float(facts["gradient_scale"]),
     )
 
 

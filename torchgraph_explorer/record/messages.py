@@ -12,7 +12,16 @@ from torchgraph_explorer.records import Finished, Kind, Role, Series, Session
 _ROLES = MappingProxyType(
     {"input": pb.Series.INPUT, "output": pb.Series.OUTPUT, "param": pb.Series.PARAM, "attached": pb.Series.ATTACHED}
 )
-_KINDS = MappingProxyType({"value": pb.Series.VALUE, "grad_norm": pb.Series.GRAD_NORM, "grad": pb.Series.GRAD})
+_KINDS = MappingProxyType(
+    {
+        "value": pb.Series.VALUE,
+        "grad_norm": pb.Series.GRAD_NORM,
+        "grad": pb.Series.GRAD,
+        "optimizer_grad": pb.Series.OPTIMIZER_GRAD,
+        "update": pb.Series.UPDATE,
+        "update_ratio": pb.Series.UPDATE_RATIO,
+    }
+)
 _ROLE_NAMES = MappingProxyType({number: name for name, number in _ROLES.items()})
 _KIND_NAMES = MappingProxyType({number: name for name, number in _KINDS.items()})
 

@@ -97,7 +97,12 @@ class RecordWriter:
 
     def _encode_frame(self, frame: Frame) -> bytes:
         head = pb.Frame(
-            step=frame.step, time=frame.time, clock=frame.clock, graph=frame.graph, layout=self._encode_layout(frame)
+            step=frame.step,
+            time=frame.time,
+            clock=frame.clock,
+            graph=frame.graph,
+            gradient_scale=frame.gradient_scale,
+            layout=self._encode_layout(frame),
         )
         return framed(pb.Head(frame=head).SerializeToString(), encode_body(frame.statistics, frame.histograms))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from torchgraph_explorer.reduce.sampling import Sampler, flat, non_finite, to_float32
 
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 """Elements in a chunk, unless a single tensor has more."""
 
 
@@ -22,6 +23,7 @@ class Chunk:
     """Samples of some rows, one after the other.
 
     Attributes:
+        batch: Number of the batch it is of.
         values: `[elements]` float32, NaN and infinite ones among them.
         lengths: How many of them each row has.
         counts: Elements of each row's whole tensor.
@@ -29,6 +31,7 @@ class Chunk:
             be counted among `values`, which then are all there is.
     """
 
+    batch: int
     values: npt.NDArray[np.float32]
     lengths: list[int] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
@@ -40,12 +43,20 @@ class Chunk:
         return sum(self.lengths)
 
 
-class Batch:
-    """The tensors of one step. Each becomes a row; the same tensor, unchanged, becomes one row only."""
+_numbers = itertools.count()
 
-    def __init__(self, sampler: Sampler, emit: Callable[[Chunk], None]) -> None:
-        """Take samples with `sampler`, and call `emit` with every full chunk."""
-        self._sampler, self._emit = sampler, emit
+
+class Batch:
+    """The tensors of one step. Each becomes a row; the same tensor, unchanged, becomes one row only.
+
+    Attributes:
+        number: Tells this batch from every other of the process.
+    """
+
+    def __init__(self, sampler: Sampler, emit: Callable[[Chunk], None], *, gradient_scale: float = 1.0) -> None:
+        """Take samples with `sampler`, and call `emit` with every full chunk. Gradients are divided by the scale."""
+        self.number = next(_numbers)
+        self._sampler, self._emit, self._scale = sampler, emit, gradient_scale
         self._chunk: Chunk | None = None
         self._used = 0
         self._rows = 0
@@ -62,9 +73,13 @@ class Batch:
             self._known[id(tensor)] = (weakref.ref(tensor), version, row)
         return row
 
+    def gradients(self, gradient: Tensor) -> int:
+        """Measure the elements of a gradient as the backward pass left it, multiplied by the loss scale."""
+        return self.values(gradient) if self._scale == 1.0 else self._add(flat(gradient), scale=self._scale)
+
     def norms(self, gradient: Tensor) -> int:
         """Measure the l2 norm of each sample of `gradient`, a sample being an index of the first dimension."""
-        return self._add(sample_norms(gradient))
+        return self._add(sample_norms(gradient), scale=self._scale)
 
     def finish(self) -> None:
         """Hand on what is left."""
@@ -73,12 +88,14 @@ class Batch:
             self._chunk = None
         self._known.clear()
 
-    def _add(self, elements: Tensor) -> int:
+    def _add(self, elements: Tensor, *, scale: float = 1.0) -> int:
         sample = self._sampler.sample(elements)
         length, count = sample.numel(), elements.numel()
         chunk = self._room(length)
         if length:
-            to_float32(sample, chunk.values[self._used : self._used + length])
+            to_float32(sample, target := chunk.values[self._used : self._used + length])
+            if scale != 1.0:
+                target /= np.float32(scale)
         self._used += length
         chunk.lengths.append(length)
         chunk.counts.append(count)
@@ -92,7 +109,7 @@ class Batch:
             self._emit(self._chunk)
             self._chunk = None
         if self._chunk is None:
-            self._chunk = Chunk(np.empty(max(CHUNK, length), dtype=np.float32))
+            self._chunk = Chunk(self.number, np.empty(max(CHUNK, length), dtype=np.float32))
             self._used = 0
         return self._chunk
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from importlib import import_module
+from typing import Any, Protocol, runtime_checkable
 
-from torchgraph_explorer.errors import UnknownBackendError
+from torchgraph_explorer.errors import OptionError, UnknownBackendError
 from torchgraph_explorer.records import Record
 
 
@@ -22,6 +23,27 @@ class Sink(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class SinkContext:
+    """What a sink of `OPENED` is told of the session it is for.
+
+    Attributes:
+        run_dir: The run's folder or URL, which a record is written to.
+        logdir: The folder of runs it lies in.
+        run: The run's name, its path below `logdir`.
+        model_name: The model's name in the run.
+        writer: The SummaryWriter given to `watch`, or None.
+        wandb_run: The W&B run given to `watch`, or None.
+    """
+
+    run_dir: str
+    logdir: str
+    run: str
+    model_name: str
+    writer: Any = None
+    wandb_run: Any = None
+
+
+@dataclass(frozen=True, slots=True)
 class Backends:
     """What a choice of backends comes to.
 
@@ -29,22 +51,33 @@ class Backends:
         record: A run folder is written.
         viewer: A server shows it while it is written.
         sinks: The user's own.
+        opened: Names of `OPENED`.
     """
 
     record: bool
     viewer: bool
-    sinks: tuple[Sink, ...]
+    sinks: tuple[Sink, ...] = ()
+    opened: tuple[str, ...] = ()
 
+
+OPENED: dict[str, str] = {
+    "tensorboard": "torchgraph_tensorboard.sink:open_sink",
+}
+"""Backends with a library of their own: where the function is that makes a sink from a `SinkContext`.
+
+It is imported when it is asked for. The extra of this package that brings the library has the backend's name.
+"""
 
 BACKENDS = {
-    "standalone": Backends(record=True, viewer=True, sinks=()),
-    "record": Backends(record=True, viewer=False, sinks=()),
+    "standalone": Backends(record=True, viewer=True),
+    "record": Backends(record=True, viewer=False),
+    **{name: Backends(record=True, viewer=False, opened=(name,)) for name in OPENED},
 }
 """What each name means."""
 
 
-def resolve(backend: str | Sink | Sequence[str | Sink]) -> Backends:
-    """What `backend`, a name, a sink or a list of these, comes to.
+def resolve(backend: str | Sink | Sequence[str | Sink], *, also: Sequence[str] = ()) -> Backends:
+    """What `backend`, a name, a sink or a list of these, comes to, together with the names of `also`.
 
     Raises:
         UnknownBackendError: It is no such thing, or an empty list.
@@ -52,12 +85,30 @@ def resolve(backend: str | Sink | Sequence[str | Sink]) -> Backends:
     chosen = list(backend) if isinstance(backend, Sequence) and not isinstance(backend, str) else [backend]
     if not chosen:
         raise UnknownBackendError(f"backend={backend!r} records nothing. {_choices()}")
-    parts = [_one(each) for each in chosen]
+    parts = [_one(each) for each in (*chosen, *also)]
     return Backends(
         record=any(part.record for part in parts),
         viewer=any(part.viewer for part in parts),
         sinks=tuple(sink for part in parts for sink in part.sinks),
+        opened=tuple(dict.fromkeys(name for part in parts for name in part.opened)),
     )
+
+
+def open_sink(name: str, context: SinkContext) -> Sink:
+    """The sink of the backend called `name`, one of `OPENED`.
+
+    Raises:
+        OptionError: Its library is not installed, or what it was given is not for it.
+    """
+    module, _, function = OPENED[name].partition(":")
+    try:
+        opening: Callable[[SinkContext], Sink] = getattr(import_module(module), function)
+        return opening(context)
+    except ImportError as error:
+        raise OptionError(
+            f"backend={name!r} cannot be opened: {error}. "
+            f"Install what it needs: pip install 'torchgraph-explorer[{name}]'."
+        ) from error
 
 
 def _one(backend: object) -> Backends:

@@ -3,52 +3,81 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import threading
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TypedDict
 
 from torchgraph_explorer.errors import TorchgraphError
 
 SECONDS_TO_START = 30.0
 SECONDS_TO_END = 5.0
 
+CHILD = """
+import sys
+sys.path.append(sys.argv.pop(1))
+from torchgraph_explorer.server.standalone import main
+main()
+"""
+"""What the server's process runs. It finds this package also where only the training's own `sys.path` leads to it."""
+
+PACKAGE_ROOT = Path(__file__).parent.parent.parent
+
 
 class ViewerError(TorchgraphError):
     """The live viewer cannot be started."""
 
 
-@dataclass(slots=True)
-class _Process:
-    """A server process, and how many watchers show something in it."""
+class _Said(TypedDict, total=False):
+    """What a server says of itself when it starts."""
 
-    child: subprocess.Popen[bytes]
     url: str
     port: int
+    is_exposed: bool
+    error: str
+
+
+@dataclass(slots=True)
+class _Process:
+    """A server's process, what it said, and how many watchers show something in it."""
+
+    child: subprocess.Popen[bytes]
+    said: _Said
     users: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """One watcher's share in a server process."""
+    """One watcher's share in a server.
+
+    Attributes:
+        url: Where to open it.
+        port: The port it listens on; the one asked for may have been taken.
+        is_exposed: Other machines can reach it.
+    """
 
     url: str
     port: int
-    _place: tuple[str, str, int] = field(repr=False)
+    is_exposed: bool
+    _process: _Process = field(repr=False)
 
     def stop(self) -> None:
         """End the server, unless another watcher still shows something in it."""
-        _release(self._place)
+        with _lock:
+            self._process.users -= 1
+            if self._process.users == 0:
+                _end(self._process.child)
 
     def wait(self) -> None:
         """Come back when the server has ended, or with a KeyboardInterrupt."""
-        process = _running.get(self._place)
-        if process is not None:
-            process.child.wait()
+        self._process.child.wait()
 
 
-_running: dict[tuple[str, str, int], _Process] = {}
+_servers: dict[tuple[str, str, int], _Process] = {}
 """The servers of this process, by logdir, host and port asked for: watchers of one logdir share one."""
 
 _lock = threading.Lock()
@@ -60,61 +89,64 @@ def start_viewer(logdir: str, *, host: str, port: int) -> Viewer:
     Raises:
         ViewerError: It did not start; says why.
     """
-    place = (logdir, host, port)
+    place = (logdir if "://" in logdir else os.path.abspath(logdir), host, port)  # noqa: PTH100  (keeps a link's name)
     with _lock:
-        process = _running.get(place)
+        process = _servers.get(place)
         if process is None or process.child.poll() is not None:
-            process = _running[place] = _start(logdir, host, port)
+            process = _servers[place] = _start(*place)
         process.users += 1
-    return Viewer(process.url, process.port, place)
-
-
-def _release(place: tuple[str, str, int]) -> None:
-    with _lock:
-        process = _running.get(place)
-        if process is None:
-            return
-        process.users -= 1
-        if process.users <= 0:
-            del _running[place]
-            _end(process.child)
+    said = process.said
+    return Viewer(said["url"], said["port"], said["is_exposed"], process)
 
 
 def _start(logdir: str, host: str, port: int) -> _Process:
-    command = [sys.executable, "-m", "torchgraph_explorer.server", logdir, "--host", host, "--port", str(port)]
+    if not sys.executable:
+        raise ViewerError("this Python is part of another program, and its own command is not known.")
+    command = [sys.executable, "-c", CHILD, str(PACKAGE_ROOT), logdir, f"--host={host}", f"--port={port}"]
     with tempfile.TemporaryFile() as errors:
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,  # its end tells the child that we are gone, however we went
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            start_new_session=True,  # Ctrl-C in the terminal is for the training, not for the viewer
-        )
-        said = _first_line(child)
+        try:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,  # its end tells the child that we are gone, however we went
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,  # Ctrl-C in the terminal is for the training, not for the viewer
+            )
+        except OSError as fault:
+            raise ViewerError(f"the server's process did not start: {fault}.") from fault
+        said = _first_words(child)
         if "url" in said:
-            return _Process(child, str(said["url"]), int(str(said["port"])))
+            return _Process(child, said)
         _end(child)
-        errors.seek(0)
-        reason = said.get("error") or errors.read().decode(errors="replace").strip().splitlines()[-1:] or "no reason"
-        raise ViewerError(f"the server did not start: {reason if isinstance(reason, str) else ''.join(reason)}")
+        raise ViewerError(f"the server did not start: {said.get('error') or _last_line(errors)}")
 
 
-def _first_line(child: subprocess.Popen[bytes]) -> dict[str, object]:
-    """What the child says once it listens; empty if it ended without a word, or took too long."""
+def _first_words(child: subprocess.Popen[bytes]) -> _Said:
+    """What the child says once it listens; nothing if it ended without a word, or took too long."""
     assert child.stdout is not None
     timer = threading.Timer(SECONDS_TO_START, child.kill)
     timer.start()
     try:
-        line = child.stdout.readline()
+        said: _Said = json.loads(child.stdout.readline() or b"{}")
+    except ValueError:
+        return {"error": "it said something that is no address."}
     finally:
         timer.cancel()
-    said: dict[str, object] = json.loads(line) if line.strip() else {}
     return said
 
 
+def _last_line(errors: IO[bytes]) -> str:
+    errors.seek(0)
+    lines = errors.read().decode(errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), f"it did not say why in {SECONDS_TO_START:.0f} s.")
+
+
 def _end(child: subprocess.Popen[bytes]) -> None:
-    assert child.stdin is not None and child.stdout is not None
+    """End a server, which only reads and so has nothing to lose."""
+    assert child.stdin is not None
+    assert child.stdout is not None
     child.stdin.close()
+    child.terminate()  # workers that the training has forked may hold the other end of its stdin open
     try:
         child.wait(SECONDS_TO_END)
     except subprocess.TimeoutExpired:

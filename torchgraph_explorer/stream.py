@@ -1,0 +1,133 @@
+"""One phase of one watched model: its steps on their way from capture, through reduce, to the sinks."""
+
+from __future__ import annotations
+
+import random
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from torch import nn
+from torch.optim import Optimizer
+
+from torchgraph_explorer.capture.phases import Phase
+from torchgraph_explorer.capture.rounds import OPTIMIZER, Observation, Rounds
+from torchgraph_explorer.recorder import Recorder, Step
+from torchgraph_explorer.records import Session
+from torchgraph_explorer.reduce.batch import Batch
+from torchgraph_explorer.reduce.sampling import Sampler
+from torchgraph_explorer.schedule import Schedule
+from torchgraph_explorer.sinks import Sink
+
+TimeLog: TypeAlias = "tuple[str, Callable[[Any, int], float]]"
+
+
+class Scaler(Protocol):
+    """As `torch.amp.GradScaler`."""
+
+    def get_scale(self) -> float:
+        """The factor that the loss is multiplied by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What to record of a model, and how; see `watch`."""
+
+    log: tuple[str, ...]
+    log_freq: int | str | Schedule
+    bins: int
+    sample_n: int | None
+    reject_outlier_proportion: float
+    time_log: TimeLog | None
+    phases: tuple[str, ...] = ("train",)
+    optimizer: Optimizer | None = None
+    scaler: Scaler | None = None
+
+
+class Stream:
+    """Records the passes of one model in one phase.
+
+    Attributes:
+        rounds: The watch on the model.
+        saw_a_step: Something was recorded.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        settings: Settings,
+        *,
+        session: Session,
+        sinks: Sequence[Sink],
+        phase: Phase,
+        kinds: frozenset[str],
+        wants: Schedule,
+    ) -> None:
+        """Begin to watch `model` in `phase`, and write the steps that `wants` selects to `sinks`."""
+        self.saw_a_step = False
+        self._name, self._settings, self._wants = session.model, settings, wants
+        self._model = weakref.ref(model)  # not kept alive by being watched
+        self._sampler = Sampler(settings.sample_n, seed=random.SystemRandom().getrandbits(32))
+        self._batch: Batch | None = None
+        self._began: tuple[float, float | None, float | None] = (0.0, None, None)
+        self.rounds = Rounds(model, self, kinds=kinds, phase=phase, optimizer=settings.optimizer)
+        self._recorder = Recorder(session, sinks, now=time.time, when_idle=self.rounds.settle)
+
+    def finish(self, why_nothing: str | None = None) -> None:
+        """Take everything off the model and write what is at hand; `why_nothing` is said if nothing was recorded."""
+        self.rounds.close()
+        if why_nothing is not None and not self.saw_a_step:
+            self._recorder.note(f"{self._name}: no step was recorded. {why_nothing}")
+        self._recorder.close()
+
+    def wants(self, step: int) -> bool:
+        """Whether this step is to be logged (for `capture.rounds.Listener`)."""
+        return bool(self._wants(step))
+
+    def measure(self, step: int) -> Batch:
+        """What measures the tensors of a step which begins (for `capture.rounds.Listener`)."""
+        scale = self._settings.scaler.get_scale() if self._settings.scaler is not None else None
+        self._began = (time.time(), self._clock(step), scale)
+        self._batch = Batch(self._sampler, self._recorder.put, gradient_scale=scale or 1.0)
+        return self._batch
+
+    def take(self, observation: Observation) -> None:
+        """A logged step is over (for `capture.rounds.Listener`)."""
+        assert self._batch is not None
+        self._batch.finish()
+        self.saw_a_step = True
+        moment, clock, scale = self._began
+        self._recorder.put(
+            Step(
+                batch=self._batch.number,
+                step=observation.step,
+                time=moment,
+                clock=clock,
+                gradient_scale=scale,
+                graph=observation.graph,
+                graph_is_new=observation.graph_is_new,
+                rows=observation.rows,
+            )
+        )
+
+    def fail(self, module: str, fault: Exception) -> None:
+        """Something went wrong while capturing `module` (for `capture.rounds.Listener`)."""
+        what = f"module {module!r} is" if module else "the whole model is"
+        if module == OPTIMIZER:
+            what = "the optimizer's updates are"
+        self._recorder.note(
+            f"{self._name}: {what} no longer recorded, since capturing it failed "
+            f"({type(fault).__name__}: {fault}). Training goes on as it would without watch()."
+        )
+
+    def _clock(self, step: int) -> float | None:
+        if self._settings.time_log is None:
+            return None
+        unit, read = self._settings.time_log
+        try:
+            return float(read(self._model(), step))
+        except Exception as fault:
+            self._recorder.note(f"{self._name}: the time axis {unit!r} is missing at some steps ({fault!r}).")
+            return None
