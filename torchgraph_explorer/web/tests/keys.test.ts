@@ -41,10 +41,17 @@ describe('the series of a node', () => {
 
   test('stand by role, with value and gradient of a tensor together', () => {
     expect(groupSeries(all.slice(0, 4))).toEqual({
-      input: [{path: 'input[0]', value: input, gradient: null}],
-      output: [{path: 'output', value, gradient}],
-      params: [{path: 'weight', value: weight, gradient: null}],
+      input: [{path: 'input[0]', value: input, gradient: null, optimizer: []}],
+      output: [{path: 'output', value, gradient, optimizer: []}],
+      params: [{path: 'weight', value: weight, gradient: null, optimizer: []}],
       attached: [],
     });
+  });
+
+  test('keep what an optimizer did with a parameter beside its value and gradient', () => {
+    const [grad, taken, update] = (['grad', 'optimizer_grad', 'update'] as const).map((kind) => ({...weight, kind}));
+    expect(groupSeries([weight, grad!, taken!, update!]).params).toEqual([
+      {path: 'weight', value: weight, gradient: grad, optimizer: [taken, update]},
+    ]);
   });
 });

@@ -12,6 +12,9 @@ const TITLES: Record<SeriesInfo['kind'], string> = {
   value: 'value',
   grad: 'gradient',
   grad_norm: 'gradient norm per sample',
+  optimizer_grad: 'gradient the optimizer took',
+  update: 'update',
+  update_ratio: 'update-to-weight ratio',
 };
 
 /** The chart of a series, fetched while it is shown. `subject` is whose tensor it is. */

@@ -36,8 +36,8 @@ export function Section({title, tensors, subject}: SectionProps): JSX.Element | 
 }
 
 function Tensor({tensor, subject}: {tensor: TensorSeries; subject: Subject}): JSX.Element {
-  const {path, value, gradient} = tensor;
-  const info = subject.tensor((value ?? gradient)!);
+  const {path, value, gradient, optimizer} = tensor;
+  const info = subject.tensor((value ?? gradient ?? optimizer[0])!);
   const name = [subject.title, subject.call].filter(Boolean).join(' ');
   return (
     <article class="tensor">
@@ -49,6 +49,9 @@ function Tensor({tensor, subject}: {tensor: TensorSeries; subject: Subject}): JS
       <div class="tensor-charts">
         {value && <Chart key={value.series} series={value} subject={name} />}
         {gradient && <Chart key={gradient.series} series={gradient} subject={name} />}
+        {optimizer.map((one) => (
+          <Chart key={one.series} series={one} subject={name} />
+        ))}
       </div>
     </article>
   );

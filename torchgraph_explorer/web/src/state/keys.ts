@@ -46,6 +46,8 @@ export interface TensorSeries {
   value: SeriesInfo | null;
   /** Per-sample norms (`grad_norm`) of an input, output or attached tensor; elements (`grad`) of a parameter. */
   gradient: SeriesInfo | null;
+  /** What an optimizer did with a parameter: the gradient it took, its update and how large that was. */
+  optimizer: SeriesInfo[];
 }
 
 /** The series of a node, as its panel shows them. */
@@ -72,8 +74,10 @@ export function groupSeries(series: Iterable<SeriesInfo>): NodeSeries {
   for (const one of series) {
     const group = groups[one.role === 'param' ? 'params' : one.role];
     let tensor = group.find(({path}) => path === one.path);
-    if (!tensor) group.push((tensor = {path: one.path, value: null, gradient: null}));
-    tensor[one.kind === 'value' ? 'value' : 'gradient'] = one;
+    if (!tensor) group.push((tensor = {path: one.path, value: null, gradient: null, optimizer: []}));
+    if (one.kind === 'value') tensor.value = one;
+    else if (one.kind === 'grad' || one.kind === 'grad_norm') tensor.gradient = one;
+    else tensor.optimizer.push(one);
   }
   return groups;
 }
