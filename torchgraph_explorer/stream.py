@@ -122,6 +122,10 @@ class Stream:
             f"({type(fault).__name__}: {fault}). Training goes on as it would without watch()."
         )
 
+    def note(self, sentence: str) -> None:
+        """Something is not recorded (for `capture.rounds.Listener`)."""
+        self._recorder.note(f"{self._name}: {sentence}")
+
     def _clock(self, step: int) -> float | None:
         if self._settings.time_log is None:
             return None

@@ -14,9 +14,9 @@ def users_frame() -> Any:
     return frame
 
 
-def is_running(frame: Any) -> bool:
-    """Whether `frame` is among the callers of this one."""
-    caller: Any = sys._getframe()
+def is_running(frame: Any, thread: int) -> bool:
+    """Whether `frame` is being executed in the thread with identifier `thread`."""
+    caller: Any = sys._current_frames().get(thread)
     while caller is not None and caller is not frame:
         caller = caller.f_back
     return caller is not None

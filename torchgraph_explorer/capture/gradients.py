@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-import torch
 from torch import Tensor
 
+from torchgraph_explorer.capture.aside import Aside, is_readable, plain
 from torchgraph_explorer.capture.hooks import Hook
 from torchgraph_explorer.capture.paths import Consumers, Edge, edge_of
 
@@ -109,8 +109,9 @@ class Taps:
 
     def end_backward(self) -> None:
         """A backward pass has ended: measure sums of which not every share came."""
-        for tap in self._pending:
-            self._settle(tap)
+        with Aside():
+            for tap in self._pending:
+                self._settle(tap)
         self._pending.clear()
 
     def remove(self) -> None:
@@ -135,7 +136,10 @@ class Taps:
                 return
             self.begin()
             if tap.keys:
-                self._take(tap, gradient.detach())
+                with Aside():
+                    gradient = plain(gradient)
+                    if is_readable(gradient):
+                        self._take(tap, gradient.detach())
 
     def _take(self, tap: _Tap, gradient: Tensor) -> None:
         if tap.shares == 1:
@@ -149,13 +153,13 @@ class Taps:
             self._settle(tap)
 
     def _settle(self, tap: _Tap) -> None:
+        """Read a sum."""
         total, tap.total, tap.arrived = tap.total, None, 0
         if total is not None:
             self._read(tap, total)
 
     def _read(self, tap: _Tap, gradient: Tensor) -> None:
-        with torch.no_grad():
-            row = self.measure.norms(gradient)
+        row = self.measure.norms(gradient)
         for key in tap.keys:
             self.observe(key, row)
 

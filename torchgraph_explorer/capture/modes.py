@@ -1,4 +1,4 @@
-"""What is switched on while the forward pass of a logged step runs, and off during our own operations in it."""
+"""What is switched on while the forward pass of a logged step runs."""
 
 from __future__ import annotations
 
@@ -31,29 +31,6 @@ class Modes:
             stance.__exit__(None, None, None)
         if self._trace is not None and _get_current_dispatch_mode() is self._trace:
             self._trace.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-
-    def aside(self) -> Aside:
-        """Within this our own operations are neither traced nor part of the autograd graph."""
-        return Aside(self._trace)
-
-
-class Aside:
-    """See `Modes.aside`."""
-
-    __slots__ = ("_no_grad", "_trace")
-
-    def __init__(self, trace: Trace | None) -> None:
-        self._trace, self._no_grad = trace, torch.no_grad()
-
-    def __enter__(self) -> None:
-        self._no_grad.__enter__()
-        if self._trace is not None:
-            self._trace.paused = True
-
-    def __exit__(self, *exception: object) -> None:
-        self._no_grad.__exit__(None, None, None)
-        if self._trace is not None:
-            self._trace.paused = False
 
 
 def force_eager() -> Any:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from torchgraph_explorer.capture.aside import Aside, is_readable, plain
 from torchgraph_explorer.capture.callers import is_running, users_frame
 from torchgraph_explorer.capture.facts import has_values
 from torchgraph_explorer.capture.gradients import Measure, SeriesKey, Taps
@@ -29,7 +30,7 @@ PATIENCE = 0.5
 PATIENCE_FOR_MORE = 5.0
 """Seconds after which a step is handed over although the next one has not begun: the training may have ended."""
 
-MOST_FORWARDS = 8
+MOST_FORWARDS = 64
 """Forward passes that one backward pass may wait for; those beyond are not looked into."""
 
 
@@ -57,6 +58,7 @@ class Round:
 
     Attributes:
         model: The watched model, until `close`.
+        thread: The thread that the step belongs to.
         step: Training forward passes of the model before this one.
         calls: So far, a parent before its children.
         attached: Tensors that were given a name, by call and path.
@@ -75,6 +77,7 @@ class Round:
         measure: Measure,
         trace: Trace | None,
         fail: Callable[[str, Exception], None],
+        overfull: Callable[[], None],
         lock: threading.RLock,
         awaits_update: bool = False,
         skip: frozenset[str] = frozenset(),
@@ -89,6 +92,7 @@ class Round:
             measure: Turns tensors into rows.
             trace: To be entered while the model's forward pass runs, or None.
             fail: Told of a module's name and what went wrong in capturing it.
+            overfull: Told when more forward passes come than one step may have.
             lock: Held while gradients are read and while the step is handed over.
             awaits_update: An optimizer's step is to follow.
             skip: Modules not to look at, since they failed before.
@@ -101,10 +105,11 @@ class Round:
         self.backward_ended = False
         self.kinds = kinds
         self.model, self._measure, self._fail = model, measure, fail
+        self._overfull = overfull
         self._lost: set[str] = set()
         self._awaits_update = awaits_update
         self._before: dict[nn.Parameter, Tensor] = {}
-        self._thread = threading.get_ident()
+        self.thread = threading.get_ident()
         self._stack: list[_Open] = []
         self._counts: dict[str, int] = {}
         self._alive: list[weakref.ref[Hook]] = []
@@ -121,18 +126,20 @@ class Round:
         for module, name in self._names.items():
             self._handles += self._arm(called if module is model else module, name, is_model=module is model)
         if "params" in kinds:
-            self._measure_parameters()
+            with Aside():
+                self._measure_parameters()
 
     @property
     def forward_open(self) -> bool:
         """The model is being executed: its call began and has neither returned nor been abandoned."""
-        return bool(self._stack) and is_running(self._frame)
+        return bool(self._stack) and is_running(self._frame, self.thread)
 
     @property
     def waits(self) -> bool:
         """A backward pass may still come through each of its forward passes."""
         alive = all(hook() is not None for hook in self._alive)
-        return not self.backward_ended and alive and not self._dead_ends and self._forwards > 0
+        abandoned = bool(self._stack) or bool(self._dead_ends)
+        return not self.backward_ended and alive and not abandoned and self._forwards > 0
 
     def rests(self) -> bool:
         """Nothing has happened for a while, and what there is to see is there."""
@@ -151,6 +158,7 @@ class Round:
         if not self._stack:
             if self._forwards >= MOST_FORWARDS:
                 self._disarm()
+                self._overfull()
                 return
             self._forwards += 1
             self._raising = sys.exc_info()[1]
@@ -168,12 +176,12 @@ class Round:
     def _attach(self, tensor: object, module: nn.Module, name: str) -> None:
         own = self._names.get(module)
         inside = next((each for each in reversed(self._stack) if each.name == own), None)
-        if inside is None or threading.get_ident() != self._thread:
+        if inside is None or threading.get_ident() != self.thread:
             return
         inside.attached[name] = times = inside.attached.get(name, 0) + 1
-        found = _named(tensors(tensor, name if times == 1 else f"{name} #{times}"))
-        self.attached.update({(inside.index, info.path): info for info, _ in found})
-        with self._modes.aside():
+        with Aside():
+            found = _named(tensors(tensor, name if times == 1 else f"{name} #{times}"))
+            self.attached.update({(inside.index, info.path): info for info, _ in found})
             self._observe_values(inside, "attached", found)
             self._tap_tensors(inside, "attached", found)
             if self._tracing is not None:
@@ -206,7 +214,7 @@ class Round:
     def _is_ours(self, name: str) -> bool:
         """This call belongs to the forward pass: no other thread's, and no recomputation within a backward pass."""
         in_backward = torch._C._current_graph_task_id() != -1
-        ours = threading.get_ident() == self._thread and not in_backward
+        ours = threading.get_ident() == self.thread and not in_backward
         return ours and bool(self._stack) and name not in self._lost
 
     def _lose(self, name: str, fault: Exception) -> None:
@@ -222,7 +230,7 @@ class Round:
 
     def _enter(self, _module: nn.Module, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         number = self._counts[name] = self._counts.get(name, -1) + 1
-        with self._modes.aside():
+        with Aside():
             inputs = _named(input_tensors(args, kwargs))
             parent = self._stack[-1].index if self._stack else None
             index = len(self.calls)
@@ -235,9 +243,9 @@ class Round:
 
     def _leave(self, name: str, output: object) -> None:
         opened = self._pop(name)
-        outputs = _named(tensors(output, "output"))
-        self.calls[opened.index] = replace(self.calls[opened.index], outputs=_infos(outputs))
-        with self._modes.aside():
+        with Aside():
+            outputs = _named(tensors(output, "output"))
+            self.calls[opened.index] = replace(self.calls[opened.index], outputs=_infos(outputs))
             self._observe_values(opened, "output", outputs)
             hooks = self._tap_tensors(opened, "output", outputs)
             if "io_grad" in self.kinds:
@@ -303,31 +311,34 @@ class Round:
     def _observe_values(self, opened: _Open, role: str, found: Named) -> None:
         if "io" in self.kinds:
             for info, tensor in found:
-                key = (opened.name, opened.call, role, info.path, "value")
-                self._observe(key, self._measure.values(tensor))
+                if is_readable(tensor):
+                    key = (opened.name, opened.call, role, info.path, "value")
+                    self._observe(key, self._measure.values(tensor))
 
     def _measure_parameters(self) -> None:
         for module, name in self._names.items():
             for path, parameter in module.named_parameters(recurse=False):
-                if has_values(parameter):
+                if has_values(parameter) and is_readable(parameter):
                     self._observe((name, None, "param", path, "value"), self._measure.values(parameter))
 
     def _measure_gradients(self) -> None:
-        for name, path, _, gradient in self._gradients():
-            self._observe((name, None, "param", path, "grad"), self._measure.gradients(gradient))
+        if "params_grad" in self.kinds:
+            with Aside():
+                for name, path, _, gradient in self._gradients():
+                    self._observe((name, None, "param", path, "grad"), self._measure.gradients(gradient))
 
     def _gradients(self) -> Iterator[tuple[str, str, nn.Parameter, Tensor]]:
         """Module, name, parameter and gradient, of each parameter that has one."""
         for module, name in self._names.items():
             for path, parameter in module.named_parameters(recurse=False):
-                if has_values(parameter) and parameter.grad is not None:
+                if has_values(parameter) and parameter.grad is not None and is_readable(parameter.grad):
                     yield name, path, parameter, parameter.grad
 
     def before_update(self) -> None:
         """The optimizer is about to move the parameters: see what it has made of the gradients."""
         if not self.backward_ended or self._taps.closed or "params_grad" not in self.kinds:
             return
-        with torch.no_grad():
+        with Aside():
             for name, path, parameter, gradient in self._gradients():
                 self._observe((name, None, "param", path, "optimizer_grad"), self._measure.values(gradient))
                 self._before[parameter] = parameter.detach().clone()
@@ -336,7 +347,7 @@ class Round:
         """The optimizer has moved the parameters: see how far."""
         before, self._before = self._before, {}
         self._awaits_update = False
-        with torch.no_grad():
+        with Aside():
             for name, path, parameter, _ in self._gradients():
                 if (old := before.pop(parameter, None)) is not None:
                     self._measure_update((name, path), old, parameter.detach() - old)
@@ -365,11 +376,18 @@ class Round:
             if self._taps.closed:
                 return
             self._taps.end_backward()
-            if "params_grad" in self.kinds:
-                self._measure_gradients()
+            if self._stack:  # it was one within the forward pass, which goes on
+                return
+            self._measure_gradients()
             self._resting_since = time.monotonic()
             self.backward_ended = True
         self._disarm()
+
+    def conclude(self) -> None:
+        """Nothing more will come: see what a backward pass has left that ended in an exception."""
+        if self._tasks and not self.backward_ended and not self._taps.closed:
+            self._taps.end_backward()
+            self._measure_gradients()
 
     def _disarm(self) -> None:
         """Take the hooks off the modules; those on gradients stay."""
@@ -379,7 +397,8 @@ class Round:
 
 
 def _named(found: Iterable[tuple[str, Tensor]]) -> Named:
-    return [(tensor_info(path, tensor), tensor) for path, tensor in found]
+    tensors = [(path, plain(tensor)) for path, tensor in found]
+    return [(tensor_info(path, tensor), tensor) for path, tensor in tensors]
 
 
 def _infos(found: Named) -> tuple[TensorInfo, ...]:

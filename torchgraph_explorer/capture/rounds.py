@@ -12,12 +12,13 @@ from torch import nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer.capture import active
+from torchgraph_explorer.capture.aside import Aside
 from torchgraph_explorer.capture.facts import module_facts
 from torchgraph_explorer.capture.gradients import Measure, SeriesKey
 from torchgraph_explorer.capture.graphs import merge, without_empty_insides
 from torchgraph_explorer.capture.hooks import Hook
 from torchgraph_explorer.capture.phases import Phase
-from torchgraph_explorer.capture.round import Round
+from torchgraph_explorer.capture.round import MOST_FORWARDS, Round
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.capture.updates import Updates
 from torchgraph_explorer.capture.wrappers import unwrapped
@@ -30,6 +31,10 @@ OPTIMIZER = "(optimizer)"
 
 TRACES_FOR_A_GRAPH = 4
 """Steps that are traced to get hold of a way of calling the modules that was seen in a step not traced."""
+
+TOO_MANY_FORWARDS = (
+    f"A step had more than {MOST_FORWARDS} forward passes before its backward pass; those beyond are not recorded."
+)
 
 MOST_GRAPHS = 64
 """Ways in which a model calls its modules that are drawn; a model that finds ever new ones is not traced for ever."""
@@ -66,6 +71,9 @@ class Listener(Protocol):
 
     def fail(self, module: str, fault: Exception) -> None:
         """Something went wrong while capturing `module`, which is not looked at again."""
+
+    def note(self, sentence: str) -> None:
+        """Something is not recorded."""
 
 
 class Rounds:
@@ -137,14 +145,17 @@ class Rounds:
 
     def _on_forward(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The model is called; this is all that a step which is not logged pays for."""
-        if torch.compiler.is_compiling() or torch._C._current_graph_task_id() != -1:
+        if is_no_step():
             return
         with self._lock:
             if self._round is not None and self._round.forward_open:
-                self._round.begin(args, kwargs)
+                if self._round.thread == threading.get_ident():
+                    self._round.begin(args, kwargs)
                 return
+            if self._round is not None and self._round.waits and self._round.thread != threading.get_ident():
+                return  # some other thread uses the model between the step's forward and backward pass
             ours = self._phase.takes(model)
-            if not (ours and self._round is not None and self._round.waits):
+            if self._round is None or not self._round.waits:
                 self._end_round()
             if ours:
                 self._begin_round(model, args, kwargs)
@@ -160,6 +171,7 @@ class Rounds:
                 measure=self._listener.measure(step),
                 trace=Trace() if self._traces > 0 else None,
                 fail=self._fail,
+                overfull=lambda: self._listener.note(TOO_MANY_FORWARDS),
                 lock=self._lock,
                 awaits_update=self._updates is not None,
                 skip=frozenset(self._broken),
@@ -172,6 +184,7 @@ class Rounds:
         for ended in (self._settled, self._round):
             if ended is not None:
                 active.leave(ended)
+                ended.conclude()
                 ended.finish()
         if (ended := self._round) is not None:
             self._hand_over(ended)
@@ -179,7 +192,8 @@ class Rounds:
 
     def _hand_over(self, ended: Round) -> None:
         self._report_trace(ended.trace)
-        graph, is_new = self._graph_of(ended)
+        with Aside():
+            graph, is_new = self._graph_of(ended)
         self._listener.take(Observation(ended.step, ended.rows, graph, is_new))
 
     def _report_trace(self, trace: Trace | None) -> None:
@@ -248,3 +262,9 @@ class Rounds:
         if self._updates is not None:
             self._updates.close()
         self._listener.fail(OPTIMIZER, fault)
+
+
+def is_no_step() -> bool:
+    """The model is not called to compute something: it is compiled or traced, or a checkpoint runs it again."""
+    within_backward = torch._C._current_graph_task_id() != -1
+    return torch.compiler.is_compiling() or within_backward or torch._C._get_tracing_state() is not None

@@ -58,7 +58,6 @@ class Trace(TorchDispatchMode):
 
     Attributes:
         nodes: The nodes so far, as `ModuleGraph.nodes`.
-        paused: Operations are not ours to follow just now.
         fault: What went wrong while following, if anything did; nothing is followed after it.
     """
 
@@ -68,7 +67,6 @@ class Trace(TorchDispatchMode):
         """Begin with an empty graph; nothing is watched until the mode is entered."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.nodes: list[Node] = []
-        self.paused = False
         self.fault: Exception | None = None
         self._edges: dict[tuple[int, int], bool] = {}
         self._parents: dict[int, tuple[Level, int]] = {}
@@ -87,14 +85,14 @@ class Trace(TorchDispatchMode):
         outer = self._stack[-1]
         inside = _Inside(call, self._add(Node("call", outer.level, call=call)), sequence_number())
         self._parents[call] = (outer.level, inside.node)
-        placeholders = []
+        placeholders: dict[int, tuple[Tensor, list[int]]] = {}
         for info, tensor in inputs:
             self._connect(tensor, inside.node, outer)
             placeholder = self._add(Node("input", call, tensor=info))
-            placeholders.append((tensor, placeholder))
+            placeholders.setdefault(id(tensor), (tensor, []))[1].append(placeholder)
         self._stack.append(inside)
-        for tensor, placeholder in placeholders:
-            self._mark(tensor, placeholder, inside)
+        for tensor, nodes in placeholders.values():  # the same tensor may be given twice
+            self._mark(tensor, nodes, inside)
 
     def leave(self, call: int, outputs: Sequence[tuple[TensorInfo, Tensor]]) -> None:
         """The open call number `call` has returned `outputs`; those within it are over too."""
@@ -105,7 +103,7 @@ class Trace(TorchDispatchMode):
             self._connect(tensor, self._add(Node("output", inside.level, tensor=info)), inside)
         self._stack.pop()
         for _, tensor in outputs:
-            self._mark(tensor, inside.node, self._stack[-1])
+            self._mark(tensor, [inside.node], self._stack[-1])
         inside.labels.clear()
 
     def attach(self, call: int, tensors: Iterable[tuple[TensorInfo, Tensor]]) -> None:
@@ -114,7 +112,7 @@ class Trace(TorchDispatchMode):
         for info, tensor in tensors:
             node = self._add(Node("attached", call, tensor=info))
             self._connect(tensor, node, inside)
-            self._mark(tensor, node, inside)
+            self._mark(tensor, [node], inside)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -127,7 +125,7 @@ class Trace(TorchDispatchMode):
         """Run the operation as it is, then note where its results came from."""
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        if not self.paused and self.fault is None:
+        if self.fault is None:
             try:
                 self._note(func, (args, kwargs), result)
             except Exception as fault:  # ours, in the middle of the user's operation: it must not surface there
@@ -160,17 +158,17 @@ class Trace(TorchDispatchMode):
         self.nodes.append(node)
         return len(self.nodes) - 1
 
-    def _mark(self, tensor: Tensor, node: int, inside: _Inside) -> None:
-        """Seen from `inside`, `tensor` comes from `node` alone from now on."""
+    def _mark(self, tensor: Tensor, nodes: list[int], inside: _Inside) -> None:
+        """Seen from `inside`, `tensor` comes from `nodes` alone from now on."""
         _, known = self._origins.get(tensor) or (0, {})
         self._time += 1
-        self._origins[tensor] = (self._time, known | {inside.level: frozenset((node,))})
+        self._origins[tensor] = (self._time, known | {inside.level: frozenset(nodes)})
         if inside.level is None:  # outlives the forward pass, so it must not hold on to the user's autograd graph
             return
         if tensor.requires_grad:
-            inside.labels.setdefault(edge_of(tensor), []).append(node)
+            inside.labels.setdefault(edge_of(tensor), []).extend(nodes)
         else:
-            inside.silent.add(node)
+            inside.silent.update(nodes)
 
     def _connect(self, tensor: Tensor, target: int, inside: _Inside) -> None:
         """Draw the edges along which `tensor` came to `target`.
