@@ -126,7 +126,7 @@ def watch(
         logdir, run = _choose_place(os.fspath(logdir), run, name, writer=writer)
         context = SinkContext(run_folder(logdir, run), logdir, run, name, writer=writer)
     sinks = [*_sinks(backends, context), *backends.sinks]
-    viewer = _start_viewer(os.fspath(logdir), host, port) if backends.viewer else None
+    viewer = _start_viewer(os.fspath(logdir), host, port, verbose=verbose) if backends.viewer else None
     session = _session(model, settings, name)
     watcher = Watcher(
         model,
@@ -193,13 +193,18 @@ def _below(logdir: str, folder: str) -> str:
     return os.path.relpath(folder, logdir) if "://" not in logdir else folder.removeprefix(logdir.rstrip("/") + "/")
 
 
-def _start_viewer(logdir: str, host: str, port: int) -> Viewer | None:
+def _start_viewer(logdir: str, host: str, port: int, *, verbose: bool) -> Viewer | None:
     """The live viewer; None if it cannot be started, which is no reason not to train and record."""
     try:
-        return start_viewer(logdir, host=host, port=port)
+        viewer = start_viewer(logdir, host=host, port=port)
     except TorchgraphError as fault:
         say(f"no live viewer: {fault} The run is recorded all the same; see it with 'torchgraph serve {logdir}'.")
         return None
+    if verbose and port not in (0, viewer.port):
+        say(f"port {port} is taken; the viewer listens on {viewer.port}")
+    if verbose and viewer.is_exposed:
+        say("Other machines can reach it; whoever has the address with its token can see the runs.")
+    return viewer
 
 
 def _introduce(watcher: Watcher, sinks: Sequence[Sink]) -> None:

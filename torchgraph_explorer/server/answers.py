@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.layout.placing import layout
+from torchgraph_explorer.record.history import History
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.record.reader import Run
 from torchgraph_explorer.record.runs import RunInfo
-from torchgraph_explorer.records import STATISTICS, Call, ModuleGraph, Session
+from torchgraph_explorer.records import STATISTICS, Call, ModuleGraph, Series, Session
 from torchgraph_explorer.server.pack import pack
+from torchgraph_explorer.server.runs import OpenRun
 
 Json = dict[str, Any]
 
 
-def runs_answer(logdir: str, runs: list[RunInfo]) -> Json:
+def runs_answer(logdir: str, runs: Sequence[RunInfo]) -> Json:
     """`api/runs`."""
     return {"logdir": logdir, "runs": [_run(run) for run in runs]}
 
@@ -35,32 +37,45 @@ def _run(run: RunInfo) -> Json:
     }
 
 
-def updates_answer(run: Run, model: ModelRecord, *, name: str, epoch: int, frames: int, series: int) -> Json:
-    """`api/updates`, for a client that holds so many `frames` and `series` of `epoch`."""
-    now, steps = model.epoch, model.steps
-    reset = epoch != now or frames > len(steps) or series > len(model.series)
-    frames, series = (0, 0) if reset else (frames, series)
-    finished = model.finished
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a client of `api/updates` has: so many frames and series of an epoch."""
+
+    epoch: int
+    frames: int
+    series: int
+
+
+def updates_answer(opened: OpenRun, model: ModelRecord, held: Held) -> Json:
+    """`api/updates`.
+
+    Another thread may read on meanwhile. So the epoch is asked for first: what is newer than it is then told again.
+    """
+    now = opened.epoch(model)
+    steps, series, finished = model.steps, model.series, model.finished
+    reset = held.epoch != now or held.frames > len(steps) or held.series > len(series)
+    first_frame, first_series = (0, 0) if reset else (held.frames, held.series)
+    new = slice(first_frame, len(steps))
     return {
-        "run": name,
+        "run": opened.run.name,
         "model": model.name,
         "epoch": now,
         "reset": reset,
         "session": session_json(model.session),
         "frames": {
-            "first": frames,
-            "step": steps[frames:].tolist(),
-            "time": model.times[frames : len(steps)].tolist(),
-            "clock": [_number(value) for value in model.clock[frames : len(steps)].tolist()],
-            "graph": [graph if graph >= 0 else None for graph in model.graph_ids[frames : len(steps)].tolist()],
+            "first": first_frame,
+            "step": steps[new].tolist(),
+            "time": model.times[new].tolist(),
+            "clock": [_number(value) for value in model.clock[new].tolist()],
+            "graph": [graph if graph >= 0 else None for graph in model.graph_ids[new].tolist()],
         },
-        "series": {"first": series, "items": [_series(one) for one in model.series[series:]]},
+        "series": {"first": first_series, "items": [_series(one) for one in series[first_series:]]},
         "graphs": [
             {"graph": graph.id, "first_step": graph.first_step, "revision": model.graph_revision(graph.id)}
             for graph in model.graphs
         ],
         "finished": {"time": finished.time, "notes": list(finished.notes)} if finished is not None else None,
-        "warnings": list(run.warnings),
+        "warnings": list(opened.run.warnings),
     }
 
 
@@ -69,7 +84,7 @@ def session_json(session: Session) -> Json:
     return {key: value for key, value in asdict(session).items() if key != "id"}
 
 
-def _series(one: Any) -> Json:
+def _series(one: Series) -> Json:
     return {
         "series": one.id,
         "module": one.module,
@@ -103,27 +118,36 @@ def layout_answer(graph: ModuleGraph, inside: int | None) -> Json:
     return asdict(layout(graph, inside))
 
 
-def history_answer(model: ModelRecord, series: list[int], first_frame: int) -> bytes:
+def history_answer(opened: OpenRun, model: ModelRecord, series: Sequence[int], *, first_frame: int) -> bytes:
     """`api/history`."""
-    frames = len(model.steps)
+    epoch, frames = opened.epoch(model), len(model)
     arrays: dict[str, npt.NDArray[np.generic]] = {}
     for one in series:
-        history = model.history(one, first_frame)
-        arrays[f"{one}.frame"] = history.frames.astype(np.uint32)
-        arrays[f"{one}.statistics"] = history.statistics
-        arrays[f"{one}.offsets"] = history.histograms.offsets
-        arrays[f"{one}.buckets"] = history.histograms.buckets
-        arrays[f"{one}.counts"] = history.histograms.counts
-    meta = {"epoch": model.epoch, "frames": frames, "series": series, "statistics": list(STATISTICS)}
+        for name, array in _history_arrays(model.history(one, first_frame), frames).items():
+            arrays[f"{one}.{name}"] = array
+    meta = {"epoch": epoch, "frames": frames, "series": series, "statistics": list(STATISTICS)}
     return pack(meta, arrays)
 
 
-def frame_answer(model: ModelRecord, index: int) -> bytes:
+def _history_arrays(history: History, frames: int) -> dict[str, npt.NDArray[np.generic]]:
+    """A history's arrays, without frames that have come since `frames` were counted: they are asked for next."""
+    count = int(np.searchsorted(history.frames, frames))
+    offsets = history.histograms.offsets[: count + 1]
+    return {
+        "frame": history.frames[:count].astype(np.uint32),
+        "statistics": history.statistics[:count],
+        "offsets": offsets,
+        "buckets": history.histograms.buckets[: offsets[-1]],
+        "counts": history.histograms.counts[: offsets[-1]],
+    }
+
+
+def frame_answer(opened: OpenRun, model: ModelRecord, index: int) -> bytes:
     """`api/frame`."""
-    frame = model.frame(index)
-    meta = {"epoch": model.epoch, "frame": index, "step": frame.step, "statistics": list(STATISTICS)}
+    epoch, frame = opened.epoch(model), model.frame(index)
+    meta = {"epoch": epoch, "frame": index, "step": frame.step, "statistics": list(STATISTICS)}
     return pack(meta, {"series": frame.series, "statistics": frame.statistics[frame.rows]})
 
 
 def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
+    return value if math.isfinite(value) else None

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
-from collections.abc import Callable, Iterable
-from http.cookies import SimpleCookie
-from typing import Any
-from urllib.parse import parse_qs
+from collections.abc import Iterable
+from urllib.parse import parse_qs, parse_qsl, quote, urlencode
 
-from torchgraph_explorer.server.response import SAFETY, Response, problem
-from torchgraph_explorer.server.routes import App, Environment
+from torchgraph_explorer.server.response import App, Environment, StartResponse, problem, redirect, send
 
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]", "::1"))
-COOKIE = "torchgraph_token"
 
 
 def own_hosts_only(inner: App, hosts: frozenset[str]) -> App:
@@ -22,32 +19,44 @@ def own_hosts_only(inner: App, hosts: frozenset[str]) -> App:
     requests carry that name.
     """
 
-    def serve(environment: Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
         host = _host_name(environment.get("HTTP_HOST", ""))
         if host.lower() in hosts:
             return inner(environment, start_response)
-        known = ", ".join(sorted(hosts))
-        return _send(problem(403, f"Host {host!r} is not one of this server's names: {known}."), start_response)
+        said = (
+            f"Host {host!r} is not one of this server's names: {', '.join(sorted(hosts))}. Open it by one of these, "
+            f"or serve with --host and the access token that comes with it."
+        )
+        return send(problem(403, said), environment, start_response)
 
     return serve
 
 
 def token_only(inner: App, token: str) -> App:
     """Refuse a request without the access token, which comes as `?token=` once and as a cookie from then on."""
+    # Cookies are shared by all ports of a host, so other servers' tokens need other names.
+    name = f"torchgraph_{hashlib.sha256(token.encode()).hexdigest()[:12]}"
+    cookie = ("Set-Cookie", f"{name}={token}; HttpOnly; SameSite=Strict; Path=/")
 
-    def serve(environment: Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        asked = parse_qs(environment.get("QUERY_STRING", "")).get("token", [""])[-1]
-        if _same(asked, token):
-            cookie = f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/"
-            here = Response(303, "text/plain; charset=utf-8", b"", (("Location", "./"), ("Set-Cookie", cookie)))
-            return _send(here, start_response)
-        cookies = SimpleCookie(environment.get("HTTP_COOKIE", ""))
-        if COOKIE in cookies and _same(cookies[COOKIE].value, token):
+    def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
+        given = parse_qs(environment.get("QUERY_STRING", "")).get("token", [])
+        if any(_same(one, token) for one in given):
+            return send(redirect(303, _without_token(environment), cookie), environment, start_response)
+        cookies = environment.get("HTTP_COOKIE", "").split(";")
+        if any(_same(one.strip(), f"{name}={token}") for one in cookies):
             return inner(environment, start_response)
         said = "This server wants its access token: open the address that it printed in its terminal."
-        return _send(problem(401, said), start_response)
+        return send(problem(401, said), environment, start_response)
 
     return serve
+
+
+def _without_token(environment: Environment) -> str:
+    """The address that was asked for, from the folder it is in, with its token left out."""
+    path = environment.get("SCRIPT_NAME", "") + environment.get("PATH_INFO", "")
+    last = quote(path.rpartition("/")[2].encode("latin-1"))
+    query = [(name, value) for name, value in parse_qsl(environment.get("QUERY_STRING", "")) if name != "token"]
+    return f"./{last}{'?' if query else ''}{urlencode(query)}"
 
 
 def _same(one: str, other: str) -> bool:
@@ -59,10 +68,3 @@ def _host_name(host: str) -> str:
     if host.startswith("["):
         return host.partition("]")[0] + "]"
     return host.partition(":")[0]
-
-
-def _send(response: Response, start_response: Callable[..., Any]) -> Iterable[bytes]:
-    headers = [("Content-Type", response.content_type), ("Content-Length", str(len(response.body)))]
-    reasons = {303: "See Other", 401: "Unauthorized", 403: "Forbidden"}
-    start_response(f"{response.status} {reasons[response.status]}", [*headers, *response.headers, *SAFETY])
-    return [response.body]

@@ -9,12 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 ALIGNMENT = 8
-DTYPES = ("float32", "uint32", "int16")
+DTYPES = ("float32", "uint32", "int16", "uint8")
 """Types that the viewer can view without a copy."""
 
 
 def pack(meta: Mapping[str, object], arrays: Mapping[str, npt.NDArray[np.generic]]) -> bytes:
     """`meta` and `arrays` in one piece of bytes."""
+    return b"".join(pieces(meta, arrays))
+
+
+def pieces(meta: Mapping[str, object], arrays: Mapping[str, npt.NDArray[np.generic]]) -> list[bytes]:
+    """What `pack` joins: the head, and each array."""
     described, blocks, offset = [], [], 0
     for name, array in arrays.items():
         assert array.dtype.name in DTYPES, array.dtype
@@ -23,7 +28,7 @@ def pack(meta: Mapping[str, object], arrays: Mapping[str, npt.NDArray[np.generic
         blocks.append(block)
         offset += len(block)
     head = json.dumps({"meta": meta, "arrays": described}, allow_nan=False).encode()
-    return b"".join([_padded(len(head).to_bytes(4, "little") + head), *blocks])
+    return [_padded(len(head).to_bytes(4, "little") + head), *blocks]
 
 
 def _padded(block: bytes) -> bytes:

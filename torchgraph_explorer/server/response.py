@@ -1,17 +1,27 @@
-"""What a route answers, before it is a matter of WSGI."""
+"""What a route answers, and how that goes out by WSGI."""
 
 from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from http import HTTPStatus
+from typing import Any, TypeAlias
+
+Environment: TypeAlias = "dict[str, Any]"
+StartResponse: TypeAlias = "Callable[..., Any]"
+App: TypeAlias = "Callable[[Environment, StartResponse], Iterable[bytes]]"
 
 JSON = "application/json"
 BINARY = "application/octet-stream"
+TEXT = "text/plain; charset=utf-8"
+
+COMPRESSED = ("text/", JSON, "image/svg+xml")
+"""Beginnings of the types that shrink; the packed numbers hardly do."""
 
 COMPRESSED_FROM = 2048
-"""Bytes from which a text answer is compressed for those who take it."""
+"""Bytes from which they are compressed for those who take it."""
 
 POLICY = (
     "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; "
@@ -46,9 +56,26 @@ def problem(status: int, sentence: str) -> Response:
     return json_response({"error": sentence}, status)
 
 
-def compressed(response: Response, accepted: str) -> Response:
+def redirect(status: int, location: str, *headers: tuple[str, str]) -> Response:
+    """Look at `location`, which should be relative: only the client knows what stands before our path."""
+    return Response(status, TEXT, b"", (("Location", location), ("Cache-Control", "no-store"), *headers))
+
+
+def send(response: Response, environment: Environment, start_response: StartResponse) -> list[bytes]:
+    """Answer a request by WSGI; to HEAD with what GET would say, but for the body."""
+    response = _compressed(response, environment.get("HTTP_ACCEPT_ENCODING", ""))
+    headers = [("Content-Type", response.content_type), ("Content-Length", str(len(response.body)))]
+    status = f"{response.status} {HTTPStatus(response.status).phrase}"
+    start_response(status, [*headers, *response.headers, *SAFETY])
+    return [] if environment.get("REQUEST_METHOD") == "HEAD" else [response.body]
+
+
+def _compressed(response: Response, accepted: str) -> Response:
     """`response`, compressed if it is worth it and the client accepts it."""
-    if "gzip" not in accepted or response.content_type == BINARY or len(response.body) < COMPRESSED_FROM:
+    if not response.content_type.startswith(COMPRESSED) or len(response.body) < COMPRESSED_FROM:
         return response
-    headers = (*response.headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
-    return replace(response, body=gzip.compress(response.body, compresslevel=5, mtime=0), headers=headers)
+    headers = (*response.headers, ("Vary", "Accept-Encoding"))
+    if "gzip" not in accepted:
+        return replace(response, headers=headers)
+    body = gzip.compress(response.body, compresslevel=5, mtime=0)
+    return replace(response, body=body, headers=(*headers, ("Content-Encoding", "gzip")))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
-from http import HTTPStatus
-from typing import Any, TypeAlias
-from urllib.parse import parse_qs
+from dataclasses import replace
+from urllib.parse import parse_qs, quote
 
 from torchgraph_explorer.errors import NotFoundError, OptionError, TorchgraphError
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.records import ModuleGraph
 from torchgraph_explorer.server.answers import (
+    Held,
     frame_answer,
     graph_answer,
     history_answer,
@@ -21,12 +20,19 @@ from torchgraph_explorer.server.answers import (
     updates_answer,
 )
 from torchgraph_explorer.server.bundle import bundle_file
-from torchgraph_explorer.server.response import BINARY, SAFETY, Response, compressed, json_response, problem
-from torchgraph_explorer.server.runs import Runs
+from torchgraph_explorer.server.response import (
+    BINARY,
+    App,
+    Environment,
+    Response,
+    StartResponse,
+    json_response,
+    problem,
+    redirect,
+    send,
+)
+from torchgraph_explorer.server.runs import OpenRun, RunSource
 from torchgraph_explorer.version import __version__
-
-Environment: TypeAlias = "dict[str, Any]"
-App: TypeAlias = "Callable[[Environment, Callable[..., Any]], Iterable[bytes]]"
 
 MOST_SERIES = 512
 """Series in one `api/history`."""
@@ -34,31 +40,30 @@ MOST_SERIES = 512
 log = logging.getLogger(__name__)
 
 
-def app(runs: Runs) -> App:
+def app(runs: RunSource) -> App:
     """The WSGI app that serves `runs` and the viewer."""
 
-    def serve(environment: Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        method = environment.get("REQUEST_METHOD", "GET")
-        if method in ("GET", "HEAD"):
-            response = respond(environment.get("PATH_INFO", "/") or "/", _query(environment), runs)
-        else:
-            response = problem(405, f"{method} is not allowed; everything here is read with GET.")
-        response = compressed(response, environment.get("HTTP_ACCEPT_ENCODING", ""))
-        headers = [("Content-Type", response.content_type), ("Content-Length", str(len(response.body)))]
-        start_response(f"{response.status} {_reason(response.status)}", [*headers, *response.headers, *SAFETY])
-        return [] if method == "HEAD" else [response.body]
+    def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
+        return send(_answer(environment, runs), environment, start_response)
 
     return serve
 
 
-def respond(path: str, query: Mapping[str, str], runs: Runs) -> Response:
+def _answer(environment: Environment, runs: RunSource) -> Response:
+    method, path = environment.get("REQUEST_METHOD", "GET"), environment.get("PATH_INFO", "")
+    if method not in ("GET", "HEAD"):
+        said = problem(405, f"{method} is not allowed; everything here is read with GET.")
+        return replace(said, headers=(*said.headers, ("Allow", "GET, HEAD")))
+    if not path:  # the page's own addresses are relative to the folder that it is in
+        return redirect(308, f"./{quote(environment.get('SCRIPT_NAME', '').rpartition('/')[2].encode('latin-1'))}/")
+    return respond(path, _query(environment), runs)
+
+
+def respond(path: str, query: Mapping[str, str], runs: RunSource) -> Response:
     """Answer one GET. Whatever goes wrong becomes an answer that says so."""
-    route = ROUTES.get(path)
     try:
-        if route is not None:
-            return route(query, runs)
         if path.startswith("/api/"):
-            return problem(404, f"There is no route {path!r}. There are {', '.join(ROUTES)}.")
+            return ROUTES.get(path, _no_route)(query, runs)
         return bundle_file(path)
     except NotFoundError as missing:
         return problem(404, str(missing))
@@ -66,53 +71,52 @@ def respond(path: str, query: Mapping[str, str], runs: Runs) -> Response:
         return problem(400, str(wrong))
     except TorchgraphError as fault:
         return problem(500, str(fault))
-    except Exception:
+    except Exception as fault:
         log.exception("torchgraph: %s failed", path)
-        return problem(500, f"{path} failed; the server's terminal says why.")
+        return problem(500, f"{path} failed, which is a fault of torchgraph_explorer: {type(fault).__name__}: {fault}")
 
 
-def _runs(_query: Mapping[str, str], runs: Runs) -> Response:
+def _runs(_query: Mapping[str, str], runs: RunSource) -> Response:
     return json_response(runs_answer(runs.logdir, runs.list()))
 
 
-def _updates(query: Mapping[str, str], runs: Runs) -> Response:
-    name = _text(query, "run")
-    run = runs.run(name)
-    model = run.model(_text(query, "model"))
-    held = {part: _whole(query, part) for part in ("epoch", "frames", "series")}
-    return json_response(updates_answer(run, model, name=name, **held))
+def _updates(query: Mapping[str, str], runs: RunSource) -> Response:
+    opened, model = _open(query, runs)
+    held = Held(_whole(query, "epoch", least=-1), _whole(query, "frames"), _whole(query, "series"))
+    return json_response(updates_answer(opened, model, held))
 
 
-def _graph(query: Mapping[str, str], runs: Runs) -> Response:
-    model = _model(query, runs)
+def _graph(query: Mapping[str, str], runs: RunSource) -> Response:
+    _, model = _open(query, runs)
     return json_response(graph_answer(model, _graph_of(model, query)))
 
 
-def _layout(query: Mapping[str, str], runs: Runs) -> Response:
-    graph = _graph_of(_model(query, runs), query)
+def _layout(query: Mapping[str, str], runs: RunSource) -> Response:
+    graph = _graph_of(_open(query, runs)[1], query)
     inside = _whole(query, "inside") if "inside" in query else None
-    if inside is not None and not 0 <= inside < len(graph.calls):
+    if inside is not None and inside >= len(graph.calls):
         raise NotFoundError(f"Graph {graph.id} has no call {inside}; it has {len(graph.calls)}.")
     return json_response(layout_answer(graph, inside))
 
 
-def _history(query: Mapping[str, str], runs: Runs) -> Response:
-    model = _model(query, runs)
+def _history(query: Mapping[str, str], runs: RunSource) -> Response:
+    opened, model = _open(query, runs)
     series = [_as_whole("series", part) for part in _text(query, "series").split(",") if part]
     if len(series) > MOST_SERIES:
         raise OptionError(f"{len(series)} series were asked for at once; at most {MOST_SERIES} can be.")
-    return Response(200, BINARY, history_answer(model, series, _whole(query, "from")))
+    return Response(200, BINARY, history_answer(opened, model, series, first_frame=_whole(query, "from")))
 
 
-def _frame(query: Mapping[str, str], runs: Runs) -> Response:
-    return Response(200, BINARY, frame_answer(_model(query, runs), _whole(query, "frame")))
+def _frame(query: Mapping[str, str], runs: RunSource) -> Response:
+    opened, model = _open(query, runs)
+    return Response(200, BINARY, frame_answer(opened, model, _whole(query, "frame")))
 
 
-def _health(_query: Mapping[str, str], runs: Runs) -> Response:
+def _health(_query: Mapping[str, str], runs: RunSource) -> Response:
     return json_response({"product": "torchgraph_explorer", "version": __version__, "logdir": runs.logdir})
 
 
-ROUTES: dict[str, Callable[[Mapping[str, str], Runs], Response]] = {
+ROUTES: dict[str, Callable[[Mapping[str, str], RunSource], Response]] = {
     "/api/runs": _runs,
     "/api/updates": _updates,
     "/api/graph": _graph,
@@ -123,13 +127,18 @@ ROUTES: dict[str, Callable[[Mapping[str, str], Runs], Response]] = {
 }
 
 
-def _model(query: Mapping[str, str], runs: Runs) -> ModelRecord:
-    return runs.model(_text(query, "run"), _text(query, "model"))
+def _no_route(_query: Mapping[str, str], _runs: RunSource) -> Response:
+    return problem(404, f"There is no such route. There are {', '.join(ROUTES)}.")
+
+
+def _open(query: Mapping[str, str], runs: RunSource) -> tuple[OpenRun, ModelRecord]:
+    opened = runs.open(_text(query, "run"))
+    return opened, opened.run.model(_text(query, "model"))
 
 
 def _graph_of(model: ModelRecord, query: Mapping[str, str]) -> ModuleGraph:
     number, graphs = _whole(query, "graph"), model.graphs
-    if not 0 <= number < len(graphs):
+    if number >= len(graphs):
         raise NotFoundError(f"Model {model.name!r} has no graph {number}; it has {len(graphs)}.")
     return graphs[number]
 
@@ -145,17 +154,15 @@ def _text(query: Mapping[str, str], name: str) -> str:
     return query[name]
 
 
-def _whole(query: Mapping[str, str], name: str) -> int:
-    return _as_whole(name, _text(query, name))
+def _whole(query: Mapping[str, str], name: str, *, least: int = 0) -> int:
+    return _as_whole(name, _text(query, name), least=least)
 
 
-def _as_whole(name: str, text: str) -> int:
+def _as_whole(name: str, text: str, *, least: int = 0) -> int:
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
-        raise OptionError(f"{name}={text!r} is no whole number.") from None
-
-
-@lru_cache(maxsize=64)
-def _reason(status: int) -> str:
-    return HTTPStatus(status).phrase
+        number = None
+    if number is None or number < least:
+        raise OptionError(f"{name}={text[:40]!r} is no whole number from {least}.")
+    return number

@@ -5,22 +5,33 @@ from __future__ import annotations
 import argparse
 import errno
 import json
+import logging
+import os
 import secrets
+import signal
 import socket
 import sys
 import threading
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import waitress
 
-from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.errors import OptionError, TorchgraphWarning
 from torchgraph_explorer.server.guard import LOOPBACK, own_hosts_only, token_only
+from torchgraph_explorer.server.response import App
 from torchgraph_explorer.server.routes import app
 from torchgraph_explorer.server.runs import Runs
 
 PORTS_TRIED = 50
+LAST_PORT = 65535
 THREADS = 8
+
+MOST_BODY = 2**16
+"""Bytes of a request's body, of which none is needed."""
+
+EVERY_ADDRESS = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,62 +41,99 @@ class Server:
     Attributes:
         url: Where to open it; holds the access token if there is one.
         port: The port it listens on.
+        is_exposed: Other machines can reach it.
     """
 
     url: str
     port: int
+    is_exposed: bool
     _waitress: waitress.server.BaseWSGIServer
 
     def run(self) -> None:
-        """Serve until the process ends."""
+        """Serve until the process ends, which this is the purpose of; Ctrl-C ends it quietly."""
+        warnings.simplefilter("ignore", TorchgraphWarning)  # the viewer shows what is damaged
+        logging.getLogger("waitress").setLevel(logging.ERROR)  # not that requests wait a moment for their turn
         self._waitress.run()
+
+    def close(self) -> None:
+        """Listen no more, so that `run` comes back where it was called in another thread."""
+        self._waitress.close()
 
 
 def listen(logdir: str, *, host: str, port: int) -> Server:
     """Listen on `host` and on `port`, or the next free one; port 0 takes any.
 
+    On anything but this machine's own addresses, an access token is demanded.
+
     Raises:
         OptionError: The address is none of this machine's, or no port near is free.
     """
+    host = host.strip("[]").lower() or EVERY_ADDRESS[0]
     sock = _bind(host, port)
     taken = sock.getsockname()[1]
-    served = app(Runs(logdir))
-    shown = "localhost" if host in LOOPBACK else host
-    url = f"http://{f'[{shown}]' if ':' in shown else shown}:{taken}/"
-    if _is_loopback(host):
-        served = own_hosts_only(served, LOOPBACK | {host.lower()})
-    else:
-        token = secrets.token_urlsafe(24)
-        served = token_only(served, token)
-        url = f"{_reachable(url, host)}?token={token}"
-    return Server(url, taken, waitress.create_server(served, sockets=[sock], threads=THREADS, ident=None))
+    is_exposed = host not in LOOPBACK and not host.startswith("127.")
+    served, query = _guarded(app(Runs(logdir)), host) if not is_exposed else _with_token(app(Runs(logdir)))
+    server = waitress.create_server(
+        served, sockets=[sock], threads=THREADS, ident=None, max_request_body_size=MOST_BODY
+    )
+    return Server(f"http://{_shown(host)}:{taken}/{query}", taken, is_exposed, server)
 
 
-def _is_loopback(host: str) -> bool:
-    return host.lower() in LOOPBACK or host.startswith("127.")
+def _guarded(served: App, host: str) -> tuple[App, str]:
+    return own_hosts_only(served, LOOPBACK | {host}), ""
 
 
-def _reachable(url: str, host: str) -> str:
-    return url.replace(f"//{host}:", f"//{socket.gethostname()}:") if host in ("0.0.0.0", "::") else url
+def _with_token(served: App) -> tuple[App, str]:
+    token = secrets.token_urlsafe(24)
+    return token_only(served, token), f"?token={token}"
+
+
+def _shown(host: str) -> str:
+    """What to call `host` in an address that is to be opened."""
+    if host in LOOPBACK:
+        return "localhost"
+    name = _own_address() if host in EVERY_ADDRESS else host
+    return f"[{name}]" if ":" in name else name
+
+
+def _own_address() -> str:
+    """The address under which other machines most likely reach this one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.connect(("192.0.2.1", 9))  # an address of nobody (RFC 5737); nothing is sent, only a way is chosen
+        except OSError:
+            return socket.gethostname()
+        return str(sock.getsockname()[0])
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for candidate in range(port, port + PORTS_TRIED) if port else (0,):
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind((host.strip("[]"), candidate))
-        except OSError as fault:
-            sock.close()
-            if fault.errno not in (errno.EADDRINUSE, errno.EACCES):
-                raise OptionError(f"Cannot listen on host {host!r}: {fault.strerror}. Pass 127.0.0.1.") from fault
-            continue
-        except OverflowError:
-            sock.close()
-            break
-        return sock
-    raise OptionError(f"No port from {port} to {port + PORTS_TRIED - 1} is free on {host!r}. Pass another port.")
+    """A socket that listens on `port`, or on the next one that can be had."""
+    if not 0 <= port <= LAST_PORT:
+        raise OptionError(f"port={port} is no port. Choose one from 1 to {LAST_PORT}, or 0 for any that is free.")
+    last = min(port + PORTS_TRIED - 1, LAST_PORT) if port else 0
+    for candidate in range(port, last + 1):
+        sock = _listening(host, candidate)
+        if sock is not None:
+            return sock
+    raise OptionError(f"No port from {port} to {last} can be had on host {host!r}. Choose another port, or 0 for any.")
+
+
+def _listening(host: str, port: int) -> socket.socket | None:
+    """A socket that listens; None if the port is taken, or not for us."""
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if sys.platform != "win32":  # where it would share the port with whoever has it
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        sock.listen()  # at once: until then another process could bind the port as well
+    except OSError as fault:
+        sock.close()
+        if fault.errno in (errno.EADDRINUSE, errno.EACCES):
+            return None
+        raise OptionError(
+            f"Cannot listen on host {host!r}: {fault.strerror}. Pass an address of this machine, such as 127.0.0.1."
+        ) from fault
+    return sock
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -100,7 +148,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OptionError as wrong:
         _tell({"error": str(wrong)})
         sys.exit(2)
-    _tell({"url": server.url, "port": server.port})
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the training, which ends us when it ends
+    _tell({"url": server.url, "port": server.port, "is_exposed": server.is_exposed})
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # nobody reads it from here on
     threading.Thread(target=server.run, daemon=True).start()
     sys.stdin.buffer.read()  # until the parent closes it, or is gone
 

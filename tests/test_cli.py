@@ -1,0 +1,133 @@
+"""The command line, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.processes import SECONDS, answers, python, taken_port, torchgraph
+from tests.record.examples import flip, records, segment, write_small_run
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *torchgraph(*arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ([], ["demo", "serve", "info", "--version"]),
+        (["demo"], ["--logdir", "--steps", "--no-serve", "--port", "--no-browser", "default: 600"]),
+        (["serve"], ["LOGDIR", "--host", "--port", "--no-browser", "default: 127.0.0.1", "access token"]),
+        (["info"], ["RUN", "--json"]),
+    ],
+    ids=["torchgraph", "demo", "serve", "info"],
+)
+def test_help_names_every_option(command: list[str], told: list[str]) -> None:
+    done = run(*command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [word for word in told if word not in " ".join(done.stdout.split())] == []
+
+
+WRONG = {
+    "no command": ([], "the following arguments are required: COMMAND"),
+    "unknown command": (["sevre"], "invalid choice: 'sevre'"),
+    "port too large": (
+        ["serve", ".", "--port", "65536"],
+        "'65536' is no port; choose one from 1 to 65535, or 0 for any",
+    ),
+    "port below zero": (["serve", ".", "--port=-1"], "'-1' is no port"),
+    "port in words": (["demo", "--port", "http"], "'http' is no port"),
+    "no folder": (["serve", "nowhere"], "torchgraph: nowhere is no folder. Name the folder that watch(logdir=...)"),
+    "no host": (["serve", ".", "--host", "203.0.113.7"], "Cannot listen on host '203.0.113.7'"),
+    "no run": (["info", "nowhere"], "torchgraph: nowhere does not exist."),
+    "not a run": (["info", "tests/layout"], "torchgraph: tests/layout is no run"),
+    "unknown store": (["info", "nope://bucket"], "torchgraph: nope://bucket cannot be opened"),
+    "no steps": (["demo", "--steps", "0", "--no-serve"], "cannot train for 0 steps"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG.values(), ids=WRONG)
+def test_a_mistake_is_said_without_a_traceback(arguments: list[str], message: str) -> None:
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_info_says_what_a_run_holds(tmp_path: Path) -> None:
+    write_small_run(tmp_path / "a")
+    (model,) = (told := json.loads(run("info", str(tmp_path / "a"), "--json").stdout))["models"]
+    assert (told["run"], told["first_write"], told["last_write"], told["warnings"]) == ("a", 1000.5, 3000, [])
+    assert told["bytes"] == segment(tmp_path / "a").stat().st_size
+    assert model == {
+        **{"model": "net", "class_name": "ResNet", "steps": 3, "first_step": 0, "last_step": 20, "series": 4},
+        **{"calls": 3, "edges": 3, "graphs": 1, "sessions": 1, "finished": True, "notes": ["Nothing was lost."]},
+    }
+
+
+def test_info_tells_damage_once_and_as_a_sentence(tmp_path: Path) -> None:
+    write_small_run(tmp_path)
+    flip(segment(tmp_path), records(segment(tmp_path).read_bytes())[-2] + 20)
+    done = run("info", str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("warning      segment 000000.tgraph: record at byte") == 1
+
+
+def test_info_of_a_folder_without_a_run_takes_the_only_one_below(tmp_path: Path) -> None:
+    write_small_run(tmp_path / "group" / "a")
+    assert "run          group/a" in run("info", str(tmp_path)).stdout
+
+
+def test_info_into_a_pipe_that_closes_is_quiet(tmp_path: Path) -> None:
+    write_small_run(tmp_path)
+    reading, writing = os.pipe()
+    os.close(reading)
+    with python(*torchgraph("info", str(tmp_path)), stdout=writing) as process:
+        os.close(writing)
+        assert process.communicate(timeout=SECONDS)[1] == ""
+
+
+def test_serve_shows_a_folder_until_ctrl_c(tmp_path: Path) -> None:
+    write_small_run(tmp_path / "a")
+    with taken_port() as port, python(*torchgraph("serve", str(tmp_path), "--port", str(port))) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == f"Port {port} is taken; using {port + 1}.\n"
+        match = re.fullmatch(r"Showing (.+) at (http://localhost:\d+/)\n", server.stdout.readline())
+        assert match is not None
+        assert server.stdout.readline() == "Press Ctrl-C to end.\n"
+        assert (match[1], answers(match[2])) == (str(tmp_path), True)
+        os.kill(server.pid, signal.SIGINT)
+        assert server.communicate(timeout=SECONDS) == ("", "")
+        assert server.returncode == 0
+
+
+def test_serve_to_other_machines_says_so_and_wants_a_token(tmp_path: Path) -> None:
+    with python(*torchgraph("serve", str(tmp_path), "--host", "0.0.0.0", "--port", "0")) as server:
+        assert server.stdout is not None
+        assert re.search(r" at http://[^/]+:\d+/\?token=\S{32}$", server.stdout.readline())
+        assert "Whoever has the address above, with its token, can see the runs." in server.stdout.readline()
+
+
+def test_serving_imports_no_torch(tmp_path: Path) -> None:
+    write_small_run(tmp_path / "a")
+    script = """
+import sys, threading
+from torchgraph_explorer import cli
+from torchgraph_explorer.server import standalone
+standalone.Server.run = lambda self: None
+cli.main(["serve", sys.argv[1], "--port", "0"])
+cli.main(["info", sys.argv[1]])
+print(*sorted({"torch", "tensorboard", "wandb"} & set(sys.modules)), "clean")
+"""
+    with python("-c", script, str(tmp_path)) as process:
+        told, errors = process.communicate(timeout=SECONDS)
+    assert (told.splitlines()[-1].strip(), errors) == ("clean", "")

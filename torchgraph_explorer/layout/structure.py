@@ -1,0 +1,89 @@
+"""What a layout is made from, and what it comes to, without the names of anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Size: TypeAlias = "tuple[float, float]"
+Point: TypeAlias = "tuple[float, float]"
+Line: TypeAlias = "tuple[Point, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """All that a placing depends on; two insides that are equal in it are drawn alike.
+
+    Attributes:
+        sizes: Width and height of each node, in pixels.
+        edges: Numbers of the nodes at both ends of each edge.
+        first: Nodes that stand at the top, since they are inputs.
+        last: Nodes that stand at the bottom, since they are outputs.
+    """
+
+    sizes: tuple[Size, ...]
+    edges: tuple[tuple[int, int], ...]
+    first: tuple[int, ...] = ()
+    last: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Where the nodes and edges of a structure stand, in its order; pixels, y downwards.
+
+    Attributes:
+        width: Of the drawing.
+        height: Of the drawing.
+        centres: Of the nodes.
+        lines: Of the edges: cubic splines, a start point and three points for each piece.
+        approximate: Why a simpler layout was used, in a sentence; None if it was not.
+    """
+
+    width: float
+    height: float
+    centres: tuple[Point, ...]
+    lines: tuple[Line, ...]
+    approximate: str | None = None
+
+
+def layers(structure: Structure) -> list[list[int]]:
+    """Nodes by the length of the longest way to them; inputs alone come first, outputs alone last.
+
+    Linear in nodes and edges. Nodes that wait for each other in a circle stand where the others leave them.
+    """
+    depths = _depths(structure)
+    found: list[list[int]] = [[] for _ in range(max(depths, default=-1) + 1)]
+    for node, depth in enumerate(depths):
+        found[depth].append(node)
+    return [layer for layer in found if layer]
+
+
+def layer_of(structure: Structure) -> list[int]:
+    """The number of each node's layer."""
+    found = [0] * len(structure.sizes)
+    for number, layer in enumerate(layers(structure)):
+        for node in layer:
+            found[node] = number
+    return found
+
+
+def _depths(structure: Structure) -> list[int]:
+    count = len(structure.sizes)
+    targets: list[list[int]] = [[] for _ in range(count)]
+    waits = [0] * count
+    for source, target in structure.edges:
+        targets[source].append(target)
+        waits[target] += 1
+    first = set(structure.first)
+    depths = [0 if node in first else 1 for node in range(count)]
+    ready = [node for node in range(count) if waits[node] == 0]
+    for node in ready:  # grows while it is gone through
+        for target in targets[node]:
+            depths[target] = max(depths[target], depths[node] + 1)
+            waits[target] -= 1
+            if waits[target] == 0:
+                ready.append(target)
+    bottom = max(depths, default=0) + 1
+    for node in structure.last:
+        depths[node] = bottom
+    return depths

@@ -1,0 +1,223 @@
+"""The viewer with its data in one HTML file, which needs no server, no network and no rights in the page around it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import os
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from torchgraph_explorer.errors import OptionError, TorchgraphError
+from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.reader import Run
+from torchgraph_explorer.server.bundle import BUNDLE, MISSING
+from torchgraph_explorer.server.pack import pieces
+from torchgraph_explorer.server.page.choice import Candidate, candidates, spread
+from torchgraph_explorer.server.page.model import Arrays, page_model
+from torchgraph_explorer.server.page.text import as_text, deflated
+from torchgraph_explorer.version import __version__
+
+STEPS = 100
+"""Steps that a page shows by default."""
+
+PAGE_BYTES = 2_000_000
+"""How large a page may get by default: what it keeps of a run's series is cut to that."""
+
+LEAST_SERIES = 20
+"""So many are kept even where a graph alone fills the page."""
+
+_ENTRY_BYTES, _ROW_BYTES = 0.8, 17.0
+"""What a bucket of a histogram, and a row of statistics, take on a page, at most."""
+
+_LOADER = Path(__file__).parent / "page" / "loader.js"
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="torchgraph_explorer {version}">
+<title>{title}</title>
+<link rel="icon" href="data:image/svg+xml;base64,{icon}">
+</head>
+<body>
+<div id="app">Opening {title} …</div>
+<noscript>This page needs JavaScript.</noscript>
+<script type="text/plain" id="torchgraph-style">{style}</script>
+<script type="text/plain" id="torchgraph-viewer">{viewer}</script>
+<script type="text/plain" id="torchgraph-data">{data}</script>
+<script>{loader}</script>
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Viewer:
+    """The built viewer: its text as it stands in a page, and the hash by which the policy lets it run."""
+
+    style: str
+    script: str
+    script_hash: str
+    icon: str
+
+
+def export_page(
+    run: Run,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    models: Sequence[str] | None = None,
+    steps: int = STEPS,
+    series: int | None = None,
+) -> bytes:
+    """The page of `run`, which is also written to `path` if there is one.
+
+    Args:
+        run: What `open_run` gives; what has been read of it so far is shown.
+        path: The file to write. One that is there is replaced.
+        models: Names of the models to show; all by default.
+        steps: Steps to show at most, of each model: the first, the last, and others evenly between.
+        series: Series to keep at most, those that share their numbers counted once: what was attached first, then those
+            of the model itself and of ever deeper modules. By default as many as make a page of 2 MB.
+
+    Raises:
+        NotFoundError: The run has no such model.
+        OptionError: `steps` is below 1, `series` below 0, `models` empty, or `path` cannot be written.
+        TorchgraphError: The viewer is not built.
+    """
+    _require(steps=steps, series=series, models=models)
+    shown = [run.model(name) for name in dict.fromkeys(run.models if models is None else models)]
+    viewer = _viewer(BUNDLE)
+    frames = [spread(len(model), steps) for model in shown]
+    offered = candidates(shown)
+    kept = offered[:series] if series is not None else offered[: _affordable(offered, frames)]
+    page = _page(run, shown, viewer=viewer, frames=frames, kept=kept)
+    while series is None and len(page) > PAGE_BYTES and len(kept) > LEAST_SERIES:
+        kept = kept[: max(LEAST_SERIES, int(0.98 * len(kept) * PAGE_BYTES / len(page)))]
+        page = _page(run, shown, viewer=viewer, frames=frames, kept=kept)
+    if path is not None:
+        _write(Path(path), page)
+    return page
+
+
+def _write(path: Path, page: bytes) -> None:
+    """Write it in one go, so that whoever shows the page meanwhile never finds half of one."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(page)
+        part.replace(path)
+    except OSError as fault:
+        part.unlink(missing_ok=True)
+        raise OptionError(
+            f"{path} cannot be written: {fault.strerror}. Name a file in a folder that exists."
+        ) from fault
+
+
+def _require(*, steps: int, series: int | None, models: Sequence[str] | None) -> None:
+    if steps < 1:
+        raise OptionError(f"steps is {steps}; a page shows at least 1.")
+    if series is not None and series < 0:
+        raise OptionError(f"series is {series}; it is how many to keep, 0 or more, or None for as many as fit.")
+    if models is not None and (isinstance(models, str) or not models):
+        raise OptionError(f"models is {models!r}; it is a list of names of the run's models, or None for all.")
+
+
+def _affordable(offered: Sequence[Candidate], frames: Sequence[Sequence[int]]) -> int:
+    """How many of the candidates fit into a page, by the size of their latest histogram."""
+    left = float(PAGE_BYTES)
+    for number, one in enumerate(offered):
+        left -= len(frames[one.model]) * (_ROW_BYTES + _ENTRY_BYTES * one.entries)
+        if left < 0:
+            return max(number, LEAST_SERIES)
+    return len(offered)
+
+
+def _page(
+    run: Run,
+    models: Sequence[ModelRecord],
+    *,
+    viewer: _Viewer,
+    frames: Sequence[Sequence[int]],
+    kept: Sequence[Candidate],
+) -> bytes:
+    said, arrays = [], Arrays()
+    for number, model in enumerate(models):
+        series = sorted(one for group in kept if group.model == number for one in group.series)
+        words, numbers = page_model(run, model, frames=frames[number], series=series)
+        said.append(words)
+        arrays |= {f"{number}.{name}": array for name, array in numbers.items()}
+    meta = {"version": __version__, "exported": time.time(), "run": _run_json(run, models), "models": said}
+    loader = _LOADER.read_text(encoding="utf-8")
+    title = html.escape(f"{', '.join(model.name for model in models)} · {run.name} · torchgraph")
+    page = _PAGE.format(
+        policy=_policy(viewer.script_hash, _hash(loader)),
+        version=__version__,
+        title=title,
+        icon=viewer.icon,
+        style=viewer.style,
+        viewer=viewer.script,
+        data=as_text(deflated(pieces(meta, arrays))),
+        loader=loader,
+    )
+    return page.encode("utf-8", errors="replace")  # a name may hold half a surrogate pair
+
+
+def _run_json(run: Run, models: Sequence[ModelRecord]) -> dict[str, object]:
+    return {
+        "run": run.name,
+        "models": [model.name for model in models],
+        "first_write": run.first_write,
+        "last_write": run.last_write,
+        "bytes": run.bytes,
+        "error": None,
+    }
+
+
+def _policy(*hashes: str) -> str:
+    """Content-Security-Policy: only the two scripts of the page, and nothing from anywhere else."""
+    scripts = " ".join(f"'{one}'" for one in hashes)
+    return (
+        f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data:; "
+        f"base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(script: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
+
+
+@lru_cache(maxsize=2)
+def _viewer(folder: Path) -> _Viewer:
+    """The viewer as it was built in `folder`.
+
+    Raises:
+        TorchgraphError: It was not.
+    """
+    page = folder / "index.html"
+    if not page.is_file():
+        raise TorchgraphError(MISSING)
+    text = page.read_text(encoding="utf-8")
+    script = _linked(text, r'<script[^>]*\bsrc="([^"]+)"', folder).decode()
+    style = _linked(text, r'<link[^>]*\brel="stylesheet"[^>]*\bhref="([^"]+)"', folder)
+    icon = _linked(text, r'<link[^>]*\brel="icon"[^>]*\bhref="([^"]+)"', folder)
+    return _Viewer(
+        style=as_text(deflated([style])),
+        script=as_text(deflated([script.encode()])),
+        script_hash=_hash(script),
+        icon=base64.b64encode(icon).decode(),
+    )
+
+
+def _linked(page: str, pattern: str, folder: Path) -> bytes:
+    """The file that the page links by the first match of `pattern`."""
+    found = re.search(pattern, page)
+    assert found is not None, pattern
+    return (folder / found[1]).read_bytes()

@@ -1,0 +1,64 @@
+"""A run shown in a notebook: the exported page, in a frame that may run scripts and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.record.reader import Run
+from torchgraph_explorer.server.export import STEPS, export_page
+
+HEIGHT = 640
+"""Pixels."""
+
+
+def frame(
+    run: Run,
+    *,
+    height: int = HEIGHT,
+    models: Sequence[str] | None = None,
+    steps: int = STEPS,
+    series: int | None = None,
+) -> str:
+    """An iframe that holds the page of `run`; the page can neither see nor change what is around it.
+
+    It is part of the notebook, and so is still there when that is opened without Python.
+
+    Raises:
+        NotFoundError, OptionError, TorchgraphError: As in `export_page`.
+    """
+    page = export_page(run, models=models, steps=steps, series=series).decode()
+    inner = page.replace("&", "&amp;").replace('"', "&quot;")
+    style = f"width: 100%; height: {int(height)}px; border: 1px solid #8884; border-radius: 6px"
+    return f'<iframe sandbox="allow-scripts" title="torchgraph" style="{style}" srcdoc="{inner}"></iframe>'
+
+
+def show(
+    run: Run,
+    *,
+    height: int = HEIGHT,
+    models: Sequence[str] | None = None,
+    steps: int = STEPS,
+    series: int | None = None,
+) -> None:
+    """Display `frame` below the notebook's cell.
+
+    Raises:
+        OptionError: This is no notebook.
+        NotFoundError, TorchgraphError: As in `export_page`.
+    """
+    try:
+        from IPython import get_ipython
+        from IPython.display import HTML, display
+    except ImportError:
+        raise _no_notebook(run) from None
+    if get_ipython() is None:
+        raise _no_notebook(run)
+    display(HTML(frame(run, height=height, models=models, steps=steps, series=series)))
+
+
+def _no_notebook(run: Run) -> OptionError:
+    return OptionError(
+        f"show() draws below a notebook's cell, and this is no notebook. Use export_page(run, 'page.html'), or on a "
+        f"terminal: torchgraph export {run.path} -o page.html"
+    )

@@ -1,0 +1,1 @@
+"""What stands in the exported page, and how it is made small."""

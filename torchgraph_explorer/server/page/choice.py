@@ -1,0 +1,91 @@
+"""Which frames and series a page holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from torchgraph_explorer.errors import RecordError
+from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.records import Frame, Series
+
+ORDER = (
+    ("output", "value"),
+    ("output", "grad_norm"),
+    ("param", "grad"),
+    ("param", "value"),
+    ("input", "value"),
+    ("input", "grad_norm"),
+)
+"""What is kept first of modules that lie equally deep. What was attached by hand comes before all."""
+
+_UNKNOWN_ENTRIES = 60
+"""Of the histogram of a series that none of the latest frames has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Series of one model that are measured together: one tensor, as the output of a call and the input of the next.
+
+    Attributes:
+        model: Number of the model.
+        series: Their ids.
+        rank: Orders the candidates; the smallest is kept first.
+        entries: Buckets in the latest histogram.
+    """
+
+    model: int
+    series: tuple[int, ...]
+    rank: tuple[int, ...]
+    entries: int
+
+
+def spread(frames: int, most: int) -> list[int]:
+    """At most `most` of so many frames, evenly, the first and the last among them; the last alone if it is to be one."""
+    if most == 1:
+        return [frames - 1] if frames else []
+    return np.unique(np.linspace(0, frames - 1, min(most, frames)).round().astype(int)).tolist() if frames else []
+
+
+def candidates(models: Sequence[ModelRecord]) -> list[Candidate]:
+    """All series of all models, those to be kept first in front: of the model itself, then of what is ever deeper."""
+    found = [one for number, model in enumerate(models) for one in _of_model(number, model)]
+    return sorted(found, key=lambda one: one.rank)
+
+
+def _of_model(number: int, model: ModelRecord) -> Iterable[Candidate]:
+    groups: dict[tuple[int, int], list[Series]] = {}
+    entries: dict[tuple[int, int], int] = {}
+    row_of: dict[int, tuple[int, int]] = {}
+    for at, frame in _latest_frames(model):
+        sizes = np.diff(frame.histograms.offsets.astype(np.int64))
+        for series, row in zip(frame.series.tolist(), frame.rows.tolist(), strict=True):
+            row_of.setdefault(series, (at, row))
+            entries[at, row] = int(sizes[row])
+    for one in model.series:
+        groups.setdefault(row_of.get(one.id, (-1, one.id)), []).append(one)
+    for key, group in groups.items():
+        rank = min(_rank(one, number) for one in group)
+        yield Candidate(number, tuple(one.id for one in group), rank, entries.get(key, _UNKNOWN_ENTRIES))
+
+
+def _latest_frames(model: ModelRecord) -> list[tuple[int, Frame]]:
+    """The latest frame of each graph, the latest of all first; a damaged one is passed over."""
+    latest = {graph: at for at, graph in enumerate(model.graph_ids.tolist())}
+    found = []
+    for at in sorted(latest.values(), reverse=True):
+        try:
+            found.append((at, model.frame(at)))
+        except RecordError:
+            continue
+    return found
+
+
+def _rank(series: Series, model: int) -> tuple[int, ...]:
+    if series.role == "attached":
+        return (-1, 0, model, series.id)
+    depth = len(series.module.split(".")) if series.module else 0
+    what = (series.role, series.kind)
+    return (depth, ORDER.index(what) if what in ORDER else len(ORDER), model, series.id)

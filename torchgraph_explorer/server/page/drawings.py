@@ -1,0 +1,36 @@
+"""The layouts of all insides of a graph; insides that look alike have theirs once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from torchgraph_explorer.layout.placing import layout
+from torchgraph_explorer.records import ModuleGraph
+
+Json = dict[str, Any]
+
+
+def drawings(graphs: Iterable[ModuleGraph]) -> Json:
+    """Distinct `drawings`, and per graph which one each inside has.
+
+    A drawing names its nodes and edges by their place among those of the inside, which is the same wherever it is used.
+    """
+    numbers: dict[str, int] = {}
+    used = [{"graph": graph.id, "insides": _insides(graph, numbers)} for graph in graphs]
+    return {"drawings": [json.loads(text) for text in numbers], "insides": used}
+
+
+def _insides(graph: ModuleGraph, numbers: dict[str, int]) -> list[list[int | None]]:
+    """Pairs of an inside and its drawing's number in `numbers`, which takes in new ones."""
+    insides = dict.fromkeys((None, *(node.inside for node in graph.nodes)))
+    return [[inside, numbers.setdefault(_drawing(graph, inside), len(numbers))] for inside in insides]
+
+
+def _drawing(graph: ModuleGraph, inside: int | None) -> str:
+    placed = asdict(layout(graph, inside))
+    placed["nodes"] = [[one["x"], one["y"], one["width"], one["height"]] for one in placed["nodes"]]
+    placed["edges"] = [[number for point in one["points"] for number in point] for one in placed["edges"]]
+    return json.dumps(placed)

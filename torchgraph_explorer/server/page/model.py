@@ -1,0 +1,73 @@
+"""One model of a page: what the server's routes would answer of it, once each and as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.reader import Run
+from torchgraph_explorer.records import ModuleGraph
+from torchgraph_explorer.server.answers import Held, graph_answer, updates_answer
+from torchgraph_explorer.server.page.drawings import drawings
+from torchgraph_explorer.server.page.histories import read_histories
+from torchgraph_explorer.server.page.numbers import number_arrays
+from torchgraph_explorer.server.runs import OpenRun
+
+Json = dict[str, Any]
+Arrays = dict[str, npt.NDArray[np.generic]]
+
+NOTHING_HELD = Held(epoch=-1, frames=0, series=0)
+
+
+def page_model(run: Run, model: ModelRecord, *, frames: Sequence[int], series: Sequence[int]) -> tuple[Json, Arrays]:
+    """What the page says of `model` in words, and its numbers, with these frames and series counted anew from 0."""
+    graphs = _graphs(model, frames)
+    updates = updates_answer(OpenRun(run, opening=0), model, NOTHING_HELD)
+    thinned = _thinned(updates, frames, series, {graph.id for graph in graphs})
+    missing = _missing(model, frames=len(frames), series=len(series))
+    said = {
+        "updates": {**thinned, "warnings": [*missing, *thinned["warnings"]]},
+        "graphs": [graph_answer(model, graph) for graph in graphs],
+        **drawings(graphs),
+        "recorded": {"frames": len(model), "series": len(model.series)},
+    }
+    return said, dict(number_arrays(read_histories(model, frames, series)))
+
+
+def _missing(model: ModelRecord, *, frames: int, series: int) -> list[str]:
+    """What the page leaves out, in sentences."""
+    said = []
+    if frames < len(model):
+        which = "the last one" if frames == 1 else "the first, the last, and others evenly between"
+        said.append(f"This page shows {frames:,} of {len(model):,} steps: {which}. Export with --steps N for more.")
+    if series < len(model.series):
+        said.append(
+            f"This page has the numbers of {series:,} of {len(model.series):,} series: of what was attached by hand, of "
+            f"the model itself, and of the modules that lie least deep. Export with --series N for more."
+        )
+    return said
+
+
+def _graphs(model: ModelRecord, frames: Sequence[int]) -> list[ModuleGraph]:
+    """Those of the frames; where that is none, the latest one."""
+    ids, known = model.graph_ids, model.graphs
+    used = sorted({int(ids[frame]) for frame in frames} - {-1})
+    return [known[graph] for graph in used] or list(known[-1:])
+
+
+def _thinned(updates: Json, frames: Sequence[int], series: Sequence[int], graphs: set[int]) -> Json:
+    """`updates` of these frames, series and graphs only. Ids of graphs stay, those of series are counted anew."""
+    every, items = updates["frames"], updates["series"]["items"]
+    kept = {name: [values[frame] for frame in frames] for name, values in every.items() if name != "first"}
+    return {
+        **updates,
+        "epoch": 0,
+        "reset": True,
+        "frames": {"first": 0, **kept},
+        "series": {"first": 0, "items": [{**items[one], "series": number} for number, one in enumerate(series)]},
+        "graphs": [one for one in updates["graphs"] if one["graph"] in graphs],
+    }
