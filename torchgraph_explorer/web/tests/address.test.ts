@@ -5,6 +5,7 @@ import type {Choices} from '../src/state/address';
 const NOTHING: Choices = {
   run: null,
   model: null,
+  graph: null,
   inside: null,
   selected: null,
   pins: [],
@@ -17,6 +18,7 @@ const NOTHING: Choices = {
 const EVERYTHING: Choices = {
   run: 'sweep/lr=0.1 & more',
   model: 'generator',
+  graph: 0,
   inside: "blocks.0#1",
   selected: "blocks.0#1/input['a b']",
   pins: [

@@ -1,6 +1,6 @@
 import {describe, expect, test} from 'vitest';
 import type {Updates} from '../src/api/types';
-import {applyUpdates, frameAtStep} from '../src/state/frames';
+import {applyUpdates, frameAtStep, usualGraph} from '../src/state/frames';
 import {backOff} from '../src/state/live';
 import {series} from './fixtures';
 
@@ -69,3 +69,10 @@ test.each([
 test('failures make the waits longer, up to a quarter of a minute', () => {
   expect([1, 2, 3, 4, 5, 9].map(backOff)).toEqual([1000, 2000, 4000, 8000, 15000, 15000]);
 });
+
+test.each([
+  ['nothing is known', [null, null], null],
+  ['two take turns', [0, 1, 0, 1, 0, 1], 0],
+  ['one is rare', [1, 1, 0, 1], 1],
+  ['the model was changed for good', [...Array<number>(50).fill(0), ...Array<number>(15).fill(1)], 1],
+])('the usual graph when %s', (_, ids, expected) => expect(usualGraph(ids)).toBe(expected));

@@ -2,6 +2,7 @@
 
 import type {JSX} from 'preact';
 
+import {page} from '../api/client';
 import {find, graph, seriesOfNode, unpin, type NodeSeries, type Pin} from '../state/store';
 import {Section} from './Section';
 import {subjectOf, type Subject} from './subject';
@@ -30,7 +31,7 @@ export function Column({pin}: {pin: Pin}): JSX.Element {
         {SECTIONS.map(([role, title]) => (
           <Section key={role} title={title} tensors={series[role]} subject={subject} />
         ))}
-        {isEmpty && <p class="panel-note">Nothing of this node was recorded yet.</p>}
+        {isEmpty && <p class="panel-note">{page === null ? 'Nothing of this node was recorded yet.' : 'This page has no numbers of this node.'}</p>}
       </div>
     </section>
   );
@@ -42,7 +43,9 @@ function Header({pin: {key}, subject: {title, call, detail}}: {pin: Pin; subject
     <header class="panel-header">
       <span class="panel-chip" aria-hidden="true" />
       <h2 title={name}>
-        <span class="panel-name">{title}</span>
+        <span class="panel-name">
+          <bdi>{title}</bdi>
+        </span>
         {call && <span class="panel-call">{call}</span>}
         <span class="panel-class">{detail}</span>
       </h2>

@@ -4,6 +4,7 @@ import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useId} from 'preact/hooks';
 
+import {page} from '../api/client';
 import type {TensorInfo} from '../api/types';
 import {tensorLine} from '../graph/facts';
 import {data, type TensorSeries} from '../state/store';
@@ -62,5 +63,6 @@ function noGradient({value}: TensorSeries, info: TensorInfo | null): string {
   const kind = value?.role === 'param' ? 'params_grad' : 'io_grad';
   const isLogged = data.value?.session?.log.includes(kind) ?? true;
   if (!isLogged) return 'gradient not logged';
-  return info?.requires_grad ? 'no gradient yet' : 'no gradient';
+  if (!info?.requires_grad) return 'no gradient';
+  return page === null ? 'no gradient yet' : 'no gradient in this page';
 }

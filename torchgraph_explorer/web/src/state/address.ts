@@ -7,6 +7,8 @@ import type {ChartOptions, Pin, Theme} from './store';
 export interface Choices {
   run: string | null;
   model: string | null;
+  /** Null leaves it to the step. */
+  graph: number | null;
   /** `''` is the top, null the default. */
   inside: string | null;
   selected: string | null;
@@ -32,6 +34,7 @@ export function encode(choices: Choices): string {
   for (const name of ['run', 'model', 'inside', 'selected'] as const) {
     if (choices[name] !== null) query.set(name, choices[name]);
   }
+  if (choices.graph !== null) query.set('graph', String(choices.graph));
   for (const {key, colour} of choices.pins) query.append('pin', `${colour}.${key}`);
   if (choices.step !== null) query.set('step', String(choices.step));
   for (const [name, value] of Object.entries(choices.chart)) query.set(name, String(value));
@@ -47,6 +50,7 @@ export function decode(fragment: string): Choices {
   return {
     run: query.get('run'),
     model: query.get('model'),
+    graph: numberIn(query.get('graph'), 0, Number.MAX_SAFE_INTEGER),
     inside: query.get('inside'),
     selected: query.get('selected'),
     pins: query.getAll('pin').flatMap(pinOf),

@@ -62,3 +62,16 @@ export function frameAtStep(steps: readonly number[], step: number): number | nu
   }
   return Math.max(0, low - 1);
 }
+
+const RECENT = 20;
+
+/**
+ * The graph that most of the last frames have, so that steps which call the model in turn in two ways do not make the drawing
+ * flicker; of equals the one seen first. Null while none is known.
+ */
+export function usualGraph(graphIds: readonly (number | null)[]): number | null {
+  const counts = new Map<number, number>();
+  for (const id of graphIds.slice(-RECENT)) if (id !== null) counts.set(id, (counts.get(id) ?? 0) + 1);
+  const ranked = [...counts].sort(([id, count], [otherId, otherCount]) => otherCount - count || id - otherId);
+  return ranked[0]?.[0] ?? null;
+}

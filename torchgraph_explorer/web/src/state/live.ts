@@ -2,9 +2,10 @@
 
 import {batch, effect, signal} from '@preact/signals';
 import type {Signal} from '@preact/signals';
-import {ApiError, fetchRuns, fetchUpdates, isAbort} from '../api/client';
+import {ApiError, fetchRuns, fetchUpdates, isAbort, page} from '../api/client';
 import type {Held, Model} from '../api/client';
 import type {Runs, Updates} from '../api/types';
+import {isHiddenByHost, preferredRun, whenShown} from '../host/tensorboard';
 import {applyUpdates, frameAtStep} from './frames';
 import * as store from './store';
 
@@ -33,6 +34,7 @@ export function backOff(failed: number): number {
 /** Starts to ask, until the page is closed. Nothing is asked while the page, or the frame it is in, is hidden. */
 export function start(): void {
   document.addEventListener('visibilitychange', () => isHidden() || askNow());
+  whenShown(askNow);
   window.addEventListener('resize', () => isHidden() || asking || askNow());
   effect(() => {
     void [store.run.value, store.model.value];
@@ -52,7 +54,7 @@ function askIn(ms: number): void {
 }
 
 function isHidden(): boolean {
-  return document.hidden || window.innerWidth === 0;
+  return document.hidden || window.innerWidth === 0 || isHiddenByHost.peek();
 }
 
 async function poll(): Promise<void> {
@@ -65,7 +67,8 @@ async function poll(): Promise<void> {
   } catch (cause) {
     if (!isAbort(cause)) fail(cause);
   } finally {
-    askIn(asking.signal.aborted ? 0 : failures ? backOff(failures) : POLL_MS);
+    if (asking.signal.aborted) askIn(0);
+    else if (failures > 0 || page === null) askIn(failures > 0 ? backOff(failures) : POLL_MS);
     asking = null;
   }
 }
@@ -84,7 +87,7 @@ function succeed(): void {
   batch(() => {
     retryAt.value = null;
     store.problem.value = null;
-    store.connection.value = store.data.value?.finished ? 'finished' : 'live';
+    store.connection.value = page !== null || store.data.value?.finished ? 'finished' : 'live';
   });
 }
 
@@ -118,7 +121,7 @@ function showRuns({logdir, runs}: Runs): void {
   batch(() => {
     store.logdir.value = logdir;
     if (JSON.stringify(store.runs.value) !== JSON.stringify(runs)) store.runs.value = runs;
-    const run = store.run.value === null ? runs[0] : runs.find((one) => one.run === store.run.value);
+    const run = store.run.value === null ? preferredRun(runs) : runs.find((one) => one.run === store.run.value);
     if (!run) return;
     store.run.value = run.run;
     if (store.model.value === null) store.model.value = run.models[0] ?? null;
@@ -156,6 +159,7 @@ export function openModel(run: string, model: string | null): void {
     store.data.value = null;
     store.graph.value = null;
     store.frame.value = null;
+    store.graphChoice.value = null;
     store.connection.value = 'loading';
     store.run.value = run;
     store.model.value = model ?? same ?? null;

@@ -1,6 +1,7 @@
 /** Keeps the address and the store in step, in both directions. */
 
 import {batch, effect} from '@preact/signals';
+import {tellHost} from '../host/tensorboard';
 import {changedOptions, decode, encode} from './address';
 import type {Choices} from './address';
 import {frameAtStep} from './frames';
@@ -28,7 +29,13 @@ export function startMirror(): void {
 }
 
 function write(fragment: string, how: 'pushState' | 'replaceState'): void {
-  if (location.hash.slice(1) !== fragment) history[how](OURS, '', `#${fragment}`);
+  tellHost(fragment);
+  if (location.hash.slice(1) === fragment) return;
+  try {
+    history[how](OURS, '', `#${fragment}`);
+  } catch (cause) {
+    if (!(cause instanceof DOMException)) throw cause; // a sandboxed frame has no address of its own
+  }
 }
 
 /** Back and forward lead in and out of calls; they do not undo pins or options. */
@@ -45,6 +52,7 @@ function choices(): Choices {
   return {
     run: store.run.value,
     model: store.model.value,
+    graph: store.graphChoice.value,
     inside: store.insideKey.value,
     selected: store.selected.value,
     pins: store.pins.value,
@@ -65,6 +73,7 @@ function adopt(choices: Choices): void {
     }
     store.run.value = choices.run;
     store.model.value = choices.model;
+    store.graphChoice.value = choices.graph;
     store.insideKey.value = choices.inside;
     store.selected.value = choices.selected;
     store.pins.value = choices.pins;

@@ -3,6 +3,7 @@
 import {computed, signal} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
 import type {Finished, GraphInfo, ModuleGraph, RunInfo, SeriesInfo, Session} from '../api/types';
+import {usualGraph} from './frames';
 import {belongs, callKey, groupSeries, parseKey} from './keys';
 import type {NodeKey, NodeSeries} from './keys';
 
@@ -73,6 +74,8 @@ export const graph: Signal<ModuleGraph | null> = signal(null);
 // What the user chose; mirrored in the URL.
 export const run: Signal<string | null> = signal(null);
 export const model: Signal<string | null> = signal(null);
+/** The graph to show; null leaves it to the frame (see `graphInfo`). */
+export const graphChoice: Signal<number | null> = signal(null);
 /** The call that is open; `''` is the top, null the default (see `inside`). */
 export const insideKey: Signal<NodeKey | null> = signal(null);
 export const selected: Signal<NodeKey | null> = signal(null);
@@ -101,11 +104,12 @@ export const chart: ReadonlySignal<ChartOptions> = computed(() => {
   return {...CHART_DEFAULTS, ...recorded, ...chartChoice.value};
 });
 
-/** The graph in force at the current frame; the newest while that is unknown. */
+/** The graph on show: the chosen one, else that of the chosen frame, else the one that the latest frames usually have. */
 export const graphInfo: ReadonlySignal<GraphInfo | null> = computed(() => {
-  const known = data.value?.graphs ?? [];
-  const wanted = currentFrame.value === null ? null : data.value?.graphIds[currentFrame.value];
-  return known.find(({graph: id}) => id === wanted) ?? known.at(-1) ?? null;
+  const {graphs = [], graphIds = []} = data.value ?? {};
+  const isKnown = (wanted: number | null | undefined) => graphs.find(({graph: id}) => id === wanted);
+  const ofFrame = frame.value === null ? null : graphIds[frame.value];
+  return isKnown(graphChoice.value) ?? isKnown(ofFrame) ?? isKnown(usualGraph(graphIds)) ?? graphs.at(-1) ?? null;
 });
 
 /** Key → index of every call of the graph. */

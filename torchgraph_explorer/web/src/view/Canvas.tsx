@@ -1,28 +1,22 @@
 /** The drawing of the open call: nodes and edges, panned and zoomed. */
 
-import {signal, useSignalEffect} from '@preact/signals';
 import {useEffect, useRef} from 'preact/hooks';
-import type {Edge, Module, Node, PlacedEdge, PlacedNode} from '../api/types';
+import type {Edge, Module, Node, PlacedEdge} from '../api/types';
 import {nodeText} from '../graph/facts';
 import {familyOf} from '../graph/families';
-import {centreOn, firstView, fitView, isInSight, meet, nodeArea, splineArea, splinePath} from '../graph/geometry';
-import type {Area, View} from '../graph/geometry';
+import {meet, nodeArea, splineArea, splinePath} from '../graph/geometry';
+import type {Area} from '../graph/geometry';
 import {nodeIndex, nodeMeasure, nodeValues, openable, pinColours, scene, valueScale} from '../graph/scene';
 import type {Scene} from '../graph/scene';
 import {nodeKey} from '../state/keys';
 import type {NodeKey} from '../state/keys';
-import {goTo, openCall} from '../state/navigate';
+import {openCall} from '../state/navigate';
 import * as store from '../state/store';
 import {attachCamera, detail, sight} from './camera';
-import type {Camera} from './camera';
 import {canvasKeys} from './canvasKeys';
 import {GraphNode} from './GraphNode';
-import {hover} from './tooltip';
-
-/** The camera on show; null before the first drawing. */
-export const camera = signal<Camera | null>(null);
-/** Where each inside was last looked at. */
-const views = new Map<string, View>();
+import {camera, keepCentred, useLook} from './look';
+import {hover} from './hover';
 
 export function Canvas() {
   const svg = useRef<SVGSVGElement>(null);
@@ -47,7 +41,7 @@ export function Canvas() {
       class="canvas"
       data-detail={detail.value}
       role="listbox"
-      tabIndex={0}
+      tabindex={0}
       aria-label="Graph. Arrow keys move, Enter opens, Backspace leads out, P pins."
       aria-activedescendant={selected === undefined ? undefined : `node-${selected}`}
       onKeyDown={canvasKeys}
@@ -57,70 +51,14 @@ export function Canvas() {
       <g ref={content}>
         {now && (
           <g key={now.place} class="inside">
-            <Edges scene={now} selected={selected} />
+            <Edges scene={now} />
+            <SelectedEdges scene={now} selected={selected} />
             <Nodes scene={now} selected={selected} />
           </g>
         )}
       </g>
     </svg>
   );
-}
-
-/** When the pane changes its size: a drawing that was not moved is laid into it anew, else its middle stays in the middle. */
-function keepCentred(eye: Camera): () => void {
-  let before = eye.pane();
-  return () => {
-    const [now, pane] = [scene.peek(), eye.pane()];
-    const {k, x, y} = eye.view();
-    const by = (pane.width - before.width) / 2;
-    before = pane;
-    if (!now || pane.width === 0) return;
-    if (!eye.isMoved() && store.selected.peek() === null) eye.show(firstView(now.layout, pane));
-    else if (by !== 0) eye.show({k, x: x + by, y});
-  };
-}
-
-/** Looks at an inside when it is opened, and at a node when someone asks for it. */
-function useLook(): void {
-  const shown = useRef('');
-  useSignalEffect(() => {
-    const now = scene.value;
-    const eye = camera.value;
-    const key = store.wanted.value?.key ?? null;
-    if (!now || !eye) return;
-    const before = shown.current;
-    if (before !== now.place) {
-      if (before) views.set(before, eye.view());
-      shown.current = now.place;
-      eye.show(views.get(now.place) ?? firstView(now.layout, eye.pane()));
-    }
-    if (key !== null) look(eye, now, key, before === now.place);
-    else if (before !== now.place) keepInSight(eye, now);
-  });
-}
-
-/** A node that is selected when an inside is opened, by leading out or by a link, is in sight. */
-function keepInSight(eye: Camera, {layout}: Scene): void {
-  const key = store.selected.peek();
-  const placed = layout.nodes.find(({node}) => node === (key === null ? undefined : nodeIndex.peek().get(key)));
-  if (placed && !isInSight(placed, eye.pane(), eye.view())) eye.show(centreOn(placed, eye.pane(), eye.view()));
-}
-
-function look(eye: Camera, {layout}: Scene, key: NodeKey, isSmooth: boolean): void {
-  const node = nodeIndex.peek().get(key);
-  const placed = layout.nodes.find((one) => one.node === node);
-  if (placed) {
-    eye.show(centreOn(placed, eye.pane(), eye.view()), isSmooth);
-    store.wanted.value = null;
-    store.selected.value = key;
-  } else if (node === undefined) store.wanted.value = null;
-  else goTo(key);
-}
-
-/** Shows the whole drawing. */
-export function fit(): void {
-  const eye = camera.value;
-  if (eye && scene.value) eye.show(fitView(scene.value.layout, eye.pane()), true);
 }
 
 const MANY_NODES = 150;
@@ -180,16 +118,27 @@ function open(key: NodeKey): void {
   if (call !== undefined && openable.value.has(call)) openCall(call);
 }
 
-function Edges({scene: now, selected}: {scene: Scene; selected: number | undefined}) {
-  const {graph, layout} = now;
-  const shown = layout.edges.filter(({points}) => isNear(() => splineArea(points), now));
+function Edges({scene: now}: {scene: Scene}) {
+  const shown = now.layout.edges.filter(({points}) => isNear(() => splineArea(points), now));
   return (
-    <g class="edges">
-      {shown.map((placed) => {
-        const edge = graph.edges[placed.edge] as Edge;
-        const isSelected = selected !== undefined && (edge.source === selected || edge.target === selected);
-        return <EdgePath key={placed.edge} placed={placed} hasGradient={edge.gradient} isSelected={isSelected} />;
-      })}
+    <g>
+      {shown.map((placed) => (
+        <EdgePath key={placed.edge} placed={placed} hasGradient={now.graph.edges[placed.edge]?.gradient ?? true} />
+      ))}
+    </g>
+  );
+}
+
+/** The edges of the selected node once more, on top of the others. */
+function SelectedEdges({scene: {graph, layout}, selected}: {scene: Scene; selected: number | undefined}) {
+  if (selected === undefined) return null;
+  const touches = ({source, target}: Edge): boolean => source === selected || target === selected;
+  const shown = layout.edges.filter((placed) => touches(graph.edges[placed.edge] as Edge));
+  return (
+    <g class="selected-edges">
+      {shown.map((placed) => (
+        <EdgePath key={placed.edge} placed={placed} hasGradient={graph.edges[placed.edge]?.gradient ?? true} isSelected />
+      ))}
     </g>
   );
 }
@@ -198,13 +147,12 @@ interface EdgePathProps {
   placed: PlacedEdge;
   hasGradient: boolean;
   /** One of its ends is selected. */
-  isSelected: boolean;
+  isSelected?: boolean;
 }
 
-function EdgePath({placed, hasGradient, isSelected}: EdgePathProps) {
-  const path = splinePath(placed.points);
+function EdgePath({placed, hasGradient, isSelected = false}: EdgePathProps) {
   const name = `edge${hasGradient ? '' : ' no-gradient'}${isSelected ? ' is-selected' : ''}`;
-  return <path class={name} d={path} marker-end={`url(#arrow${isSelected ? '-selected' : ''})`} />;
+  return <path class={name} d={splinePath(placed.points)} marker-end={`url(#arrow${isSelected ? '-selected' : ''})`} />;
 }
 
 function Definitions() {
@@ -225,10 +173,4 @@ function Arrow({id}: {id: string}) {
       <path d="M0.5,1L7.5,4L0.5,7z" />
     </marker>
   );
-}
-
-/** The placed node with that key, if it is on show. */
-export function placedNode(key: NodeKey | null): PlacedNode | undefined {
-  const node = key === null ? undefined : nodeIndex.value.get(key);
-  return scene.value?.layout.nodes.find((one) => one.node === node);
 }

@@ -1,5 +1,6 @@
 /** The facts of what is selected, or of the call that is open. */
 
+import type {ComponentChildren} from 'preact';
 import type {Call, Module, ModuleGraph, TensorInfo} from '../api/types';
 import {classText, dtypeText, nameText, shapeText, trainableText} from '../graph/facts';
 import {nodeIndex, openable, statisticsOf} from '../graph/scene';
@@ -86,11 +87,16 @@ function Rows({rows}: {rows: readonly [string, string][]}) {
       {rows.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
-          <dd title={value}>{value}</dd>
+          <dd title={value}>{breakable(value)}</dd>
         </div>
       ))}
     </dl>
   );
+}
+
+/** A dotted name, which may go on in the next line after each dot. */
+function breakable(text: string): ComponentChildren {
+  return text.split(/(?<=\.)(?=[A-Za-z_])/).flatMap((part, i) => (i === 0 ? [part] : [<wbr key={i} />, part]));
 }
 
 function Tensors({title, tensors}: {title: string; tensors: readonly TensorInfo[]}) {

@@ -3,14 +3,15 @@
 import type {PlacedNode} from '../api/types';
 import {colourAt, isStrong} from '../graph/colours';
 import type {NodeText} from '../graph/facts';
-import {clip} from '../graph/geometry';
 import type {NodeKey} from '../state/keys';
 import {startDrag} from './drag';
+import {fitting, textWidth} from './textWidth';
 
-const LABEL_PX = 6.7;
-const DETAIL_PX = 5.9;
+const LABEL = {weight: 600, px: 12};
+const DETAIL = {weight: 400, px: 11};
 const SHAPE_PX = 6.1;
 const PAD = 10;
+const GAP = 4;
 
 export interface GraphNodeProps {
   id: string;
@@ -72,22 +73,23 @@ function NodeLines({text, isCall, isOpenable, width, height}: LinesProps) {
   if (!isCall) {
     return (
       <text class="node-label" x={width / 2} y={height / 2} text-anchor="middle" dominant-baseline="central">
-        {clip(text.label, room + 8, LABEL_PX)}
+        {fitting(text.label, room + 8, LABEL)}
       </text>
     );
   }
   const isTall = height >= 54;
-  const shapeRoom = isTall ? room : room - text.detail.length * DETAIL_PX - 8;
-  const shape = text.shape.length * SHAPE_PX <= shapeRoom ? text.shape : '';
+  const shapeRoom = isTall ? room : room - textWidth(text.detail, DETAIL) - GAP;
+  const shapeWidth = text.shape.length * SHAPE_PX;
+  const shape = shapeWidth <= shapeRoom ? text.shape : '';
   const lines = isTall && shape ? 3 : 2;
   const y = (line: number): number => height / 2 + (line - (lines - 1) / 2) * 15;
   return (
     <>
       <text class="node-label" x={PAD + 2} y={y(0)} dominant-baseline="central">
-        {clip(text.label, room - (isOpenable ? 14 : 0), LABEL_PX)}
+        {fitting(text.label, room - (isOpenable ? 18 : 0), LABEL)}
       </text>
       <text class="node-detail" x={PAD + 2} y={y(1)} dominant-baseline="central">
-        {clip(text.detail, room, DETAIL_PX)}
+        {fitting(text.detail, room - (shape && !isTall ? shapeWidth + GAP : 0), DETAIL)}
       </text>
       {shape && (
         <text

@@ -1,19 +1,18 @@
 /** The graph with its tools: where one is, what colours it, zoom, legend. */
 
+import {Fragment} from 'preact';
 import {nameText, trail} from '../graph/facts';
-import {layoutProblem, scene} from '../graph/scene';
+import {layoutProblem} from '../graph/scene';
 import {requestProblem} from '../state/follow';
-import {NODE_MEASURES} from '../state/measures';
 import {canLeadOut, isAlone, leadOut, openCall} from '../state/navigate';
 import * as store from '../state/store';
-import {camera, Canvas, fit} from './Canvas';
+import {Canvas} from './Canvas';
 import {IconButton} from './Icon';
 import {Legend} from './Legend';
+import {camera, fit} from './look';
 import {GraphNotice} from './Notice';
 import {isSearching} from './Search';
 import {Select} from './Select';
-
-const COLOURS = [{value: 'class', label: 'Class'}, ...NODE_MEASURES.map(({name, label}) => ({value: name, label}))];
 
 export function GraphPane() {
   const problem = layoutProblem.value ?? requestProblem.value;
@@ -22,12 +21,7 @@ export function GraphPane() {
       <div class="pane-bar">
         <IconButton icon="out" label="Lead out (Backspace)" onPress={leadOut} disabled={!canLeadOut.value} />
         <Breadcrumb />
-        <Select
-          label="Colour"
-          value={store.colourBy.value}
-          options={COLOURS}
-          onChoose={(value) => (store.colourBy.value = value)}
-        />
+        <GraphChooser />
         <IconButton icon="search" label="Search (/)" onPress={() => (isSearching.value = true)} />
       </div>
       <div class="canvas-box">
@@ -42,6 +36,23 @@ export function GraphPane() {
       </div>
       <Legend />
     </section>
+  );
+}
+
+/** For a model that is not called in the same way at every step. */
+function GraphChooser() {
+  const graphs = store.data.value?.graphs ?? [];
+  if (graphs.length < 2) return null;
+  const options = graphs.map(({graph, first_step}) => ({value: String(graph), label: `From step ${first_step}`}));
+  const shown = store.graphInfo.value;
+  const automatic = {value: '', label: `Automatic (from step ${shown?.first_step ?? 0})`};
+  return (
+    <Select
+      label="Graph"
+      value={store.graphChoice.value === null ? '' : String(store.graphChoice.value)}
+      options={[automatic, ...options]}
+      onChoose={(value) => (store.graphChoice.value = value === '' ? null : Number(value))}
+    />
   );
 }
 
@@ -61,7 +72,16 @@ function Breadcrumb() {
         const prefix = outer === undefined ? '' : `${graph.modules[graph.calls[outer]?.module ?? 0]?.name ?? ''}.`;
         const short = prefix !== '.' && name.startsWith(prefix) ? name.slice(prefix.length) : name;
         const label = call.call === 0 ? short : `${short} #${call.call + 1}`;
-        return <Crumb key={index} label={label} isHere={depth === calls.length - 1} onPress={() => openCall(index)} />;
+        return (
+          <Fragment key={index}>
+            {(depth > 0 || !isAlone.value) && (
+              <span class="crumb-slash" aria-hidden="true">
+                /
+              </span>
+            )}
+            <Crumb label={label} isHere={depth === calls.length - 1} onPress={() => openCall(index)} />
+          </Fragment>
+        );
       })}
     </nav>
   );

@@ -2,7 +2,9 @@
 
 import {useEffect} from 'preact/hooks';
 import {signal} from '@preact/signals';
-import {askNow, openModel, retryAt} from '../state/live';
+import {page} from '../api/client';
+import type {Page} from '../api/page';
+import {askNow, chosenModel, openModel, retryAt} from '../state/live';
 import * as store from '../state/store';
 import {Icon, IconButton} from './Icon';
 import {isHelpOpen} from './Help';
@@ -108,8 +110,16 @@ function connectionText(): string {
   const steps = data?.steps.length ?? 0;
   const frames = `${steps} ${steps === 1 ? 'step' : 'steps'}`;
   if (store.connection.value === 'loading') return 'Loading';
+  if (page !== null) return exportedText(page, steps);
   if (store.runs.value?.length === 0) return 'Waiting for a run';
   return store.connection.value === 'finished' ? `Finished, ${frames}` : `Live, ${frames}`;
+}
+
+/** How much of the run an exported page has; its notes say what is missing. */
+function exportedText({recorded}: Page, steps: number): string {
+  const model = chosenModel();
+  const all = (model && recorded(model)?.frames) ?? steps;
+  return all === steps ? `Exported, all of ${steps} ${steps === 1 ? 'step' : 'steps'}` : `Exported, showing ${steps} of ${all} steps`;
 }
 
 const tick = signal(0);

@@ -1,7 +1,7 @@
 /** The keys, and what the screen means. */
 
 import {signal} from '@preact/signals';
-import {useEffect, useRef} from 'preact/hooks';
+import {useLayoutEffect, useRef} from 'preact/hooks';
 import {IconButton} from './Icon';
 
 export const isHelpOpen = signal(false);
@@ -28,7 +28,7 @@ export function Help() {
 function HelpBox() {
   const box = useRef<HTMLDivElement>(null);
   const before = useRef(document.activeElement);
-  useEffect(() => {
+  useLayoutEffect(() => {
     box.current?.focus();
     const back = before.current;
     return () => back instanceof HTMLElement && back.focus();

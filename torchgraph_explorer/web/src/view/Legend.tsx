@@ -1,11 +1,14 @@
-/** What the colours and lines of the graph mean. */
+/** What colours the graph, and what its colours and lines mean. */
 
 import {colourAt} from '../graph/colours';
 import {FAMILIES, familyOf} from '../graph/families';
 import type {Family} from '../graph/families';
 import {nodeMeasure, nodeValues, openable, scene, valueScale} from '../graph/scene';
-import {formatNumber} from '../state/measures';
+import {formatNumber, NODE_MEASURES} from '../state/measures';
+import * as store from '../state/store';
+import {Select} from './Select';
 
+const COLOURS = [{value: 'class', label: 'Class'}, ...NODE_MEASURES.map(({name, label}) => ({value: name, label}))];
 const STOPS = [0, 0.25, 0.5, 0.75, 1];
 
 export function Legend() {
@@ -14,6 +17,12 @@ export function Legend() {
   const edges = now.layout.edges.map(({edge}) => now.graph.edges[edge]);
   return (
     <div class="legend" role="group" aria-label="Legend">
+      <Select
+        label="Colour"
+        value={nodeMeasure.value?.name ?? 'class'}
+        options={COLOURS}
+        onChoose={(value) => (store.colourBy.value = value)}
+      />
       {nodeMeasure.value ? <ScaleLegend /> : <ClassLegend />}
       {edges.some((edge) => edge && !edge.gradient) && (
         <div class="legend-item" title="Data flows here, but no gradient comes back">
@@ -53,14 +62,9 @@ function familiesOnShow(): Family[] {
 
 function ScaleLegend() {
   const scale = valueScale.value;
-  const measure = nodeMeasure.value;
   const isPartial = nodeValues.value.size < (scene.value?.layout.nodes.length ?? 0);
   return (
     <div class="legend-scale">
-      <div class="legend-title">
-        {measure?.label}
-        {scale?.isLog ? ', log' : ''}
-      </div>
       {scale ? (
         <>
           <span>{formatNumber(scale.low)}</span>
@@ -69,6 +73,7 @@ function ScaleLegend() {
             style={{background: `linear-gradient(to right, ${STOPS.map((t) => colourAt(t, scale.isSigned)).join(', ')})`}}
           />
           <span>{formatNumber(scale.high)}</span>
+          {scale.isLog && <span class="dim">logarithmic</span>}
         </>
       ) : (
         <span class="dim">No node of this drawing has it at this step.</span>

@@ -1,7 +1,7 @@
 /** Jumps to a call by its name or class. */
 
 import {computed, signal} from '@preact/signals';
-import {useEffect, useRef} from 'preact/hooks';
+import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import {classText, nameText} from '../graph/facts';
 import {familyOf} from '../graph/families';
 import {openable} from '../graph/scene';
@@ -42,7 +42,8 @@ export function Search() {
 function SearchBox() {
   const input = useRef<HTMLInputElement>(null);
   const before = useRef(document.activeElement);
-  useEffect(() => {
+  useLayoutEffect(() => {
+    // Before the next key comes: who types `/conv` fast must not lose the c.
     typed.value = '';
     chosen.value = 0;
     input.current?.focus();

@@ -6,7 +6,7 @@ import {nodeIndex, nodeMeasure, nodeValues} from '../graph/scene';
 import {formatNumber} from '../state/measures';
 import * as store from '../state/store';
 import {dragged} from './drag';
-import {hovered} from './tooltip';
+import {hovered} from './hover';
 
 const WIDTH = 280;
 

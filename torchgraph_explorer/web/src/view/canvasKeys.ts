@@ -1,12 +1,13 @@
 /** The keyboard in the graph pane. */
 
-import {isInSight, neighbour} from '../graph/geometry';
+import type {PlacedNode} from '../api/types';
+import {centreOn, isInSight, neighbour} from '../graph/geometry';
 import type {Direction} from '../graph/geometry';
 import {openable, scene} from '../graph/scene';
 import {nodeKey} from '../state/keys';
 import {leadOut, openCall, togglePin} from '../state/navigate';
 import * as store from '../state/store';
-import {camera, fit, placedNode} from './Canvas';
+import {camera, fit, placedNode} from './look';
 
 const ARROWS: Record<string, Direction> = {ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down'};
 const ZOOM = 1.3;
@@ -50,14 +51,7 @@ function moveSelection(direction: Direction): void {
   bringIntoSight(next);
 }
 
-function bringIntoSight(placed: Parameters<typeof isInSight>[0]): void {
+function bringIntoSight(placed: PlacedNode): void {
   const eye = camera.value;
-  if (!eye || isInSight(placed, eye.pane(), eye.view())) return;
-  const {k, x, y} = eye.view();
-  const pane = eye.pane();
-  eye.show({k, x: isAcross(placed.x * k + x, pane.width) ? x : pane.width / 2 - k * placed.x, y: pane.height / 2 - k * placed.y || y}, true);
-}
-
-function isAcross(x: number, width: number): boolean {
-  return x > width * 0.15 && x < width * 0.85;
+  if (eye && !isInSight(placed, eye.pane(), eye.view())) eye.show(centreOn(placed, eye.pane(), eye.view(), 0), true);
 }

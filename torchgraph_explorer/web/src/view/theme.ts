@@ -1,6 +1,7 @@
 /** Sets the theme on the page: the chosen one, else the system's. */
 
 import {effect, signal} from '@preact/signals';
+import {hostIsDark} from '../host/tensorboard';
 import * as store from '../state/store';
 import type {Theme} from '../state/store';
 
@@ -15,7 +16,7 @@ export function startTheme(): void {
 }
 
 export function isDark(): boolean {
-  return store.theme.value === 'auto' ? systemIsDark.value : store.theme.value === 'dark';
+  return store.theme.value === 'auto' ? (hostIsDark.value ?? systemIsDark.value) : store.theme.value === 'dark';
 }
 
 const NEXT: Record<Theme, Theme> = {auto: 'light', light: 'dark', dark: 'auto'};

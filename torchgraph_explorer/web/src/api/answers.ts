@@ -1,0 +1,27 @@
+/** What the viewer asks. A server answers it, or the page itself when it was exported. */
+
+import type {FrameStatistics, History, Layout, ModuleGraph, Runs, Updates} from './types';
+
+export interface Model {
+  run: string;
+  model: string;
+}
+
+export interface Held {
+  epoch: number;
+  frames: number;
+  series: number;
+}
+
+export interface Answers {
+  runs: (signal?: AbortSignal) => Promise<Runs>;
+  /** What is new for a client that holds `held`; `{epoch: -1, frames: 0, series: 0}` for everything. */
+  updates: (model: Model, held: Held, signal?: AbortSignal) => Promise<Updates>;
+  graph: (model: Model, graph: number, signal?: AbortSignal) => Promise<ModuleGraph>;
+  /** Where the nodes inside call `inside` stand; null is the top. */
+  layout: (model: Model, graph: number, inside: number | null, signal?: AbortSignal) => Promise<Layout>;
+  /** Frames `from` and later of each of `series` that has them. */
+  history: (model: Model, wanted: {series: number[]; from: number}, signal?: AbortSignal) => Promise<History>;
+  /** The statistics of every series at one frame. */
+  frame: (model: Model, frame: number, signal?: AbortSignal) => Promise<FrameStatistics>;
+}

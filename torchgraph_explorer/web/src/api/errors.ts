@@ -1,0 +1,23 @@
+/** What can go wrong with a question, as sentences. */
+
+/** The server answered that it cannot; the message is its own sentence. */
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+/** No answer came: the server is gone, or the network. */
+export class UnreachableError extends Error {}
+
+export function isAbort(cause: unknown): boolean {
+  return cause instanceof DOMException && cause.name === 'AbortError';
+}
+
+/** The sentence to show for something thrown. */
+export function messageOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}

@@ -1,0 +1,124 @@
+/** An exported page answers for itself: its data are in it, where `server/page/loader.js` has unpacked them. */
+
+import type {Answers, Held, Model} from './answers';
+import {numbersOf} from './numbers';
+import type {Numbers} from './numbers';
+import {unpack} from './pack';
+import type {Packed} from './pack';
+import {STATISTICS} from './types';
+import type {FrameStatistics, Layout, ModuleGraph, RunInfo, Updates} from './types';
+
+declare global {
+  /** Set before the viewer starts, and only in an exported page. */
+  var torchgraphPage: ArrayBuffer | undefined;
+}
+
+/** How much of a model was recorded, of which the page may hold less. */
+export interface Recorded {
+  frames: number;
+  series: number;
+}
+
+export interface Page {
+  answers: Answers;
+  recorded: (model: Model) => Recorded | null;
+}
+
+interface Meta {
+  run: RunInfo;
+  models: PageModel[];
+}
+
+interface PageModel {
+  updates: Updates;
+  graphs: ModuleGraph[];
+  drawings: Drawing[];
+  /** Per graph: pairs of an inside and the number of its drawing. */
+  insides: {graph: number; insides: [number | null, number][]}[];
+  recorded: Recorded;
+}
+
+/** A layout without the numbers of its nodes and edges, which are in the order that the graph has them in. */
+interface Drawing {
+  width: number;
+  height: number;
+  approximate: string | null;
+  /** x, y, width, height. */
+  nodes: [number, number, number, number][];
+  /** x, y, x, y, … */
+  edges: number[][];
+}
+
+interface OpenModel extends PageModel {
+  numbers: Numbers;
+}
+
+/** The page that the viewer stands in, if that was exported. */
+export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPage): Page | null {
+  if (data === undefined) return null;
+  const packed = unpack<Meta>(data);
+  const {run, models} = packed.meta;
+  const opened = models.map((model, i) => ({...model, numbers: numbersIn(packed, model, i)}));
+  const find = ({model}: Model): OpenModel => found(opened.find(({updates}) => updates.model === model), `model ${model}`);
+  return {
+    recorded: ({model}) => opened.find(({updates}) => updates.model === model)?.recorded ?? null,
+    answers: {
+      runs: async () => ({logdir: '', runs: [run]}),
+      updates: async (model, held) => updatesSince(find(model).updates, held),
+      graph: async (model, graph) => graphOf(find(model), graph),
+      layout: async (model, graph, inside) => layoutOf(find(model), graph, inside),
+      history: async (model, {series}) => {
+        const {numbers} = find(model);
+        return {epoch: 0, frames: numbers.frames, series: new Map(series.map((one) => [one, numbers.history(one)]))};
+      },
+      frame: async (model, frame) => frameOf(find(model), frame),
+    },
+  };
+}
+
+function numbersIn(packed: Packed<unknown>, {updates}: PageModel, model: number): Numbers {
+  return numbersOf(packed, `${model}.`, updates.frames.step.length);
+}
+
+function found<T>(value: T | undefined, what: string): T {
+  if (value === undefined) throw new Error(`This page has no ${what}.`);
+  return value;
+}
+
+/** Everything, and nothing from then on. */
+function updatesSince(all: Updates, held: Held): Updates {
+  if (held.epoch !== all.epoch) return all;
+  const frames = {first: held.frames, step: [], time: [], clock: [], graph: []};
+  return {...all, reset: false, frames, series: {first: held.series, items: []}};
+}
+
+function graphOf({graphs}: PageModel, graph: number): ModuleGraph {
+  return found(graphs.find((one) => one.graph === graph), `graph ${graph}`);
+}
+
+function layoutOf(model: PageModel, graph: number, inside: number | null): Layout {
+  const {nodes, edges} = graphOf(model, graph);
+  const insides = model.insides.find((one) => one.graph === graph)?.insides ?? [];
+  const number = found(insides.find(([one]) => one === inside), `drawing of the inside ${inside}`)[1];
+  const drawing = model.drawings[number] as Drawing;
+  const isDrawn = nodes.map((node) => node.inside === inside);
+  const nodesDrawn = nodes.flatMap((_, i) => (isDrawn[i] ? [i] : []));
+  const edgesDrawn = edges.flatMap(({source, target}, i) => (isDrawn[source] && isDrawn[target] ? [i] : []));
+  return {
+    ...drawing,
+    nodes: drawing.nodes.map(([x, y, width, height], i) => ({node: nodesDrawn[i] as number, x, y, width, height})),
+    edges: drawing.edges.map((line, i) => ({edge: edgesDrawn[i] as number, points: pairs(line)})),
+  };
+}
+
+function pairs(line: readonly number[]): [number, number][] {
+  return Array.from({length: line.length / 2}, (_, i) => [line[2 * i] as number, line[2 * i + 1] as number]);
+}
+
+function frameOf({numbers, updates}: OpenModel, frame: number): FrameStatistics {
+  const width = STATISTICS.length;
+  const series = Uint32Array.from(Array(numbers.series).keys()).filter((one) => numbers.isPresent(one, frame));
+  const statistics = new Float32Array(series.length * width);
+  series.forEach((one, row) => statistics.set(numbers.statistics(one).subarray(frame * width, (frame + 1) * width), row * width));
+  return {epoch: 0, frame, step: updates.frames.step[frame] as number, series, statistics};
+}

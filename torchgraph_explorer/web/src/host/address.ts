@@ -1,0 +1,40 @@
+/** Our part of the address of TensorBoard's page: `#torchgraph&p.torchgraph.view=…`. Pure. */
+
+const TAB = 'torchgraph';
+const OURS = `p.${TAB}.view=`;
+
+/** The view that a fragment of TensorBoard's names; null if none. */
+export function viewIn(hash: string): string | null {
+  const part = parts(hash).find((one) => one.startsWith(OURS));
+  return part === undefined ? null : decode(part.slice(OURS.length));
+}
+
+/** The fragment with this view in it; null if it names another tab, whose address is none of our business. */
+export function withView(hash: string, view: string): string | null {
+  if (parts(hash)[0] !== TAB) return null;
+  const others = parts(hash).filter((one) => !one.startsWith(OURS));
+  return `#${[...others, ...(view === '' ? [] : [OURS + encodeURIComponent(view)])].join('&')}`;
+}
+
+/** What TensorBoard filters runs by, a regular expression in the query of its page; null if nothing. */
+export function runFilterIn(search: string): RegExp | null {
+  const filter = new URLSearchParams(search).get('runFilter');
+  if (!filter) return null;
+  try {
+    return new RegExp(filter, 'i');
+  } catch {
+    return null; // it may be half typed
+  }
+}
+
+function parts(hash: string): string[] {
+  return hash.replace(/^#/, '').split('&');
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * TensorBoard as our host: its theme, whether it shows our tab, and the address of its page.
+ *
+ * It tells a tab nothing of these, but the tab is in a frame of the same origin, so we look. Elsewhere all of this stays
+ * as it is at the start.
+ */
+
+import {effect, signal} from '@preact/signals';
+import type {ReadonlySignal, Signal} from '@preact/signals';
+import {runFilterIn, viewIn, withView} from './address';
+
+const ENTRY = /[?&]host=tensorboard\b/;
+
+const hidden = signal(false);
+const dark: Signal<boolean | null> = signal(null);
+let view = '';
+
+/** Whether TensorBoard shows another tab, or nothing of ours is in sight. */
+export const isHiddenByHost: ReadonlySignal<boolean> = hidden;
+/** Whether TensorBoard's theme is the dark one; null elsewhere. */
+export const hostIsDark: ReadonlySignal<boolean | null> = dark;
+
+const host = tensorBoard();
+if (host !== null) {
+  followTheme(host);
+  followSight();
+  followAddress(host);
+}
+
+/** The page that we are a tab of; null if it is not TensorBoard's, or not to be looked at. */
+function tensorBoard(): Window | null {
+  try {
+    const isTab = typeof window !== 'undefined' && parent !== window && ENTRY.test(location.search);
+    return isTab && parent.document.body ? parent : null;
+  } catch {
+    return null; // of another origin
+  }
+}
+
+function followTheme({document}: Window): void {
+  const look = (): void => void (dark.value = document.body.classList.contains('dark-mode'));
+  look();
+  new MutationObserver(look).observe(document.body, {attributes: true, attributeFilter: ['class']});
+}
+
+/** TensorBoard keeps the frame of a tab that it does not show, without a height; `document.hidden` is false then. */
+function followSight(): void {
+  const look = (entries: IntersectionObserverEntry[]): void => {
+    const last = entries.at(-1);
+    hidden.value = last !== undefined && (!last.isIntersecting || window.innerHeight === 0);
+  };
+  new IntersectionObserver(look).observe(document.documentElement);
+  addEventListener('resize', () => void (hidden.value = window.innerHeight === 0));
+}
+
+/** A link to TensorBoard that is opened in its page, and the way back from another tab, which takes our part away. */
+function followAddress(host: Window): void {
+  host.addEventListener('hashchange', () => {
+    const wanted = viewIn(host.location.hash);
+    if (wanted !== null && wanted !== view) location.hash = wanted;
+  });
+  effect(() => void (hidden.value || write(host)));
+}
+
+/** Makes a link to TensorBoard's page reproduce what `fragment` says. */
+export function tellHost(fragment: string): void {
+  view = fragment;
+  if (host !== null && !hidden.peek()) write(host);
+}
+
+function write({history, location: {hash}}: Window): void {
+  const wanted = withView(hash, view);
+  if (wanted !== null && wanted !== hash) history.replaceState(history.state, '', wanted);
+}
+
+/** Calls `act` each time that the tab comes into sight. */
+export function whenShown(act: () => void): void {
+  effect(() => void (hidden.value || act()));
+}
+
+/** The first of `runs` that TensorBoard's filter of runs lets through, if it has one; else the first of all. */
+export function preferredRun<Run extends {run: string}>(runs: readonly Run[]): Run | undefined {
+  const filter = host === null ? null : runFilterIn(host.location.search);
+  return runs.find(({run}) => filter?.test(run)) ?? runs[0];
+}
