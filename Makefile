@@ -71,6 +71,7 @@ $(STAMPS)/venv:
 
 # Also builds record_pb2.py and the viewer, through hatch_build.py.
 $(STAMPS)/package: $(STAMPS)/venv constraints/dev.txt $(BUILT_FROM)
+	@echo "Installing the package and building its viewer. The first time, this takes some minutes."
 	$(INSTALL) --editable ".[demo]"
 	@touch $@
 

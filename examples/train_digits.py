@@ -35,14 +35,14 @@ def main() -> None:
     labels = torch.tensor(digits.target)
     model = Net()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    watcher = watch(model, log_freq=5)  # <-- the viewer is at http://localhost:8080
+    watch(model, log_freq=5)  # <-- the viewer is at http://localhost:8080
     for epoch in range(10):
         for batch in torch.randperm(len(labels)).split(64):
             optimizer.zero_grad()
             loss = functional.cross_entropy(model(images[batch]), labels[batch])
             loss.backward()
             optimizer.step()
-        print(f"epoch {epoch}: loss {loss.item():.3f}, see {watcher.url}")
+        print(f"epoch {epoch}: loss {loss.item():.3f}")
 
 
 if __name__ == "__main__":
