@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from torchgraph_explorer.capture import active
+from torchgraph_explorer.say import warn
 
 T = TypeVar("T")
 
@@ -25,6 +26,9 @@ def attach(tensor: T, module: nn.Module, name: str) -> T:
         `tensor` itself. Where nothing is watched, or this step is not logged, that is all that happens.
     """
     if not torch.compiler.is_compiling():
-        for one in active.rounds():
-            one.attach(tensor, module, name)
+        try:
+            for one in active.rounds():
+                one.attach(tensor, module, name)
+        except Exception as fault:  # ours, in the middle of the user's forward pass
+            warn(f"{name!r} cannot be attached ({fault!r}). Training goes on.")
     return tensor

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import queue
 import threading
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
-from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.records import Finished, Frame, ModuleGraph, Record, Series, Session
 from torchgraph_explorer.reduce.batch import Chunk
 from torchgraph_explorer.reduce.statistics import join, reduce_chunk
-from torchgraph_explorer.say import say
+from torchgraph_explorer.say import warn
 from torchgraph_explorer.sinks import Sink
 
 SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
@@ -110,10 +108,7 @@ class Recorder:
         if sentence in self._warned:
             return
         self._warned.add(sentence)
-        try:
-            warnings.warn(sentence, TorchgraphWarning, stacklevel=2)
-        except TorchgraphWarning:  # the user turned warnings into errors; the training is not to end by ours
-            say(sentence)
+        warn(sentence)
 
     def close(self) -> None:
         """Write all that was handed over, finish the record and close the sinks. May be called again."""
@@ -123,8 +118,11 @@ class Recorder:
                 self._thread.join()
 
     def _run(self) -> None:
-        while (item := self._next()) is not None:
-            self._take(item)
+        try:
+            while (item := self._next()) is not None:
+                self._take(item)
+        except Exception as fault:
+            self.note(f"The recorder failed, and nothing more is recorded: {_told(fault)}.")
         if self._dropped:
             self._notes.append(f"{len(self._dropped)} steps were dropped, since writing was slower than the training.")
         self._write(Finished(self._now(), tuple(self._notes)))

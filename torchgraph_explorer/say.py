@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+import warnings
+
+from torchgraph_explorer.errors import TorchgraphWarning
 
 
 def say(sentence: str) -> None:
@@ -12,3 +15,11 @@ def say(sentence: str) -> None:
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         return
+
+
+def warn(sentence: str) -> None:
+    """Warn of what is not recorded. Never raises, also where warnings are errors: training is not to end by ours."""
+    try:
+        warnings.warn(sentence, TorchgraphWarning, stacklevel=3)
+    except TorchgraphWarning:
+        say(sentence)

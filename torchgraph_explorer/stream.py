@@ -18,6 +18,7 @@ from torchgraph_explorer.recorder import Recorder, Step
 from torchgraph_explorer.records import Session
 from torchgraph_explorer.reduce.batch import Batch
 from torchgraph_explorer.reduce.sampling import Sampler
+from torchgraph_explorer.say import warn
 from torchgraph_explorer.schedule import Schedule
 from torchgraph_explorer.sinks import Sink
 
@@ -77,10 +78,15 @@ class Stream:
 
     def finish(self, why_nothing: str | None = None) -> None:
         """Take everything off the model and write what is at hand; `why_nothing` is said if nothing was recorded."""
-        self.rounds.close()
-        if why_nothing is not None and not self.saw_a_step:
-            self._recorder.note(f"{self._name}: no step was recorded. {why_nothing}")
-        self._recorder.close()
+        for part in (self.rounds.close, lambda: self._note_nothing(why_nothing), self._recorder.close):
+            try:
+                part()
+            except Exception as fault:  # at the end of the user's training, which is not to fail by ours
+                warn(f"{self._name}: the end of the record is missing ({type(fault).__name__}: {fault}).")
+
+    def _note_nothing(self, reason: str | None) -> None:
+        if reason is not None and not self.saw_a_step:
+            self._recorder.note(f"{self._name}: no step was recorded. {reason}")
 
     def wants(self, step: int) -> bool:
         """Whether this step is to be logged (for `capture.rounds.Listener`)."""

@@ -117,10 +117,10 @@ class Taps:
     def remove(self) -> None:
         """Take every hook off."""
         self.closed = True
-        self.forget_graph()
-        for handle in self._handles:
+        handles, self._handles = self._handles, []
+        for handle in handles:
             handle.remove()
-        self._handles.clear()
+        self.forget_graph()
 
     def _share_hook(self, tap: _Tap, slots: list[int], key: SeriesKey) -> Hook:
         def share(gradients: tuple[Tensor | None, ...], _incoming: object) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+from torchgraph_explorer.say import warn
+
 
 class Hook:
     """A hook of ours on one of the user's modules or tensors.
@@ -25,7 +27,13 @@ class Hook:
         try:
             self._act(*arguments)
         except Exception as fault:
+            self._report(fault)
+
+    def _report(self, fault: Exception) -> None:
+        try:
             self._fail(fault)
+        except Exception as another:  # while cleaning up; there is nobody left to tell but the user
+            warn(f"Watching the model failed ({fault!r}), and so did ending it ({another!r}). Training goes on.")
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, str]]:
         """The copy: `nullcontext().__exit__`, which accepts anything and returns None."""

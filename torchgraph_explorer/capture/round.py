@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -188,12 +189,13 @@ class Round:
                 self._tracing.attach(inside.index, found)
 
     def finish(self) -> None:
-        """Take every hook off."""
-        self._disarm()
-        self._taps.remove()
-        self._modes.leave()
-        self._stack.clear()
-        self._frame = None
+        """Take every hook off. Each part is done, also if another fails."""
+        with ExitStack() as parts:
+            parts.callback(self._disarm)
+            parts.callback(self._taps.remove)
+            parts.callback(self._modes.leave)
+            self._stack.clear()
+            self._frame = None
 
     def _arm(self, module: nn.Module, name: str, *, is_model: bool) -> Iterable[Any]:
         def fail(fault: Exception) -> None:

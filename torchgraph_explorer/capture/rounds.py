@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -112,8 +113,10 @@ class Rounds:
     def close(self) -> None:
         """Hand over what is at hand and take everything off the model. May be called again."""
         with self._lock:
-            self._end_round()
-            self._take_off()
+            try:
+                self._end_round()
+            finally:
+                self._take_off()
 
     def before_update(self) -> None:
         """The optimizer is about to move the parameters (for `updates.Updates`)."""
@@ -181,14 +184,20 @@ class Rounds:
             self._round.begin(args, kwargs)
 
     def _end_round(self) -> None:
-        for ended in (self._settled, self._round):
-            if ended is not None:
-                active.leave(ended)
-                ended.conclude()
-                ended.finish()
-        if (ended := self._round) is not None:
-            self._hand_over(ended)
+        settled, ended = self._settled, self._round
         self._settled = self._round = None
+        for one in (settled, ended):
+            if one is not None:
+                self._release(one)
+        if ended is not None:
+            self._hand_over(ended)
+
+    def _release(self, ended: Round) -> None:
+        """Take a step's hooks off. Each part is done, also if another fails."""
+        with ExitStack() as parts:
+            parts.callback(active.leave, ended)
+            parts.callback(ended.finish)
+            parts.callback(ended.conclude)
 
     def _hand_over(self, ended: Round) -> None:
         self._report_trace(ended.trace)
@@ -246,16 +255,18 @@ class Rounds:
 
     def _stop(self) -> None:
         """Take everything off the model and hand over nothing."""
-        self._take_off()
         ended, self._round = self._round, None
-        if ended is not None:
-            active.leave(ended)
-            ended.finish()
+        with ExitStack() as parts:
+            parts.callback(self._take_off)
+            if ended is not None:
+                parts.callback(active.leave, ended)
+                parts.callback(ended.finish)
 
     def _take_off(self) -> None:
-        self._handle.remove()
-        if self._updates is not None:
-            self._updates.close()
+        with ExitStack() as parts:
+            parts.callback(self._handle.remove)
+            if self._updates is not None:
+                parts.callback(self._updates.close)
 
     def _fail_at_update(self, fault: Exception) -> None:
         """The optimizer's steps cannot be followed: leave them."""
