@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -11,6 +13,9 @@ from torch import nn
 
 from tests.chrome import find_chrome
 from torchgraph_explorer import watch
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,6 +36,19 @@ def chrome() -> str:
     found = find_chrome()
     assert found, "No Chrome or Chromium: `make test` installs one, or set CHROME=/path/to/it."
     return found
+
+
+@pytest.fixture(scope="session")
+def browser(chrome: str) -> Iterator[Browser]:
+    """One browser for all tests; each has a context of its own in it."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.browser.page import SWITCHES
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chrome, args=list(SWITCHES))
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

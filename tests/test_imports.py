@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "torchgraph_explorer"
-FILES = sorted(PACKAGE.rglob("*.py"))
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "torchgraph_explorer"
+PLACES = (PACKAGE, ROOT / "tb_plugin")
+FILES = sorted(file for place in PLACES for file in place.rglob("*.py"))
 HEAVY = frozenset({"tensorboard", "torch", "wandb"})
 
 
@@ -42,14 +44,17 @@ ROOMS = {
     "cli": room("__init__", "demo", "record", "server"),
     "demo": room("__init__", libraries="rich sklearn torch"),
     "layout": room(libraries="pygraphviz"),
-    "record": room(libraries="fsspec google"),
+    "record": room("server", libraries="fsspec google"),  # the server only where a notebook shows a run
     "recorder": room("reduce", "sinks"),
     "reduce": room(libraries="torch"),
     "run_names": room(),
     "schedule": room(),
-    "server": room("layout", "record", libraries="waitress"),
+    "server": room("layout", "record", libraries="IPython waitress"),
     "sinks": room("record", "server"),
     "stream": room("capture", "recorder", "reduce", "schedule", "sinks", libraries="torch"),
+    "torchgraph_tensorboard": room(
+        "record", "server", "sinks", libraries="fsspec google tensorboard torchgraph_tensorboard"
+    ),
     "watcher": room("capture", "schedule", "sinks", "stream", libraries="torch"),
     "options": room("schedule", "stream", libraries="torch"),
     "watching": room(
@@ -72,7 +77,8 @@ TORCH_FREE = ("__init__", "cli", "layout", "record", "run_names", "schedule", "s
 
 
 def room_of(file: Path) -> str:
-    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    place = next(place for place in PLACES if file.is_relative_to(place))
+    return file.relative_to(place).parts[0].removesuffix(".py")
 
 
 def strangers(source: str, room: str) -> list[str]:
@@ -104,7 +110,7 @@ def imports(node: ast.AST) -> Iterator[str]:
         yield from imports(child)
 
 
-@pytest.mark.parametrize("file", FILES, ids=[str(file.relative_to(PACKAGE)) for file in FILES])
+@pytest.mark.parametrize("file", FILES, ids=[str(file.relative_to(ROOT)) for file in FILES])
 def test_a_file_imports_only_what_its_room_may(file: Path) -> None:
     assert room_of(file) in ROOMS, f"{file.name} is a new room: say in ROOMS what it may import"
     assert strangers(file.read_text(encoding="utf-8"), room_of(file)) == []
@@ -136,10 +142,18 @@ def test_what_reads_a_run_leads_to_no_room_with_torch(name: str) -> None:
     assert libraries_behind(name) & HEAVY == set()
 
 
+def test_tensorboards_process_loads_neither_torch_nor_wandb() -> None:
+    assert libraries_behind("torchgraph_tensorboard") & HEAVY == {"tensorboard"}
+    assert heavy_modules_after("import torchgraph_tensorboard.plugin, torchgraph_tensorboard.sink") == {"tensorboard"}
+
+
 def libraries_behind(name: str) -> set[str]:
     """The libraries of a room and of all the rooms it leads to."""
-    onward = ROOMS[name].rooms - {"demo"}
-    return set(ROOMS[name].libraries).union(*(libraries_behind(other) for other in onward))
+    todo, seen = [name], set()
+    while todo:
+        seen.add(here := todo.pop())
+        todo += ROOMS[here].rooms - seen - {"demo"}
+    return set().union(*(ROOMS[one].libraries for one in seen))
 
 
 def heavy_modules_after(script: str, *arguments: str) -> frozenset[str]:

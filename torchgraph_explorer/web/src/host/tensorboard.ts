@@ -55,6 +55,7 @@ function followSight(): void {
 
 /** A link to TensorBoard that is opened in its page, and the way back from another tab, which takes our part away. */
 function followAddress(host: Window): void {
+  view = location.hash.slice(1);
   host.addEventListener('hashchange', () => {
     const wanted = viewIn(host.location.hash);
     if (wanted !== null && wanted !== view) location.hash = wanted;

@@ -1,0 +1,108 @@
+"""The runs that the browser tests look at, recorded by the real `watch()`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tests.models import Gates
+from torchgraph_explorer import Watcher, watch
+from torchgraph_explorer.demo import DigitsNet, load_digits
+
+STEPS = 40
+"""Of the digits run; its `epoch` grows by a tenth a step."""
+
+BROKEN_STEPS = (20, 21, 22)
+"""Steps of the digits run at which the classifier's output is partly NaN."""
+
+LONG_STEPS = 1000
+MANY_CALLS = 400
+BATCH_SIZE = 32
+
+
+class Glitching(nn.Linear):
+    """A linear layer with NaN among its results at `BROKEN_STEPS`."""
+
+    passes = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x)
+        if self.passes in BROKEN_STEPS:
+            y = torch.where(torch.arange(y.shape[1]) == 3, torch.nan, y)
+        self.passes += 1
+        return y
+
+
+class Deep(nn.Module):
+    """One level holds very many calls, one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = [nn.Linear(4, 4) if i % 2 == 0 else nn.Tanh() for i in range(MANY_CALLS)]
+        self.layers = nn.Sequential(*layers)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.layers(x))
+
+
+def watching(model: nn.Module, logdir: Path, run: str, **options: Any) -> Watcher:
+    """Records every step of `model` into the run, and nothing else."""
+    return watch(model, log_freq=1, backend="record", logdir=logdir, run=run, verbose=False, **options)
+
+
+def train(model: nn.Module, batches: Iterable[tuple[Any, ...]], loss_of: Callable[..., Tensor]) -> None:
+    """Steps with Adam; a step whose loss is not finite changes nothing, as with a gradient scaler."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    for inputs, *targets in batches:
+        optimizer.zero_grad()
+        loss = loss_of(model(inputs), *targets)
+        loss.backward()
+        if loss.isfinite():
+            optimizer.step()
+
+
+def record_digits(logdir: Path, run: str = "digits", steps: int = STEPS) -> None:
+    """The demo's network on its digits, with NaN for a while in its last module."""
+    torch.manual_seed(0)
+    model = DigitsNet()
+    model.classifier = Glitching(64, 10)
+    digits = load_digits()
+    chosen = (torch.randint(len(digits), (BATCH_SIZE,)) for _ in range(steps))
+    with watching(model, logdir, run, time_log=("epoch", lambda _, step: step / 10)):
+        train(model, ((digits[at].images, digits[at].labels) for at in chosen), functional.cross_entropy)
+
+
+def record_many_calls(logdir: Path, run: str = "many") -> None:
+    """A model one level of which has `MANY_CALLS` calls."""
+    torch.manual_seed(0)
+    model = Deep()
+    with watching(model, logdir, run):
+        train(model, [(torch.randn(8, 4),)] * 2, mean_square)
+
+
+def record_long(logdir: Path, run: str = "long") -> None:
+    """Six layers over `LONG_STEPS` steps: each has eight series."""
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Linear(6, 6) for _ in range(6)))
+    with watching(model, logdir, run):
+        train(model, ((torch.randn(16, 6),) for _ in range(LONG_STEPS)), mean_square)
+
+
+def record_pair(logdir: Path, run: str = "pair") -> None:
+    """Two models in one run, one of which has parts that no gradient reaches."""
+    torch.manual_seed(0)
+    gates, linear = Gates(), nn.Sequential(nn.Linear(4, 3))
+    with watching(gates, logdir, run, name="gates"), watching(linear, logdir, run, name="linear"):
+        train(gates, [(torch.randn(8, 5),)] * 3, mean_square)
+        train(linear, [(torch.randn(8, 4),)] * 2, mean_square)
+
+
+def mean_square(output: Tensor) -> Tensor:
+    """A loss that needs no target."""
+    return output.square().mean()

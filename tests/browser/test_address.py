@@ -1,0 +1,132 @@
+"""Whatever is chosen is in the address; and the theme, which is chosen too."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import NewContext
+from tests.browser.page import Viewer, expect_open, expect_painted
+
+pytestmark = pytest.mark.browser
+
+CONV, RELU = "stage2.0.conv1#0", "stage2.0.relu#1"
+
+
+@pytest.fixture
+def chosen(viewer: Viewer, digits: str) -> Viewer:
+    """A screen on which everything was chosen by hand."""
+    viewer.open(digits)
+    viewer.node("stage2#0").dblclick()
+    viewer.node("stage2.0#0").dblclick()
+    for key in (CONV, RELU):
+        viewer.node(key).click()
+        viewer.page.keyboard.press("p")
+    viewer.select_mode("Bands")
+    viewer.choose("Range", "Full")
+    viewer.choose("Colour", "Output std")
+    viewer.slider.fill("12")
+    viewer.page.keyboard.press("t")
+    viewer.page.keyboard.press("t")
+    expect(viewer.page).to_have_url(re.compile("theme=dark.*"))
+    return viewer
+
+
+def expect_chosen(viewer: Viewer) -> None:
+    """The screen of `chosen`."""
+    expect_open(viewer, "DigitsNet", "stage2", "0")
+    expect(viewer.page.locator(".panel")).to_have_count(2)
+    expect(viewer.node(RELU)).to_have_attribute("aria-selected", "true")
+    expect(viewer.node(RELU).locator(".node-pin")).to_be_visible()
+    expect(viewer.readout).to_contain_text("step 12")
+    expect(viewer.panels.get_by_label("Bands")).to_be_checked()
+    expect(viewer.page.get_by_label("Range", exact=True)).to_have_value("full")
+    expect(viewer.page.get_by_label("Colour", exact=True)).to_have_value("std")
+    expect(viewer.page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_a_reload_reproduces_the_screen(chosen: Viewer) -> None:
+    expect_chosen(chosen)
+    chosen.page.reload()
+    expect_chosen(chosen)
+
+
+def test_the_address_reproduces_the_screen_elsewhere(chosen: Viewer, new_context: NewContext) -> None:
+    elsewhere = Viewer(new_context().new_page(), chosen.url)
+    elsewhere.page.goto(chosen.page.url)
+    expect_chosen(elsewhere)
+    for one in (chosen, elsewhere):
+        expect_painted(one.strips.first)
+    pictures = [
+        one.strips.first.locator("canvas").first.evaluate("(one) => one.toDataURL()") for one in (chosen, elsewhere)
+    ]
+    assert pictures[0] == pictures[1]
+    assert elsewhere.complaints == []
+
+
+def test_an_address_typed_into_an_open_page_is_followed(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, inside="stage1#0")
+    expect_open(viewer, "DigitsNet", "stage1")
+    viewer.open(digits, inside="stage3#0", step=3)
+    expect_open(viewer, "DigitsNet", "stage3")
+    expect(viewer.readout).to_contain_text("step 3")
+
+
+def test_an_address_that_makes_no_sense_still_opens_the_viewer(viewer: Viewer, digits: str) -> None:
+    viewer.open(
+        digits, inside="nowhere#9", selected="gone#0", pin=["0.gone#0", "x"], step="soon", mode="pie", theme="pink"
+    )
+    expect_open(viewer, "DigitsNet")
+    expect(viewer.panel("gone#0")).to_contain_text("Nothing of this node was recorded yet.")
+
+
+def test_a_run_that_is_not_there_is_said(viewer: Viewer, digits: str) -> None:
+    viewer.open("yesterday")
+    expect(viewer.page.get_by_text("There is no run yesterday")).to_be_visible()
+    viewer.choose("Run", digits)
+    expect(viewer.node("stage2#0")).to_be_visible()
+    viewer.complaints.clear()  # the server's 404 is on the console
+
+
+def test_another_run_and_another_model_can_be_chosen(viewer: Viewer, digits: str, pair: str) -> None:
+    viewer.open(digits)
+    expect_open(viewer, "DigitsNet")
+    viewer.choose("Run", pair)
+    expect_open(viewer, "Gates")
+    viewer.choose("Model", "linear")
+    expect_open(viewer, "Sequential")
+    expect(viewer.page).to_have_url(re.compile("run=pair&model=linear"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_without_a_choice_the_theme_is_the_systems(
+    new_context: NewContext, viewer: Viewer, digits: str, scheme: str
+) -> None:
+    page = new_context(color_scheme=scheme).new_page()
+    page.goto(f"{viewer.url}#run={digits}")
+    expect(page.locator("html")).to_have_attribute("data-theme", scheme)
+    page.emulate_media(color_scheme="dark" if scheme == "light" else "light")
+    expect(page.locator("html")).not_to_have_attribute("data-theme", scheme)
+
+
+def test_the_theme_button_goes_from_the_systems_to_light_and_dark(viewer: Viewer, digits: str) -> None:
+    viewer.page.emulate_media(color_scheme="dark")
+    viewer.open(digits, pin="0.classifier#0")
+    page, button = viewer.page.locator("html"), viewer.button("Theme")
+    for theme, name in (("dark", "the system's"), ("light", "light"), ("dark", "dark")):
+        expect(page).to_have_attribute("data-theme", theme)
+        expect(button).to_have_accessible_name(f"Theme: {name} (T)")
+        button.click()
+
+
+def test_the_theme_repaints_the_strips(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, pin="0.classifier#0", theme="light")
+    canvas = viewer.chart("classifier, output, value").locator("canvas").first
+    expect_painted(viewer.chart("classifier, output, value"))
+    before = canvas.evaluate("(one) => one.toDataURL()")
+    viewer.page.keyboard.press("t")
+    viewer.page.wait_for_function(
+        "([one, before]) => one.toDataURL() !== before", arg=[canvas.element_handle(), before]
+    )

@@ -1,0 +1,166 @@
+"""Ways through the graph: in, out, search, outline, colours."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.page import Viewer, expect_open
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def at_top(viewer: Viewer, digits: str) -> Viewer:
+    """The demo's network, nothing chosen."""
+    viewer.open(digits)
+    expect(viewer.node("stage2#0")).to_be_visible()
+    return viewer
+
+
+def test_the_model_itself_is_open_at_first(at_top: Viewer) -> None:
+    expect_open(at_top, "DigitsNet")
+    expect(at_top.page).to_have_title(re.compile("DigitsNet.*digits"))
+    keys = [
+        "#0/input[0]",
+        "#0/output",
+        "#0@features",
+        "classifier#0",
+        "pool#0",
+        "stage1#0",
+        "stage2#0",
+        "stage3#0",
+        "stem#0",
+    ]
+    shown = at_top.page.locator(".node").evaluate_all("(all) => all.map((one) => one.dataset.key).sort()")
+    assert shown == sorted(keys)
+
+
+def test_a_double_click_opens_the_inside(at_top: Viewer) -> None:
+    at_top.node("stage2#0").dblclick()
+    at_top.node("stage2.0#0").dblclick()
+    expect_open(at_top, "DigitsNet", "stage2", "0")
+    expect(at_top.node("stage2.0.relu#1")).to_be_visible()
+
+
+def test_enter_opens_the_inside_of_what_is_selected(at_top: Viewer) -> None:
+    at_top.node("stage2#0").click()
+    at_top.page.keyboard.press("Enter")
+    expect_open(at_top, "DigitsNet", "stage2")
+
+
+def test_a_call_without_an_inside_does_not_open(at_top: Viewer) -> None:
+    at_top.node("pool#0").dblclick()
+    at_top.page.keyboard.press("Enter")
+    expect_open(at_top, "DigitsNet")
+    expect(at_top.node("pool#0")).to_have_attribute("aria-selected", "true")
+
+
+def test_backspace_leads_out_and_selects_where_one_was(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, inside="stage2.0#0")
+    expect(viewer.node("stage2.0.conv1#0")).to_be_visible()
+    viewer.page.keyboard.press("Backspace")
+    expect_open(viewer, "DigitsNet", "stage2")
+    expect(viewer.node("stage2.0#0")).to_have_attribute("aria-selected", "true")
+
+
+def test_the_breadcrumb_leads_out_over_several_levels(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, inside="stage2.0#0")
+    viewer.crumbs.first.click()
+    expect_open(viewer, "DigitsNet")
+    expect(viewer.node("stage2#0")).to_be_visible()
+
+
+def test_the_back_button_of_the_browser_leads_out(at_top: Viewer) -> None:
+    at_top.node("stage3#0").dblclick()
+    expect_open(at_top, "DigitsNet", "stage3")
+    at_top.page.go_back()
+    expect_open(at_top, "DigitsNet")
+    at_top.page.go_forward()
+    expect_open(at_top, "DigitsNet", "stage3")
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "crumbs"),
+    [
+        pytest.param("stage3.1.conv2", "stage3.1.conv2#0", ["DigitsNet", "stage3", "1"], id="by name"),
+        pytest.param("stage1 BatchNorm2d", "stage1.0.norm1#0", ["DigitsNet", "stage1", "0"], id="by class"),
+    ],
+)
+def test_searching_jumps_to_a_call(at_top: Viewer, words: str, key: str, crumbs: list[str]) -> None:
+    expect(at_top.search(words).first).to_contain_text(key.removesuffix("#0"))
+    at_top.page.keyboard.press("Enter")
+    expect_open(at_top, *crumbs)
+    expect(at_top.node(key)).to_have_attribute("aria-selected", "true")
+    expect(at_top.node(key)).to_be_in_viewport()
+
+
+def test_a_second_call_is_found_by_searching(at_top: Viewer) -> None:
+    at_top.search("stage1.0.relu").nth(1).click()
+    expect(at_top.node("stage1.0.relu#1")).to_have_attribute("aria-selected", "true")
+
+
+def test_a_search_without_a_result_says_so(at_top: Viewer) -> None:
+    at_top.search("transformer")
+    expect(at_top.page.get_by_text("Nothing of that name or class is called in this graph.")).to_be_visible()
+    at_top.page.keyboard.press("Escape")
+    expect(at_top.page.get_by_role("dialog")).to_be_hidden()
+
+
+def test_the_outline_shows_a_module_in_the_graph(at_top: Viewer) -> None:
+    outline = at_top.page.get_by_role("tree", name="Modules")
+    outline.get_by_role("treeitem", name="stage3").locator(".outline-twist").click()
+    outline.locator('[id="module-stage3.1"]').click()
+    expect_open(at_top, "DigitsNet", "stage3")
+    expect(at_top.node("stage3.1#0")).to_have_attribute("aria-selected", "true")
+    expect(outline.locator('[id="module-stage3.1"]')).to_have_attribute("aria-selected", "true")
+
+
+def test_the_facts_of_what_is_selected_are_told(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, inside="stage2.0#0", selected="stage2.0.conv1#0")
+    facts = viewer.page.get_by_role("region", name="Facts")
+    for text in (
+        "stage2.0.conv1",
+        "torch.nn.modules.conv.Conv2d",
+        "32×16×8×8",
+        "32×32×4×4",
+        "4.61k, trainable",
+        "(2, 2)",
+    ):
+        expect(facts).to_contain_text(text)
+
+
+def test_resting_on_a_node_tells_shapes_and_arguments(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, inside="stage2.0#0")
+    viewer.node("stage2.0.conv1#0").hover()
+    tooltip = viewer.page.get_by_role("tooltip")
+    for text in ("stage2.0.conv1", "Conv2d", "32×16×8×8", "stride=(2, 2)"):
+        expect(tooltip).to_contain_text(text)
+
+
+def test_edges_without_a_gradient_are_dashed_and_explained(viewer: Viewer, pair: str) -> None:
+    viewer.open(pair, model="gates")
+    dashed = viewer.page.locator(".canvas path.edge.no-gradient")
+    expect(dashed).not_to_have_count(0)
+    assert dashed.first.evaluate("(one) => getComputedStyle(one).strokeDasharray") != "none"
+    expect(viewer.page.get_by_role("group", name="Legend")).to_contain_text("data, no gradient")
+
+
+def test_nodes_are_coloured_by_a_statistic_of_the_step(at_top: Viewer) -> None:
+    fill = "(one) => getComputedStyle(one.querySelector('.node-box')).fill"
+    at_top.choose("Colour", "Output std")
+    expect(at_top.node("stage1#0")).to_have_class(re.compile("by-value"))
+    expect(at_top.page.locator(".legend-ramp")).to_be_visible()
+    last = [at_top.node(key).evaluate(fill) for key in ("stage1#0", "stage3#0")]
+    assert last[0] != last[1]
+    at_top.slider.fill("0")
+    expect(at_top.readout).to_contain_text("step 0")
+    expect(at_top.node("stage3#0").locator(".node-box")).not_to_have_css("fill", last[1])
+
+
+def test_a_node_without_the_statistic_is_hatched(viewer: Viewer, pair: str) -> None:
+    viewer.open(pair, model="gates", colour="grad_norm")
+    expect(viewer.node("quiet#0").locator(".node-hatch")).to_be_attached()
+    expect(viewer.page.get_by_role("group", name="Legend")).to_contain_text("no data")

@@ -1,0 +1,99 @@
+"""Without a mouse."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.page import CONTROLS, FOCUSED, Viewer, expect_open
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize("pins", [[], ["0.classifier#0"]], ids=["no panel", "a panel"])
+def test_tab_reaches_every_control_and_shows_where_it_is(viewer: Viewer, digits: str, pins: list[str]) -> None:
+    viewer.open(digits, pin=pins, inside="stage2#0", selected="stage2.0#0", step=12)
+    expect(viewer.strips).to_have_count(8 * len(pins))
+    expect(viewer.node("stage2.0#0")).to_be_visible()
+    controls = viewer.page.evaluate(CONTROLS)
+    reached = []
+    for _ in controls:
+        viewer.page.keyboard.press("Tab")
+        reached.append(viewer.page.evaluate(FOCUSED))
+    assert sorted(one["name"] for one in reached) == sorted(controls)
+    assert [one["name"] for one in reached if not one["isRinged"]] == []
+
+
+def test_every_control_has_a_name(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, pin=["0.classifier#0"], inside="stage2#0")
+    expect(viewer.strips).to_have_count(8)
+    assert [name for name in viewer.page.evaluate(CONTROLS) if name.startswith("<")] == []
+
+
+def test_one_can_walk_open_pin_and_leave_by_keyboard_alone(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits)
+    expect(viewer.node("stem#0")).to_be_visible()
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "Enter"):  # input, stem, stage1
+        viewer.page.keyboard.press(key)
+    expect_open(viewer, "DigitsNet", "stage1")
+    for key in ("ArrowDown", "ArrowDown", "p"):
+        viewer.page.keyboard.press(key)
+    expect(viewer.panel("stage1.0#0")).to_be_visible()
+    viewer.page.keyboard.press("Backspace")
+    expect_open(viewer, "DigitsNet")
+
+
+def test_the_outline_is_walked_by_arrow_keys(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits)
+    expect(viewer.node("stem#0")).to_be_visible()
+    outline = viewer.page.get_by_role("tree", name="Modules")
+    outline.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowDown", "p", "Enter"):
+        outline.press(key)
+    expect(viewer.panel("stage1.0#0")).to_be_visible()
+    expect_open(viewer, "DigitsNet", "stage1", "0")
+
+
+def test_help_lists_the_keys_and_gives_the_focus_back(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits)
+    viewer.button("Keys and help").focus()
+    viewer.page.keyboard.press("?")
+    expect(viewer.page.get_by_role("dialog")).to_contain_text("Open a call's inside")
+    viewer.page.keyboard.press("Escape")
+    expect(viewer.page.get_by_role("dialog")).to_have_count(0)
+    expect(viewer.button("Keys and help")).to_be_focused()
+
+
+def test_typing_in_the_search_does_not_press_shortcuts(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, selected="pool#0")
+    expect(viewer.node("pool#0")).to_be_visible()
+    viewer.page.keyboard.press("/")
+    viewer.page.keyboard.type("pt?/")
+    expect(viewer.page.get_by_role("combobox", name="Name or class")).to_have_value("pt?/")
+    expect(viewer.panels).to_contain_text("No node is pinned")
+
+
+def test_stepping_by_comma_full_stop_and_l(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, step=12)
+    expect(viewer.readout).to_contain_text("step 12")
+    for key, step in ((",", 11), (".", 12), (".", 13), ("l", 39)):
+        viewer.page.keyboard.press(key)
+        expect(viewer.readout).to_contain_text(f"step {step}")
+
+
+def test_zoom_and_fit_by_keyboard(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits)
+    expect(viewer.node("stage2#0")).to_be_visible()
+    before = width_of(viewer.node("stage2#0"))
+    viewer.page.keyboard.press("+")
+    assert width_of(viewer.node("stage2#0")) == pytest.approx(1.3 * before, rel=0.01)
+    viewer.page.keyboard.press("f")
+    expect(viewer.node("#0/output")).to_be_in_viewport(ratio=1)
+    assert width_of(viewer.node("stage2#0")) < 1.3 * before
+
+
+def width_of(node: Locator) -> float:
+    """In pixels of the screen."""
+    box = node.locator(".node-box").bounding_box()
+    assert box is not None
+    return box["width"]

@@ -1,0 +1,177 @@
+"""While a training writes, while there is nothing yet, and while the server is gone."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from playwright.sync_api import expect
+from torch import nn
+
+from tests.browser.conftest import NewContext
+from tests.browser.page import Viewer, expect_open
+from tests.browser.runs import mean_square, train, watching
+from tests.browser.servers import ServerProcess
+from torchgraph_explorer import Watcher
+
+pytestmark = pytest.mark.browser
+
+SOON_MS = 2000
+"""How long a new step may take until it is on show."""
+
+
+class Training:
+    """A model that is trained a step at a time, into the run `live`."""
+
+    def __init__(self, logdir: Path) -> None:
+        self.model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+        self.watcher: Watcher = watching(self.model, logdir, "live")
+
+    def steps(self, count: int) -> None:
+        train(self.model, [(torch.randn(5, 4),)] * count, mean_square)
+
+
+@pytest.fixture
+def training(own_logdir: Path) -> Iterator[Training]:
+    """Has begun to watch, and has made no step."""
+    training = Training(own_logdir)
+    yield training
+    training.watcher.close()
+
+
+def test_new_steps_appear_within_two_seconds(own_viewer: Viewer, training: Training) -> None:
+    training.steps(2)
+    own_viewer.open("live", pin="0.0#0")
+    expect(own_viewer.connection).to_have_text("Live, 2 steps")
+    strip = own_viewer.chart("0, output, value")
+    for steps in (3, 6, 7):
+        training.steps(steps - int(own_viewer.slider.get_attribute("max") or 0) - 1)
+        expect(own_viewer.connection).to_have_text(f"Live, {steps} steps", timeout=SOON_MS)
+        expect(own_viewer.readout).to_contain_text(f"step {steps - 1}")
+        expect(strip).to_have_attribute("aria-valuemax", str(steps - 1))
+        expect(strip).to_have_accessible_name(re.compile(f"{steps} steps"))
+
+
+def test_a_chosen_step_stays_while_new_ones_come(own_viewer: Viewer, training: Training) -> None:
+    training.steps(3)
+    own_viewer.open("live", step=1)
+    expect(own_viewer.readout).to_contain_text("step 1")
+    training.steps(2)
+    expect(own_viewer.connection).to_have_text("Live, 5 steps", timeout=SOON_MS)
+    expect(own_viewer.readout).to_contain_text("step 1")
+
+
+@pytest.mark.slow
+def test_the_end_of_a_training_is_said(own_viewer: Viewer, training: Training) -> None:
+    training.steps(2)
+    own_viewer.open("live")
+    expect(own_viewer.connection).to_have_text("Live, 2 steps")
+    training.watcher.close()
+    expect(own_viewer.connection).to_have_text("Finished, 2 steps", timeout=SOON_MS)
+
+
+def test_a_run_without_a_step_says_what_it_waits_for(own_viewer: Viewer, training: Training) -> None:
+    own_viewer.open("live")
+    expect(own_viewer.page.get_by_text("No step recorded yet").first).to_be_visible()
+    expect(own_viewer.page.get_by_text("Every step is recorded.")).to_be_visible()
+    training.steps(1)
+    expect(own_viewer.node("0#0")).to_be_visible(timeout=SOON_MS)
+    expect(own_viewer.readout).to_contain_text("step 0")
+
+
+@pytest.mark.slow
+def test_a_folder_without_runs_says_so_until_there_is_one(own_viewer: Viewer, own_logdir: Path) -> None:
+    own_viewer.open()
+    expect(own_viewer.page.get_by_text(f"No run in the folder {own_logdir} yet")).to_be_visible()
+    expect(own_viewer.connection).to_have_text("Waiting for a run")
+    training = Training(own_logdir)
+    training.steps(2)
+    expect(own_viewer.node("0#0")).to_be_visible(timeout=SOON_MS)
+    training.watcher.close()
+
+
+@pytest.mark.slow
+def test_a_server_that_is_gone_is_said_and_its_return_is_noticed(
+    own_viewer: Viewer, own_server: ServerProcess, training: Training
+) -> None:
+    training.steps(2)
+    own_viewer.open("live", pin="0.0#0")
+    expect(own_viewer.connection).to_have_text("Live, 2 steps")
+    own_server.stop()
+    expect(own_viewer.connection).to_contain_text("The server does not answer. Trying again")
+    expect(own_viewer.node("0#0")).to_be_visible()
+    training.steps(3)
+    own_server.start()
+    expect(own_viewer.connection).to_have_text("Live, 5 steps")
+    own_viewer.complaints.clear()  # refused connections are on the console
+
+
+@pytest.mark.slow
+def test_retry_now_asks_at_once(own_viewer: Viewer, own_server: ServerProcess, training: Training) -> None:
+    training.steps(1)
+    own_viewer.open("live")
+    expect(own_viewer.connection).to_have_text("Live, 1 step")
+    own_server.stop()
+    expect(own_viewer.connection).to_contain_text("Trying again in 4 s", timeout=10_000)
+    own_server.start()
+    own_viewer.button("Retry now").click()
+    expect(own_viewer.connection).to_have_text("Live, 1 step", timeout=1000)
+    own_viewer.complaints.clear()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"This is no record of ours, but a text about something else.\n" * 40, id="foreign"),
+        pytest.param(b"", id="empty"),
+        pytest.param(bytes(4096), id="zeros"),
+    ],
+)
+def test_a_run_that_cannot_be_read_does_not_harm_the_others(
+    own_viewer: Viewer, own_logdir: Path, training: Training, content: bytes
+) -> None:
+    training.steps(1)
+    folder = own_logdir / "broken" / "plugins" / "torchgraph"
+    folder.mkdir(parents=True)
+    (folder / "000000.tgraph").write_bytes(content)
+    own_viewer.open()
+    expect(own_viewer.node("0#0")).to_be_visible()
+    own_viewer.choose("Run", "broken (damaged)" if content else "broken")
+    told = "holds no record that can be read" if content else "No model in this run yet"
+    expect(own_viewer.page.locator(".notice")).to_contain_text(told)
+
+
+def test_damage_in_the_middle_of_a_run_is_noted(own_viewer: Viewer, own_logdir: Path, training: Training) -> None:
+    training.steps(5)
+    training.watcher.close()
+    [segment] = own_logdir.rglob("*.tgraph")
+    content = bytearray(segment.read_bytes())
+    content[2000:2100] = bytes(100)
+    segment.write_bytes(content)
+    own_viewer.open("live")
+    expect(own_viewer.node("0#0")).to_be_visible()
+    own_viewer.page.get_by_text(re.compile(r"^\d+ notes?$")).click()
+    expect(own_viewer.page.locator(".warnings")).to_contain_text("damaged")
+
+
+@pytest.mark.slow
+def test_the_demo_is_on_show_while_it_trains(new_context: NewContext, own_logdir: Path) -> None:
+    command = [sys.executable, "-m", "torchgraph_explorer.cli", "demo", "--steps", "5000", "--port", "0"]
+    demo = subprocess.Popen([*command, "--logdir", own_logdir], stderr=subprocess.PIPE, text=True)
+    try:
+        assert demo.stderr is not None
+        said = next(line for line in demo.stderr if "http://" in line)
+        viewer = Viewer(new_context().new_page(), said.split()[-1])
+        viewer.open()
+        expect_open(viewer, "DigitsNet")
+        shown = viewer.readout.inner_text()
+        expect(viewer.readout).not_to_have_text(shown, timeout=SOON_MS)
+        assert viewer.complaints == []
+    finally:
+        demo.kill()
+        demo.communicate()
