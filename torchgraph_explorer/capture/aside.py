@@ -34,10 +34,15 @@ class Aside:
 
 
 def plain(tensor: Tensor) -> Tensor:
-    """The tensor within the wrappers that `torch.func` puts around it, e.g. with the samples that `vmap` hides."""
+    """The tensor within its wrappers.
+
+    `torch.func` has some, e.g. one that hides the samples from what `vmap` runs; of a distributed tensor it is the
+    part that lies here.
+    """
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
-    return tensor
+    local = getattr(tensor, "_local_tensor", None)
+    return local if isinstance(local, Tensor) else tensor
 
 
 def is_readable(tensor: Tensor) -> bool:

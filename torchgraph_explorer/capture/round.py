@@ -321,7 +321,7 @@ class Round:
         for module, name in self._names.items():
             for path, parameter in module.named_parameters(recurse=False):
                 if has_values(parameter) and is_readable(parameter):
-                    self._observe((name, None, "param", path, "value"), self._measure.values(parameter))
+                    self._observe((name, None, "param", path, "value"), self._measure.values(plain(parameter)))
 
     def _measure_gradients(self) -> None:
         if "params_grad" in self.kinds:
@@ -334,7 +334,7 @@ class Round:
         for module, name in self._names.items():
             for path, parameter in module.named_parameters(recurse=False):
                 if has_values(parameter) and parameter.grad is not None and is_readable(parameter.grad):
-                    yield name, path, parameter, parameter.grad
+                    yield name, path, parameter, plain(parameter.grad)
 
     def before_update(self) -> None:
         """The optimizer is about to move the parameters: see what it has made of the gradients."""
@@ -343,7 +343,7 @@ class Round:
         with Aside():
             for name, path, parameter, gradient in self._gradients():
                 self._observe((name, None, "param", path, "optimizer_grad"), self._measure.values(gradient))
-                self._before[parameter] = parameter.detach().clone()
+                self._before[parameter] = plain(parameter).detach().clone()
 
     def after_update(self) -> None:
         """The optimizer has moved the parameters: see how far."""
@@ -352,7 +352,7 @@ class Round:
         with Aside():
             for name, path, parameter, _ in self._gradients():
                 if (old := before.pop(parameter, None)) is not None:
-                    self._measure_update((name, path), old, parameter.detach() - old)
+                    self._measure_update((name, path), old, plain(parameter).detach() - old)
 
     def _measure_update(self, place: tuple[str, str], old: Tensor, update: Tensor) -> None:
         name, path = place
@@ -370,8 +370,16 @@ class Round:
         task = torch._C._current_graph_task_id()
         if task not in self._tasks:
             self._tasks.add(task)
-            engine = torch.autograd.Variable._execution_engine
-            engine.queue_callback(Hook(self._end_backward, lambda fault: self._lose("", fault)))
+            self._call_at_end(lambda: self._call_at_end(self._end_backward))
+
+    def _call_at_end(self, act: Callable[[], None]) -> None:
+        """Call `act` at the end of the backward pass that is on, after all that asked for it before.
+
+        Asked for at the end again, it comes after what was asked for in between: data-parallel training averages the
+        gradients then.
+        """
+        engine = torch.autograd.Variable._execution_engine
+        engine.queue_callback(Hook(act, lambda fault: self._lose("", fault)))
 
     def _end_backward(self) -> None:
         with self._taps.lock:

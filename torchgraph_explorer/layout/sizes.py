@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from torchgraph_explorer.layout.structure import Size
 from torchgraph_explorer.records import Call, Shape, TensorInfo
 
-LABEL_PX, DETAIL_PX, SHAPE_PX = 6.9, 6.0, 6.2
-"""Average width of a letter in the lines of a node: 12 px semi-bold, 10.5 px, and 10.5 px figures."""
+LABEL_PX, DETAIL_PX, SHAPE_PX = 7.7, 6.6, 6.6
+"""Width of a letter in the lines of a node, on average in a wide system font: 12 px semi-bold, 10.5 px, figures."""
 
 PADDING_PX, CHEVRON_PX, GAP_PX = 24, 16, 12
 CALL_HEIGHT, TENSOR_HEIGHT = 46.0, 30.0
-LEAST_CALL_WIDTH, LEAST_TENSOR_WIDTH, MOST_WIDTH = 96.0, 64.0, 250.0
+LEAST_CALL_WIDTH, LEAST_TENSOR_WIDTH, MOST_WIDTH = 96.0, 64.0, 270.0
 
 
 def call_size(call: Call, classes: Mapping[str, str], *, has_inside: bool) -> Size:
