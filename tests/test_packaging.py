@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.tb_plugin.board import running
 from torchgraph_explorer.version import __version__
 
 ROOT = Path(__file__).parent.parent
@@ -47,6 +48,30 @@ def test_the_wheel_holds_a_fresh_viewer_and_no_sources_of_it(wheel: zipfile.ZipF
     assert "torchgraph_explorer/web/dist/index.html" in web
     assert STALE not in web
     assert [name for name in web if "/web/dist/" not in name] == []
+
+
+@pytest.fixture(scope="session")
+def environment_without_torch(wheel: zipfile.ZipFile, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The commands of a new virtual environment with the wheel, TensorBoard and what the wheel needs, except torch."""
+    assert wheel.filename is not None
+    place = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", place], check=True, timeout=120)
+    commands = place / ("Scripts" if sys.platform == "win32" else "bin")
+    pip = [str(commands / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    needed = [f"{one.name}{one.specifier}" for one in requirements() if one.marker is None and one.name != "torch"]
+    subprocess.run([*pip, *needed, "-c", str(ROOT / "constraints/dev.txt"), "tensorboard"], check=True, timeout=400)
+    subprocess.run([*pip, "--no-deps", wheel.filename], check=True, timeout=100)
+    return commands
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_wheel_brings_its_tab_to_tensorboard(environment_without_torch: Path, recorded_run: Path) -> None:
+    logdir = f"--logdir={recorded_run.parent}"
+    with running(str(environment_without_torch / "tensorboard"), logdir) as board:
+        assert board.is_active()
+        assert list(board.runs()) == [recorded_run.name]
+        assert b"./assets/index-" in board.get("plugin/torchgraph/app.html")
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -58,3 +59,13 @@ def run_of_writer(writer: object) -> tuple[str, str]:
         return logdir, run
     path = Path(place) if Path(place).name else Path(place).resolve()
     return str(path.parent), path.name
+
+
+def run_of_wandb(wandb_run: object) -> str | None:
+    """The run whose record belongs to a W&B run, given or active: a resumed one goes on where it was.
+
+    None if there is none; whoever needs one says so.
+    """
+    active = wandb_run if wandb_run is not None else getattr(sys.modules.get("wandb"), "run", None)
+    number = getattr(active, "id", None)
+    return f"wandb-{number}" if isinstance(number, str) else None

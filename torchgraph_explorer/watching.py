@@ -20,7 +20,7 @@ from torchgraph_explorer.capture.wrappers import unwrapped
 from torchgraph_explorer.errors import OptionError, TorchgraphError
 from torchgraph_explorer.options import KINDS, check
 from torchgraph_explorer.records import Session
-from torchgraph_explorer.run_names import check_run_name, new_run_name, run_folder, run_of_writer
+from torchgraph_explorer.run_names import check_run_name, new_run_name, run_folder, run_of_wandb, run_of_writer
 from torchgraph_explorer.say import say
 from torchgraph_explorer.schedule import Schedule, schedule_name
 from torchgraph_explorer.sinks import Backends, Sink, SinkContext, open_sink, resolve
@@ -49,8 +49,9 @@ def watch(
     scaler: Scaler | None = None,
     name: str | None = None,
     logdir: str | os.PathLike[str] = "runs",
-    run: str | None = None,
+    run: str | Any = None,
     writer: Any = None,
+    upload_record: bool = False,
     host: str = "127.0.0.1",
     port: int = 8080,
     verbose: bool = True,
@@ -71,7 +72,8 @@ def watch(
         log_freq: Log every so many steps; or `"log"`, every step at first and then exponentially sparser; or a
             predicate of the step's number.
         backend: `"standalone"` (a run folder and a live viewer), `"record"` (a run folder only), `"tensorboard"` (a run
-            folder that TensorBoard shows), any object with `write(record)` and `close()`, or a list of these.
+            folder that TensorBoard shows), `"wandb"` (a run folder, and panels in the active W&B run), any object with
+            `write(record)` and `close()`, or a list of these.
         bins: Rows of a drawn histogram, by default; it can be changed in the viewer.
         sample_n: Elements of a tensor to take statistics from; None for all. NaN and infinity are never missed.
         reject_outlier_proportion: Share of the most extreme elements that the drawn range leaves out, by default.
@@ -83,9 +85,11 @@ def watch(
         scaler: The GradScaler in use. Gradients are recorded without its factor, which is recorded too.
         name: The model's name in the run; by default its class.
         logdir: Folder of runs.
-        run: Name of the run. By default that of the other models watched in this process, else a new one.
+        run: Name of the run. By default that of the other models watched in this process, else a new one. Or a W&B
+            run, for the backend `"wandb"`, which is added; the run's folder is then called by its id.
         writer: A `torch.utils.tensorboard.SummaryWriter` that shares its run with this: its folder is the run's,
             whatever `logdir`, and the backend `"tensorboard"` is added.
+        upload_record: With the backend `"wandb"`: keep the record with the W&B run too, as an artifact at the end.
         host: Address the viewer listens on.
         port: Its port; if taken, the next free one.
         verbose: Say where the viewer and the run are.
@@ -119,12 +123,18 @@ def watch(
         ignore_io_grad_classes=ignore_io_grad_classes,
         delay_log_multi_backward=delay_log_multi_backward,
     )
-    backends = resolve(backend, also=() if writer is None else ("tensorboard",))
+    wandb_run = None if run is None or isinstance(run, str) else run
+    also = ("tensorboard",) * (writer is not None) + ("wandb",) * (wandb_run is not None)
+    backends = resolve(backend, also=also)
     name = name if name is not None else type(unwrapped(model)).__name__
     context = None
     if backends.record:
+        if wandb_run is not None or (run is None and writer is None and "wandb" in backends.opened):
+            run = run_of_wandb(wandb_run)
         logdir, run = _choose_place(os.fspath(logdir), run, name, writer=writer)
-        context = SinkContext(run_folder(logdir, run), logdir, run, name, writer=writer)
+        context = SinkContext(
+            run_folder(logdir, run), logdir, run, name, writer=writer, wandb_run=wandb_run, upload_record=upload_record
+        )
     sinks = [*_sinks(backends, context), *backends.sinks]
     viewer = _start_viewer(os.fspath(logdir), host, port, verbose=verbose) if backends.viewer else None
     session = _session(model, settings, name)
@@ -138,6 +148,9 @@ def watch(
         viewer=viewer,
     )
     at_exit.add(watcher, block=block_at_exit)
+    for sink in sinks:  # one may have to know its watcher, to be finished before something else ends
+        if watched_by := getattr(sink, "watched_by", None):
+            watched_by(watcher)
     if verbose:
         _introduce(watcher, sinks)
     return watcher

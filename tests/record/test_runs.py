@@ -123,3 +123,18 @@ def test_other_files_beside_the_segments_are_left_alone(tmp_path: Path) -> None:
         (segment(tmp_path).parent / name).write_text("not ours", encoding="utf-8")
     run = open_run(tmp_path)
     assert (len(run.model()), run.warnings) == (3, ())
+
+
+def test_a_folder_that_may_not_be_read_hides_no_other_run(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = Path.iterdir
+
+    def refusing(folder: Path) -> object:
+        if folder == logdir / "first" / "plugins" / "torchgraph":
+            raise PermissionError(13, "Permission denied")
+        return everything(folder)
+
+    monkeypatch.setattr(Path, "iterdir", refusing)
+    errors = {run.name: run.error for run in list_runs(logdir)}
+    assert errors.pop("sweep/lr=0.1") is None
+    assert "torchgraph cannot be read: Permission denied" in str(errors.pop("first"))
+    assert errors == {}

@@ -77,10 +77,24 @@ def local_pieces(logdir: Path) -> dict[str, list[Piece]]:
     """The segments of every run in or below `logdir`, by the run's path from there (`.` for `logdir` itself)."""
     found: dict[str, list[Piece]] = {}
     for folder, names, _ in os.walk(logdir):
-        if PLUGIN[0] in names and (files := segment_files(Path(folder, *PLUGIN))):
-            found[Path(folder).relative_to(logdir).as_posix()] = [_piece(file) for file in files]
+        if PLUGIN[0] in names and (pieces := _pieces(Path(folder, *PLUGIN))):
+            found[Path(folder).relative_to(logdir).as_posix()] = pieces
             names.remove(PLUGIN[0])
     return found
+
+
+def _pieces(folder: Path) -> list[Piece]:
+    """The segments in `folder`; if it may not be looked into, one that says so when it is read."""
+    try:
+        return [_piece(file) for file in segment_files(folder)]
+    except RecordError as refusal:
+        return [Piece(str(folder), 0, 0.0, partial(_refusing, refusal))]
+
+
+@contextmanager
+def _refusing(refusal: RecordError) -> Iterator[ReadAt]:
+    raise refusal
+    yield
 
 
 def _piece(file: SegmentFile) -> Piece:

@@ -1,0 +1,1 @@
+"""The TensorBoard tab: `loader` is its entry point, `sink` what a training writes for it."""

@@ -1,0 +1,85 @@
+"""The plugin: mounts the one WSGI app of `torchgraph_explorer.server` in TensorBoard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tensorboard.plugins import base_plugin
+
+from torchgraph_explorer.record.runs import RunInfo
+from torchgraph_explorer.server.response import App, Environment, Response, StartResponse, send
+from torchgraph_explorer.server.routes import app
+from torchgraph_tensorboard.gfile import let_fsspec_read
+from torchgraph_tensorboard.markers import lone_markers
+from torchgraph_tensorboard.metadata import PLUGIN_NAME
+from torchgraph_tensorboard.roots import roots
+from torchgraph_tensorboard.runs import LogdirRuns, look
+from torchgraph_tensorboard.scan import Scan
+
+ENTRY = "/index.js"
+"""The module that TensorBoard imports into an empty page and calls `render` of."""
+
+PAGE = "/app.html"
+"""The viewer's page: a document of its own, so that its Content-Security-Policy is ours."""
+
+ENTRY_MODULE = f"""\
+export function render() {{
+  const [, view = ''] = /[#&]p\\.{PLUGIN_NAME}\\.view=([^&]*)/.exec(parent.location.hash) ?? [];
+  location.replace('.{PAGE}?host=tensorboard#' + decodeURIComponent(view));
+}}
+"""
+"""Opens the viewer's page, with the view that a link to TensorBoard names."""
+
+
+class TorchgraphPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard ships no annotations
+    """Our tab. TensorBoard waits for each of these methods, so all but the apps answer from memory."""
+
+    plugin_name = PLUGIN_NAME
+
+    def __init__(self, context: base_plugin.TBContext) -> None:
+        """Begin to look for runs; waits for nothing."""
+        super().__init__(context)
+        places, provider = roots(context.flags, context.logdir), context.data_provider
+        let_fsspec_read([root.path for root in places])
+
+        def look_around() -> list[RunInfo]:
+            found = look(places)
+            return [*found, *lone_markers(provider, known=[run.name for run in found])]
+
+        self._scan = Scan(look_around)
+        self._runs = LogdirRuns(places, self._scan.latest)
+
+    def get_plugin_apps(self) -> Mapping[str, App]:
+        """The routes below `data/plugin/torchgraph`."""
+        viewer = mounted(app(self._runs))
+        return {ENTRY: entry_module, PAGE: viewer, "/assets/*": viewer, "/api/*": viewer}
+
+    def is_active(self) -> bool:
+        """Whether a run was found. One with a marker is also known to TensorBoard, and makes the tab active too."""
+        return self._scan.has_runs
+
+    def frontend_metadata(self) -> base_plugin.FrontendMetadata:
+        """What the tab is called and where its code is."""
+        return base_plugin.FrontendMetadata(es_module_path=ENTRY, tab_name="torchgraph", disable_reload=True)
+
+
+def mounted(inner: App) -> App:
+    """`inner`, asked for the paths below our plugin's."""
+
+    def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
+        before, name, path = environment.get("PATH_INFO", "").partition(f"/plugin/{PLUGIN_NAME}/")
+        moved: dict[str, Any] = {
+            "SCRIPT_NAME": environment.get("SCRIPT_NAME", "") + before + name.rstrip("/"),
+            "PATH_INFO": "/" if f"/{path}" == PAGE else f"/{path}",
+        }
+        return inner({**environment, **moved}, start_response)
+
+    return serve
+
+
+def entry_module(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
+    """Serves `ENTRY`."""
+    headers = (("Cache-Control", "no-cache"),)
+    module = Response(200, "text/javascript; charset=utf-8", ENTRY_MODULE.encode(), headers)
+    return send(module, environment, start_response)

@@ -1,0 +1,70 @@
+"""Pages and servers that TensorBoard is put into."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+PREFIX = "/proxy/6006"
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """A server on localhost that answers with `handler`; its address."""
+    with ThreadingHTTPServer(("localhost", 0), handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://localhost:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+class Quiet(BaseHTTPRequestHandler):
+    """Says nothing in the terminal."""
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def prefix_stripping_proxy(url: str) -> type[BaseHTTPRequestHandler]:
+    """Shows below `PREFIX` what is at `url`, as jupyter-server-proxy does."""
+
+    class Proxy(Quiet):
+        def do_GET(self) -> None:
+            if not self.path.startswith(PREFIX):
+                self.send_error(404)
+                return
+            inner = HTTPConnection(urlsplit(url).netloc, timeout=30)
+            inner.request("GET", self.path.removeprefix(PREFIX), headers={"Accept-Encoding": "identity"})
+            answer = inner.getresponse()
+            body = answer.read()
+            inner.close()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() in ("content-type", "content-security-policy", "location", "content-encoding"):
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    return Proxy
+
+
+def notebook(url: str) -> type[BaseHTTPRequestHandler]:
+    """A page with TensorBoard in a frame, as `%tensorboard` makes it."""
+
+    class Notebook(Quiet):
+        def do_GET(self) -> None:
+            frame = f'<iframe id="tensorboard" width="100%" height="700" src="{url}"></iframe>'
+            body = f"<h1>A notebook</h1>{frame}".encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    return Notebook

@@ -1,0 +1,216 @@
+"""The tab in the real TensorBoard, in a real browser."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.runs import STEPS, record_digits
+from tests.record.examples import segment
+from tests.tb_plugin.board import FAST, SLOW, Board, tensorboard
+from tests.tb_plugin.hosts import PREFIX, notebook, prefix_stripping_proxy, serving
+from tests.tb_plugin.runs import add_scalars, record
+from tests.tb_plugin.tab import Tab, open_tab
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+SHOTS = os.environ.get("TORCHGRAPH_SHOTS")
+"""A folder to leave screenshots in, to look at."""
+
+WINDOW = {"width": 1440, "height": 900}
+
+
+@pytest.fixture(scope="module")
+def board(digits_logdir: Path) -> Iterator[Board]:
+    """A TensorBoard for the tests that need nothing special of it."""
+    with tensorboard("--logdir", str(digits_logdir)) as board:
+        yield board
+
+
+@pytest.fixture
+def tab(board: Board, browser: Browser) -> Iterator[Tab]:
+    """A page of it. The browser must have had nothing to complain of."""
+    yield from watched(browser, board.url)
+
+
+def watched(browser: Browser, url: str, **options: object) -> Iterator[Tab]:
+    """A page until the fixture ends."""
+    context = browser.new_context(viewport=WINDOW, reduced_motion="reduce", **options)  # type: ignore[arg-type]
+    tab = open_tab(context, url)
+    yield tab
+    context.close()
+    assert tab.complaints == []
+
+
+def shoot(tab: Tab, name: str) -> None:
+    if SHOTS:
+        tab.page.wait_for_timeout(500)
+        tab.page.screenshot(path=f"{SHOTS}/{name}.png")
+
+
+def expect_graph(tab: Tab) -> None:
+    expect(tab.node("classifier#0")).to_be_visible()
+
+
+def drill_and_pin(tab: Tab) -> None:
+    """Go into a stage, pin what is in it, and see how its values and gradients spread."""
+    tab.node("stage1#0").dblclick()
+    tab.node("stage1.0#0").click()
+    tab.page.keyboard.press("p")
+    for series in ("value", "gradient"):
+        strip = tab.viewer.locator(f'.strip[aria-label*="output, {series}"]').first
+        expect(strip.locator("canvas").first).to_be_visible()
+        expect(strip.locator(".strip-loading")).to_have_count(0)
+        tab.page.wait_for_timeout(300)
+        assert tab.colours(strip) > 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "theme"),
+    [
+        pytest.param((FAST,), "light", id="with the Rust server"),
+        pytest.param((SLOW,), "dark", id="without it"),
+        pytest.param((FAST, "--path_prefix=/x/y"), "dark", id="below a prefix"),
+    ],
+)
+def test_the_tab_drills_in_pins_and_shows_histograms(
+    arguments: tuple[str, ...], theme: str, digits_logdir: Path, browser: Browser
+) -> None:
+    with tensorboard("--logdir", str(digits_logdir), *arguments) as board:
+        assert board.url.endswith("/x/y/") == (len(arguments) > 1)
+        for tab in watched(browser, board.url, color_scheme=theme):
+            tab.page.goto(board.url)
+            tab.switch_to("torchgraph")
+            expect_graph(tab)
+            if theme == "dark":
+                tab.page.evaluate("document.body.classList.add('dark-mode')")
+            expect(tab.viewer.locator(f'html[data-theme="{theme}"]')).to_have_count(1)
+            drill_and_pin(tab)
+            shoot(tab, f"tab-{theme}-{len(arguments)}")
+        assert "warning" not in board.said().lower()
+
+
+def test_the_theme_is_the_hosts(tab: Tab) -> None:
+    tab.open()
+    expect_graph(tab)
+    toggle = "(is) => document.body.classList.toggle('dark-mode', is)"
+    for is_dark, theme in ((True, "dark"), (False, "light")):
+        tab.page.evaluate(toggle, is_dark)
+        expect(tab.viewer.locator(f'html[data-theme="{theme}"]')).to_have_count(1)
+
+
+def test_nothing_is_asked_while_another_tab_is_in_front(tab: Tab) -> None:
+    tab.open(pin="0.classifier#0")
+    expect(tab.chart("classifier, output, value")).to_be_visible()
+    tab.switch_to("Time Series")
+    tab.page.wait_for_timeout(1500)
+    tab.asked.clear()
+    tab.page.wait_for_timeout(2500)
+    assert tab.asked == []
+    tab.switch_to("torchgraph")
+    expect_graph(tab)
+    tab.page.wait_for_timeout(1500)
+    assert tab.asked
+    assert tab.colours(tab.chart("classifier, output, value")) > 10
+
+
+def test_charts_that_change_size_while_hidden_are_drawn_anew(tab: Tab) -> None:
+    tab.open(pin="0.classifier#0")
+    expect(tab.chart("classifier, output, value")).to_be_visible()
+    tab.switch_to("Time Series")
+    tab.page.set_viewport_size({"width": 1100, "height": 700})
+    tab.switch_to("torchgraph")
+    canvas = tab.chart("classifier, output, value").locator("canvas").first
+    canvas.scroll_into_view_if_needed()
+    tab.page.wait_for_timeout(500)
+    width = canvas.evaluate("(one) => one.getBoundingClientRect().width * devicePixelRatio - one.width")
+    assert abs(width) < 2
+    assert tab.colours(tab.chart("classifier, output, value")) > 10
+
+
+def test_a_link_to_tensorboard_reproduces_the_view(tab: Tab, browser: Browser) -> None:
+    tab.open()
+    expect_graph(tab)
+    tab.node("stage1#0").dblclick()
+    tab.node("stage1.0#0").click()
+    tab.page.keyboard.press("p")
+    tab.page.wait_for_function("location.hash.includes('pin')")
+    assert tab.address.startswith("#torchgraph&p.torchgraph.view=run%3Ddigits")
+    for other in watched(browser, tab.url):
+        other.page.goto(f"{tab.url}{tab.address}")
+        expect(other.viewer.locator('[data-pin="stage1.0#0"]')).to_be_visible()
+        assert other.address == tab.address
+
+
+def test_a_link_opened_in_the_same_page_is_followed(tab: Tab) -> None:
+    tab.open()
+    expect_graph(tab)
+    tab.page.evaluate("location.hash = '#torchgraph&p.torchgraph.view=run%3Ddigits%26pin%3D0.classifier%25230'")
+    expect(tab.viewer.locator('[data-pin="classifier#0"]')).to_be_visible()
+
+
+def test_the_first_run_is_one_that_the_hosts_filter_lets_through(tmp_path: Path, browser: Browser) -> None:
+    record(tmp_path / "seed1", [0])
+    record(tmp_path / "seed2", [0])
+    with tensorboard("--logdir", str(tmp_path)) as board:
+        for tab in watched(browser, board.url):
+            tab.page.goto(f"{board.url}?runFilter=2$#torchgraph")
+            expect(tab.viewer.get_by_label("Run", exact=True)).to_have_value("seed2")
+
+
+def test_behind_a_proxy_that_strips_a_prefix(board: Board, browser: Browser) -> None:
+    with serving(prefix_stripping_proxy(board.url)) as address:
+        for tab in watched(browser, f"{address}{PREFIX}/"):
+            tab.open()
+            expect_graph(tab)
+
+
+def test_in_a_notebook(board: Board, browser: Browser) -> None:
+    with serving(notebook(board.url)) as address:
+        for tab in watched(browser, address):
+            tab.page.goto(address)
+            inner = tab.page.frame_locator("#tensorboard")
+            inner.get_by_role("tab", name="torchgraph").click()
+            viewer = inner.frame_locator('iframe[src*="name=torchgraph"]')
+            expect(viewer.locator('.node[data-key="classifier#0"]')).to_be_visible()
+            expect(viewer.locator(".connection")).to_contain_text(f"{STEPS} steps")
+
+
+def test_new_steps_appear_and_a_deleted_run_is_told(tmp_path: Path, browser: Browser) -> None:
+    record_digits(tmp_path, "live", steps=2)
+    with tensorboard("--logdir", str(tmp_path)) as board:
+        for tab in watched(browser, board.url):
+            tab.open()
+            expect(tab.viewer.locator(".connection")).to_contain_text("2 steps")
+            record_digits(tmp_path, "live", steps=3)
+            expect(tab.viewer.locator(".connection")).to_contain_text("3 steps", timeout=5000)
+            shutil.rmtree(tmp_path / "live")
+            expect(tab.viewer.locator(".app")).to_contain_text("There is no run", timeout=10_000)
+            shoot(tab, "tab-deleted")
+            tab.complaints.clear()  # the browser notes each refusal
+
+
+def test_a_damaged_run_is_told_in_the_tab_and_other_tabs_work(tmp_path: Path, browser: Browser) -> None:
+    record(tmp_path / "bad", [0])
+    add_scalars(tmp_path / "good", [0])
+    segment(tmp_path / "bad").write_bytes(b"\xff" * 5000)
+    with tensorboard("--logdir", str(tmp_path)) as board:
+        for tab in watched(browser, board.url):
+            tab.open()
+            expect(tab.viewer.locator(".notice")).to_contain_text("holds no record that can be read")
+            shoot(tab, "tab-damaged")
+            tab.switch_to("Time Series")
+            expect(tab.page.get_by_text("loss").first).to_be_visible()
+
+
+def test_a_thousand_steps_are_drawn(tmp_path: Path, browser: Browser) -> None:
+    record(tmp_path / "long", range(1000))
+    with tensorboard("--logdir", str(tmp_path)) as board:
+        for tab in watched(browser, board.url):
+            tab.open()
+            expect(tab.viewer.locator(".connection")).to_contain_text("1000 steps")
