@@ -123,6 +123,12 @@ class Recorder:
                 self._take(item)
         except Exception as fault:
             self.note(f"The recorder failed, and nothing more is recorded: {_told(fault)}.")
+        try:
+            self._end()
+        except Exception as fault:
+            warn(f"The end of the record is missing: {_told(fault)}.")
+
+    def _end(self) -> None:
         if self._dropped:
             self._notes.append(f"{len(self._dropped)} steps were dropped, since writing was slower than the training.")
         self._write(Finished(self._now(), tuple(self._notes)))

@@ -277,5 +277,6 @@ class Rounds:
 
 def is_no_step() -> bool:
     """The model is not called to compute something: it is compiled or traced, or a checkpoint runs it again."""
-    within_backward = torch._C._current_graph_task_id() != -1
-    return torch.compiler.is_compiling() or within_backward or torch._C._get_tracing_state() is not None
+    if torch.compiler.is_compiling():  # first and alone: dynamo would break the graph at what follows
+        return True
+    return torch._C._current_graph_task_id() != -1 or torch._C._get_tracing_state() is not None

@@ -43,14 +43,14 @@ class _Inside:
         first: Autograd nodes made in it are numbered from here.
         labels: The nodes whose tensors deliver their gradient at an edge. They are several where a call handed
             back what it was given.
-        silent: Nodes with a tensor that no gradient was known to reach when it was marked.
+        labelled: All nodes in `labels`.
     """
 
     level: Level
     node: int
     first: int
     labels: dict[GradientEdge, list[int]] = field(default_factory=dict)
-    silent: set[int] = field(default_factory=set)
+    labelled: set[int] = field(default_factory=set)
 
 
 class Trace(TorchDispatchMode):
@@ -167,15 +167,14 @@ class Trace(TorchDispatchMode):
             return
         if tensor.requires_grad:
             inside.labels.setdefault(edge_of(tensor), []).extend(nodes)
-        else:
-            inside.silent.update(nodes)
+            inside.labelled.update(nodes)
 
     def _connect(self, tensor: Tensor, target: int, inside: _Inside) -> None:
         """Draw the edges along which `tensor` came to `target`.
 
         Where data came from is what the operations tell; autograd tells whether gradient goes back there. A node
-        whose tensor got its gradient function only after it was returned, as within a reentrant checkpoint, is not
-        known to autograd's walk, which then arrives at something further back.
+        that handed on nothing with a gradient function of its own, as within a reentrant checkpoint or where it wrote
+        into its input, is not known to autograd's walk, which then arrives at something further back.
         """
         flowing: set[int] = set()
         if tensor.requires_grad:
@@ -184,7 +183,7 @@ class Trace(TorchDispatchMode):
         overshot = bool(flowing - sources)
         at_top = inside.level is None and tensor.requires_grad
         for source in sources:
-            gradient = at_top or source in flowing or (overshot and source in inside.silent)
+            gradient = at_top or source in flowing or (overshot and source not in inside.labelled)
             self._edges[source, target] = self._edges.get((source, target), False) or gradient
 
     def _sources(self, tensor: Tensor, inside: _Inside) -> frozenset[int]:
