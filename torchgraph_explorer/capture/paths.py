@@ -88,17 +88,24 @@ class Walk:
         return [item for child in children for item in child.crossing.items()]
 
 
-def reached(start: Edge, labels: Mapping[Edge, Iterable[int]], first: int) -> set[int]:
-    """The labels of the edges that gradient from `start` arrives at first, going back no further than node `first`."""
+def reached(start: Edge, labels: Mapping[Edge, Iterable[int]], first: int) -> tuple[set[int], list[int]]:
+    """Where gradient from `start` arrives at first, going back no further than node `first`.
+
+    Returns:
+        The labels of the edges it arrives at, and the numbers of the autograd nodes on the way.
+    """
     todo, seen = [start], set()
     found: set[int] = set()
+    passed: list[int] = []
     while todo:
         edge = todo.pop()
         if edge in seen:
             continue
         seen.add(edge)
+        number = edge[0]._sequence_nr()
         if (here := labels.get(edge)) is not None:
             found.update(here)
-        elif edge[0]._sequence_nr() >= first:
-            todo += [(source, number) for source, number in edge[0].next_functions if source is not None]
-    return found
+        elif number >= first:
+            passed.append(number)
+            todo += [(source, slot) for source, slot in edge[0].next_functions if source is not None]
+    return found, passed

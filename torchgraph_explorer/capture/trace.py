@@ -44,6 +44,7 @@ class _Inside:
         labels: The nodes whose tensors deliver their gradient at an edge. They are several where a call handed
             back what it was given.
         labelled: All nodes in `labels`.
+        spans: For each call that is over: the numbers of the autograd nodes made in it, from and to, and its node.
     """
 
     level: Level
@@ -51,6 +52,7 @@ class _Inside:
     first: int
     labels: dict[GradientEdge, list[int]] = field(default_factory=dict)
     labelled: set[int] = field(default_factory=set)
+    spans: list[tuple[int, int, int]] = field(default_factory=list)
 
 
 class Trace(TorchDispatchMode):
@@ -104,6 +106,7 @@ class Trace(TorchDispatchMode):
         self._stack.pop()
         for _, tensor in outputs:
             self._mark(tensor, [inside.node], self._stack[-1])
+        self._stack[-1].spans.append((inside.first, sequence_number(), inside.node))
         inside.labels.clear()
 
     def attach(self, call: int, tensors: Iterable[tuple[TensorInfo, Tensor]]) -> None:
@@ -178,7 +181,9 @@ class Trace(TorchDispatchMode):
         """
         flowing: set[int] = set()
         if tensor.requires_grad:
-            flowing = reached(edge_of(tensor), inside.labels, inside.first)
+            flowing, passed = reached(edge_of(tensor), inside.labels, inside.first)
+            spans = inside.spans if passed else ()
+            flowing |= {node for start, end, node in spans if any(start <= number < end for number in passed)}
         sources = self._sources(tensor, inside) or frozenset(flowing)
         overshot = bool(flowing - sources)
         at_top = inside.level is None and tensor.requires_grad
