@@ -24,6 +24,9 @@ WAITING = 32
 MOST_SECONDS = 5.0
 """How long the training waits for the thread in one go. Then the step is dropped, and counted."""
 
+ENDS_WAITED = 6
+"""How many times as long `close` waits for what is still to be written."""
+
 IDLE_SECONDS = 0.25
 """How often the thread looks whether a step has come to rest."""
 
@@ -112,10 +115,17 @@ class Recorder:
 
     def close(self) -> None:
         """Write all that was handed over, finish the record and close the sinks. May be called again."""
-        if self._thread.is_alive():
-            self._queue.put(None)
+        if not self._thread.is_alive():
+            return
+        patience = ENDS_WAITED * MOST_SECONDS
+        try:
+            self._queue.put(None, timeout=patience)
             if threading.current_thread() is not self._thread:
-                self._thread.join()
+                self._thread.join(patience)
+        except queue.Full:
+            pass
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._warn(f"The end of the record is missing: writing did not come to an end within {patience:g} s.")
 
     def _run(self) -> None:
         try:

@@ -76,7 +76,7 @@ class Stream:
         self.rounds = Rounds(model, self, kinds=kinds, phase=phase, optimizer=settings.optimizer)
         self._recorder = Recorder(session, sinks, now=time.time, when_idle=self.rounds.settle)
 
-    def finish(self, why_nothing: str | None = None) -> None:
+    def finish(self, why_nothing: Callable[[], str] | None = None) -> None:
         """Take everything off the model and write what is at hand; `why_nothing` is said if nothing was recorded."""
         for part in (self.rounds.close, lambda: self._note_nothing(why_nothing), self._recorder.close):
             try:
@@ -84,9 +84,9 @@ class Stream:
             except Exception as fault:  # at the end of the user's training, which is not to fail by ours
                 warn(f"{self._name}: the end of the record is missing ({type(fault).__name__}: {fault}).")
 
-    def _note_nothing(self, reason: str | None) -> None:
+    def _note_nothing(self, reason: Callable[[], str] | None) -> None:
         if reason is not None and not self.saw_a_step:
-            self._recorder.note(f"{self._name}: no step was recorded. {reason}")
+            self._recorder.note(f"{self._name}: no step was recorded. {reason()}")
 
     def wants(self, step: int) -> bool:
         """Whether this step is to be logged (for `capture.rounds.Listener`)."""

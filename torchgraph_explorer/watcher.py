@@ -130,7 +130,7 @@ class Watcher:
             self._finished = True
         if self._evaluation is not None:
             self._evaluation.finish()
-        self._train.finish(_why_nothing(self.step))
+        self._train.finish(lambda: _why_nothing(self.step))
 
     def close(self) -> None:
         """Take everything off the model, write what is at hand and stop the viewer. May be called again."""
