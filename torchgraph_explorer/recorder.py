@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -118,12 +119,10 @@ class Recorder:
         if not self._thread.is_alive():
             return
         patience = ENDS_WAITED * MOST_SECONDS
-        try:
+        with suppress(queue.Full):  # then the thread is still alive below
             self._queue.put(None, timeout=patience)
             if threading.current_thread() is not self._thread:
                 self._thread.join(patience)
-        except queue.Full:
-            pass
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._warn(f"The end of the record is missing: writing did not come to an end within {patience:g} s.")
 
