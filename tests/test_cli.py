@@ -24,12 +24,13 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ([], ["demo", "serve", "info", "--version"]),
+        ([], ["demo", "serve", "info", "export", "--version"]),
         (["demo"], ["--logdir", "--steps", "--no-serve", "--port", "--no-browser", "default: 600"]),
         (["serve"], ["LOGDIR", "--host", "--port", "--no-browser", "default: 127.0.0.1", "access token"]),
         (["info"], ["RUN", "--json"]),
+        (["export"], ["RUN", "--output", "--steps", "--series", "--model", "default: 100", "2 MB"]),
     ],
-    ids=["torchgraph", "demo", "serve", "info"],
+    ids=["torchgraph", "demo", "serve", "info", "export"],
 )
 def test_help_names_every_option(command: list[str], told: list[str]) -> None:
     done = run(*command, "--help")

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "torchgraph_explorer"
-PLACES = (PACKAGE, ROOT / "tb_plugin")
+PLACES = (PACKAGE, ROOT / "tb_plugin", ROOT / "wandb_panel")
 FILES = sorted(file for place in PLACES for file in place.rglob("*.py"))
 HEAVY = frozenset({"tensorboard", "torch", "wandb"})
 
@@ -41,7 +41,7 @@ ROOMS = {
     "at_exit": room(),
     "attachment": room("capture", libraries="torch"),
     "capture": room(libraries="torch"),
-    "cli": room("__init__", "demo", "record", "server"),
+    "cli": room("__init__", "demo", "record", "server", libraries="torchgraph_wandb"),
     "demo": room("__init__", libraries="rich sklearn torch"),
     "layout": room(libraries="pygraphviz"),
     "record": room("server", libraries="fsspec google"),  # the server only where a notebook shows a run
@@ -55,7 +55,10 @@ ROOMS = {
     "torchgraph_tensorboard": room(
         "record", "server", "sinks", libraries="fsspec google tensorboard torchgraph_tensorboard"
     ),
-    "watcher": room("capture", "schedule", "sinks", "stream", libraries="torch"),
+    "torchgraph_wandb": room(
+        "layout", "record", "server", "sinks", libraries="torchgraph_wandb wandb wandb_workspaces"
+    ),
+    "watcher": room("capture", "record", "schedule", "server", "sinks", "stream", libraries="torch"),
     "options": room("schedule", "stream", libraries="torch"),
     "watching": room(
         "at_exit",

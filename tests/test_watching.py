@@ -223,6 +223,26 @@ def test_two_open_models_of_one_name_in_one_run_are_refused(tmp_path: Path) -> N
             watch(digits(), backend="record", logdir=tmp_path, run="a", verbose=False)
 
 
+def test_a_watcher_exports_and_shows_its_run(tmp_path: Path) -> None:
+    model = digits()
+    with watch(model, log_freq=1, backend="record", logdir=tmp_path, verbose=False) as watcher:
+        assert watcher._repr_html_() is None, "nothing to show yet"
+        train(model)
+        train(model)
+    page = watcher.export(tmp_path / "page.html", steps=2)
+    assert (tmp_path / "page.html").read_bytes() == page
+    assert page.lower().startswith(b"<!doctype html>")
+    assert "<iframe" in str(watcher._repr_html_())
+
+
+def test_a_watcher_without_a_folder_has_nothing_to_export(tmp_path: Path) -> None:
+    model = digits()
+    with watch(model, log_freq=1, backend=Listening()) as watcher:
+        train(model)
+        with pytest.raises(OptionError, match=r"Add 'record' to backend="):
+            watcher.export(tmp_path / "page.html")
+
+
 class Failing:
     """A sink that fails at its n-th record."""
 

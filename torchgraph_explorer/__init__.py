@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from torchgraph_explorer.record.runs import list_runs as list_runs
     from torchgraph_explorer.record.runs import open_run as open_run
     from torchgraph_explorer.records import STATISTICS as STATISTICS
+    from torchgraph_explorer.server.export import export_page as export_page
     from torchgraph_explorer.watcher import Watcher as Watcher
     from torchgraph_explorer.watching import LIGHTNING_EPOCHS as LIGHTNING_EPOCHS
     from torchgraph_explorer.watching import setup as setup
@@ -44,6 +45,7 @@ _HOMES = {
     "UnknownBackendError": "errors",
     "Watcher": "watcher",
     "attach": "attachment",
+    "export_page": "server.export",
     "list_runs": "record.runs",
     "open_run": "record.runs",
     "quantiles": "buckets",

@@ -1,4 +1,4 @@
-"""The command line: `torchgraph demo`, `serve` and `info`."""
+"""The command line: `torchgraph demo`, `serve`, `info` and `export`."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_serve(commands)
     _add_info(commands)
+    _add_export(commands)
+    _add_wandb(commands)
     return parser
 
 
@@ -96,6 +98,35 @@ def _add_info(commands: Any) -> None:
     parser.set_defaults(act=_info)
 
 
+def _add_export(commands: Any) -> None:
+    told = "Write the viewer with a run's data into one HTML file, which opens anywhere without a server."
+    parser = commands.add_parser("export", help=told, description=told)
+    parser.add_argument("run", metavar="RUN", help="a run's folder or URL, or a folder with just one run")
+    parser.add_argument("-o", "--output", required=True, metavar="PAGE", help="the HTML file to write")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=100,
+        help="steps at most: the first, the last, and others evenly between (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--series",
+        type=int,
+        help="series to keep at most, of the model itself first, then of ever deeper modules; series that share their "
+        "numbers count once (default: as many as make a page of 2 MB)",
+    )
+    parser.add_argument("--model", action="append", metavar="NAME", help="a model to show, also several (default: all)")
+    parser.set_defaults(act=_export)
+
+
+def _add_wandb(commands: Any) -> None:
+    from torchgraph_wandb.commands import add_commands
+
+    told = "Weights & Biases: publish the custom chart, and build reports."
+    parser = commands.add_parser("wandb", help=told, description=told)
+    add_commands(parser.add_subparsers(title="commands", required=True, metavar="COMMAND"))
+
+
 def _demo(options: argparse.Namespace) -> None:
     from torchgraph_explorer.demo import run_demo
 
@@ -133,6 +164,15 @@ def _info(options: argparse.Namespace) -> None:
     warnings.simplefilter("ignore", TorchgraphWarning)  # they are among the facts
     facts = run_facts(open_run(options.run))
     print(json.dumps(facts, indent=2) if options.json else _as_text(facts))
+
+
+def _export(options: argparse.Namespace) -> None:
+    from torchgraph_explorer.record.runs import open_run
+    from torchgraph_explorer.server.export import export_page
+
+    run = open_run(options.run)
+    page = export_page(run, options.output, models=options.model, steps=options.steps, series=options.series)
+    print(f"Wrote {options.output}, {len(page):,} bytes.")
 
 
 def run_facts(run: Run) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import nn
 
@@ -18,6 +18,9 @@ from torchgraph_explorer.records import ModuleGraph, Session
 from torchgraph_explorer.schedule import schedule
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.stream import Settings, Stream
+
+if TYPE_CHECKING:
+    from torchgraph_explorer.record.reader import Run
 
 
 class Viewer(Protocol):
@@ -138,6 +141,33 @@ class Watcher:
         viewer, self.viewer = self.viewer, None
         if viewer is not None and os.getpid() == self._pid:
             viewer.stop()
+
+    def export(self, path: str | os.PathLike[str], **options: Any) -> bytes:
+        """Write the viewer with what is recorded so far into one HTML file, and return it.
+
+        Args:
+            path: The file to write.
+            options: As for `export_page`: `steps`, `series`, `models`.
+
+        Raises:
+            OptionError: Nothing is recorded to a folder.
+        """
+        from torchgraph_explorer.server.export import export_page
+
+        return export_page(self._recorded(), path, **options)
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows of it: the viewer, once there is something recorded."""
+        from torchgraph_explorer.server.notebook import frame
+
+        return frame(self._recorded()) if self.run_dir is not None and self._train.saw_a_step else None
+
+    def _recorded(self) -> Run:
+        from torchgraph_explorer.record.runs import open_run
+
+        if self.run_dir is None:
+            raise OptionError("Nothing is recorded to a folder that could be shown. Add 'record' to backend=.")
+        return open_run(self.run_dir)
 
     def __enter__(self) -> Watcher:
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record import record_pb2 as pb
@@ -61,6 +62,25 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.name!r}: models {', '.join(map(repr, self.models))}>"
+
+    def show(self, **options: Any) -> None:
+        """Show the run in a notebook, as it is now: the viewer, below the cell.
+
+        Args:
+            options: `height` in pixels, and `models`, `steps` and `series` as `export_page` has them.
+
+        Raises:
+            OptionError: This is no notebook, or an option is not one of those allowed.
+            TorchgraphError: The viewer is not built.
+        """
+        from torchgraph_explorer.server.notebook import show  # only here does a reader meet a view
+
+        show(self, **options)
+
+    def _repr_html_(self) -> str:
+        from torchgraph_explorer.server.notebook import frame
+
+        return frame(self)
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path, PurePosixPath
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
@@ -16,6 +18,9 @@ from torchgraph_explorer.records import Session
 
 _BEGINNING = 3
 """Finds in which a segment says its session, which is written twice: one of them may be damage before that."""
+
+FETCHED = {"wandb": "torchgraph_wandb.records_online:fetch_record"}
+"""Addresses that are no file system: by scheme, what fetches a record from there and returns its folder."""
 
 _NAMED = 8
 """Runs that an error names at most."""
@@ -60,13 +65,15 @@ def list_runs(logdir: str | os.PathLike[str]) -> list[RunInfo]:
 def open_run(path: str | os.PathLike[str]) -> Run:
     """The run in the folder or at the URL `path`, which may also be a logdir with just one run below it.
 
+    `wandb://entity/project/run-id` is a W&B run whose record was uploaded; it is fetched first.
+
     It may still be written: `Run.refresh` reads on. What is damaged is skipped with a `TorchgraphWarning`.
 
     Raises:
         NotFoundError: There is nothing, or there are several runs to choose from.
         RecordError: It is no run, or a newer release wrote it.
     """
-    place = os.fspath(path)
+    place = _fetched(os.fspath(path))
     folder = _folder(place)
     if folder.files():
         return Run(folder, name=_last_part(place), path=place)
@@ -80,6 +87,16 @@ def open_run(path: str | os.PathLike[str]) -> Run:
         )
     only = _join(place, runs[0])
     return Run(_folder(only), name=runs[0], path=only)
+
+
+def _fetched(place: str) -> str:
+    """Where the record is that has to be fetched first from `place`; most often `place` itself."""
+    scheme, separator, _ = place.partition("://")
+    if not separator or scheme not in FETCHED:
+        return place
+    module, _, function = FETCHED[scheme].partition(":")
+    fetch: Callable[[str], os.PathLike[str]] = getattr(import_module(module), function)
+    return os.fspath(fetch(place))
 
 
 def _folder(place: str) -> Folder:

@@ -7,8 +7,8 @@ import hashlib
 import html
 import os
 import re
-import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from torchgraph_explorer.server.bundle import BUNDLE, MISSING
 from torchgraph_explorer.server.pack import pieces
 from torchgraph_explorer.server.page.choice import Candidate, candidates, spread
 from torchgraph_explorer.server.page.model import Arrays, page_model
-from torchgraph_explorer.server.page.text import as_text, deflated
+from torchgraph_explorer.server.page.text import as_text, compressed
 from torchgraph_explorer.version import __version__
 
 STEPS = 100
@@ -101,7 +101,7 @@ def export_page(
     kept = offered[:series] if series is not None else offered[: _affordable(offered, frames)]
     page = _page(run, shown, viewer=viewer, frames=frames, kept=kept)
     while series is None and len(page) > PAGE_BYTES and len(kept) > LEAST_SERIES:
-        kept = kept[: max(LEAST_SERIES, int(0.98 * len(kept) * PAGE_BYTES / len(page)))]
+        kept = kept[: max(LEAST_SERIES, int(0.99 * len(kept) * PAGE_BYTES / len(page)))]
         page = _page(run, shown, viewer=viewer, frames=frames, kept=kept)
     if path is not None:
         _write(Path(path), page)
@@ -110,15 +110,17 @@ def export_page(
 
 def _write(path: Path, page: bytes) -> None:
     """Write it in one go, so that whoever shows the page meanwhile never finds half of one."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    target = path.resolve()
+    is_special = target.exists() and not target.is_file()  # as /dev/stdout is, which must not be replaced
+    part = target if is_special else target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         part.write_bytes(page)
-        part.replace(path)
+        part.replace(target)
     except OSError as fault:
-        part.unlink(missing_ok=True)
-        raise OptionError(
-            f"{path} cannot be written: {fault.strerror}. Name a file in a folder that exists."
-        ) from fault
+        with suppress(OSError):
+            part.unlink() if part is not target else None
+        advice = "Name a file in a folder that exists."
+        raise OptionError(f"{path} cannot be written: {fault.strerror}. {advice}") from fault
 
 
 def _require(*, steps: int, series: int | None, models: Sequence[str] | None) -> None:
@@ -151,10 +153,11 @@ def _page(
     said, arrays = [], Arrays()
     for number, model in enumerate(models):
         series = sorted(one for group in kept if group.model == number for one in group.series)
-        words, numbers = page_model(run, model, frames=frames[number], series=series)
+        words, own = page_model(run, model, frames=frames[number], series=series)
         said.append(words)
-        arrays |= {f"{number}.{name}": array for name, array in numbers.items()}
-    meta = {"version": __version__, "exported": time.time(), "run": _run_json(run, models), "models": said}
+        arrays |= {f"{number}.{name}": array for name, array in own.items()}
+    meta = {"version": __version__, "run": _run_json(run, models), "models": said}
+    head, *blocks = pieces(meta, arrays)
     loader = _LOADER.read_text(encoding="utf-8")
     title = html.escape(f"{', '.join(model.name for model in models)} · {run.name} · torchgraph")
     page = _PAGE.format(
@@ -164,7 +167,7 @@ def _page(
         icon=viewer.icon,
         style=viewer.style,
         viewer=viewer.script,
-        data=as_text(deflated(pieces(meta, arrays))),
+        data=as_text(compressed(head, blocks)),
         loader=loader,
     )
     return page.encode("utf-8", errors="replace")  # a name may hold half a surrogate pair
@@ -209,8 +212,8 @@ def _viewer(folder: Path) -> _Viewer:
     style = _linked(text, r'<link[^>]*\brel="stylesheet"[^>]*\bhref="([^"]+)"', folder)
     icon = _linked(text, r'<link[^>]*\brel="icon"[^>]*\bhref="([^"]+)"', folder)
     return _Viewer(
-        style=as_text(deflated([style])),
-        script=as_text(deflated([script.encode()])),
+        style=as_text(compressed(style)),
+        script=as_text(compressed(script.encode())),
         script_hash=_hash(script),
         icon=base64.b64encode(icon).decode(),
     )

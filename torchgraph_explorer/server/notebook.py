@@ -49,12 +49,13 @@ def show(
     """
     try:
         from IPython import get_ipython
-        from IPython.display import HTML, display
+        from IPython.display import display
     except ImportError:
         raise _no_notebook(run) from None
     if get_ipython() is None:
         raise _no_notebook(run)
-    display(HTML(frame(run, height=height, models=models, steps=steps, series=series)))
+    shown = frame(run, height=height, models=models, steps=steps, series=series)
+    display({"text/html": shown, "text/plain": repr(run)}, raw=True)
 
 
 def _no_notebook(run: Run) -> OptionError:

@@ -33,6 +33,7 @@ class SinkContext:
         model_name: The model's name in the run.
         writer: The SummaryWriter given to `watch`, or None.
         wandb_run: The W&B run given to `watch`, or None.
+        upload_record: The record is to be kept with the W&B run, too.
     """
 
     run_dir: str
@@ -41,6 +42,7 @@ class SinkContext:
     model_name: str
     writer: Any = None
     wandb_run: Any = None
+    upload_record: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class Backends:
 
 OPENED: dict[str, str] = {
     "tensorboard": "torchgraph_tensorboard.sink:open_sink",
+    "wandb": "torchgraph_wandb.sink:open_sink",
 }
 """Backends with a library of their own: where the function is that makes a sink from a `SinkContext`.
 

@@ -43,7 +43,7 @@ class Candidate:
 
 
 def spread(frames: int, most: int) -> list[int]:
-    """At most `most` of so many frames, evenly, the first and the last among them; the last alone if it is to be one."""
+    """At most `most` of so many frames, evenly, the first and the last among them; if it is to be one, the last."""
     if most == 1:
         return [frames - 1] if frames else []
     return np.unique(np.linspace(0, frames - 1, min(most, frames)).round().astype(int)).tolist() if frames else []

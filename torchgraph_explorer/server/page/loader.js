@@ -8,7 +8,7 @@
   /** The bytes that the element's text stands for: 13 bits in two letters, compressed. */
   const bytesIn = (id) => {
     const text = document.getElementById(id).textContent;
-    const bytes = new Uint8Array((text.length * 13) >> 4);
+    const bytes = new Uint8Array(Math.floor((text.length * 13) / 16));
     let bits = 0;
     let held = 0;
     let at = 0;
@@ -23,7 +23,7 @@
   const inflated = async (bytes) => {
     const length = new DataView(bytes.buffer).getUint32(0, true);
     const stream = new Blob([bytes.subarray(4, 4 + length)]).stream();
-    return new Response(stream.pipeThrough(new DecompressionStream('deflate-raw'))).arrayBuffer();
+    return new Response(stream.pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
   };
 
   const add = (kind, text) => {

@@ -27,10 +27,11 @@ def page_model(run: Run, model: ModelRecord, *, frames: Sequence[int], series: S
     """What the page says of `model` in words, and its numbers, with these frames and series counted anew from 0."""
     graphs = _graphs(model, frames)
     updates = updates_answer(OpenRun(run, opening=0), model, NOTHING_HELD)
-    thinned = _thinned(updates, frames, series, {graph.id for graph in graphs})
+    thinned = _thinned(updates, frames, series)
+    known = [one for one in updates["graphs"] if one["graph"] in {graph.id for graph in graphs}]
     missing = _missing(model, frames=len(frames), series=len(series))
     said = {
-        "updates": {**thinned, "warnings": [*missing, *thinned["warnings"]]},
+        "updates": {**thinned, "graphs": known, "warnings": [*missing, *updates["warnings"]]},
         "graphs": [graph_answer(model, graph) for graph in graphs],
         **drawings(graphs),
         "recorded": {"frames": len(model), "series": len(model.series)},
@@ -46,8 +47,8 @@ def _missing(model: ModelRecord, *, frames: int, series: int) -> list[str]:
         said.append(f"This page shows {frames:,} of {len(model):,} steps: {which}. Export with --steps N for more.")
     if series < len(model.series):
         said.append(
-            f"This page has the numbers of {series:,} of {len(model.series):,} series: of what was attached by hand, of "
-            f"the model itself, and of the modules that lie least deep. Export with --series N for more."
+            f"This page has the numbers of {series:,} of {len(model.series):,} series: of what was attached by hand, "
+            f"of the model itself, and of the modules that lie least deep. Export with --series N for more."
         )
     return said
 
@@ -59,8 +60,8 @@ def _graphs(model: ModelRecord, frames: Sequence[int]) -> list[ModuleGraph]:
     return [known[graph] for graph in used] or list(known[-1:])
 
 
-def _thinned(updates: Json, frames: Sequence[int], series: Sequence[int], graphs: set[int]) -> Json:
-    """`updates` of these frames, series and graphs only. Ids of graphs stay, those of series are counted anew."""
+def _thinned(updates: Json, frames: Sequence[int], series: Sequence[int]) -> Json:
+    """`updates` of these frames and series only, which are counted anew."""
     every, items = updates["frames"], updates["series"]["items"]
     kept = {name: [values[frame] for frame in frames] for name, values in every.items() if name != "first"}
     return {
@@ -69,5 +70,4 @@ def _thinned(updates: Json, frames: Sequence[int], series: Sequence[int], graphs
         "reset": True,
         "frames": {"first": 0, **kept},
         "series": {"first": 0, "items": [{**items[one], "series": number} for number, one in enumerate(series)]},
-        "graphs": [one for one in updates["graphs"] if one["graph"] in graphs],
     }

@@ -6,8 +6,9 @@ takes 1.23 characters a byte; base64 takes 1.33. `loader.js` reads it back.
 
 from __future__ import annotations
 
+import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,16 +18,25 @@ ALPHABET = "".join(letter for letter in map(chr, range(0x21, 0x7F)) if letter no
 _BITS = 13
 _LETTERS = np.frombuffer(ALPHABET.encode(), dtype=np.uint8)
 
-_STRATEGIES = (zlib.Z_DEFAULT_STRATEGY, zlib.Z_FILTERED, zlib.Z_HUFFMAN_ONLY)
-"""Numbers that are mostly noise come out smaller when no repetitions are sought in them."""
+_NOISE = (zlib.Z_FILTERED, zlib.Z_HUFFMAN_ONLY)
+"""How numbers that are mostly noise come out smallest: few repetitions are sought in them, or none."""
 
-_END = b"\x03\x00"
+_HEAD = bytes([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255])
+_END = bytes([3, 0])
 """An empty last block."""
 
 
-def deflated(pieces: Iterable[bytes]) -> bytes:
-    """The pieces, one after the other, as one raw deflate stream; each is compressed in the way that suits it."""
-    return b"".join([*(min((_block(piece, one) for one in _STRATEGIES), key=len) for piece in pieces), _END])
+def compressed(text: bytes, numbers: Sequence[bytes] = ()) -> bytes:
+    """`text` and arrays of numbers, one after the other, in gzip's format, whose checksum the browser looks at.
+
+    Source: RFC 1952, and RFC 1951 for the blocks.
+    """
+    blocks = (min((_block(array, strategy) for strategy in _NOISE), key=len) for array in numbers)
+    size, check = 0, 0
+    for piece in (text, *numbers):
+        size, check = size + len(piece), zlib.crc32(piece, check)
+    tail = struct.pack("<II", check, size & 0xFFFFFFFF)
+    return b"".join([_HEAD, _block(text, zlib.Z_DEFAULT_STRATEGY), *blocks, _END, tail])
 
 
 def _block(piece: bytes, strategy: int) -> bytes:
@@ -41,5 +51,6 @@ def as_text(data: bytes) -> str:
     rows = np.pad(bits, (0, -len(bits) % _BITS)).reshape(-1, _BITS)
     pairs = np.zeros(len(rows), dtype=np.uint16)
     for bit in range(_BITS):
-        pairs = (pairs << 1) | rows[:, bit]
-    return _LETTERS[np.stack(np.divmod(pairs, len(_LETTERS)), axis=-1)].tobytes().decode("ascii")
+        pairs |= rows[:, bit].astype(np.uint16) << (_BITS - 1 - bit)
+    letters: bytes = _LETTERS[np.stack(np.divmod(pairs, len(_LETTERS)), axis=-1)].tobytes()
+    return letters.decode("ascii")

@@ -1,0 +1,149 @@
+"""Runs every case and writes `docs/compatibility.md`: `python -m tests.compatibility [part of a case's name]`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from tests.compatibility.case import Case
+from tests.compatibility.complete import check_complete
+from tests.compatibility.distributed_worker import STEPS
+from tests.compatibility.faults import check_unkillable
+from tests.compatibility.table import CASES, faults_for
+from tests.compatibility.test_distributed import MODULES, WAYS, ranks, start
+from tests.compatibility.undisturbed import check_undisturbed
+
+PAGE = Path("docs/compatibility.md")
+SECONDS = 60
+"""For one check; beyond, it counts as hanging."""
+
+HEAD = """# What it works with
+
+Written by `python -m tests.compatibility` from a run of every case; `make test` runs the same. This one was with torch
+{torch} and Python {python}.
+
+- **undisturbed**: the model is trained twice from the same seed, unwatched and watched, and losses, parameters,
+  buffers, gradients, optimizer state and random number generators are the same by bytes; so are the state dict, what it
+  prints, and copies made by `deepcopy`, `pickle` and `torch.save`, between steps and within one.
+- **complete**: every module call that plain hooks see is in the graph and every tensor a series, at its step; the graph
+  has the edges that autograd knows of; each output of the model that turns NaN when an input does leads back to it.
+- **unkillable**: with one function of ours made to raise, the training is the same by bytes, and it is said once. Each
+  case is run with another function; those marked † with every one there is.
+
+A note stands for a promise that cannot be kept for a case; it says why and what you see.
+"""
+
+
+def main(part: str = "") -> int:
+    """Run the cases whose name has `part` in it; write the page when that is all. Returns how many failed."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    torch.set_num_threads(1)
+    rows = [(case, _results(case)) for case in CASES if part in case.id]
+    for case, results in rows:
+        for promise, result in results.items():
+            if result.startswith("failed"):
+                print(f"{promise} {case.id}: {result}", file=sys.stderr)
+    if not part:
+        PAGE.write_text(_page(rows))
+    return sum(result.startswith("failed") for _, results in rows for result in results.values())
+
+
+def _results(case: Case) -> dict[str, str]:
+    """For each promise `holds`, `cannot`, `failed: ...` or `not run`."""
+    if any(importlib.util.find_spec(name) is None for name in case.needs):
+        return dict.fromkeys(CHECKS, "not run")
+    return {promise: _result(case, promise, check) for promise, check in CHECKS.items()}
+
+
+def _result(case: Case, promise: str, check: Callable[[Case], object]) -> str:
+    try:
+        with _limited(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            check(case)
+    except Exception as fault:
+        return "cannot" if promise in case.cannot else f"failed: {type(fault).__name__}: {fault}"
+    return "failed: it holds, although it is said that it cannot" if promise in case.cannot else "holds"
+
+
+def _unkillable(case: Case) -> None:
+    for fault in faults_for(case):
+        check_unkillable(case, fault)
+
+
+CHECKS: dict[str, Callable[[Case], object]] = {
+    "P1": check_undisturbed,
+    "P2": check_complete,
+    "P3": _unkillable,
+}
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    def end(*_: object) -> None:
+        raise TimeoutError(f"not done after {SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _page(rows: list[tuple[Case, dict[str, str]]]) -> str:
+    notes: list[str] = []
+    parts = [HEAD.format(torch=torch.__version__.partition("+")[0], python=platform.python_version())]
+    for theme, group in groupby(rows, key=lambda row: row[0].theme):
+        parts += [
+            f"\n## {theme[0].upper()}{theme[1:]}\n",
+            "| case | undisturbed | complete | unkillable |",
+            "|---|---|---|---|",
+        ]
+        parts += [_row(case, results, notes) for case, results in group]
+    parts += [
+        "\n## Two processes\n",
+        "| case | undisturbed | complete | a lost rank ends the others |",
+        "|---|---|---|---|",
+    ]
+    told = [(name, ["yes" if each else "**fails**" for each in rest]) for name, *rest in _distributed()]
+    parts += [f"| {name} | {' | '.join(cells)} |" for name, cells in told]
+    parts += ["\n## Notes\n", *(f"{number}. {note}" for number, note in enumerate(notes, 1))]
+    return "\n".join(parts) + "\n"
+
+
+def _distributed() -> Iterator[tuple[str, bool, bool, bool]]:
+    """For each way to train with two processes: undisturbed, complete, and whether a lost rank ends the other."""
+    for way, name in WAYS.items():
+        with TemporaryDirectory() as folder:
+            told = ranks(way, Path(folder))
+            gone = start(way, Path(folder), "die").returncode != 0
+        whole = all(each["modules"] == MODULES and len(each["steps"]) == STEPS for each in told)
+        yield name, all(each["identical"] for each in told), whole, gone
+
+
+def _row(case: Case, results: dict[str, str], notes: list[str]) -> str:
+    from tests.compatibility.table import THOROUGH
+
+    cells = []
+    for promise, result in results.items():
+        if result == "cannot" and case.cannot[promise] not in notes:
+            notes.append(case.cannot[promise])
+        cannot = f"no, note {notes.index(case.cannot[promise]) + 1}" if result == "cannot" else ""
+        cells.append({"holds": "yes", "not run": "not run", "cannot": cannot}.get(result, "**fails**"))
+    cells[-1] += " †" if case.id in THOROUGH else ""
+    return f"| {case.name} | {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    sys.exit(min(1, main(*sys.argv[1:])))

@@ -1,0 +1,253 @@
+"""What plain hooks see of a training: the oracle for what must have been recorded."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from tests.compatibility.case import Training
+from tests.compatibility.walk import tensors_in
+
+Node = Any
+GradientEdge = tuple[Node, int]
+
+
+@dataclass
+class Seen:
+    """One call of a module.
+
+    Attributes:
+        module: Qualified name.
+        parent: Position in the forward pass of the call it happened in; None for the model's own.
+        inputs: Paths of the tensors among its arguments.
+        outputs: Paths of the tensors in its result; None if it did not return.
+        needed: For what it was given and, under `outputs`, for what it returned, groups of positions of calls: from one
+            of each group gradient flows, so there must be an edge.
+        reached: Outputs at which gradient arrived.
+        first: Autograd nodes made in it are numbered from here,
+        beyond: and up to here.
+        silent: A call in it returned a tensor without gradient, which may get its gradient later, as under a reentrant
+            checkpoint: autograd then tells of an edge that skips it.
+    """
+
+    module: str
+    parent: int | None
+    inputs: list[str]
+    outputs: list[str] | None = None
+    needed: list[set[int]] = field(default_factory=list)
+    needed_by_outputs: dict[str, list[set[int]]] = field(default_factory=dict)
+    reached: set[str] = field(default_factory=set)
+    silent: bool = False
+    first: int = 0
+    beyond: int = 0
+    labels: dict[GradientEdge, set[int]] = field(default_factory=dict, repr=False)
+
+
+@dataclass
+class Forward:
+    """One training forward pass of the model; calls in the order in which they began."""
+
+    calls: list[Seen] = field(default_factory=list)
+    parameters: set[tuple[str, str]] = field(default_factory=set)
+
+
+class Observer:
+    """Hooks every module the plain way, before each step."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.forwards: list[Forward] = []
+        self._stack: list[tuple[int, str]] = []
+        self.unhookable: set[str] = set()
+        self._handles: list[Any] = []
+        self._thread = threading.get_ident()
+
+    @contextmanager
+    def hooked(self) -> Iterator[None]:
+        """Hooks the modules anew in each call of the model, since they may be others than in the last."""
+        first = self.model.register_forward_pre_hook(self._hook, with_kwargs=True, prepend=True)
+        try:
+            yield
+        finally:
+            first.remove()
+            self._unhook()
+            self._stack.clear()
+
+    def _hook(self, model: nn.Module, args: Any, kwargs: Any) -> None:
+        if not self._is_to_be_recorded(model):
+            return
+        if self._stack:
+            self._entered("", args, kwargs)
+            return
+        self._thread = threading.get_ident()
+        self._unhook()
+        for name, module in model.named_modules():
+            if isinstance(module, torch.jit.ScriptModule):
+                self.unhookable.add(name)
+                continue
+            if name:
+                self._handles.append(module.register_forward_pre_hook(self._enter(name), with_kwargs=True))
+            self._handles.append(module.register_forward_hook(self._leave, with_kwargs=True, always_call=True))
+            for path, parameter in module.named_parameters(recurse=False):
+                if parameter.requires_grad and parameter.is_leaf and not is_lazy(parameter):
+                    self._handles.append(self._parameter_hook(parameter, (name, path)))
+        self._entered("", args, kwargs)
+
+    def _unhook(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def _parameter_hook(self, parameter: Tensor, key: tuple[str, str]) -> Any:
+        def arrived(_parameter: Tensor) -> None:
+            if self.forwards:
+                self.forwards[-1].parameters.add(key)
+
+        return parameter.register_post_accumulate_grad_hook(arrived)
+
+    def _enter(self, name: str) -> Any:
+        def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
+            if self._is_to_be_recorded(module):
+                self._entered(name, args, kwargs)
+
+        return enter
+
+    def _entered(self, name: str, args: Any, kwargs: Any) -> None:
+        if not self._stack:
+            self.forwards.append(Forward())
+        calls = self.forwards[-1].calls
+        inputs = inputs_of(args, kwargs)
+        parent = self._stack[-1][0] if self._stack else None
+        seen = Seen(name, parent, [path for path, tensor in inputs if has_data(tensor)], first=next_node())
+        calls.append(seen)
+        if parent is not None:
+            inner = calls[parent].silent or any(in_transform(tensor) for _, tensor in inputs)
+            known = {} if inner else calls[parent].labels
+            seen.needed = [group for _, t in inputs for group in sources(t, known, children_of(parent, calls))]
+        for _, tensor in inputs:
+            if tensor.requires_grad:
+                seen.labels.setdefault(edge_of(tensor), set()).add(-1)
+        self._stack.append((len(calls) - 1, name))
+
+    def _leave(self, module: nn.Module, _args: Any, _kwargs: Any, output: Any) -> None:
+        if threading.get_ident() != self._thread or not self._stack or _in_backward():
+            return
+        name = next(name for name, one in self.model.named_modules() if one is module)
+        if name not in [each for _, each in self._stack]:
+            return
+        while self._stack[-1][1] != name:
+            self._stack.pop()
+        at, _ = self._stack.pop()
+        self._left(self.forwards[-1].calls, at, [(f"output{path}", tensor) for path, tensor in tensors_in(output)])
+
+    def _left(self, calls: list[Seen], at: int, outputs: list[tuple[str, Tensor]]) -> None:
+        seen = calls[at]
+        outer = calls[self._stack[-1][0]] if self._stack else None
+        seen.outputs, seen.beyond = [path for path, tensor in outputs if has_data(tensor)], next_node()
+        for path, tensor in outputs:
+            silent = seen.silent or in_transform(tensor)
+            seen.needed_by_outputs[path] = [] if silent else sources(tensor, seen.labels, children_of(at, calls))
+            if in_transform(tensor):  # whose gradients are the transform's own
+                seen.silent = True
+            elif tensor.requires_grad:
+                _note_gradient(tensor, seen.reached, path)
+                if outer is not None:
+                    outer.labels.setdefault(edge_of(tensor), set()).add(at)
+            elif outer is not None and tensor.is_floating_point():
+                outer.silent = True
+        seen.labels.clear()
+
+    def _is_to_be_recorded(self, module: nn.Module) -> bool:
+        """It is a call within the forward pass that is on, or begins one; in which thread is all the same."""
+        if _in_backward() or torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
+            return False
+        if self._stack:
+            return threading.get_ident() == self._thread
+        return module is self.model and module.training and torch.is_grad_enabled()
+
+
+def has_data(tensor: Tensor) -> bool:
+    """Whether there are elements that a series could be made of."""
+    return not tensor.is_meta
+
+
+def in_transform(tensor: Tensor) -> bool:
+    """Whether it lives within one of `torch.func`'s transforms."""
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))
+
+
+def inputs_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Tensor]]:
+    """The tensors that a call is given, and where each sits."""
+    found = [(f"input[{i}]{p}", t) for i, a in enumerate(args) for p, t in tensors_in(a)]
+    return found + [(f"input[{k!r}]{p}", t) for k, a in kwargs.items() for p, t in tensors_in(a)]
+
+
+def _note_gradient(tensor: Tensor, reached: set[str], path: str) -> None:
+    tensor.register_hook(lambda _gradient: reached.add(path))
+
+
+def _in_backward() -> bool:
+    return bool(torch._C._current_graph_task_id() != -1)
+
+
+def edge_of(tensor: Tensor) -> GradientEdge:
+    """Where the gradient of `tensor` is delivered."""
+    edge = torch.autograd.graph.get_gradient_edge(tensor)
+    return edge.node, edge.output_nr
+
+
+def next_node() -> int:
+    """The number of the next autograd node of this thread."""
+    return int(torch._C._autograd._get_sequence_nr())
+
+
+def children_of(parent: int, calls: list[Seen]) -> list[tuple[int, Seen]]:
+    """The calls that ended within call number `parent`."""
+    return [(i, seen) for i, seen in enumerate(calls) if seen.parent == parent and seen.beyond]
+
+
+def sources(tensor: Tensor, labels: dict[GradientEdge, set[int]], children: list[tuple[int, Seen]]) -> list[set[int]]:
+    """The labels which gradient of `tensor` arrives at first: for each place, the calls that it may stand for.
+
+    A node that was made within a call stands for it too: its tensor got out otherwise than by being returned.
+    """
+    if not tensor.requires_grad or not labels:
+        return []
+    todo, seen, found = [edge_of(tensor)], set(), []
+    while todo:
+        edge = todo.pop()
+        if edge in seen:
+            continue
+        seen.add(edge)
+        if edge in labels:
+            found.append(set(labels[edge]))
+        elif made_in := {i for i, child in children if child.first <= edge[0]._sequence_nr() < child.beyond}:
+            found.append(made_in)
+        else:
+            todo += [(node, number) for node, number in edge[0].next_functions if node is not None]
+    return found
+
+
+def observing(training: Training) -> tuple[Observer, Any]:
+    """An observer, and a context manager in which each step of `training` is observed."""
+    observer = Observer(training.inner or training.model)
+
+    @contextmanager
+    def around() -> Iterator[None]:
+        step = training.step
+
+        def observed(number: int) -> object:
+            with observer.hooked():
+                return step(number)
+
+        training.step = observed
+        yield
+
+    return observer, around()

@@ -1,0 +1,49 @@
+"""The table of cases, each held against the three promises. `python -m tests.compatibility` writes it down."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from tests.compatibility.case import Case
+from tests.compatibility.complete import check_complete
+from tests.compatibility.faults import Fault, all_faults, check_unkillable
+from tests.compatibility.table import CASES, THOROUGH, faults_for
+from tests.compatibility.undisturbed import check_undisturbed
+
+
+def marked(promise: str) -> list[object]:
+    """All cases, those that cannot hold marked as such."""
+    return [pytest.param(case, id=case.id, marks=_marks(case, promise)) for case in CASES]
+
+
+def _marks(case: Case, promise: str) -> list[pytest.MarkDecorator]:
+    missing = [name for name in case.needs if importlib.util.find_spec(name) is None]
+    marks = [pytest.mark.slow] if case.slow else []
+    marks += [pytest.mark.skip(reason=f"{', '.join(missing)} is not installed")] if missing else []
+    marks += [pytest.mark.xfail(reason=case.cannot[promise], strict=True)] if promise in case.cannot else []
+    return marks
+
+
+@pytest.mark.parametrize("case", marked("P1"))
+def test_training_is_undisturbed(case: Case) -> None:
+    check_undisturbed(case)
+
+
+@pytest.mark.parametrize("case", marked("P2"))
+def test_the_record_is_complete(case: Case) -> None:
+    check_complete(case)
+
+
+@pytest.mark.parametrize("case", marked("P3"))
+def test_a_fault_of_ours_does_not_reach_training(case: Case) -> None:
+    for fault in faults_for(case):
+        check_unkillable(case, fault)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [case for case in CASES if case.id in THOROUGH], ids=lambda case: case.id)
+@pytest.mark.parametrize("fault", [Fault(fault.name, after) for fault in all_faults() for after in (0, 3)], ids=str)
+def test_no_fault_of_ours_reaches_training(case: Case, fault: Fault) -> None:
+    check_unkillable(case, fault)

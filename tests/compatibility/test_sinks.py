@@ -1,0 +1,75 @@
+"""Sinks that fail or hang do not hold up training for longer than is stated, and the record says what it lacks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from tests.listening import Listening
+from torchgraph_explorer import recorder, watch
+from torchgraph_explorer.errors import TorchgraphWarning
+from torchgraph_explorer.records import Frame, Record
+
+
+class Hanging(Listening):
+    """Does not come back from its first frame until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_go = threading.Event()
+
+    def write(self, record: Record) -> None:
+        super().write(record)
+        if isinstance(record, Frame):
+            self.let_go.wait()
+
+
+def train(model: nn.Module, *, steps: int) -> None:
+    for _ in range(steps):
+        model(torch.randn(4, 3)).sum().backward()
+
+
+@pytest.mark.slow
+def test_a_sink_that_hangs_holds_training_up_once_and_for_a_stated_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "MOST_SECONDS", 0.5)
+    model, sink = nn.Linear(3, 2), Hanging()
+    watcher = watch(model, backend=sink, log_freq=1, verbose=False)
+    began = time.monotonic()
+    with pytest.warns(TorchgraphWarning, match="Some steps are not recorded: writing is slower than the training"):
+        train(model, steps=300)
+    assert time.monotonic() - began < 5
+    sink.let_go.set()
+    watcher.close()
+    assert any("steps were dropped" in note for note in sink.finished.notes)
+    assert len(sink.frames) < 300
+
+
+@pytest.mark.slow
+def test_closing_does_not_wait_for_ever_for_a_sink_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "MOST_SECONDS", 0.5)
+    model, sink = nn.Linear(3, 2), Hanging()
+    watcher = watch(model, backend=sink, log_freq=1, verbose=False)
+    train(model, steps=2)
+    closing = threading.Thread(target=watcher.close, daemon=True)
+    closing.start()
+    closing.join(timeout=10)
+    assert not closing.is_alive()
+    sink.let_go.set()
+
+
+@pytest.mark.slow
+def test_a_layout_cannot_fail_or_hang_in_the_training_process() -> None:
+    """It is made by the viewer, in a process of its own, when somebody looks."""
+    script = (
+        "import sys, torch; from torchgraph_explorer import watch; from tests.listening import Listening\n"
+        "m = torch.nn.Linear(2, 2)\n"
+        "with watch(m, backend=Listening(), log_freq=1, verbose=False): m(torch.ones(1, 2)).sum().backward()\n"
+        "sys.exit(any(name.startswith(('torchgraph_explorer.layout', 'pygraphviz')) for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 0

@@ -1,0 +1,71 @@
+"""Writes page.bin and page.json, which the Python and the TypeScript tests both read.
+
+Run `python -m tests.contracts.page` after a change. page.bin is the data of an exported page, as its loader hands it to
+the viewer; page.json says what the record has: of each series and frame the statistics, as the bits of float32, and the
+elements in each bucket. tests/server/test_export.py checks by itself that a page says what its record says.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from tests.record.examples import GRAPH, SERIES, frame, write
+from tests.server.pages import read_page
+from torchgraph_explorer.record.runs import open_run
+from torchgraph_explorer.records import STATISTICS, Frame
+from torchgraph_explorer.server.export import export_page
+from torchgraph_explorer.server.pack import pack
+
+FILE = Path(__file__).with_suffix(".bin")
+CONTENT = FILE.with_suffix(".json")
+
+FRAMES = 12
+
+
+def odd_frame(step: int) -> Frame:
+    """Random numbers, series that come and go, counts up to the largest, and statistics that are no numbers."""
+    one = frame(step, series=(0, 1, 2, 3) if step % 4 else (1, 3))
+    counts = one.histograms.counts.copy()
+    counts[:: step % 7 + 2] = (1, 2**32 - 1, 300, 70_000)[step % 4]
+    statistics = one.statistics.copy()
+    statistics[0, step % len(STATISTICS) :] = (np.nan, np.inf, -0.0, 3e38)[step % 4]
+    return replace(one, statistics=statistics, histograms=replace(one.histograms, counts=counts))
+
+
+def files() -> tuple[bytes, str]:
+    """The contents of page.bin and page.json. What another Graphviz, or release, would change is left out."""
+    with TemporaryDirectory() as folder:
+        run_dir = Path(folder, "page")
+        write(run_dir, GRAPH, SERIES, *(odd_frame(step) for step in range(FRAMES)))
+        page, model = read_page(export_page(open_run(run_dir))), open_run(run_dir).model()
+        content = [_row(model.frame(at), series) for at in range(FRAMES) for series in range(len(SERIES))]
+    meta = {**page.meta, "version": "", "models": [{**page.model, "drawings": []}]}
+    meta = json.loads(json.dumps(meta, sort_keys=True))  # a map of protobuf has its keys in any order
+    rows = ",\n".join(json.dumps(row) for row in content)
+    return pack(meta, page.arrays), f"[\n{rows}\n]\n"
+
+
+def _row(one: Frame, series: int) -> dict[str, Any] | None:
+    if series not in one.series:
+        return None
+    row = int(one.rows[one.series.tolist().index(series)])
+    histogram = one.histograms.row(row)
+    return {
+        "series": series,
+        "step": one.step,
+        "statistics": one.statistics[row].view(np.uint32).tolist(),
+        "buckets": histogram.buckets.tolist(),
+        "counts": histogram.counts.tolist(),
+    }
+
+
+if __name__ == "__main__":
+    binary, text = files()
+    FILE.write_bytes(binary)
+    CONTENT.write_text(text, encoding="utf-8")

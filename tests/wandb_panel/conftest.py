@@ -1,0 +1,123 @@
+"""A loopback server, trainings that log to it, and a panel to look at."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from tests.wandb_panel.emulator import Panel, browser_panel
+from tests.wandb_panel.loopback import Backend, loopback
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = (ROOT, ROOT / "wandb_panel", ROOT / "tb_plugin")
+
+Environment: TypeAlias = "dict[str, str]"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A training that is over: what it printed as JSON, what it said, and its folder of runs."""
+
+    told: Any
+    said: str
+    logdir: Path
+
+
+Train: TypeAlias = "Callable[..., Trained]"
+
+
+def environment(backend: Backend, home: Path) -> Environment:
+    """For a process whose wandb knows `backend` only, and leaves everything in `home`."""
+    places = dict.fromkeys(("WANDB_DIR", "WANDB_DATA_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR"), str(home))
+    return {
+        **os.environ,
+        **places,
+        "WANDB_BASE_URL": backend.address,
+        "WANDB_API_KEY": "k" * 40,
+        "WANDB_ERROR_REPORTING": "false",
+        "XDG_CONFIG_HOME": str(home),
+        "PYTHONPATH": os.pathsep.join(map(str, PACKAGES)),
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+def run_training(way: str, backend: Backend, home: Path, *, before: str = "") -> Trained:
+    """Train as `tests.wandb_panel.training` does it; `before` is a shell command to run first, like ulimit."""
+    logdir = home / "runs"
+    command = [sys.executable, "-m", "tests.wandb_panel.training", way, str(logdir)]
+    if before:
+        command = ["bash", "-c", f'{before} && exec "$@"', "bash", *command]
+    done = subprocess.run(
+        command, env=environment(backend, home), cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return Trained(json.loads(done.stdout.splitlines()[-1]), done.stderr, logdir)
+
+
+@pytest.fixture
+def backend() -> Iterator[Backend]:
+    with loopback() as server:
+        yield server
+        assert server.unanswered == []
+
+
+@pytest.fixture
+def train(backend: Backend, tmp_path: Path) -> Train:
+    return lambda way, **options: run_training(way, backend, tmp_path, **options)
+
+
+@dataclass(frozen=True)
+class Online:
+    """A training that logged online, and what the server has of it since. Not to be changed."""
+
+    backend: Backend
+    trained: Trained
+    home: Path
+
+    def python(self, script: str) -> str:
+        """What `script` prints, in a process that knows this server."""
+        command = [sys.executable, "-c", script]
+        done = subprocess.run(
+            command,
+            env=environment(self.backend, self.home),
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def torchgraph(self, *arguments: str) -> str:
+        """What the command line prints."""
+        return self.python(f"from torchgraph_explorer.cli import main; raise SystemExit(main({list(arguments)!r}))")
+
+
+@pytest.fixture(scope="session")
+def online(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Online]:
+    home = tmp_path_factory.mktemp("online")
+    with loopback() as server:
+        yield Online(server, run_training("left_open", server, home), home)
+        assert server.unanswered == []
+
+
+@pytest.fixture
+def panel(chrome: str) -> Iterator[Panel]:
+    with browser_panel(chrome) as shown:
+        yield shown
+        assert shown.complaints == []
+
+
+@pytest.fixture
+def narrow_panel(chrome: str) -> Iterator[Panel]:
+    with browser_panel(chrome, width=800, height=420) as shown:
+        yield shown

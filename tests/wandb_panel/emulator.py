@@ -1,0 +1,152 @@
+"""W&B's chart panel, emulated: what its app makes of a run's configuration, a preset and the tables, in Chromium.
+
+See panel.html for the part that runs in the browser.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import ConsoleMessage, Page, sync_playwright
+
+from tests.wandb_panel.loopback import Backend, StoredRun
+
+HERE = Path(__file__).parent
+LIBRARIES = HERE / "node_modules"
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+TOOLBAR = 30
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What the panel is drawn from."""
+
+    spec: dict[str, Any]
+    fields: dict[str, str]
+    strings: dict[str, str]
+    rows: list[dict[str, Any]]
+
+
+def chart_of(backend: Backend, key: str, *runs: StoredRun) -> Chart:
+    """The panel that these runs, when they are selected, show under `key`."""
+    panel = runs[0].config["_wandb"]["value"]["visualize"][key]["panel_config"]
+    return Chart(
+        spec=backend.charts[panel["panelDefId"]]["spec"],
+        fields=panel["fieldSettings"],
+        strings=panel["stringSettings"],
+        rows=[row for run in runs for row in table_rows(backend, run, asked_table(panel))],
+    )
+
+
+def asked_table(panel: dict[str, Any]) -> str:
+    """The key of the table that a panel asks for."""
+    [run_sets] = panel["userQuery"]["queryFields"]
+    [table] = [field for field in run_sets["fields"] if field["name"] == "summaryTable"]
+    key: str = table["args"][0]["value"]
+    return key
+
+
+def table_rows(backend: Backend, run: StoredRun, key: str) -> list[dict[str, Any]]:
+    """A run's table as the panel gets it: what belongs to the run itself overwrites columns of that name."""
+    table = json.loads(backend.run_file(run, key))
+    own = {"id": run.name, "name": run.display_name, "_defaultColorIndex": 0}
+    return [{**dict(zip(table["columns"], row, strict=True)), **own} for row in table["data"]]
+
+
+class Panel:
+    """The chart in a browser, as somebody uses it."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        # Vega 6 warns of every specification that names Vega 5; the test itself reads pixels of a canvas.
+        if not message.text.startswith(("WARN The input spec", "Canvas2D", "WARN Input spec")):
+            self.complaints.append(message.text)
+
+    def show(self, chart: Chart, *, vega: int) -> None:
+        size = self.page.viewport_size
+        assert size is not None
+        self.page.set_content((HERE / "panel.html").read_text(encoding="utf-8"))
+        for library in (
+            "lodash/lodash.min.js",
+            "immer/dist/immer.umd.production.min.js",
+            f"vega{vega}/build/vega.min.js",
+        ):
+            self.page.add_script_tag(path=LIBRARIES / library)
+        self.page.evaluate("chart => show(chart)", {**chart.__dict__, **size})
+
+    def signal(self, name: str) -> Any:
+        return self.page.evaluate("name => view.signal(name)", name)
+
+    def data(self, name: str, field: str) -> list[Any]:
+        found: list[Any] = self.page.evaluate("([name, field]) => view.data(name).map(d => d[field])", [name, field])
+        return found
+
+    def place(self, key: str) -> tuple[float, float]:
+        """The middle of a node, on the page."""
+        at = self.data("here_nodes", "key").index(key)
+        return self.data("here_nodes", "cx")[at], self.data("here_nodes", "cy")[at] + TOOLBAR
+
+    def click(self, key: str) -> None:
+        self.page.mouse.click(*self.place(key))
+        self.settle()
+
+    def drag_out(self, key: str) -> None:
+        """Drag a node to the right edge."""
+        x, y = self.place(key)
+        right = self.signal("width") - 40
+        self.page.mouse.move(x, y)
+        self.page.mouse.down()
+        self.page.mouse.move((x + right) / 2, y + 20, steps=3)
+        self.page.mouse.move(right, y + 30, steps=3)
+        self.page.mouse.up()
+        self.settle()
+
+    def hover_strip(self, slot: int, *, side: int, share: float) -> list[str]:
+        """Point at the first strip of a column, at a share of its width; the lines of the tooltip."""
+        left, width = self.signal("graph_w") + slot * self.signal("column_w"), (self.signal("column_w") - 24) / 2
+        y = TOOLBAR + 40 + self.data(f"tensors_{slot}", "top")[0] + 17 + 30
+        self.page.mouse.move(left + 8 + side * (width + 8) + width * share, y)
+        self.settle()
+        lines: list[str] = self.signal("tip")["lines"]
+        return lines
+
+    def press(self, button: str) -> None:
+        """Click one of the buttons of the bar, by where it stands."""
+        middles = {"find": 43, "look": 172, "zoom_out": 275, "zoom_in": 299, "zoom_fit": 327, "run_next": 384}
+        self.page.mouse.click(middles[button], TOOLBAR / 2)
+        self.settle()
+
+    def settle(self) -> None:
+        self.page.wait_for_timeout(60)
+        self.page.evaluate("view.runAsync().then(() => null)")
+
+    def pixels(self) -> bytes:
+        return self.page.screenshot()
+
+
+@contextmanager
+def browser_panel(chrome: str, *, width: int = 1400, height: int = 560) -> Iterator[Panel]:
+    """A panel of that size, with nothing in it yet."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chrome, args=list(FLAGS))
+        try:
+            yield Panel(browser.new_page(viewport={"width": width, "height": height}))
+        finally:
+            browser.close()

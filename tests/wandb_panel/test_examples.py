@@ -1,0 +1,53 @@
+"""The examples, run as they stand with the real libraries."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.wandb_panel.conftest import ROOT, environment
+from tests.wandb_panel.loopback import Backend
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("example", "needs", "length", "model", "metric", "steps"),
+    [
+        pytest.param("wandb_training", "wandb", "30", "Sequential", "loss", [0, 10, 20], id="plain loop"),
+        pytest.param("wandb_lightning", "lightning", "2", "Sequential", "loss", [0, 10, 20, 30], id="Lightning"),
+        pytest.param(
+            "wandb_transformers",
+            "transformers",
+            "25",
+            "BertForSequenceClassification",
+            "train/loss",
+            [0, 10, 20],
+            id="Hugging Face Trainer",
+        ),
+    ],
+)
+def test_an_example_logs_chart_and_page_beside_its_own_metrics(
+    example: str, needs: str, length: str, model: str, metric: str, steps: list[int], backend: Backend, tmp_path: Path
+) -> None:
+    if importlib.util.find_spec(needs) is None:
+        pytest.skip(f"{needs} is not installed")
+    command = [sys.executable, str(ROOT / "examples" / f"{example}.py"), length]
+    surroundings = {**environment(backend, tmp_path), "HF_HUB_OFFLINE": "1", "WANDB__DISABLE_STATS": "true"}
+    done = subprocess.run(
+        command, env=surroundings, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    run = backend.only_run()
+    table = json.loads(backend.run_file(run, f"torchgraph/{model}_table"))
+    facts = next(packed for part, packed in table["data"] if part == "facts").split("\t")
+    assert facts[2] == "|".join(map(str, steps))
+    assert f"torchgraph/{model}_page" in run.summary
+    assert f"torchgraph/{model}" in run.config["_wandb"]["value"]["visualize"]
+    assert len([row for row in run.history if metric in row]) >= 3
+    assert "must be" not in done.stderr

@@ -1,0 +1,140 @@
+"""What a training leaves in its W&B run, through the real client."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.wandb_panel.conftest import Online, Train, environment
+from tests.wandb_panel.emulator import chart_of
+from tests.wandb_panel.loopback import Backend, StoredRun
+from torchgraph_explorer import open_run
+from torchgraph_wandb.presets import preset_name
+
+pytestmark = pytest.mark.slow
+
+CHART, TABLE, PAGE = "torchgraph/Net", "torchgraph/Net_table", "torchgraph/Net_page"
+
+
+def facts(backend: Backend, run: StoredRun, key: str = TABLE) -> list[str]:
+    """The facts in the run's latest table: model, what is told, steps."""
+    rows = json.loads(backend.run_file(run, key))["data"]
+    return next(packed for part, packed in rows if part == "facts").split("\t")
+
+
+def logged_steps(run: StoredRun, key: str) -> list[int]:
+    return [row["_step"] for row in run.history if key in row]
+
+
+def test_an_open_training_is_complete_at_exit(online: Online) -> None:
+    run = online.backend.only_run()
+    assert facts(online.backend, run)[2] == "0|1|2|3|4|5|6|7|8|9"
+    assert b"<html" in online.backend.run_file(run, PAGE)
+    assert run.is_complete
+
+
+def test_the_chart_names_a_preset_that_is_on_the_server(online: Online) -> None:
+    assert list(online.backend.charts) == [f"ent/{preset_name()}"]
+    assert chart_of(online.backend, CHART, online.backend.only_run()).strings["model"] == "Net"
+
+
+def test_no_step_of_the_run_is_consumed(online: Online) -> None:
+    run = online.backend.only_run()
+    assert logged_steps(run, "loss") == list(range(10))
+    assert online.trained.told["step"] == 10
+
+
+def test_the_table_is_a_file_of_the_run_and_no_artifact(online: Online) -> None:
+    kinds = {artifact["artifactTypeName"] for artifact in online.backend.artifacts.values()}
+    assert kinds == {"torchgraph-record"}
+    assert online.backend.asked.count("CreateArtifact") == 1
+
+
+def test_the_uploaded_record_is_opened_by_its_address(online: Online) -> None:
+    run = online.backend.only_run()
+    script = f"""
+import torchgraph_explorer as t
+run = t.open_run("wandb://ent/p/{run.name}")
+print(run.models, run.model().steps.tolist())
+"""
+    assert online.python(script).strip() == f"('Net',) {list(range(10))}"
+
+
+def test_a_run_that_finishes_first_loses_nothing(train: Train, backend: Backend) -> None:
+    told = train("finished").told
+    assert told["is_finished"]
+    assert facts(backend, backend.only_run())[2] == "0|1|2|3|4|5|6|7|8|9"
+    assert open_run(told["run_dir"]).model().finished is not None
+
+
+def test_late_commits_and_axes_of_the_users_own_survive(train: Train, backend: Backend) -> None:
+    trained = train("committed_late")
+    run = backend.only_run()
+    own = [{key: row[key] for key in ("_step", "samples")} for row in run.history if "half" in row]
+    assert own == [{"_step": step * 10, "samples": step * 32} for step in range(30)]
+    assert all("loss" in row for row in run.history if "half" in row)
+    assert "must" not in trained.said
+    assert len(logged_steps(run, TABLE)) >= 2
+
+
+def test_a_disabled_run_still_leaves_a_record(train: Train, backend: Backend) -> None:
+    told = train("disabled").told
+    assert open_run(told["run_dir"]).model().steps.tolist() == [0, 1, 2]
+    assert backend.runs == {}
+
+
+def test_an_offline_run_shows_the_same_after_sync(train: Train, backend: Backend, tmp_path: Path) -> None:
+    told = train("offline").told
+    assert backend.runs == {}
+    script = "from torchgraph_explorer.cli import main; raise SystemExit(main(['wandb', 'publish', '--entity', 'ent']))"
+    sync = ["-m", "wandb", "sync", told["folder"]]
+    for arguments in (["-c", script], sync):
+        subprocess.run(
+            [sys.executable, *arguments],
+            env=environment(backend, tmp_path),
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
+    chart = chart_of(backend, CHART, backend.only_run())
+    assert {row["part"] for row in chart.rows} == {"facts", "insides", "nodes", "edges", "tensors"}
+    assert PAGE in backend.only_run().summary
+
+
+def test_a_resumed_run_shows_both_its_parts(train: Train, backend: Backend) -> None:
+    told = train("resumed").told
+    run = backend.runs[told["run"]]
+    assert facts(backend, run)[2] == "|".join(map(str, range(10)))
+    assert len(open_run(told["run_dir"]).model().sessions) == 2
+
+
+def test_several_runs_and_models_in_one_process_keep_apart(train: Train, backend: Backend) -> None:
+    first, second = (backend.runs[number] for number in train("sweep").told["runs"])
+    assert facts(backend, first, "torchgraph/first_table")[1].startswith("Net: 12 modules, 131 parameters")
+    assert "torchgraph/second_table" not in first.summary
+    for model in ("first", "second"):
+        assert facts(backend, second, f"torchgraph/{model}_table")[2] == "0|1|2"
+
+
+def test_a_refused_chart_leaves_the_page(train: Train, backend: Backend) -> None:
+    backend.refuses_charts = True
+    said = train("finished").said
+    assert "torchgraph wandb publish --entity ent" in said
+    assert "The page, which is logged too, shows the same until then." in said
+    assert {PAGE, TABLE} <= set(backend.only_run().summary)
+
+
+def test_two_thousand_steps_under_256_open_files_lose_nothing(train: Train, backend: Backend) -> None:
+    trained = train("many_steps", before="ulimit -n 256")
+    run = backend.only_run()
+    assert logged_steps(run, "loss") == list(range(2000))
+    assert facts(backend, run)[1].endswith("2,000 steps recorded, 33 shown")
+    named = [row[TABLE]["path"] for row in run.history if TABLE in row]
+    assert len(named) <= 131
+    assert all(f"run/{run.name}/{path}" in backend.files for path in named)
+    assert trained.told["writing"] / 2000 < 0.005

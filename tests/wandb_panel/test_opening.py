@@ -1,0 +1,88 @@
+"""What is refused, and how."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from torch import nn
+
+from torchgraph_explorer import OptionError, watch
+from torchgraph_explorer.errors import NotFoundError
+from torchgraph_wandb.panels import chart_key
+from torchgraph_wandb.records_online import RunPath, run_path
+from torchgraph_wandb.snapshots import Maker
+
+
+def test_without_an_active_run_the_two_lines_are_told(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"(?s)none is active.*import wandb\n.*wandb\.init\(project="):
+        watch(nn.Linear(2, 2), backend="wandb", logdir=tmp_path, verbose=False)
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"is no W&B run\. Pass what wandb\.init"):
+        watch(nn.Linear(2, 2), backend="wandb", run=42, logdir=tmp_path, verbose=False)
+
+
+def test_a_finished_run_is_refused(tmp_path: Path) -> None:
+    run = SimpleNamespace(id="1a2b", log=print, finish=print, _is_finished=True)
+    with pytest.raises(OptionError, match="The W&B run 1a2b is finished"):
+        watch(nn.Linear(2, 2), run=run, backend="record", logdir=tmp_path, verbose=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "e/p/r",
+        "wandb://e/p/r",
+        "https://wandb.ai/e/p/runs/r",
+        "https://wandb.ai/e/p/runs/r?nw=nwuser",
+        "wandb://e/p/runs/r/",
+    ],
+)
+def test_a_run_is_named_in_several_ways(text: str) -> None:
+    assert run_path(text) == RunPath("e", "p", "r")
+
+
+@pytest.mark.parametrize("text", ["", "wandb://e/p", "e/p/r/s"])
+def test_what_names_no_run_is_refused(text: str) -> None:
+    with pytest.raises(NotFoundError, match=r"names no W&B run\. Write entity/project/run-id"):
+        run_path(text)
+
+
+@pytest.mark.parametrize(
+    ("model", "key"),
+    [
+        ("Net", "torchgraph/Net"),
+        ("Net (eval)", "torchgraph/Net_eval"),
+        ("a.b/c", "torchgraph/a_b_c"),
+        ("…", "torchgraph/model"),
+    ],
+)
+def test_a_models_name_becomes_a_key_that_wandb_leaves_alone(model: str, key: str) -> None:
+    assert chart_key(model) == key
+
+
+def test_a_snapshot_that_cannot_be_made_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    maker = Maker(str(tmp_path / "nowhere"), "Net")
+    maker.begin(page=False)
+    folder = maker._folder
+    assert maker.take(wait=True) is None
+    assert "does not exist" in maker.fault
+    assert not maker.is_busy
+    assert not folder.exists()
+
+
+def test_a_snapshot_is_made_in_rows_once_it_has_failed(recorded_run: Path) -> None:
+    maker = Maker(str(recorded_run), "no such model")
+    maker.begin(page=False)
+    maker.take(wait=True)
+    again = Maker(str(recorded_run), "Sequential")
+    again._way = maker._way
+    assert again._way == "rows"
+    again.begin(page=False)
+    snapshot = again.take(wait=True)
+    assert snapshot is not None
+    assert snapshot.page is None
+    assert snapshot.rows[0][0] == "facts"

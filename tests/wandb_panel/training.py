@@ -1,0 +1,179 @@
+"""A training that logs to W&B in some way, run in a process of its own: `python -m tests.wandb_panel.training WAY`.
+
+It prints a line of JSON: what the test is to know of it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import wandb
+from torch import Tensor, nn
+
+from torchgraph_explorer import attach, watch
+from torchgraph_explorer.records import Frame, Record
+from torchgraph_wandb.sink import WandbSink
+
+
+class Block(nn.Module):
+    """Two layers and a way past them; its activation is used twice."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(width, width)
+        self.relu = nn.ReLU(inplace=True)
+        self.outer = nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.outer(self.relu(self.inner(x)))
+        attach(y, self, "residual")
+        return self.relu(y + x)
+
+
+class Net(nn.Module):
+    """A stem, two blocks, a head."""
+
+    def __init__(self, width: int = 16) -> None:
+        super().__init__()
+        self.stem = nn.Linear(8, width)
+        self.blocks = nn.Sequential(Block(width), Block(width))
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.blocks(self.stem(x)))
+
+
+def begin(**options: Any) -> Any:
+    return wandb.init(project="p", settings=wandb.Settings(x_disable_stats=True, silent=True), **options)
+
+
+def train(model: nn.Module, steps: int, log: Callable[[int, float], None]) -> None:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = model(torch.randn(32, 8)).square().mean()
+        loss.backward()
+        optimizer.step()
+        log(step, loss.item())
+
+
+def watched(model: nn.Module, logdir: str, **options: Any) -> Any:
+    return watch(model, backend="wandb", log_freq=1, logdir=logdir, verbose=False, **options)
+
+
+# The ways. What each returns is printed.
+
+
+def left_open(logdir: str) -> object:
+    """Nothing is closed: the interpreter's exit does it."""
+    run = begin()
+    model = Net()
+    watched(model, logdir, run=run, upload_record=True)
+    train(model, 10, lambda _step, loss: run.log({"loss": loss}))
+    return {"run": run.id, "step": run.step}
+
+
+def finished(logdir: str) -> object:
+    """The W&B run ends before anybody closes the watcher."""
+    with begin() as run:
+        model = Net()
+        watcher = watched(model, logdir)
+        train(model, 10, lambda _step, loss: run.log({"loss": loss}))
+        step = run.step
+    return {"run": run.id, "step": step, "is_finished": watcher.finished, "run_dir": watcher.run_dir}
+
+
+def committed_late(logdir: str) -> object:
+    """Rows are put together with `commit=False`, with steps and an axis of their own."""
+    with begin() as run:
+        run.define_metric("samples")
+        run.define_metric("*", step_metric="samples")
+        model = Net()
+        watched(model, logdir)
+
+        def log(step: int, loss: float) -> None:
+            run.log({"loss": loss}, step=step * 10, commit=False)
+            run.log({"samples": step * 32}, commit=False)
+            time.sleep(0.15)  # so that snapshots fall between the calls
+            run.log({"half": loss / 2}, commit=True)
+
+        train(model, 30, log)
+    return {"run": run.id}
+
+
+def disabled(logdir: str) -> object:
+    with begin(mode="disabled") as run:
+        model = Net()
+        watcher = watched(model, logdir)
+        train(model, 3, lambda _step, loss: run.log({"loss": loss}))
+    return {"run_dir": watcher.run_dir}
+
+
+def offline(logdir: str) -> object:
+    with begin(mode="offline", entity="ent") as run:
+        model = Net()
+        watched(model, logdir)
+        train(model, 5, lambda _step, loss: run.log({"loss": loss}))
+        folder = Path(run.dir).parent
+    return {"run": run.id, "folder": str(folder)}
+
+
+def resumed(logdir: str) -> object:
+    """Five steps in one run, and five more in the same run, later."""
+    model = Net()
+    with begin() as run, watched(model, logdir):
+        train(model, 5, lambda _step, loss: run.log({"loss": loss}))
+    with begin(id=run.id, resume="must") as again, watched(model, logdir) as watcher:
+        watcher.step = 5
+        train(model, 5, lambda _step, loss: again.log({"loss": loss}))
+    return {"run": run.id, "run_dir": watcher.run_dir}
+
+
+def sweep(logdir: str) -> object:
+    """Several runs in one process, and two models in the last."""
+    runs = []
+    for width in (4, 8):
+        with begin() as run:
+            model, other = Net(width), Net(width)
+            watched(model, logdir, name="first")
+            if width == 8:
+                watched(other, logdir, name="second")
+            train(model, 3, lambda _step, loss: run.log({"loss": loss}))
+            train(other, 3, lambda _step, loss: None)
+            runs.append(run.id)
+    return {"runs": runs}
+
+
+def many_steps(logdir: str) -> object:
+    """2,000 steps, each of them logged; and the seconds that the recorder's thread spent in the sink before the end."""
+    spent = [0.0]
+    write = WandbSink.write
+
+    def timed(sink: WandbSink, record: Record) -> None:
+        began = time.perf_counter()
+        write(sink, record)
+        if isinstance(record, Frame):
+            spent[0] += time.perf_counter() - began
+
+    WandbSink.write = timed  # type: ignore[method-assign, assignment]
+    with begin() as run:
+        model = Net()
+        watched(model, logdir)
+        train(model, 2000, lambda _step, loss: run.log({"loss": loss}))
+    return {"run": run.id, "writing": spent[0]}
+
+
+WAYS = (left_open, finished, committed_late, disabled, offline, resumed, sweep, many_steps)
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    ways = {way.__name__: way for way in WAYS}
+    print(json.dumps(ways[sys.argv[1]](sys.argv[2])))

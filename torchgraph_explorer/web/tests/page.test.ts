@@ -1,0 +1,74 @@
+import {readFileSync} from 'node:fs';
+import {describe, expect, test} from 'vitest';
+import type {Model} from '../src/api/answers';
+import {openPage} from '../src/api/page';
+import type {Page} from '../src/api/page';
+import {STATISTICS} from '../src/api/types';
+
+/** The file that Python's tests write: see tests/contracts/page.py. */
+const FILE = new URL('../../../tests/contracts/page.bin', import.meta.url);
+const ROWS = JSON.parse(readFileSync(new URL('./page.json', FILE), 'utf8')) as (Row | null)[];
+const MODEL: Model = {run: 'page', model: 'net'};
+const NOTHING = {epoch: -1, frames: 0, series: 0};
+
+interface Row {
+  series: number;
+  step: number;
+  /** The bits of float32. */
+  statistics: number[];
+  buckets: number[];
+  counts: number[];
+}
+
+const page = openPage(new Uint8Array(readFileSync(FILE)).buffer) as Page;
+const {answers} = page;
+
+/** Everything that the page's histories say, as page.json has it. */
+async function rowsOf(series: number): Promise<Row[]> {
+  const {frames} = await answers.updates(MODEL, NOTHING);
+  const history = (await answers.history(MODEL, {series: [series], from: 0})).series.get(series)!;
+  const bits = new Uint32Array(history.statistics.buffer);
+  return [...history.frame].map((frame, i) => {
+    const [start, stop] = [history.offsets[i]!, history.offsets[i + 1]!];
+    return {
+      series,
+      step: frames.step[frame]!,
+      statistics: [...bits.subarray(i * STATISTICS.length, (i + 1) * STATISTICS.length)],
+      buckets: [...history.buckets.subarray(start, stop)],
+      counts: [...history.counts.subarray(start, stop)],
+    };
+  });
+}
+
+describe('an exported page', () => {
+  test.each([0, 1, 2, 3])('has the numbers of series %i as the record has them', async (series) => {
+    expect(await rowsOf(series)).toEqual(ROWS.filter((row) => row?.series === series));
+  });
+
+  test('takes the statistics of a frame from the histories', async () => {
+    const wanted = ROWS.filter((row) => row?.step === 7) as Row[];
+    const {series, statistics, step} = await answers.frame(MODEL, 7);
+    expect({step, series: [...series]}).toEqual({step: 7, series: wanted.map((row) => row.series)});
+    expect([...new Uint32Array(statistics.buffer)]).toEqual(wanted.flatMap((row) => row.statistics));
+  });
+
+  test('has nothing new for who holds everything', async () => {
+    const all = await answers.updates(MODEL, NOTHING);
+    const again = await answers.updates(MODEL, {epoch: 0, frames: all.frames.step.length, series: 4});
+    expect(again).toMatchObject({reset: false, frames: {first: 12, step: []}, series: {first: 4, items: []}});
+  });
+
+  test('knows how much was recorded, and its one run', async () => {
+    expect(page.recorded(MODEL)).toEqual({frames: 12, series: 4});
+    expect((await answers.runs()).runs.map(({run}) => run)).toEqual(['page']);
+  });
+
+  test('says what it does not have', async () => {
+    await expect(answers.graph(MODEL, 7)).rejects.toThrow('This page has no graph 7.');
+    await expect(answers.graph({run: 'page', model: 'other'}, 0)).rejects.toThrow('This page has no model other.');
+  });
+
+  test('is none where there is no data in it', () => {
+    expect(openPage(undefined)).toBeNull();
+  });
+});

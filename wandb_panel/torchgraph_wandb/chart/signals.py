@@ -1,0 +1,192 @@
+"""The signals of the chart: what is chosen, where things are, and what the pointer does."""
+
+from __future__ import annotations
+
+from torchgraph_wandb.chart.data import LOOK_NAMES
+from torchgraph_wandb.chart.parts import HEAT, PINS, RIM, Spec, derived, listed, on, state, when
+from torchgraph_wandb.letters import ALPHABET
+from torchgraph_wandb.table import LIST
+
+TOOLBAR = 30
+COLUMN = 250
+LEAST_GRAPH = 290
+DROP_ZONE = 150
+LIST_ROW = 18
+SLOTS = 6
+"""Columns that can be seen at once; more can be pinned."""
+
+
+def signals() -> list[Spec]:
+    """All but those of the columns beside the graph."""
+    return [*_constants(), *_choices(), *_places(), *_pointer(), *_finding()]
+
+
+def _constants() -> list[Spec]:
+    return [
+        {"name": "letters", "value": ALPHABET},
+        derived("heat_colours", listed(HEAT)),
+        derived("rim_colours", listed(RIM)),
+        derived("pin_colours", listed(PINS)),
+        derived("look_names", listed(LOOK_NAMES)),
+    ]
+
+
+def _choices() -> list[Spec]:
+    """Which run, which inside, which columns, which colours."""
+    turn = "(run_at + {0} + length(data('runs'))) % length(data('runs'))"
+    removed = "replace(pins_text, '\\n' + {0} + '\\n', '\\n')"
+    return [
+        state("run_at", "0", on("@run_next:click", turn.format(1)), on("@run_previous:click", turn.format(-1))),
+        derived("run_count", "length(data('runs'))"),
+        derived("run", "run_count ? data('runs')[min(run_at, run_count - 1)].run : ''"),
+        derived("run_name", "run_count ? data('runs')[min(run_at, run_count - 1)].name : ''"),
+        derived("facts", "length(data('facts')) ? data('facts')[0] : {model: '', told: '', steps: '', home: ''}"),
+        derived("steps", f"split(facts.steps, '{LIST}')"),
+        derived("step_count", "facts.steps == '' ? 0 : length(steps)"),
+        state(
+            "chosen",
+            "''",
+            on("@node:click", "moved < 5 && !event.shiftKey && datum.opens != '' ? datum.opens : chosen"),
+            on("@trail_step:click", "datum.target"),
+            on("@list_row:click", "datum.inside"),
+        ),
+        derived("here", "indexof(pluck(data('insides'), 'key'), chosen) >= 0 ? chosen : facts.home"),
+        # Lists cannot be appended to in Vega. Here each key stands between line feeds.
+        state(
+            "pins_text",
+            "'\\n'",
+            on("@pin:click", f"datum.pin >= 0 ? {removed.format('datum.key')} : pins_text + datum.key + '\\n'"),
+            on("@node:click", "event.shiftKey && datum.pin < 0 ? pins_text + datum.key + '\\n' : pins_text"),
+            on("window:mouseup", "is_dropped && indexof(pins, dragged) < 0 ? pins_text + dragged + '\\n' : pins_text"),
+            *(on(f"@close_{slot}:click", removed.format(f"pins[first + {slot}]")) for slot in range(SLOTS)),
+        ),
+        derived("pins", "slice(split(pins_text, '\\n'), 1, -1)"),
+        state(
+            "look",
+            "0",
+            on("@look:click", "(look + (event.shiftKey ? length(look_names) - 1 : 1)) % length(look_names)"),
+        ),
+        derived("shades", "extent(pluck(data('here_nodes'), 'shade'))"),
+    ]
+
+
+def _places() -> list[Spec]:
+    """Where the graph and the columns are."""
+    return [
+        derived("capacity", f"min({SLOTS}, max(1, floor((width - {LEAST_GRAPH}) / {COLUMN})))"),
+        derived("slots", "min(length(pins), capacity)"),
+        state(
+            "first",
+            "0",
+            when("pins_text", "max(0, length(split(pins_text, '\\n')) - 2 - capacity)"),
+            on("@columns_next:click", "min(first + 1, max(0, length(pins) - slots))"),
+            on("@columns_previous:click", "max(first - 1, 0)"),
+        ),
+        derived("column_w", f"min({COLUMN}, width * 0.6)"),
+        derived("graph_w", "max(60, width - slots * column_w)"),
+        derived("stage_h", f"max(40, height - {TOOLBAR})"),
+        derived("here_w", "length(data('here_inside')) ? toNumber(data('here_inside')[0].width) : 100"),
+        derived("here_h", "length(data('here_inside')) ? toNumber(data('here_inside')[0].height) : 100"),
+        derived("fit", "clamp(min((graph_w - 24) / here_w, (stage_h - 24) / here_h), 0.6, 1.25)"),
+        state("camera", "{k: 1, x: 0, y: 0}", *_camera()),
+        derived("zoom", "fit * camera.k"),
+        derived("base_x", "graph_w/2 - here_w*fit/2"),
+        derived("base_y", "max(12, stage_h/2 - here_h*fit/2)"),
+        derived("ox", "base_x + camera.x"),
+        derived("oy", "base_y + camera.y"),
+    ]
+
+
+def _camera() -> list[Spec]:
+    """How the graph is moved and enlarged. What is under the pointer stays there."""
+    wheel = "clamp(camera.k * pow(1.0015, -event.deltaY), 0.2, 8)"
+    is_graph = f"x() < graph_w && y() > {TOOLBAR} && !(list_open && x() < list_w)"
+    wheeled = _zoomed(wheel, "x()", f"(y() - {TOOLBAR})")
+    return [
+        on("wheel!", f"{is_graph} ? {wheeled} : camera"),
+        on("@zoom_in:click", _zoomed("min(camera.k*1.3, 8)", "graph_w/2", "stage_h/2")),
+        on("@zoom_out:click", _zoomed("max(camera.k/1.3, 0.2)", "graph_w/2", "stage_h/2")),
+        on("@zoom_fit:click", "{k: min(1, min((graph_w - 24)/here_w, (stage_h - 24)/here_h)/fit), x: 0, y: 0}"),
+        when("here", "{k: 1, x: 0, y: 0}"),
+        when("run", "{k: 1, x: 0, y: 0}"),
+        on(
+            "window:mousemove",
+            "press.on ? {k: camera.k, x: press.cx + x() - press.x, y: press.cy + y() - press.y} : camera",
+        ),
+    ]
+
+
+def _zoomed(k: str, x: str, y: str) -> str:
+    """The camera with enlargement `k`, with the point (`x`, `y`) of the graph's area held still."""
+    moved = "({0} - base_{1}) - (({0} - base_{1}) - camera.{1}) * ({2}) / camera.k"
+    return f"{{k: {k}, x: {moved.format(x, 'x', k)}, y: {moved.format(y, 'y', k)}}}"
+
+
+def _pointer() -> list[Spec]:
+    """Pressing, dragging, hovering."""
+    nothing = "{on: false, x: 0, y: 0, cx: 0, cy: 0}"
+    pressed = "{{on: {0}, x: x(), y: y(), cx: camera.x, cy: camera.y}}"
+    return [
+        state(
+            "press",
+            nothing,
+            on("@stage:mousedown", pressed.format("true")),
+            on("@node:mousedown", pressed.format("false")),
+            on("window:mouseup", "{on: false, x: press.x, y: press.y, cx: 0, cy: 0}"),
+        ),
+        state("pointer", "[0, 0]", on("window:mousemove", "[x(), y()]")),
+        state(
+            "moved",
+            "0",
+            on("@stage:mousedown, @node:mousedown", "0"),
+            on("window:mousemove", "max(moved, abs(x() - press.x) + abs(y() - press.y))"),
+        ),
+        state("dragged", "''", on("mousedown", "datum && isValid(datum.cx) ? datum.key : ''")),
+        state("is_dragging", "false", on("window:mousemove", "(event.buttons & 1) == 1 && dragged != '' && moved > 4")),
+        state("is_dropped", "false", on("window:mousemove", _DROPPED)),
+        derived("drop_x", f"slots ? graph_w : max(60, graph_w - {DROP_ZONE})"),
+        state("hovered", "''", on("@node:mouseover", "datum.key"), on("@node:mouseout", "''")),
+    ]
+
+
+_DROPPED = (
+    "(event.buttons & 1) == 1 && dragged != '' && moved > 4 && indexof(pins, dragged) < 0 && "
+    f"x() > drop_x && x() < width && y() > {TOOLBAR} && y() < height"
+)
+
+
+_SCROLLED = (
+    "list_open && x() < list_w ? "
+    "clamp(list_top + (event.deltaY > 0 ? 3 : -3), 0, max(0, length(data('modules')) - 3)) : list_top"
+)
+
+
+def _finding() -> list[Spec]:
+    """The list of modules, and what is typed into it."""
+    typed = (
+        "!list_open ? query : event.key == 'Backspace' ? slice(query, 0, -1) : "
+        "length(event.key) == 1 && !event.ctrlKey && !event.metaKey ? query + event.key : query"
+    )
+    return [
+        state(
+            "list_open",
+            "false",
+            on("@find:click", "!list_open"),
+            on("@list_row:click, @stage:mousedown, @node:mousedown", "false"),
+            on("window:keydown", "event.key == 'Escape' ? false : list_open"),
+        ),
+        state("query", "''", on("window:keydown", typed), when("list_open", "''")),
+        state(
+            "list_top",
+            "0",
+            on("wheel!", _SCROLLED),
+            when("query", "0"),
+        ),
+        derived("list_w", "min(300, graph_w)"),
+        derived("list_rows", f"list_open ? floor((stage_h - 34) / {LIST_ROW}) : 0"),
+        state("found", "''", on("@list_row:click", "datum.key"), *_finds(), on("@stage:mousedown", "''")),
+    ]
+
+
+def _finds() -> list[Spec]:
+    return [on(f"@find_{slot}:click", f"pins[first + {slot}]") for slot in range(SLOTS)]

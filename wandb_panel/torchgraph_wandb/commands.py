@@ -1,0 +1,50 @@
+"""The subcommands `torchgraph wandb publish` and `torchgraph wandb report`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from torchgraph_explorer.errors import OptionError
+
+
+def add_commands(commands: Any) -> None:
+    """Register below `torchgraph wandb`."""
+    told = "Publish the custom chart as a preset of a W&B entity; needed once for each entity and server."
+    publish = commands.add_parser("publish", help=told, description=told)
+    publish.add_argument("--entity", required=True, help="user or team that is to have the preset")
+    publish.add_argument("--access", choices=("private", "public"), default="private", help="(default: %(default)s)")
+    publish.add_argument("--server", help="address of the W&B server (default: the one you are logged in to)")
+    publish.set_defaults(act=_publish)
+    told = "Build and save a W&B report about one run: its facts, the chart, the page."
+    report = commands.add_parser("report", help=told, description=told)
+    report.add_argument("--run", required=True, metavar="ENTITY/PROJECT/RUN", help="the W&B run")
+    report.add_argument("--title", default="", help="of the report")
+    report.add_argument("--dry-run", action="store_true", help="print the report's specification, and save nothing")
+    report.set_defaults(act=_report)
+
+
+def _publish(options: argparse.Namespace) -> None:
+    _require_wandb()
+    import wandb
+
+    from torchgraph_wandb.presets import Place, publish_chart
+
+    server = options.server or wandb.setup().settings.base_url
+    print(publish_chart(Place(str(server).rstrip("/"), options.entity), access=options.access))
+
+
+def _report(options: argparse.Namespace) -> None:
+    _require_wandb()
+    from torchgraph_wandb.reports import wandb_report
+
+    made = wandb_report(options.run, options.title, dry_run=options.dry_run)
+    print(json.dumps(made, indent=2) if options.dry_run else made)
+
+
+def _require_wandb() -> None:
+    try:
+        import wandb  # noqa: F401
+    except ImportError as missing:
+        raise OptionError("This needs the wandb library: pip install 'torchgraph-explorer[wandb]'.") from missing

@@ -1,0 +1,223 @@
+"""`watch(backend="wandb")`: keeps the panels of one model in a W&B run up to date."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.records import Finished, Frame, Record
+from torchgraph_explorer.say import say
+from torchgraph_explorer.sinks import Sink, SinkContext
+from torchgraph_wandb.keeping import Schedule, is_page_due
+from torchgraph_wandb.panels import log_chart, log_page
+from torchgraph_wandb.presets import Place, PresetError, expected, publish_chart, remembered
+from torchgraph_wandb.snapshots import Maker, Snapshot
+
+NO_RUN = """\
+backend='wandb' logs to a W&B run, and none is active. Begin one before watch():
+
+    import wandb
+    wandb.init(project="my-project")
+
+or pass one: watch(model, backend="wandb", run=run)."""
+
+SECONDS_TO_PUBLISH = 20.0
+"""That the end of a run waits for the chart to be published."""
+
+
+class Finishing(Protocol):
+    """As a `Watcher`."""
+
+    def finish(self) -> None:
+        """Write what is at hand."""
+
+
+def open_sink(context: SinkContext) -> Sink:
+    """The sink for `context`, whose `wandb_run` is the W&B run, or None for the active one.
+
+    Raises:
+        ImportError: wandb is not installed.
+        OptionError: There is no active run, or it is over, or what was given is none.
+    """
+    import wandb
+
+    run = context.wandb_run if context.wandb_run is not None else wandb.run
+    if run is None:
+        raise OptionError(NO_RUN)
+    if not all(hasattr(run, part) for part in ("log", "id", "finish")):
+        raise OptionError(f"run={run!r} is no W&B run. Pass what wandb.init() returned, or the name of a run folder.")
+    if _is_over(run):
+        raise OptionError(f"The W&B run {run.id} is finished; nothing can be logged to it.\n{NO_RUN}")
+    return WandbSink(context, run)
+
+
+class WandbSink:
+    """Logs the chart's table ever more rarely, the page still more rarely, and both at the end.
+
+    Attributes:
+        introduction: Where it is to be seen.
+    """
+
+    def __init__(self, context: SinkContext, run: Any) -> None:
+        self._run, self._model = run, context.model_name
+        self._upload = context.run_dir if context.upload_record else None
+        self._maker = Maker(context.run_dir, context.model_name)
+        self._schedule = Schedule()
+        self._preset = Preset(run)
+        self._count = self._pages = 0
+        self._is_charted = False
+        self.introduction = f"W&B: {run.url}" if getattr(run, "url", None) else f"W&B run {run.id}"
+
+    def watched_by(self, watcher: Finishing) -> None:
+        """End the watch before the W&B run ends: at its `finish()`, and at exit."""
+        _before_end(self._run, watcher)
+
+    def write(self, record: Record) -> None:
+        """Take the next record."""
+        if _is_disabled(self._run):
+            return
+        if isinstance(record, Frame):
+            self._count += 1
+            self._keep_up()
+        elif isinstance(record, Finished) and self._count:
+            self._end()
+
+    def close(self) -> None:
+        """Nothing more will be logged."""
+        self._maker.stop()
+
+    def _keep_up(self) -> None:
+        """Log a snapshot that is ready, or begin one that is due. Waits for nothing."""
+        if _is_over(self._run):
+            self._maker.stop()
+        elif (snapshot := self._maker.take()) is not None:
+            self._log(snapshot)
+        elif not self._maker.is_busy and self._schedule.is_due(self._count, time.monotonic()):
+            self._maker.begin(page=is_page_due(self._count, self._pages))
+            self._schedule.began(self._count, time.monotonic())
+
+    def _end(self) -> None:
+        """Log all there is."""
+        if _is_over(self._run):
+            say(f"{self._model}: the W&B run had ended; it lacks the last steps, which are in the run's folder.")
+            return
+        self._maker.stop()
+        snapshot = self._last_snapshot()
+        if snapshot is None:
+            say(f"{self._model}: the W&B chart lacks the last steps: {self._maker.fault}. The run's folder has them.")
+        else:
+            self._preset.wait(SECONDS_TO_PUBLISH)
+            self._log(snapshot)
+        if self._upload is not None:
+            from torchgraph_wandb.records_online import upload_record
+
+            upload_record(self._run, self._upload)
+
+    def _last_snapshot(self) -> Snapshot | None:
+        """Made anew, a second time in a simpler way if it fails."""
+        for _ in range(2):
+            self._maker.begin(page=True)
+            if (snapshot := self._maker.take(wait=True)) is not None:
+                return snapshot
+        return None
+
+    def _log(self, snapshot: Snapshot) -> None:
+        self._schedule.took(snapshot.seconds, time.monotonic())
+        preset = self._preset.chart
+        log_chart(self._run, self._model, snapshot.rows, preset=preset if not self._is_charted else None)
+        self._is_charted = self._is_charted or preset is not None
+        if snapshot.page is not None:
+            log_page(self._run, self._model, snapshot.page)
+            self._pages += 1
+
+
+class Preset:
+    """The chart's preset, published in the background when it is not known to be there.
+
+    Attributes:
+        chart: Its id; None while it is not there, and if it will never be.
+    """
+
+    def __init__(self, run: Any) -> None:
+        self.chart: str | None = None
+        self._thread: threading.Thread | None = None
+        if _is_disabled(run):
+            return
+        settings, entity = run.settings, run.entity
+        place = Place(str(settings.base_url).rstrip("/"), str(entity or ""))
+        if _is_offline(run):
+            self.chart = expected(place) if entity else None
+            _advise_offline(place, known=bool(entity) and remembered(place) is not None)
+        elif (known := remembered(place)) is not None:
+            self.chart = known
+        else:
+            self._thread = threading.Thread(target=self._publish, args=(place,), name="torchgraph-wandb", daemon=True)
+            self._thread.start()
+
+    def wait(self, seconds: float) -> None:
+        """Come back when it is known whether it is there, or after so many seconds."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _publish(self, place: Place) -> None:
+        try:
+            self.chart = publish_chart(place)
+        except PresetError as refusal:
+            say(f"{refusal}. The page, which is logged too, shows the same until then.")
+
+
+def _advise_offline(place: Place, *, known: bool) -> None:
+    if not place.entity:
+        say(
+            "W&B is offline and does not say whose the run will be, so that its chart cannot be named. The page will "
+            "be there. For the chart too, pass wandb.init(entity=...)."
+        )
+    elif not known:
+        say(
+            f"W&B is offline. Before `wandb sync`, publish the chart once: "
+            f"torchgraph wandb publish --entity {place.entity}"
+        )
+
+
+def _before_end(run: Any, watcher: Finishing) -> None:
+    """Have `watcher` finished before `run` is.
+
+    wandb offers no public way to be told. The hook is the one that its own integrations use; at exit ours comes first
+    anyway, being registered later.
+    """
+    finish = _finisher(weakref.ref(watcher))
+    atexit.register(finish)
+    hooks = getattr(run, "_teardown_hooks", None)
+    if hooks is None:
+        return
+    try:
+        from wandb.sdk.wandb_run import TeardownHook, TeardownStage
+    except ImportError:
+        return
+    hooks.append(TeardownHook(finish, TeardownStage.EARLY))
+
+
+def _finisher(watcher: weakref.ref[Finishing]) -> Callable[[], None]:
+    def finish() -> None:
+        atexit.unregister(finish)
+        if (still := watcher()) is not None:
+            still.finish()
+
+    return finish
+
+
+def _is_over(run: Any) -> bool:
+    return bool(getattr(run, "_is_finished", False))
+
+
+def _is_disabled(run: Any) -> bool:
+    return bool(getattr(run, "disabled", False))
+
+
+def _is_offline(run: Any) -> bool:
+    return bool(getattr(run, "offline", False))
