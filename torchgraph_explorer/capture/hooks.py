@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+import torch
+
 from torchgraph_explorer.say import warn
 
 
@@ -24,6 +26,8 @@ class Hook:
 
     def __call__(self, *arguments: Any) -> None:
         """Never returns a value and never raises, so that nothing of the user's changes."""
+        if torch.compiler.is_compiling():  # a hook that stayed on by a fault is not to break the user's graph
+            return
         try:
             self._act(*arguments)
         except Exception as fault:

@@ -124,11 +124,15 @@ class Round:
         self._modes = Modes(trace)
         self._names = {module: name for name, module in model.named_modules() if name not in skip}
         self._handles: list[Any] = []
-        for module, name in self._names.items():
-            self._handles += self._arm(called if module is model else module, name, is_model=module is model)
-        if "params" in kinds:
-            with Aside():
-                self._measure_parameters()
+        try:
+            for module, name in self._names.items():
+                self._handles += self._arm(called if module is model else module, name, is_model=module is model)
+            if "params" in kinds:
+                with Aside():
+                    self._measure_parameters()
+        except BaseException:  # nobody will hold this round, so nobody else could take the hooks off
+            self._disarm()
+            raise
 
     @property
     def forward_open(self) -> bool:
