@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from playwright.sync_api import Browser
 
 from tests.wandb_panel.emulator import Panel, browser_panel
 from tests.wandb_panel.loopback import Backend, loopback
@@ -111,13 +112,13 @@ def online(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Online]:
 
 
 @pytest.fixture
-def panel(chrome: str) -> Iterator[Panel]:
-    with browser_panel(chrome) as shown:
+def panel(browser: Browser) -> Iterator[Panel]:
+    with browser_panel(browser) as shown:
         yield shown
         assert shown.complaints == []
 
 
 @pytest.fixture
-def narrow_panel(chrome: str) -> Iterator[Panel]:
-    with browser_panel(chrome, width=800, height=420) as shown:
+def narrow_panel(browser: Browser) -> Iterator[Panel]:
+    with browser_panel(browser, width=800, height=420) as shown:
         yield shown

@@ -12,20 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page
 
 from tests.wandb_panel.loopback import Backend, StoredRun
 
 HERE = Path(__file__).parent
 LIBRARIES = HERE / "node_modules"
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
 TOOLBAR = 30
 
 
@@ -142,11 +134,10 @@ class Panel:
 
 
 @contextmanager
-def browser_panel(chrome: str, *, width: int = 1400, height: int = 560) -> Iterator[Panel]:
+def browser_panel(browser: Browser, *, width: int = 1400, height: int = 560) -> Iterator[Panel]:
     """A panel of that size, with nothing in it yet."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chrome, args=list(FLAGS))
-        try:
-            yield Panel(browser.new_page(viewport={"width": width, "height": height}))
-        finally:
-            browser.close()
+    context = browser.new_context(viewport={"width": width, "height": height})
+    try:
+        yield Panel(context.new_page())
+    finally:
+        context.close()

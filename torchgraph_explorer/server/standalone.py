@@ -53,7 +53,11 @@ class Server:
         """Serve until the process ends, which this is the purpose of; Ctrl-C ends it quietly."""
         warnings.simplefilter("ignore", TorchgraphWarning)  # the viewer shows what is damaged
         logging.getLogger("waitress").setLevel(logging.ERROR)  # not that requests wait a moment for their turn
-        self._waitress.run()
+        try:
+            self._waitress.run()
+        except OSError:
+            if self._waitress.socket.fileno() >= 0:  # else it was closed while it waited for requests
+                raise
 
     def close(self) -> None:
         """Listen no more, so that `run` comes back where it was called in another thread."""
