@@ -36,6 +36,7 @@ def test_one_can_walk_open_pin_and_leave_by_keyboard_alone(viewer: Viewer, digit
     for key in ("ArrowDown", "ArrowDown", "ArrowDown", "Enter"):  # input, stem, stage1
         viewer.page.keyboard.press(key)
     expect_open(viewer, "DigitsNet", "stage1")
+    expect(viewer.node("stage1.0#0")).to_be_visible()
     for key in ("ArrowDown", "ArrowDown", "p"):
         viewer.page.keyboard.press(key)
     expect(viewer.panel("stage1.0#0")).to_be_visible()

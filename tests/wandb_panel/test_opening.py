@@ -68,7 +68,7 @@ def test_a_snapshot_that_cannot_be_made_says_why_and_leaves_nothing(tmp_path: Pa
     maker = Maker(str(tmp_path / "nowhere"), "Net")
     maker.begin(page=False)
     folder = maker._folder
-    assert maker.take(wait=True) is None
+    assert maker.take(patience=30.0) is None
     assert "does not exist" in maker.fault
     assert not maker.is_busy
     assert not folder.exists()
@@ -77,12 +77,23 @@ def test_a_snapshot_that_cannot_be_made_says_why_and_leaves_nothing(tmp_path: Pa
 def test_a_snapshot_is_made_in_rows_once_it_has_failed(recorded_run: Path) -> None:
     maker = Maker(str(recorded_run), "no such model")
     maker.begin(page=False)
-    maker.take(wait=True)
+    maker.take(patience=30.0)
     again = Maker(str(recorded_run), "Sequential")
     again._way = maker._way
     assert again._way == "rows"
     again.begin(page=False)
-    snapshot = again.take(wait=True)
+    snapshot = again.take(patience=30.0)
     assert snapshot is not None
     assert snapshot.page is None
     assert snapshot.rows[0][0] == "facts"
+
+
+def test_a_snapshot_that_is_not_waited_for_leaves_no_process(recorded_run: Path) -> None:
+    maker = Maker(str(recorded_run), "Sequential")
+    maker.begin(page=True)
+    child = maker._child
+    assert maker.take() is None
+    maker.stop()
+    assert child is not None
+    assert child.poll() is not None
+    assert not maker.is_busy

@@ -26,8 +26,11 @@ backend='wandb' logs to a W&B run, and none is active. Begin one before watch():
 
 or pass one: watch(model, backend="wandb", run=run)."""
 
-SECONDS_TO_PUBLISH = 20.0
-"""That the end of a run waits for the chart to be published."""
+SECONDS_TO_END = (18.0, 6.0)
+"""That the end of a run waits for the last snapshot, and for a second try. The recorder waits 30 s for the sink."""
+
+SECONDS_TO_PUBLISH = 4.0
+"""That it waits for the chart to be published, which was begun when the run was."""
 
 
 class Finishing(Protocol):
@@ -120,9 +123,9 @@ class WandbSink:
 
     def _last_snapshot(self) -> Snapshot | None:
         """Made anew, a second time in a simpler way if it fails."""
-        for _ in range(2):
+        for seconds in SECONDS_TO_END:
             self._maker.begin(page=True)
-            if (snapshot := self._maker.take(wait=True)) is not None:
+            if (snapshot := self._maker.take(patience=seconds)) is not None:
                 return snapshot
         return None
 

@@ -35,7 +35,9 @@ def main() -> None:
     rows = table_rows(state_of(run.model(asked.model), way=asked.way))
     (asked.folder / TABLE).write_text(json.dumps(rows), encoding="utf-8")
     if asked.page:
-        (asked.folder / PAGE).write_bytes(page(run, asked.model))
+        unfinished = asked.folder / "page"
+        unfinished.write_bytes(page(run, asked.model))
+        unfinished.rename(asked.folder / PAGE)  # whoever runs out of patience finds all of it or nothing
 
 
 def state_of(model: ModelRecord, *, way: Way = "graphviz") -> State:

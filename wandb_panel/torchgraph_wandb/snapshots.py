@@ -77,9 +77,12 @@ class Maker:
                 start_new_session=True,  # Ctrl-C in the terminal is for the training
             )
 
-    def take(self, *, wait: bool = False) -> Snapshot | None:
-        """The snapshot, if it is ready; None while it is not, and when it failed."""
-        if self._child is None or not self._has_ended(wait=wait):
+    def take(self, *, patience: float | None = None) -> Snapshot | None:
+        """The snapshot, if it is ready; None while it is not, and when it failed.
+
+        With `patience`, in seconds, it is waited for; what it lacks then, it lacks.
+        """
+        if self._child is None or not self._has_ended(patience):
             return None
         failed = self._child.returncode != 0
         self._child = None
@@ -96,15 +99,14 @@ class Maker:
         """Give up on the one that is being made."""
         if self._child is not None:
             self._child.kill()
-            self.take(wait=True)
+            self.take(patience=0.0)
 
-    def _has_ended(self, *, wait: bool) -> bool:
+    def _has_ended(self, patience: float | None) -> bool:
         assert self._child is not None
-        left = SECONDS - (time.monotonic() - self._began)
         try:
-            self._child.wait(max(0.0, left) if wait else 0.0)
+            self._child.wait(patience or 0.0)
         except subprocess.TimeoutExpired:
-            if left > 0 and not wait:
+            if patience is None and time.monotonic() - self._began < SECONDS:
                 return False
             self._child.kill()
             self._child.wait()
