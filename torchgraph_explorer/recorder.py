@@ -1,4 +1,4 @@
-"""Takes what the training thread measured, reduces it and writes it to the sinks, in a thread of its own."""
+"""Takes what the training thread measured and writes it to the sinks, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
+from torchgraph_explorer.buckets import Histograms
 from torchgraph_explorer.records import Finished, Frame, ModuleGraph, Record, Series, Session
-from torchgraph_explorer.reduce.batch import Chunk
-from torchgraph_explorer.reduce.statistics import join, reduce_chunk
 from torchgraph_explorer.say import warn
 from torchgraph_explorer.sinks import Sink
 
 SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
 
 WAITING = 32
-"""Chunks and steps that may wait for the thread; when there are more, the training waits for it."""
+"""Steps that may wait for the thread; when there are more, the training waits for it."""
 
 MOST_SECONDS = 5.0
 """How long the training waits for the thread in one go. Then the step is dropped, and counted."""
@@ -34,20 +34,20 @@ IDLE_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step whose chunks have all been handed over before it.
+    """What was measured in one step.
 
     Attributes:
-        batch: Number of the batch that its chunks are of.
         step: Its number.
         time: Seconds since the epoch.
         clock: The second time axis' value; None without.
         gradient_scale: The loss scale that was taken out of the gradients; None without.
         graph: The module graph in force, if known.
         graph_is_new: It must be written before the frame.
-        rows: The row of each series among the chunks' rows.
+        rows: The row of each series among the rows of `statistics`; some may be nobody's.
+        statistics: `[rows, len(STATISTICS)]` float32.
+        histograms: One for each row.
     """
 
-    batch: int
     step: int
     time: float
     clock: float | None
@@ -55,6 +55,8 @@ class Step:
     graph: ModuleGraph | None
     graph_is_new: bool
     rows: Mapping[SeriesKey, int]
+    statistics: npt.NDArray[np.float32]
+    histograms: Histograms
 
 
 class Recorder:
@@ -71,9 +73,8 @@ class Recorder:
         """Write `session` and what follows to `sinks`; call `when_idle` when nothing has come for a moment."""
         self._sinks = list(sinks)
         self._now, self._when_idle = now, when_idle
-        self._queue: queue.Queue[Chunk | Step | None] = queue.Queue(WAITING)
-        self._parts: list[Chunk] = []
-        self._dropped: set[int] = set()
+        self._queue: queue.Queue[Step | None] = queue.Queue(WAITING)
+        self._dropped = 0
         self._is_slow = False
         self._series: dict[SeriesKey, int] = {}
         self._notes: list[str] = []
@@ -82,20 +83,20 @@ class Recorder:
         self._thread = threading.Thread(target=self._run, name="torchgraph-recorder", daemon=True)
         self._thread.start()
 
-    def put(self, item: Chunk | Step) -> None:
-        """Hand over a chunk or a step. Waits a while if too much is waiting already, then drops the step."""
+    def put(self, step: Step) -> None:
+        """Hand over a step. Waits a while if too much is waiting already, then drops it."""
         if threading.current_thread() is self._thread:  # which would wait for itself
-            self._take(item)
-        elif self._thread.is_alive() and item.batch not in self._dropped:
-            self._put_or_drop(item)
+            self._take(step)
+        elif self._thread.is_alive():
+            self._put_or_drop(step)
 
-    def _put_or_drop(self, item: Chunk | Step) -> None:
+    def _put_or_drop(self, step: Step) -> None:
         try:
-            self._queue.put(item, block=not self._is_slow, timeout=MOST_SECONDS)
+            self._queue.put(step, block=not self._is_slow, timeout=MOST_SECONDS)
             self._is_slow = False
         except queue.Full:
             self._is_slow = True  # do not wait again and again; the next one that fits ends it
-            self._dropped.add(item.batch)
+            self._dropped += 1
             self._warn(
                 f"Some steps are not recorded: writing is slower than the training, which waited {MOST_SECONDS:g} s. "
                 f"Log less often, or to a faster disk."
@@ -139,12 +140,12 @@ class Recorder:
 
     def _end(self) -> None:
         if self._dropped:
-            self._notes.append(f"{len(self._dropped)} steps were dropped, since writing was slower than the training.")
+            self._notes.append(f"{self._dropped} steps were dropped, since writing was slower than the training.")
         self._write(Finished(self._now(), tuple(self._notes)))
         for sink in self._sinks:
             self._guarded(sink, sink.close)
 
-    def _next(self) -> Chunk | Step | None:
+    def _next(self) -> Step | None:
         """What comes next; None at the end."""
         while True:
             try:
@@ -152,24 +153,20 @@ class Recorder:
             except queue.Empty:
                 self._when_idle()
 
-    def _take(self, item: Chunk | Step) -> None:
-        if isinstance(item, Chunk):
-            self._parts.append(item)
-            return
-        chunks, self._parts = [chunk for chunk in self._parts if chunk.batch == item.batch], []
+    def _take(self, step: Step) -> None:
         try:
-            self._write_step(item, chunks)
+            self._write_step(step)
         except Exception as fault:
-            self.note(f"Step {item.step} is not recorded: {_told(fault)}.")
+            self.note(f"Step {step.step} is not recorded: {_told(fault)}.")
 
-    def _write_step(self, step: Step, chunks: list[Chunk]) -> None:
-        statistics, histograms = join([reduce_chunk(chunk) for chunk in chunks])
+    def _write_step(self, step: Step) -> None:
+        statistics, histograms = step.statistics, step.histograms
         if step.graph is not None and step.graph_is_new:
             self._write(step.graph)
         self._name_series(step.rows)
         used, rows = np.unique(np.fromiter(step.rows.values(), np.int64, len(step.rows)), return_inverse=True)
         if len(used) != len(statistics):  # a later measurement of the same step replaced one
-            statistics, histograms = join([(statistics[row : row + 1], histograms.row(row)) for row in used.tolist()])
+            statistics, histograms = statistics[used], histograms.of(used)
         series = np.fromiter((self._series[key] for key in step.rows), np.uint32, len(step.rows))
         graph = step.graph.id if step.graph is not None else None
         self._write(

@@ -174,6 +174,8 @@ class Series:
         path: Which of them, as in `TensorInfo.path`.
         kind: `value`: its elements. `grad_norm`: the l2 norms of its gradient, one per sample (row of the first
             dimension). `grad`: the elements of a parameter's `.grad`.
+        part: Which part of the tensor the writing rank has, of those that the ranks have together: ranks with the same
+            part hold the same elements. None: a part of its own. Only of a series as written, not as read.
     """
 
     id: int
@@ -182,6 +184,7 @@ class Series:
     role: Role
     path: str
     kind: Kind
+    part: int | None = None
 
     @property
     def key(self) -> tuple[str, int | None, Role, str, Kind]:
@@ -207,6 +210,8 @@ class Session:
         bins: Rows of a drawn histogram, by default.
         reject_outlier_proportion: Share of extreme elements that the drawn range leaves out, by default.
         clock: Name of the second time axis, e.g. `epoch`; None without.
+        rank: Which of the processes that train the model together wrote; None where there is one, or each is a model.
+        world_size: How many they are.
     """
 
     id: str
@@ -222,6 +227,8 @@ class Session:
     bins: int
     reject_outlier_proportion: float
     clock: str | None
+    rank: int | None = None
+    world_size: int = 1
 
 
 @dataclass(frozen=True, slots=True)

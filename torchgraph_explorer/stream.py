@@ -45,6 +45,8 @@ class Settings:
     phases: tuple[str, ...] = ("train",)
     optimizer: Optimizer | None = None
     scaler: Scaler | None = None
+    ranks: str = "merged"
+    compiled: str = "eager"
 
 
 class Stream:
@@ -65,15 +67,21 @@ class Stream:
         phase: Phase,
         kinds: frozenset[str],
         wants: Schedule,
+        before_step: Callable[[], None] | None = None,
     ) -> None:
-        """Begin to watch `model` in `phase`, and write the steps that `wants` selects to `sinks`."""
+        """Begin to watch `model` in `phase`, and write the steps that `wants` selects to `sinks`.
+
+        `before_step` is called in the training thread when such a step begins.
+        """
         self.saw_a_step = False
         self._name, self._settings, self._wants = session.model, settings, wants
+        self._before_step = before_step or (lambda: None)
         self._model = weakref.ref(model)  # not kept alive by being watched
         self._sampler = Sampler(settings.sample_n, seed=random.SystemRandom().getrandbits(32))
         self._batch: Batch | None = None
         self._began: tuple[float, float | None, float | None] = (0.0, None, None)
-        self.rounds = Rounds(model, self, kinds=kinds, phase=phase, optimizer=settings.optimizer)
+        inline = settings.compiled == "inline"
+        self.rounds = Rounds(model, self, kinds=kinds, phase=phase, optimizer=settings.optimizer, inline=inline)
         self._recorder = Recorder(session, sinks, now=time.time, when_idle=self.rounds.settle)
 
     def finish(self, why_nothing: Callable[[], str] | None = None) -> None:
@@ -94,20 +102,26 @@ class Stream:
 
     def measure(self, step: int) -> Batch:
         """What measures the tensors of a step which begins (for `capture.rounds.Listener`)."""
+        self._prepare()
         scale = self._settings.scaler.get_scale() if self._settings.scaler is not None else None
         self._began = (time.time(), self._clock(step), scale)
-        self._batch = Batch(self._sampler, self._recorder.put, gradient_scale=scale or 1.0)
+        self._batch = Batch(self._sampler, gradient_scale=scale or 1.0)
         return self._batch
+
+    def _prepare(self) -> None:
+        try:
+            self._before_step()
+        except Exception as fault:
+            self._recorder.note(f"{self._name}: how its parameters are sharded cannot be told ({fault!r}).")
 
     def take(self, observation: Observation) -> None:
         """A logged step is over (for `capture.rounds.Listener`)."""
         assert self._batch is not None
-        self._batch.finish()
+        statistics, histograms = self._batch.finish()
         self.saw_a_step = True
         moment, clock, scale = self._began
         self._recorder.put(
             Step(
-                batch=self._batch.number,
                 step=observation.step,
                 time=moment,
                 clock=clock,
@@ -115,6 +129,8 @@ class Stream:
                 graph=observation.graph,
                 graph_is_new=observation.graph_is_new,
                 rows=observation.rows,
+                statistics=statistics,
+                histograms=histograms,
             )
         )
 

@@ -57,6 +57,7 @@ class Watcher:
         more_sinks: Callable[[str], Sequence[Sink]],
         run_dir: str | None,
         viewer: Viewer | None,
+        before_step: Callable[[], None] | None = None,
     ) -> None:
         """Begin to watch `model`. `watch` is the way to make one.
 
@@ -68,6 +69,7 @@ class Watcher:
             more_sinks: Opens what to write another phase to, under another name of the model.
             run_dir: For the attribute.
             viewer: For the attribute.
+            before_step: To be called in the training thread when a logged training step begins.
         """
         self.name, self.run_dir = session.model, run_dir
         self.url = viewer.url if viewer is not None else None
@@ -84,13 +86,14 @@ class Watcher:
             phase=self._training,
             kinds=frozenset(settings.log),
             wants=schedule(settings.log_freq),
+            before_step=before_step,
         )
         self._evaluation: Stream | None = None
         if "eval" in settings.phases:
             name = f"{session.model} (eval)"
             self._evaluation = Stream(
                 model,
-                replace(settings, optimizer=None, scaler=None),
+                replace(settings, optimizer=None, scaler=None, compiled="eager"),
                 session=replace(session, id=f"{session.id}-eval", model=name),
                 sinks=more_sinks(name),
                 phase=Evaluation(self._training),
@@ -198,6 +201,6 @@ def _why_nothing(step: int) -> str:
         return "None of its training steps was one that log_freq selects."
     return (
         "The model itself was never called in training mode with gradients enabled; calls of its parts, and passes in "
-        "eval mode or under no_grad, are not recorded. Watch the module that your training loop calls; if it is "
-        "compiled, that is what torch.compile returned."
+        "eval mode or under no_grad, are not recorded. Watch the module that your training loop calls; if what it calls "
+        "is a compiled function of yours, compile the model instead of the function."
     )

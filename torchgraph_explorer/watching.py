@@ -7,7 +7,7 @@ import platform
 import socket
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,15 +16,17 @@ from torch import nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer import at_exit
+from torchgraph_explorer.capture.distributed import Parts, Rank, this_rank
 from torchgraph_explorer.capture.wrappers import unwrapped
 from torchgraph_explorer.errors import OptionError, TorchgraphError
+from torchgraph_explorer.launch import Place, agreed_place
 from torchgraph_explorer.options import KINDS, check
 from torchgraph_explorer.records import Session
 from torchgraph_explorer.run_names import check_run_name, new_run_name, run_folder, run_of_wandb, run_of_writer
 from torchgraph_explorer.say import say
 from torchgraph_explorer.schedule import Schedule, schedule_name
 from torchgraph_explorer.sinks import Backends, Sink, SinkContext, open_sink, resolve
-from torchgraph_explorer.sinks.record import RecordSink
+from torchgraph_explorer.sinks.record import RankSink, RecordSink
 from torchgraph_explorer.sinks.standalone import start_viewer
 from torchgraph_explorer.stream import Scaler, Settings, TimeLog
 from torchgraph_explorer.version import __version__
@@ -47,6 +49,8 @@ def watch(
     phases: str | Sequence[str] = ("train",),
     optimizer: Optimizer | None = None,
     scaler: Scaler | None = None,
+    ranks: str = "merged",
+    compiled: str = "eager",
     name: str | None = None,
     logdir: str | os.PathLike[str] = "runs",
     run: str | Any = None,
@@ -83,6 +87,11 @@ def watch(
         optimizer: Record what it makes of each gradient (`optimizer_grad`: after unscaling and clipping), each
             parameter's update, and the ratio of the update's l2 norm to the parameter's.
         scaler: The GradScaler in use. Gradients are recorded without its factor, which is recorded too.
+        compiled: How to log a step of a model that `torch.compile` has compiled: `"eager"` runs that step as it was
+            written, `"inline"` compiles operations into the model that show its tensors, so that it stays compiled.
+            What is compiled for the other steps is the same as unwatched, with both.
+        ranks: Where several processes train the model: `"merged"` makes one record of them, as if the tensors were
+            concatenated; with `"all"` each rank is a model of its own, `<name> (rank 0)` and so on.
         name: The model's name in the run; by default its class.
         logdir: Folder of runs.
         run: Name of the run. By default that of the other models watched in this process, else a new one. Or a W&B
@@ -116,6 +125,8 @@ def watch(
         phases=(phases,) if isinstance(phases, str) else tuple(phases),
         optimizer=optimizer,
         scaler=scaler,
+        ranks=ranks,
+        compiled=compiled,
     )
     check(model, settings)
     _say_not_needed(
@@ -126,26 +137,33 @@ def watch(
     wandb_run = None if run is None or isinstance(run, str) else run
     also = ("tensorboard",) * (writer is not None) + ("wandb",) * (wandb_run is not None)
     backends = resolve(backend, also=also)
-    name = name if name is not None else type(unwrapped(model)).__name__
+    wants_wandb = "wandb" in backends.opened
+    rank = this_rank()
+    if rank is not None:
+        backends, verbose = _of_rank(backends, rank), verbose and rank.is_leader
+    name = _name(model, name, rank=rank if ranks == "all" else None)
+    merged = rank if ranks == "merged" else None
+    parts = Parts(model) if merged is not None else None
     context = None
     if backends.record:
-        if wandb_run is not None or (run is None and writer is None and "wandb" in backends.opened):
+        if wandb_run is not None or (run is None and writer is None and wants_wandb):
             run = run_of_wandb(wandb_run)
-        logdir, run = _choose_place(os.fspath(logdir), run, name, writer=writer)
+        logdir, run = _choose_place(os.fspath(logdir), run, name, writer=writer, rank=rank)
         context = SinkContext(
             run_folder(logdir, run), logdir, run, name, writer=writer, wandb_run=wandb_run, upload_record=upload_record
         )
-    sinks = [*_sinks(backends, context), *backends.sinks]
+    sinks = [*_sinks(backends, context, parts), *backends.sinks]
     viewer = _start_viewer(os.fspath(logdir), host, port, verbose=verbose) if backends.viewer else None
-    session = _session(model, settings, name)
+    session = _session(model, settings, name, rank=merged)
     watcher = Watcher(
         model,
         settings,
         session=session,
         sinks=sinks,
-        more_sinks=lambda phase: _sinks(backends, replace(context, model_name=phase) if context else None),
+        more_sinks=lambda phase: _sinks(backends, replace(context, model_name=phase) if context else None, parts),
         run_dir=context.run_dir if context else None,
         viewer=viewer,
+        before_step=parts.look if parts is not None else None,
     )
     at_exit.add(watcher, block=block_at_exit)
     for sink in sinks:  # one may have to know its watcher, to be finished before something else ends
@@ -167,39 +185,56 @@ def _say_not_needed(**options: object) -> None:
         say(f"{', '.join(given)}: not needed any more and without effect; you can leave it out.")
 
 
-def _sinks(backends: Backends, context: SinkContext | None) -> list[Sink]:
+def _name(model: nn.Module, name: str | None, *, rank: Rank | None) -> str:
+    """The model's name in the run, that of one rank where each has its own."""
+    name = name if name is not None else type(unwrapped(model)).__name__
+    return name if rank is None else f"{name} (rank {rank.number})"
+
+
+def _of_rank(backends: Backends, rank: Rank) -> Backends:
+    """What of `backends` is for one rank: all record, the first of each machine shows, the first of all goes to W&B."""
+    opened = tuple(each for each in backends.opened if rank.number == 0 or (rank.is_leader and each != "wandb"))
+    return replace(backends, viewer=backends.viewer and rank.is_leader, opened=opened)
+
+
+def _sinks(backends: Backends, context: SinkContext | None, parts: Parts | None) -> list[Sink]:
     """Opens what one phase of the model is written to, apart from the user's own sinks."""
     if context is None:
         return []
-    return [RecordSink(context.run_dir), *(open_sink(each, context) for each in backends.opened)]
+    record = RecordSink(context.run_dir) if parts is None else RankSink(context.run_dir, parts.part_of)
+    return [record, *(open_sink(each, context) for each in backends.opened)]
 
 
-def _choose_place(logdir: str, run: str | None, name: str, *, writer: Any) -> tuple[str, str]:
-    """The folder of runs and the run to write to: the writer's, if there is one."""
+def _choose_place(logdir: str, run: str | None, name: str, *, writer: Any, rank: Rank | None) -> Place:
+    """The folder of runs and the run to write to: the writer's, if there is one, or that of the other ranks."""
     if writer is not None and run is not None:
         raise OptionError(f"run={run!r} and writer= both name a run. Leave one out; the writer's folder is its run's.")
     if writer is not None:
         logdir, run = run_of_writer(writer)
-    return logdir, _choose_run(logdir, run, name)
-
-
-def _choose_run(logdir: str, run: str | None, name: str) -> str:
-    """The run to write to: the one asked for, that of the models watched already, or a new one."""
-    open_here = [each for each in at_exit.open_watchers() if each.run_dir is not None]
-    if run is not None:
-        run = check_run_name(run)
-        if any(each.run_dir == run_folder(logdir, run) and each.name == name for each in open_here):
-            raise OptionError(
-                f"run={run!r} already has an open model named {name!r}. Pass another name=, or close its watcher first."
-            )
-        return run
     models: dict[str, set[str]] = {}
-    for each in open_here:
-        models.setdefault(str(each.run_dir), set()).add(each.name)
+    for each in at_exit.open_watchers():
+        if each.run_dir is not None:
+            models.setdefault(each.run_dir, set()).add(each.name)
+    if run is None and (shared := _shared_run(logdir, name, models)) is not None:
+        return logdir, shared
+    given = None if run is None else (logdir, check_run_name(run))
+    if given is not None and name in models.get(run_folder(*given), ()):
+        raise OptionError(
+            f"run={run!r} already has an open model named {name!r}. Pass another name=, or close its watcher first."
+        )
+
+    def choose() -> Place:
+        return logdir, new_run_name(logdir, taken=[_below(logdir, folder) for folder in models])
+
+    return (given or choose()) if rank is None else agreed_place(given, choose, is_leader=rank.is_leader)
+
+
+def _shared_run(logdir: str, name: str, models: Mapping[str, set[str]]) -> str | None:
+    """The run of the models watched already, if it has none of this name."""
     for folder, names in models.items():
         if name not in names and folder == run_folder(logdir, shared := _below(logdir, folder)):
             return shared
-    return new_run_name(logdir, taken=[_below(logdir, folder) for folder in models])
+    return None
 
 
 def _below(logdir: str, folder: str) -> str:
@@ -230,7 +265,7 @@ def _introduce(watcher: Watcher, sinks: Sequence[Sink]) -> None:
             say(introduction)
 
 
-def _session(model: nn.Module, settings: Settings, name: str) -> Session:
+def _session(model: nn.Module, settings: Settings, name: str, *, rank: Rank | None) -> Session:
     return Session(
         id=uuid.uuid4().hex,
         model=name,
@@ -249,4 +284,6 @@ def _session(model: nn.Module, settings: Settings, name: str) -> Session:
         bins=settings.bins,
         reject_outlier_proportion=settings.reject_outlier_proportion,
         clock=settings.time_log[0] if settings.time_log else None,
+        rank=rank.number if rank is not None else None,
+        world_size=rank.world_size if rank is not None else 1,
     )

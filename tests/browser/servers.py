@@ -21,6 +21,11 @@ class ServerProcess:
         """Of the viewer."""
         return f"http://127.0.0.1:{self.port}/"
 
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
     def start(self) -> None:
         """Listen on the port of before; at first on any that is free."""
         command = [sys.executable, "-m", "torchgraph_explorer.server", str(self._logdir), "--port", str(self.port)]

@@ -7,12 +7,11 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.frame_times import moving_over_a_strip, panning
 from tests.browser.page import Viewer
 from tests.browser.runs import LONG_STEPS, MANY_CALLS
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-
-FRAMES = 60
 
 Tell = Callable[[str, list[float]], None]
 
@@ -47,55 +46,10 @@ def test_40_strips_of_1000_steps_are_drawn_and_stepped_through(viewer: Viewer, l
     expect(viewer.strips).to_have_count(47)  # eight a layer, but no gradient reaches the model's input
     expect(viewer.page.get_by_text("loading …")).to_have_count(0)
     viewer.chart("0, output, value").scroll_into_view_if_needed()
-    tell("hovering over 47 strips of 1,000 steps", moving_over_a_strip(viewer, buttons=0))
+    tell("hovering over 47 strips of 1,000 steps", moving_over_a_strip(viewer, "0, output, value", buttons=0))
     expect(viewer.readout).to_contain_text(f"step {LONG_STEPS - 1}")
-    tell("scrubbing through 47 strips of 1,000 steps", moving_over_a_strip(viewer, buttons=1))
+    tell("scrubbing through 47 strips of 1,000 steps", moving_over_a_strip(viewer, "0, output, value", buttons=1))
     expect(viewer.readout).not_to_contain_text(f"step {LONG_STEPS - 1}")
     for mode in ("Bands", "Line", "Heat"):
         viewer.select_mode(mode)
     expect(viewer.strips).to_have_count(47)
-
-
-MOVING = """([frames, type, path, buttons]) => new Promise((done) => {
-  const times = [];
-  let before = performance.now();
-  const isPointer = type.startsWith('pointer');
-  const target = isPointer ? document.elementFromPoint(path.x, path.y) : window;
-  const send = (share) => {
-    const [clientX, clientY] = [path.x + share * path.width, path.y + share * path.height];
-    const what = {bubbles: true, button: 0, buttons, view: window, clientX, clientY};
-    target.dispatchEvent(isPointer ? new PointerEvent(type, what) : new MouseEvent(type, what));
-  };
-  const tick = (now) => {
-    times.push(now - before);
-    before = now;
-    if (times.length > frames) return done(times.slice(1));
-    send(times.length / frames);
-    requestAnimationFrame(tick);
-  };
-  requestAnimationFrame(tick);
-})"""
-
-
-def panning(viewer: Viewer) -> list[float]:
-    """Drag the drawing, and see how long each frame takes."""
-    box = viewer.page.locator(".canvas").bounding_box()
-    assert box is not None
-    x, y = box["x"] + 20, box["y"] + box["height"] - 20
-    viewer.page.mouse.move(x, y)
-    viewer.page.mouse.down()
-    path = {"x": x, "y": y, "width": 300, "height": -400}
-    before = viewer.page.locator(".canvas > g").get_attribute("transform")
-    times: list[float] = viewer.page.evaluate(MOVING, [FRAMES, "mousemove", path, 1])
-    viewer.page.mouse.up()
-    assert viewer.page.locator(".canvas > g").get_attribute("transform") != before
-    return times
-
-
-def moving_over_a_strip(viewer: Viewer, *, buttons: int) -> list[float]:
-    """Move over the first strip, and see how long each frame takes."""
-    box = viewer.chart("0, output, value").bounding_box()
-    assert box is not None
-    path = {"x": box["x"] + 50, "y": box["y"] + 50, "width": 100, "height": 0}
-    times: list[float] = viewer.page.evaluate(MOVING, [FRAMES, "pointermove", path, buttons])
-    return times

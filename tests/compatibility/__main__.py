@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import signal
@@ -61,7 +60,7 @@ def main(part: str = "") -> int:
 
 def _results(case: Case) -> dict[str, str]:
     """For each promise `holds`, `cannot`, `failed: ...` or `not run`."""
-    if any(importlib.util.find_spec(name) is None for name in case.needs):
+    if case.missing:
         return dict.fromkeys(CHECKS, "not run")
     return {promise: _result(case, promise, check) for promise, check in CHECKS.items()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,6 +50,7 @@ class Case:
         steps: How many training steps are run.
         slow: It takes more than a second.
         needs: Optional packages that it imports.
+        lacks: What else it needs and is not there; empty where all is.
         traced: An oracle may run the model anew with poisoned inputs, to see which outputs are computed from them.
         options: For `watch`, where training is compared.
         hookable: Whether the test's own hooks may be there in a step; not where they would be compiled too.
@@ -61,10 +63,17 @@ class Case:
     steps: int = 4
     slow: bool = False
     needs: tuple[str, ...] = ()
+    lacks: str = ""
     traced: bool = True
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     hookable: bool = True
     cannot: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def missing(self) -> str:
+        """Why it cannot be run here; empty where it can."""
+        absent = [name for name in self.needs if importlib.util.find_spec(name) is None]
+        return f"{', '.join(absent)} is not installed" if absent else self.lacks
 
     @property
     def id(self) -> str:

@@ -51,6 +51,8 @@ class Switch:
 NOT_BROKEN = {
     "capture.hooks.Hook.": "the guard around all hooks: it is what catches the rest",
     "capture.aside.Aside.": "gives torch its own state back: broken, nothing else could",
+    "capture.modes._Eager.": "the same",
+    "capture.compiled._Compiling.": "the same",
     "capture.trace.Trace.__torch_dispatch__": "runs the user's operation; what it does besides is broken instead",
     "recorder.Recorder.note": "how a fault is said: broken, nobody can be told",
     "recorder.Recorder._warn": "the same",

@@ -166,7 +166,9 @@ class Observer:
 
     def _is_to_be_recorded(self, module: nn.Module) -> bool:
         """It is a call within the forward pass that is on, or begins one; in which thread is all the same."""
-        if _in_backward() or torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
+        if torch.compiler.is_compiling():  # first and alone, so as not to break the graph
+            return False
+        if _in_backward() or torch._C._get_tracing_state() is not None:
             return False
         if self._stack:
             return threading.get_ident() == self._thread

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
 from tests.compatibility.case import Case
@@ -19,9 +17,8 @@ def marked(promise: str) -> list[object]:
 
 
 def _marks(case: Case, promise: str) -> list[pytest.MarkDecorator]:
-    missing = [name for name in case.needs if importlib.util.find_spec(name) is None]
     marks = [pytest.mark.slow] if case.slow else []
-    marks += [pytest.mark.skip(reason=f"{', '.join(missing)} is not installed")] if missing else []
+    marks += [pytest.mark.skip(reason=case.missing)] if case.missing else []
     marks += [pytest.mark.xfail(reason=case.cannot[promise], strict=True)] if promise in case.cannot else []
     return marks
 

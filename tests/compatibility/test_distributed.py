@@ -1,17 +1,26 @@
-"""Training with two processes: the same watched, complete on every rank, and nobody waits for us when one dies."""
+"""Training with two processes: the same watched, one record of both, and nobody waits for us when one dies."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from tests.listening import assert_row
+from torchgraph_explorer import open_run
+from torchgraph_explorer.buckets import Histograms
+from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.records import STATISTICS
 
 pytestmark = pytest.mark.slow
 
@@ -21,45 +30,186 @@ WAYS = {
     "ddp_no_sync": "DDP with no_sync",
     "ddp_static_graph": "DDP with static_graph",
     "ddp_unused": "DDP with find_unused_parameters",
+    "ddp_apart": 'DDP, recorded with ranks="all"',
     "fsdp": "FSDP2, fully_shard",
 }
+MERGED = [way for way in WAYS if way != "ddp_apart"]
 MODULES = ["", "a", "a.0", "a.1", "a.2", "b", "head"]
+STEPS = [0, 1, 2, 3, 4]
+WORKER = "tests.compatibility.distributed_worker"
 
 
-def start(way: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Both ranks, to their end."""
+def start(ways: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Both ranks, by torchrun, to their end."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
+    command += ["--master-port", str(free_port()), "-m", WORKER, ways, str(folder), *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment(), check=False)
+
+
+def start_alone(ways: str, folder: Path, *options: str, rank: int, port: int) -> subprocess.Popen[str]:
+    """One rank, told what torchrun would tell it."""
+    told = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank), "WORLD_SIZE": "2"}
+    command = [sys.executable, "-m", WORKER, ways, str(folder), *options]
+    output = subprocess.DEVNULL
+    return subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE, text=True, env=environment() | told)
+
+
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
-    command += ["--master-port", str(port), "-m", "tests.compatibility.distributed_worker", way, str(folder), *options]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path.cwd())}
-    return subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment, check=False)
+        port: int = free.getsockname()[1]
+        return port
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path.cwd())}
 
 
 def ranks(way: str, folder: Path) -> list[dict[str, Any]]:
     """What each rank says; under `error`, why it says nothing."""
     done = start(way, folder)
-    if done.returncode:
-        return [{"identical": False, "steps": [], "modules": [], "error": done.stderr[-3000:]}] * 2
-    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
+    return [_told(way, folder, rank, done.stderr) for rank in range(2)]
+
+
+def _told(way: str, folder: Path, rank: int, error: str) -> dict[str, Any]:
+    place = folder / f"{way}.{rank}.json"
+    if not place.exists():
+        return {"identical": False, "steps": [], "modules": [], "error": error[-3000:]}
+    told: dict[str, Any] = json.loads(place.read_text())
+    return told
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One launch that trained in all ways, one after the other.
+
+    Attributes:
+        folder: Where it left what it tells.
+        said: What both ranks said.
+    """
+
+    folder: Path
+    said: str
+
+    def told(self, way: str) -> list[dict[str, Any]]:
+        """What each rank tells of one way."""
+        return [_told(way, self.folder, rank, self.said) for rank in range(2)]
+
+    def truth(self, way: str, step: int, name: str) -> list[np.ndarray[Any, Any]]:
+        """A tensor as each rank saved it."""
+        return [np.load(self.folder / f"{way}.{rank}.npz")[f"{step}.{name}"] for rank in range(2)]
+
+    def names(self, way: str, beginning: str) -> list[str]:
+        """The tensors that were saved."""
+        return [name for name in np.load(self.folder / f"{way}.0.npz").files if name.startswith(beginning)]
+
+
+@pytest.fixture(scope="module")
+def launched(tmp_path_factory: pytest.TempPathFactory) -> Launch:
+    folder = tmp_path_factory.mktemp("launch")
+    done = start(",".join(WAYS), folder)
+    return Launch(folder, done.stderr)
+
+
+def rows(model: ModelRecord, module: str, kind: str, path: str) -> Iterator[tuple[dict[str, float], Histograms]]:
+    """One series, step by step."""
+    [series] = [one for one in model.find(module, path=path) if one.kind == kind]
+    history = model.history(series)
+    for at, values in enumerate(history.statistics.tolist()):
+        yield dict(zip(STATISTICS, values, strict=True)), history.histograms.row(at)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_rank_trains_the_same_watched_and_records_every_module(way: str, tmp_path: Path) -> None:
-    told = ranks(way, tmp_path)
+def test_every_rank_trains_the_same_watched_and_records_every_module(way: str, launched: Launch) -> None:
+    told = launched.told(way)
     assert [each.get("error") for each in told] == [None, None]
     assert [each["identical"] for each in told] == [True, True]
-    assert [each["steps"] for each in told] == [[0, 1, 2, 3, 4]] * 2
+    assert [each["steps"] for each in told] == [STEPS] * 2
     assert [each["modules"] for each in told] == [MODULES] * 2
 
 
-def test_gradients_are_recorded_as_they_are_after_the_ranks_were_averaged(tmp_path: Path) -> None:
-    first, second = ranks("ddp", tmp_path)
-    assert first["gradient of the head"] == second["gradient of the head"]
+@pytest.mark.parametrize("way", MERGED)
+def test_both_ranks_make_one_record(way: str, launched: Launch) -> None:
+    first, second = launched.told(way)
+    assert first["run_dir"] == second["run_dir"]
+    model = open_run(first["run_dir"]).model()
+    assert (model.steps.tolist(), model.ranks.tolist(), model.notes) == (STEPS, [2] * 5, ())
+    assert (model.session.rank, model.session.world_size, len(model.sessions)) == (0, 2, 2)
+    assert model.finished is not None
+    assert launched.said.count(f"recording to {first['run_dir']}") == 1
 
 
-def test_a_rank_that_dies_does_not_leave_the_others_hanging(tmp_path: Path) -> None:
-    began = time.monotonic()
-    assert start("ddp", tmp_path, "die").returncode != 0
-    assert time.monotonic() - began < 60
+@pytest.mark.parametrize("way", MERGED)
+@pytest.mark.parametrize(
+    ("name", "kind", "path"),
+    [("input", "value", "input[0]"), ("output", "value", "output"), ("norms", "grad_norm", "output")],
+)
+def test_tensors_are_recorded_as_if_the_ranks_were_one(
+    way: str, name: str, kind: str, path: str, launched: Launch
+) -> None:
+    model = open_run(launched.told(way)[0]["run_dir"]).model()
+    for step, row in enumerate(rows(model, "", kind, path)):
+        assert_row(row, np.concatenate(launched.truth(way, step, name)), name=(way, step))
+
+
+@pytest.mark.parametrize("way", ["ddp", "ddp_inner", "ddp_static_graph", "ddp_unused"])
+def test_parameters_and_averaged_gradients_are_counted_once(way: str, launched: Launch) -> None:
+    """The gradients are those after the all-reduce, which every rank finds alike."""
+    model = open_run(launched.told(way)[0]["run_dir"]).model()
+    for kind, step in (("value", 0), ("value", 4), ("grad", 4)):
+        for name in launched.names(way, f"{step}.{kind}."):
+            module, _, path = name.removeprefix(f"{step}.{kind}.").rpartition(".")
+            first, second = launched.truth(way, step, name.removeprefix(f"{step}."))
+            assert first.tobytes() == second.tobytes()
+            assert_row(list(rows(model, module, kind, path))[-1 if step else 0], first, name=(way, name))
+
+
+def test_gradients_that_are_held_back_are_those_of_the_first_rank(launched: Launch) -> None:
+    model = open_run(launched.told("ddp_no_sync")[0]["run_dir"]).model()
+    for step, row in enumerate(rows(model, "head", "grad", "weight")):
+        first, second = launched.truth("ddp_no_sync", step, "grad.head.weight")
+        assert (first.tobytes() == second.tobytes()) == (step % 2 == 1)
+        assert_row(row, first, name=step)
+
+
+@pytest.mark.parametrize("kind", ["value", "grad"])
+def test_shards_are_put_together(kind: str, launched: Launch) -> None:
+    model = open_run(launched.told("fsdp")[0]["run_dir"]).model()
+    for name in launched.names("fsdp", f"0.{kind}."):
+        module, _, path = name.removeprefix(f"0.{kind}.").rpartition(".")
+        for step, row in enumerate(rows(model, module, kind, path)):
+            shards = launched.truth("fsdp", step, f"{kind}.{module}.{path}")
+            assert_row(row, np.concatenate([shard.reshape(-1) for shard in shards]), name=(name, step))
+
+
+def test_ranks_can_be_kept_apart(launched: Launch) -> None:
+    told = launched.told("ddp_apart")
+    assert [each["name"] for each in told] == ["Model (rank 0)", "Model (rank 1)"]
+    assert told[0]["run_dir"] == told[1]["run_dir"]
+    run = open_run(told[0]["run_dir"])
+    assert sorted(run.models) == ["Model (rank 0)", "Model (rank 1)"]
+    for rank, name in enumerate(sorted(run.models)):
+        model = run.model(name)
+        for step, row in enumerate(rows(model, "", "value", "output")):
+            assert_row(row, launched.truth("ddp_apart", step, "output")[rank])
+        for step, row in enumerate(rows(model, "head", "grad", "weight")):
+            assert_row(row, launched.truth("ddp_apart", step, "grad.head.weight")[rank])
+
+
+def test_only_the_first_rank_serves_and_speaks(launched: Launch) -> None:
+    assert [each["serves"] for each in launched.told("ddp_apart")] == [True, False]
+    assert launched.said.count("torchgraph: watching ") == 1
+
+
+def test_a_rank_that_is_killed_leaves_the_others_to_torch_and_a_record(tmp_path: Path) -> None:
+    """Started without torchrun, which would kill the other rank itself."""
+    port = free_port()
+    first, killed = (start_alone("ddp", tmp_path, "die", rank=rank, port=port) for rank in range(2))
+    _, error = first.communicate(timeout=200)
+    killed.communicate(timeout=200)
+    assert (first.returncode, killed.returncode) == (1, -signal.SIGKILL)
+    assert "Error" in error
+    model = open_run(tmp_path / "ddp").model()
+    assert model.steps.tolist()[:2] == [0, 1]
+    assert model.ranks.tolist()[:2] == [2, 2]
+    assert model.finished is None

@@ -10,13 +10,19 @@ import numpy as np
 import pytest
 import torch
 
-from torchgraph_explorer.reduce.sampling import Sampler, flat, non_finite, stride_for, to_float32
+from torchgraph_explorer.reduce.batch import Batch
+from torchgraph_explorer.reduce.sampling import Sampler, flat, non_finite, stride_for
+
+
+def sampled(sampler: Sampler, elements: torch.Tensor) -> torch.Tensor:
+    first, stride, length = sampler.place(len(elements))
+    return elements[first::stride][:length]
 
 
 @pytest.mark.parametrize("count", [1, 16, 17, 1000, 24_000, 64 * 56 * 56, 3 * 5 * 7 * 11 * 13])
 @pytest.mark.parametrize("most", [1, 16, 1000, 16_384])
 def test_a_sample_spans_the_tensor_and_keeps_to_its_size(count: int, most: int) -> None:
-    sample = Sampler(most, seed=1).sample(torch.arange(count))
+    sample = sampled(Sampler(most, seed=1), torch.arange(count))
     assert 1 <= len(sample) <= most or len(sample) == count <= most
     stride = stride_for(count, most)
     assert len(sample) == max(1, count // stride)
@@ -27,19 +33,19 @@ def test_a_sample_spans_the_tensor_and_keeps_to_its_size(count: int, most: int) 
 def test_a_sample_sees_every_channel(shape: tuple[int, ...]) -> None:
     channel = torch.arange(shape[-1]).expand(shape).contiguous()
     assert math.gcd(stride_for(channel.numel(), 4096), channel.numel()) == 1
-    assert len(Sampler(4096).sample(channel.view(-1)).unique()) == shape[-1]
+    assert len(sampled(Sampler(4096), channel.view(-1)).unique()) == shape[-1]
 
 
 def test_sampling_leaves_every_global_generator_alone() -> None:
     before = (random.getstate(), repr(np.random.get_state()), torch.get_rng_state())
-    Sampler(8, seed=3).sample(torch.randn(100, generator=torch.Generator().manual_seed(0)))
+    Batch(Sampler(8, seed=3)).values(torch.randn(100, generator=torch.Generator().manual_seed(0)))
     assert random.getstate() == before[0]
     assert repr(np.random.get_state()) == before[1]
     assert torch.equal(torch.get_rng_state(), before[2])
 
 
 def test_none_takes_every_element() -> None:
-    assert torch.equal(Sampler(None).sample(torch.arange(100_000)), torch.arange(100_000))
+    assert Sampler(None).place(100_000) == (0, 1, 100_000)
 
 
 DENSE = torch.arange(24.0).reshape(2, 3, 4)
@@ -87,21 +93,3 @@ def test_not_one_non_finite_value_is_missed(
     values: list[float], expected: tuple[int, int, int] | None, dtype: torch.dtype
 ) -> None:
     assert non_finite(torch.tensor(values, dtype=dtype)) == expected
-
-
-@pytest.mark.parametrize(
-    ("tensor", "expected"),
-    [
-        pytest.param(torch.tensor([True, False]), [1, 0], id="bool"),
-        pytest.param(torch.tensor([-3, 7]), [-3, 7], id="integer"),
-        pytest.param(torch.tensor([3 + 4j]), [5], id="complex: its magnitude"),
-        pytest.param(torch.tensor([1.5], dtype=torch.float16), [1.5], id="half"),
-        pytest.param(torch.tensor([1.5], dtype=torch.float8_e4m3fn), [1.5], id="float8"),
-        pytest.param(torch.tensor([1e300, -1e300], dtype=torch.float64), [3.4028235e38, -3.4028235e38], id="too large"),
-        pytest.param(torch.tensor([INF], dtype=torch.float64), [INF], id="infinite"),
-    ],
-)
-def test_every_type_becomes_float32(tensor: torch.Tensor, expected: list[float]) -> None:
-    target = np.empty(len(expected), dtype=np.float32)
-    to_float32(tensor, target)
-    np.testing.assert_array_equal(target, np.array(expected, dtype=np.float32))

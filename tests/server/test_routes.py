@@ -118,7 +118,8 @@ def test_a_layout_places_the_nodes_of_one_inside(served: App) -> None:
 def test_a_history_holds_what_the_reader_reads(served: App, logdir: Path, epoch: int) -> None:
     answer = ask(served, "/api/history", {**OF_NET, "series": "3,0", "from": 1})
     meta, arrays = unpack(answer.body)
-    assert meta == {"epoch": epoch, "frames": 3, "series": [3, 0], "statistics": list(STATISTICS)}
+    place = {"epoch": epoch, "frames": 3, "unit": 1, "from": 1}
+    assert meta == {**place, "series": [3, 0], "statistics": list(STATISTICS)}
     expected = open_run(logdir / "a").model().history(3, 1)
     assert arrays["3.frame"].tolist() == [1, 2]
     np.testing.assert_array_equal(arrays["3.statistics"], expected.statistics)

@@ -17,7 +17,8 @@ from torchgraph_explorer.record.reader import Run
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.records import Series
 from torchgraph_explorer.server import runs
-from torchgraph_explorer.server.answers import Held, history_answer, updates_answer
+from torchgraph_explorer.server.answers import Held, updates_answer
+from torchgraph_explorer.server.histories import WantedHistory, history_answer
 from torchgraph_explorer.server.response import App
 from torchgraph_explorer.server.routes import app
 from torchgraph_explorer.server.runs import Runs
@@ -128,11 +129,10 @@ def test_frames_that_come_while_a_history_is_read_are_left_for_the_next(tmp_path
     model = opened.run.model()
 
     class Counted(type(model)):  # type: ignore[misc]
-        def __len__(self) -> int:
-            return 1
+        steps = model.steps[:1]
 
     model.__class__ = Counted
-    meta, arrays = unpack(history_answer(opened, model, [0], first_frame=0))
+    meta, arrays = unpack(history_answer(opened, model, WantedHistory([0], first_frame=0)))
     assert (meta["frames"], arrays["0.frame"].tolist(), len(arrays["0.offsets"])) == (1, [0], 2)
     assert len(arrays["0.buckets"]) == len(arrays["0.counts"]) == arrays["0.offsets"][-1]
 

@@ -125,6 +125,13 @@ class Panel:
         self.page.mouse.click(middles[button], TOOLBAR / 2)
         self.settle()
 
+    def press_parent(self, title: str) -> None:
+        """Click a name in the list of parents, on its first letters."""
+        at = self.data("trail", "title").index(title)
+        left = self.data("trail", "end")[at] - self.data("trail", "room")[at] + self.signal("trail_left")
+        self.page.mouse.click(left + 16, TOOLBAR + 12)
+        self.settle()
+
     def settle(self) -> None:
         self.page.wait_for_timeout(60)
         self.page.evaluate("view.runAsync().then(() => null)")

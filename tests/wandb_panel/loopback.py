@@ -45,6 +45,7 @@ class Backend:
     Attributes:
         files: By what they are of: `run/ID/path`, `artifact/ID/path`, `manifest/ID`.
         unanswered: Requests that nothing here answers.
+        jobs: What the agent of a sweep is still to be told to do.
         refuses_charts: Whether presets are refused, as for someone who may not write.
         seconds: That every answer takes.
     """
@@ -55,6 +56,7 @@ class Backend:
     artifacts: dict[str, Json] = field(default_factory=dict)
     views: dict[str, Json] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
+    jobs: list[Json] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     unanswered: list[str] = field(default_factory=list)
     refuses_charts: bool = False
@@ -343,12 +345,29 @@ def artifact_file_urls(backend: Backend, asked: Json) -> Json:
     return {"project": {"artifactCollection": membership}}
 
 
+def upsert_sweep(_backend: Backend, asked: Json) -> Json:
+    project = {"id": global_id("Project", 1), "name": asked["projectName"], "entity": {"id": "1", "name": ENTITY}}
+    return {"upsertSweep": {"sweep": {"name": "sweep", "project": project}, "configValidationWarnings": []}}
+
+
+def create_agent(backend: Backend, _asked: Json) -> Json:
+    return {"createAgent": {"agent": {"id": backend.next_id("Agent")}}}
+
+
+def agent_heartbeat(backend: Backend, asked: Json) -> Json:
+    """One run after the other, each when the agent is idle; then its end."""
+    idle = not json.loads(asked["runState"])
+    commands = [backend.jobs.pop(0) if backend.jobs else {"type": "exit"}] if idle else []
+    return {"agentHeartbeat": {"agent": {"id": asked["id"]}, "commands": json.dumps(commands)}}
+
+
 OPERATIONS: dict[str, Callable[[Backend, Json], Json]] = {
     "FetchArtifactManifest": artifact_manifest,
     "ArtifactMembershipByName": artifact_membership,
     "ArtifactType": artifact_type,
     "ClientIDMapping": client_id_mapping,
     "CommitArtifact": commit_artifact,
+    "CreateAgent": create_agent,
     "CreateArtifact": create_artifact,
     "CreateArtifactFiles": create_artifact_files,
     "CreateArtifactManifest": create_artifact_manifest,
@@ -357,6 +376,7 @@ OPERATIONS: dict[str, Callable[[Backend, Json], Json]] = {
     "GetArtifactMembershipFileUrls": artifact_file_urls,
     "GetDefaultEntity": viewer,
     "GetProjects": projects,
+    "Heartbeat": agent_heartbeat,
     "MarkRunFilesUploaded": lambda _backend, _asked: {"markRunFilesUploaded": {"success": True}},
     "OrgFeatureFlags": lambda _backend, _asked: {"organization": {"featureFlags": []}},
     "ProjectInternalId": project_internal_id,
@@ -368,6 +388,7 @@ OPERATIONS: dict[str, Callable[[Backend, Json], Json]] = {
     "UpdateArtifactManifest": update_artifact_manifest,
     "UpsertBucket": upsert_bucket,
     "UpsertModel": upsert_model,
+    "UpsertSweep": upsert_sweep,
     "Viewer": viewer,
     "upsertView": upsert_view,
 }

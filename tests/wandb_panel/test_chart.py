@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tests.wandb_panel.conftest import Online
-from tests.wandb_panel.emulator import Chart, Panel, chart_of
+from tests.wandb_panel.emulator import TOOLBAR, Chart, Panel, chart_of
 from tests.wandb_panel.loopback import StoredRun
 
 pytestmark = pytest.mark.browser
@@ -55,8 +55,7 @@ def test_the_parents_are_listed_and_lead_back(chart: Chart, panel: Panel) -> Non
     panel.click("blocks#0")
     panel.click("blocks.1#0")
     assert panel.data("trail", "title") == ["all calls", "Net", "blocks", "1"]
-    panel.page.mouse.click(25, 30 + 13 + 17)
-    panel.settle()
+    panel.press_parent("Net")
     assert panel.signal("here") == "#0"
 
 
@@ -88,6 +87,21 @@ def test_nodes_are_coloured_by_a_statistic(chart: Chart, panel: Panel) -> None:
     assert panel.signal("look_names")[panel.signal("look")] == "spread of output"
     shades = panel.data("here_nodes", "shade")
     assert len(shades) - sum(map(math.isnan, shades)) == 3
+
+
+def test_what_was_dragged_is_not_dragged_any_more(chart: Chart, panel: Panel) -> None:
+    panel.show(chart, vega=5)
+    panel.drag_out("stem#0")
+    assert not panel.signal("is_dragging")
+
+
+def test_all_of_a_graph_is_put_in_the_middle(chart: Chart, narrow_panel: Panel) -> None:
+    narrow_panel.show(chart, vega=5)
+    narrow_panel.press("zoom_in")
+    narrow_panel.press("zoom_fit")
+    places = [narrow_panel.place(key) for key in narrow_panel.data("here_nodes", "key")]
+    assert sum(x for x, _ in places) / len(places) == pytest.approx(400, abs=5)
+    assert all(TOOLBAR + 22 < y < 420 for _, y in places)
 
 
 def test_the_wheel_enlarges_around_the_pointer_and_a_drag_moves(chart: Chart, panel: Panel) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.wandb_panel.conftest import Online, Train, environment
-from tests.wandb_panel.emulator import chart_of
+from tests.wandb_panel.emulator import Panel, chart_of
 from tests.wandb_panel.loopback import Backend, StoredRun
 from torchgraph_explorer import open_run
 from torchgraph_wandb.presets import preset_name
@@ -75,7 +75,7 @@ def test_late_commits_and_axes_of_the_users_own_survive(train: Train, backend: B
     trained = train("committed_late")
     run = backend.only_run()
     own = [{key: row[key] for key in ("_step", "samples")} for row in run.history if "half" in row]
-    assert own == [{"_step": step * 10, "samples": step * 32} for step in range(30)]
+    assert own == [{"_step": step * 10, "samples": step * 32} for step in range(trained.told["steps"])]
     assert all("loss" in row for row in run.history if "half" in row)
     assert "must" not in trained.said
     assert len(logged_steps(run, TABLE)) >= 2
@@ -87,7 +87,8 @@ def test_a_disabled_run_still_leaves_a_record(train: Train, backend: Backend) ->
     assert backend.runs == {}
 
 
-def test_an_offline_run_shows_the_same_after_sync(train: Train, backend: Backend, tmp_path: Path) -> None:
+@pytest.mark.browser
+def test_an_offline_run_shows_the_same_after_sync(train: Train, backend: Backend, tmp_path: Path, panel: Panel) -> None:
     told = train("offline").told
     assert backend.runs == {}
     script = "from torchgraph_explorer.cli import main; raise SystemExit(main(['wandb', 'publish', '--entity', 'ent']))"
@@ -104,6 +105,11 @@ def test_an_offline_run_shows_the_same_after_sync(train: Train, backend: Backend
     chart = chart_of(backend, CHART, backend.only_run())
     assert {row["part"] for row in chart.rows} == {"facts", "insides", "nodes", "edges", "tensors"}
     assert PAGE in backend.only_run().summary
+    panel.show(chart, vega=6)
+    panel.click("blocks#0")
+    panel.drag_out("blocks.0#0")
+    assert panel.data("tensors_0", "path") == ["input[0]", "output", "residual"]
+    assert panel.hover_strip(0, side=1, share=0.99)[:2] == ["input[0], gradient norm", "step 4"]
 
 
 def test_a_resumed_run_shows_both_its_parts(train: Train, backend: Backend) -> None:
@@ -121,6 +127,18 @@ def test_several_runs_and_models_in_one_process_keep_apart(train: Train, backend
         assert facts(backend, second, f"torchgraph/{model}_table")[2] == "0|1|2"
 
 
+def test_the_runs_of_a_sweep_each_show_their_model(train: Train, backend: Backend) -> None:
+    backend.jobs += [{"type": "run", "run_id": f"run{width}", "args": {"width": {"value": width}}} for width in (4, 8)]
+    assert train("agent").told["runs"] == ["run4", "run8"]
+    told = {name: facts(backend, run) for name, run in backend.runs.items()}
+    assert {name: one[1].split(" parameters")[0] for name, one in told.items()} == {
+        "run4": "Net: 12 modules, 131",
+        "run8": "Net: 12 modules, 387",
+    }
+    assert [one[2] for one in told.values()] == ["0|1|2", "0|1|2"]
+    assert all(PAGE in run.summary for run in backend.runs.values())
+
+
 def test_a_refused_chart_leaves_the_page(train: Train, backend: Backend) -> None:
     backend.refuses_charts = True
     said = train("finished").said
@@ -134,7 +152,9 @@ def test_two_thousand_steps_under_256_open_files_lose_nothing(train: Train, back
     run = backend.only_run()
     assert logged_steps(run, "loss") == list(range(2000))
     assert facts(backend, run)[1].endswith("2,000 steps recorded, 33 shown")
+    assert facts(backend, run)[2].startswith("0|")
+    assert facts(backend, run)[2].endswith("|1999")
     named = [row[TABLE]["path"] for row in run.history if TABLE in row]
     assert len(named) <= 131
     assert all(f"run/{run.name}/{path}" in backend.files for path in named)
-    assert trained.told["writing"] / 2000 < 0.005
+    assert [len(trained.told[what]) for what in ("handing over", "writing")] == [2000, 2000]

@@ -12,11 +12,12 @@ import pytest
 from torchgraph_explorer import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.records import STATISTICS, Frame, Series
-from torchgraph_wandb.keeping import GROWTH, MOST, Schedule, Thinned, is_page_due, thinned_numbers
+from torchgraph_wandb.keeping import GROWTH, MOST, STEPS, Schedule, Thinned, is_page_due, thinned_numbers
 from torchgraph_wandb.letters import ALPHABET, packed_levels, packed_numbers
+from torchgraph_wandb.looks import LOOKS, looks
 from torchgraph_wandb.snapshot_process import state_of
-from torchgraph_wandb.strips import INNER, MARKED, ROWS, strips
-from torchgraph_wandb.table import COLUMNS, FIELDS, SIDES, clean, table_rows
+from torchgraph_wandb.strips import INNER, MARKED, ROWS, TOLD, strips
+from torchgraph_wandb.table import COLUMNS, FIELDS, PIECE, SIDES, affordable_steps, clean, table_rows
 
 
 def unpacked(text: str) -> list[float]:
@@ -106,11 +107,27 @@ def test_a_step_with_nan_is_marked_and_one_without_the_series_is_empty(model: Mo
     assert np.isnan(drawn.told[series, 1]).all()
 
 
+def test_nan_at_an_early_step_still_colours_its_node(model: ModelRecord) -> None:
+    drawn = strips([model.frame(0), model.frame(1)], len(model.series), reject=0.1)
+    drawn.told[0, 0, TOLD.index("nonfinite")] = 3
+    at = list(LOOKS).index("NaN and infinity")
+    assert max(row[at] for row in looks(model.series, drawn).by_owner.values()) == 3
+
+
 def test_the_table_has_few_rows_of_text_and_no_column_that_wandb_overwrites(model: ModelRecord) -> None:
     rows = table_rows(state_of(model))
     assert [part for part, _ in rows] == list(FIELDS)
     assert all(isinstance(packed, str) for _, packed in rows)
     assert {"id", "name", "color", "_defaultColorIndex"}.isdisjoint(COLUMNS)
+
+
+@pytest.mark.parametrize("series", [1, 200, 5_000, 30_000])
+def test_a_table_of_very_many_series_stays_below_wandbs_limits(series: int) -> None:
+    steps = affordable_steps(series, STEPS)
+    letters = 3 * 2 + steps * (ROWS // 2 + 3 * len(TOLD))
+    assert 8 <= steps <= STEPS
+    assert series * letters < 25e6 / 2
+    assert series * letters / PIECE < 10_000 / 2
 
 
 def test_every_line_has_the_fields_of_its_part(model: ModelRecord) -> None:

@@ -9,16 +9,20 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 import wandb
 from torch import Tensor, nn
+from wandb.agents.pyagent import Agent
 
 from torchgraph_explorer import attach, watch
-from torchgraph_explorer.records import Frame, Record
+from torchgraph_explorer.recorder import Recorder, Step
+from torchgraph_explorer.records import Frame
 from torchgraph_wandb.sink import WandbSink
+from torchgraph_wandb.snapshots import Snapshot
 
 
 class Block(nn.Module):
@@ -90,21 +94,24 @@ def finished(logdir: str) -> object:
 
 
 def committed_late(logdir: str) -> object:
-    """Rows are put together with `commit=False`, with steps and an axis of their own."""
+    """Rows are put together with `commit=False`, with steps and an axis of their own, until a snapshot falls in."""
+    snapshots, steps = timed(WandbSink, "_log", Snapshot), 0
     with begin() as run:
         run.define_metric("samples")
         run.define_metric("*", step_metric="samples")
         model = Net()
         watched(model, logdir)
 
-        def log(step: int, loss: float) -> None:
-            run.log({"loss": loss}, step=step * 10, commit=False)
-            run.log({"samples": step * 32}, commit=False)
-            time.sleep(0.15)  # so that snapshots fall between the calls
+        def log(_step: int, loss: float) -> None:
+            run.log({"loss": loss}, step=steps * 10, commit=False)
+            run.log({"samples": steps * 32}, commit=False)
+            time.sleep(0.15)  # most of the time of a step, so that is where a snapshot falls
             run.log({"half": loss / 2}, commit=True)
 
-        train(model, 30, log)
-    return {"run": run.id}
+        while steps < 5 or (not snapshots and steps < 600):
+            train(model, 1, log)
+            steps += 1
+    return {"run": run.id, "steps": steps}
 
 
 def disabled(logdir: str) -> object:
@@ -150,26 +157,72 @@ def sweep(logdir: str) -> object:
     return {"runs": runs}
 
 
+def agent(logdir: str) -> object:
+    """Runs of a real sweep, each in a thread that the agent begins."""
+    runs = []
+
+    def run_once() -> None:
+        with begin() as run:
+            model = Net(run.config["width"])
+            watched(model, logdir)
+            train(model, 3, lambda _step, loss: run.log({"loss": loss}))
+            runs.append(run.id)
+
+    Agent.HEARTBEAT_SLEEP_SECONDS = 1
+    sweep = wandb.sweep({"method": "grid", "parameters": {"width": {"values": [4, 8]}}}, project="p")
+    wandb.agent(sweep, function=run_once, project="p", count=2)
+    return {"runs": runs}
+
+
 def many_steps(logdir: str) -> object:
-    """2,000 steps, each of them logged; and the seconds that the recorder's thread spent in the sink before the end."""
-    spent = [0.0]
-    write = WandbSink.write
-
-    def timed(sink: WandbSink, record: Record) -> None:
-        began = time.perf_counter()
-        write(sink, record)
-        if isinstance(record, Frame):
-            spent[0] += time.perf_counter() - began
-
-    WandbSink.write = timed  # type: ignore[method-assign, assignment]
+    """2,000 steps, each of them logged; and the seconds that each took, and spent on being logged."""
+    handed, written = timed(Recorder, "put", Step), timed(WandbSink, "write", Frame)
     with begin() as run:
         model = Net()
         watched(model, logdir)
-        train(model, 2000, lambda _step, loss: run.log({"loss": loss}))
-    return {"run": run.id, "writing": spent[0]}
+        taken = timed_steps(model, 2000, run)
+    return {"run": run.id, "steps": taken, "handing over": handed, "writing": written}
 
 
-WAYS = (left_open, finished, committed_late, disabled, offline, resumed, sweep, many_steps)
+def many_steps_recorded(logdir: str) -> object:
+    """The same with a record only, to hold it against."""
+    with begin() as run:
+        model = Net()
+        with watch(model, backend="record", log_freq=1, logdir=logdir, verbose=False):
+            taken = timed_steps(model, 2000, run)
+    return {"run": run.id, "steps": taken}
+
+
+def timed_steps(model: nn.Module, steps: int, run: Any) -> list[float]:
+    """Train, and the seconds from one step's end to the next one's."""
+    ends: list[float] = []
+
+    def log(_step: int, loss: float) -> None:
+        run.log({"loss": loss})
+        ends.append(time.perf_counter())
+
+    train(model, steps, log)
+    return [later - earlier for earlier, later in pairwise(ends)]
+
+
+def timed(owner: type, method: str, last: type) -> list[float]:
+    """The seconds that each step spends in `method`, which is called with several things a step, the last a `last`."""
+    original, seconds, spent = getattr(owner, method), [], 0.0
+
+    def timing(self: object, item: object) -> None:
+        nonlocal spent
+        began = time.perf_counter()
+        original(self, item)
+        spent += time.perf_counter() - began
+        if isinstance(item, last):
+            seconds.append(spent)
+            spent = 0.0
+
+    setattr(owner, method, timing)
+    return seconds
+
+
+WAYS = (left_open, finished, committed_late, disabled, offline, resumed, sweep, agent, many_steps, many_steps_recorded)
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ class Taps:
                 with Aside():
                     gradient = plain(gradient)
                     if is_readable(gradient):
-                        self._take(tap, gradient.detach())
+                        self._take(tap, gradient)
 
     def _take(self, tap: _Tap, gradient: Tensor) -> None:
         if tap.shares == 1:

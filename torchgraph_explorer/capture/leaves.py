@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -44,7 +45,13 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
 
 def tensor_info(path: str, tensor: Tensor) -> TensorInfo:
     """What is known of `tensor` besides its values."""
-    return TensorInfo(path, _shape(tensor), str(tensor.dtype).removeprefix("torch."), tensor.requires_grad)
+    return _info(path, _shape(tensor), tensor.dtype, requires_grad=tensor.requires_grad)
+
+
+@lru_cache(maxsize=1 << 14)
+def _info(path: str, shape: tuple[int | None, ...], dtype: torch.dtype, *, requires_grad: bool) -> TensorInfo:
+    """Step after step they are the same."""
+    return TensorInfo(path, shape, str(dtype).removeprefix("torch."), requires_grad)
 
 
 def _shape(tensor: Tensor) -> tuple[int | None, ...]:

@@ -277,7 +277,8 @@ class Round:
         self._alive += [weakref.ref(hook) for hook in hooks]
         if failed or not hooks:
             self._dead_ends += 1
-            self._disarm()
+            if not failed:  # torch would be going through these very hooks
+                self._disarm()
 
     def _input_edges(self, inputs: Named) -> dict[Edge, list[str]]:
         edges: dict[Edge, list[str]] = {}

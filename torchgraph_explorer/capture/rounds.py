@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer.capture import active
 from torchgraph_explorer.capture.aside import Aside
+from torchgraph_explorer.capture.compiled import CompiledCall, Gates, until_left
+from torchgraph_explorer.capture.compiled_looks import Looks, Place
+from torchgraph_explorer.capture.compiled_round import CompiledRound
 from torchgraph_explorer.capture.facts import module_facts
 from torchgraph_explorer.capture.gradients import Measure, SeriesKey
 from torchgraph_explorer.capture.graphs import merge, without_empty_insides
 from torchgraph_explorer.capture.hooks import Hook
+from torchgraph_explorer.capture.modes import force_eager
 from torchgraph_explorer.capture.phases import Phase
 from torchgraph_explorer.capture.round import MOST_FORWARDS, Round
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.capture.updates import Updates
 from torchgraph_explorer.capture.wrappers import unwrapped
-from torchgraph_explorer.records import ModuleGraph
+from torchgraph_explorer.records import Call, ModuleGraph
 
 Signature: TypeAlias = "tuple[tuple[str, int, int | None], ...]"
 
@@ -35,6 +41,11 @@ TRACES_FOR_A_GRAPH = 4
 
 TOO_MANY_FORWARDS = (
     f"A step had more than {MOST_FORWARDS} forward passes before its backward pass; those beyond are not recorded."
+)
+
+NOT_INLINE = (
+    "compiled='inline' found no way into the compiled model: it was compiled, and called, before it was watched. "
+    "Logged steps run uncompiled instead. Call watch() first."
 )
 
 MOST_GRAPHS = 64
@@ -92,10 +103,12 @@ class Rounds:
         kinds: frozenset[str],
         phase: Phase,
         optimizer: Optimizer | None = None,
+        inline: bool = False,
     ) -> None:
         """Watch the passes of `model` in `phase`, and the steps of `optimizer` after them.
 
-        `listener` wants `kinds` of `io`, `io_grad`, `params` and `params_grad`.
+        `listener` wants `kinds` of `io`, `io_grad`, `params` and `params_grad`. If `inline`, what is compiled stays so
+        in logged steps, but for those whose graph is wanted.
         """
         self.graphs: list[ModuleGraph] = []
         self._listener, self._kinds, self._phase = listener, kinds, phase
@@ -107,8 +120,16 @@ class Rounds:
         self._unknown: set[Signature] = set()
         self._traces = 1
         self._broken: set[str] = set()
-        hook = Hook(self._on_forward, lambda fault: self._fail("", fault))
-        self._handle = model.register_forward_pre_hook(hook, with_kwargs=True)
+        self._called = weakref.ref(model)
+        self._compiled = CompiledCall()
+
+        def fail(fault: Exception) -> None:
+            self._fail("", fault)
+
+        self._looks = Looks(unwrapped(model), self._see, kinds=kinds) if inline else None
+        self._calls: tuple[Call, ...] = ()
+        self._gates = Gates(model, before=self._before_compiled, after=self._after_compiled, fail=fail)
+        self._handle = model.register_forward_pre_hook(Hook(self._on_forward, fail), with_kwargs=True)
 
     def close(self) -> None:
         """Hand over what is at hand and take everything off the model. May be called again."""
@@ -151,37 +172,85 @@ class Rounds:
         if is_no_step():
             return
         with self._lock:
-            if self._round is not None and self._round.forward_open:
-                if self._round.thread == threading.get_ident():
-                    self._round.begin(args, kwargs)
-                return
-            if self._round is not None and self._round.waits and self._round.thread != threading.get_ident():
-                return  # some other thread uses the model between the step's forward and backward pass
-            ours = self._phase.takes(model)
-            if self._round is None or not self._round.waits:
-                self._end_round()
-            if ours:
-                self._begin_round(model, args, kwargs)
+            if not self._is_inside():
+                known = self._compiled.take()
+                if not (self._admits(model) if known is None else known):
+                    return
+            one = self._round
+            if one is not None and one.thread == threading.get_ident():
+                active.enter(one)
+                one.begin(args, kwargs)
 
-    def _begin_round(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _is_inside(self) -> bool:
+        """The model is being executed in a logged step."""
+        return self._round is not None and self._round.forward_open
+
+    def _admits(self, model: nn.Module, *, compiled: bool = False) -> bool:
+        """Whether a call of the model, which begins, is logged: it is counted, and hooks are put on or taken off."""
+        if self._round is not None and self._round.waits and self._round.thread != threading.get_ident():
+            return False  # some other thread uses the model between the step's forward and backward pass
+        ours = self._phase.takes(model)
+        if self._round is None or not self._round.waits:
+            self._end_round()
+        if not ours:
+            return False
         step = self._phase.next_step()
         if self._round is None and self._listener.wants(step):
-            self._round = Round(
-                unwrapped(model),
-                step,
-                called=model,
-                kinds=self._kinds,
-                measure=self._listener.measure(step),
-                trace=Trace() if self._traces > 0 else None,
-                fail=self._fail,
-                overfull=lambda: self._listener.note(TOO_MANY_FORWARDS),
-                lock=self._lock,
-                awaits_update=self._updates is not None,
-                skip=frozenset(self._broken),
-            )
-        if self._round is not None:
-            active.enter(self._round)
-            self._round.begin(args, kwargs)
+            self._round = self._new_round(model, step, compiled=compiled)
+        return self._round is not None
+
+    def _new_round(self, model: nn.Module, step: int, *, compiled: bool) -> Round:
+        stays_compiled = compiled and self._looks is not None and bool(self._calls)
+        trace = Trace() if self._traces > 0 and not stays_compiled else None
+        make: Callable[..., Round] = partial(CompiledRound, as_in=self._calls) if stays_compiled else Round
+        return make(
+            unwrapped(model),
+            step,
+            called=model,
+            kinds=self._kinds,
+            measure=self._listener.measure(step),
+            trace=trace,
+            fail=self._fail,
+            overfull=lambda: self._listener.note(TOO_MANY_FORWARDS),
+            lock=self._lock,
+            awaits_update=self._updates is not None,
+            skip=frozenset(self._broken),
+        )
+
+    def _see(self, place: Place, what: int, tensor: Tensor) -> None:
+        """An operation that is compiled into the model shows a tensor."""
+        if isinstance(one := self._round, CompiledRound):
+            one.see(place, what, tensor)
+
+    def _before_compiled(self, model: nn.Module, gate: int) -> None:
+        """Something compiled that runs the model is called. On a step to be logged, it runs as it was written."""
+        if is_no_step():
+            return
+        with self._lock:
+            if not self._is_inside() and not self._compiled.is_within_another(gate):
+                logged = self._admits(model, compiled=True)
+                self._compiled.begin(gate, logged=logged, inline=isinstance(self._round, CompiledRound))
+
+    def _after_compiled(self, _model: nn.Module, gate: int) -> None:
+        """It has returned, or raised."""
+        with self._lock:
+            self._compiled.end(gate)
+            one = self._round
+            if one is not None and not one.calls:
+                self._drop_round()  # the model was no part of what was computed
+            if isinstance(one, CompiledRound) and not one.shown:
+                self._go_eager()
+
+    def _go_eager(self) -> None:
+        """Nothing was shown: the model was compiled before the operations were placed in it."""
+        self._drop_round()
+        self._close_looks()
+        self._listener.note(NOT_INLINE)
+
+    def _close_looks(self) -> None:
+        looks, self._looks = self._looks, None
+        if looks is not None:
+            looks.close()
 
     def _end_round(self) -> None:
         settled, ended = self._settled, self._round
@@ -198,11 +267,13 @@ class Rounds:
             parts.callback(active.leave, ended)
             parts.callback(ended.finish)
             parts.callback(ended.conclude)
+            parts.callback(self._stay_eager, ended)
 
     def _hand_over(self, ended: Round) -> None:
         self._report_trace(ended.trace)
         with Aside():
             graph, is_new = self._graph_of(ended)
+        self._calls = graph.calls if graph is not None else ()
         self._listener.take(Observation(ended.step, ended.rows, graph, is_new))
 
     def _report_trace(self, trace: Trace | None) -> None:
@@ -255,16 +326,29 @@ class Rounds:
 
     def _stop(self) -> None:
         """Take everything off the model and hand over nothing."""
-        ended, self._round = self._round, None
         with ExitStack() as parts:
             parts.callback(self._take_off)
-            if ended is not None:
+            parts.callback(self._drop_round)
+
+    def _drop_round(self) -> None:
+        ended, self._round = self._round, None
+        if ended is not None:
+            with ExitStack() as parts:
                 parts.callback(active.leave, ended)
                 parts.callback(ended.finish)
+                parts.callback(self._stay_eager, ended)
+
+    def _stay_eager(self, ended: Round) -> None:
+        """Should the step end within its forward pass: what is compiled must not come back in the middle of it."""
+        called = self._called()
+        if ended.forward_open and called is not None:
+            until_left(called, force_eager())
 
     def _take_off(self) -> None:
         with ExitStack() as parts:
             parts.callback(self._handle.remove)
+            parts.callback(self._gates.close)
+            parts.callback(self._close_looks)
             if self._updates is not None:
                 parts.callback(self._updates.close)
 

@@ -10,8 +10,8 @@ from functools import lru_cache
 from itertools import accumulate
 
 from torchgraph_explorer.layout.dot import UndrawnEdgeError, place_with_dot
+from torchgraph_explorer.layout.insides import inside_of
 from torchgraph_explorer.layout.rows import place_in_rows
-from torchgraph_explorer.layout.sizes import call_size, tensor_size
 from torchgraph_explorer.layout.structure import Line, Placing, Structure, layer_of
 from torchgraph_explorer.records import ModuleGraph
 
@@ -70,18 +70,14 @@ class Layout:
 
 def layout(graph: ModuleGraph, inside: int | None) -> Layout:
     """Place the inside of the call with index `inside`; None places the top, where the model's own calls are."""
-    nodes = [i for i, node in enumerate(graph.nodes) if node.inside == inside]
-    number = {node: i for i, node in enumerate(nodes)}
-    edges = [i for i, edge in enumerate(graph.edges) if edge.source in number and edge.target in number]
-    ends = [(number[graph.edges[i].source], number[graph.edges[i].target]) for i in edges]
-    structure = _structure(graph, nodes, ends)
-    placing = place(structure)
-    placed = zip(nodes, placing.centres, structure.sizes, strict=True)
+    found = inside_of(graph, inside)
+    placing = place(found.structure)
+    placed = zip(found.nodes, placing.centres, found.structure.sizes, strict=True)
     return Layout(
         placing.width,
         placing.height,
         tuple(PlacedNode(node, x, y, width, height) for node, (x, y), (width, height) in placed),
-        tuple(PlacedEdge(edge, points) for edge, points in zip(edges, placing.lines, strict=True)),
+        tuple(PlacedEdge(edge, points) for edge, points in zip(found.edges, placing.lines, strict=True)),
         placing.approximate,
     )
 
@@ -126,20 +122,3 @@ def _passing(layer: Sequence[int], edges: Sequence[tuple[int, int]]) -> list[int
             changes[layer[source] + 1] += 1
             changes[layer[target]] -= 1
     return list(accumulate(changes))
-
-
-def _structure(graph: ModuleGraph, nodes: Sequence[int], edges: Sequence[tuple[int, int]]) -> Structure:
-    openable = {node.inside for node in graph.nodes}
-    classes = {module.name: module.class_name for module in graph.modules}
-    drawn = [graph.nodes[i] for i in nodes]
-    return Structure(
-        sizes=tuple(
-            call_size(graph.calls[node.call], classes, has_inside=node.call in openable)
-            if node.call is not None
-            else tensor_size(node.tensor)
-            for node in drawn
-        ),
-        edges=tuple(edges),
-        first=tuple(i for i, node in enumerate(drawn) if node.kind == "input"),
-        last=tuple(i for i, node in enumerate(drawn) if node.kind == "output"),
-    )

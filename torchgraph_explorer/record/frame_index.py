@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.folder import SegmentFile
 from torchgraph_explorer.record.frame_layout import FrameLayout, decode_layout
 from torchgraph_explorer.record.framing import DamageError
+from torchgraph_explorer.record.launches import Launches
+from torchgraph_explorer.record.rank_frames import Frames, RankFrames, expanded
 from torchgraph_explorer.record.scan import Found
 
 FRAME = np.dtype(
@@ -26,13 +29,29 @@ FRAME = np.dtype(
         ("number", np.int64),  # of the segment within the run: tells which of two writes of a step is the later one
         ("body", np.int64),
         ("body_size", np.int64),
+        ("ranks", np.int32),  # that it is from
+        ("first", np.int64),  # of as many in `shares`; -1 where there is only this one
     ]
 )
-"""What is kept of a frame in memory."""
+"""What is kept of a frame in memory. One that several ranks wrote has what the lowest of them says."""
 
-Frames: TypeAlias = "npt.NDArray[np.void]"
+PATIENCE = 30.0
+"""Seconds that a step is held back for ranks that have not written it yet. At a URL they write every ten."""
 
 _LAST_STEP = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the sessions stand that may have written new frames, where some are ranks.
+
+    Attributes:
+        launches: Who belongs together.
+        writing: Those of the last launch that have not ended, as far as is known.
+    """
+
+    launches: Launches
+    writing: tuple[str, ...]
 
 
 class FrameIndex:
@@ -48,6 +67,9 @@ class FrameIndex:
     def __init__(self) -> None:
         self.frames: Frames = np.zeros(0, dtype=FRAME)
         self._new: list[tuple[float, ...]] = []
+        self._held: list[tuple[float, tuple[float, ...]]] = []
+        self._reached: dict[str, int] = {}
+        self._by_rank: RankFrames | None = None
         self._segments: list[Path] = []
         self._segment_ids: dict[Path, int] = {}
         self._layouts: list[tuple[str, bytes]] = []
@@ -68,20 +90,48 @@ class FrameIndex:
         layout = self._layout_id((session, frame.layout))
         segment = self._segment_id(file.path)
         place = (segment, file.number, found.body, found.body_size)
-        self._new.append((frame.step, frame.time, clock, scale, graph, layout, *place))
+        self._new.append((frame.step, frame.time, clock, scale, graph, layout, *place, 1, -1))
+        self._reached[session] = max(self._reached.get(session, -1), frame.step)
 
-    def settle(self) -> bool:
-        """Take the added frames in; True when earlier ones changed their number or content.
+    def settle(self, standing: Standing | None = None) -> tuple[bool, bool]:
+        """Take the added frames in; whether there were any, and whether earlier ones changed their number or content.
 
-        Of several frames of one step the one written last remains.
+        Of several frames of one step the one written last remains; where there are ranks, and so a `standing`, of each
+        of them. A step that some rank is still to write is held back for a while.
         """
-        if not self._new:
-            return False
-        new, old = np.array(self._new, dtype=FRAME), self.frames
-        self._new = []
-        self.frames = _last_of_each_step(np.concatenate((old, new)))
-        places = ["step", "segment", "body"]
-        return len(self.frames) < len(old) or bool((self.frames[places][: len(old)] != old[places]).any())
+        added = self._new if standing is None else self._ripe(standing)
+        if not added:
+            return False, False
+        new, old = np.array(added, dtype=FRAME), self.frames
+        if standing is None:
+            self._new = []
+            self.frames = _last_of_each_step(np.concatenate((old, new)))
+        else:
+            self._by_rank = self._by_rank or RankFrames(old)
+            members = [standing.launches.members[session] for session in self.writers]
+            self.frames = self._by_rank.merge(old, new, members)
+        places = ["step", "segment", "body", "first"]
+        return True, len(self.frames) < len(old) or bool((self.frames[places][: len(old)] != old[places]).any())
+
+    def by_rank(self, frames: Frames) -> tuple[npt.NDArray[np.int64], Frames]:
+        """What the ranks wrote of some of `frames`, and for each the index of its frame there; by frame and rank."""
+        return expanded(frames, self._by_rank.shares if self._by_rank else self.frames[:0])
+
+    def _ripe(self, standing: Standing) -> list[tuple[float, ...]]:
+        """The added frames without those that are held back: every rank has written their step, or time is up."""
+        now, moment = time.time(), time.monotonic()
+        reached = min((self._reached.get(session, -1) for session in standing.writing), default=_LAST_STEP)
+        latest = set(standing.launches.latest)
+        ripe, held = [], []
+        for since, facts in (*self._held, *((moment, facts) for facts in self._new)):
+            step, written, layout = int(facts[0]), facts[1], int(facts[5])
+            is_old = now - written > PATIENCE or moment - since > PATIENCE  # the writer's clock may be another one
+            if step <= reached or is_old or self.session(layout) not in latest:
+                ripe.append(facts)
+            else:
+                held.append((since, facts))
+        self._new, self._held = [], held
+        return ripe
 
     def layout(self, number: int) -> FrameLayout | None:
         """One of the layouts that `frames` refers to; None when it makes no sense."""
@@ -91,6 +141,11 @@ class FrameIndex:
             except DamageError:
                 self._decoded[number] = None
         return self._decoded[number]
+
+    @property
+    def writers(self) -> list[str]:
+        """The session of every layout."""
+        return [session for session, _ in self._layouts]
 
     def session(self, layout: int) -> str:
         """The session whose series a layout speaks of."""

@@ -42,6 +42,8 @@ def session_message(session: Session) -> pb.Session:
         bins=session.bins,
         reject_outlier_proportion=session.reject_outlier_proportion,
         clock=session.clock,
+        rank=session.rank,
+        world_size=session.world_size,
     )
 
 
@@ -61,6 +63,8 @@ def session_value(message: pb.Session) -> Session:
         bins=message.bins,
         reject_outlier_proportion=message.reject_outlier_proportion,
         clock=message.clock if message.HasField("clock") else None,
+        rank=message.rank if message.HasField("rank") else None,
+        world_size=max(message.world_size, 1),
     )
 
 
@@ -75,6 +79,7 @@ def series_message(series: tuple[Series, ...]) -> pb.SeriesAdded:
                 role=_ROLES[one.role],
                 path=one.path,
                 kind=_KINDS[one.kind],
+                part=one.part,
             )
             for one in series
         ]
@@ -100,6 +105,7 @@ def _one_series(message: pb.Series) -> Series:
         role=cast("Role", _ROLE_NAMES[message.role]),
         path=message.path,
         kind=cast("Kind", _KIND_NAMES[message.kind]),
+        part=message.part if message.HasField("part") else None,
     )
 
 

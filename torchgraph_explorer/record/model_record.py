@@ -13,6 +13,7 @@ from torchgraph_explorer.record.frame_reading import read_frame, read_history
 from torchgraph_explorer.record.history import History
 from torchgraph_explorer.record.model_index import ModelIndex, SessionIndex
 from torchgraph_explorer.record.notices import Notices
+from torchgraph_explorer.record.rank_notes import finished_together, missing_ranks
 from torchgraph_explorer.records import Finished, Frame, Kind, ModuleGraph, Role, Series, Session
 
 
@@ -50,13 +51,25 @@ class ModelRecord:
 
     @property
     def session(self) -> Session:
-        """The latest of `sessions`."""
-        return self._latest.session
+        """The latest of `sessions`; of ranks that train the model together, the lowest."""
+        return self._latest[0].session
 
     @property
     def finished(self) -> Finished | None:
-        """How the latest session ended; None while it is open, or when it was killed."""
-        return self._latest.finished
+        """How the latest session, or all ranks of it, ended; None while it is open, or when it was killed."""
+        return finished_together(self._latest)
+
+    @property
+    def ranks(self) -> npt.NDArray[np.int32]:
+        """From how many ranks each frame is; 1 where one process trains the model."""
+        return np.ascontiguousarray(self._index.frames.frames["ranks"])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known of the frames, in sentences: where not every rank is in them."""
+        index = self._index
+        frames = index.frames.frames
+        return missing_ranks(frames["step"], frames["ranks"], index.world_sizes[frames["layout"]])
 
     @property
     def steps(self) -> npt.NDArray[np.int64]:
@@ -152,8 +165,10 @@ class ModelRecord:
             raise NotFoundError(f"Model {self.name!r} has no frame of step {step}. {_near(steps, at)}")
         return self.frame(at)
 
-    def history(self, series: int | Series, first_frame: int = 0) -> History:
-        """One series over the frames from `first_frame` on; frames that do not have it, or damaged, are left out.
+    def history(self, series: int | Series, first_frame: int = 0, stop_frame: int | None = None) -> History:
+        """One series over the frames from `first_frame` on, up to `stop_frame`, which is not among them.
+
+        Frames that do not have it, or damaged, are left out.
 
         Reads only that series' rows, some 200 bytes a frame.
 
@@ -165,7 +180,8 @@ class ModelRecord:
         index = self._index
         if not 0 <= number < len(index.series):
             raise NotFoundError(f"Model {self.name!r} has no series {number}. {_numbered('series', len(index.series))}")
-        found = read_history(index, number, first_frame=max(first_frame, 0), notices=self._notices)
+        frames = (max(first_frame, 0), stop_frame)
+        found = read_history(index, number, frames=frames, notices=self._notices)
         self._notices.announce()
         return found
 
@@ -174,8 +190,12 @@ class ModelRecord:
         return self._find_index()
 
     @property
-    def _latest(self) -> SessionIndex:
-        return next(reversed(self._index.sessions.values()))
+    def _latest(self) -> tuple[SessionIndex, ...]:
+        """The latest session, or those of the ranks that were begun together last."""
+        index = self._index
+        if not index.launches.has_ranks:
+            return (next(reversed(index.sessions.values())),)
+        return tuple(index.sessions[one] for one in index.launches.latest)
 
 
 def _numbered(what: str, count: int) -> str:

@@ -56,7 +56,7 @@ class Run:
         self._segments: dict[str, _Segment] = {}
         self._models: dict[str, ModelIndex] = {}
         self._epochs: dict[str, int] = {}
-        self._update()
+        self._update(at_once=True)
         self._require_models()
         self._notices.announce()
 
@@ -134,13 +134,12 @@ class Run:
         self._notices.announce()
         return is_changed
 
-    def _update(self) -> bool:
+    def _update(self, *, at_once: bool = False) -> bool:
         files = self._folder.files()
         is_replaced = self._forget_if_replaced(files)
         found = [self._read_on(file) for file in files]
-        for model in self._models.values():
-            model.settle()
-        return is_replaced or any(found)
+        settled = [model.settle(at_once=at_once) for model in self._models.values()]  # may be what was held back before
+        return is_replaced or any(found) or any(settled)
 
     def _require_models(self) -> None:
         if self.models:

@@ -1,117 +1,73 @@
-"""Collects the samples of one step's tensors, and hands them on in chunks to be reduced elsewhere."""
+"""Measures the tensors of one step as they come: each becomes a row of statistics and a histogram."""
 
 from __future__ import annotations
 
-import itertools
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from torchgraph_explorer.reduce.sampling import Sampler, flat, non_finite, to_float32
-
-CHUNK = 1 << 18
-"""Elements in a chunk, unless a single tensor has more."""
-
-
-@dataclass(slots=True)
-class Chunk:
-    """Samples of some rows, one after the other.
-
-    Attributes:
-        batch: Number of the batch it is of.
-        values: `[elements]` float32, NaN and infinite ones among them.
-        lengths: How many of them each row has.
-        counts: Elements of each row's whole tensor.
-        non_finite: For each row NaN, infinite and minus infinite elements of the whole tensor; None where they are to
-            be counted among `values`, which then are all there is.
-    """
-
-    batch: int
-    values: npt.NDArray[np.float32]
-    lengths: list[int] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    non_finite: list[tuple[int, int, int] | None] = field(default_factory=list)
-
-    @property
-    def used(self) -> int:
-        """Elements of `values` that are taken."""
-        return sum(self.lengths)
-
-
-_numbers = itertools.count()
+from torchgraph_explorer.reduce.native import Part, Rows
+from torchgraph_explorer.reduce.sampling import Sampler, flat, lies_open, non_finite
 
 
 class Batch:
-    """The tensors of one step. Each becomes a row; the same tensor, unchanged, becomes one row only.
+    """The tensors of one step. Each becomes a row; the same tensor, unchanged, becomes one row only."""
 
-    Attributes:
-        number: Tells this batch from every other of the process.
-    """
+    def __init__(self, sampler: Sampler, *, gradient_scale: float = 1.0) -> None:
+        """Take samples with `sampler`. Gradients are divided by the scale.
 
-    def __init__(self, sampler: Sampler, emit: Callable[[Chunk], None], *, gradient_scale: float = 1.0) -> None:
-        """Take samples with `sampler`, and call `emit` with every full chunk. Gradients are divided by the scale."""
-        self.number = next(_numbers)
-        self._sampler, self._emit, self._scale = sampler, emit, gradient_scale
-        self._chunk: Chunk | None = None
-        self._used = 0
-        self._rows = 0
-        self._known: dict[int, tuple[weakref.ref[Tensor], int, int]] = {}
+        Raises:
+            TorchgraphError: The compiled part of the package is missing.
+        """
+        self._sampler, self._scale = sampler, gradient_scale
+        self._rows = Rows()
+        self._known: dict[tuple[int, bool], tuple[weakref.ref[Tensor], int, int]] = {}
 
     def values(self, tensor: Tensor) -> int:
         """Measure the elements of `tensor` as they are now; returns the row."""
-        version = _version(tensor)
-        known = self._known.get(id(tensor))
-        if known is not None and known[0]() is tensor and known[1] == version:
-            return known[2]
-        row = self._add(flat(tensor))
-        if version >= 0:
-            self._known[id(tensor)] = (weakref.ref(tensor), version, row)
-        return row
+        return self._once(tensor, are_norms=False)
 
     def gradients(self, gradient: Tensor) -> int:
         """Measure the elements of a gradient as the backward pass left it, multiplied by the loss scale."""
-        return self.values(gradient) if self._scale == 1.0 else self._add(flat(gradient), scale=self._scale)
+        return self.values(gradient) if self._scale == 1.0 else self._measure(gradient, self._scale)
 
     def norms(self, gradient: Tensor) -> int:
         """Measure the l2 norm of each sample of `gradient`, a sample being an index of the first dimension."""
-        return self._add(sample_norms(gradient), scale=self._scale)
+        return self._once(gradient, are_norms=True)
 
-    def finish(self) -> None:
-        """Hand on what is left."""
-        if self._chunk is not None:
-            self._emit(self._chunk)
-            self._chunk = None
+    def finish(self) -> Part:
+        """All rows."""
         self._known.clear()
+        return self._rows.finish()
 
-    def _add(self, elements: Tensor, *, scale: float = 1.0) -> int:
-        sample = self._sampler.sample(elements)
-        length, count = sample.numel(), elements.numel()
-        chunk = self._room(length)
-        if length:
-            to_float32(sample, target := chunk.values[self._used : self._used + length])
-            if scale != 1.0:
-                target /= np.float32(scale)
-        self._used += length
-        chunk.lengths.append(length)
-        chunk.counts.append(count)
-        chunk.non_finite.append(None if length == count else non_finite(elements) or (0, 0, 0))
-        self._rows += 1
-        return self._rows - 1
+    def _once(self, tensor: Tensor, *, are_norms: bool) -> int:
+        version = -1 if tensor.is_inference() else tensor._version  # in inference mode torch does not count writes
+        key = id(tensor), are_norms
+        known = self._known.get(key)
+        if known is not None and known[1] == version and known[0]() is tensor:
+            return known[2]
+        row = self._measure_norms(tensor) if are_norms else self._measure(tensor, 1.0)
+        if version >= 0:
+            self._known[key] = (weakref.ref(tensor), version, row)
+        return row
 
-    def _room(self, length: int) -> Chunk:
-        """A chunk with room for `length` more elements."""
-        if self._chunk is not None and self._used + length > len(self._chunk.values):
-            self._emit(self._chunk)
-            self._chunk = None
-        if self._chunk is None:
-            self._chunk = Chunk(self.number, np.empty(max(CHUNK, length), dtype=np.float32))
-            self._used = 0
-        return self._chunk
+    def _measure(self, tensor: Tensor, divisor: float) -> int:
+        elements = tensor if lies_open(tensor) else flat(tensor)
+        count = elements.numel()
+        first, stride, length = self._sampler.place(count)
+        if elements.is_cpu:
+            return self._rows.add(elements, first=first, stride=stride, length=length, divisor=divisor)
+        elements = elements.detach().view(-1)
+        found = non_finite(elements) or (0, 0, 0)
+        sample = elements[first : first + (length - 1) * stride + 1 : stride].cpu() if length else elements.cpu()
+        return self._rows.add_sample(sample, count=count, non_finite=found, divisor=divisor)
+
+    def _measure_norms(self, gradient: Tensor) -> int:
+        if lies_open(gradient) and gradient.is_cpu:
+            samples = gradient.shape[0] if gradient.dim() else 1
+            return self._rows.add_norms(gradient, samples=samples, divisor=self._scale)
+        return self._measure(sample_norms(gradient), self._scale)
 
 
 def sample_norms(gradient: Tensor) -> Tensor:
@@ -129,8 +85,3 @@ def sample_norms(gradient: Tensor) -> Tensor:
         rows = rows.abs()
     norms: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=wide)
     return norms
-
-
-def _version(tensor: Tensor) -> int:
-    """How often the tensor was written to; -1 where torch does not count, as in inference mode."""
-    return -1 if tensor.is_inference() else tensor._version

@@ -1,4 +1,4 @@
-"""Which elements of a tensor are looked at, and how they become float32 in host memory."""
+"""Which elements of a tensor are looked at, and where they lie in memory."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import math
 import random
 from functools import lru_cache
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-LARGEST = float(np.finfo(np.float32).max)
+from torchgraph_explorer.reduce.native import TYPES
+
 SUMMED = (torch.float16, torch.bfloat16, torch.float32)
 """Types whose sum is taken in float32; float64 sums as it is, and rarer ones are converted first."""
 
@@ -36,6 +35,9 @@ def flat(tensor: Tensor) -> Tensor:
 
     A sparse or nested tensor's elements are those it stores, a quantized one's those it stands for, a complex
     one's their magnitudes. Their order has no meaning.
+
+    Raises:
+        ValueError: The tensor has no memory any more, only a shape.
     """
     tensor = tensor.detach()
     if tensor.is_quantized:
@@ -44,7 +46,28 @@ def flat(tensor: Tensor) -> Tensor:
         tensor = _nested(tensor)
     elif tensor.layout != torch.strided:
         tensor = _stored(tensor)
-    return _memory(tensor)
+    if tensor.is_complex():
+        tensor = tensor.abs()
+    elif tensor.dtype not in TYPES:
+        tensor = tensor.float()
+    if tensor._is_zerotensor():  # it knows that it is zero, and has no memory
+        tensor = tensor.clone()
+    elements = _memory(tensor.resolve_neg())
+    if elements.data_ptr() == 0 and elements.numel() > 0:
+        raise ValueError(f"the memory of a tensor of {elements.numel()} elements was freed")
+    return elements
+
+
+def lies_open(tensor: Tensor) -> bool:
+    """Whether the elements can be read as they lie in memory: they are all there, in order, and of a plain type."""
+    return (
+        tensor.dtype in TYPES
+        and tensor.layout is torch.strided
+        and not tensor.is_nested
+        and tensor.is_contiguous()
+        and not tensor.is_neg()
+        and (tensor.data_ptr() != 0 or tensor.numel() == 0)
+    )
 
 
 def _stored(tensor: Tensor) -> Tensor:
@@ -74,33 +97,19 @@ def _memory(tensor: Tensor) -> Tensor:
 
 
 def non_finite(elements: Tensor) -> tuple[int, int, int] | None:
-    """How many of `elements` are NaN, infinite and minus infinite, exactly; None when none is.
+    """How many of `elements`, real ones, are NaN, infinite and minus infinite, exactly; None when none is.
 
     Costs one sum, unless that is not finite.
     """
-    if not (elements.is_floating_point() or elements.is_complex()):
+    if not elements.is_floating_point():
         return None
-    if elements.is_complex():
-        total = torch.view_as_real(elements.resolve_conj()).sum()
-    else:
-        total = elements.sum(dtype=torch.float32 if elements.dtype in SUMMED else None)
+    total = elements.sum(dtype=torch.float32 if elements.dtype in SUMMED else None)
     if math.isfinite(total.item()):
         return None
-    magnitudes = elements.abs() if elements.is_complex() else elements
-    nan, infinite = torch.isnan(magnitudes), torch.isinf(magnitudes)
-    negative = 0 if elements.is_complex() else int((infinite & (elements < 0)).sum())
+    nan, infinite = torch.isnan(elements), torch.isinf(elements)
+    negative = int((infinite & (elements < 0)).sum())
     counts = int(nan.sum()), int(infinite.sum()) - negative, negative
     return counts if any(counts) else None
-
-
-def to_float32(elements: Tensor, target: npt.NDArray[np.float32]) -> None:
-    """Write `elements` into `target`. Finite ones too large for float32 become its largest."""
-    if elements.is_complex():
-        elements = elements.abs()
-    if elements.dtype == torch.float64:
-        bounded = elements.clamp(-LARGEST, LARGEST)
-        elements = torch.where(torch.isinf(elements), elements, bounded)
-    torch.from_numpy(target).copy_(elements)
 
 
 class Sampler:
@@ -111,12 +120,10 @@ class Sampler:
         self.most = most
         self._random = random.Random(seed)
 
-    def sample(self, elements: Tensor) -> Tensor:
-        """Some of `elements`, which are in one dimension; a view."""
-        count = elements.numel()
+    def place(self, count: int) -> tuple[int, int, int]:
+        """Which of `count` elements: the number of the first, how far they are apart, and how many they are."""
         stride = stride_for(count, self.most)
         if stride == 1:
-            return elements
+            return 0, 1, count
         length = max(1, count // stride)
-        first = self._random.randrange(count - (length - 1) * stride)
-        return elements[first : first + (length - 1) * stride + 1 : stride]
+        return int(self._random.random() * (count - (length - 1) * stride)), stride, length

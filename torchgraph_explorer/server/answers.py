@@ -7,11 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from torchgraph_explorer.layout.placing import layout
-from torchgraph_explorer.record.history import History
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.runs import RunInfo
 from torchgraph_explorer.records import STATISTICS, Call, ModuleGraph, Series, Session
@@ -75,13 +71,13 @@ def updates_answer(opened: OpenRun, model: ModelRecord, held: Held) -> Json:
             for graph in model.graphs
         ],
         "finished": {"time": finished.time, "notes": list(finished.notes)} if finished is not None else None,
-        "warnings": list(opened.run.warnings),
+        "warnings": [*opened.run.warnings, *model.notes],
     }
 
 
 def session_json(session: Session) -> Json:
     """A session, as `api/updates` has it."""
-    return {key: value for key, value in asdict(session).items() if key != "id"}
+    return {key: value for key, value in asdict(session).items() if key not in ("id", "rank", "world_size")}
 
 
 def _series(one: Series) -> Json:
@@ -116,30 +112,6 @@ def _call(call: Call, module: int) -> Json:
 def layout_answer(graph: ModuleGraph, inside: int | None) -> Json:
     """`api/layout`."""
     return asdict(layout(graph, inside))
-
-
-def history_answer(opened: OpenRun, model: ModelRecord, series: Sequence[int], *, first_frame: int) -> bytes:
-    """`api/history`."""
-    epoch, frames = opened.epoch(model), len(model)
-    arrays: dict[str, npt.NDArray[np.generic]] = {}
-    for one in series:
-        for name, array in _history_arrays(model.history(one, first_frame), frames).items():
-            arrays[f"{one}.{name}"] = array
-    meta = {"epoch": epoch, "frames": frames, "series": series, "statistics": list(STATISTICS)}
-    return pack(meta, arrays)
-
-
-def _history_arrays(history: History, frames: int) -> dict[str, npt.NDArray[np.generic]]:
-    """A history's arrays, without frames that have come since `frames` were counted: they are asked for next."""
-    count = int(np.searchsorted(history.frames, frames))
-    offsets = history.histograms.offsets[: count + 1]
-    return {
-        "frame": history.frames[:count].astype(np.uint32),
-        "statistics": history.statistics[:count],
-        "offsets": offsets,
-        "buckets": history.histograms.buckets[: offsets[-1]],
-        "counts": history.histograms.counts[: offsets[-1]],
-    }
 
 
 def frame_answer(opened: OpenRun, model: ModelRecord, index: int) -> bytes:

@@ -14,12 +14,12 @@ from torchgraph_explorer.server.answers import (
     Held,
     frame_answer,
     graph_answer,
-    history_answer,
     layout_answer,
     runs_answer,
     updates_answer,
 )
 from torchgraph_explorer.server.bundle import bundle_file
+from torchgraph_explorer.server.histories import WantedHistory, history_answer
 from torchgraph_explorer.server.response import (
     BINARY,
     App,
@@ -36,6 +36,9 @@ from torchgraph_explorer.version import __version__
 
 MOST_SERIES = 512
 """Series in one `api/history`."""
+
+LEAST_BINS = 64
+"""The least that `most` can be in `api/history`."""
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +107,14 @@ def _history(query: Mapping[str, str], runs: RunSource) -> Response:
     series = [_as_whole("series", part) for part in _text(query, "series").split(",") if part]
     if len(series) > MOST_SERIES:
         raise OptionError(f"{len(series)} series were asked for at once; at most {MOST_SERIES} can be.")
-    return Response(200, BINARY, history_answer(opened, model, series, first_frame=_whole(query, "from")))
+    wanted = WantedHistory(
+        series=series,
+        first_frame=_whole(query, "from"),
+        stop_frame=_whole(query, "to") if "to" in query else None,
+        most=_whole(query, "most", least=LEAST_BINS) if "most" in query else None,
+        unit=_whole(query, "unit") if "unit" in query else 0,
+    )
+    return Response(200, BINARY, history_answer(opened, model, wanted))
 
 
 def _frame(query: Mapping[str, str], runs: RunSource) -> Response:

@@ -1,4 +1,4 @@
-"""What the nodes of a graph can be coloured by: statistics of their tensors at the latest step."""
+"""What the nodes of a graph can be coloured by: statistics of their tensors, most of them at the latest step."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ LOOKS = {
 }
 """What is offered: the role and kind of the series, and the statistic. Several series: the largest; empty: any."""
 
+EVER = ("nonfinite",)
+"""Statistics of which the largest of all steps is shown: a step with NaN is looked for, wherever it was."""
+
 
 @dataclass(frozen=True, slots=True)
 class Looks:
@@ -37,20 +40,20 @@ class Looks:
 
 
 def looks(series: Sequence[Series], drawn: Strips) -> Looks:
-    """The statistics at the last step that has the series."""
+    """The statistics at the last step that has the series; those in `EVER` over all steps."""
     found: dict[str, list[float]] = {}
     for number, one in enumerate(series):
         owner = f"{one.module}#{'*' if one.call is None else one.call}"
         row = found.setdefault(owner, [math.nan] * len(LOOKS))
         for at, (role, kind, statistic) in enumerate(LOOKS.values()):
             if role in ("", one.role) and kind in ("", one.kind):
-                row[at] = _largest([row[at], _latest(drawn, number, TOLD.index(statistic))])
+                told = drawn.told[number, :, TOLD.index(statistic)].tolist()
+                row[at] = _largest([row[at], (_largest if statistic in EVER else _latest)(told)])
     return Looks(found)
 
 
-def _latest(drawn: Strips, series: int, statistic: int) -> float:
-    values = [value for value in drawn.told[series, :, statistic].tolist() if not math.isnan(value)]
-    return values[-1] if values else math.nan
+def _latest(values: Sequence[float]) -> float:
+    return next((value for value in reversed(values) if not math.isnan(value)), math.nan)
 
 
 def _largest(values: Sequence[float]) -> float:

@@ -101,7 +101,7 @@ class WandbSink:
         elif (snapshot := self._maker.take()) is not None:
             self._log(snapshot)
         elif not self._maker.is_busy and self._schedule.is_due(self._count, time.monotonic()):
-            self._maker.begin(page=is_page_due(self._count, self._pages))
+            self._maker.begin(page=is_page_due(self._count, self._pages), aside=True)
             self._schedule.began(self._count, time.monotonic())
 
     def _end(self) -> None:

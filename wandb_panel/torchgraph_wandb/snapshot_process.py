@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import warnings
 from pathlib import Path
 
@@ -20,6 +21,9 @@ TABLE, PAGE = "table.json", "page.html"
 
 PAGE_STEPS = 100
 
+NICENESS = 10
+"""Of a snapshot that nobody waits for: the training goes first."""
+
 
 def main() -> None:
     """Make what the command line asks for."""
@@ -29,7 +33,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--way", default="graphviz")
     parser.add_argument("--page", action="store_true")
+    parser.add_argument("--aside", action="store_true")
     asked = parser.parse_args()
+    if asked.aside and hasattr(os, "nice"):
+        os.nice(NICENESS)
     warnings.simplefilter("ignore", TorchgraphWarning)  # a live run's torn end is nobody's fault
     run = open_run(asked.run_dir)
     rows = table_rows(state_of(run.model(asked.model), way=asked.way))

@@ -58,13 +58,19 @@ class Maker:
         """A snapshot is being made, or waits to be taken."""
         return self._child is not None
 
-    def begin(self, *, page: bool) -> None:
-        """Begin to make one, of what is recorded now."""
+    def begin(self, *, page: bool, aside: bool = False) -> None:
+        """Begin to make one, of what is recorded now; with `aside`, in the time that the training leaves."""
         assert self._child is None, "one at a time"
         self._folder = Path(tempfile.mkdtemp(prefix="torchgraph-"))
         self._began, self._with_page = time.monotonic(), page
         command = [sys.executable, "-m", "torchgraph_wandb.snapshot_process", self._run_dir, self._model]
-        command += [str(self._folder), "--way", self._way, *(["--page"] if page else [])]
+        command += [
+            str(self._folder),
+            "--way",
+            self._way,
+            *(["--page"] if page else []),
+            *(["--aside"] if aside else []),
+        ]
         # A script may have found the packages by a path that the child would not look in.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         with (self._folder / "errors").open("wb") as errors:

@@ -6,8 +6,10 @@ one compilation more.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -18,10 +20,12 @@ case = Table("compiled")
 
 OPTIONS: dict[str, Any] = {"slow": True, "hookable": False, "traced": False, "options": {"log_freq": 2}}
 
-LATE = {
-    "P2": "The hook that begins a step is compiled into the model, where it may do nothing. Nothing is recorded; the "
-    "warning at the end says so, and to watch what torch.compile returned."
+IN_A_FUNCTION = {
+    "P2": "What is compiled is the user's function around the model, and nothing of it can be told beforehand that a "
+    "step is to be logged. Nothing is recorded; the warning at the end says so, and to compile the model instead."
 }
+
+NO_COMPILER = "" if any(map(shutil.which, ("g++", "clang++", "c++"))) else "no C++ compiler is installed"
 
 
 def _net() -> Any:
@@ -33,21 +37,52 @@ def _net() -> Any:
     return module(net, a=nn.Linear(6, 6), b=nn.ReLU(inplace=True), c=nn.Linear(6, 2))
 
 
+Compiling: TypeAlias = "Callable[[Any], Any]"
+"""Compiles a module; returns what is called in its place."""
+
+
+def wrapped(model: Any, **options: Any) -> Any:
+    """By `torch.compile`, by default with a backend that computes the same by bytes."""
+    return torch.compile(model, **{"backend": "aot_eager", "fullgraph": True, **options})
+
+
+def in_place(model: Any) -> Any:
+    """By `Module.compile`."""
+    model.compile(backend="aot_eager", fullgraph=True)
+    return model
+
+
+Forward: TypeAlias = "Callable[[Any, int], Tensor]"
+"""Calls what was compiled, in a numbered step."""
+
+
+def four_samples(called: Any, _number: int) -> Any:
+    """A batch that is always as large."""
+    return called(torch.randn(4, 6))
+
+
 def _compiled(
-    model: nn.Module, *, late: bool = False, inner: nn.Module | None = None, compiling: Callable[..., Any] | None = None
+    model: nn.Module,
+    compiling: Compiling = wrapped,
+    *,
+    late: bool = False,
+    watched: nn.Module | None = None,
+    forward: Forward = four_samples,
 ) -> Training:
-    """Trains what `compiling` makes of `model`: before it is watched, or after if `late`."""
+    """Trains what `compiling` makes of `model`: before it is watched, or after if `late`.
+
+    What is watched is `watched`, by default what is called.
+    """
     import torch._dynamo
 
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
-    compiling = compiling or (lambda model: torch.compile(model, backend="aot_eager"))
     called = [model if late else compiling(model)]
     optimizer = sgd(model.parameters())
 
-    def step(_number: int) -> object:
+    def step(number: int) -> object:
         optimizer.zero_grad()
-        loss = called[0](torch.randn(4, 6)).square().mean()
+        loss = forward(called[0], number).square().mean()
         loss.backward()
         optimizer.step()
         return loss.detach()
@@ -56,8 +91,8 @@ def _compiled(
         if late:
             called[0] = compiling(model)
 
-    watched = model if late or not isinstance(called[0], nn.Module) else called[0]
-    return Training(watched, step, [optimizer], after_watch=compile_now, counted=_counted, inner=inner or model)
+    inner = watched or model
+    return Training(watched or called[0], step, [optimizer], after_watch=compile_now, counted=_counted, inner=inner)
 
 
 def _counted() -> object:
@@ -72,39 +107,97 @@ def _() -> Any:
     return _compiled(_net())
 
 
-@case("watched, then the whole model", cannot=LATE, **OPTIONS)
+@case("the whole model, then watched itself, not what torch.compile returned", **OPTIONS)
+def _() -> Any:
+    model = _net()
+    return _compiled(model, watched=model)
+
+
+@case("watched, then the whole model", **OPTIONS)
 def _() -> Any:
     return _compiled(_net(), late=True)
 
 
-@case("the whole model, fullgraph", **OPTIONS)
+@case("in place, then watched", **OPTIONS)
 def _() -> Any:
-    return _compiled(_net(), compiling=lambda model: torch.compile(model, backend="aot_eager", fullgraph=True))
+    return _compiled(_net(), in_place)
+
+
+@case("watched, then in place", **OPTIONS)
+def _() -> Any:
+    return _compiled(_net(), in_place, late=True)
+
+
+@case("watched, then a larger module around it", **OPTIONS)
+def _() -> Any:
+    model = _net()
+    larger = module(lambda self, x: self.model(self.first(x)), first=nn.Linear(6, 6), model=model)
+    return _compiled(larger, late=True, watched=model)
+
+
+@case("watched, then a larger module around it in place", **OPTIONS)
+def _() -> Any:
+    model = _net()
+    larger = module(lambda self, x: self.model(self.first(x)), first=nn.Linear(6, 6), model=model)
+    return _compiled(larger, in_place, late=True, watched=model)
+
+
+def _with_part() -> Any:
+    return module(lambda self, x: self.a(self.b(x)), a=nn.Linear(2, 2), b=_net())
+
+
+def part(model: Any) -> Any:
+    """Compiles a submodule only."""
+    model.b = wrapped(model.b)
+    return model
+
+
+def part_in_place(model: Any) -> Any:
+    """The same in place."""
+    in_place(model.b)
+    return model
 
 
 @case("a part of the model", **OPTIONS)
 def _() -> Any:
-    model = module(lambda self, x: self.a(self.b(x)), a=nn.Linear(2, 2))
-    model.b = torch.compile(_net(), backend="aot_eager")
-    return _compiled(model, late=True, compiling=lambda model: model)
+    return _compiled(_with_part(), part)
 
 
-@case("in place, with module.compile()", cannot=LATE, **OPTIONS)
+@case("watched, then a part of the model", **OPTIONS)
 def _() -> Any:
-    def compiling(model: nn.Module) -> nn.Module:
-        model.compile(backend="aot_eager")
+    return _compiled(_with_part(), part, late=True)
+
+
+@case("a part of the model in place", **OPTIONS)
+def _() -> Any:
+    return _compiled(_with_part(), part_in_place)
+
+
+@case("watched, then a part of the model in place", **OPTIONS)
+def _() -> Any:
+    return _compiled(_with_part(), part_in_place, late=True)
+
+
+@case("its forward method only", **OPTIONS)
+def _() -> Any:
+    def compiling(model: Any) -> Any:
+        model.forward = wrapped(model.forward)
         return model
 
-    return _compiled(_net(), compiling=compiling)
+    training = _compiled(_net(), compiling, late=True)
+    training.close = lambda: delattr(training.model, "forward")
+    return training
 
 
-@case("watched, then compiled in place with module.compile()", cannot=LATE, **OPTIONS)
+@case("a function that calls the model", cannot=IN_A_FUNCTION, **OPTIONS)
 def _() -> Any:
-    def compiling(model: nn.Module) -> nn.Module:
-        model.compile(backend="aot_eager")
-        return model
+    def compiling(model: Any) -> Any:
+        def predict(x: Tensor) -> Any:
+            return model(x)
 
-    return _compiled(_net(), late=True, compiling=compiling)
+        return wrapped(predict)
+
+    return _compiled(_net(), compiling, late=True)
 
 
 @case("a compiled function within the model", **OPTIONS)
@@ -114,31 +207,94 @@ def _() -> Any:
         return x * torch.sigmoid(1.7 * x)
 
     model = module(lambda self, x: self.b(gelu(self.a(x))), a=nn.Linear(6, 6), b=nn.Linear(6, 2))
-    return _compiled(model, late=True, compiling=lambda model: model)
+    return _compiled(model, lambda model: model)
 
 
-@case("a model with a graph break", **OPTIONS)
-def _() -> Any:
+def _broken() -> Any:
     def broken(self: Any, x: Tensor) -> Tensor:
         y = self.a(x)
         torch._dynamo.graph_break()
         return self.b(y.relu())
 
-    return _compiled(module(broken, a=nn.Linear(6, 6), b=nn.Linear(6, 2)))
+    return module(broken, a=nn.Linear(6, 6), b=nn.Linear(6, 2))
+
+
+@case("a model with a graph break", **OPTIONS)
+def _() -> Any:
+    return _compiled(_broken(), lambda model: wrapped(model, fullgraph=False))
+
+
+@case("watched, then a model with a graph break", **OPTIONS)
+def _() -> Any:
+    return _compiled(_broken(), lambda model: wrapped(model, fullgraph=False), late=True)
+
+
+def _after_another(another: Any) -> Forward:
+    """Calls `another` before each step."""
+
+    def forward(called: Any, number: int) -> Any:
+        another(torch.ones(4, 6)).sum().backward()
+        return four_samples(called, number)
+
+    return forward
 
 
 @case("a second instance of a class that is compiled already", **OPTIONS)
 def _() -> Any:
-    first: Any = torch.compile(_net(), backend="aot_eager")
-    training = _compiled(_net())
-    plain = training.step
+    return _compiled(_net(), forward=_after_another(wrapped(_net())))
 
-    def step(number: int) -> object:
-        first(torch.ones(4, 6)).sum().backward()
-        return plain(number)
 
-    training.step = step
-    return training
+@case("watched, then a second instance of a class that is compiled already", **OPTIONS)
+def _() -> Any:
+    return _compiled(_net(), late=True, forward=_after_another(wrapped(_net())))
+
+
+@case("watched, then a second instance in place", **OPTIONS)
+def _() -> Any:
+    return _compiled(_net(), in_place, late=True, forward=_after_another(in_place(_net())))
+
+
+@case("batches of varying length", **OPTIONS)
+def _() -> Any:
+    return _compiled(_net(), late=True, forward=lambda called, number: called(torch.randn(2 + number, 6)))
+
+
+@case("evaluation between the steps", **OPTIONS)
+def _() -> Any:
+    def forward(called: Any, number: int) -> Any:
+        called.eval()
+        with torch.no_grad():
+            four_samples(called, number)
+        called.train()
+        return four_samples(called, number)
+
+    return _compiled(_net(), late=True, forward=forward)
+
+
+@case("an exception in a step that is logged", **OPTIONS)
+def _() -> Any:
+    def forward(called: Any, number: int) -> Any:
+        with suppress(RuntimeError):
+            called(torch.randn(4, 5))
+        return four_samples(called, number)
+
+    return _compiled(_net(), late=True, forward=forward)
+
+
+def _as_logged(called: Any, number: int) -> Any:
+    """Every other step runs as it was written, as it does when it is logged: compiled code rounds differently."""
+    with torch.compiler.set_stance("default" if number % 2 else "force_eager"):
+        return four_samples(called, number)
+
+
+@case("the default backend", lacks=NO_COMPILER, **OPTIONS)
+def _() -> Any:
+    return _compiled(_net(), lambda model: wrapped(model, backend="inductor"), forward=_as_logged)
+
+
+@case("watched, then with the default backend", lacks=NO_COMPILER, **OPTIONS)
+def _() -> Any:
+    return _compiled(_net(), lambda model: wrapped(model, backend="inductor"), late=True, forward=_as_logged)
 
 
 @case("exported by torch.export while it is watched", slow=True, hookable=False, traced=False)

@@ -1,5 +1,6 @@
 /** Histories made from plain numbers, as the server would answer them: for the gallery and for tests. */
 
+import {ofFrames} from '../src/api/frames';
 import {STATISTICS, type SeriesHistory} from '../src/api/types';
 import {bucketOf} from '../src/charts/buckets';
 
@@ -12,13 +13,13 @@ export function historyFrom(frames: readonly (Elements | null)[]): SeriesHistory
   const counted = present.map(({elements}) => count(elements));
   const offsets = [0];
   counted.forEach(({size}) => offsets.push(offsets.at(-1)! + size));
-  return {
+  return ofFrames({
     frame: Uint32Array.from(present, ({frame}) => frame),
     statistics: Float32Array.from(present.flatMap(({elements}) => statisticsOf(elements))),
     offsets: Uint32Array.from(offsets),
     buckets: Int16Array.from(counted.flatMap((buckets) => [...buckets.keys()])),
     counts: Uint32Array.from(counted.flatMap((buckets) => [...buckets.values()])),
-  };
+  });
 }
 
 function count(elements: Elements): Map<number, number> {

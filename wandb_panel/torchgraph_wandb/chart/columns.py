@@ -21,7 +21,7 @@ from torchgraph_wandb.chart.parts import (
 )
 from torchgraph_wandb.chart.signals import TOOLBAR
 from torchgraph_wandb.letters import FLOAT_LETTERS
-from torchgraph_wandb.strips import INNER, MARKED, ROWS, TOLD
+from torchgraph_wandb.strips import INNER, MARKED, ROWS
 
 HEADER, SECTION, TITLE, STRIP, GAP = 44, 22, 17, 60, 12
 SIDE, MIDDLE = 8, 8
@@ -282,38 +282,3 @@ def haloed(said: str, *, data: str, **place: Any) -> list[Spec]:
     """Small text that can be read on any background."""
     edge: Spec = {"stroke": colour("paper"), "strokeWidth": {"value": 3}, "strokeOpacity": {"value": 0.8}}
     return [text(said, data=data, size=9, **place, **more) for more in (edge, {})]
-
-
-def hovering(slots: int) -> list[Spec]:
-    """Which step of which strip the pointer is over, and what is to be told of it."""
-    within = f"x() - graph_w - {{0}}*column_w - {SIDE} - datum.side*({STRIP_W} + {MIDDLE})"
-    at = f"clamp(floor(({within}) / {STRIP_W} * step_count), 0, step_count - 1)"
-    told = [code("datum.told", f"{len(TOLD)}*({at}) + {field}") for field in range(len(TOLD))]
-    strips = [f"strip_{slot}" for slot in range(slots)]
-    begins = [
-        on(
-            f"@{strip}:mousemove",
-            f"{{over: true, step: {at.format(slot)}, path: datum.path, side: datum.side, role: datum.role, "
-            f"codes: [{', '.join(part.replace('{0}', str(slot)) for part in told)}]}}",
-        )
-        for slot, strip in enumerate(strips)
-    ]
-    nothing = "{over: false, step: -1, path: '', side: 0, role: '', codes: [0, 0, 0, 0, 0, 0, 0]}"
-    values = {name: number(f"strip_tip.codes[{at}]") for at, name in enumerate(TOLD)}
-    return [
-        state("strip_tip", nothing, *begins, *(on(f"@{strip}:mouseout", nothing) for strip in strips)),
-        derived("hover_step", "strip_tip.over ? strip_tip.step : -1"),
-        *(derived(f"tip_{name}", value) for name, value in values.items()),
-    ]
-
-
-STRIP_LINES = (
-    "[strip_tip.path + (!strip_tip.side ? ', values' : strip_tip.role == 'param' ? ', gradient' : ', gradient norm'), "
-    "'step ' + steps[strip_tip.step], "
-    f"'mean ' + {shown('tip_mean')} + '  std ' + {shown('tip_std')}, "
-    f"'min ' + {shown('tip_min')} + '  max ' + {shown('tip_max')}, "
-    f"'norm ' + {shown('tip_l2_norm')}, "
-    "'zeros ' + (isNaN(tip_zero_share) ? '–' : format(tip_zero_share, '.1%')), "
-    "tip_nonfinite > 0 ? 'NaN or infinity: ' + format(tip_nonfinite, ',.0f') : 'all finite']"
-)
-"""What is told of a step of a strip."""

@@ -7,6 +7,9 @@ from torchgraph_wandb.chart.parts import Spec, dataset, flatten, formula, keep
 from torchgraph_wandb.looks import LOOKS
 from torchgraph_wandb.table import FIELDS, LIST
 
+TRAIL_LETTER = 5.9
+"""Width of a letter in the list of parents, in pixels, about."""
+
 PART, PACKED = "datum['${field:part}']", "datum['${field:packed}']"
 """The table's columns; W&B puts their names in."""
 
@@ -47,6 +50,8 @@ def _trail() -> list[Spec]:
         *flatten("at", "sequence(0, length(datum.parts) / 2)"),
         formula("title", "datum.parts[2*datum.at]"),
         formula("target", "datum.parts[2*datum.at + 1]"),
+        formula("room", f"length(datum.title)*{TRAIL_LETTER} + 18"),
+        {"type": "window", "ops": ["sum"], "fields": ["room"], "as": ["end"]},
     ]
 
 

@@ -1,10 +1,11 @@
-"""The marks of the graph: nodes, edges, the way up, the legend, the list of modules."""
+"""The marks of the graph: nodes, edges, the way up."""
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.numbers import shown
+from torchgraph_wandb.chart.finder import module_list
+from torchgraph_wandb.chart.notes import drop_zone, hint, legend, nothing
 from torchgraph_wandb.chart.parts import COLOURS, SHADES, Spec, colour, group, mark, text
-from torchgraph_wandb.chart.signals import DROP_ZONE, LIST_ROW, TOOLBAR
+from torchgraph_wandb.chart.signals import TOOLBAR, TRAIL
 
 SCALE = {
     "name": "shade",
@@ -31,15 +32,16 @@ def stage() -> Spec:
             scaleX="zoom",
             scaleY="zoom",
             stroke="datum.carries == 'gradient' ? '#7d8798' : '#b4bbc7'",
-            strokeWidth="1.2",
+            strokeWidth="min(1.2, 0.2 + zoom)",
             strokeDash="datum.carries == 'gradient' ? [] : [4, 3]",
         ),
         *_nodes(),
         *_trail(),
-        *_legend(),
-        _drop_zone(),
-        _nothing(),
-        _list(),
+        *legend(),
+        *hint(),
+        drop_zone(),
+        nothing(),
+        module_list(),
         listens=True,
         x={"value": 0},
         y={"value": TOOLBAR},
@@ -139,142 +141,28 @@ def _trail() -> list[Spec]:
     return [
         mark(
             "rect",
-            data="trail",
-            x={"value": 6},
-            y="4 + datum.at*17",
-            width="length(datum.title)*6.6 + 14 + datum.at*8",
-            height={"value": 17},
+            x={"value": 0},
+            y={"value": 0},
+            width="graph_w",
+            height={"value": TRAIL},
             fill=colour("canvas"),
-            opacity={"value": 0.85},
+            opacity={"value": 0.88},
         ),
         text(
-            "(datum.at ? '└ ' : '') + datum.title",
+            "datum.at ? '▸' : ''",
+            data="trail",
+            x="trail_left + datum.end - datum.room",
+            y={"value": TRAIL / 2 + 1},
+            ink="faint",
+        ),
+        text(
+            "datum.title",
             data="trail",
             name="trail_step",
-            x="10 + datum.at*8",
-            y="13 + datum.at*17",
+            x="10 + trail_left + datum.end - datum.room",
+            y={"value": TRAIL / 2 + 1},
             fill=f"datum.target == here ? '{COLOURS['ink']}' : '{COLOURS['accent']}'",
             fontWeight="datum.target == here ? 600 : 400",
             cursor={"value": "pointer"},
         ),
     ]
-
-
-def _legend() -> list[Spec]:
-    """What the shades stand for, while nodes are coloured by a statistic."""
-    is_there = "look > 0 && isValid(shades[0])"
-    ramp = [
-        mark(
-            "rect",
-            x=f"12 + {step}*12",
-            y="stage_h - 34",
-            width={"value": 12},
-            height={"value": 8},
-            fill=f"scale('shade', shades[0] + (shades[1]-shades[0])*{step}/9)",
-            opacity=f"{is_there} ? 1 : 0",
-        )
-        for step in range(10)
-    ]
-    low, high = shown("exp(shades[0])"), shown("exp(shades[1])")
-    said = f"look == 0 ? '' : look_names[look] + ({is_there} ? ': ' + {low} + ' to ' + {high} : ': none here')"
-    ground = mark(
-        "rect",
-        x={"value": 6},
-        y="stage_h - 40",
-        width={"value": 250},
-        height={"value": 36},
-        fill=colour("canvas"),
-        opacity="look == 0 ? 0 : 0.88",
-    )
-    return [ground, *ramp, text(said, x={"value": 12}, y="stage_h - 14", size=10.5, fill=colour("soft"))]
-
-
-def _drop_zone() -> Spec:
-    """Where a node can be dropped while nothing is pinned."""
-    return group(
-        "drop_zone",
-        mark(
-            "rect",
-            x={"value": 6},
-            y={"value": 6},
-            width=f"{DROP_ZONE} - 12",
-            height="stage_h - 12",
-            cornerRadius={"value": 8},
-            fill=colour("glow"),
-            stroke=colour("accent"),
-            strokeDash={"value": [5, 4]},
-            opacity={"value": 0.9},
-        ),
-        text("'drop here'", x={"value": DROP_ZONE / 2}, y="stage_h/2", align={"value": "center"}, ink="accent"),
-        x="drop_x",
-        y={"value": 0},
-        width=f"is_dragging && !slots ? {DROP_ZONE} : 0",
-        height="is_dragging && !slots ? stage_h : 0",
-    )
-
-
-def _nothing() -> Spec:
-    """What is said while there is no data."""
-    said = (
-        "run_count == 0 ? 'Waiting for the first snapshot of a watched model' : "
-        "length(data('here_nodes')) == 0 ? 'Nothing was called inside' : ''"
-    )
-    return text(said, x="graph_w/2", y="stage_h/2", align={"value": "center"}, size=13, ink="soft")
-
-
-def _list() -> Spec:
-    """All modules, to jump to; typing narrows them."""
-    row = f"32 + (datum.place - list_top - 1)*{LIST_ROW}"
-    typed = "query == '' ? 'type to search ' + length(data('modules')) + ' calls' : query + '▏'"
-    return group(
-        "list",
-        mark(
-            "rect",
-            x={"value": 6},
-            y={"value": 6},
-            width="list_w - 12",
-            height={"value": 20},
-            stroke=colour("accent"),
-            cornerRadius={"value": 3},
-        ),
-        text(typed, x={"value": 12}, y={"value": 16}, fill="query == '' ? '#656e7e' : '#1a1f2b'"),
-        mark(
-            "rect",
-            name="list_row",
-            listens=True,
-            data="listed",
-            x={"value": 6},
-            y=row,
-            width="list_w - 12",
-            height={"value": LIST_ROW},
-            fill="datum.inside == here ? '#f1f5fd' : '#ffffff'",
-            cursor={"value": "pointer"},
-        ),
-        mark(
-            "rect",
-            data="listed",
-            x={"value": 6},
-            y=f"{row} + 3",
-            width={"value": 3},
-            height={"value": LIST_ROW - 6},
-            fill="datum.colour",
-        ),
-        text("datum.title", data="listed", x={"value": 14}, y=f"{row} + {LIST_ROW // 2}", limit="list_w*0.62"),
-        text(
-            "datum.detail",
-            data="listed",
-            x="list_w - 12",
-            y=f"{row} + {LIST_ROW // 2}",
-            align={"value": "right"},
-            limit="list_w*0.32",
-            size=10,
-            ink="faint",
-        ),
-        listens=True,
-        x={"value": 0},
-        y={"value": 0},
-        width="list_open ? list_w : 0",
-        height="list_open ? stage_h : 0",
-        fill=colour("paper"),
-        stroke=colour("frame"),
-    )

@@ -21,4 +21,7 @@ def number(bits: str) -> str:
 
 def shown(value: str) -> str:
     """Expression for a number as text, with three digits."""
-    return f"(isNaN({value}) ? '–' : !isFinite({value}) ? ({value} > 0 ? '∞' : '−∞') : format({value}, '.3~g'))"
+    size = f"abs({value})"
+    is_tiny_or_huge = f"{value} != 0 && ({size} < 0.001 || {size} >= 1e6)"
+    finite = f"format({value}, {is_tiny_or_huge} ? '.2~e' : {size} < 1000 ? '.3~g' : ',.0f')"
+    return f"(isNaN({value}) ? '–' : !isFinite({value}) ? ({value} > 0 ? '∞' : '−∞') : {finite})"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.columns import STRIP_LINES
 from torchgraph_wandb.chart.parts import MONO, Spec, colour, derived, group, mark, on, state, text
 from torchgraph_wandb.chart.signals import TOOLBAR
+from torchgraph_wandb.chart.strip_tips import STRIP_LINES
 from torchgraph_wandb.table import LIST
 
 TIP_LINE, TIP_LETTER = 14, 6.7
@@ -13,7 +13,8 @@ TIP_LINE, TIP_LETTER = 14, 6.7
 def toolbar() -> Spec:
     """Buttons, the run, and what the model is."""
     several = "run_count > 1"
-    runs_w = "(run_count > 1 ? 190 : 0)"
+    name_w = "clamp(width*0.22, 134, 340)"
+    runs_w = f"({several} ? 56 + {name_w} : 0)"
     return group(
         "toolbar",
         *button("find", "'≡ modules'", x="6", width="74"),
@@ -24,13 +25,15 @@ def toolbar() -> Spec:
         *button("run_previous", "'◂'", x="352", width="20", is_there=several),
         *button("run_next", "'▸'", x="374", width="20", is_there=several),
         text(
-            f"{several} ? run_name + '  (' + (run_at + 1) + ' of ' + run_count + ')' : ''",
+            f"{several} ? (run_at + 1) + ' of ' + run_count + ':  ' + run_name : ''",
             x={"value": 400},
             y={"value": TOOLBAR / 2},
-            limit={"value": 134},
+            limit=name_w,
             fontWeight={"value": 600},
         ),
         text(
+            # What is told begins with the class, which is most often the model's name too.
+            "run_count == 0 || indexof(facts.told, facts.model + ':') == 0 ? facts.told : "
             "facts.model + '  ·  ' + facts.told",
             x=f"354 + {runs_w}",
             y={"value": TOOLBAR / 2},

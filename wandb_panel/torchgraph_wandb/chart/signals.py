@@ -8,6 +8,9 @@ from torchgraph_wandb.letters import ALPHABET
 from torchgraph_wandb.table import LIST
 
 TOOLBAR = 30
+TRAIL, LEGEND, HINT = 22, 42, 22
+"""Heights that the list of parents, the legend and the hint take from the graph."""
+
 COLUMN = 250
 LEAST_GRAPH = 290
 DROP_ZONE = 150
@@ -87,11 +90,16 @@ def _places() -> list[Spec]:
         derived("stage_h", f"max(40, height - {TOOLBAR})"),
         derived("here_w", "length(data('here_inside')) ? toNumber(data('here_inside')[0].width) : 100"),
         derived("here_h", "length(data('here_inside')) ? toNumber(data('here_inside')[0].height) : 100"),
-        derived("fit", "clamp(min((graph_w - 24) / here_w, (stage_h - 24) / here_h), 0.6, 1.25)"),
+        derived("trail_left", "length(data('trail')) ? min(0, graph_w - 12 - peek(data('trail')).end) : 0"),
+        derived("foot", f"look > 0 ? {LEGEND} : length(pins) ? 8 : {HINT}"),
+        derived("sight_w", "max(40, graph_w - 24)"),
+        derived("sight_h", f"max(40, stage_h - {TRAIL + 8} - foot)"),
+        derived("whole", "min(sight_w / here_w, sight_h / here_h)"),
+        derived("fit", "clamp(whole, 0.6, 1.25)"),
         state("camera", "{k: 1, x: 0, y: 0}", *_camera()),
         derived("zoom", "fit * camera.k"),
         derived("base_x", "graph_w/2 - here_w*fit/2"),
-        derived("base_y", "max(12, stage_h/2 - here_h*fit/2)"),
+        derived("base_y", f"{TRAIL + 8} + max(0, sight_h/2 - here_h*fit/2)"),
         derived("ox", "base_x + camera.x"),
         derived("oy", "base_y + camera.y"),
     ]
@@ -106,7 +114,7 @@ def _camera() -> list[Spec]:
         on("wheel!", f"{is_graph} ? {wheeled} : camera"),
         on("@zoom_in:click", _zoomed("min(camera.k*1.3, 8)", "graph_w/2", "stage_h/2")),
         on("@zoom_out:click", _zoomed("max(camera.k/1.3, 0.2)", "graph_w/2", "stage_h/2")),
-        on("@zoom_fit:click", "{k: min(1, min((graph_w - 24)/here_w, (stage_h - 24)/here_h)/fit), x: 0, y: 0}"),
+        on("@zoom_fit:click", "{k: min(1, whole/fit), x: here_w*(fit - min(whole, fit))/2, y: 0}"),
         when("here", "{k: 1, x: 0, y: 0}"),
         when("run", "{k: 1, x: 0, y: 0}"),
         on(
@@ -142,7 +150,12 @@ def _pointer() -> list[Spec]:
             on("window:mousemove", "max(moved, abs(x() - press.x) + abs(y() - press.y))"),
         ),
         state("dragged", "''", on("mousedown", "datum && isValid(datum.cx) ? datum.key : ''")),
-        state("is_dragging", "false", on("window:mousemove", "(event.buttons & 1) == 1 && dragged != '' && moved > 4")),
+        state(
+            "is_dragging",
+            "false",
+            on("window:mousemove", "(event.buttons & 1) == 1 && dragged != '' && moved > 4"),
+            on("window:mouseup", "false"),
+        ),
         state("is_dropped", "false", on("window:mousemove", _DROPPED)),
         derived("drop_x", f"slots ? graph_w : max(60, graph_w - {DROP_ZONE})"),
         state("hovered", "''", on("@node:mouseover", "datum.key"), on("@node:mouseout", "''")),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.columns import column, column_data, column_signals, hovering
+from torchgraph_wandb.chart.columns import column, column_data, column_signals
 from torchgraph_wandb.chart.data import datasets
 from torchgraph_wandb.chart.graph import SCALE, stage
 from torchgraph_wandb.chart.overlays import ghost, tip_signals, toolbar, tooltip
 from torchgraph_wandb.chart.parts import COLOURS, Spec, group
 from torchgraph_wandb.chart.signals import SLOTS, signals
+from torchgraph_wandb.chart.strip_tips import hovering
 
 
 def chart_spec() -> Spec:

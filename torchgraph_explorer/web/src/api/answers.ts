@@ -13,6 +13,17 @@ export interface Held {
   series: number;
 }
 
+export interface WantedHistory {
+  series: number[];
+  from: number;
+  /** The frame before which to stop. */
+  to?: number;
+  /** How many entries can be shown; if there are more frames, neighbours are merged. */
+  most?: number;
+  /** Steps of the bins that are held already. */
+  unit?: number;
+}
+
 export interface Answers {
   runs: (signal?: AbortSignal) => Promise<Runs>;
   /** What is new for a client that holds `held`; `{epoch: -1, frames: 0, series: 0}` for everything. */
@@ -21,7 +32,7 @@ export interface Answers {
   /** Where the nodes inside call `inside` stand; null is the top. */
   layout: (model: Model, graph: number, inside: number | null, signal?: AbortSignal) => Promise<Layout>;
   /** Frames `from` and later of each of `series` that has them. */
-  history: (model: Model, wanted: {series: number[]; from: number}, signal?: AbortSignal) => Promise<History>;
+  history: (model: Model, wanted: WantedHistory, signal?: AbortSignal) => Promise<History>;
   /** The statistics of every series at one frame. */
   frame: (model: Model, frame: number, signal?: AbortSignal) => Promise<FrameStatistics>;
 }

@@ -4,7 +4,7 @@ import {openPage} from './page';
 import type {Page} from './page';
 import {server} from './server';
 
-export type {Held, Model} from './answers';
+export type {Held, Model, WantedHistory} from './answers';
 export {ApiError, isAbort, messageOf, UnreachableError} from './errors';
 
 /** The exported page that this is; null where a server is asked. */

@@ -1,5 +1,6 @@
 /** Reads back what `server/page/numbers.py` wrote, with the same integers. */
 
+import {ofFrames} from './frames';
 import {arrayOf} from './pack';
 import type {Packed} from './pack';
 import {STATISTICS} from './types';
@@ -44,11 +45,11 @@ export function numbersOf(packed: Packed<unknown>, prefix: string, frames: numbe
   const isPresent = (history: number, frame: number): boolean => present[history * frames + frame] === 1;
   const read = (history: number): SeriesHistory => {
     const shown = [...Array(frames).keys()].filter((frame) => isPresent(history, frame));
-    return {
+    return ofFrames({
       frame: Uint32Array.from(shown),
       statistics: rowsOf(statistics(history), shown),
       ...readHistograms(columns, residuals, {history, frames, shown}),
-    };
+    });
   };
   return {
     series: historyOf.length,

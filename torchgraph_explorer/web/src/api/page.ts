@@ -69,7 +69,7 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       layout: async (model, graph, inside) => layoutOf(find(model), graph, inside),
       history: async (model, {series}) => {
         const {numbers} = find(model);
-        return {epoch: 0, frames: numbers.frames, series: new Map(series.map((one) => [one, numbers.history(one)]))};
+        return {epoch: 0, frames: numbers.frames, unit: 1, from: 0, series: new Map(series.map((one) => [one, numbers.history(one)]))};
       },
       frame: async (model, frame) => frameOf(find(model), frame),
     },

@@ -2,6 +2,7 @@
 
 import type {Answers} from './answers';
 import {ApiError, isAbort, UnreachableError} from './errors';
+import {ofFrames} from './frames';
 import {arrayOf, unpack} from './pack';
 import type {Packed} from './pack';
 import type {SeriesHistory} from './types';
@@ -13,10 +14,10 @@ export const server: Answers = {
   updates: (model, held, signal) => json('updates', {...model, ...held}, signal),
   graph: (model, graph, signal) => json('graph', {...model, graph}, signal),
   layout: (model, graph, inside, signal) => json('layout', {...model, graph, ...(inside === null ? {} : {inside})}, signal),
-  history: async (model, {series, from}, signal) => {
-    const packed = await binary<HistoryMeta>('history', {...model, series: series.join(','), from}, signal);
-    const {epoch, frames} = packed.meta;
-    return {epoch, frames, series: new Map(packed.meta.series.map((one) => [one, historyOf(packed, one)]))};
+  history: async (model, {series, ...wanted}, signal) => {
+    const packed = await binary<HistoryMeta>('history', {...model, series: series.join(','), ...wanted}, signal);
+    const {epoch, frames, unit, from} = packed.meta;
+    return {epoch, frames, unit, from, series: new Map(packed.meta.series.map((one) => [one, historyOf(packed, one)]))};
   },
   frame: async (model, frame, signal) => {
     const packed = await binary<{epoch: number; frame: number; step: number}>('frame', {...model, frame}, signal);
@@ -29,17 +30,25 @@ export const server: Answers = {
 interface HistoryMeta {
   epoch: number;
   frames: number;
+  unit: number;
+  from: number;
   series: number[];
 }
 
-function historyOf(packed: Packed<unknown>, series: number): SeriesHistory {
-  return {
-    frame: arrayOf(packed, `${series}.frame`, Uint32Array),
-    statistics: arrayOf(packed, `${series}.statistics`, Float32Array),
-    offsets: arrayOf(packed, `${series}.offsets`, Uint32Array),
+function historyOf(packed: Packed<HistoryMeta>, series: number): SeriesHistory {
+  const whole = (name: string): Uint32Array => arrayOf(packed, `${series}.${name}`, Uint32Array);
+  const floats = (name: string): Float32Array => arrayOf(packed, `${series}.${name}`, Float32Array);
+  const frames = ofFrames({
+    frame: whole('frame'),
+    statistics: floats('statistics'),
+    offsets: whole('offsets'),
     buckets: arrayOf(packed, `${series}.buckets`, Int16Array),
-    counts: arrayOf(packed, `${series}.counts`, Uint32Array),
-  };
+    counts: whole('counts'),
+  });
+  const {unit} = packed.meta;
+  if (unit === 1) return frames;
+  const [lowest, highest] = [floats('lowest'), floats('highest')];
+  return {...frames, unit, last: whole('last'), merged: whole('merged'), bad: whole('bad'), lowest, highest};
 }
 
 async function json<T>(path: string, params: Params, signal?: AbortSignal): Promise<T> {

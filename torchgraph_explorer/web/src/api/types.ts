@@ -175,12 +175,26 @@ export interface Layout {
   edges: PlacedEdge[];
 }
 
-/** One series over frames, from `api/history`. Histograms hold the non-empty buckets only (see `buckets.py`). */
+/**
+ * One series over time, from `api/history`: an entry for each frame, or, in a long run, for each bin of neighbouring frames.
+ * Histograms hold the non-empty buckets only (see `buckets.py`).
+ */
 export interface SeriesHistory {
-  /** Frame indices, ascending, `[n]`. */
+  /** Steps of a bin; 1 when each entry is a frame. */
+  unit: number;
+  /** Index of each entry's first frame, ascending, `[n]`. */
   frame: Uint32Array;
-  /** `[n, 12]`, row after row; columns as in `STATISTICS`. */
+  /** Index of its last one. */
+  last: Uint32Array;
+  /** How many frames are merged in it. */
+  merged: Uint32Array;
+  /** Index of its first frame with NaN or infinity; means nothing when it has none. */
+  bad: Uint32Array;
+  /** Of all elements of the entry together, `[n, 12]`, row after row; columns as in `STATISTICS`. */
   statistics: Float32Array;
+  /** The least and the most that each statistic was at a frame, `[n, 12]`. */
+  lowest: Float32Array;
+  highest: Float32Array;
   /** Row `i` has the entries `offsets[i]` up to `offsets[i + 1]` of the two below; `[n + 1]`. */
   offsets: Uint32Array;
   buckets: Int16Array;
@@ -191,6 +205,10 @@ export interface History {
   epoch: number;
   /** The frame to ask from next time. */
   frames: number;
+  /** Steps of a bin. */
+  unit: number;
+  /** The frame from which on the answer tells everything: what is held from there on is replaced. */
+  from: number;
   series: Map<number, SeriesHistory>;
 }
 

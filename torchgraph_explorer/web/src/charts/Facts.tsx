@@ -7,7 +7,7 @@ import type {SeriesHistory} from '../api/types';
 import {formatCount, formatNumber, nonfinite, type Row} from '../state/measures';
 import {currentFrame, data} from '../state/store';
 import {percent} from './format';
-import {entryOf, rowOfEntry} from './history';
+import {entryOf, mergedText, rowOfEntry} from './history';
 import {troubleOf, type Fact} from './tipFacts';
 
 /** What `Facts` lists of a row of statistics. */
@@ -29,11 +29,15 @@ export function Facts({history}: {history: ReadonlySignal<SeriesHistory | null>}
   const entry = entryOf(held, frame);
   if (entry < 0) return <p class="facts-none">nothing recorded at step {data.value?.steps[frame]}</p>;
   const row = rowOfEntry(held, entry);
+  const merged = mergedText(held, entry, data.value?.steps ?? []);
   return (
-    <dl class="facts">
-      {factsOf(row).map((fact) => pair(fact))}
-      {troubleOf(row).map((fact) => pair(fact, 'is-trouble'))}
-    </dl>
+    <>
+      {merged !== null && <p class="facts-none">{merged}</p>}
+      <dl class="facts">
+        {factsOf(row).map((fact) => pair(fact))}
+        {troubleOf(row).map((fact) => pair(fact, 'is-trouble'))}
+      </dl>
+    </>
   );
 }
 

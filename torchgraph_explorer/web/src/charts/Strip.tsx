@@ -13,7 +13,7 @@ import {usePainting} from './painting';
 import {followPalette} from './palette';
 import {usePointer} from './pointer';
 import {sceneOf, type Scene} from './scene';
-import {sharedAxis} from './sharedAxis';
+import {makeRoom, sharedAxis} from './sharedAxis';
 import {stepByKey} from './stepping';
 import {stepSummary, summaryOf} from './summary';
 import {timePixel} from './timeAxis';
@@ -26,17 +26,20 @@ export interface StripProps {
   name: string;
   /** Null while it is being fetched. */
   history: ReadonlySignal<SeriesHistory | null>;
+  /** Where the chosen step is looked up: where steps are merged in `history`, the step alone as soon as that is fetched. */
+  chosen?: ReadonlySignal<SeriesHistory | null>;
 }
 
 /** The strip as wide as its place. A slider over the steps for the keyboard and for screen readers. */
-export function Strip({name, history}: StripProps): JSX.Element {
+export function Strip({name, history, chosen = history}: StripProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const view = useView(box);
   const layout = useComputed(() => stripLayout(view.width.value, chart.value.bins));
   const scene = useComputed(() => workOut(history.value, view.width.value));
   const summary = useComputed(() => (history.value === null ? `${name}: loading` : summaryOf(name, history.value, stepsNow())));
-  const canvases = usePictures({scene, history, view, layout});
-  const pointer = usePointer({box, scene});
+  useSignalEffect(() => makeRoom(layout.value.plot.width));
+  const canvases = usePictures({scene, history, chosen, view, layout});
+  const pointer = usePointer({box, scene, chosen});
   return (
     <div
       ref={box}
@@ -45,7 +48,7 @@ export function Strip({name, history}: StripProps): JSX.Element {
       tabIndex={0}
       role="slider"
       aria-label={summary.value}
-      {...sliderValues(history.value)}
+      {...sliderValues(chosen.value)}
       onKeyDown={stepByKey}
       {...pointer}
     >
@@ -83,12 +86,13 @@ function sliderValues(history: SeriesHistory | null): JSX.HTMLAttributes<HTMLDiv
 interface Pictured {
   scene: ReadonlySignal<Scene | null>;
   history: ReadonlySignal<SeriesHistory | null>;
+  chosen: ReadonlySignal<SeriesHistory | null>;
   view: View;
   layout: ReadonlySignal<StripLayout>;
 }
 
 /** Two canvases, so that choosing another step repaints the bars alone. */
-function usePictures({scene, history, view, layout}: Pictured): Record<'plot' | 'slice', RefObject<HTMLCanvasElement>> {
+function usePictures({scene, history, chosen, view, layout}: Pictured): Record<'plot' | 'slice', RefObject<HTMLCanvasElement>> {
   const [plot, slice] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
   const palette = followPalette();
   const {isVisible} = view;
@@ -103,9 +107,9 @@ function usePictures({scene, history, view, layout}: Pictured): Record<'plot' | 
   usePainting({
     canvas: slice,
     isVisible,
-    watch: () => void [watch(), currentFrame.value],
+    watch: () => void [watch(), chosen.value, currentFrame.value],
     area: () => (scene.value === null ? null : besides(layout.value)),
-    paint: (context) => drawSlice(context, scene.value!, {frame: currentFrame.value, palette: palette.value}),
+    paint: (context) => drawSlice(context, scene.value!, {history: chosen.value!, frame: currentFrame.value, palette: palette.value}),
   });
   return {plot, slice};
 }

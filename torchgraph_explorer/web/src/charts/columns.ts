@@ -64,6 +64,15 @@ function between(left: number, right: number, width: number): number {
   return Math.min(Math.max(middle, pixelOf(left, width) + 1), pixelOf(right, width));
 }
 
+/** The entries of a history that stand in the same column as a frame, from the first to the last; none without a column. */
+export function entriesBeside(history: SeriesHistory, frame: number, {of}: Columns): number[] {
+  const column = of[frame] ?? -1;
+  if (column < 0) return [];
+  const found: number[] = [];
+  history.frame.forEach((number, entry) => of[number] === column && found.push(entry));
+  return found;
+}
+
 /** A column and the entries of a history that stand in it. */
 export interface ColumnEntries {
   column: number;

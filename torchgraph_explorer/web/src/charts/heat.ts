@@ -47,13 +47,15 @@ function blank(columns: Columns, grid: RowGrid): Heat {
 /** Returns the largest share of a row, zeros aside. */
 function fill(heat: Heat, history: SeriesHistory, {column, entries}: ColumnEntries): number {
   const rows = emptyRows(heat.grid);
+  let frames = 0;
   for (const entry of entries) {
     addTo(rows, histogramOf(history, entry), boundsOf(history, entry), heat.grid);
     heat.nonfinite[column]! += nonfiniteOf(history, entry);
+    frames += history.merged[entry]!;
   }
   const elements = elementsIn(rows);
   if (elements === 0) return 0;
-  heat.elements = Math.max(heat.elements, elements / entries.length);
+  heat.elements = Math.max(heat.elements, elements / frames);
   return write(heat, column, rows, elements);
 }
 

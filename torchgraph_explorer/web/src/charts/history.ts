@@ -8,20 +8,14 @@ import type {Bounds, Histogram} from './buckets';
 const NAN = STATISTICS.indexOf('nan');
 const MIN = STATISTICS.indexOf('min');
 
-/** A history that holds no frame yet. */
-export function emptyHistory(): SeriesHistory {
-  return {
-    frame: new Uint32Array(0),
-    statistics: new Float32Array(0),
-    offsets: new Uint32Array(1),
-    buckets: new Int16Array(0),
-    counts: new Uint32Array(0),
-  };
-}
-
 /** An entry's statistics, by name. */
 export function rowOfEntry(history: SeriesHistory, entry: number): Row {
   return rowAt(history.statistics, entry);
+}
+
+/** The least that an entry's statistics were at a frame, and the most. */
+export function rangeOfEntry({lowest, highest}: SeriesHistory, entry: number): [lowest: Row, highest: Row] {
+  return [rowAt(lowest, entry), rowAt(highest, entry)];
 }
 
 /** An entry's histogram, without copying. */
@@ -41,16 +35,28 @@ export function nonfiniteOf(history: SeriesHistory, entry: number): number {
   return cell(history, entry, NAN) + cell(history, entry, NAN + 1) + cell(history, entry, NAN + 2);
 }
 
-/** The entry of a frame of the model; -1 when the series has none there. */
-export function entryOf({frame: frames}: SeriesHistory, frame: number): number {
+/** The entry in which a frame of the model is; -1 when the series has none there. */
+export function entryOf({frame: frames, last}: SeriesHistory, frame: number): number {
   let low = 0;
   let high = frames.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (frames[middle]! < frame) low = middle + 1;
+    if (frames[middle]! <= frame) low = middle + 1;
     else high = middle;
   }
-  return frames[low] === frame ? low : -1;
+  return low > 0 && last[low - 1]! >= frame ? low - 1 : -1;
+}
+
+/** Several frames are merged in the entry. */
+export function isMerged({merged}: SeriesHistory, entry: number): boolean {
+  return (merged[entry] ?? 1) > 1;
+}
+
+/** Which steps an entry stands for: `steps 400–419, merged`; null when it is one. */
+export function mergedText(history: SeriesHistory, entry: number, steps: ArrayLike<number>): string | null {
+  if (!isMerged(history, entry)) return null;
+  const [first, last] = [steps[history.frame[entry]!], steps[history.last[entry]!]];
+  return `steps ${first?.toLocaleString('en')}–${last?.toLocaleString('en')}, merged`;
 }
 
 function cell({statistics}: SeriesHistory, entry: number, column: number): number {

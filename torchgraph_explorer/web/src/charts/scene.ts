@@ -4,14 +4,15 @@ import type {SeriesHistory} from '../api/types';
 import {measureNamed} from '../state/measures';
 import type {ChartOptions} from '../state/store';
 import {bandsOf, type BandPoint} from './bands';
-import {columnsOf, type Columns} from './columns';
+import type {Columns} from './columns';
 import {heatOf, type Heat} from './heat';
 import {nonfiniteOf} from './history';
 import {stripLayout, type StripLayout} from './layout';
 import {linePoints, linesOf, type LinePoint} from './lines';
+import {placesOf, type Places} from './places';
 import {isWhole, rowGrid, type RowGrid} from './rebin';
 import type {ValueScale} from './scale';
-import {framePixels, type TimeAxis} from './timeAxis';
+import type {TimeAxis} from './timeAxis';
 import {bandScale, elementScale, measureScale} from './valueAxis';
 
 /** What is drawn in the plot, by mode. */
@@ -25,8 +26,7 @@ export interface Scene {
   options: ChartOptions;
   layout: StripLayout;
   axis: TimeAxis;
-  /** Pixel of each frame within the plot. */
-  pixels: Float64Array;
+  places: Places;
   columns: Columns;
   /** The plot's value axis. */
   scale: ValueScale;
@@ -47,14 +47,14 @@ export interface SceneInput {
 /** Works a strip out for a width in pixels. */
 export function sceneOf({history, options, axis, width}: SceneInput): Scene {
   const layout = stripLayout(width, options.bins);
-  const pixels = framePixels(axis, layout.plot.width);
-  const columns = columnsOf(pixels, layout.plot.width);
+  const places = placesOf(axis, {width: layout.plot.width, unit: history.unit});
+  const {columns} = places;
   const nonfinite = nonfiniteColumns(history, columns);
-  const shared = {history, options, layout, axis, pixels, columns, nonfinite};
+  const shared = {history, options, layout, axis, places, columns, nonfinite};
   return {...shared, ...WORK_OUT[options.mode](shared)};
 }
 
-type Shared = Pick<Scene, 'history' | 'options' | 'columns' | 'pixels'>;
+type Shared = Pick<Scene, 'history' | 'options' | 'columns' | 'places'>;
 type Worked = Pick<Scene, 'scale' | 'grid' | 'content'>;
 
 const WORK_OUT: Record<ChartOptions['mode'], (shared: Shared) => Worked> = {
@@ -68,9 +68,9 @@ const WORK_OUT: Record<ChartOptions['mode'], (shared: Shared) => Worked> = {
     const scale = bandScale(history, bands, options);
     return {scale, grid: rowGrid(scale, options.bins, isWhole(history)), content: {mode: 'bands', bands}};
   },
-  line({history, options, pixels}) {
+  line({history, options, places: {middles, binOf}}) {
     const points = linePoints(history, measureNamed(options.statistic));
-    const lines = linesOf(points.filter(({frame}) => Number.isFinite(pixels[frame])));
+    const lines = linesOf(points.filter(({frame}) => Number.isFinite(middles[frame])), binOf);
     const grid = rowGrid(elementScale(history, options), options.bins, isWhole(history));
     return {scale: measureScale(history, options), grid, content: {mode: 'line', lines}};
   },

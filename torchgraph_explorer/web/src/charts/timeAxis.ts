@@ -20,6 +20,7 @@ export interface FrameTimes {
 /** A time axis. */
 export interface TimeAxis {
   kind: TimeKind;
+  steps: ArrayLike<number>;
   /** The number of each frame on the axis, in frame order; NaN where it has none. */
   values: Float64Array;
   /** The ends: half a usual gap before the first frame and after the last. */
@@ -30,10 +31,11 @@ export interface TimeAxis {
 /** The axis that all strips share. A clock axis without any clock value falls back to steps. */
 export function timeAxis(kind: TimeKind, frames: FrameTimes): TimeAxis {
   const values = valuesOf(kind, frames);
+  const {steps} = frames;
   const sorted = values.filter(Number.isFinite).sort();
-  if (sorted.length === 0) return kind === 'clock' ? timeAxis('step', frames) : {kind, values, low: 0, high: 1};
+  if (sorted.length === 0) return kind === 'clock' ? timeAxis('step', frames) : {kind, steps, values, low: 0, high: 1};
   const room = usualGap(sorted) / 2;
-  return {kind, values, low: sorted[0]! - room, high: sorted[sorted.length - 1]! + room};
+  return {kind, steps, values, low: sorted[0]! - room, high: sorted[sorted.length - 1]! + room};
 }
 
 function valuesOf(kind: TimeKind, {steps, times, clock}: FrameTimes): Float64Array {

@@ -3,7 +3,7 @@
 import {formatCount, formatNumber, measureNamed, type Row} from '../state/measures';
 import {QUANTILES, quantiles} from './buckets';
 import {aboutCount, axisNumber} from './format';
-import {boundsOf, entryOf, histogramOf, rowOfEntry} from './history';
+import {boundsOf, entryOf, histogramOf, isMerged, rowOfEntry} from './history';
 import type {Box} from './layout';
 import {countIn, rebin, type RowGrid} from './rebin';
 import {scaleNumber} from './scale';
@@ -19,13 +19,16 @@ export function rowAtHeight(y: number, {y: top, height}: Box, rows: number): num
   return rows - 1 - Math.floor(((y - top) / height) * rows);
 }
 
-/** The facts of a frame, and of the row under the pointer where the plot has rows. */
-export function tipFacts(scene: Scene, frame: number, row: number | null): Fact[] {
-  const entry = entryOf(scene.history, frame);
+/** The facts of the entry with a frame, and of the row under the pointer where the plot has rows. */
+export function tipFacts(scene: Scene, frame: number, row: number | null, steps: ArrayLike<number> = []): Fact[] {
+  const {history} = scene;
+  const entry = entryOf(history, frame);
   if (entry < 0) return [['', 'nothing recorded at this step']];
-  const statistics = rowOfEntry(scene.history, entry);
+  const statistics = rowOfEntry(history, entry);
   const about = row === null ? CONTENT[scene.content.mode](scene, entry) : binFacts(scene, entry, row);
-  return [...about, ['mean', formatNumber(statistics.mean)], ['std', formatNumber(statistics.std)], ...troubleOf(statistics)];
+  const trouble = troubleOf(statistics);
+  const first: Fact[] = trouble.length > 0 && isMerged(history, entry) ? [['first at step', String(steps[history.bad[entry]!])]] : [];
+  return [...about, ['mean', formatNumber(statistics.mean)], ['std', formatNumber(statistics.std)], ...trouble, ...first];
 }
 
 const CONTENT: Record<Scene['content']['mode'], (scene: Scene, entry: number) => Fact[]> = {

@@ -23,7 +23,8 @@ export function bandScale(history: SeriesHistory, bands: readonly BandPoint[][],
 
 /** The axis for a line: where the statistic lies. */
 export function measureScale(history: SeriesHistory, options: ChartOptions): ValueScale {
-  const values = linePoints(history, measureNamed(options.statistic)).map(({value}) => value);
+  const points = linePoints(history, measureNamed(options.statistic));
+  const values = points.flatMap(({value, low, high}) => (low === high ? [value] : [low, high]));
   const ends = axisExtent(usualExtent(values, usual(options)));
   if (options.scale === 'linear') return linearScale(ends);
   const smallest = values.reduce((least, value) => (value !== 0 ? Math.min(least, Math.abs(value)) : least), Infinity);

@@ -1,12 +1,12 @@
 /** One series: its strip, and its statistics at the chosen step. */
 
 import type {JSX} from 'preact';
-import {useEffect} from 'preact/hooks';
+import {useEffect, useMemo} from 'preact/hooks';
 
 import type {SeriesInfo} from '../api/types';
 import {Elements, Facts} from '../charts/Facts';
 import {Strip} from '../charts/Strip';
-import {liveHistories} from './live';
+import {closeUps, liveHistories} from './live';
 
 const TITLES: Record<SeriesInfo['kind'], string> = {
   value: 'value',
@@ -20,15 +20,17 @@ const TITLES: Record<SeriesInfo['kind'], string> = {
 /** The chart of a series, fetched while it is shown. `subject` is whose tensor it is. */
 export function Chart({series, subject}: {series: SeriesInfo; subject: string}): JSX.Element {
   const history = liveHistories.of(series.series);
+  const chosen = useMemo(() => closeUps.of(series.series, history), [series.series]);
   useEffect(() => liveHistories.want(series.series), [series.series]);
+  useEffect(() => closeUps.want(series.series, history), [series.series]);
   return (
     <figure class="chart">
       <figcaption>
         {TITLES[series.kind]}
-        <Elements history={history} />
+        <Elements history={chosen} />
       </figcaption>
-      <Strip name={`${subject}, ${series.path}, ${TITLES[series.kind]}`} history={history} />
-      <Facts history={history} />
+      <Strip name={`${subject}, ${series.path}, ${TITLES[series.kind]}`} history={history} chosen={chosen} />
+      <Facts history={chosen} />
     </figure>
   );
 }

@@ -1,8 +1,13 @@
 /** A series' history that grows at the end without being copied at every step. */
 
-import type {SeriesHistory} from '../api/types';
+import {STATISTICS, type SeriesHistory} from '../api/types';
 
-type Numbers = SeriesHistory[keyof SeriesHistory];
+type Numbers = Exclude<SeriesHistory[keyof SeriesHistory], number>;
+const WIDTH = STATISTICS.length;
+
+/** Numbers that an entry has of its own, by field. */
+const PER_ENTRY = {frame: 1, last: 1, merged: 1, bad: 1, statistics: WIDTH, lowest: WIDTH, highest: WIDTH} as const;
+const FIELDS = Object.keys(PER_ENTRY) as (keyof typeof PER_ENTRY)[];
 
 /** A typed array with room to grow. */
 class Growing<T extends Numbers> {
@@ -17,7 +22,11 @@ class Growing<T extends Numbers> {
     this.#length = length;
   }
 
-  /** What has been appended so far; stays as it is when more is appended. */
+  cut(length: number): void {
+    this.#length = length;
+  }
+
+  /** What there is now; stays as it is when more is appended, until that is cut off. */
   view(): T {
     return this.room.subarray(0, this.#length) as T;
   }
@@ -29,32 +38,58 @@ function larger<T extends Numbers>(values: T, length: number): T {
   return copy;
 }
 
-/** A history to which answers of `api/history` are appended, each holding only frames later than all before. */
+/** A history to which answers of `api/history` are appended, all in bins of the same `unit` steps. */
 export class GrowingHistory {
-  readonly #frame = new Growing<Uint32Array>(new Uint32Array(0));
-  readonly #statistics = new Growing<Float32Array>(new Float32Array(0));
+  readonly #perEntry = {
+    frame: new Growing<Uint32Array>(new Uint32Array(0)),
+    last: new Growing<Uint32Array>(new Uint32Array(0)),
+    merged: new Growing<Uint32Array>(new Uint32Array(0)),
+    bad: new Growing<Uint32Array>(new Uint32Array(0)),
+    statistics: new Growing<Float32Array>(new Float32Array(0)),
+    lowest: new Growing<Float32Array>(new Float32Array(0)),
+    highest: new Growing<Float32Array>(new Float32Array(0)),
+  };
   readonly #offsets = new Growing<Uint32Array>(new Uint32Array(0));
   readonly #buckets = new Growing<Int16Array>(new Int16Array(0));
   readonly #counts = new Growing<Uint32Array>(new Uint32Array(0));
 
-  constructor() {
+  constructor(private readonly unit = 1) {
     this.#offsets.append(Uint32Array.of(0));
   }
 
-  append({frame, statistics, offsets, buckets, counts}: SeriesHistory): void {
+  /** Appends entries that begin at frame `from` or later, in place of those held from there on. */
+  append(news: SeriesHistory, from: number): void {
+    this.#cut(from);
     const before = this.#buckets.view().length;
-    this.#frame.append(frame);
-    this.#statistics.append(statistics);
-    this.#offsets.append(offsets.subarray(1).map((offset) => offset + before));
-    this.#buckets.append(buckets);
-    this.#counts.append(counts);
+    for (const field of FIELDS) (this.#perEntry[field] as Growing<Numbers>).append(news[field]);
+    this.#offsets.append(news.offsets.subarray(1).map((offset) => offset + before));
+    this.#buckets.append(news.buckets);
+    this.#counts.append(news.counts);
+  }
+
+  #cut(from: number): void {
+    const frames = this.#perEntry.frame.view();
+    let kept = frames.length;
+    while (kept > 0 && (frames[kept - 1] as number) >= from) kept--;
+    for (const field of FIELDS) this.#perEntry[field].cut(kept * PER_ENTRY[field]);
+    const entries = this.#offsets.view()[kept] as number;
+    this.#offsets.cut(kept + 1);
+    this.#buckets.cut(entries);
+    this.#counts.cut(entries);
   }
 
   /** All that was appended so far, as one history. */
   view(): SeriesHistory {
+    const {frame, last, merged, bad, statistics, lowest, highest} = this.#perEntry;
     return {
-      frame: this.#frame.view(),
-      statistics: this.#statistics.view(),
+      unit: this.unit,
+      frame: frame.view(),
+      last: last.view(),
+      merged: merged.view(),
+      bad: bad.view(),
+      statistics: statistics.view(),
+      lowest: lowest.view(),
+      highest: highest.view(),
       offsets: this.#offsets.view(),
       buckets: this.#buckets.view(),
       counts: this.#counts.view(),

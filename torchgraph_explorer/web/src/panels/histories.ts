@@ -2,7 +2,7 @@
 
 import {batch, effect, signal, type ReadonlySignal, type Signal} from '@preact/signals';
 
-import {isAbort, messageOf, type Model} from '../api/client';
+import {isAbort, messageOf, type Model, type WantedHistory} from '../api/client';
 import type {History, SeriesHistory} from '../api/types';
 import {GrowingHistory} from './growth';
 
@@ -12,6 +12,8 @@ export interface Source {
   epoch: number;
   /** How many frames the model has. */
   frames: number;
+  /** How many entries of a history can be shown; of longer ones the server merges neighbours. */
+  most: number;
 }
 
 export type FetchHistory = (model: Model, wanted: Wanted, signal: AbortSignal) => Promise<History>;
@@ -21,16 +23,19 @@ interface Held {
   growing: GrowingHistory;
   /** Frames asked for so far: where to go on from. */
   frames: number;
+  /** Steps of its bins, and how many of them were allowed. */
+  unit: number;
+  most: number;
   wanted: number;
 }
 
-export interface Wanted {
-  series: number[];
-  from: number;
-}
+/** What is asked for together. */
+export type Wanted = Required<Pick<WantedHistory, 'series' | 'from' | 'most' | 'unit'>>;
 
 /** Series in one request; more wait for the next, so that the first ones are on show early. */
 const AT_ONCE = 24;
+/** Frames of all these series together; the server has to read them, a hundred thousand in a second. */
+const FRAMES_AT_ONCE = 240_000;
 const RETRY_MS = 2000;
 /** Series kept though nobody wants them, for when they are wanted again. */
 const SPARE = 64;
@@ -85,7 +90,7 @@ export class Histories {
   }
 
   #hold(series: number): Held {
-    const held = this.#held.get(series) ?? {shown: signal(null), growing: new GrowingHistory(), frames: 0, wanted: 0};
+    const held = this.#held.get(series) ?? {shown: signal(null), ...nothing(), wanted: 0};
     this.#held.set(series, held);
     return held;
   }
@@ -101,7 +106,7 @@ export class Histories {
   #pump(): void {
     const now = this.source.peek();
     if (now === null || this.#request !== null || this.#problem.peek() !== null) return;
-    const wanted = nextRequest(this.#held, now.frames);
+    const wanted = nextRequest(this.#held, now);
     if (wanted === null) return;
     const mine = (this.#request = new AbortController());
     this.fetchHistory(now.model, wanted, mine.signal).then(
@@ -113,7 +118,7 @@ export class Histories {
   #take(answer: History, {wanted, now}: {wanted: Wanted; now: Source}): void {
     this.#request = null;
     if (answer.epoch !== now.epoch) return; // the poll will say so too, and then everything is asked for again
-    batch(() => wanted.series.forEach((series) => append(this.#hold(series), answer, series)));
+    batch(() => wanted.series.forEach((series) => append(this.#hold(series), answer, {series, most: wanted.most})));
     if (answer.frames > wanted.from) this.#pump(); // else the server is behind its own poll: wait for the next one
   }
 
@@ -130,25 +135,39 @@ export class Histories {
     clearTimeout(this.#timer);
     batch(() => {
       this.#problem.value = null;
-      this.#held.forEach((held) => Object.assign(held, {growing: new GrowingHistory(), frames: 0}).shown.value = null);
+      this.#held.forEach((held) => (Object.assign(held, nothing()).shown.value = null));
     });
   }
 }
 
-/** The series that are farthest behind, together; null when all wanted ones are up to date. */
-function nextRequest(held: Map<number, Held>, frames: number): Wanted | null {
-  const behind = [...held].filter(([, one]) => one.wanted > 0 && one.frames < frames);
-  if (behind.length === 0) return null;
-  const from = Math.min(...behind.map(([, one]) => one.frames));
-  const series = behind.filter(([, one]) => one.frames === from).map(([id]) => id);
-  return {series: series.slice(0, AT_ONCE), from};
+function nothing(): Pick<Held, 'growing' | 'frames' | 'unit' | 'most'> {
+  return {growing: new GrowingHistory(), frames: 0, unit: 0, most: 0};
 }
 
-function append(held: Held, answer: History, series: number): void {
+/** Where to go on from: at the beginning, when there is now room for finer bins. */
+function rest({frames, unit, most}: Held, now: Source): {from: number; unit: number} {
+  return unit > 1 && now.most > most ? {from: 0, unit: 0} : {from: frames, unit};
+}
+
+/** The series that are farthest behind, together; null when all wanted ones are up to date. */
+function nextRequest(held: Map<number, Held>, now: Source): Wanted | null {
+  const wanted = [...held].flatMap(([id, one]) => (one.wanted > 0 ? [{id, ...rest(one, now)}] : []));
+  const behind = wanted.filter(({from}) => from < now.frames).sort((a, b) => a.from - b.from);
+  const [first] = behind;
+  if (first === undefined) return null;
+  const {from, unit} = first;
+  const series = behind.filter((one) => one.from === from && one.unit === unit).map(({id}) => id);
+  const atOnce = Math.max(1, Math.min(AT_ONCE, Math.floor(FRAMES_AT_ONCE / (now.frames - from))));
+  return {series: series.slice(0, atOnce), from, most: now.most, unit};
+}
+
+function append(held: Held, answer: History, {series, most}: {series: number; most: number}): void {
   const news = answer.series.get(series);
-  held.frames = answer.frames;
-  if (news !== undefined && news.frame.length > 0) held.growing.append(news);
-  else if (held.shown.peek() !== null) return;
+  const isAnew = answer.from === 0 || answer.unit !== held.unit;
+  if (isAnew) held.growing = new GrowingHistory(answer.unit);
+  Object.assign(held, {frames: answer.frames, unit: answer.unit, most});
+  if (news !== undefined && news.frame.length > 0) held.growing.append(news, answer.from);
+  else if (held.shown.peek() !== null && !isAnew) return;
   held.shown.value = held.growing.view();
 }
 

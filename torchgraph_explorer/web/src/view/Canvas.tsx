@@ -1,13 +1,13 @@
 /** The drawing of the open call: nodes and edges, panned and zoomed. */
 
 import {useEffect, useRef} from 'preact/hooks';
-import type {Edge, Module, Node, PlacedEdge} from '../api/types';
+import type {Edge, Module, Node, PlacedEdge, PlacedNode} from '../api/types';
 import {nodeText} from '../graph/facts';
 import {familyOf} from '../graph/families';
-import {meet, nodeArea, splineArea, splinePath} from '../graph/geometry';
-import type {Area} from '../graph/geometry';
+import {meet, nodeArea, splinePath} from '../graph/geometry';
 import {nodeIndex, nodeMeasure, nodeValues, openable, pinColours, scene, valueScale} from '../graph/scene';
 import type {Scene} from '../graph/scene';
+import {wiresOf} from '../graph/wires';
 import {nodeKey} from '../state/keys';
 import type {NodeKey} from '../state/keys';
 import {openCall} from '../state/navigate';
@@ -62,15 +62,20 @@ export function Canvas() {
 }
 
 const MANY_NODES = 150;
+const MANY_EDGES = 300;
+
+function isLarge({layout}: Scene): boolean {
+  return layout.nodes.length > MANY_NODES || layout.edges.length > MANY_EDGES;
+}
 
 /** Of a large drawing only what is near is in the page: text costs time at every zoom, seen or not. */
-function isNear(area: () => Area, {layout}: Scene): boolean {
-  return layout.nodes.length <= MANY_NODES || sight.value === null || meet(area(), sight.value);
+function isNear(placed: PlacedNode, now: Scene): boolean {
+  return !isLarge(now) || sight.value === null || meet(nodeArea(placed), sight.value);
 }
 
 function Nodes({scene: now, selected}: {scene: Scene; selected: number | undefined}) {
   const {graph, layout} = now;
-  const shown = layout.nodes.filter((placed) => placed.node === selected || isNear(() => nodeArea(placed), now));
+  const shown = layout.nodes.filter((placed) => placed.node === selected || isNear(placed, now));
   const measure = nodeMeasure.value;
   const scale = valueScale.value;
   const values = nodeValues.value;
@@ -119,13 +124,35 @@ function open(key: NodeKey): void {
 }
 
 function Edges({scene: now}: {scene: Scene}) {
-  const shown = now.layout.edges.filter(({points}) => isNear(() => splineArea(points), now));
+  const {edges} = now.layout;
+  const hasGradient = ({edge}: PlacedEdge): boolean => now.graph.edges[edge]?.gradient ?? true;
+  if (isLarge(now)) {
+    return (
+      <g>
+        <Wiring edges={edges.filter((placed) => !hasGradient(placed))} hasGradient={false} />
+        <Wiring edges={edges.filter(hasGradient)} hasGradient />
+      </g>
+    );
+  }
   return (
     <g>
-      {shown.map((placed) => (
-        <EdgePath key={placed.edge} placed={placed} hasGradient={now.graph.edges[placed.edge]?.gradient ?? true} />
+      {edges.map((placed) => (
+        <EdgePath key={placed.edge} placed={placed} hasGradient={hasGradient(placed)} />
       ))}
     </g>
+  );
+}
+
+/** The edges of a large drawing. From afar they have no arrows, which could not be seen. */
+function Wiring({edges, hasGradient}: {edges: readonly PlacedEdge[]; hasGradient: boolean}) {
+  const {shared, tips} = wiresOf(edges, sight.value);
+  const isFar = detail.value === 'none';
+  const name = `edge${hasGradient ? '' : ' no-gradient'}`;
+  return (
+    <>
+      <path class={name} d={isFar ? shared + tips.join('') : shared} />
+      {!isFar && tips.map((tip) => <path key={tip} class={name} d={tip} marker-end="url(#arrow)" />)}
+    </>
   );
 }
 

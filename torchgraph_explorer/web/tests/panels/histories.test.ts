@@ -12,13 +12,13 @@ const settle = () => new Promise((resolve) => setTimeout(resolve));
 function server(state: {frames: number; epoch: number}) {
   return vi.fn<FetchHistory>(async (_, {series, from}) => {
     const all = Array.from({length: state.frames}, (_, frame) => (frame < from ? null : [frame]));
-    return {epoch: state.epoch, frames: state.frames, series: new Map(series.map((one) => [one, historyFrom(all)]))};
+    return {epoch: state.epoch, frames: state.frames, unit: 1, from, series: new Map(series.map((one) => [one, historyFrom(all)]))};
   });
 }
 
 function setUp(frames = 3) {
   const state = {frames, epoch: 0};
-  const source = signal<Source | null>({model: MODEL, epoch: 0, frames});
+  const source = signal<Source | null>({model: MODEL, epoch: 0, frames, most: 1024});
   const fetchHistory = server(state);
   return {state, source, fetchHistory, held: new Histories(source, fetchHistory)};
 }
@@ -28,7 +28,7 @@ describe('histories', () => {
     const {held, fetchHistory} = setUp();
     [4, 7].forEach((series) => held.want(series));
     await settle();
-    expect(fetchHistory.mock.calls.map(([, wanted]) => wanted)).toEqual([{series: [4, 7], from: 0}]);
+    expect(fetchHistory.mock.calls.map(([, wanted]) => wanted)).toEqual([{series: [4, 7], from: 0, most: 1024, unit: 0}]);
     expect([...held.of(7).value!.frame]).toEqual([0, 1, 2]);
   });
 
@@ -39,7 +39,7 @@ describe('histories', () => {
     state.frames = 5;
     source.value = {...source.value!, frames: 5};
     await settle();
-    expect(fetchHistory.mock.lastCall![1]).toEqual({series: [4], from: 3});
+    expect(fetchHistory.mock.lastCall![1]).toEqual({series: [4], from: 3, most: 1024, unit: 1});
     const {frame, offsets, statistics} = held.of(4).value!;
     expect([[...frame], [...offsets], statistics.length]).toEqual([[0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5], 60]);
   });
@@ -58,13 +58,13 @@ describe('histories', () => {
 
   test('of another model that come late are ignored', async () => {
     const answers: ((answer: History) => void)[] = [];
-    const source = signal<Source | null>({model: MODEL, epoch: 0, frames: 1});
+    const source = signal<Source | null>({model: MODEL, epoch: 0, frames: 1, most: 1024});
     const held = new Histories(source, () => new Promise((resolve) => answers.push(resolve)));
     held.want(4);
     await settle();
-    source.value = {model: {run: 'r', model: 'other'}, epoch: 0, frames: 1};
+    source.value = {model: {run: 'r', model: 'other'}, epoch: 0, frames: 1, most: 1024};
     await settle();
-    const answer = (value: number) => ({epoch: 0, frames: 1, series: new Map([[4, historyFrom([[value]])]])});
+    const answer = (value: number) => ({epoch: 0, frames: 1, unit: 1, from: 0, series: new Map([[4, historyFrom([[value]])]])});
     answers[1]!(answer(2));
     await settle();
     answers[0]!(answer(1));
@@ -103,10 +103,49 @@ describe('histories', () => {
   });
 
   test('without any frame of a series are empty, not loading', async () => {
-    const source = signal<Source | null>({model: MODEL, epoch: 0, frames: 2});
-    const held = new Histories(source, async () => ({epoch: 0, frames: 2, series: new Map()}));
+    const source = signal<Source | null>({model: MODEL, epoch: 0, frames: 2, most: 1024});
+    const held = new Histories(source, async () => ({epoch: 0, frames: 2, unit: 1, from: 0, series: new Map()}));
     held.want(4);
     await settle();
     expect(held.of(4).value!.frame.length).toBe(0);
+  });
+
+  test('of very many frames are fetched a few at a time, so that the first ones show early', async () => {
+    const {held, fetchHistory} = setUp(100_000);
+    fetchHistory.mockImplementation(async (_, {from}) => ({epoch: 0, frames: 100_000, unit: 128, from, series: new Map()}));
+    [1, 2, 3].forEach((series) => held.want(series));
+    await settle();
+    expect(fetchHistory.mock.calls.map(([, wanted]) => wanted.series)).toEqual([[1, 2], [3]]);
+  });
+
+  test('in bins go on with the last bin, which has grown', async () => {
+    const {held, fetchHistory, source} = setUp(6);
+    const bins = (values: number[][], from: number) => {
+      const history = {...historyFrom([null, null, null, null, ...values].slice(from === 0 ? 4 : 0)), unit: 4};
+      return {epoch: 0, frames: 8, unit: 4, from, series: new Map([[4, history]])};
+    };
+    fetchHistory.mockResolvedValueOnce({...bins([[1], [2], [3], [4], [5]], 0), frames: 6});
+    fetchHistory.mockResolvedValueOnce(bins([[6, 6], [7]], 4));
+    held.want(4);
+    await settle();
+    source.value = {...source.value!, frames: 8};
+    await settle();
+    expect(fetchHistory.mock.lastCall![1]).toEqual({series: [4], from: 6, most: 1024, unit: 4});
+    const {frame, counts, offsets, unit} = held.of(4).value!;
+    expect([[...frame], [...counts], [...offsets], unit]).toEqual([[0, 1, 2, 3, 4, 5], [1, 1, 1, 1, 2, 1], [0, 1, 2, 3, 4, 5, 6], 4]);
+  });
+
+  test('in bins are fetched anew when there is room for finer ones, and stay on show meanwhile', async () => {
+    const {held, fetchHistory, source} = setUp(6);
+    const answer = {epoch: 0, frames: 6, unit: 4, from: 0, series: new Map([[4, {...historyFrom([[1]]), unit: 4}]])};
+    fetchHistory.mockResolvedValue(answer);
+    held.want(4);
+    await settle();
+    fetchHistory.mockResolvedValue({...answer, unit: 2, series: new Map([[4, {...historyFrom([[1], [2]]), unit: 2}]])});
+    source.value = {...source.value!, most: 2048};
+    expect(held.of(4).value!.unit).toBe(4);
+    await settle();
+    expect(fetchHistory.mock.lastCall![1]).toEqual({series: [4], from: 0, most: 2048, unit: 0});
+    expect([held.of(4).value!.unit, ...held.of(4).value!.frame]).toEqual([2, 0, 1]);
   });
 });

@@ -8,6 +8,8 @@ import {clipTo, drawZero} from './axes';
 import {drawLeaving} from './marks';
 import type {Context} from './plot';
 
+const FAINT = 0.35;
+
 /** Paints each unbroken line; a point alone is a dot. */
 export function drawLines(context: Context, lines: readonly LinePoint[][], {scene, palette}: {scene: Scene; palette: Palette}): void {
   drawZero(context, scene, palette);
@@ -17,13 +19,29 @@ export function drawLines(context: Context, lines: readonly LinePoint[][], {scen
   context.lineWidth = 1.5;
   context.lineJoin = 'round';
   for (const points of lines) {
+    drawRange(context, points, scene);
     if (points.length === 1) dot(context, points[0]!, scene);
     else polyline(context, points, scene);
   }
   context.restore();
-  for (const {frame, value} of lines.flat()) {
-    drawLeaving(context, {low: value, high: value, x: scene.pixels[frame]! - 1, width: 2}, {scene, palette});
+  for (const {frame, low, high} of lines.flat()) {
+    drawLeaving(context, {low, high, x: scene.places.middles[frame]! - 1, width: 2}, {scene, palette});
   }
+}
+
+/** Where several steps are merged, a line from the least to the most it was at one of them. */
+function drawRange(context: Context, points: readonly LinePoint[], scene: Scene): void {
+  context.save();
+  context.globalAlpha = FAINT;
+  context.beginPath();
+  for (const point of points) {
+    if (point.low === point.high) continue;
+    const [x] = placeOf(point, scene);
+    context.moveTo(x, heightOf(point.low, scene));
+    context.lineTo(x, heightOf(point.high, scene));
+  }
+  context.stroke();
+  context.restore();
 }
 
 function polyline(context: Context, points: readonly LinePoint[], scene: Scene): void {
@@ -43,6 +61,10 @@ function dot(context: Context, point: LinePoint, scene: Scene): void {
   context.fill();
 }
 
-function placeOf({frame, value}: LinePoint, {pixels, layout: {plot}, scale}: Scene): [number, number] {
-  return [plot.x + pixels[frame]!, yOf(plot, scale.place(value))];
+function placeOf({frame, value}: LinePoint, scene: Scene): [number, number] {
+  return [scene.layout.plot.x + scene.places.middles[frame]!, heightOf(value, scene)];
+}
+
+function heightOf(value: number, {layout: {plot}, scale}: Scene): number {
+  return yOf(plot, scale.place(value));
 }

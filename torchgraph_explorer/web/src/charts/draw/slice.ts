@@ -1,5 +1,6 @@
 /** The chosen step's histogram as bars beside the plot. */
 
+import type {SeriesHistory} from '../../api/types';
 import {boundsOf, entryOf, histogramOf} from '../history';
 import {RIM, type Box} from '../layout';
 import type {Palette} from '../palette';
@@ -9,14 +10,21 @@ import type {Scene} from '../scene';
 import {sliceBars, type Bar} from '../slice';
 import type {Context} from './plot';
 
+export interface Chosen {
+  /** Where the chosen frame is looked up: a history that may be finer than the plot's. */
+  history: SeriesHistory;
+  frame: number | null;
+  palette: Palette;
+}
+
 /** What stands beside the plot for a frame: nothing but the base line where the series has no entry. */
-export function drawSlice(context: Context, scene: Scene, {frame, palette}: {frame: number | null; palette: Palette}): void {
+export function drawSlice(context: Context, scene: Scene, {history, frame, palette}: Chosen): void {
   const {slice} = scene.layout;
   context.fillStyle = palette.frame;
   context.fillRect(slice.x, slice.y, 1, slice.height);
-  const entry = frame === null ? -1 : entryOf(scene.history, frame);
+  const entry = frame === null ? -1 : entryOf(history, frame);
   if (entry < 0) return;
-  const rows = rebin(histogramOf(scene.history, entry), boundsOf(scene.history, entry), scene.grid);
+  const rows = rebin(histogramOf(history, entry), boundsOf(history, entry), scene.grid);
   const inside = {...slice, x: slice.x + 1, width: slice.width - 1};
   for (const bar of sliceBars(rows, scene.grid, scene.options.counts)) drawBar(context, bar, {box: inside, grid: scene.grid, palette});
   if (scene.content.mode === 'line') drawEnds(context, scene, palette);

@@ -1,0 +1,33 @@
+"""Runs the benchmarks and prints their tables: `python -m benchmarks`, or with the names of some of them."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from typing import cast
+
+from benchmarks.tables import Options, Part, run
+
+PARTS = ("overhead", "record", "graphs", "viewer", "server", "tensorboard_tab", "wandb_logging")
+"""Modules of this folder, each with a `tables`. Imported only when it is their turn: each needs other libraries."""
+
+
+def part(name: str) -> Part:
+    """The benchmark called `name`."""
+    return cast("Part", import_module(f"benchmarks.{name}").tables)
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)}; left out, all")
+    parser.add_argument("--full", action="store_true", help="the sizes of docs/performance.md, which take long")
+    options = parser.parse_args()
+    unknown = [name for name in options.parts if name not in PARTS]
+    if unknown:
+        parser.error(f"there is no benchmark {unknown[0]!r}; choose from {', '.join(PARTS)}")
+    run((part(name) for name in options.parts or PARTS), Options(full=options.full))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""Logging a model to W&B: our backend, TorchExplorer's and `wandb.watch`, side by side, each step being logged.
+
+`python -m benchmarks.wandb_logging` needs what the tests need, and the network for TorchExplorer, which gets an
+environment of its own. What counts are the ratios: times depend on the machine and its other work.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from benchmarks.tables import Cell, Options, Table, main, spread
+from benchmarks.wandb_ways import MODELS, WAYS
+from tests.wandb_panel.conftest import PACKAGES, run_training
+from tests.wandb_panel.loopback import loopback
+
+TORCHEXPLORER = "torchexplorer==1.1.2"
+ITS_NEEDS = ("flask", "click", "loguru")
+"""What it imports beyond torch, wandb, numpy, networkx and pygraphviz, which it shares with us."""
+
+DOT = """\
+#!{python}
+import os, sys
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+import pygraphviz
+sys.stdout.buffer.write(pygraphviz.AGraph(sys.stdin.read()).draw(format=sys.argv[1][2:], prog="dot"))
+"""
+"""Stands in for the program `dot`, which it calls once, with the Graphviz that comes with pygraphviz."""
+
+LONGEST_SECONDS = 900.0
+
+COLUMNS = (
+    "",
+    "step, processor time",
+    "step, wall time",
+    "other processes, ms a step",
+    "for W&B, kB a step",
+    "for W&B, files a step",
+    "in the run folder, kB a step",
+)
+
+
+class NotMeasured(Exception):
+    """Why something could not be."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured: processes for each way, blocks of unwatched, watched, watched, unwatched, steps of each."""
+
+    rounds: int
+    blocks: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a training left on the disk: bytes and files of the W&B run and its artifacts, and bytes of our record."""
+
+    bytes: int
+    files: int
+    record: int
+
+
+def tables(options: Options) -> Iterator[Table]:
+    """The results."""
+    size = Size(rounds=3, blocks=6, steps=10) if options.full else Size(rounds=1, blocks=3, steps=5)
+    with tempfile.TemporaryDirectory() as folder:
+        pythons = dict.fromkeys(WAYS, sys.executable)
+        try:
+            pythons["TorchExplorer"] = str(torchexplorer_python(Path(folder) / "torchexplorer"))
+        except NotMeasured as reason:
+            pythons["TorchExplorer"] = ""
+            print(f"TorchExplorer is not measured: {reason}", file=sys.stderr)
+        for model in MODELS:
+            yield compared(model, pythons, size=size)
+    yield blocking()
+
+
+def compared(model: str, pythons: dict[str, str], *, size: Size) -> Table:
+    """All ways on one model, one after the other in each round."""
+    found: dict[str, list[tuple[Any, Kept]]] = {way: [] for way in WAYS}
+    reasons: dict[str, str] = {}
+    for _ in range(size.rounds):
+        for way, python in pythons.items():
+            try:
+                found[way].append(measured(way, model, python=python, size=size))
+            except NotMeasured as reason:
+                reasons[way] = str(reason)
+    nothing = found.pop("nothing")
+    rows = [[way, *cells(runs, nothing)] if runs else missing(way) for way, runs in found.items()]
+    unwatched = spread(1e3 * one for told, _ in nothing for one in told["unwatched"])
+    note = (
+        f"Ratios to the unwatched step, which takes {unwatched} ms: medians of {size.rounds * size.blocks} blocks, "
+        f"quartiles in brackets. {nothing[0][0]['logged']} logged steps of an offline run. "
+        "wandb.watch takes parameters and their gradients only, the others inputs and outputs too."
+    )
+    said = [f"{way}: not measured, {reason}." for way, reason in reasons.items() if not found.get(way)]
+    return Table(f"{model}: every step logged to W&B", COLUMNS, rows, " ".join([note, *said]))
+
+
+def cells(runs: Sequence[tuple[Any, Kept]], nothing: Sequence[tuple[Any, Kept]]) -> list[Cell]:
+    """A row of the table; what the run itself takes without a watched model is taken off."""
+    logged = runs[0][0]["logged"]
+    others = np.median([told["beside"] for told, _ in runs]) - np.median([told["beside"] for told, _ in nothing])
+    kept, bare = runs[0][1], nothing[0][1]
+    return [
+        spread(one for told, _ in runs for one in told["processor"]),
+        spread(one for told, _ in runs for one in told["wall"]),
+        float(max(0.0, 1e3 * others / logged)),
+        (kept.bytes - bare.bytes) / 1e3 / logged,
+        (kept.files - bare.files) / logged,
+        kept.record / 1e3 / logged,
+    ]
+
+
+def missing(way: str) -> list[Cell]:
+    """A row without numbers."""
+    return [way, *["not measured"] * (len(COLUMNS) - 1)]
+
+
+def measured(way: str, model: str, *, python: str, size: Size) -> tuple[Any, Kept]:
+    """What a process of its own found out, and what it left.
+
+    Raises:
+        NotMeasured: It failed.
+    """
+    if not python:
+        raise NotMeasured("it could not be installed")
+    with tempfile.TemporaryDirectory() as folder:
+        command = [python, "-m", "benchmarks.wandb_ways", way, model, str(size.blocks), str(size.steps)]
+        said = done(command, cwd=Path(folder))
+        return json.loads(said.splitlines()[-1]), kept(Path(folder))
+
+
+def kept(home: Path) -> Kept:
+    """What is below the home of a training; logs of wandb's own do not count."""
+    places = (home / "wandb", home / "data")
+    files = [file for place in places for file in place.rglob("*") if file.is_file() and not file.is_symlink()]
+    sizes = [file.stat().st_size for file in files if file.suffix != ".log"]
+    record = sum(file.stat().st_size for file in (home / "runs").rglob("*") if file.is_file())
+    return Kept(sum(sizes), len(sizes), record)
+
+
+def done(command: Sequence[str], *, cwd: Path) -> str:
+    """What a command prints, wandb keeping everything in `cwd`.
+
+    Raises:
+        NotMeasured: It failed, or took too long.
+    """
+    places = {f"WANDB_{place}_DIR": str(cwd / place.lower()) for place in ("DATA", "CACHE", "CONFIG")}
+    environment = {
+        **os.environ,
+        **places,
+        "WANDB_DIR": str(cwd),
+        "WANDB_ERROR_REPORTING": "false",
+        "PYTHONPATH": os.pathsep.join(map(str, PACKAGES)),
+        "PATH": os.pathsep.join([str(Path(command[0]).parent), os.environ["PATH"]]),
+        "OMP_NUM_THREADS": "1",
+    }
+    try:
+        ended = subprocess.run(
+            command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=True
+        )
+    except subprocess.TimeoutExpired as slow:
+        raise NotMeasured(f"it took longer than {LONGEST_SECONDS:g} s") from slow
+    except subprocess.CalledProcessError as failed:
+        raise NotMeasured((failed.stderr.strip().splitlines() or ["it ended without a word"])[-1]) from failed
+    return ended.stdout
+
+
+def torchexplorer_python(folder: Path) -> Path:
+    """The interpreter of a new environment with TorchExplorer in it, which shares this one's torch and wandb.
+
+    Raises:
+        NotMeasured: It cannot be installed.
+    """
+    folder.mkdir()
+    done([sys.executable, "-m", "venv", str(folder)], cwd=folder)
+    python = folder / "bin" / "python"
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    done([*install, *ITS_NEEDS], cwd=folder)
+    done([*install, "--no-deps", TORCHEXPLORER], cwd=folder)
+    [packages] = folder.glob("lib/python*/site-packages")
+    (packages / "shared.pth").write_text(f"{Path(torch.__file__).parents[1]}\n", encoding="utf-8")
+    dot = folder / "bin" / "dot"
+    dot.write_text(DOT.format(python=python), encoding="utf-8")
+    dot.chmod(0o755)
+    return python
+
+
+def blocking() -> Table:
+    """How long 2,000 steps, all of them logged online with 256 open files at most, are kept by being logged."""
+    told: dict[str, list[dict[str, list[float]]]] = {"many_steps": [], "many_steps_recorded": []}
+    for way in ("many_steps", "many_steps_recorded", "many_steps_recorded", "many_steps"):
+        with loopback() as backend, tempfile.TemporaryDirectory() as home:
+            told[way].append(run_training(way, backend, Path(home), before="ulimit -n 256").told)
+            stored = sum("loss" in row for row in backend.only_run().history)
+            uploaded = sum("/media/" in name for name in backend.files)
+    logged, recorded = told.values()
+    parts = {
+        "the whole step, with backend='wandb'": [one["steps"] for one in logged],
+        "the whole step, with backend='record'": [one["steps"] for one in recorded],
+        "of it: the training thread hands over, and waits": [one["handing over"] for one in logged],
+        "beside it: the recorder's thread logs to W&B": [one["writing"] for one in logged],
+    }
+    rows: list[list[Cell]] = [[part, *quantiles(np.concatenate(seconds))] for part, seconds in parts.items()]
+    return Table(
+        "2,000 steps, each logged online to a server on this machine, under ulimit -n 256",
+        ("milliseconds a step", "median", "99 %", "longest"),
+        rows,
+        f"Two trainings each. {stored:,} rows of history arrived, and {uploaded} charts and pages.",
+    )
+
+
+def quantiles(seconds: npt.NDArray[np.float64]) -> list[float]:
+    """Median, 99 % and longest, in milliseconds."""
+    found: list[float] = (1e3 * np.quantile(seconds, [0.5, 0.99, 1])).tolist()
+    return found
+
+
+if __name__ == "__main__":
+    main(tables, __doc__)

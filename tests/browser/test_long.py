@@ -1,0 +1,88 @@
+"""A run of 100,000 logged steps: its strips come quickly, merged to the pixels there are, and lose nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Request, expect
+
+from tests.browser.page import Viewer, expect_painted
+from tests.record.long_runs import write_long_run
+from torchgraph_explorer import open_run
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+STEPS, BAD_STEP = 100_000, 33_333
+OUTPUT = "layer0, output, value"
+WAIT_MS = 60_000
+
+
+@pytest.fixture(scope="session")
+def endless(logdir: Path) -> str:
+    """The name of a run of very many steps, one of which has NaN."""
+    write_long_run(logdir / "endless", STEPS, bad_step=BAD_STEP)
+    return "endless"
+
+
+@pytest.fixture
+def pinned(viewer: Viewer, endless: str) -> Viewer:
+    viewer.page.set_default_timeout(WAIT_MS)
+    viewer.open(endless, pin="0.layer0#0")
+    viewer.chart(OUTPUT).wait_for()
+    viewer.page.locator(".strip-loading").wait_for(state="detached")  # the server reads 100,000 rows
+    expect_painted(viewer.chart(OUTPUT))
+    return viewer
+
+
+def test_a_strip_of_100_000_steps_takes_less_than_a_megabyte(viewer: Viewer, endless: str) -> None:
+    viewer.page.set_default_timeout(WAIT_MS)
+    with viewer.page.expect_response(re.compile(r"api/history.*most=")) as answered:
+        viewer.open(endless, pin="0.layer0#0")
+    assert len(answered.value.body()) < 1_000_000
+    told = re.compile(f"{STEPS} steps, 0 to {STEPS - 1}")
+    expect(viewer.chart(OUTPUT)).to_have_attribute("aria-label", told, timeout=WAIT_MS)
+
+
+def test_nan_at_one_step_of_100_000_is_marked(pinned: Viewer) -> None:
+    strip = pinned.chart(OUTPUT)
+    marked = pinned.marked_columns(strip)
+    box, bars = strip.bounding_box(), strip.locator("canvas").nth(1).bounding_box()
+    assert box is not None
+    assert bars is not None
+    left, right = 46, bars["x"] - box["x"] - 8
+    expected = left + BAD_STEP / STEPS * (right - left)
+    assert 1 <= len(marked) <= 3
+    assert abs(marked[0] - expected) < 4
+    expect(strip).to_have_attribute("aria-label", re.compile(f"first at step {BAD_STEP}"))
+
+
+def test_hovering_says_which_steps_a_column_stands_for(pinned: Viewer) -> None:
+    pinned.point_at(pinned.chart(OUTPUT), 70_000, of=STEPS)
+    expect(pinned.tip).to_contain_text(re.compile(r"steps (69|70),\d{3}–(69|70),\d{3}, merged"))
+
+
+def test_pressing_a_mark_chooses_the_very_step(pinned: Viewer, logdir: Path, endless: str) -> None:
+    pinned.point_at(pinned.chart(OUTPUT), BAD_STEP, of=STEPS)
+    expect(pinned.tip).to_contain_text(f"first at step{BAD_STEP}")
+    pinned.page.mouse.down()
+    pinned.page.mouse.up()
+    expect(pinned.readout).to_contain_text(f"step {BAD_STEP}")
+    expect(pinned.page.locator("figure .facts-none")).to_have_count(0, timeout=WAIT_MS)  # the step alone has come
+    history = open_run(logdir / endless).model().history(0, BAD_STEP, BAD_STEP + 1)
+    assert pinned.statistics(OUTPUT)["NaN"] == 3
+    assert pinned.statistics(OUTPUT)["std"] == pytest.approx(float(history.column("std")[0]), rel=0.01)
+
+
+def test_a_finished_run_is_not_asked_for_again(pinned: Viewer) -> None:
+    asked: list[str] = []
+
+    def hear(request: Request) -> None:
+        asked.append(request.url)
+
+    expect(pinned.page.locator("figure .facts-none")).to_have_count(0, timeout=WAIT_MS)
+    pinned.page.on("request", hear)
+    with pinned.page.expect_response(re.compile("api/updates")), pinned.page.expect_response(re.compile("api/runs")):
+        pass
+    assert not [url for url in asked if "api/history" in url]

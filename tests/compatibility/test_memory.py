@@ -1,0 +1,50 @@
+"""However long a training is logged, the process grows no larger: queues are bounded, and steps are let go of."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+STEPS = 10_000
+MEGABYTES = 8
+
+TRAINING = """
+import sys, torch
+from torchgraph_explorer import watch
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1])
+
+torch.set_num_threads(1)
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+steps = int(sys.argv[2])
+with watch(model, backend="record", logdir=sys.argv[1], log_freq=1, verbose=False) as watcher:
+    for step in range(steps):
+        model(torch.randn(3, 4)).square().mean().backward()
+        model.zero_grad()
+        if step == steps // 5:
+            first = resident()
+    print(resident() - first, watcher.run_dir)
+"""
+"""Prints by how many pages it grew in the last four fifths of its steps."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the size of the process from /proc")
+def test_ten_thousand_steps_that_are_all_logged_leave_the_process_as_large_as_it_was(tmp_path: Path) -> None:
+    from torchgraph_explorer.record.runs import open_run
+
+    ran = subprocess.run(
+        [sys.executable, "-c", TRAINING, str(tmp_path), str(STEPS)],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    grown, folder = ran.stdout.split()
+    assert int(grown) * 4096 < MEGABYTES * 2**20
+    assert len(open_run(folder).model().steps) == STEPS

@@ -1,0 +1,220 @@
+"""From tensors to rows, held against numpy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import astuple
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from torch import Tensor
+
+from tests.listening import assert_row
+from torchgraph_explorer import buckets
+from torchgraph_explorer.buckets import Histograms
+from torchgraph_explorer.errors import TorchgraphError
+from torchgraph_explorer.records import STATISTICS
+from torchgraph_explorer.reduce import native
+from torchgraph_explorer.reduce.batch import Batch
+from torchgraph_explorer.reduce.sampling import Sampler
+
+NAN, INF = math.nan, math.inf
+
+
+Row: TypeAlias = "tuple[dict[str, float], Histograms]"
+
+
+def reduced(*tensors: Tensor, most: int | None = None) -> list[Row]:
+    """The rows of `tensors`, measured in one step."""
+    batch = Batch(Sampler(most))
+    numbers = [batch.values(tensor) for tensor in tensors]
+    return rows_of(batch, numbers)
+
+
+def rows_of(batch: Batch, numbers: list[int]) -> list[Row]:
+    statistics, histograms = batch.finish()
+    return [(dict(zip(STATISTICS, statistics[row].tolist(), strict=True)), histograms.row(row)) for row in numbers]
+
+
+TENSORS = {
+    "normal": torch.randn(1000, generator=torch.Generator().manual_seed(1)),
+    "wide": torch.randn(500, generator=torch.Generator().manual_seed(1)) ** 9 * 1e-20,
+    "constant": torch.full((7,), -2.5),
+    "zeros": torch.zeros(5),
+    "minus zero": torch.tensor([-0.0, 0.0, -0.0]),
+    "tiny": torch.tensor([1e-45, -1e-45, 3e-39, -1e-38, 1.2e-38]),
+    "huge": torch.tensor([3.4e38, -3.4e38]),
+    "edges of buckets": torch.tensor([1.0, 1.25, 1.5, 1.75, 2.0, -1.0, -1.25]),
+    "one": torch.tensor(4.0),
+    "empty": torch.empty(0),
+    "all NaN": torch.tensor([NAN, NAN]),
+    "NaN and infinities": torch.tensor([NAN, INF, -INF, -INF, 1.0, -3.0]),
+    "integers": torch.tensor([[1, -2], [3, 400]]),
+    "bytes": torch.tensor([0, 255], dtype=torch.uint8),
+    "booleans": torch.tensor([True, True, False]),
+    "half": torch.tensor([0.5, -65504.0], dtype=torch.float16),
+    "bfloat16": torch.tensor([0.5, 3e38], dtype=torch.bfloat16),
+    "double": torch.tensor([0.1, -0.2], dtype=torch.float64),
+    "double with NaN and infinities": torch.tensor([NAN, INF, -INF, 1e-30, 7.0], dtype=torch.float64),
+    "half with NaN and infinities": torch.tensor([NAN, INF, -INF, 6e-8, -7.0], dtype=torch.float16),
+    "bfloat16 with NaN and infinities": torch.tensor([NAN, INF, -INF, 1e-40, -7.0], dtype=torch.bfloat16),
+    "far from zero, close together": torch.tensor([1e6, 1e6 + 1, 1e6 - 1]),
+    "an outlier first": torch.tensor([3e30, 1.0, 2.0, 3.0]),
+    "more than a block": torch.linspace(-3, 5, 10_001),
+    "float8": torch.tensor([1.5, -0.25]).to(torch.float8_e4m3fn),
+    "complex: its magnitudes": torch.tensor([3 + 4j, 0j]),
+    "transposed": torch.arange(6.0).reshape(2, 3).T,
+    "negated by a flag": torch.tensor([1 + 2j]).conj().imag,
+    "zero without memory": torch._efficientzerotensor((2, 3)),
+    **{str(dtype): torch.tensor([-3, 7, 0]).to(dtype) for dtype in (torch.int8, torch.int16, torch.int32, torch.uint8)},
+}
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_a_row_says_what_numpy_says(name: str) -> None:
+    assert_row(reduced(TENSORS[name])[0], elements(TENSORS[name]))
+
+
+def elements(tensor: Tensor) -> npt.NDArray[np.float64]:
+    real = tensor.abs() if tensor.is_complex() else tensor
+    return real.to(torch.float64).clone().resolve_neg().numpy()
+
+
+def test_finite_numbers_too_large_for_a_float_become_its_largest() -> None:
+    (statistics, _), *_ = reduced(torch.tensor([1e300, -1e300], dtype=torch.float64))
+    largest = float(np.finfo(np.float32).max)
+    assert (statistics["min"], statistics["max"], statistics["nan"]) == (-largest, largest, 0)
+
+
+def test_rows_of_one_step_do_not_mix() -> None:
+    for row, tensor in zip(reduced(*TENSORS.values()), TENSORS.values(), strict=True):
+        assert_row(row, elements(tensor))
+
+
+def test_rows_are_in_order_however_many_there_are() -> None:
+    count = 5 * native.FIRST_ROWS
+    tensors = [torch.full((3,), float(i)) for i in range(count)] + [torch.randn(100_000), torch.tensor(-1.0)]
+    means = [row[0]["mean"] for row in reduced(*tensors)]
+    assert means[:count] == list(range(count))
+    assert means[-1] == -1
+
+
+def test_histograms_of_many_buckets_find_room() -> None:
+    every_bucket = torch.from_numpy(buckets.lower_edge(np.arange(-1018, 1019)).astype(np.float32))
+    tensors = [every_bucket * sign for sign in (1, -1)] * 20
+    rows = reduced(*tensors)
+    assert len(rows) * len(rows[0][1].buckets) > 2 * native.FIRST_ENTRIES
+    for tensor, (_, histogram) in zip(tensors, rows, strict=True):
+        np.testing.assert_array_equal(histogram.buckets, np.unique(buckets.bucket_of(tensor.numpy())))
+
+
+@pytest.fixture(autouse=True)
+def _load_again() -> Iterator[None]:
+    yield
+    native.library.cache_clear()
+
+
+BUILDS = sorted(path.name for path in native.BUILT.glob("*.so"))
+
+
+def test_every_build_of_the_library_gives_the_same_bits() -> None:
+    if not torch.backends.cpu.get_cpu_capability().startswith("AVX"):
+        pytest.skip("this processor cannot run the build for AVX2")
+    found = []
+    for build in BUILDS:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(native, "WITH_AVX2", build)
+            native.library.cache_clear()
+            batch = Batch(Sampler(1000))
+            for tensor in TENSORS.values():
+                batch.values(tensor)
+            batch.norms(torch.linspace(-1, 1, 5000).reshape(10, 500))
+            found.append(batch.finish())
+    assert len(found) == 2
+    for one, other in zip(*[(statistics, *astuple(histograms)) for statistics, histograms in found], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "BUILT", native.BUILT / "nowhere")
+    native.library.cache_clear()
+    with pytest.raises(TorchgraphError, match=r"cannot be loaded: .*Install it again on this machine"):
+        Batch(Sampler(None))
+
+
+def test_freed_memory_is_not_read() -> None:
+    tensor = torch.ones(5)
+    tensor.untyped_storage().resize_(0)
+    with pytest.raises(ValueError, match="memory of a tensor of 5 elements was freed"):
+        Batch(Sampler(None)).values(tensor)
+
+
+@pytest.mark.parametrize("position", [0, 1, 4999, 99_998, 99_999])
+@pytest.mark.parametrize(("value", "column"), [(NAN, "nan"), (INF, "positive_infinity"), (-INF, "negative_infinity")])
+def test_a_single_non_finite_value_is_never_missed_by_a_sample(position: int, value: float, column: str) -> None:
+    tensor = torch.ones(100_000)
+    tensor[position] = value
+    (statistics, histogram), *_ = reduced(tensor, most=64)
+    assert statistics[column] == 1
+    assert statistics["count"] == 100_000
+    assert histogram.counts.sum() == statistics["sampled"] <= 64
+
+
+def test_a_sample_estimates_the_whole() -> None:
+    tensor = torch.randn(300_000, generator=torch.Generator().manual_seed(5)) * 3 + 1
+    (estimate, histogram), *_ = reduced(tensor, most=16_384)
+    assert estimate["mean"] == pytest.approx(float(tensor.mean()), abs=0.1)
+    assert estimate["std"] == pytest.approx(float(tensor.std()), rel=0.03)
+    assert estimate["l2_norm"] == pytest.approx(float(tensor.norm()), rel=0.03)
+    assert 8_000 < estimate["sampled"] == histogram.counts.sum() <= 16_384
+
+
+def test_the_same_tensor_is_measured_once_until_it_is_written_to() -> None:
+    batch = Batch(Sampler(None))
+    tensor = torch.ones(3)
+    first, again = batch.values(tensor), batch.values(tensor)
+    tensor.mul_(2)
+    assert first == again
+    assert batch.values(tensor) != first
+    assert batch.values(tensor.clone()) not in (first, again)
+
+
+def test_a_tensor_is_measured_as_it_was_when_it_was_seen() -> None:
+    batch = Batch(Sampler(None))
+    tensor = torch.ones(3)
+    row = batch.values(tensor)
+    tensor.zero_()
+    assert rows_of(batch, [row])[0][0]["mean"] == 1
+
+
+NORMS = {
+    "matrix": (torch.tensor([[3.0, 4.0], [0.0, 1.0]]), [5, 1]),
+    "images": (torch.ones(2, 3, 2, 2), [math.sqrt(12)] * 2),
+    "vector: one number a sample": (torch.tensor([-2.0, 3.0]), [2, 3]),
+    "scalar": (torch.tensor(-7.0), [7]),
+    "no samples": (torch.empty(0, 4), []),
+    "samples of nothing": (torch.empty(3, 0), [0, 0, 0]),
+    "complex": (torch.tensor([[3 + 4j]]), [5]),
+    "half does not overflow": (torch.full((1, 4), 60_000.0, dtype=torch.float16), [120_000]),
+    "transposed": (torch.tensor([[3.0, 0.0], [4.0, 1.0]]).T, [5, 1]),
+    "NaN stays with its sample": (torch.tensor([[NAN, 1.0], [0.0, 1.0]]), [NAN, 1]),
+}
+
+
+@pytest.mark.parametrize(("gradient", "expected"), NORMS.values(), ids=NORMS)
+@pytest.mark.parametrize("scale", [1.0, 1024.0])
+def test_the_norm_of_each_sample(gradient: Tensor, expected: list[float], scale: float) -> None:
+    batch = Batch(Sampler(None), gradient_scale=scale)
+    row = batch.norms(gradient)
+    assert_row(rows_of(batch, [row])[0], np.array(expected, dtype=np.float64) / scale)
+
+
+def test_gradients_are_unscaled_and_values_are_not() -> None:
+    batch = Batch(Sampler(None), gradient_scale=4.0)
+    tensor = torch.tensor([8.0, -2.0])
+    rows = rows_of(batch, [batch.values(tensor), batch.gradients(tensor)])
+    assert [row[0]["max"] for row in rows] == [8.0, 2.0]

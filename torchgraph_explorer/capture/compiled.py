@@ -1,0 +1,218 @@
+"""Steps in front of compiled code that runs a watched model.
+
+A hook on a model is compiled into it with the rest, where it may do nothing. So there is a gate in front of what was
+compiled: of the module that `torch.compile` returned, and of a module that was compiled in place. Both are found when
+the model is watched, and noticed when they are made later.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any, TypeAlias
+
+from torch import nn
+from torch.nn.modules.module import register_module_module_registration_hook
+
+from torchgraph_explorer.capture.compiled_looks import looking
+from torchgraph_explorer.capture.hooks import Hook
+from torchgraph_explorer.capture.modes import force_eager
+from torchgraph_explorer.say import warn
+
+IN_PLACE = "_compiled_call_impl"
+"""Where `Module.compile` leaves what runs in place of the module. torch leaves it out of every copy and pickle."""
+
+WRAPPED = "_orig_mod"
+"""Where the module that `torch.compile` returns keeps the one that it was given."""
+
+
+Gate: TypeAlias = "Callable[[nn.Module, int], object]"
+"""Called with the watched model and the number of the gate."""
+
+
+class Gates:
+    """Calls `before` and `after` around whatever was compiled and runs a model, until `close`."""
+
+    def __init__(self, model: nn.Module, *, before: Gate, after: Gate, fail: Callable[[Exception], None]) -> None:
+        """Put gates in front of all that is compiled already, and of all that will be.
+
+        Neither `model` nor anything compiled is kept alive. `fail` is told what `before` and `after` raise.
+        """
+        self._model = weakref.ref(model)
+        self._closed, self._through = False, 0
+        self._before = Hook(lambda module, *_: self._enter(before, module), fail)
+        self._after = Hook(lambda module, *_: self._leave(after, module), fail)
+        self._exits = ExitStack()
+        registered = Hook(self._on_registration, fail)
+        self._exits.callback(register_module_module_registration_hook(registered).remove)
+        compiled_in_place = Hook(self._on_compile, fail)
+        _compiling.add(compiled_in_place)
+        self._exits.callback(_compiling.remove, compiled_in_place)
+        for module in _compiled_modules():
+            self._put_before(module)
+
+    def close(self) -> None:
+        """Take all gates away, once nobody is within one. May be called again."""
+        self._closed = True
+        if self._through == 0:
+            self._exits.close()
+
+    def _enter(self, before: Gate, compiled: nn.Module) -> None:
+        if not self._closed and (model := self._model()) is not None:
+            self._through += 1
+            before(model, id(compiled))
+
+    def _leave(self, after: Gate, compiled: nn.Module) -> None:
+        if self._through and (model := self._model()) is not None:
+            self._through -= 1
+            after(model, id(compiled))
+            if self._closed:
+                self.close()
+
+    def _on_registration(self, module: nn.Module, name: str, submodule: nn.Module) -> None:
+        """Some module becomes a part of another, as it does where `torch.compile` wraps it."""
+        if name == WRAPPED and _is_wrapper(module) and self._runs_model(submodule):
+            self._hook(module)
+
+    def _on_compile(self, module: nn.Module) -> None:
+        """Some module was compiled in place."""
+        if self._runs_model(module):
+            self._put_in_place(module)
+
+    def _put_before(self, module: nn.Module) -> None:
+        if _is_wrapper(module) and self._runs_model(module):
+            self._hook(module)
+        if IN_PLACE in vars(module) and self._runs_model(module):
+            self._put_in_place(module)
+
+    def _runs_model(self, module: nn.Module) -> bool:
+        model = self._model()
+        return any(each is model for each in module.modules())
+
+    def _hook(self, wrapper: nn.Module) -> None:
+        """Hooks of the wrapper itself are called outside of what was compiled."""
+        self._exits.callback(wrapper.register_forward_pre_hook(self._before).remove)
+        self._exits.callback(wrapper.register_forward_hook(self._after, always_call=True).remove)
+
+    def _put_in_place(self, module: nn.Module) -> None:
+        compiled = vars(module)[IN_PLACE]
+
+        @functools.wraps(compiled)  # with what dynamo looks for in it, should it be compiled into something larger
+        def gate(*args: Any, **kwargs: Any) -> Any:
+            self._before(here())
+            try:
+                return compiled(*args, **kwargs)
+            finally:
+                self._after(here())
+
+        here = weakref.ref(module)
+        vars(module)[IN_PLACE] = gate
+        self._exits.callback(_take_away, weakref.ref(module), gate, compiled)
+
+
+def _take_away(module: weakref.ref[nn.Module], gate: Callable[..., Any], compiled: Callable[..., Any]) -> None:
+    """Put back what was compiled; not where there is another gate in front of this one, which now does nothing."""
+    if (found := module()) is not None and vars(found).get(IN_PLACE) is gate:
+        vars(found)[IN_PLACE] = compiled
+
+
+def _is_wrapper(module: nn.Module) -> bool:
+    """It is what `torch.compile` returns for a module."""
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")  # imported by whoever compiles; it takes seconds
+    return dynamo is not None and issubclass(type(module), dynamo.OptimizedModule)
+
+
+def _compiled_modules() -> Iterator[nn.Module]:
+    """All modules in this process that were compiled."""
+    if "torch._dynamo" not in sys.modules:
+        return
+    for each in gc.get_objects():
+        if issubclass(type(each), nn.Module) and (IN_PLACE in vars(each) or _is_wrapper(each)):
+            yield each
+
+
+def until_left(module: nn.Module, held: ExitStack | None) -> None:
+    """Close `held` when the call of `module` that is going on is over; at the latest when the next one begins."""
+    if held is None:
+        return
+    left = ExitStack()
+    left.enter_context(held)
+    hook = Hook(lambda *_: left.close(), lambda fault: warn(f"Compiled code may go on running uncompiled: {fault!r}"))
+    left.callback(module.register_forward_hook(hook, always_call=True).remove)
+    left.callback(module.register_forward_pre_hook(hook).remove)
+
+
+class CompiledCall(threading.local):
+    """The outermost call of something compiled that is going on in this thread."""
+
+    def __init__(self) -> None:
+        """There is none."""
+        self._gate: int | None = None
+        self._logged: bool | None = None
+        self._held = ExitStack()
+
+    def is_within_another(self, gate: int) -> bool:
+        """Another gate is open. That `gate` itself is can only be since its call was interrupted."""
+        return self._gate not in (None, gate)
+
+    def begin(self, gate: int, *, logged: bool, inline: bool) -> None:
+        """It goes through `gate`; if `logged`, until `end` it runs as it was written, or `inline`."""
+        self.end(gate)
+        self._gate, self._logged = gate, logged
+        self._held = ExitStack()
+        if inline:
+            self._held.enter_context(looking())
+        elif logged and (eager := force_eager()) is not None:
+            self._held.enter_context(eager)
+
+    def take(self) -> bool | None:
+        """Whether the model's call in it is logged; None for a further one, and where nothing is going on."""
+        logged, self._logged = self._logged, None
+        return logged
+
+    def end(self, gate: int) -> None:
+        """It is over, if `gate` is what it went through."""
+        if gate == self._gate:
+            self._gate = self._logged = None
+            self._held.close()
+
+
+class _Compiling:
+    """Tells of modules that are compiled in place, which torch itself tells nobody."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners: list[Callable[[nn.Module], object]] = []
+        self._plain: Callable[..., None] | None = None
+
+    def add(self, listener: Callable[[nn.Module], object]) -> None:
+        """Tell `listener` of each module, once it is compiled."""
+        with self._lock:
+            self._listeners.append(listener)
+            if self._plain is None:
+                self._plain = nn.Module.compile
+                nn.Module.compile = self._telling(self._plain)  # type: ignore[method-assign]
+
+    def remove(self, listener: Callable[[nn.Module], object]) -> None:
+        """Tell it nothing more. With the last one, `Module.compile` is torch's own again."""
+        with self._lock:
+            self._listeners.remove(listener)
+            if not self._listeners and self._plain is not None:
+                nn.Module.compile, self._plain = self._plain, None  # type: ignore[method-assign]
+
+    def _telling(self, plain: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(plain)
+        def compile_and_tell(module: nn.Module, *args: Any, **kwargs: Any) -> None:
+            plain(module, *args, **kwargs)
+            for listener in tuple(self._listeners):
+                listener(module)
+
+        return compile_and_tell
+
+
+_compiling = _Compiling()

@@ -1,0 +1,192 @@
+"""Operations that are compiled into a model, and show its tensors from inside the compiled code.
+
+Each is an opaque call: what it is given comes back to Python, and is measured there as in a step that runs as written.
+The hooks that place them ask `_looking` first, which is a constant to the compiler. So there are two compiled forms of
+the model: one with them, for the steps that are logged, and one without, which is what it would be unwatched.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from torchgraph_explorer.capture.leaves import tensors
+from torchgraph_explorer.errors import OptionError
+
+VALUE, GRADIENT = 0, 1
+"""What an operation shows of its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an operation sits in the compiled code.
+
+    Attributes:
+        number: Tells it apart from all others. A module that is called twice has its places twice.
+        module: Name of the module.
+        role: `input` or `output`.
+        path: Which of the module's inputs or outputs.
+    """
+
+    number: int
+    module: str
+    role: str
+    path: str
+
+
+class Viewer(Protocol):
+    """Who looks."""
+
+    def __call__(self, place: Place, what: int, tensor: Tensor) -> None:
+        """`tensor` is the value or the gradient at `place`."""
+
+
+class Looks:
+    """Places the operations in a model that is going to be compiled, until `close`."""
+
+    def __init__(self, model: nn.Module, view: Viewer, *, kinds: frozenset[str]) -> None:
+        """Show to `view` what `kinds` says, of `io` and `io_grad`, of every module of `model`.
+
+        Raises:
+            OptionError: This torch cannot keep such operations in compiled code.
+        """
+        _operator()
+        self.view = view
+        self._exits = ExitStack()
+        key = next(_keys)
+        _viewers[key] = self
+        for name, module in model.named_modules():
+            place = _Placing(key, name, values="io" in kinds, gradients="io_grad" in kinds)
+            self._exits.callback(module.register_forward_pre_hook(_Before(place), with_kwargs=True).remove)
+            self._exits.callback(module.register_forward_hook(_After(place)).remove)
+
+    def close(self) -> None:
+        """Take the hooks off. May be called again."""
+        self._exits.close()
+
+
+@contextmanager
+def looking() -> Iterator[None]:
+    """The compiled code that runs within is the form with the operations in it."""
+    _looking.count += 1
+    _looking.on = True
+    try:
+        yield
+    finally:
+        _looking.count -= 1
+        _looking.on = _looking.count > 0
+
+
+class _Looking:
+    """Whether a step that runs now is looked into."""
+
+    def __init__(self) -> None:
+        self.on, self.count = False, 0
+
+
+_looking = _Looking()
+_keys = itertools.count()
+_viewers: weakref.WeakValueDictionary[int, Looks] = weakref.WeakValueDictionary()
+_places: list[tuple[int, Place]] = []
+_lock = threading.Lock()
+
+
+def _new_place(key: int, module: str, role: str, path: str) -> int:  # noqa: PLR0917  # keywords are no constants
+    """The number of a new place. Called while the model is compiled, and a constant ever after."""
+    with _lock:
+        number = len(_places)
+        _places.append((key, Place(number, module, role, path)))
+        return number
+
+
+_new_place._dynamo_marked_constant = True  # type: ignore[attr-defined]  # `torch.compiler.assume_constant_result`
+
+
+def _show(tensor: Tensor, place: int, what: int) -> None:
+    key, where = _places[place]
+    viewer = _viewers.get(key)
+    if viewer is not None:
+        viewer.view(where, what, tensor)
+
+
+@cache
+def _operator() -> Callable[[Tensor, int, int], None]:
+    """The operation. It returns nothing; that it has an effect keeps it, in its order."""
+    try:
+        from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
+    except ImportError as fault:
+        raise OptionError(
+            f"compiled='inline' needs a newer torch than {torch.__version__}. Leave it out: steps that are logged then "
+            f"run uncompiled."
+        ) from fault
+
+    def look(tensor: Tensor, place: int, what: int) -> None:
+        _show(tensor, place, what)
+
+    operator = torch.library.custom_op("torchgraph::look", look, mutates_args=())
+    operator.register_fake(lambda tensor, place, what: None)
+    _register_effectful_op("torchgraph::look", _EffectType.ORDERED)
+    return torch.ops.torchgraph.look
+
+
+class _Placing:
+    """Places operations for one module. All of this is run by the compiler, not by Python."""
+
+    def __init__(self, key: int, module: str, *, values: bool, gradients: bool) -> None:
+        self.key, self.module, self.values, self.gradients = key, module, values, gradients
+
+    def outputs(self, output: object) -> None:
+        """Show the tensors in `output`."""
+        for path, tensor in tensors(output, "output"):
+            place = _new_place(self.key, self.module, "output", path)
+            torch.ops.torchgraph.look(tensor.detach(), place, VALUE)
+            if tensor.requires_grad:
+                tensor.register_hook(lambda gradient, place=place: torch.ops.torchgraph.look(gradient, place, GRADIENT))
+
+    def input(self, value: Any, path: str) -> Any:
+        """Show the tensors in an argument; returns what to go on with.
+
+        That is another view of it: the gradient of it is what comes back through this module alone.
+        """
+        for inner, tensor in tensors(value, path):
+            place = _new_place(self.key, self.module, "input", inner)
+            torch.ops.torchgraph.look(tensor.detach(), place, VALUE)
+            if tensor is value and tensor.requires_grad and self.gradients:
+                value = tensor.view_as(tensor)
+                value.register_hook(lambda gradient, place=place: torch.ops.torchgraph.look(gradient, place, GRADIENT))
+        return value
+
+
+class _Unpickled:
+    """A hook that is copied and pickled as nothing, as `hooks.Hook` is."""
+
+    def __init__(self, placing: _Placing) -> None:
+        self._placing = placing
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, str]]:
+        return getattr, (nullcontext(), "__exit__")
+
+
+class _Before(_Unpickled):
+    def __call__(self, _module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Show the inputs, where it is compiled into a step that is looked into."""
+        if not torch.compiler.is_compiling() or not _looking.on:
+            return None
+        placed = tuple(self._placing.input(value, f"input[{i}]") for i, value in enumerate(args))
+        return placed, {name: self._placing.input(value, f"input[{name!r}]") for name, value in kwargs.items()}
+
+
+class _After(_Unpickled):
+    def __call__(self, _module: nn.Module, _args: object, output: object) -> None:
+        """Show the outputs, where it is compiled into a step that is looked into."""
+        if torch.compiler.is_compiling() and _looking.on:
+            self._placing.outputs(output)

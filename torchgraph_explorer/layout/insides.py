@@ -1,0 +1,90 @@
+"""What stands in each inside of a graph, found for all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from torchgraph_explorer.layout.sizes import call_size, tensor_size
+from torchgraph_explorer.layout.structure import Size, Structure
+from torchgraph_explorer.records import ModuleGraph, Node
+
+KEPT = 4
+"""Graphs that are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What is to be placed.
+
+    Attributes:
+        nodes: Indices in `ModuleGraph.nodes`.
+        edges: Indices in `ModuleGraph.edges`.
+        structure: The same without names, in the same order.
+    """
+
+    nodes: tuple[int, ...]
+    edges: tuple[int, ...]
+    structure: Structure
+
+
+class _Identical:
+    """A graph that equals itself alone: to compare what is in it takes as long as to go through it."""
+
+    def __init__(self, graph: ModuleGraph) -> None:
+        self.graph = graph
+
+    def __hash__(self) -> int:
+        return id(self.graph)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identical) and other.graph is self.graph
+
+
+def inside_of(graph: ModuleGraph, call: int | None) -> Inside:
+    """The inside of the call with this index; None for the top."""
+    members = _members(_Identical(graph))
+    nodes, edges = members.nodes.get(call, []), members.edges.get(call, [])
+    number = {node: i for i, node in enumerate(nodes)}
+    drawn = [graph.nodes[node] for node in nodes]
+    structure = Structure(
+        sizes=tuple(_size(graph, members, node) for node in drawn),
+        edges=tuple((number[graph.edges[edge].source], number[graph.edges[edge].target]) for edge in edges),
+        first=_of_kind(drawn, "input"),
+        last=_of_kind(drawn, "output"),
+    )
+    return Inside(tuple(nodes), tuple(edges), structure)
+
+
+@dataclass(frozen=True, slots=True)
+class _Members:
+    """The nodes and the edges of each inside, and the class of each module."""
+
+    nodes: dict[int | None, list[int]]
+    edges: dict[int | None, list[int]]
+    classes: dict[str, str]
+
+
+@lru_cache(maxsize=KEPT)
+def _members(identical: _Identical) -> _Members:
+    graph = identical.graph
+    nodes: dict[int | None, list[int]] = {}
+    edges: dict[int | None, list[int]] = {}
+    for number, node in enumerate(graph.nodes):
+        nodes.setdefault(node.inside, []).append(number)
+    for number, edge in enumerate(graph.edges):
+        inside = graph.nodes[edge.source].inside
+        if inside == graph.nodes[edge.target].inside:
+            edges.setdefault(inside, []).append(number)
+    return _Members(nodes, edges, {module.name: module.class_name for module in graph.modules})
+
+
+def _size(graph: ModuleGraph, members: _Members, node: Node) -> Size:
+    if node.call is None:
+        return tensor_size(node.tensor)
+    return call_size(graph.calls[node.call], members.classes, has_inside=node.call in members.nodes)
+
+
+def _of_kind(drawn: Sequence[Node], kind: str) -> tuple[int, ...]:
+    return tuple(i for i, node in enumerate(drawn) if node.kind == kind)

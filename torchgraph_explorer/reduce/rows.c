@@ -1,0 +1,371 @@
+/* Turns tensors into rows: statistics and a histogram each, in one pass over a sample of the elements.
+ *
+ * `native.py` calls it and says what the arguments mean; `records.STATISTICS` and `buckets.py` say what a row holds.
+ * Sums are taken in LANES independent parts, so that a compiler may use vector instructions without changing a result:
+ * every build of this file gives the same bits.
+ */
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { SHIFT = 21, LAST_BUCKET = 1019, SIGN = 1 << (31 - SHIFT), CODES = 2 * SIGN };
+enum { TABLES = 4, LANES = 8, BLOCK = 2048, FEW = 512 };
+
+/* As in records.STATISTICS. */
+enum { COUNT, SAMPLED, NANS, POSITIVE_INFINITIES, NEGATIVE_INFINITIES, ZEROS };
+enum { MIN = 6, MAX, MEAN, ABSOLUTE_MEAN, STD, L2_NORM, STATISTICS };
+
+/* As in native.TYPES. */
+enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT8, INT16, INT32, INT64, UINT8 };
+
+#define LARGEST 3.4028234663852886e38
+#define LARGEST_DOUBLE 0x1.fffffffffffffp1023
+#define INFINITE 0x7f800000u
+
+/* Where rows are put; `native.Rows` is its other side. */
+typedef struct {
+    float *statistics; /* [most_rows, STATISTICS] */
+    uint32_t *ends;    /* [most_rows]: where the entries of each row end */
+    int16_t *buckets;  /* [most_entries] */
+    uint32_t *counts;  /* [most_entries] */
+    uint32_t *tables;  /* [TABLES, CODES], all zero between calls */
+    int64_t most_rows, most_entries, rows, entries;
+} Rows;
+
+/* The elements of a tensor that are looked at: `length` of `count`, from number `first`, `stride` apart. */
+typedef struct {
+    const char *data;
+    int64_t type, count, first, stride, length;
+} Elements;
+
+/* Sums over the finite elements so far. Squares are also taken of the distance to `shift`, the first of them: since
+ * it is one of the elements, their spread is at least its own distance to the mean over their number, and the
+ * difference of sums that gives the variance loses no more than that factor of a double's 16 digits. */
+typedef struct {
+    int64_t sampled, zeros;
+    double shift, sum, absolute, squares, shifted_squares;
+    float least, most;
+} Moments;
+
+typedef struct {
+    int64_t nan, positive, negative;
+} NonFinite;
+
+static uint32_t bits_of(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static float float_of(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static int is_finite(float value) { return (bits_of(value) & INFINITE) != INFINITE; }
+
+static float from_float(float value) { return value; }
+
+static float from_bfloat16(uint16_t bits) { return float_of((uint32_t)bits << 16); }
+
+/* Shifted into a float's place, a half's exponent is 112 too small; the product mends that, for subnormals too. */
+static float from_half(uint16_t bits) {
+    uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, rest = (uint32_t)(bits & 0x7fffu) << 13;
+    if (rest >= 0x7c00u << 13) return float_of(sign | INFINITE | (rest & 0x007fffffu));
+    return float_of(sign | bits_of(float_of(rest) * 0x1p112f));
+}
+
+/* Finite ones too large for a float become its largest. */
+static float from_double(double value) {
+    if (value > LARGEST && value <= LARGEST_DOUBLE) return (float)LARGEST;
+    if (value < -LARGEST && value >= -LARGEST_DOUBLE) return -(float)LARGEST;
+    return (float)value;
+}
+
+#define GATHER(TYPE, CONVERT)                                                            \
+    do {                                                                                 \
+        const TYPE *from = (const TYPE *)elements->data + start;                         \
+        for (int64_t i = 0; i < length; i++) block[i] = CONVERT(from[i * stride]);       \
+    } while (0)
+
+/* The sampled elements from number `at` on, `length` of them, as floats. */
+static void gather(const Elements *elements, int64_t at, int64_t length, float *block) {
+    const int64_t stride = elements->stride, start = elements->first + at * stride;
+    switch (elements->type) {
+    case FLOAT32: GATHER(float, from_float); break;
+    case FLOAT64: GATHER(double, from_double); break;
+    case FLOAT16: GATHER(uint16_t, from_half); break;
+    case BFLOAT16: GATHER(uint16_t, from_bfloat16); break;
+    case INT8: GATHER(int8_t, (float)); break;
+    case INT16: GATHER(int16_t, (float)); break;
+    case INT32: GATHER(int32_t, (float)); break;
+    case INT64: GATHER(int64_t, (float)); break;
+    default: GATHER(uint8_t, (float)); break;
+    }
+}
+
+/* One more in the exponent of an infinity or NaN, and of nothing else, carries into the sign. */
+#define ANY_NON_FINITE(TYPE, REST, ONE)                                                  \
+    do {                                                                                 \
+        const TYPE *from = (const TYPE *)elements->data + start;                         \
+        TYPE carried = 0;                                                                \
+        for (int64_t i = 0; i < length; i++) carried |= (TYPE)((from[i] & (REST)) + (ONE)); \
+        return (carried & (TYPE) ~(REST)) != 0;                                          \
+    } while (0)
+
+/* Whether one of the `length` elements from number `start` on, sampled or not, is NaN or infinite. */
+static int any_non_finite(const Elements *elements, int64_t start, int64_t length) {
+    switch (elements->type) {
+    case FLOAT32: ANY_NON_FINITE(uint32_t, 0x7fffffffu, 0x00800000u);
+    case FLOAT64: ANY_NON_FINITE(uint64_t, 0x7fffffffffffffffu, 0x0010000000000000u);
+    case FLOAT16: ANY_NON_FINITE(uint16_t, 0x7fffu, 0x0400u);
+    case BFLOAT16: ANY_NON_FINITE(uint16_t, 0x7fffu, 0x0080u);
+    default: return 0;
+    }
+}
+
+/* Count what is not finite in `block`, and close the gaps; returns how many are left. */
+static int64_t take_out_non_finite(float *block, int64_t length, NonFinite *found) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < length; i++) {
+        float value = block[i];
+        if (is_finite(value)) block[kept++] = value;
+        else if (value != value) found->nan++;
+        else if (value > 0) found->positive++;
+        else found->negative++;
+    }
+    return kept;
+}
+
+/* Count exactly what is not finite among the elements from number `start` up to `end`, sampled or not. */
+static void count_non_finite(const Elements *elements, int64_t start, int64_t end, NonFinite *found) {
+    Elements all = *elements;
+    float block[BLOCK];
+    all.first = 0;
+    all.stride = 1;
+    for (int64_t at = start; at < end; at += BLOCK) {
+        int64_t length = end - at < BLOCK ? end - at : BLOCK;
+        if (!any_non_finite(&all, at, length)) continue;
+        gather(&all, at, length, block);
+        take_out_non_finite(block, length, found);
+    }
+}
+
+/* The parts of the sums of one block. */
+typedef struct {
+    double sum[LANES], absolute[LANES], squares[LANES], shifted_squares[LANES];
+    float least[LANES], most[LANES];
+    int32_t zeros[LANES];
+} Parts;
+
+static inline void add_value(Parts *parts, int lane, float value, double shift) {
+    const double wide = value, distance = wide - shift;
+    parts->sum[lane] += distance;
+    parts->shifted_squares[lane] += distance * distance;
+    parts->squares[lane] += wide * wide;
+    parts->absolute[lane] += fabs(wide);
+    parts->least[lane] = value < parts->least[lane] ? value : parts->least[lane];
+    parts->most[lane] = value > parts->most[lane] ? value : parts->most[lane];
+    parts->zeros[lane] += value == 0;
+}
+
+static void add_moments(const float *block, int64_t length, Moments *moments) {
+    Parts parts = {0};
+    int64_t i = 0;
+    if (moments->sampled == 0) moments->shift = moments->least = moments->most = block[0];
+    for (int lane = 0; lane < LANES; lane++) parts.least[lane] = parts.most[lane] = block[0];
+    for (; i + LANES <= length; i += LANES)
+        for (int lane = 0; lane < LANES; lane++) add_value(&parts, lane, block[i + lane], moments->shift);
+    for (; i < length; i++) add_value(&parts, 0, block[i], moments->shift);
+    for (int lane = 0; lane < LANES; lane++) {
+        moments->sum += parts.sum[lane];
+        moments->absolute += parts.absolute[lane];
+        moments->squares += parts.squares[lane];
+        moments->shifted_squares += parts.shifted_squares[lane];
+        moments->zeros += parts.zeros[lane];
+        if (parts.least[lane] < moments->least) moments->least = parts.least[lane];
+        if (parts.most[lane] > moments->most) moments->most = parts.most[lane];
+    }
+    moments->sampled += length;
+}
+
+/* Neighbours often fall into one bucket; several tables spare each the wait for the one before. */
+static void add_to_tables(const float *block, int64_t length, uint32_t *tables) {
+    int64_t i = 0;
+    if (length >= FEW)
+        for (; i + TABLES <= length; i += TABLES)
+            for (int table = 0; table < TABLES; table++) tables[table * CODES + (bits_of(block[i + table]) >> SHIFT)]++;
+    for (; i < length; i++) tables[bits_of(block[i]) >> SHIFT]++;
+}
+
+static uint32_t take(uint32_t *tables, int code) {
+    uint32_t count = 0;
+    for (int table = 0; table < TABLES; table++) {
+        count += tables[table * CODES + code];
+        tables[table * CODES + code] = 0;
+    }
+    return count;
+}
+
+static void add_entry(Rows *rows, int bucket, uint32_t count) {
+    if (count == 0) return;
+    rows->buckets[rows->entries] = (int16_t)bucket;
+    rows->counts[rows->entries++] = count;
+}
+
+static int bucket_of(float value) {
+    int magnitude = (int)((bits_of(value) & 0x7fffffffu) >> SHIFT);
+    return value < 0 ? -magnitude : magnitude;
+}
+
+/* Turn the tables into entries, from the smallest bucket to the largest, and clear them. */
+static void add_histogram(Rows *rows, const Moments *moments) {
+    int from = bucket_of(moments->least), to = bucket_of(moments->most);
+    for (int bucket = from; bucket < 0 && bucket <= to; bucket++)
+        add_entry(rows, bucket, take(rows->tables, SIGN - bucket));
+    if (from <= 0 && to >= 0) add_entry(rows, 0, take(rows->tables, 0) + take(rows->tables, SIGN));
+    for (int bucket = from > 1 ? from : 1; bucket <= to; bucket++)
+        add_entry(rows, bucket, take(rows->tables, bucket));
+}
+
+static float bounded(double value) {
+    return (float)(value > LARGEST ? LARGEST : value < -LARGEST ? -LARGEST : value);
+}
+
+static void add_statistics(Rows *rows, int64_t count, const NonFinite *found, const Moments *moments) {
+    float *row = rows->statistics + rows->rows * STATISTICS;
+    const double sampled = (double)moments->sampled, mean_distance = moments->sum / sampled;
+    const double variance = moments->shifted_squares / sampled - mean_distance * mean_distance;
+    const int64_t finite = count - found->nan - found->positive - found->negative;
+    row[COUNT] = (float)count;
+    row[SAMPLED] = (float)moments->sampled;
+    row[NANS] = (float)found->nan;
+    row[POSITIVE_INFINITIES] = (float)found->positive;
+    row[NEGATIVE_INFINITIES] = (float)found->negative;
+    row[ZEROS] = (float)moments->zeros;
+    for (int i = MIN; i < STATISTICS; i++) row[i] = NAN;
+    if (moments->sampled == 0) return;
+    row[MIN] = moments->least;
+    row[MAX] = moments->most;
+    row[MEAN] = bounded(moments->shift + mean_distance);
+    row[ABSOLUTE_MEAN] = bounded(moments->absolute / sampled);
+    row[STD] = bounded(sqrt(variance > 0 ? variance : 0));
+    row[L2_NORM] = bounded(sqrt(moments->squares / sampled * (double)finite));
+}
+
+/* Take a block into the row that is being made. */
+static void feed(Rows *rows, float *block, int64_t length, double divisor, NonFinite *found, Moments *moments) {
+    Elements floats = {(const char *)block, FLOAT32, length, 0, 1, length};
+    if (any_non_finite(&floats, 0, length)) length = take_out_non_finite(block, length, found);
+    if (length == 0) return;
+    if (divisor != 1.0)
+        for (int64_t i = 0; i < length; i++) block[i] = from_double(block[i] / divisor);
+    add_moments(block, length, moments);
+    add_to_tables(block, length, rows->tables);
+}
+
+static void end_row(Rows *rows, int64_t count, const NonFinite *found, const Moments *moments) {
+    if (moments->sampled > 0) add_histogram(rows, moments);
+    add_statistics(rows, count, found, moments);
+    rows->ends[rows->rows++] = (uint32_t)rows->entries;
+}
+
+static int has_room(const Rows *rows, int64_t length) {
+    int64_t most = 2 * LAST_BUCKET + 1;
+    return rows->rows < rows->most_rows && rows->entries + (length < most ? length : most) <= rows->most_entries;
+}
+
+/* Take in the sampled elements, and count what is not finite among all. Goes through both together, so that what is
+ * sampled is still in the processor's cache. */
+static NonFinite feed_all(Rows *rows, const Elements *elements, double divisor, Moments *moments) {
+    NonFinite everywhere = {0, 0, 0}, sampled = {0, 0, 0};
+    int64_t counted = 0;
+    float block[BLOCK];
+    for (int64_t at = 0; at < elements->length; at += BLOCK) {
+        int64_t size = elements->length - at < BLOCK ? elements->length - at : BLOCK;
+        int64_t end = at + size < elements->length ? (at + size) * elements->stride : elements->count;
+        if (elements->stride > 1) count_non_finite(elements, counted, end, &everywhere);
+        counted = end;
+        gather(elements, at, size, block);
+        feed(rows, block, size, divisor, &sampled, moments);
+    }
+    return elements->stride > 1 ? everywhere : sampled;
+}
+
+/* Each of the following adds one row. It returns 0, having done nothing, when there is no room. */
+
+/* Of `length` elements out of `count`, from number `first`, `stride` apart; what is not finite is counted among all. */
+int torchgraph_add_row(Rows *rows, const char *data, int64_t type, int64_t count, int64_t first, int64_t stride,
+                       int64_t length, double divisor) {
+    const Elements elements = {data, type, count, first, stride, length};
+    Moments moments = {0};
+    if (!has_room(rows, length)) return 0;
+    const NonFinite found = feed_all(rows, &elements, divisor, &moments);
+    end_row(rows, count, &found, &moments);
+    return 1;
+}
+
+/* Of a sample of a tensor of `count` elements, of which so many are not finite. */
+int torchgraph_add_sample(Rows *rows, const char *sample, int64_t type, int64_t length, double divisor, int64_t count,
+                          int64_t nan, int64_t positive, int64_t negative) {
+    const Elements elements = {sample, type, length, 0, 1, length};
+    const NonFinite everywhere = {nan, positive, negative};
+    Moments moments = {0};
+    if (!has_room(rows, length)) return 0;
+    feed_all(rows, &elements, divisor, &moments);
+    end_row(rows, count, &everywhere, &moments);
+    return 1;
+}
+
+/* The sum of squares of a block, in single precision: of few enough addends to lose nothing that a float shows. */
+static float quick_squares(const float *block, int64_t length) {
+    float total[4 * LANES] = {0};
+    int64_t i = 0;
+    for (; i + 4 * LANES <= length; i += 4 * LANES)
+        for (int lane = 0; lane < 4 * LANES; lane++) total[lane] += block[i + lane] * block[i + lane];
+    for (; i < length; i++) total[0] += block[i] * block[i];
+    for (int lane = 1; lane < 4 * LANES; lane++) total[0] += total[lane];
+    return total[0];
+}
+
+static double squares(const float *block, int64_t length) {
+    double total[LANES] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= length; i += LANES)
+        for (int lane = 0; lane < LANES; lane++) total[lane] += (double)block[i + lane] * block[i + lane];
+    for (; i < length; i++) total[0] += (double)block[i] * block[i];
+    for (int lane = 1; lane < LANES; lane++) total[0] += total[lane];
+    return total[0];
+}
+
+static float l2_norm(const Elements *elements, int64_t start, int64_t length) {
+    double total = 0;
+    float block[BLOCK];
+    for (int64_t at = 0; at < length; at += BLOCK) {
+        int64_t size = length - at < BLOCK ? length - at : BLOCK;
+        const float *piece = block;
+        if (elements->type == FLOAT32) piece = (const float *)elements->data + start + at;
+        else gather(elements, start + at, size, block);
+        float quick = quick_squares(piece, size);
+        total += quick > 1e-25f && quick < 1e37f ? quick : squares(piece, size); /* neither lost nor overflown */
+    }
+    return from_double(sqrt(total));
+}
+
+/* Of the l2 norms of `samples` pieces of `size` elements each, which lie one after the other. */
+int torchgraph_add_norms(Rows *rows, const char *data, int64_t type, int64_t samples, int64_t size, double divisor) {
+    const Elements elements = {data, type, samples * size, 0, 1, samples * size};
+    NonFinite found = {0, 0, 0};
+    Moments moments = {0};
+    float block[BLOCK];
+    if (!has_room(rows, samples)) return 0;
+    for (int64_t at = 0; at < samples; at += BLOCK) {
+        int64_t norms = samples - at < BLOCK ? samples - at : BLOCK;
+        for (int64_t i = 0; i < norms; i++) block[i] = l2_norm(&elements, (at + i) * size, size);
+        feed(rows, block, norms, divisor, &found, &moments);
+    }
+    end_row(rows, samples, &found, &moments);
+    return 1;
+}
