@@ -39,8 +39,8 @@ def check(model: object, settings: Settings) -> None:
     _check_phases(settings.phases)
     if settings.compiled not in COMPILED:
         raise OptionError(
-            f"compiled={settings.compiled!r} is no way to log a compiled model. Pass 'eager', which runs the steps that "
-            f"are logged as they were written, or 'inline', which compiles the looking into them."
+            f"compiled={settings.compiled!r} is no way to log a compiled model. Pass 'eager', which runs the steps "
+            f"that are logged as they were written, or 'inline', which compiles the looking into them."
         )
     if settings.ranks not in RANKS:
         raise OptionError(

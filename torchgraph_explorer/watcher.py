@@ -201,6 +201,6 @@ def _why_nothing(step: int) -> str:
         return "None of its training steps was one that log_freq selects."
     return (
         "The model itself was never called in training mode with gradients enabled; calls of its parts, and passes in "
-        "eval mode or under no_grad, are not recorded. Watch the module that your training loop calls; if what it calls "
-        "is a compiled function of yours, compile the model instead of the function."
+        "eval mode or under no_grad, are not recorded. Watch the module that your training loop calls; if what it "
+        "calls is a compiled function of yours, compile the model instead of the function."
     )
