@@ -53,9 +53,14 @@ def flat(tensor: Tensor) -> Tensor:
     if tensor._is_zerotensor():  # it knows that it is zero, and has no memory
         tensor = tensor.clone()
     elements = _memory(tensor.resolve_neg())
-    if elements.data_ptr() == 0 and elements.numel() > 0:
+    return elements if elements.data_ptr() != 0 or elements.numel() == 0 else _read_out(elements)
+
+
+def _read_out(elements: Tensor) -> Tensor:
+    """Elements that have no memory of their own: a wrapper hands them over when they are copied."""
+    if type(elements) in {Tensor, torch.nn.Parameter}:
         raise ValueError(f"the memory of a tensor of {elements.numel()} elements was freed")
-    return elements
+    return torch.empty(elements.shape, dtype=elements.dtype).copy_(elements)
 
 
 def lies_open(tensor: Tensor) -> bool:
