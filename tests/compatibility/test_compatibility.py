@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+
 import pytest
+import torch
 
 from tests.compatibility.case import Case
 from tests.compatibility.complete import check_complete
 from tests.compatibility.faults import Fault, all_faults, check_unkillable
 from tests.compatibility.table import CASES, THOROUGH, faults_for
 from tests.compatibility.undisturbed import check_undisturbed
+
+
+@pytest.fixture(autouse=True)
+def _forget_what_was_compiled() -> Iterator[None]:
+    """All cases compile the same few methods, and torch gives one up after it was compiled a number of times."""
+    yield
+    if "torch._dynamo" in sys.modules:
+        torch.compiler.reset()
 
 
 def marked(promise: str) -> list[object]:
