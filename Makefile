@@ -16,7 +16,7 @@ NPM_EMULATOR := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix $(EMULATOR)
 VIEWER := $(shell find $(WEB) -type f -not -path '*/node_modules/*' -not -path '$(WEB)/dist/*')
 BUILT_FROM := pyproject.toml hatch_build.py torchgraph_explorer/record/record.proto torchgraph_explorer/reduce/rows.c $(VIEWER)
 
-.PHONY: help demo install test check format fast lint types types-web test-web test-python clean
+.PHONY: help demo install test check format fast lint types types-web test-web test-python bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make test     everything: lint, types, Python, TypeScript and browser tests"
 	@echo "make fast     what takes less than a minute of that"
 	@echo "make check    lint and types only"
+	@echo "make bench    measure it: BENCH=--full as in docs/performance.md, BENCH=server one part"
 	@echo "make format   let ruff rewrite the Python files"
 	@echo "make clean    remove what was built and installed"
 
@@ -55,6 +56,9 @@ test-python: install $(STAMPS)/browser $(EMULATOR)/node_modules/.package-lock.js
 
 fast: check test-web
 	$(BIN)/python -m pytest -m "not slow and not browser"
+
+bench: install
+	$(BIN)/python -m benchmarks $(BENCH)
 
 format: $(STAMPS)/dev
 	$(BIN)/ruff check --fix .

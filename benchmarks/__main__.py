@@ -6,7 +6,7 @@ import argparse
 from importlib import import_module
 from typing import cast
 
-from benchmarks.tables import Options, Part, run
+from benchmarks.tables import Options, Part, add_full, run
 
 PARTS = ("overhead", "record", "graphs", "viewer", "server", "tensorboard_tab", "wandb_logging")
 """Modules of this folder, each with a `tables`. Imported only when it is their turn: each needs other libraries."""
@@ -21,7 +21,7 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)}; left out, all")
-    parser.add_argument("--full", action="store_true", help="the sizes of docs/performance.md, which take long")
+    add_full(parser)
     options = parser.parse_args()
     unknown = [name for name in options.parts if name not in PARTS]
     if unknown:

@@ -88,7 +88,10 @@ class Page:
 def tables(options: Options) -> Iterator[Table]:
     """Pages that poll as the viewer does, and pages that do not wait."""
     counts = (1, 10, 50) if options.full else (10, 50)
-    rows = [[f"{count} pages, one poll a second", *load(count, pause=POLL_SECONDS)] for count in counts]
+    rows = [
+        [f"{count} page{'s' if count > 1 else ''}, one poll a second", *load(count, pause=POLL_SECONDS)]
+        for count in counts
+    ]
     rows.append(["50 pages that never wait", *load(50, pause=0.0)])
     yield Table(
         title=f"Pages that follow {STRIPS} strips of a run with {STEPS_A_SECOND} steps a second",

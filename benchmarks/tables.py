@@ -109,13 +109,14 @@ def run(parts: Iterable[Part], options: Options) -> None:
 
 def main(part: Part, description: str | None) -> None:
     """The command of a benchmark that is run alone."""
-    run([part], read_options(argparse.ArgumentParser(description=description)))
+    parser = argparse.ArgumentParser(description=description)
+    add_full(parser)
+    run([part], Options(full=parser.parse_args().full))
 
 
-def read_options(parser: argparse.ArgumentParser) -> Options:
-    """The options that all benchmarks share, from the command line."""
+def add_full(parser: argparse.ArgumentParser) -> None:
+    """The option that all benchmarks have."""
     parser.add_argument("--full", action="store_true", help="the sizes of docs/performance.md, which take long")
-    return Options(full=parser.parse_args().full)
 
 
 def _text(cell: Cell) -> str:

@@ -1,12 +1,11 @@
 """Our tab against TensorBoard's own histograms: the same parameters of the same training, logged and shown both ways.
 
-Run it with `PYTHONPATH=. python benchmarks/tensorboard_tab.py`; it needs a Chromium and what the tests need, and takes
+Run it with `python -m benchmarks.tensorboard_tab`; it needs a Chromium and what the tests need, and with `--full` takes
 minutes, most of them in `add_histogram`. What counts are the ratios: times depend on the machine and its other work.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from playwright.sync_api import TimeoutError as PageTimeoutError
 from torch import nn
 from torch.utils.tensorboard import SummaryWriter
 
+from benchmarks.tables import Cell, Options, Table, main
 from tests.browser.page import SWITCHES
 from tests.chrome import find_chrome
 from tests.tb_plugin.board import FAST, SLOW, tensorboard
@@ -133,35 +133,34 @@ def page(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-def compare(what: str, ours: float, theirs: float, *, unit: str) -> None:
-    """Print a line of the table."""
-    print(f"{what:46} {ours:12,.2f} {theirs:12,.2f} {unit:5} {theirs / ours:8.1f} x", flush=True)
-
-
-def main() -> None:
-    """Log both ways, show both, and print what they cost."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--series", type=int, default=200)
-    parser.add_argument("--steps", type=int, default=1000)
-    parser.add_argument("--loaders", nargs="+", default=[FAST, SLOW])
-    options = parser.parse_args()
+def tables(options: Options) -> Iterator[Table]:
+    """Log both ways, show both, and compare what they cost."""
+    series, count = (200, 1_000) if options.full else (40, 200)
     torch.set_num_threads(1)
-    print(f"{options.series} series × {options.steps} steps{'torchgraph':>30} {'histograms':>12} {'':5} {'ratio':>8}")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        log_nothing(Path(folder), options.series, 5)  # the first step costs more than others
+        log_nothing(Path(folder), series, 5)  # the first step costs more than others
         began = time.perf_counter()
-        log_nothing(Path(folder), options.series, options.steps)
-        size = {"series": options.series, "count": options.steps, "alone": time.perf_counter() - began}
+        log_nothing(Path(folder), series, count)
+        alone = time.perf_counter() - began
         places = [(OURS, Path(folder, "ours")), (THEIRS, Path(folder, "theirs"))]
-        ours, theirs = (logged(way, place, **size) for way, place in places)
-        compare("bytes per logged step", ours.bytes / 1e3, theirs.bytes / 1e3, unit="kB")
-        compare("time per logged step", ours.seconds * 1e3, theirs.seconds * 1e3, unit="ms")
+        ours, theirs = (logged(way, place, series=series, count=count, alone=alone) for way, place in places)
+        rows = [
+            compared("kB a logged step", ours.bytes / 1e3, theirs.bytes / 1e3),
+            compared("ms a logged step", ours.seconds * 1e3, theirs.seconds * 1e3),
+        ]
         browser = playwright.chromium.launch(executable_path=find_chrome(), args=list(SWITCHES))
-        for loader in options.loaders:
+        for loader in (FAST, SLOW):
             shown = [seconds_to_first_chart(way, place, loader, browser=browser) for way, place in places]
-            compare(f"tensorboard {loader} to first chart", *shown, unit="s")
+            rows.append(compared(f"tensorboard {loader}: s to the first chart", *shown))
         browser.close()
+    columns = ("", "torchgraph", "add_histogram", "ratio")
+    yield Table(f"TensorBoard: {series} parameters of {WIDTH}×{WIDTH}, {count:,} steps", columns, rows)
+
+
+def compared(what: str, ours: float, theirs: float) -> list[Cell]:
+    """A row of the table."""
+    return [what, ours, theirs, theirs / ours]
 
 
 if __name__ == "__main__":
-    main()
+    main(tables, __doc__)

@@ -12,14 +12,14 @@ import gc
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from torch import nn
 from torch.nn.modules.module import register_module_module_registration_hook
 
-from torchgraph_explorer.capture.compiled_looks import looking
 from torchgraph_explorer.capture.hooks import Hook
 from torchgraph_explorer.capture.modes import force_eager
 from torchgraph_explorer.say import warn
@@ -31,8 +31,25 @@ WRAPPED = "_orig_mod"
 """Where the module that `torch.compile` returns keeps the one that it was given."""
 
 
-Gate: TypeAlias = "Callable[[nn.Module, int], object]"
-"""Called with the watched model and the number of the gate."""
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A call that goes through a gate.
+
+    Attributes:
+        compiled: The module that was compiled.
+        args: What it is given,
+        kwargs: by name.
+        result: What it returned; None before it did, and if it raised.
+    """
+
+    compiled: nn.Module
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    result: object = None
+
+
+Gate: TypeAlias = "Callable[[nn.Module, Passage], object]"
+"""Called with the watched model and what goes through."""
 
 
 class Gates:
@@ -45,8 +62,8 @@ class Gates:
         """
         self._model = weakref.ref(model)
         self._closed, self._through = False, 0
-        self._before = Hook(lambda module, *_: self._enter(before, module), fail)
-        self._after = Hook(lambda module, *_: self._leave(after, module), fail)
+        self._before = Hook(lambda *call: self._enter(before, Passage(*call)), fail)
+        self._after = Hook(lambda *call: self._leave(after, Passage(*call)), fail)
         self._exits = ExitStack()
         registered = Hook(self._on_registration, fail)
         self._exits.callback(register_module_module_registration_hook(registered).remove)
@@ -62,15 +79,15 @@ class Gates:
         if self._through == 0:
             self._exits.close()
 
-    def _enter(self, before: Gate, compiled: nn.Module) -> None:
+    def _enter(self, before: Gate, passage: Passage) -> None:
         if not self._closed and (model := self._model()) is not None:
             self._through += 1
-            before(model, id(compiled))
+            before(model, passage)
 
-    def _leave(self, after: Gate, compiled: nn.Module) -> None:
+    def _leave(self, after: Gate, passage: Passage) -> None:
         if self._through and (model := self._model()) is not None:
             self._through -= 1
-            after(model, id(compiled))
+            after(model, passage)
             if self._closed:
                 self.close()
 
@@ -96,19 +113,22 @@ class Gates:
 
     def _hook(self, wrapper: nn.Module) -> None:
         """Hooks of the wrapper itself are called outside of what was compiled."""
-        self._exits.callback(wrapper.register_forward_pre_hook(self._before).remove)
-        self._exits.callback(wrapper.register_forward_hook(self._after, always_call=True).remove)
+        self._exits.callback(wrapper.register_forward_pre_hook(self._before, with_kwargs=True).remove)
+        left = wrapper.register_forward_hook(self._after, with_kwargs=True, always_call=True)
+        self._exits.callback(left.remove)
 
     def _put_in_place(self, module: nn.Module) -> None:
         compiled = vars(module)[IN_PLACE]
 
         @functools.wraps(compiled)  # with what dynamo looks for in it, should it be compiled into something larger
         def gate(*args: Any, **kwargs: Any) -> Any:
-            self._before(here())
+            self._before(here(), args, kwargs)
+            result = None
             try:
-                return compiled(*args, **kwargs)
+                result = compiled(*args, **kwargs)
+                return result
             finally:
-                self._after(here())
+                self._after(here(), args, kwargs, result)
 
         here = weakref.ref(module)
         vars(module)[IN_PLACE] = gate
@@ -119,6 +139,17 @@ def _take_away(module: weakref.ref[nn.Module], gate: Callable[..., Any], compile
     """Put back what was compiled; not where there is another gate in front of this one, which now does nothing."""
     if (found := module()) is not None and vars(found).get(IN_PLACE) is gate:
         vars(found)[IN_PLACE] = compiled
+
+
+def calls_hooks_of(compiled: nn.Module, model: nn.Module) -> bool:
+    """Whether torch calls the hooks of `model` outside of what is compiled, should `compiled` stand for it alone.
+
+    It does so for a module that is compiled in place, and for one that is wrapped, unless it is of torch's own classes.
+    """
+    if compiled is model:
+        return IN_PLACE in vars(compiled)
+    is_outermost = getattr(vars(compiled).get("forward"), "__name__", "") == "_wrapped_call_impl"
+    return _is_wrapper(compiled) and getattr(compiled, WRAPPED) is model and is_outermost
 
 
 def _is_wrapper(module: nn.Module) -> bool:
@@ -160,13 +191,13 @@ class CompiledCall(threading.local):
         """Another gate is open. That `gate` itself is can only be since its call was interrupted."""
         return self._gate not in (None, gate)
 
-    def begin(self, gate: int, *, logged: bool, inline: bool) -> None:
-        """It goes through `gate`; if `logged`, until `end` it runs as it was written, or `inline`."""
+    def begin(self, gate: int, *, logged: bool, into: AbstractContextManager[None] | None = None) -> None:
+        """It goes through `gate`; if `logged`, it runs as it was written until `end`, or within `into`."""
         self.end(gate)
         self._gate, self._logged = gate, logged
         self._held = ExitStack()
-        if inline:
-            self._held.enter_context(looking())
+        if into is not None:
+            self._held.enter_context(into)
         elif logged and (eager := force_eager()) is not None:
             self._held.enter_context(eager)
 

@@ -75,22 +75,25 @@ class Looks:
 
 
 @contextmanager
-def looking() -> Iterator[None]:
-    """The compiled code that runs within is the form with the operations in it."""
-    _looking.count += 1
-    _looking.on = True
+def looking(*, whole: bool) -> Iterator[None]:
+    """The compiled code that runs within is the form with the operations in it.
+
+    Those for the model itself are among them only if `whole`: where its hooks are not compiled with the rest, each
+    would become a compiled piece of its own.
+    """
+    before = _looking.on, _looking.whole
+    _looking.on, _looking.whole = True, whole
     try:
         yield
     finally:
-        _looking.count -= 1
-        _looking.on = _looking.count > 0
+        _looking.on, _looking.whole = before
 
 
 class _Looking:
     """Whether a step that runs now is looked into."""
 
     def __init__(self) -> None:
-        self.on, self.count = False, 0
+        self.on, self.whole = False, False
 
 
 _looking = _Looking()
@@ -179,7 +182,7 @@ class _Unpickled:
 class _Before(_Unpickled):
     def __call__(self, _module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Show the inputs, where it is compiled into a step that is looked into."""
-        if not torch.compiler.is_compiling() or not _looking.on:
+        if not torch.compiler.is_compiling() or not _looking.on or not (self._placing.module or _looking.whole):
             return None
         placed = tuple(self._placing.input(value, f"input[{i}]") for i, value in enumerate(args))
         return placed, {name: self._placing.input(value, f"input[{name!r}]") for name, value in kwargs.items()}
@@ -188,5 +191,5 @@ class _Before(_Unpickled):
 class _After(_Unpickled):
     def __call__(self, _module: nn.Module, _args: object, output: object) -> None:
         """Show the outputs, where it is compiled into a step that is looked into."""
-        if torch.compiler.is_compiling() and _looking.on:
+        if torch.compiler.is_compiling() and _looking.on and (self._placing.module or _looking.whole):
             self._placing.outputs(output)

@@ -6,33 +6,58 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
 from torchgraph_explorer.capture.aside import Aside, is_readable, plain
 from torchgraph_explorer.capture.compiled_looks import VALUE, Place
+from torchgraph_explorer.capture.gradients import SeriesKey
 from torchgraph_explorer.capture.round import PATIENCE_FOR_MORE, Round
 from torchgraph_explorer.records import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a step told that ran as it was written.
+
+    Attributes:
+        calls: Its calls.
+        same: For each series that is not alone in having its tensor: all that have it.
+    """
+
+    calls: tuple[Call, ...]
+    same: Mapping[SeriesKey, tuple[SeriesKey, ...]]
+
+
+def written(calls: tuple[Call, ...], rows: Mapping[SeriesKey, int]) -> Written:
+    """What is known of a step from its calls and the row of each series: a tensor has one row."""
+    by_row: dict[int, list[SeriesKey]] = {}
+    for key, row in rows.items():
+        by_row.setdefault(row, []).append(key)
+    return Written(calls, {key: tuple(keys) for keys in by_row.values() if len(keys) > 1 for key in keys})
 
 
 class CompiledRound(Round):
     """A step of which the operations that were compiled into the model tell. See `Round`.
 
-    It has one forward pass, and hooks nothing. That it calls its modules as the latest step did which ran as it was
-    written is taken for granted.
+    It has one forward pass, and hooks nothing. That it calls its modules as an earlier step did which ran as it was
+    written, and that the same tensors are the same, is taken for granted.
 
     Attributes:
         shown: Tensors that were shown.
     """
 
-    def __init__(self, model: nn.Module, step: int, *, as_in: Iterable[Call], **options: Any) -> None:
-        """A step with the calls of the one before. `options` are those of `Round`."""
+    def __init__(self, model: nn.Module, step: int, *, as_in: Written, **options: Any) -> None:
+        """A step that does what the one `as_in` did. `options` are those of `Round`."""
         self.shown = 0
+        self._has_returned = False
+        self._same = as_in.same
         self._numbers: Counter[tuple[str, str, str]] = Counter()
         self._number_at: dict[int, int] = {}
         super().__init__(model, step, **options)
-        self.calls = list(as_in)
+        self.calls = list(as_in.calls)
 
     @property
     def waits(self) -> bool:
@@ -41,7 +66,21 @@ class CompiledRound(Round):
 
     def rests(self) -> bool:
         """Its backward pass ended a while ago, or does not come."""
-        return time.monotonic() - self._resting_since > PATIENCE_FOR_MORE
+        return self._has_returned and time.monotonic() - self._resting_since > PATIENCE_FOR_MORE
+
+    def show(self, role: str, found: Iterable[tuple[str, Tensor]]) -> None:
+        """Tensors that the model itself was given or has returned, outside of what is compiled."""
+        with Aside():
+            for path, tensor in found:
+                if is_readable(tensor) and "io" in self.kinds:
+                    self._observe(("", 0, role, path, "value"), self._measure.values(tensor))
+                if tensor.requires_grad:
+                    self._taps.on_tensor(tensor, ("", 0, role, path, "grad_norm") if "io_grad" in self.kinds else None)
+
+    def returned(self) -> None:
+        """The compiled forward pass is over; the first time, it was compiled in it."""
+        self._has_returned, self._resting_since = True, time.monotonic()
+        self._taps.forget_graph()
 
     def begin(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Nothing to do: a part of it runs as it was written."""
@@ -50,10 +89,11 @@ class CompiledRound(Round):
         """An operation in the compiled code shows a tensor."""
         try:
             with self._taps.lock, Aside():
+                now = plain(tensor).detach()  # compiled code writes anew into a tensor, and torch does not count it
                 if what == VALUE:
-                    self._see_value(place, plain(tensor))
+                    self._see_value(place, now)
                 else:
-                    self._see_gradient(place, plain(tensor))
+                    self._see_gradient(place, now)
         except Exception as fault:  # ours, in the middle of the user's compiled code
             self._lose(place.module, fault)
 
@@ -67,8 +107,9 @@ class CompiledRound(Round):
         at = place.module, place.role, place.path
         number = self._number_at[place.number] = self._numbers[at]
         self._numbers[at] += 1
-        if "io" in self.kinds:
-            self._observe((place.module, number, place.role, place.path, "value"), self._measure.values(tensor))
+        key = place.module, number, place.role, place.path, "value"
+        if "io" in self.kinds and key not in self.rows:
+            self._observe_all(key, self._measure.values(tensor))
 
     def _see_gradient(self, place: Place, gradient: Tensor) -> None:
         if self._taps.closed or place.number not in self._number_at or self._is_lost(place, gradient):
@@ -76,7 +117,12 @@ class CompiledRound(Round):
         self._begin_backward()
         if "io_grad" in self.kinds:
             key = place.module, self._number_at[place.number], place.role, place.path, "grad_norm"
-            self._observe(key, self._measure.norms(gradient))
+            self._observe_all(key, self._measure.norms(gradient))
+
+    def _observe_all(self, key: SeriesKey, row: int) -> None:
+        """The row is that of all series of the same tensor. Of its gradients the last to come is the whole."""
+        for each in self._same.get(key, (key,)):
+            self._observe(each, row)
 
     def _is_lost(self, place: Place, tensor: Tensor) -> bool:
         return place.module in self._lost or not is_readable(tensor)

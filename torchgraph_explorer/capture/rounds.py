@@ -16,20 +16,21 @@ from torch.optim import Optimizer
 
 from torchgraph_explorer.capture import active
 from torchgraph_explorer.capture.aside import Aside
-from torchgraph_explorer.capture.compiled import CompiledCall, Gates, until_left
-from torchgraph_explorer.capture.compiled_looks import Looks, Place
-from torchgraph_explorer.capture.compiled_round import CompiledRound
+from torchgraph_explorer.capture.compiled import CompiledCall, Gates, Passage, calls_hooks_of, until_left
+from torchgraph_explorer.capture.compiled_looks import Looks, Place, looking
+from torchgraph_explorer.capture.compiled_round import CompiledRound, Written, written
 from torchgraph_explorer.capture.facts import module_facts
 from torchgraph_explorer.capture.gradients import Measure, SeriesKey
 from torchgraph_explorer.capture.graphs import merge, without_empty_insides
 from torchgraph_explorer.capture.hooks import Hook
+from torchgraph_explorer.capture.leaves import input_tensors, tensors
 from torchgraph_explorer.capture.modes import force_eager
 from torchgraph_explorer.capture.phases import Phase
 from torchgraph_explorer.capture.round import MOST_FORWARDS, Round
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.capture.updates import Updates
 from torchgraph_explorer.capture.wrappers import unwrapped
-from torchgraph_explorer.records import Call, ModuleGraph
+from torchgraph_explorer.records import ModuleGraph
 
 Signature: TypeAlias = "tuple[tuple[str, int, int | None], ...]"
 
@@ -127,7 +128,7 @@ class Rounds:
             self._fail("", fault)
 
         self._looks = Looks(unwrapped(model), self._see, kinds=kinds) if inline else None
-        self._calls: tuple[Call, ...] = ()
+        self._written: Written | None = None
         self._gates = Gates(model, before=self._before_compiled, after=self._after_compiled, fail=fail)
         self._handle = model.register_forward_pre_hook(Hook(self._on_forward, fail), with_kwargs=True)
 
@@ -200,9 +201,10 @@ class Rounds:
         return self._round is not None
 
     def _new_round(self, model: nn.Module, step: int, *, compiled: bool) -> Round:
-        stays_compiled = compiled and self._looks is not None and bool(self._calls)
-        trace = Trace() if self._traces > 0 and not stays_compiled else None
-        make: Callable[..., Round] = partial(CompiledRound, as_in=self._calls) if stays_compiled else Round
+        make: Callable[..., Round] = Round
+        if compiled and self._looks is not None and self._written is not None:
+            make = partial(CompiledRound, as_in=self._written)
+        trace = Trace() if self._traces > 0 and make is Round else None
         return make(
             unwrapped(model),
             step,
@@ -222,24 +224,37 @@ class Rounds:
         if isinstance(one := self._round, CompiledRound):
             one.see(place, what, tensor)
 
-    def _before_compiled(self, model: nn.Module, gate: int) -> None:
+    def _before_compiled(self, model: nn.Module, passage: Passage) -> None:
         """Something compiled that runs the model is called. On a step to be logged, it runs as it was written."""
         if is_no_step():
             return
         with self._lock:
-            if not self._is_inside() and not self._compiled.is_within_another(gate):
-                logged = self._admits(model, compiled=True)
-                self._compiled.begin(gate, logged=logged, inline=isinstance(self._round, CompiledRound))
+            if self._is_inside() or self._compiled.is_within_another(id(passage.compiled)):
+                return
+            logged, into = self._admits(model, compiled=True), None
+            if isinstance(one := self._round, CompiledRound):
+                hooks_outside = calls_hooks_of(passage.compiled, unwrapped(model))
+                into = looking(whole=not hooks_outside)
+                if hooks_outside:
+                    one.show("input", input_tensors(passage.args, passage.kwargs))
+            self._compiled.begin(id(passage.compiled), logged=logged, into=into)
 
-    def _after_compiled(self, _model: nn.Module, gate: int) -> None:
+    def _after_compiled(self, model: nn.Module, passage: Passage) -> None:
         """It has returned, or raised."""
         with self._lock:
-            self._compiled.end(gate)
+            self._compiled.end(id(passage.compiled))
             one = self._round
             if one is not None and not one.calls:
                 self._drop_round()  # the model was no part of what was computed
-            if isinstance(one, CompiledRound) and not one.shown:
-                self._go_eager()
+            if isinstance(one, CompiledRound):
+                self._end_compiled(one, model, passage)
+
+    def _end_compiled(self, one: CompiledRound, model: nn.Module, passage: Passage) -> None:
+        if calls_hooks_of(passage.compiled, unwrapped(model)):
+            one.show("output", tensors(passage.result, "output"))
+        one.returned()
+        if not one.shown and passage.result is not None:
+            self._go_eager()
 
     def _go_eager(self) -> None:
         """Nothing was shown: the model was compiled before the operations were placed in it."""
@@ -273,7 +288,8 @@ class Rounds:
         self._report_trace(ended.trace)
         with Aside():
             graph, is_new = self._graph_of(ended)
-        self._calls = graph.calls if graph is not None else ()
+        if not isinstance(ended, CompiledRound):
+            self._written = written(graph.calls, ended.rows) if graph is not None else None
         self._listener.take(Observation(ended.step, ended.rows, graph, is_new))
 
     def _report_trace(self, trace: Trace | None) -> None:

@@ -364,6 +364,30 @@ def _() -> Any:
     return training
 
 
+@case("the same model watched twice, and an exception in forward", steps=3)
+def _() -> Any:
+    from tests.listening import Listening
+    from torchgraph_explorer import watch
+
+    training = trained(_net(), _x())
+    plain = training.step
+    watchers: list[Any] = []
+    training.after_watch = lambda: watchers.append(
+        watch(training.model, log_freq=2, backend=Listening(), verbose=False)
+    )
+    training.close = lambda: [watcher.close() for watcher in watchers]
+
+    def step(number: int) -> object:
+        try:
+            training.model(torch.ones(1, 1))
+        except RuntimeError as error:
+            return str(error), plain(number)
+        raise AssertionError("the model took an input of a wrong shape")
+
+    training.step = step
+    return training
+
+
 @case("a data loader with worker processes", slow=True)
 def _() -> Any:
     data = torch.utils.data.TensorDataset(torch.arange(24.0).view(4, 6))

@@ -1,0 +1,156 @@
+"""`compiled="inline"`: a model that stays compiled in logged steps tells what it tells when it runs as written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.compatibility.case import call, loss_of, sgd
+from tests.compatibility.cases.compiled import NO_COMPILER, in_place, wrapped
+from tests.listening import Listening
+from tests.models import CASES
+from torchgraph_explorer import watch
+from torchgraph_explorer.errors import OptionError, TorchgraphWarning
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # torch's own, when it imports the default backend
+]
+
+STEPS = 6
+
+
+class Tangled(nn.Module):
+    """In-place, reused and nested, with a dict as its output."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(6, 6), nn.ReLU(inplace=True), nn.Linear(6, 6)
+        self.d = nn.Sequential(nn.LayerNorm(6), nn.GELU())
+
+    def forward(self, x: Tensor) -> dict[str, Any]:
+        z = self.c(self.b(self.a(x)))
+        return {"out": self.d(z) + self.c(x), "more": [z]}
+
+
+@dataclass
+class Trained:
+    heard: Listening
+    losses: list[float]
+    graphs: list[int]
+    breaks: int
+
+
+Compiling = Callable[[Any], Any]
+
+
+def tangled() -> tuple[nn.Module, Callable[[], Any]]:
+    return Tangled(), lambda: ((torch.randn(4, 6),), {})
+
+
+def trained(make: Callable[[], tuple[nn.Module, Callable[[], Any]]], compiling: Compiling, **options: Any) -> Trained:
+    """Trains what `compiling` makes of a model after it is watched, logging every other step."""
+    import torch._dynamo
+    from torch._dynamo.utils import counters
+
+    torch._dynamo.reset()
+    counters.clear()
+    torch.manual_seed(3)
+    model, arguments = make()
+    done = Trained(Listening(), [], [], 0)
+    watcher = watch(model, backend=done.heard, log_freq=2, sample_n=None, verbose=False, **options)
+    compiled, optimizer = compiling(model), sgd(model.parameters())
+    for _ in range(STEPS):
+        args, kwargs = arguments()
+        loss = loss_of(call(lambda *positional: compiled(*positional, **kwargs), args))  # noqa: B023  # called at once
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        done.losses.append(loss.item())
+        done.graphs.append(counters["stats"]["unique_graphs"])
+    watcher.close()
+    done.breaks = sum(counters["graph_break"].values())
+    return done
+
+
+def assert_same_record(inline: Listening, eager: Listening) -> None:
+    assert [frame.step for frame in inline.frames] == [frame.step for frame in eager.frames] == [0, 2, 4]
+    assert inline.graphs == eager.graphs
+    for at in range(len(eager.frames)):
+        assert inline.recorded(at) == eager.recorded(at)
+        for key in eager.recorded(at):
+            (told, _), (expected, _) = inline.row(key, at), eager.row(key, at)
+            np.testing.assert_allclose(
+                list(told.values()), list(expected.values()), rtol=1e-3, atol=1e-5, err_msg=f"{key}, frame {at}"
+            )
+
+
+@pytest.mark.parametrize(
+    "compiling",
+    [
+        pytest.param(wrapped, id="wrapped"),
+        pytest.param(in_place, id="in place"),
+        pytest.param(
+            lambda model: wrapped(model, backend="inductor"),
+            id="default backend",
+            marks=pytest.mark.skipif(bool(NO_COMPILER), reason=NO_COMPILER),
+        ),
+    ],
+)
+def test_inline_records_what_an_uncompiled_step_records_from_one_unbroken_graph(compiling: Compiling) -> None:
+    inline, eager = trained(tangled, compiling, compiled="inline"), trained(tangled, compiling)
+    assert_same_record(inline.heard, eager.heard)
+    np.testing.assert_allclose(inline.losses, eager.losses, rtol=1e-5)
+    assert inline.breaks == 0
+    assert inline.graphs[1] == eager.graphs[-1] == 1, "unlogged steps run the graph of the unwatched model"
+    assert inline.graphs[2] == inline.graphs[-1] == 2, "and all logged ones another"
+    assert not inline.heard.finished.notes
+
+
+@pytest.mark.parametrize(
+    "name", ["two inputs, in-place, reused", "residual CNN", "chunks and slices", "shared weights"]
+)
+def test_inline_records_awkward_models(name: str) -> None:
+    def make() -> tuple[nn.Module, Callable[[], Any]]:
+        return CASES[name][0](), CASES[name][1]
+
+    inline, eager = trained(make, wrapped, compiled="inline"), trained(make, wrapped)
+    assert_same_record(inline.heard, eager.heard)
+    assert inline.breaks == 0
+
+
+def test_a_model_that_was_compiled_before_it_is_watched_is_logged_uncompiled_and_that_is_said() -> None:
+    import torch._dynamo
+
+    torch._dynamo.reset()
+    model = Tangled()
+    compiled, heard = wrapped(model), Listening()
+    loss_of(compiled(torch.randn(4, 6))).backward()
+    watcher = watch(model, backend=heard, log_freq=1, verbose=False, compiled="inline")
+
+    def train() -> None:
+        for _ in range(4):
+            loss_of(compiled(torch.randn(4, 6))).backward()
+
+    with pytest.warns(TorchgraphWarning, match=r"it was compiled, and called, before .* Call watch\(\) first"):
+        train()
+    watcher.close()
+    assert [len(frame.series) for frame in heard.frames] == [len(heard.frames[0].series)] * 3
+
+
+def test_inline_leaves_nothing_on_the_model() -> None:
+    model = Tangled()
+    with watch(model, backend=Listening(), verbose=False, compiled="inline"):
+        assert model.a._forward_hooks
+    assert not any(each._forward_hooks or each._forward_pre_hooks for each in model.modules())
+
+
+def test_another_way_of_logging_a_compiled_model_is_refused() -> None:
+    with pytest.raises(OptionError, match="Pass 'eager', which runs the steps that are logged as they were written"):
+        watch(nn.Linear(2, 2), compiled="inductor")
