@@ -8,8 +8,11 @@ from typing import cast
 
 from benchmarks.tables import Options, Part, add_full, run
 
-PARTS = ("overhead", "record", "graphs", "viewer", "server", "tensorboard_tab", "wandb_logging")
+PARTS = ("overhead", "compiled", "record", "graphs", "viewer", "server", "tensorboard_tab", "wandb_logging", "peers")
 """Modules of this folder, each with a `tables`. Imported only when it is their turn: each needs other libraries."""
+
+ONLY_IN_FULL = ("peers",)
+"""Those that install other people's packages, unless they are named."""
 
 
 def part(name: str) -> Part:
@@ -20,13 +23,19 @@ def part(name: str) -> Part:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)}; left out, all")
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"some of {', '.join(PARTS)}; left out, all but {', '.join(ONLY_IN_FULL)}",
+    )
     add_full(parser)
     options = parser.parse_args()
     unknown = [name for name in options.parts if name not in PARTS]
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]!r}; choose from {', '.join(PARTS)}")
-    run((part(name) for name in options.parts or PARTS), Options(full=options.full))
+    usual = [name for name in PARTS if options.full or name not in ONLY_IN_FULL]
+    run((part(name) for name in options.parts or usual), Options(full=options.full))
 
 
 if __name__ == "__main__":

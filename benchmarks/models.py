@@ -1,4 +1,7 @@
-"""The models that are watched, each with a batch to train on."""
+"""The models that are watched, each with a batch to train on.
+
+Nothing here imports the package before a model needs it: the memory of a training without it is measured, too.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-
-from torchgraph_explorer.demo import DigitsNet, load_digits
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ def deep(width: int = 512, layers: int = 20, batch: int = 128) -> Subject:
 
 def digits(batch: int = 128) -> Subject:
     """The demo's residual network on its handwritten digits."""
+    from torchgraph_explorer.demo import DigitsNet, load_digits
+
     data = load_digits()
     images, labels = data.images[:batch], data.labels[:batch]
     return Subject("digits CNN", DigitsNet(), images, lambda output: functional.cross_entropy(output, labels))
@@ -57,9 +60,52 @@ def transformer(layers: int = 6, width: int = 256, batch: int = 16) -> Subject:
     return Subject(f"transformer, {layers} × d {width}", model, torch.randn(batch, 64, width), mean_square)
 
 
+class Residual(nn.Module):
+    """Two convolutions and a way around them, with in-place operations as in torchvision's."""
+
+    def __init__(self, channels_in: int, channels: int, stride: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels_in, channels, 3, stride, 1, bias=False)
+        self.norm1, self.norm2 = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)
+        self.second = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+        self.relu = nn.ReLU(inplace=True)
+        self.around = nn.Sequential()
+        if stride != 1 or channels_in != channels:
+            around = nn.Conv2d(channels_in, channels, 1, stride, bias=False)
+            self.around = nn.Sequential(around, nn.BatchNorm2d(channels))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The images after both convolutions, added to what they were."""
+        inner = self.norm2(self.second(self.relu(self.norm1(self.first(images)))))
+        inner += self.around(images)
+        result: Tensor = self.relu(inner)
+        return result
+
+
+def resnet18(batch: int = 32) -> Subject:
+    """18 layers for images of 32×32."""
+    blocks: list[nn.Module] = []
+    channels_in = 64
+    for stage, channels in enumerate((64, 128, 256, 512)):
+        blocks += [Residual(channels_in, channels, 2 if stage else 1), Residual(channels, channels, 1)]
+        channels_in = channels
+    stem = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
+    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000)]
+    return Subject("ResNet-18, 32×32", nn.Sequential(*stem, *blocks, *head), torch.randn(batch, 3, 32, 32), mean_square)
+
+
+def small_modules(groups: int = 20, pairs: int = 10, width: int = 32) -> Subject:
+    """400 modules that do next to nothing: the cost of a call."""
+    stages = [[part for _ in range(pairs) for part in (nn.Linear(width, width), nn.Tanh())] for _ in range(groups)]
+    model = nn.Sequential(*(nn.Sequential(*stage) for stage in stages))
+    return Subject("400 small modules", model, torch.randn(width, width), mean_square)
+
+
 def mean_square(output: Tensor) -> Tensor:
     """A loss that needs no target."""
     return output.square().mean()
 
 
-SUBJECTS = (deep, digits, transformer)
+SUBJECTS: dict[str, Callable[[], Subject]] = {
+    make.__name__: make for make in (deep, resnet18, transformer, small_modules, digits)
+}

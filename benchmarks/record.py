@@ -43,7 +43,7 @@ def sizes() -> Table:
     return Table(
         title=f"A logged step on disk, mean of {STEPS}",
         columns=("", "series", "rows", "kB", "bytes a series", "bytes a row", "of which histogram", "write, ms"),
-        rows=[written(make()) for make in SUBJECTS],
+        rows=[written(make()) for make in SUBJECTS.values()],
         note="Series whose tensor is the same share a row. What writes is the recorder's thread, not the training's.",
     )
 

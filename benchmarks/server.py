@@ -42,6 +42,7 @@ class Page:
 
     Attributes:
         address: Host and port of the server.
+        model: Which run and model it shows.
         held: How far it has read.
         took: Seconds of each answer, by what was asked.
         unit: Steps of the bins that it holds.
@@ -49,6 +50,7 @@ class Page:
     """
 
     address: str
+    model: dict[str, str] = field(default_factory=lambda: {"run": "run", "model": "long"})
     held: dict[str, int] = field(default_factory=lambda: {"epoch": -1, "frames": 0, "series": 0})
     took: dict[str, list[float]] = field(default_factory=dict)
     size: int = 0
@@ -65,15 +67,18 @@ class Page:
 
     def poll(self, connection: http.client.HTTPConnection) -> None:
         """Ask once for everything that a page asks for."""
-        model = {"run": "run", "model": "long"}
         first = self.held["frames"]
-        news = json.loads(self.ask(connection, "updates", {**model, **self.held}))
-        count = news["frames"]["first"] + len(news["frames"]["step"])
-        self.held = {"epoch": news["epoch"], "frames": count, "series": SERIES}
-        wanted = {"series": ",".join(map(str, range(STRIPS))), "from": first, "most": 1024, "unit": self.unit}
-        meta, _ = unpack(self.ask(connection, "history", {**model, **wanted}))
+        news = json.loads(self.ask(connection, "updates", {**self.model, **self.held}))
+        frames, known = news["frames"], news["series"]
+        count, series = frames["first"] + len(frames["step"]), known["first"] + len(known["items"])
+        self.held = {"epoch": news["epoch"], "frames": count, "series": series}
+        if not count:
+            return
+        strips = ",".join(map(str, range(min(STRIPS, series))))
+        wanted = {"series": strips, "from": first, "most": 1024, "unit": self.unit}
+        meta, _ = unpack(self.ask(connection, "history", {**self.model, **wanted}))
         self.unit = meta["unit"]
-        self.ask(connection, "frame", {**model, "frame": count - 1})
+        self.ask(connection, "frame", {**self.model, "frame": count - 1})
 
     def ask(self, connection: http.client.HTTPConnection, what: str, query: dict[str, Any]) -> bytes:
         """An answer's body."""
@@ -83,6 +88,11 @@ class Page:
         self.took.setdefault(what, []).append(time.perf_counter() - began)
         self.size += len(body)
         return body
+
+
+def follow(url: str, run: str, model: str) -> None:
+    """Be a page that shows a model of a run, for ever."""
+    Page(urlsplit(url).netloc, {"run": run, "model": model}).follow(threading.Event(), POLL_SECONDS)
 
 
 def tables(options: Options) -> Iterator[Table]:

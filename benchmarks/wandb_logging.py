@@ -7,8 +7,6 @@ environment of its own. What counts are the ratios: times depend on the machine 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -18,27 +16,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
+from benchmarks.children import NotMeasured, done
+from benchmarks.peers import TORCHEXPLORER, environment
 from benchmarks.tables import Cell, Options, Table, main, spread
 from benchmarks.wandb_ways import MODELS, WAYS
-from tests.wandb_panel.conftest import PACKAGES, run_training
+from tests.wandb_panel.conftest import run_training
 from tests.wandb_panel.loopback import loopback
-
-TORCHEXPLORER = "torchexplorer==1.1.2"
-ITS_NEEDS = ("flask", "click", "loguru")
-"""What it imports beyond torch, wandb, numpy, networkx and pygraphviz, which it shares with us."""
-
-DOT = """\
-#!{python}
-import os, sys
-os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-import pygraphviz
-sys.stdout.buffer.write(pygraphviz.AGraph(sys.stdin.read()).draw(format=sys.argv[1][2:], prog="dot"))
-"""
-"""Stands in for the program `dot`, which it calls once, with the Graphviz that comes with pygraphviz."""
-
-LONGEST_SECONDS = 900.0
 
 COLUMNS = (
     "",
@@ -49,10 +33,6 @@ COLUMNS = (
     "for W&B, files a step",
     "in the run folder, kB a step",
 )
-
-
-class NotMeasured(Exception):
-    """Why something could not be."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +59,7 @@ def tables(options: Options) -> Iterator[Table]:
     with tempfile.TemporaryDirectory() as folder:
         pythons = dict.fromkeys(WAYS, sys.executable)
         try:
-            pythons["TorchExplorer"] = str(torchexplorer_python(Path(folder) / "torchexplorer"))
+            pythons["TorchExplorer"] = str(environment(TORCHEXPLORER, Path(folder) / "torchexplorer"))
         except NotMeasured as reason:
             pythons["TorchExplorer"] = ""
             print(f"TorchExplorer is not measured: {reason}", file=sys.stderr)
@@ -151,53 +131,6 @@ def kept(home: Path) -> Kept:
     sizes = [file.stat().st_size for file in files if file.suffix != ".log"]
     record = sum(file.stat().st_size for file in (home / "runs").rglob("*") if file.is_file())
     return Kept(sum(sizes), len(sizes), record)
-
-
-def done(command: Sequence[str], *, cwd: Path) -> str:
-    """What a command prints, wandb keeping everything in `cwd`.
-
-    Raises:
-        NotMeasured: It failed, or took too long.
-    """
-    places = {f"WANDB_{place}_DIR": str(cwd / place.lower()) for place in ("DATA", "CACHE", "CONFIG")}
-    environment = {
-        **os.environ,
-        **places,
-        "WANDB_DIR": str(cwd),
-        "WANDB_ERROR_REPORTING": "false",
-        "PYTHONPATH": os.pathsep.join(map(str, PACKAGES)),
-        "PATH": os.pathsep.join([str(Path(command[0]).parent), os.environ["PATH"]]),
-        "OMP_NUM_THREADS": "1",
-    }
-    try:
-        ended = subprocess.run(
-            command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=True
-        )
-    except subprocess.TimeoutExpired as slow:
-        raise NotMeasured(f"it took longer than {LONGEST_SECONDS:g} s") from slow
-    except subprocess.CalledProcessError as failed:
-        raise NotMeasured((failed.stderr.strip().splitlines() or ["it ended without a word"])[-1]) from failed
-    return ended.stdout
-
-
-def torchexplorer_python(folder: Path) -> Path:
-    """The interpreter of a new environment with TorchExplorer in it, which shares this one's torch and wandb.
-
-    Raises:
-        NotMeasured: It cannot be installed.
-    """
-    folder.mkdir()
-    done([sys.executable, "-m", "venv", str(folder)], cwd=folder)
-    python = folder / "bin" / "python"
-    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    done([*install, *ITS_NEEDS], cwd=folder)
-    done([*install, "--no-deps", TORCHEXPLORER], cwd=folder)
-    [packages] = folder.glob("lib/python*/site-packages")
-    (packages / "shared.pth").write_text(f"{Path(torch.__file__).parents[1]}\n", encoding="utf-8")
-    dot = folder / "bin" / "dot"
-    dot.write_text(DOT.format(python=python), encoding="utf-8")
-    dot.chmod(0o755)
-    return python
 
 
 def blocking() -> Table:

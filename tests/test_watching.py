@@ -273,13 +273,13 @@ def test_a_sink_that_fails_is_left_out_and_said_once() -> None:
 
 
 FAULTS: list[tuple[type, str]] = [
-    (Round, "_enter"),
-    (Round, "_leave"),
+    (Round, "enter"),
+    (Round, "leave"),
     (Round, "_end_backward"),
     (Round, "_tap_inputs"),
     (Round, "begin"),
 ]
-FAULTS += [(Trace, "_note"), (Trace, "enter"), (Batch, "values"), (Batch, "norms"), (Round, "_measure_gradients")]
+FAULTS += [(Trace, "_note"), (Trace, "enter"), (Batch, "values"), (Batch, "norms"), (Round, "_see_gradients")]
 
 
 @pytest.mark.parametrize(("where", "what"), FAULTS, ids=lambda each: getattr(each, "__name__", each))
@@ -309,7 +309,7 @@ def test_a_fault_of_ours_leaves_training_as_it_is(
 
 def test_warnings_turned_into_errors_do_not_reach_training(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = train(digits())
-    monkeypatch.setattr(Round, "_leave", lambda *_: 1 / 0)
+    monkeypatch.setattr(Round, "leave", lambda *_: 1 / 0)
     model = digits()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -43,9 +43,8 @@ class Step:
         gradient_scale: The loss scale that was taken out of the gradients; None without.
         graph: The module graph in force, if known.
         graph_is_new: It must be written before the frame.
-        rows: The row of each series among the rows of `statistics`; some may be nobody's.
-        statistics: `[rows, len(STATISTICS)]` float32.
-        histograms: One for each row.
+        rows: The row of each series among those of `measured`, counted from the end if it is negative.
+        measured: Gives statistics, `[rows, len(STATISTICS)]` float32, and histograms. Some rows may be nobody's.
     """
 
     step: int
@@ -55,8 +54,7 @@ class Step:
     graph: ModuleGraph | None
     graph_is_new: bool
     rows: Mapping[SeriesKey, int]
-    statistics: npt.NDArray[np.float32]
-    histograms: Histograms
+    measured: Callable[[], tuple[npt.NDArray[np.float32], Histograms]]
 
 
 class Recorder:
@@ -142,7 +140,7 @@ class Recorder:
         if self._dropped:
             self._notes.append(f"{self._dropped} steps were dropped, since writing was slower than the training.")
         self._write(Finished(self._now(), tuple(self._notes)))
-        for sink in self._sinks:
+        for sink in list(self._sinks):
             self._guarded(sink, sink.close)
 
     def _next(self) -> Step | None:
@@ -160,11 +158,12 @@ class Recorder:
             self.note(f"Step {step.step} is not recorded: {_told(fault)}.")
 
     def _write_step(self, step: Step) -> None:
-        statistics, histograms = step.statistics, step.histograms
+        statistics, histograms = step.measured()
         if step.graph is not None and step.graph_is_new:
             self._write(step.graph)
         self._name_series(step.rows)
-        used, rows = np.unique(np.fromiter(step.rows.values(), np.int64, len(step.rows)), return_inverse=True)
+        numbers = np.fromiter(step.rows.values(), np.int64, len(step.rows)) % max(len(statistics), 1)
+        used, rows = np.unique(numbers, return_inverse=True)
         if len(used) != len(statistics):  # a later measurement of the same step replaced one
             statistics, histograms = statistics[used], histograms.of(used)
         series = np.fromiter((self._series[key] for key in step.rows), np.uint32, len(step.rows))
@@ -194,13 +193,16 @@ class Recorder:
             self._guarded(sink, sink.write, record)
 
     def _guarded(self, sink: Sink, act: Callable[..., None], *arguments: Record) -> None:
-        """Let a sink act; one that cannot is left out from then on."""
+        """Let a sink act; one that cannot is closed, if it can be, and left out from then on."""
         try:
             act(*arguments)
         except Exception as fault:
+            self.note(f"{type(sink).__name__} failed and gets no more records: {_told(fault)}.")
             if sink in self._sinks:
                 self._sinks.remove(sink)
-            self.note(f"{type(sink).__name__} failed and gets no more records: {_told(fault)}.")
+                if act != sink.close:
+                    with suppress(Exception):  # it was said that it failed
+                        sink.close()
 
 
 def _told(fault: Exception) -> str:

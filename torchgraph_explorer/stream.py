@@ -17,6 +17,7 @@ from torchgraph_explorer.capture.rounds import OPTIMIZER, Observation, Rounds
 from torchgraph_explorer.recorder import Recorder, Step
 from torchgraph_explorer.records import Session
 from torchgraph_explorer.reduce.batch import Batch
+from torchgraph_explorer.reduce.native import Rows
 from torchgraph_explorer.reduce.sampling import Sampler
 from torchgraph_explorer.say import warn
 from torchgraph_explorer.schedule import Schedule
@@ -78,6 +79,7 @@ class Stream:
         self._before_step = before_step or (lambda: None)
         self._model = weakref.ref(model)  # not kept alive by being watched
         self._sampler = Sampler(settings.sample_n, seed=random.SystemRandom().getrandbits(32))
+        self._rows: Rows | None = None
         self._batch: Batch | None = None
         self._began: tuple[float, float | None, float | None] = (0.0, None, None)
         inline = settings.compiled == "inline"
@@ -105,7 +107,8 @@ class Stream:
         self._prepare()
         scale = self._settings.scaler.get_scale() if self._settings.scaler is not None else None
         self._began = (time.time(), self._clock(step), scale)
-        self._batch = Batch(self._sampler, gradient_scale=scale or 1.0)
+        self._rows = self._rows or Rows()  # kept: it has grown to what a step needs
+        self._batch = Batch(self._sampler, self._rows, gradient_scale=scale or 1.0)
         return self._batch
 
     def _prepare(self) -> None:
@@ -117,7 +120,6 @@ class Stream:
     def take(self, observation: Observation) -> None:
         """A logged step is over (for `capture.rounds.Listener`)."""
         assert self._batch is not None
-        statistics, histograms = self._batch.finish()
         self.saw_a_step = True
         moment, clock, scale = self._began
         self._recorder.put(
@@ -129,8 +131,7 @@ class Stream:
                 graph=observation.graph,
                 graph_is_new=observation.graph_is_new,
                 rows=observation.rows,
-                statistics=statistics,
-                histograms=histograms,
+                measured=self._batch.finish(),
             )
         )
 

@@ -15,6 +15,7 @@ from torch import nn
 from torchgraph_explorer.capture.phases import Evaluation, Training
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.records import ModuleGraph, Session
+from torchgraph_explorer.say import warn
 from torchgraph_explorer.schedule import schedule
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.stream import Settings, Stream
@@ -143,7 +144,10 @@ class Watcher:
         self.finish()
         viewer, self.viewer = self.viewer, None
         if viewer is not None and os.getpid() == self._pid:
-            viewer.stop()
+            try:
+                viewer.stop()
+            except Exception as fault:  # which is no reason for the user's training to fail at its end
+                warn(f"The viewer at {self.url} may go on until this process ends ({type(fault).__name__}: {fault}).")
 
     def export(self, path: str | os.PathLike[str], **options: Any) -> bytes:
         """Write the viewer with what is recorded so far into one HTML file, and return it.

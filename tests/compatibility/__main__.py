@@ -44,6 +44,18 @@ A note stands for a promise that cannot be kept for a case; it says why and what
 """
 
 
+LOGGED_COMPILED = """\
+With `watch(..., compiled="inline")`. Complete means here that the record is that of the same training with
+`compiled="eager"`, apart from the sizes in its graph, which are those of the steps that ran as written."""
+
+NO_TIMM = """\
+timm is not among them: none of its releases installs or imports without torchvision, of which there is no build for
+the torch without CUDA that these tests run with."""
+
+SAID = {"compiled, and logged compiled": LOGGED_COMPILED, "frameworks": NO_TIMM}
+"""What is to be said of a theme."""
+
+
 def main(part: str = "") -> int:
     """Run the cases whose name has `part` in it; write the page when that is all. Returns how many failed."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -106,6 +118,7 @@ def _page(rows: list[tuple[Case, dict[str, str]]]) -> str:
     for theme, group in groupby(rows, key=lambda row: row[0].theme):
         parts += [
             f"\n## {theme[0].upper()}{theme[1:]}\n",
+            *([f"{SAID[theme]}\n"] if theme in SAID else []),
             "| case | undisturbed | complete | unkillable |",
             "|---|---|---|---|",
         ]

@@ -28,6 +28,7 @@ class Training:
         close: Called after the last step.
         counted: What must not be more watched than unwatched, such as compilations.
         inner: The module that the record's names start from, where that is not `model` itself but what it wraps.
+        options: For `watch`, always: what only this training has, such as its optimizer.
     """
 
     model: nn.Module
@@ -37,6 +38,7 @@ class Training:
     close: Callable[[], object] = lambda: None
     counted: Callable[[], object] = lambda: None
     inner: nn.Module | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import torch
 
 from tests.compatibility.case import Case, Training
 from tests.compatibility.observed import Forward, Observer, Seen, inputs_of, observing
+from tests.compatibility.same_record import check_inline
 from tests.compatibility.training import Run, run
 from tests.compatibility.walk import tensors_in
 from tests.listening import Listening
@@ -35,6 +36,8 @@ def check_complete(case: Case) -> None:
     if case.traced and done.heard.graphs and not missing:
         missing = list(_unreached(case, done, observers[0].forwards))
     assert not missing, "not complete:\n  " + "\n  ".join(dict.fromkeys(missing[:MOST]))
+    if case.options.get("compiled") == "inline":  # the hooks of this oracle would be compiled, too
+        check_inline(case)
 
 
 def _missing(done: Run, forwards: list[Forward]) -> Iterator[str]:

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import pkgutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
@@ -49,14 +49,20 @@ class Switch:
 
 
 NOT_BROKEN = {
-    "capture.hooks.Hook.": "the guard around all hooks: it is what catches the rest",
+    "capture.hooks.": "the guard around all hooks: it is what catches the rest",
+    "capture.arming._Leave.__call__": "the same",
     "capture.aside.Aside.": "gives torch its own state back: broken, nothing else could",
     "capture.modes._Eager.": "the same",
     "capture.compiled._Compiling.": "the same",
+    "capture.compiled_looks._Before.__call__": "the guard around what is compiled into the model",
+    "capture.compiled_looks._After.__call__": "the same",
+    "capture.compiled_looks._not_placed": "how it says what it caught",
     "capture.trace.Trace.__torch_dispatch__": "runs the user's operation; what it does besides is broken instead",
     "recorder.Recorder.note": "how a fault is said: broken, nobody can be told",
     "recorder.Recorder._warn": "the same",
-    "watcher.Watcher.fail": "the same",
+    "stream.Stream.fail": "the same",
+    "stream.Stream.note": "the same",
+    "stream.Stream.finish": "the guard around the end of it all",
     "watcher.Watcher.close": "called by the user, as the rest are; all that it calls is broken instead",
     "watcher.Watcher.finish": "the same",
     "watcher.Watcher.step": "the same",
@@ -68,9 +74,14 @@ NOT_BROKEN = {
 
 def all_faults() -> tuple[Fault, ...]:
     """A fault for every function and method of capture, reduce, the recorder, the watcher, and for a sink's two."""
-    names = [f"{module.__name__}.{name}" for module in _modules() for name in _functions(module)]
+    names = functions_of(_modules())
     names += ["tests.listening.Listening.write", "tests.listening.Listening.close"]
     return tuple(Fault(name) for name in names if not _is_left_whole(name))
+
+
+def functions_of(modules: Iterable[ModuleType]) -> list[str]:
+    """The full names of all that is defined in `modules`."""
+    return [f"{module.__name__}.{name}" for module in modules for name in _functions(module)]
 
 
 def _is_left_whole(name: str) -> bool:
@@ -81,8 +92,8 @@ def _modules() -> Iterator[ModuleType]:
     for package in (torchgraph_explorer.capture, torchgraph_explorer.reduce):
         for found in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
             yield importlib.import_module(found.name)
-    yield importlib.import_module("torchgraph_explorer.recorder")
-    yield importlib.import_module("torchgraph_explorer.watcher")
+    for name in ("recorder", "stream", "watcher"):
+        yield importlib.import_module(f"torchgraph_explorer.{name}")
 
 
 def _functions(module: ModuleType) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tests.compatibility.case import Case
 from tests.compatibility.cases import (
     arguments,
@@ -10,6 +12,7 @@ from tests.compatibility.cases import (
     control,
     earlier,
     frameworks,
+    inline,
     inplace,
     layers,
     precision,
@@ -29,13 +32,32 @@ CASES: tuple[Case, ...] = (
     *layers.case.cases,
     *surroundings.case.cases,
     *compiled.case.cases,
+    *inline.case.cases,
     *frameworks.case.cases,
 )
 
 THOROUGH = ("awkward models: two inputs, in-place, reused", "autograd: activation checkpointing")
 """Cases that are run with every fault there is."""
 
+PARTLY = {
+    "precision and loops: a GradScaler that watch() is told of, as of the optimizer, clipping and a skipped step": (
+        "update",
+        "scale",
+    ),
+    "precision and loops: evaluations recorded as a phase of their own": ("phases", "first_of_each"),
+}
+"""Cases that are run with the faults which only they meet: those that have one of these in their name."""
+
 FAULTS_A_CASE = 1
+
+
+def thorough() -> Iterator[tuple[Case, Fault]]:
+    """Each fault with a case that meets it: at once, and after some calls that go well."""
+    parts = {**dict.fromkeys(THOROUGH, ("",)), **PARTLY}
+    for case in CASES:
+        for fault in all_faults():
+            if any(part in fault.name for part in parts.get(case.id, ())):
+                yield from ((case, Fault(fault.name, after)) for after in (0, 3))
 
 
 def faults_for(case: Case) -> list[Fault]:

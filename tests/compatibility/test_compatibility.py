@@ -10,8 +10,8 @@ import torch
 
 from tests.compatibility.case import Case
 from tests.compatibility.complete import check_complete
-from tests.compatibility.faults import Fault, all_faults, check_unkillable
-from tests.compatibility.table import CASES, THOROUGH, faults_for
+from tests.compatibility.faults import Fault, check_unkillable
+from tests.compatibility.table import CASES, faults_for, thorough
 from tests.compatibility.undisturbed import check_undisturbed
 
 
@@ -52,7 +52,6 @@ def test_a_fault_of_ours_does_not_reach_training(case: Case) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [case for case in CASES if case.id in THOROUGH], ids=lambda case: case.id)
-@pytest.mark.parametrize("fault", [Fault(fault.name, after) for fault in all_faults() for after in (0, 3)], ids=str)
+@pytest.mark.parametrize(("case", "fault"), [pytest.param(*each, id=f"{each[0].id}, {each[1]}") for each in thorough()])
 def test_no_fault_of_ours_reaches_training(case: Case, fault: Fault) -> None:
     check_unkillable(case, fault)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from torchgraph_explorer import watch
 
 Copy = Callable[[nn.Module], nn.Module]
 
-MOMENTS = ("within forward", "between forward and backward", "between steps")
+MOMENTS = ("within forward", "between forward and backward", "within backward", "between steps")
 MODELS = ("two inputs, in-place, reused", "residual CNN", "attention and LSTM", "reentrant checkpoint")
 
 
@@ -71,6 +72,21 @@ def step(model: nn.Module, arguments: Callable[[], Any], optimizer: Any, between
     return fingerprint(loss.detach())
 
 
+@contextmanager
+def hooked(model: nn.Module, hook: Once, moment: str) -> Iterator[None]:
+    """Have `hook` called at `moment`, if that is within forward or backward."""
+    if moment == "within forward":
+        last = [module for module in model.modules() if not list(module.children())][-1]
+        handle = last.register_forward_hook(hook)
+    elif moment == "within backward":
+        handle = next(each for each in model.parameters() if each.requires_grad).register_hook(hook)
+    else:
+        yield
+        return
+    yield
+    handle.remove()
+
+
 def trained_copy(name: str, way: Copy, moment: str, *, watched: bool) -> object:
     """What comes of three steps of a copy that is made in the second step of the model, or after it."""
     torch.manual_seed(5)
@@ -83,12 +99,8 @@ def trained_copy(name: str, way: Copy, moment: str, *, watched: bool) -> object:
         copies.append(way(model))
 
     step(model, arguments, optimizer, nothing)
-    last = [module for module in model.modules() if not list(module.children())][-1]
-    if moment == "within forward":
-        handle = last.register_forward_hook(Once(copy_now))
-    step(model, arguments, optimizer, copy_now if moment == "between forward and backward" else nothing)
-    if moment == "within forward":
-        handle.remove()
+    with hooked(model, Once(copy_now), moment):
+        step(model, arguments, optimizer, copy_now if moment == "between forward and backward" else nothing)
     if moment == "between steps":
         copy_now()
     if watcher is not None:

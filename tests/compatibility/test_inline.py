@@ -11,8 +11,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.compatibility.case import call, loss_of, sgd
-from tests.compatibility.cases.compiled import NO_COMPILER, in_place, wrapped
+from tests.compatibility.case import Case, call, loss_of, sgd
+from tests.compatibility.cases.compiled import NO_COMPILER, compiled, in_place, net, wrapped
+from tests.compatibility.faults import Fault, all_faults, check_unkillable
+from tests.compatibility.same_record import assert_same_frames
 from tests.listening import Listening
 from tests.models import CASES
 from torchgraph_explorer import watch
@@ -80,15 +82,9 @@ def trained(make: Callable[[], tuple[nn.Module, Callable[[], Any]]], compiling: 
 
 
 def assert_same_record(inline: Listening, eager: Listening) -> None:
-    assert [frame.step for frame in inline.frames] == [frame.step for frame in eager.frames] == [0, 2, 4]
+    assert [frame.step for frame in eager.frames] == [0, 2, 4]
     assert inline.graphs == eager.graphs
-    for at in range(len(eager.frames)):
-        assert inline.recorded(at) == eager.recorded(at)
-        for key in eager.recorded(at):
-            (told, _), (expected, _) = inline.row(key, at), eager.row(key, at)
-            np.testing.assert_allclose(
-                list(told.values()), list(expected.values()), rtol=1e-3, atol=1e-5, err_msg=f"{key}, frame {at}"
-            )
+    assert_same_frames(inline, eager)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +145,26 @@ def test_inline_leaves_nothing_on_the_model() -> None:
     with watch(model, backend=Listening(), verbose=False, compiled="inline"):
         assert model.a._forward_hooks
     assert not any(each._forward_hooks or each._forward_pre_hooks for each in model.modules())
+
+
+INLINE = Case(
+    "compiled",
+    "one step that runs as written, an unlogged one, and one inline",
+    lambda: compiled(net(), lambda model: wrapped(model, backend="eager"), late=True),
+    steps=3,
+    hookable=False,
+    options={"log_freq": 2, "compiled": "inline"},
+)
+
+FAULTS = [fault for fault in all_faults() if "compiled" in fault.name.lower()]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_no_fault_of_ours_around_or_within_compiled_code_reaches_training(fault: Fault) -> None:
+    try:
+        check_unkillable(INLINE, fault)
+    finally:
+        torch.compiler.reset()
 
 
 def test_another_way_of_logging_a_compiled_model_is_refused() -> None:

@@ -50,6 +50,25 @@ def test_a_sink_that_hangs_holds_training_up_once_and_for_a_stated_time(monkeypa
     assert len(sink.frames) < 300
 
 
+class Slow(Listening):
+    """Takes longer for a frame than the training does for a step."""
+
+    def write(self, record: Record) -> None:
+        super().write(record)
+        if isinstance(record, Frame):
+            time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_a_sink_that_is_slower_than_the_training_is_waited_for_and_loses_nothing() -> None:
+    model, sink = nn.Linear(3, 2), Slow()
+    with watch(model, backend=sink, log_freq=1, verbose=False) as watcher:
+        train(model, steps=3 * recorder.WAITING)
+        assert watcher._train._recorder._queue.qsize() <= recorder.WAITING
+    assert [frame.step for frame in sink.frames] == list(range(3 * recorder.WAITING))
+    assert not sink.finished.notes
+
+
 @pytest.mark.slow
 def test_closing_does_not_wait_for_ever_for_a_sink_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "MOST_SECONDS", 0.5)

@@ -56,10 +56,10 @@ def run(
     heard = Listening()
     with _seeded(), _warnings() as said:
         training = case.make()
-        watcher = _watch(training.model, heard, options or {}) if watched else None
+        watcher = _watch(training.model, heard, {**(options or {}), **training.options}) if watched else None
         try:
+            training.after_watch()
             with around(training, watcher) if around else nullcontext():
-                training.after_watch()
                 results = [training.step(number) for number in range(case.steps)]
                 state = _state(training, results)
         finally:

@@ -71,7 +71,8 @@ def copied(case: Case, *, watched: bool) -> Run:
         training.step = step_and_copy
         yield
 
-    done = run(Case(case.theme, case.name, case.make, steps=min(2, case.steps)), watched=watched, around=copying)
+    few = Case(case.theme, case.name, case.make, steps=min(2, case.steps))
+    done = run(few, watched=watched, options=case.options, around=copying)
     return Run({f"copies at {i}": outcome for i, outcome in enumerate(outcomes)} | done.state, done.heard, done.said)
 
 

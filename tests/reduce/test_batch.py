@@ -20,6 +20,7 @@ from torchgraph_explorer.errors import TorchgraphError
 from torchgraph_explorer.records import STATISTICS
 from torchgraph_explorer.reduce import native
 from torchgraph_explorer.reduce.batch import Batch
+from torchgraph_explorer.reduce.native import Rows
 from torchgraph_explorer.reduce.sampling import Sampler
 
 NAN, INF = math.nan, math.inf
@@ -30,13 +31,13 @@ Row: TypeAlias = "tuple[dict[str, float], Histograms]"
 
 def reduced(*tensors: Tensor, most: int | None = None) -> list[Row]:
     """The rows of `tensors`, measured in one step."""
-    batch = Batch(Sampler(most))
+    batch = Batch(Sampler(most), Rows())
     numbers = [batch.values(tensor) for tensor in tensors]
     return rows_of(batch, numbers)
 
 
 def rows_of(batch: Batch, numbers: list[int]) -> list[Row]:
-    statistics, histograms = batch.finish()
+    statistics, histograms = batch.finish()()
     return [(dict(zip(STATISTICS, statistics[row].tolist(), strict=True)), histograms.row(row)) for row in numbers]
 
 
@@ -115,7 +116,7 @@ def test_histograms_of_many_buckets_find_room() -> None:
 @pytest.fixture(autouse=True)
 def _load_again() -> Iterator[None]:
     yield
-    native.library.cache_clear()
+    native.functions.cache_clear()
 
 
 BUILDS = sorted(path.name for path in native.BUILT.glob("*.so"))
@@ -128,12 +129,12 @@ def test_every_build_of_the_library_gives_the_same_bits() -> None:
     for build in BUILDS:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(native, "WITH_AVX2", build)
-            native.library.cache_clear()
-            batch = Batch(Sampler(1000))
+            native.functions.cache_clear()
+            batch = Batch(Sampler(1000), Rows())
             for tensor in TENSORS.values():
                 batch.values(tensor)
             batch.norms(torch.linspace(-1, 1, 5000).reshape(10, 500))
-            found.append(batch.finish())
+            found.append(batch.finish()())
     assert len(found) == 2
     for one, other in zip(*[(statistics, *astuple(histograms)) for statistics, histograms in found], strict=True):
         np.testing.assert_array_equal(one, other)
@@ -141,16 +142,16 @@ def test_every_build_of_the_library_gives_the_same_bits() -> None:
 
 def test_a_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "BUILT", native.BUILT / "nowhere")
-    native.library.cache_clear()
+    native.functions.cache_clear()
     with pytest.raises(TorchgraphError, match=r"cannot be loaded: .*Install it again on this machine"):
-        Batch(Sampler(None))
+        Batch(Sampler(None), Rows())
 
 
 def test_freed_memory_is_not_read() -> None:
     tensor = torch.ones(5)
     tensor.untyped_storage().resize_(0)
     with pytest.raises(ValueError, match="memory of a tensor of 5 elements was freed"):
-        Batch(Sampler(None)).values(tensor)
+        Batch(Sampler(None), Rows()).values(tensor)
 
 
 @pytest.mark.parametrize("position", [0, 1, 4999, 99_998, 99_999])
@@ -174,7 +175,7 @@ def test_a_sample_estimates_the_whole() -> None:
 
 
 def test_the_same_tensor_is_measured_once_until_it_is_written_to() -> None:
-    batch = Batch(Sampler(None))
+    batch = Batch(Sampler(None), Rows())
     tensor = torch.ones(3)
     first, again = batch.values(tensor), batch.values(tensor)
     tensor.mul_(2)
@@ -184,7 +185,7 @@ def test_the_same_tensor_is_measured_once_until_it_is_written_to() -> None:
 
 
 def test_a_tensor_is_measured_as_it_was_when_it_was_seen() -> None:
-    batch = Batch(Sampler(None))
+    batch = Batch(Sampler(None), Rows())
     tensor = torch.ones(3)
     row = batch.values(tensor)
     tensor.zero_()
@@ -208,13 +209,13 @@ NORMS = {
 @pytest.mark.parametrize(("gradient", "expected"), NORMS.values(), ids=NORMS)
 @pytest.mark.parametrize("scale", [1.0, 1024.0])
 def test_the_norm_of_each_sample(gradient: Tensor, expected: list[float], scale: float) -> None:
-    batch = Batch(Sampler(None), gradient_scale=scale)
+    batch = Batch(Sampler(None), Rows(), gradient_scale=scale)
     row = batch.norms(gradient)
     assert_row(rows_of(batch, [row])[0], np.array(expected, dtype=np.float64) / scale)
 
 
 def test_gradients_are_unscaled_and_values_are_not() -> None:
-    batch = Batch(Sampler(None), gradient_scale=4.0)
+    batch = Batch(Sampler(None), Rows(), gradient_scale=4.0)
     tensor = torch.tensor([8.0, -2.0])
     rows = rows_of(batch, [batch.values(tensor), batch.gradients(tensor)])
     assert [row[0]["max"] for row in rows] == [8.0, 2.0]

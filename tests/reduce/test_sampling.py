@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from torchgraph_explorer.reduce.batch import Batch
-from torchgraph_explorer.reduce.sampling import Sampler, flat, non_finite, stride_for
+from torchgraph_explorer.reduce.native import Rows
+from torchgraph_explorer.reduce.sampling import Sampler, flat, stride_for
 
 
 def sampled(sampler: Sampler, elements: torch.Tensor) -> torch.Tensor:
@@ -38,7 +39,7 @@ def test_a_sample_sees_every_channel(shape: tuple[int, ...]) -> None:
 
 def test_sampling_leaves_every_global_generator_alone() -> None:
     before = (random.getstate(), repr(np.random.get_state()), torch.get_rng_state())
-    Batch(Sampler(8, seed=3)).values(torch.randn(100, generator=torch.Generator().manual_seed(0)))
+    Batch(Sampler(8, seed=3), Rows()).values(torch.randn(100, generator=torch.Generator().manual_seed(0)))
     assert random.getstate() == before[0]
     assert repr(np.random.get_state()) == before[1]
     assert torch.equal(torch.get_rng_state(), before[2])
@@ -78,18 +79,3 @@ def test_flat_gives_each_element_once(make: Callable[[], torch.Tensor], expected
 
 
 NAN, INF = math.nan, math.inf
-
-NON_FINITE = {
-    "none": ([1.0, 2.0], None),
-    "each": ([NAN, INF, INF, -INF, 0.0], (1, 2, 1)),
-    "infinities that cancel": ([INF, -INF], (0, 1, 1)),
-    "a sum that overflows": ([3e38, 3e38], None),
-}
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
-@pytest.mark.parametrize(("values", "expected"), NON_FINITE.values(), ids=NON_FINITE)
-def test_not_one_non_finite_value_is_missed(
-    values: list[float], expected: tuple[int, int, int] | None, dtype: torch.dtype
-) -> None:
-    assert non_finite(torch.tensor(values, dtype=dtype)) == expected

@@ -8,6 +8,12 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
+ORDINARY = frozenset({Tensor, torch.nn.Parameter})
+"""Types of tensors that do what torch does, and are not wrapped by Python."""
+
+_is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
+_is_batched = torch._C._functorch.is_legacy_batchedtensor
+
 
 class Aside:
     """A context in which what is done to the user's tensors is nobody's business but ours.
@@ -55,13 +61,15 @@ def plain(tensor: Tensor) -> Tensor:
     `torch.func` has some, e.g. one that hides the samples from what `vmap` runs; of a distributed tensor it is the
     part that lies here.
     """
-    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+    while _is_transformed(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
+    if type(tensor) in ORDINARY:
+        return tensor
     local = getattr(tensor, "_local_tensor", None)
     return local if isinstance(local, Tensor) else tensor
 
 
 def is_readable(tensor: Tensor) -> bool:
     """Whether there are elements to look at: not so on the meta device, and while shapes are only simulated."""
-    simulated = type(tensor).__name__ == "FakeTensor"
-    return not (tensor.is_meta or simulated or torch._C._functorch.is_legacy_batchedtensor(tensor))
+    simulated = type(tensor) not in ORDINARY and type(tensor).__name__ == "FakeTensor"
+    return not (tensor.is_meta or simulated or _is_batched(tensor))

@@ -65,7 +65,8 @@ class Gates:
         self._before = Hook(lambda *call: self._enter(before, Passage(*call)), fail)
         self._after = Hook(lambda *call: self._leave(after, Passage(*call)), fail)
         self._exits = ExitStack()
-        registered = Hook(self._on_registration, fail)
+        self._fail = fail
+        registered = Hook(self._on_registration, self._fail_at_registration)
         self._exits.callback(register_module_module_registration_hook(registered).remove)
         compiled_in_place = Hook(self._on_compile, fail)
         _compiling.add(compiled_in_place)
@@ -93,8 +94,16 @@ class Gates:
 
     def _on_registration(self, module: nn.Module, name: str, submodule: nn.Module) -> None:
         """Some module becomes a part of another, as it does where `torch.compile` wraps it."""
-        if name == WRAPPED and _is_wrapper(module) and self._runs_model(submodule):
+        if not self._closed and name == WRAPPED and _is_wrapper(module) and self._runs_model(submodule):
             self._hook(module)
+
+    def _fail_at_registration(self, fault: Exception) -> None:
+        """Torch is going through its hooks of this kind, of which none may be taken away meanwhile: `close` does."""
+        self._through += 1
+        try:
+            self._fail(fault)
+        finally:
+            self._through -= 1
 
     def _on_compile(self, module: nn.Module) -> None:
         """Some module was compiled in place."""
@@ -173,9 +182,18 @@ def until_left(module: nn.Module, held: ExitStack | None) -> None:
         return
     left = ExitStack()
     left.enter_context(held)
-    hook = Hook(lambda *_: left.close(), lambda fault: warn(f"Compiled code may go on running uncompiled: {fault!r}"))
-    left.callback(module.register_forward_hook(hook, always_call=True).remove)
-    left.callback(module.register_forward_pre_hook(hook).remove)
+
+    def leave(*_: object) -> None:
+        if sys.exc_info()[1] is None:
+            left.close()
+        else:  # torch is going through these very hooks, of which none may be taken away meanwhile
+            held.close()
+
+    def fail(fault: Exception) -> None:
+        warn(f"Compiled code may go on running uncompiled: {fault!r}")
+
+    left.callback(module.register_forward_hook(Hook(leave, fail), always_call=True).remove)
+    left.callback(module.register_forward_pre_hook(Hook(lambda *_: left.close(), fail)).remove)
 
 
 class CompiledCall(threading.local):

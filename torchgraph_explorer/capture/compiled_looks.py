@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -50,17 +50,23 @@ class Viewer(Protocol):
         """`tensor` is the value or the gradient at `place`."""
 
 
+Fail: TypeAlias = "Callable[[str, Exception], object]"
+"""Told the name of a module that cannot be looked at, and why."""
+
+
 class Looks:
     """Places the operations in a model that is going to be compiled, until `close`."""
 
-    def __init__(self, model: nn.Module, view: Viewer, *, kinds: frozenset[str]) -> None:
+    def __init__(self, model: nn.Module, view: Viewer, *, kinds: frozenset[str], fail: Fail) -> None:
         """Show to `view` what `kinds` says, of `io` and `io_grad`, of every module of `model`.
+
+        `fail` is told what `view` raises, and what goes wrong while an operation is placed.
 
         Raises:
             OptionError: This torch cannot keep such operations in compiled code.
         """
         _operator()
-        self.view = view
+        self.view, self.fail = view, fail
         self._exits = ExitStack()
         key = next(_keys)
         _viewers[key] = self
@@ -114,11 +120,13 @@ def _new_place(key: int, module: str, role: str, path: str) -> int:  # noqa: PLR
 _new_place._dynamo_marked_constant = True  # type: ignore[attr-defined]  # `torch.compiler.assume_constant_result`
 
 
-def _show(tensor: Tensor, place: int, what: int) -> None:
-    key, where = _places[place]
-    viewer = _viewers.get(key)
-    if viewer is not None:
-        viewer.view(where, what, tensor)
+def _not_placed(key: int, module: str) -> None:
+    """An operation could not be placed. Called while the model is compiled, which goes on without it."""
+    if (looks := _viewers.get(key)) is not None:
+        looks.fail(module, RuntimeError("what shows its tensors could not be compiled into it"))
+
+
+_not_placed._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as above
 
 
 @cache
@@ -133,7 +141,12 @@ def _operator() -> Callable[[Tensor, int, int], None]:
         ) from fault
 
     def look(tensor: Tensor, place: int, what: int) -> None:
-        _show(tensor, place, what)
+        key, where = _places[place]
+        if (looks := _viewers.get(key)) is not None:
+            try:
+                looks.view(where, what, tensor)
+            except Exception as fault:  # ours, in the middle of the user's compiled code
+                looks.fail(where.module, fault)
 
     operator = torch.library.custom_op("torchgraph::look", look, mutates_args=())
     operator.register_fake(lambda tensor, place, what: None)
@@ -170,7 +183,7 @@ class _Placing:
 
 
 class _Unpickled:
-    """A hook that is copied and pickled as nothing, as `hooks.Hook` is."""
+    """A hook that is copied and pickled as nothing, as `hooks.Hook` is, and like that never raises."""
 
     def __init__(self, placing: _Placing) -> None:
         self._placing = placing
@@ -184,12 +197,19 @@ class _Before(_Unpickled):
         """Show the inputs, where it is compiled into a step that is looked into."""
         if not torch.compiler.is_compiling() or not _looking.on or not (self._placing.module or _looking.whole):
             return None
-        placed = tuple(self._placing.input(value, f"input[{i}]") for i, value in enumerate(args))
-        return placed, {name: self._placing.input(value, f"input[{name!r}]") for name, value in kwargs.items()}
+        try:
+            placed = tuple(self._placing.input(value, f"input[{i}]") for i, value in enumerate(args))
+            return placed, {name: self._placing.input(value, f"input[{name!r}]") for name, value in kwargs.items()}
+        except Exception:  # ours, in the middle of the user's compilation
+            _not_placed(self._placing.key, self._placing.module)
+            return None
 
 
 class _After(_Unpickled):
     def __call__(self, _module: nn.Module, _args: object, output: object) -> None:
         """Show the outputs, where it is compiled into a step that is looked into."""
         if torch.compiler.is_compiling() and _looking.on and (self._placing.module or _looking.whole):
-            self._placing.outputs(output)
+            try:
+                self._placing.outputs(output)
+            except Exception:
+                _not_placed(self._placing.key, self._placing.module)

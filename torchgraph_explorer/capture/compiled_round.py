@@ -73,7 +73,7 @@ class CompiledRound(Round):
         with Aside():
             for path, tensor in found:
                 if is_readable(tensor) and "io" in self.kinds:
-                    self._observe(("", 0, role, path, "value"), self._measure.values(tensor))
+                    self.rows["", 0, role, path, "value"] = self._measure.values(tensor)
                 if tensor.requires_grad:
                     self._taps.on_tensor(tensor, ("", 0, role, path, "grad_norm") if "io_grad" in self.kinds else None)
 
@@ -95,10 +95,11 @@ class CompiledRound(Round):
                 else:
                     self._see_gradient(place, now)
         except Exception as fault:  # ours, in the middle of the user's compiled code
-            self._lose(place.module, fault)
+            self.lose(place.module, fault)
 
-    def _arm(self, module: nn.Module, name: str, *, is_model: bool) -> Iterable[Any]:
-        return ()
+    def _arm(self, called: nn.Module) -> None:
+        """The operations in the compiled code tell, not hooks; of parameters none does."""
+        self._see_rest()
 
     def _see_value(self, place: Place, tensor: Tensor) -> None:
         if self._taps.closed or threading.get_ident() != self.thread or self._is_lost(place, tensor):
@@ -122,7 +123,7 @@ class CompiledRound(Round):
     def _observe_all(self, key: SeriesKey, row: int) -> None:
         """The row is that of all series of the same tensor. Of its gradients the last to come is the whole."""
         for each in self._same.get(key, (key,)):
-            self._observe(each, row)
+            self.rows[each] = row
 
     def _is_lost(self, place: Place, tensor: Tensor) -> bool:
         return place.module in self._lost or not is_readable(tensor)

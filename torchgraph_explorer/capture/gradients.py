@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from torch import Tensor
 
 from torchgraph_explorer.capture.aside import Aside, is_readable, plain
-from torchgraph_explorer.capture.hooks import Hook
+from torchgraph_explorer.capture.hooks import Guarded
 from torchgraph_explorer.capture.paths import Consumers, Edge, edge_of
 
 SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
@@ -31,22 +30,51 @@ class Measure(Protocol):
         """Measure the l2 norms of the gradient, one for each sample."""
 
 
-@dataclass(slots=True)
-class _Tap:
-    """One place where gradient passes, and the series that are read there.
+class Tap(Guarded):
+    """One place where gradient passes, and the series that are read there. It is the hook at a tensor.
 
     Attributes:
-        shares: How many shares of it a backward pass delivers.
+        keys: The series. Without any, it is only noted that a backward pass is on.
+        shares: How many shares of the gradient a backward pass delivers.
         arrived: How many came so far in this backward pass.
         total: Sum of those, where several are expected.
-        hook: What reads it, where it is a tensor's.
     """
 
-    keys: list[SeriesKey]
-    shares: int = 1
-    arrived: int = 0
-    total: Tensor | None = None
-    hook: weakref.ref[Hook] | None = None
+    __slots__ = ("_taps", "arrived", "keys", "shares", "total")
+
+    def __init__(self, taps: Taps, *, shares: int = 1) -> None:
+        """Nothing is read yet."""
+        self._taps = taps
+        self.keys: list[SeriesKey] = []
+        self.shares, self.arrived = shares, 0
+        self.total: Tensor | None = None
+
+    def act(self, gradient: Tensor) -> None:
+        """Gradient arrives at the tensor."""
+        self._taps.arrive(self, gradient)
+
+    def fail(self, fault: Exception) -> None:
+        """It could not be read."""
+        self._taps.fail(self.keys[0][0] if self.keys else "", fault)
+
+
+class _Shares(Guarded):
+    """The hook at an autograd node that delivers shares to a tap."""
+
+    __slots__ = ("_slots", "_tap")
+
+    def __init__(self, tap: Tap, slots: list[int]) -> None:
+        self._tap, self._slots = tap, slots
+
+    def act(self, gradients: tuple[Tensor | None, ...], _incoming: object) -> None:
+        """The node has computed the gradients of its inputs."""
+        for slot in self._slots:
+            if (gradient := gradients[slot]) is not None:
+                self._tap.act(gradient)
+
+    def fail(self, fault: Exception) -> None:
+        """They could not be read."""
+        self._tap.fail(fault)
 
 
 @dataclass(slots=True)
@@ -57,7 +85,7 @@ class Taps:
         measure: What turns a gradient into a row.
         observe: Called with a series and its row.
         begin: Called by the first gradient of each backward pass, within it.
-        fail: Called with what goes wrong in a hook.
+        fail: Called with a module's name and what went wrong in a hook.
         lock: Held while a gradient is read: it may come in an autograd thread.
         closed: Nothing is read any more.
     """
@@ -69,11 +97,11 @@ class Taps:
     lock: threading.RLock
     closed: bool = False
     _handles: list[Any] = field(default_factory=list)
-    _outputs: dict[Edge, _Tap] = field(default_factory=dict)
-    _paths: dict[frozenset[tuple[Any, int]], _Tap] = field(default_factory=dict)
-    _pending: list[_Tap] = field(default_factory=list)
+    _outputs: dict[Edge, Tap] = field(default_factory=dict)
+    _paths: dict[object, Tap] = field(default_factory=dict)
+    _pending: list[Tap] = field(default_factory=list)
 
-    def on_tensor(self, tensor: Tensor, key: SeriesKey | None) -> Hook:
+    def on_tensor(self, tensor: Tensor, key: SeriesKey | None) -> Tap:
         """Read all the gradient that arrives at `tensor`; without a key, only note that a backward pass is on.
 
         Returns:
@@ -82,25 +110,21 @@ class Taps:
         edge = edge_of(tensor)
         tap = self._outputs.get(edge)
         if tap is None:
-            tap = self._outputs[edge] = _Tap([])
-        tap.keys += [key] if key else []
-        hook = tap.hook() if tap.hook else None
-        if hook is None:
-            hook = Hook(lambda gradient: self._arrive(tap, gradient), self._failing(key))
-            self._handles.append(tensor.register_hook(hook))
-            tap.hook = weakref.ref(hook)
-        return hook
+            tap = self._outputs[edge] = Tap(self)
+            self._handles.append(tensor.register_hook(tap))
+        if key is not None:
+            tap.keys.append(key)
+        return tap
 
     def on_path(self, consumers: Consumers, key: SeriesKey) -> None:
         """Read the gradient that comes back through `consumers`, whose shares add up."""
-        place = frozenset(consumers)
+        place = consumers[0] if len(consumers) == 1 else frozenset(consumers)
         tap = self._paths.get(place)
-        if tap is not None:
-            tap.keys.append(key)
-            return
-        tap = self._paths[place] = _Tap([key], shares=len(consumers))
-        for node, slots in _by_node(consumers).items():
-            self._handles.append(node.register_hook(self._share_hook(tap, slots, key)))
+        if tap is None:
+            tap = self._paths[place] = Tap(self, shares=len(consumers))
+            for node, slots in _by_node(consumers):
+                self._handles.append(node.register_hook(_Shares(tap, slots)))
+        tap.keys.append(key)
 
     def forget_graph(self) -> None:
         """The forward pass is over: let go of the autograd nodes, which would keep the user's memory."""
@@ -121,16 +145,10 @@ class Taps:
         for handle in handles:
             handle.remove()
         self.forget_graph()
+        self.begin, self.fail = _nothing, _nothing  # what the hooks of a graph that is kept hold on to is then little
 
-    def _share_hook(self, tap: _Tap, slots: list[int], key: SeriesKey) -> Hook:
-        def share(gradients: tuple[Tensor | None, ...], _incoming: object) -> None:
-            for slot in slots:
-                if (gradient := gradients[slot]) is not None:
-                    self._arrive(tap, gradient)
-
-        return Hook(share, self._failing(key))
-
-    def _arrive(self, tap: _Tap, gradient: Tensor) -> None:
+    def arrive(self, tap: Tap, gradient: Tensor) -> None:
+        """Gradient, or a share of it, is at the place of `tap`."""
         with self.lock:
             if self.closed:
                 return
@@ -139,37 +157,37 @@ class Taps:
                 with Aside():
                     gradient = plain(gradient)
                     if is_readable(gradient):
-                        self._take(tap, gradient)
+                        (self._read if tap.shares == 1 else self._add)(tap, gradient)
 
-    def _take(self, tap: _Tap, gradient: Tensor) -> None:
-        if tap.shares == 1:
-            self._read(tap, gradient)
-            return
+    def _add(self, tap: Tap, share: Tensor) -> None:
+        """Keep a share until all have come."""
         if tap.total is None:
             self._pending.append(tap)
-        tap.total = gradient.clone() if tap.total is None else tap.total + gradient
+        tap.total = share.clone() if tap.total is None else tap.total + share
         tap.arrived += 1
         if tap.arrived == tap.shares:
             self._settle(tap)
 
-    def _settle(self, tap: _Tap) -> None:
+    def _settle(self, tap: Tap) -> None:
         """Read a sum."""
         total, tap.total, tap.arrived = tap.total, None, 0
         if total is not None:
             self._read(tap, total)
 
-    def _read(self, tap: _Tap, gradient: Tensor) -> None:
+    def _read(self, tap: Tap, gradient: Tensor) -> None:
         row = self.measure.norms(gradient)
         for key in tap.keys:
             self.observe(key, row)
 
-    def _failing(self, key: SeriesKey | None) -> Callable[[Exception], None]:
-        where = key[0] if key else ""
-        return lambda fault: self.fail(where, fault)
+
+def _nothing(*_: object) -> None:
+    """Nobody is told any more."""
 
 
-def _by_node(consumers: Consumers) -> dict[Any, list[int]]:
+def _by_node(consumers: Consumers) -> Iterable[tuple[Any, list[int]]]:
+    if len(consumers) == 1:
+        return [(consumers[0][0], [consumers[0][1]])]
     slots: dict[Any, list[int]] = {}
     for node, slot in consumers:
         slots.setdefault(node, []).append(slot)
-    return slots
+    return slots.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import eq
 
 from torchgraph_explorer.records import Call, Edge, ModuleGraph, Node, TensorInfo
 
@@ -35,6 +36,11 @@ def merge(known: ModuleGraph, calls_now: Sequence[Call], attached: Mapping[tuple
     shapes |= {(at, "attached", path): info for (at, path), info in attached.items()}
     nodes = tuple(_merge_node(node, shapes) for node in known.nodes)
     return known if calls == known.calls and nodes == known.nodes else replace(known, calls=calls, nodes=nodes)
+
+
+def is_same(known: ModuleGraph, calls_now: Sequence[Call], attached: Mapping[tuple[int, str], TensorInfo]) -> bool:
+    """Whether `merge` would find the same calls, of the same shapes. False where that takes as long as to merge."""
+    return not attached and len(known.calls) == len(calls_now) and all(map(eq, known.calls, calls_now))
 
 
 def _merge_call(known: Call, new: Call) -> Call:

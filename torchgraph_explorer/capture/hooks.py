@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -11,34 +12,56 @@ import torch
 from torchgraph_explorer.say import warn
 
 
-class Hook:
-    """A hook of ours on one of the user's modules or tensors.
+class Guarded:
+    """What a hook of ours does on one of the user's modules or tensors.
 
     A pickled or deep-copied model must not carry anything of ours, and must load where this package is not
     installed. So a copy of a hook is a callable of the standard library that takes any arguments and does nothing.
     """
 
-    __slots__ = ("__weakref__", "_act", "_fail")
+    __slots__ = ("__weakref__",)
 
-    def __init__(self, act: Callable[..., None], fail: Callable[[Exception], None]) -> None:
-        """Call `act` with whatever the hook is called with, and `fail` with what it raises."""
-        self._act, self._fail = act, fail
+    @abstractmethod
+    def act(self, *arguments: Any) -> None:
+        """Do what the hook is for."""
+
+    @abstractmethod
+    def fail(self, fault: Exception) -> None:
+        """Told of what `act` raises."""
 
     def __call__(self, *arguments: Any) -> None:
         """Never returns a value and never raises, so that nothing of the user's changes."""
         if torch.compiler.is_compiling():  # a hook that stayed on by a fault is not to break the user's graph
             return
         try:
-            self._act(*arguments)
+            self.act(*arguments)
         except Exception as fault:
             self._report(fault)
 
     def _report(self, fault: Exception) -> None:
         try:
-            self._fail(fault)
+            self.fail(fault)
         except Exception as another:  # while cleaning up; there is nobody left to tell but the user
             warn(f"Watching the model failed ({fault!r}), and so did ending it ({another!r}). Training goes on.")
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, str]]:
         """The copy: `nullcontext().__exit__`, which accepts anything and returns None."""
         return getattr, (nullcontext(), "__exit__")
+
+
+class Hook(Guarded):
+    """A hook made of two functions."""
+
+    __slots__ = ("_act", "_fail")
+
+    def __init__(self, act: Callable[..., None], fail: Callable[[Exception], None]) -> None:
+        """Call `act` with whatever the hook is called with, and `fail` with what it raises."""
+        self._act, self._fail = act, fail
+
+    def act(self, *arguments: Any) -> None:
+        """Do what the hook is for."""
+        self._act(*arguments)
+
+    def fail(self, fault: Exception) -> None:
+        """Told of what `act` raises."""
+        self._fail(fault)

@@ -8,7 +8,7 @@ the autograd graph, so gradients are summed in the order in which they are summe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import torch
@@ -54,10 +54,9 @@ class Walk:
             if node._sequence_nr() >= child.first:
                 self._children.setdefault(node, []).append(child)
 
-    def run(self, inputs: Iterable[Edge], outputs: Iterable[Edge]) -> None:
+    def run(self, inputs: Container[Edge], outputs: Iterable[Edge]) -> None:
         """Walk from `outputs` back to `inputs` and to whatever else is older than the call."""
-        wanted = set(inputs)
-        todo = [node for node, number in outputs if (node, number) not in wanted]
+        todo = [edge[0] for edge in outputs if edge not in inputs]
         seen = set()
         while todo:
             node = todo.pop()
@@ -65,27 +64,28 @@ class Walk:
                 continue
             seen.add(node)
             children = self._children.get(node)
-            steps = self._through(children) if children else self._over(node)
-            todo += [edge[0] for edge, consumers in steps if not self._crosses(edge, wanted, consumers)]
+            if children is not None:
+                todo += self._through(children, inputs)
+                continue
+            for slot, edge in enumerate(node.next_functions):
+                source = edge[0]
+                if source is None:
+                    continue
+                if edge in inputs or source._sequence_nr() < self.first:
+                    self.crossing.setdefault(edge, []).append((node, slot))
+                else:
+                    todo.append(source)
         self._children.clear()
 
-    def _crosses(self, edge: Edge, wanted: set[Edge], consumers: Consumers) -> bool:
-        """Note `edge` when it leads out of the call."""
-        if edge not in wanted and edge[0]._sequence_nr() >= self.first:
-            return False
-        known = self.crossing.setdefault(edge, [])
-        known += [consumer for consumer in consumers if consumer not in known]
-        return True
-
-    def _over(self, node: Any) -> Iterable[tuple[Edge, Consumers]]:
-        return [
-            ((source, number), [(node, slot)])
-            for slot, (source, number) in enumerate(node.next_functions)
-            if source is not None
-        ]
-
-    def _through(self, children: list[Walk]) -> Iterable[tuple[Edge, Consumers]]:
-        return [item for child in children for item in child.crossing.items()]
+    def _through(self, children: list[Walk], inputs: Container[Edge]) -> Iterable[Any]:
+        """Over the calls that this one made; yields the nodes to go on with."""
+        for child in children:
+            for edge, consumers in child.crossing.items():
+                if edge in inputs or edge[0]._sequence_nr() < self.first:
+                    known = self.crossing.setdefault(edge, [])
+                    known += [consumer for consumer in consumers if consumer not in known]
+                else:
+                    yield edge[0]
 
 
 def reached(start: Edge, labels: Mapping[Edge, Iterable[int]], first: int) -> tuple[set[int], list[int]]:

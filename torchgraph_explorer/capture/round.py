@@ -6,21 +6,21 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
+from torchgraph_explorer.capture.arming import Arms
 from torchgraph_explorer.capture.aside import Aside, is_readable, plain
 from torchgraph_explorer.capture.callers import is_running, users_frame
-from torchgraph_explorer.capture.facts import has_values
-from torchgraph_explorer.capture.gradients import Measure, SeriesKey, Taps
+from torchgraph_explorer.capture.gradients import Measure, SeriesKey, Tap, Taps
 from torchgraph_explorer.capture.hooks import Hook
 from torchgraph_explorer.capture.leaves import input_tensors, tensor_info, tensors
 from torchgraph_explorer.capture.modes import Modes
+from torchgraph_explorer.capture.parameters import Parameters
 from torchgraph_explorer.capture.paths import Edge, Walk, edge_of, sequence_number
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.records import Call, TensorInfo
@@ -31,27 +31,32 @@ PATIENCE = 0.5
 PATIENCE_FOR_MORE = 5.0
 """Seconds after which a step is handed over although the next one has not begun: the training may have ended."""
 
+_current_backward = torch._C._current_graph_task_id
+"""The number of the backward pass that is on in this thread, -1 without."""
+
 MOST_FORWARDS = 64
 """Forward passes that one backward pass may wait for; those beyond are not looked into."""
 
 
-@dataclass(slots=True)
 class _Open:
     """A call that is being executed.
 
     Attributes:
         index: Its number among the round's calls.
+        name: The module.
+        call: How many calls of the module came before in the step.
         edges: Where the gradients of its inputs are delivered, as they came in.
         walk: Its part of the autograd graph.
         attached: How often each name was attached in it.
     """
 
-    index: int
-    name: str
-    call: int
-    edges: dict[Edge, list[str]]
-    walk: Walk
-    attached: dict[str, int] = field(default_factory=dict)
+    __slots__ = ("attached", "call", "edges", "index", "name", "walk")
+
+    def __init__(self, index: int, name: str, call: int) -> None:
+        self.index, self.name, self.call = index, name, call
+        self.edges: dict[Edge, list[str]] = {}
+        self.walk = Walk(sequence_number())
+        self.attached: dict[str, int] | None = None
 
 
 class Round:
@@ -80,6 +85,7 @@ class Round:
         fail: Callable[[str, Exception], None],
         overfull: Callable[[], None],
         lock: threading.RLock,
+        arms: Arms,
         awaits_update: bool = False,
         skip: frozenset[str] = frozenset(),
     ) -> None:
@@ -95,6 +101,7 @@ class Round:
             fail: Told of a module's name and what went wrong in capturing it.
             overfull: Told when more forward passes come than one step may have.
             lock: Held while gradients are read and while the step is handed over.
+            arms: The hooks on the model's modules.
             awaits_update: An optimizer's step is to follow.
             skip: Modules not to look at, since they failed before.
         """
@@ -109,27 +116,25 @@ class Round:
         self._overfull = overfull
         self._lost: set[str] = set()
         self._awaits_update = awaits_update
-        self._before: dict[nn.Parameter, Tensor] = {}
         self.thread = threading.get_ident()
         self._stack: list[_Open] = []
         self._counts: dict[str, int] = {}
-        self._alive: list[weakref.ref[Hook]] = []
+        self._alive: list[weakref.ref[Tap]] = []
         self._forwards = 0
         self._dead_ends = 0
         self._tasks: set[int] = set()
-        self._taps = Taps(measure, self._observe, self._begin_backward, self._lose, lock)
+        self._taps = Taps(measure, self.rows.__setitem__, self._begin_backward, self.lose, lock)
         self._resting_since = time.monotonic()
         self._raising: BaseException | None = None
         self._frame: Any = None
         self._modes = Modes(trace)
         self._names = {module: name for name, module in model.named_modules() if name not in skip}
-        self._handles: list[Any] = []
+        self._arms = arms
+        self._parameters = Parameters(self._names, measure, self.rows.__setitem__)
         try:
-            for module, name in self._names.items():
-                self._handles += self._arm(called if module is model else module, name, is_model=module is model)
+            self._arm(called)
             if "params" in kinds:
-                with Aside():
-                    self._measure_parameters()
+                self._parameters.see_sharded()
         except BaseException:  # nobody will hold this round, so nobody else could take the hooks off
             self._disarm()
             raise
@@ -155,7 +160,7 @@ class Round:
         """Take in nothing more and let go of the model. For any thread that holds the lock."""
         self._taps.closed = True
         self._names.clear()
-        self._before.clear()
+        self._parameters.forget()
         del self.model
 
     def begin(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -169,21 +174,22 @@ class Round:
             self._raising = sys.exc_info()[1]
             self._frame = users_frame()
             self._modes.enter()
-        self._enter(self.model, self._names.get(self.model, ""), args, kwargs)
+        self.enter(self._names.get(self.model, ""), args, kwargs)
 
     def attach(self, tensor: object, module: nn.Module, name: str) -> None:
         """Tensors in `tensor` get `name` within the open call of `module`; nothing happens when none is open."""
         try:
             self._attach(tensor, module, name)
         except Exception as fault:  # ours, in the middle of the user's forward pass
-            self._lose(self._names.get(module, ""), fault)
+            self.lose(self._names.get(module, ""), fault)
 
     def _attach(self, tensor: object, module: nn.Module, name: str) -> None:
         own = self._names.get(module)
         inside = next((each for each in reversed(self._stack) if each.name == own), None)
         if inside is None or threading.get_ident() != self.thread:
             return
-        inside.attached[name] = times = inside.attached.get(name, 0) + 1
+        inside.attached = counts = inside.attached or {}
+        counts[name] = times = counts.get(name, 0) + 1
         with Aside():
             found = _named(tensors(tensor, name if times == 1 else f"{name} #{times}"))
             self.attached.update({(inside.index, info.path): info for info, _ in found})
@@ -201,29 +207,15 @@ class Round:
             self._stack.clear()
             self._frame = None
 
-    def _arm(self, module: nn.Module, name: str, *, is_model: bool) -> Iterable[Any]:
-        def fail(fault: Exception) -> None:
-            self._lose(name, fault)
+    def _arm(self, called: nn.Module) -> None:
+        self._arms.put_on(self, self._names, model=called)
 
-        def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            if self._is_ours(name):
-                self._enter(module, name, args, kwargs)
-
-        def leave(module: nn.Module, _args: object, _kwargs: object, output: object) -> None:
-            if self._is_ours(name):
-                self._leave(name, output)
-
-        if not is_model:  # whose pre-hook is the permanent one, which calls `begin`
-            yield module.register_forward_pre_hook(Hook(enter, fail), with_kwargs=True)
-        yield module.register_forward_hook(Hook(leave, fail), with_kwargs=True, always_call=True)
-
-    def _is_ours(self, name: str) -> bool:
+    def is_ours(self, name: str) -> bool:
         """This call belongs to the forward pass: no other thread's, and no recomputation within a backward pass."""
-        in_backward = torch._C._current_graph_task_id() != -1
-        ours = threading.get_ident() == self.thread and not in_backward
+        ours = threading.get_ident() == self.thread and _current_backward() == -1
         return ours and bool(self._stack) and name not in self._lost
 
-    def _lose(self, name: str, fault: Exception) -> None:
+    def lose(self, name: str, fault: Exception) -> None:
         """Capturing `name` failed: look at it no more, and do not draw a graph that lacks something."""
         self._lost.add(name)
         if self.trace is not None and self.trace.fault is None:
@@ -234,30 +226,36 @@ class Round:
     def _tracing(self) -> Trace | None:
         return self.trace if self.trace is not None and self.trace.fault is None else None
 
-    def _enter(self, _module: nn.Module, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def enter(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Module `name` is called."""
         number = self._counts[name] = self._counts.get(name, -1) + 1
         with Aside():
             inputs = _named(input_tensors(args, kwargs))
             parent = self._stack[-1].index if self._stack else None
-            index = len(self.calls)
-            opened = _Open(index, name, number, self._input_edges(inputs), Walk(sequence_number()))
+            opened = _Open(len(self.calls), name, number)
+            if "io_grad" in self.kinds:
+                _note_edges(opened.edges, inputs)
             self.calls.append(Call(name, number, parent, _infos(inputs), ()))
             self._stack.append(opened)
             self._observe_values(opened, "input", inputs)
-            if self._tracing is not None:
-                self._tracing.enter(index, inputs)
+            if "params" in self.kinds:
+                self._parameters.see_values(name)
+            if (tracing := self._tracing) is not None:
+                tracing.enter(opened.index, inputs)
 
-    def _leave(self, name: str, output: object) -> None:
+    def leave(self, name: str, output: object) -> None:
+        """Module `name` has returned `output`, or raised."""
         opened = self._pop(name)
         with Aside():
             outputs = _named(tensors(output, "output"))
-            self.calls[opened.index] = replace(self.calls[opened.index], outputs=_infos(outputs))
+            call = self.calls[opened.index]
+            self.calls[opened.index] = Call(name, call.call, call.parent, call.inputs, _infos(outputs))
             self._observe_values(opened, "output", outputs)
             hooks = self._tap_tensors(opened, "output", outputs)
             if "io_grad" in self.kinds:
                 self._tap_inputs(opened, outputs)
-            if self._tracing is not None:
-                self._tracing.leave(opened.index, outputs)
+            if (tracing := self._tracing) is not None:
+                tracing.leave(opened.index, outputs)
         if not self._stack:
             self._end_forward(hooks)
 
@@ -267,9 +265,10 @@ class Round:
             self._stack.pop()
         return self._stack.pop()
 
-    def _end_forward(self, hooks: list[Hook]) -> None:
+    def _end_forward(self, hooks: list[Tap]) -> None:
         self._modes.leave()
         self._taps.forget_graph()
+        self._see_rest()
         self._frame = None
         self._resting_since = time.monotonic()
         failed = sys.exc_info()[1] is not self._raising
@@ -279,14 +278,6 @@ class Round:
             self._dead_ends += 1
             if not failed:  # torch would be going through these very hooks
                 self._disarm()
-
-    def _input_edges(self, inputs: Named) -> dict[Edge, list[str]]:
-        edges: dict[Edge, list[str]] = {}
-        if "io_grad" in self.kinds:
-            for info, tensor in inputs:
-                if tensor.requires_grad:
-                    edges.setdefault(edge_of(tensor), []).append(info.path)
-        return edges
 
     def _tap_inputs(self, opened: _Open, outputs: Named) -> None:
         """Read the gradient that reaches each input through this call."""
@@ -304,7 +295,7 @@ class Round:
         if self._stack:
             self._stack[-1].walk.add_child(opened.walk, made)
 
-    def _tap_tensors(self, opened: _Open, role: str, found: Named) -> list[Hook]:
+    def _tap_tensors(self, opened: _Open, role: str, found: Named) -> list[Tap]:
         """Read the gradient that arrives at these tensors; returns the hooks that do."""
         wanted = "io_grad" in self.kinds
         if not wanted and "params_grad" not in self.kinds:
@@ -320,59 +311,29 @@ class Round:
             for info, tensor in found:
                 if is_readable(tensor):
                     key = (opened.name, opened.call, role, info.path, "value")
-                    self._observe(key, self._measure.values(tensor))
-
-    def _measure_parameters(self) -> None:
-        for module, name in self._names.items():
-            for path, parameter in module.named_parameters(recurse=False):
-                if has_values(parameter) and is_readable(parameter):
-                    self._observe((name, None, "param", path, "value"), self._measure.values(plain(parameter)))
-
-    def _measure_gradients(self) -> None:
-        if "params_grad" in self.kinds:
-            with Aside():
-                for name, path, _, gradient in self._gradients():
-                    self._observe((name, None, "param", path, "grad"), self._measure.gradients(gradient))
-
-    def _gradients(self) -> Iterator[tuple[str, str, nn.Parameter, Tensor]]:
-        """Module, name, parameter and gradient, of each parameter that has one."""
-        for module, name in self._names.items():
-            for path, parameter in module.named_parameters(recurse=False):
-                if has_values(parameter) and parameter.grad is not None and is_readable(parameter.grad):
-                    yield name, path, parameter, plain(parameter.grad)
+                    self.rows[key] = self._measure.values(tensor)
 
     def before_update(self) -> None:
-        """The optimizer is about to move the parameters: see what it has made of the gradients."""
-        if not self.backward_ended or self._taps.closed or "params_grad" not in self.kinds:
-            return
-        with Aside():
-            for name, path, parameter, gradient in self._gradients():
-                self._observe((name, None, "param", path, "optimizer_grad"), self._measure.values(gradient))
-                self._before[parameter] = plain(parameter).detach().clone()
+        """The optimizer is about to move the parameters."""
+        if self.backward_ended and not self._taps.closed and "params_grad" in self.kinds:
+            self._parameters.before_update()
 
     def after_update(self) -> None:
-        """The optimizer has moved the parameters: see how far."""
-        before, self._before = self._before, {}
+        """The optimizer has moved the parameters."""
         self._awaits_update = False
-        with Aside():
-            for name, path, parameter, _ in self._gradients():
-                if (old := before.pop(parameter, None)) is not None:
-                    self._measure_update((name, path), old, plain(parameter).detach() - old)
+        self._parameters.after_update()
 
-    def _measure_update(self, place: tuple[str, str], old: Tensor, update: Tensor) -> None:
-        name, path = place
-        self._observe((name, None, "param", path, "update"), self._measure.values(update))
-        size = torch.linalg.vector_norm(old)
-        if size > 0:  # what starts at zero has no ratio yet
-            ratio = torch.linalg.vector_norm(update) / size
-            self._observe((name, None, "param", path, "update_ratio"), self._measure.values(ratio))
+    def _see_rest(self) -> None:
+        if "params" in self.kinds:
+            self._parameters.see_rest()
 
-    def _observe(self, key: SeriesKey, row: int) -> None:
-        self.rows[key] = row
+    def _see_gradients(self) -> None:
+        if "params_grad" in self.kinds:
+            self._parameters.see_gradients()
 
     def _begin_backward(self) -> None:
         """Ask to be called at the end of the backward pass that is on, once for each."""
-        task = torch._C._current_graph_task_id()
+        task = _current_backward()
         if task not in self._tasks:
             self._tasks.add(task)
             self._call_at_end(lambda: self._call_at_end(self._end_backward))
@@ -384,7 +345,7 @@ class Round:
         gradients then.
         """
         engine = torch.autograd.Variable._execution_engine
-        engine.queue_callback(Hook(act, lambda fault: self._lose("", fault)))
+        engine.queue_callback(Hook(act, lambda fault: self.lose("", fault)))
 
     def _end_backward(self) -> None:
         with self._taps.lock:
@@ -393,27 +354,34 @@ class Round:
             self._taps.end_backward()
             if self._stack:  # it was one within the forward pass, which goes on
                 return
-            self._measure_gradients()
+            self._see_gradients()
             self._resting_since = time.monotonic()
             self.backward_ended = True
         self._disarm()
 
     def conclude(self) -> None:
         """Nothing more will come: see what a backward pass has left that ended in an exception."""
+        if not self._taps.closed:
+            self._see_rest()
         if self._tasks and not self.backward_ended and not self._taps.closed:
             self._taps.end_backward()
-            self._measure_gradients()
+            self._see_gradients()
 
     def _disarm(self) -> None:
         """Take the hooks off the modules; those on gradients stay."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        if self._arms.visitor is self:
+            self._arms.take_off()
+
+
+def _note_edges(edges: dict[Edge, list[str]], inputs: Named) -> None:
+    """Where the gradients of inputs are delivered."""
+    for info, tensor in inputs:
+        if tensor.requires_grad:
+            edges.setdefault(edge_of(tensor), []).append(info.path)
 
 
 def _named(found: Iterable[tuple[str, Tensor]]) -> Named:
-    tensors = [(path, plain(tensor)) for path, tensor in found]
-    return [(tensor_info(path, tensor), tensor) for path, tensor in tensors]
+    return [(tensor_info(path, tensor), tensor) for path, tensor in ((path, plain(each)) for path, each in found)]
 
 
 def _infos(found: Named) -> tuple[TensorInfo, ...]:

@@ -15,13 +15,14 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer.capture import active
+from torchgraph_explorer.capture.arming import Arms
 from torchgraph_explorer.capture.aside import Aside
 from torchgraph_explorer.capture.compiled import CompiledCall, Gates, Passage, calls_hooks_of, until_left
 from torchgraph_explorer.capture.compiled_looks import Looks, Place, looking
 from torchgraph_explorer.capture.compiled_round import CompiledRound, Written, written
 from torchgraph_explorer.capture.facts import module_facts
 from torchgraph_explorer.capture.gradients import Measure, SeriesKey
-from torchgraph_explorer.capture.graphs import merge, without_empty_insides
+from torchgraph_explorer.capture.graphs import is_same, merge, without_empty_insides
 from torchgraph_explorer.capture.hooks import Hook
 from torchgraph_explorer.capture.leaves import input_tensors, tensors
 from torchgraph_explorer.capture.modes import force_eager
@@ -45,8 +46,8 @@ TOO_MANY_FORWARDS = (
 )
 
 NOT_INLINE = (
-    "compiled='inline' found no way into the compiled model: it was compiled, and called, before it was watched. "
-    "Logged steps run uncompiled instead. Call watch() first."
+    "compiled='inline' found no way into the compiled model: it was compiled, and called, before it was watched, or "
+    "its compiled code is that of another model just like it. Logged steps run uncompiled instead. Call watch() first."
 )
 
 MOST_GRAPHS = 64
@@ -119,15 +120,17 @@ class Rounds:
         self._settled: Round | None = None
         self._by_signature: dict[Signature, int] = {}
         self._unknown: set[Signature] = set()
+        self._latest: ModuleGraph | None = None
         self._traces = 1
         self._broken: set[str] = set()
         self._called = weakref.ref(model)
         self._compiled = CompiledCall()
+        self._arms = Arms()
 
         def fail(fault: Exception) -> None:
             self._fail("", fault)
 
-        self._looks = Looks(unwrapped(model), self._see, kinds=kinds) if inline else None
+        self._looks = Looks(unwrapped(model), self._see, kinds=kinds, fail=self._fail) if inline else None
         self._written: Written | None = None
         self._gates = Gates(model, before=self._before_compiled, after=self._after_compiled, fail=fail)
         self._handle = model.register_forward_pre_hook(Hook(self._on_forward, fail), with_kwargs=True)
@@ -215,6 +218,7 @@ class Rounds:
             fail=self._fail,
             overfull=lambda: self._listener.note(TOO_MANY_FORWARDS),
             lock=self._lock,
+            arms=self._arms,
             awaits_update=self._updates is not None,
             skip=frozenset(self._broken),
         )
@@ -288,7 +292,8 @@ class Rounds:
         self._report_trace(ended.trace)
         with Aside():
             graph, is_new = self._graph_of(ended)
-        if not isinstance(ended, CompiledRound):
+        self._latest = graph
+        if self._looks is not None and not isinstance(ended, CompiledRound):
             self._written = written(graph.calls, ended.rows) if graph is not None else None
         self._listener.take(Observation(ended.step, ended.rows, graph, is_new))
 
@@ -298,7 +303,10 @@ class Rounds:
 
     def _graph_of(self, ended: Round) -> tuple[ModuleGraph | None, bool]:
         """The module graph of a round; whether it is new or has changed."""
-        signature = tuple((call.module, call.call, call.parent) for call in ended.calls)
+        calls = ended.calls
+        if (latest := self._latest) is not None and ended.trace is None and is_same(latest, calls, ended.attached):
+            return latest, False
+        signature = tuple((call.module, call.call, call.parent) for call in calls)
         at = self._by_signature.get(signature)
         if ended.trace is not None:
             self._traces -= 1
@@ -308,7 +316,7 @@ class Rounds:
             self._want_trace_of(signature)
             return None, False
         known = self.graphs[at]
-        self.graphs[at] = merged = merge(known, ended.calls, ended.attached)
+        self.graphs[at] = merged = merge(known, calls, ended.attached)
         return merged, merged is not known
 
     def _want_trace_of(self, signature: Signature) -> None:
@@ -363,6 +371,7 @@ class Rounds:
     def _take_off(self) -> None:
         with ExitStack() as parts:
             parts.callback(self._handle.remove)
+            parts.callback(self._arms.take_off)
             parts.callback(self._gates.close)
             parts.callback(self._close_looks)
             if self._updates is not None:

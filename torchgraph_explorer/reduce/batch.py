@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from torchgraph_explorer.reduce.native import Part, Rows
-from torchgraph_explorer.reduce.sampling import Sampler, flat, lies_open, non_finite
+from torchgraph_explorer.reduce.elsewhere import Elsewhere
+from torchgraph_explorer.reduce.native import Part, Rows, joined
+from torchgraph_explorer.reduce.sampling import Sampler, flat, lies_open
+
+Known: TypeAlias = "dict[int, tuple[weakref.ref[Tensor], int, int]]"
+"""Rows of tensors by their id, with their version: what comes twice is measured once."""
 
 
 class Batch:
-    """The tensors of one step. Each becomes a row; the same tensor, unchanged, becomes one row only."""
+    """The tensors of one step. Each becomes a row; the same tensor, unchanged, becomes one row only.
 
-    def __init__(self, sampler: Sampler, *, gradient_scale: float = 1.0) -> None:
-        """Take samples with `sampler`. Gradients are divided by the scale.
+    Rows of tensors that do not lie in host memory come after all others, and are numbered from the end: -1, -2, ...
+    """
 
-        Raises:
-            TorchgraphError: The compiled part of the package is missing.
-        """
-        self._sampler, self._scale = sampler, gradient_scale
-        self._rows = Rows()
-        self._known: dict[tuple[int, bool], tuple[weakref.ref[Tensor], int, int]] = {}
+    def __init__(self, sampler: Sampler, rows: Rows, *, gradient_scale: float = 1.0) -> None:
+        """Take samples with `sampler`, and put them into `rows`. Gradients are divided by the scale."""
+        self._sampler, self._rows, self._scale = sampler, rows, gradient_scale
+        self._elsewhere: Elsewhere | None = None
+        self._values: Known = {}
+        self._norms: Known = {}
+        rows.clear()
 
     def values(self, tensor: Tensor) -> int:
         """Measure the elements of `tensor` as they are now; returns the row."""
-        return self._once(tensor, are_norms=False)
+        return self._once(tensor, self._values, self._measure)
 
     def gradients(self, gradient: Tensor) -> int:
         """Measure the elements of a gradient as the backward pass left it, multiplied by the loss scale."""
@@ -34,37 +41,47 @@ class Batch:
 
     def norms(self, gradient: Tensor) -> int:
         """Measure the l2 norm of each sample of `gradient`, a sample being an index of the first dimension."""
-        return self._once(gradient, are_norms=True)
+        return self._once(gradient, self._norms, self._measure_norms)
 
-    def finish(self) -> Part:
-        """All rows."""
-        self._known.clear()
-        return self._rows.finish()
+    def finish(self) -> Callable[[], Part]:
+        """No more rows come. What this returns gives them all, in any thread; it may have to wait for a device."""
+        self._values.clear()
+        self._norms.clear()
+        here = self._rows.finish()
+        if self._elsewhere is None:
+            return lambda: here
+        elsewhere = self._elsewhere.finish()
+        return lambda: joined([here, elsewhere()])
 
-    def _once(self, tensor: Tensor, *, are_norms: bool) -> int:
-        version = -1 if tensor.is_inference() else tensor._version  # in inference mode torch does not count writes
-        key = id(tensor), are_norms
-        known = self._known.get(key)
-        if known is not None and known[1] == version and known[0]() is tensor:
-            return known[2]
-        row = self._measure_norms(tensor) if are_norms else self._measure(tensor, 1.0)
-        if version >= 0:
-            self._known[key] = (weakref.ref(tensor), version, row)
+    @staticmethod
+    def _is_here(elements: Tensor) -> bool:
+        return elements.is_cpu
+
+    def _once(self, tensor: Tensor, known: Known, measure: Callable[[Tensor], int]) -> int:
+        try:
+            version = tensor._version
+        except RuntimeError:  # made in inference mode, where torch does not count writes
+            return measure(tensor)
+        seen = known.get(id(tensor))
+        if seen is not None and seen[1] == version and seen[0]() is tensor:
+            return seen[2]
+        row = measure(tensor)
+        known[id(tensor)] = (weakref.ref(tensor), version, row)
         return row
 
-    def _measure(self, tensor: Tensor, divisor: float) -> int:
+    def _measure(self, tensor: Tensor, divisor: float = 1.0) -> int:
         elements = tensor if lies_open(tensor) else flat(tensor)
         count = elements.numel()
         first, stride, length = self._sampler.place(count)
-        if elements.is_cpu:
+        if self._is_here(elements):
             return self._rows.add(elements, first=first, stride=stride, length=length, divisor=divisor)
+        if self._elsewhere is None:
+            self._elsewhere = Elsewhere()
         elements = elements.detach().view(-1)
-        found = non_finite(elements) or (0, 0, 0)
-        sample = elements[first : first + (length - 1) * stride + 1 : stride].cpu() if length else elements.cpu()
-        return self._rows.add_sample(sample, count=count, non_finite=found, divisor=divisor)
+        return -self._elsewhere.add(elements, first=first, stride=stride, length=length, divisor=divisor)
 
     def _measure_norms(self, gradient: Tensor) -> int:
-        if lies_open(gradient) and gradient.is_cpu:
+        if lies_open(gradient) and self._is_here(gradient):
             samples = gradient.shape[0] if gradient.dim() else 1
             return self._rows.add_norms(gradient, samples=samples, divisor=self._scale)
         return self._measure(sample_norms(gradient), self._scale)

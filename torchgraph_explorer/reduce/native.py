@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,8 @@ FIRST_ROWS, FIRST_ENTRIES = 256, 1 << 15
 _MOST_ENTRIES = 2039
 """Buckets that there are, so entries that a row can have."""
 
-_TABLES = 4 * 2048
+_TABLES = 4 * (2048 + 272)
+"""Counters that rows.c needs: `TABLES * SPAN`."""
 
 Part: TypeAlias = "tuple[npt.NDArray[np.float32], Histograms]"
 """Rows: their statistics, `[rows, len(STATISTICS)]`, and their histograms."""
@@ -68,6 +69,10 @@ class _Room:
         self._buffers = _Buffers(*(part.ctypes.data for part in parts), rows, entries, 0, 0)
         self.address = ctypes.addressof(self._buffers)
 
+    def clear(self) -> None:
+        """Begin again."""
+        self._buffers.rows = self._buffers.entries = 0
+
     def part(self) -> Part:
         """What was added, in as much memory as it needs."""
         rows, entries = self._buffers.rows, self._buffers.entries
@@ -85,18 +90,23 @@ class Rows:
         Raises:
             TorchgraphError: The compiled part is missing.
         """
-        self._library = library()
         self._full: list[Part] = []
-        self._room = _Room(FIRST_ROWS, FIRST_ENTRIES)
         self._count = 0
+        self._move_into(_Room(FIRST_ROWS, FIRST_ENTRIES))
+
+    def _move_into(self, room: _Room) -> None:
+        self._room = room
+        add_row, add_sample, add_norms = functions()
+        self._add_row, self._add_sample = partial(add_row, room.address), partial(add_sample, room.address)
+        self._add_norms = partial(add_norms, room.address)
 
     def add(self, tensor: Tensor, *, first: int, stride: int, length: int, divisor: float) -> int:
         """Add the row of `length` elements of `tensor`, from number `first`, `stride` apart; returns its number.
 
         NaN and infinite elements are counted in all of `tensor`. Elements are divided by `divisor`.
         """
-        place = tensor.data_ptr(), TYPES[tensor.dtype], tensor.numel(), first, stride, length, divisor
-        while not self._library.torchgraph_add_row(self._room.address, *place):
+        kind, count = TYPES[tensor.dtype], tensor.numel()
+        while not self._add_row(tensor.data_ptr(), kind, count, first, stride, length, divisor):
             self._grow()
         self._count += 1
         return self._count - 1
@@ -104,7 +114,7 @@ class Rows:
     def add_sample(self, sample: Tensor, *, count: int, non_finite: tuple[int, int, int], divisor: float) -> int:
         """Add the row of a tensor of `count` elements, so many NaN, infinite and minus infinite, known by a sample."""
         place = sample.data_ptr(), TYPES[sample.dtype], sample.numel(), divisor, count, *non_finite
-        while not self._library.torchgraph_add_sample(self._room.address, *place):
+        while not self._add_sample(*place):
             self._grow()
         self._count += 1
         return self._count - 1
@@ -112,26 +122,35 @@ class Rows:
     def add_norms(self, tensor: Tensor, *, samples: int, divisor: float) -> int:
         """Add the row of the l2 norms of `tensor` cut into `samples` equal pieces; returns its number."""
         size = tensor.numel() // samples if samples else 0
-        place = tensor.data_ptr(), TYPES[tensor.dtype], samples, size, divisor
-        while not self._library.torchgraph_add_norms(self._room.address, *place):
+        while not self._add_norms(tensor.data_ptr(), TYPES[tensor.dtype], samples, size, divisor):
             self._grow()
         self._count += 1
         return self._count - 1
 
     def finish(self) -> Part:
-        """All rows, in order."""
+        """All rows, in order. Their memory is used again."""
         parts = [*self._full, self._room.part()]
-        return parts[0] if len(parts) == 1 else joined(parts)
+        self.clear()
+        return joined(parts)
+
+    def clear(self) -> None:
+        """Begin without any, in as much room as there was."""
+        self._full.clear()
+        self._room.clear()
+        self._count = 0
 
     def _grow(self) -> None:
         """The room is full: put it aside and go on in one of twice the size."""
         self._full.append(self._room.part())
         rows, entries = self._room.size
-        self._room = _Room(2 * rows, 2 * entries)
+        self._move_into(_Room(2 * rows, 2 * entries))
 
 
 def joined(parts: Sequence[Part]) -> Part:
     """The rows of all `parts`, in order."""
+    parts = [part for part in parts if len(part[0])] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
     sizes = np.concatenate([np.diff(histograms.offsets) for _, histograms in parts])
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]).astype(np.uint32)
     buckets = np.concatenate([histograms.buckets for _, histograms in parts])
@@ -140,8 +159,8 @@ def joined(parts: Sequence[Part]) -> Part:
 
 
 @cache
-def library() -> Any:
-    """The compiled functions, in the form that suits the processor.
+def functions() -> tuple[Callable[..., int], Callable[..., int], Callable[..., int]]:
+    """Those that add a row, a row known by a sample, and a row of norms, compiled for this processor.
 
     Raises:
         TorchgraphError: They are missing, or made for another kind of machine.
@@ -159,4 +178,4 @@ def library() -> Any:
     loaded.torchgraph_add_row.argtypes = (pointer, pointer, *[number] * 5, real)
     loaded.torchgraph_add_sample.argtypes = (pointer, pointer, number, number, real, *[number] * 4)
     loaded.torchgraph_add_norms.argtypes = (pointer, pointer, *[number] * 3, real)
-    return loaded
+    return loaded.torchgraph_add_row, loaded.torchgraph_add_sample, loaded.torchgraph_add_norms

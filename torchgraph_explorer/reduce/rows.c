@@ -10,6 +10,9 @@
 #include <string.h>
 
 enum { SHIFT = 21, LAST_BUCKET = 1019, SIGN = 1 << (31 - SHIFT), CODES = 2 * SIGN };
+
+/* Tables lie further apart than they are long: at a distance of a memory page, writing to one would delay the others. */
+enum { SPAN = CODES + 272 };
 enum { TABLES = 4, LANES = 8, BLOCK = 2048, FEW = 512 };
 
 /* As in records.STATISTICS. */
@@ -29,7 +32,7 @@ typedef struct {
     uint32_t *ends;    /* [most_rows]: where the entries of each row end */
     int16_t *buckets;  /* [most_entries] */
     uint32_t *counts;  /* [most_entries] */
-    uint32_t *tables;  /* [TABLES, CODES], all zero between calls */
+    uint32_t *tables;  /* [TABLES, SPAN], all zero between calls */
     int64_t most_rows, most_entries, rows, entries;
 } Rows;
 
@@ -39,12 +42,13 @@ typedef struct {
     int64_t type, count, first, stride, length;
 } Elements;
 
-/* Sums over the finite elements so far. Squares are also taken of the distance to `shift`, the first of them: since
- * it is one of the elements, their spread is at least its own distance to the mean over their number, and the
- * difference of sums that gives the variance loses no more than that factor of a double's 16 digits. */
+/* Sums over the finite elements so far: of their distances to `shift`, the first of them, and of the squares of those.
+ * Since it is one of the elements, their spread is at least its own distance to the mean over their number, and the
+ * difference of sums that gives the variance loses no more than that factor of a double's 16 digits. The same holds
+ * for the sum of their own squares, of which its own is one. */
 typedef struct {
     int64_t sampled, zeros;
-    double shift, sum, absolute, squares, shifted_squares;
+    double shift, sum, absolute, squares;
     float least, most;
 } Moments;
 
@@ -155,7 +159,7 @@ static void count_non_finite(const Elements *elements, int64_t start, int64_t en
 
 /* The parts of the sums of one block. */
 typedef struct {
-    double sum[LANES], absolute[LANES], squares[LANES], shifted_squares[LANES];
+    double sum[LANES], absolute[LANES], squares[LANES];
     float least[LANES], most[LANES];
     int32_t zeros[LANES];
 } Parts;
@@ -163,8 +167,7 @@ typedef struct {
 static inline void add_value(Parts *parts, int lane, float value, double shift) {
     const double wide = value, distance = wide - shift;
     parts->sum[lane] += distance;
-    parts->shifted_squares[lane] += distance * distance;
-    parts->squares[lane] += wide * wide;
+    parts->squares[lane] += distance * distance;
     parts->absolute[lane] += fabs(wide);
     parts->least[lane] = value < parts->least[lane] ? value : parts->least[lane];
     parts->most[lane] = value > parts->most[lane] ? value : parts->most[lane];
@@ -183,7 +186,6 @@ static void add_moments(const float *block, int64_t length, Moments *moments) {
         moments->sum += parts.sum[lane];
         moments->absolute += parts.absolute[lane];
         moments->squares += parts.squares[lane];
-        moments->shifted_squares += parts.shifted_squares[lane];
         moments->zeros += parts.zeros[lane];
         if (parts.least[lane] < moments->least) moments->least = parts.least[lane];
         if (parts.most[lane] > moments->most) moments->most = parts.most[lane];
@@ -196,16 +198,22 @@ static void add_to_tables(const float *block, int64_t length, uint32_t *tables) 
     int64_t i = 0;
     if (length >= FEW)
         for (; i + TABLES <= length; i += TABLES)
-            for (int table = 0; table < TABLES; table++) tables[table * CODES + (bits_of(block[i + table]) >> SHIFT)]++;
+            for (int table = 0; table < TABLES; table++) tables[table * SPAN + (bits_of(block[i + table]) >> SHIFT)]++;
     for (; i < length; i++) tables[bits_of(block[i]) >> SHIFT]++;
 }
 
-static uint32_t take(uint32_t *tables, int code) {
-    uint32_t count = 0;
-    for (int table = 0; table < TABLES; table++) {
-        count += tables[table * CODES + code];
-        tables[table * CODES + code] = 0;
+/* Add the counts of codes `from` to `to` up in the first table, and clear the others. */
+static void collect(uint32_t *tables, int from, int to) {
+    for (int table = 1; table < TABLES; table++) {
+        uint32_t *other = tables + table * SPAN;
+        for (int code = from; code <= to; code++) tables[code] += other[code];
+        memset(other + from, 0, (size_t)(to - from + 1) * sizeof *other);
     }
+}
+
+static uint32_t take(uint32_t *table, int code) {
+    uint32_t count = table[code];
+    table[code] = 0;
     return count;
 }
 
@@ -222,12 +230,15 @@ static int bucket_of(float value) {
 
 /* Turn the tables into entries, from the smallest bucket to the largest, and clear them. */
 static void add_histogram(Rows *rows, const Moments *moments) {
-    int from = bucket_of(moments->least), to = bucket_of(moments->most);
-    for (int bucket = from; bucket < 0 && bucket <= to; bucket++)
-        add_entry(rows, bucket, take(rows->tables, SIGN - bucket));
-    if (from <= 0 && to >= 0) add_entry(rows, 0, take(rows->tables, 0) + take(rows->tables, SIGN));
-    for (int bucket = from > 1 ? from : 1; bucket <= to; bucket++)
-        add_entry(rows, bucket, take(rows->tables, bucket));
+    uint32_t *table = rows->tables;
+    const int from = bucket_of(moments->least), to = bucket_of(moments->most);
+    if (moments->sampled >= FEW) { /* else only the first is in use */
+        collect(table, 0, to > 0 ? to : 0);
+        collect(table, SIGN, from < 0 ? SIGN - from : SIGN);
+    }
+    for (int bucket = from; bucket < 0 && bucket <= to; bucket++) add_entry(rows, bucket, take(table, SIGN - bucket));
+    if (from <= 0 && to >= 0) add_entry(rows, 0, take(table, 0) + take(table, SIGN));
+    for (int bucket = from > 1 ? from : 1; bucket <= to; bucket++) add_entry(rows, bucket, take(table, bucket));
 }
 
 static float bounded(double value) {
@@ -237,7 +248,8 @@ static float bounded(double value) {
 static void add_statistics(Rows *rows, int64_t count, const NonFinite *found, const Moments *moments) {
     float *row = rows->statistics + rows->rows * STATISTICS;
     const double sampled = (double)moments->sampled, mean_distance = moments->sum / sampled;
-    const double variance = moments->shifted_squares / sampled - mean_distance * mean_distance;
+    const double variance = moments->squares / sampled - mean_distance * mean_distance;
+    const double shift = moments->shift, mean_square = moments->squares / sampled + shift * (2 * mean_distance + shift);
     const int64_t finite = count - found->nan - found->positive - found->negative;
     row[COUNT] = (float)count;
     row[SAMPLED] = (float)moments->sampled;
@@ -252,7 +264,7 @@ static void add_statistics(Rows *rows, int64_t count, const NonFinite *found, co
     row[MEAN] = bounded(moments->shift + mean_distance);
     row[ABSOLUTE_MEAN] = bounded(moments->absolute / sampled);
     row[STD] = bounded(sqrt(variance > 0 ? variance : 0));
-    row[L2_NORM] = bounded(sqrt(moments->squares / sampled * (double)finite));
+    row[L2_NORM] = bounded(sqrt((mean_square > 0 ? mean_square : 0) * (double)finite));
 }
 
 /* Take a block into the row that is being made. */

@@ -11,9 +11,6 @@ from torch import Tensor
 
 from torchgraph_explorer.reduce.native import TYPES
 
-SUMMED = (torch.float16, torch.bfloat16, torch.float32)
-"""Types whose sum is taken in float32; float64 sums as it is, and rarer ones are converted first."""
-
 
 @lru_cache(maxsize=4096)
 def stride_for(count: int, most: int | None) -> int:
@@ -99,22 +96,6 @@ def _memory(tensor: Tensor) -> Tensor:
             return tensor.reshape(-1)
         expected *= size
     return tensor.as_strided((tensor.numel(),), (1,))
-
-
-def non_finite(elements: Tensor) -> tuple[int, int, int] | None:
-    """How many of `elements`, real ones, are NaN, infinite and minus infinite, exactly; None when none is.
-
-    Costs one sum, unless that is not finite.
-    """
-    if not elements.is_floating_point():
-        return None
-    total = elements.sum(dtype=torch.float32 if elements.dtype in SUMMED else None)
-    if math.isfinite(total.item()):
-        return None
-    nan, infinite = torch.isnan(elements), torch.isinf(elements)
-    negative = int((infinite & (elements < 0)).sum())
-    counts = int(nan.sum()), int(infinite.sum()) - negative, negative
-    return counts if any(counts) else None
 
 
 class Sampler:

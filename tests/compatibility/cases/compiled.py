@@ -28,13 +28,13 @@ IN_A_FUNCTION = {
 NO_COMPILER = "" if any(map(shutil.which, ("g++", "clang++", "c++"))) else "no C++ compiler is installed"
 
 
-def _net() -> Any:
-    """Not a Sequential: dynamo leaves one alone that has no hooks and is compiled in place."""
+def net() -> Any:
+    """A small one. Not a Sequential: dynamo leaves one alone that has no hooks and is compiled in place."""
 
-    def net(self: Any, x: Tensor) -> Tensor:
+    def forward(self: Any, x: Tensor) -> Tensor:
         return self.c(self.b(self.a(x)))
 
-    return module(net, a=nn.Linear(6, 6), b=nn.ReLU(inplace=True), c=nn.Linear(6, 2))
+    return module(forward, a=nn.Linear(6, 6), b=nn.ReLU(inplace=True), c=nn.Linear(6, 2))
 
 
 Compiling: TypeAlias = "Callable[[Any], Any]"
@@ -61,7 +61,7 @@ def four_samples(called: Any, _number: int) -> Any:
     return called(torch.randn(4, 6))
 
 
-def _compiled(
+def compiled(
     model: nn.Module,
     compiling: Compiling = wrapped,
     *,
@@ -104,46 +104,47 @@ def _counted() -> object:
 
 @case("the whole model, then watched", **OPTIONS)
 def _() -> Any:
-    return _compiled(_net())
+    return compiled(net())
 
 
 @case("the whole model, then watched itself, not what torch.compile returned", **OPTIONS)
 def _() -> Any:
-    model = _net()
-    return _compiled(model, watched=model)
+    model = net()
+    return compiled(model, watched=model)
 
 
 @case("watched, then the whole model", **OPTIONS)
 def _() -> Any:
-    return _compiled(_net(), late=True)
+    return compiled(net(), late=True)
 
 
 @case("in place, then watched", **OPTIONS)
 def _() -> Any:
-    return _compiled(_net(), in_place)
+    return compiled(net(), in_place)
 
 
 @case("watched, then in place", **OPTIONS)
 def _() -> Any:
-    return _compiled(_net(), in_place, late=True)
+    return compiled(net(), in_place, late=True)
 
 
 @case("watched, then a larger module around it", **OPTIONS)
 def _() -> Any:
-    model = _net()
+    model = net()
     larger = module(lambda self, x: self.model(self.first(x)), first=nn.Linear(6, 6), model=model)
-    return _compiled(larger, late=True, watched=model)
+    return compiled(larger, late=True, watched=model)
 
 
 @case("watched, then a larger module around it in place", **OPTIONS)
 def _() -> Any:
-    model = _net()
+    model = net()
     larger = module(lambda self, x: self.model(self.first(x)), first=nn.Linear(6, 6), model=model)
-    return _compiled(larger, in_place, late=True, watched=model)
+    return compiled(larger, in_place, late=True, watched=model)
 
 
-def _with_part() -> Any:
-    return module(lambda self, x: self.a(self.b(x)), a=nn.Linear(2, 2), b=_net())
+def with_part() -> Any:
+    """A model of which a part can be compiled."""
+    return module(lambda self, x: self.a(self.b(x)), a=nn.Linear(2, 2), b=net())
 
 
 def part(model: Any) -> Any:
@@ -160,22 +161,22 @@ def part_in_place(model: Any) -> Any:
 
 @case("a part of the model", **OPTIONS)
 def _() -> Any:
-    return _compiled(_with_part(), part)
+    return compiled(with_part(), part)
 
 
 @case("watched, then a part of the model", **OPTIONS)
 def _() -> Any:
-    return _compiled(_with_part(), part, late=True)
+    return compiled(with_part(), part, late=True)
 
 
 @case("a part of the model in place", **OPTIONS)
 def _() -> Any:
-    return _compiled(_with_part(), part_in_place)
+    return compiled(with_part(), part_in_place)
 
 
 @case("watched, then a part of the model in place", **OPTIONS)
 def _() -> Any:
-    return _compiled(_with_part(), part_in_place, late=True)
+    return compiled(with_part(), part_in_place, late=True)
 
 
 @case("its forward method only", **OPTIONS)
@@ -184,7 +185,7 @@ def _() -> Any:
         model.forward = wrapped(model.forward)
         return model
 
-    training = _compiled(_net(), compiling, late=True)
+    training = compiled(net(), compiling, late=True)
     training.close = lambda: delattr(training.model, "forward")
     return training
 
@@ -197,7 +198,7 @@ def _() -> Any:
 
         return wrapped(predict)
 
-    return _compiled(_net(), compiling, late=True)
+    return compiled(net(), compiling, late=True)
 
 
 @case("a compiled function within the model", **OPTIONS)
@@ -207,26 +208,28 @@ def _() -> Any:
         return x * torch.sigmoid(1.7 * x)
 
     model = module(lambda self, x: self.b(gelu(self.a(x))), a=nn.Linear(6, 6), b=nn.Linear(6, 2))
-    return _compiled(model, lambda model: model)
+    return compiled(model, lambda model: model)
 
 
-def _broken() -> Any:
-    def broken(self: Any, x: Tensor) -> Tensor:
+def broken() -> Any:
+    """A model that dynamo compiles in two pieces."""
+
+    def forward(self: Any, x: Tensor) -> Tensor:
         y = self.a(x)
         torch._dynamo.graph_break()
         return self.b(y.relu())
 
-    return module(broken, a=nn.Linear(6, 6), b=nn.Linear(6, 2))
+    return module(forward, a=nn.Linear(6, 6), b=nn.Linear(6, 2))
 
 
 @case("a model with a graph break", **OPTIONS)
 def _() -> Any:
-    return _compiled(_broken(), lambda model: wrapped(model, fullgraph=False))
+    return compiled(broken(), lambda model: wrapped(model, fullgraph=False))
 
 
 @case("watched, then a model with a graph break", **OPTIONS)
 def _() -> Any:
-    return _compiled(_broken(), lambda model: wrapped(model, fullgraph=False), late=True)
+    return compiled(broken(), lambda model: wrapped(model, fullgraph=False), late=True)
 
 
 def _after_another(another: Any) -> Forward:
@@ -241,34 +244,36 @@ def _after_another(another: Any) -> Forward:
 
 @case("a second instance of a class that is compiled already", **OPTIONS)
 def _() -> Any:
-    return _compiled(_net(), forward=_after_another(wrapped(_net())))
+    return compiled(net(), forward=_after_another(wrapped(net())))
 
 
 @case("watched, then a second instance of a class that is compiled already", **OPTIONS)
 def _() -> Any:
-    return _compiled(_net(), late=True, forward=_after_another(wrapped(_net())))
+    return compiled(net(), late=True, forward=_after_another(wrapped(net())))
 
 
 @case("watched, then a second instance in place", **OPTIONS)
 def _() -> Any:
-    return _compiled(_net(), in_place, late=True, forward=_after_another(in_place(_net())))
+    return compiled(net(), in_place, late=True, forward=_after_another(in_place(net())))
 
 
 @case("batches of varying length", **OPTIONS)
 def _() -> Any:
-    return _compiled(_net(), late=True, forward=lambda called, number: called(torch.randn(2 + number, 6)))
+    return compiled(net(), late=True, forward=lambda called, number: called(torch.randn(2 + number, 6)))
+
+
+def evaluating(called: Any, number: int) -> Any:
+    """An evaluation, and a batch to train on."""
+    called.eval()
+    with torch.no_grad():
+        four_samples(called, number)
+    called.train()
+    return four_samples(called, number)
 
 
 @case("evaluation between the steps", **OPTIONS)
 def _() -> Any:
-    def forward(called: Any, number: int) -> Any:
-        called.eval()
-        with torch.no_grad():
-            four_samples(called, number)
-        called.train()
-        return four_samples(called, number)
-
-    return _compiled(_net(), late=True, forward=forward)
+    return compiled(net(), late=True, forward=evaluating)
 
 
 @case("an exception in a step that is logged", **OPTIONS)
@@ -278,7 +283,7 @@ def _() -> Any:
             called(torch.randn(4, 5))
         return four_samples(called, number)
 
-    return _compiled(_net(), late=True, forward=forward)
+    return compiled(net(), late=True, forward=forward)
 
 
 def _as_logged(called: Any, number: int) -> Any:
@@ -289,17 +294,17 @@ def _as_logged(called: Any, number: int) -> Any:
 
 @case("the default backend", lacks=NO_COMPILER, **OPTIONS)
 def _() -> Any:
-    return _compiled(_net(), lambda model: wrapped(model, backend="inductor"), forward=_as_logged)
+    return compiled(net(), lambda model: wrapped(model, backend="inductor"), forward=_as_logged)
 
 
 @case("watched, then with the default backend", lacks=NO_COMPILER, **OPTIONS)
 def _() -> Any:
-    return _compiled(_net(), lambda model: wrapped(model, backend="inductor"), late=True, forward=_as_logged)
+    return compiled(net(), lambda model: wrapped(model, backend="inductor"), late=True, forward=_as_logged)
 
 
 @case("exported by torch.export while it is watched", slow=True, hookable=False, traced=False)
 def _() -> Any:
-    training = trained(_net(), lambda: torch.randn(4, 6))
+    training = trained(net(), lambda: torch.randn(4, 6))
     plain = training.step
 
     def step(number: int) -> object:

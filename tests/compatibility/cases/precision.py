@@ -72,6 +72,25 @@ def _() -> Any:
     return Training(model, step, [optimizer])
 
 
+@case("a GradScaler that watch() is told of, as of the optimizer, clipping and a skipped step", steps=6)
+def _() -> Any:
+    model = _net()
+    optimizer = sgd(model.parameters())
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**12, growth_interval=2)
+
+    def step(number: int) -> object:
+        optimizer.zero_grad(set_to_none=bool(number % 2))
+        loss = _loss(model) * (float("inf") if number == 2 else 1.0)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        scaler.step(optimizer)
+        scaler.update()
+        return loss.detach(), norm, scaler.get_scale()
+
+    return Training(model, step, [optimizer], options={"optimizer": optimizer, "scaler": scaler})
+
+
 @case("a model in bfloat16")
 def _() -> Any:
     model = nn.Sequential(nn.Linear(6, 6), nn.LayerNorm(6), nn.Linear(6, 2)).to(torch.bfloat16)
@@ -134,6 +153,53 @@ OPTIMIZERS: dict[str, Any] = {
 
 for _name, _make in OPTIMIZERS.items():
     case(f"optimizer {_name}")(lambda make=_make: trained(_net(), _x(), optimizer=make))  # type: ignore[misc]
+
+
+TOLD: dict[str, Any] = {
+    "SGD": lambda params: torch.optim.SGD(params, lr=0.1, momentum=0.9),
+    "AdamW, fused": lambda params: torch.optim.AdamW(params, fused=True),
+    "Adam, foreach": lambda params: torch.optim.Adam(params, foreach=True),
+    "LBFGS": lambda params: torch.optim.LBFGS(params, lr=0.1, max_iter=5),
+}
+
+for _name, _make in TOLD.items():
+
+    @case(f"an optimizer that watch() is told of: {_name}")
+    def _(make: Any = _make) -> Any:
+        model = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 2))
+        optimizer = make(model.parameters())
+        x = torch.randn(8, 6)
+
+        def step(_number: int) -> object:
+            def closure() -> Tensor:
+                optimizer.zero_grad()
+                loss = (model(x) - 1).square().mean()
+                loss.backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+                return loss
+
+            return optimizer.step(closure)
+
+        return Training(model, step, [optimizer], options={"optimizer": optimizer})
+
+
+@case("evaluations recorded as a phase of their own", steps=6)
+def _() -> Any:
+    model = _net()
+    optimizer = sgd(model.parameters())
+
+    def step(_number: int) -> object:
+        optimizer.zero_grad()
+        loss = _loss(model)
+        loss.backward()
+        optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            evaluated = [_loss(model) for _ in range(2)]
+        model.train()
+        return loss.detach(), evaluated
+
+    return Training(model, step, [optimizer], options={"phases": ("train", "eval")})
 
 
 @case("parameter groups and a schedule")

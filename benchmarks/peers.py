@@ -1,0 +1,146 @@
+"""What others cost a training that they watch, with everything logged at every step, and what we cost then.
+
+Run it with `python -m benchmarks peers`; it needs the network. Each peer gets an environment of its own from PyPI that
+shares what it can with this one: torch above all. Measured as in `benchmarks.overhead`, except that most of them cannot
+be taken off a model again, so that two equal models take turns: one watched and one not.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from benchmarks.children import ROOT, NotMeasured, ask, done
+from benchmarks.models import SUBJECTS
+from benchmarks.tables import Cell, Options, Table, main, spread
+
+MODELS = ("deep", "resnet18", "transformer")
+STEPS = 20
+"""Of a training whose memory is measured."""
+
+DOT = """\
+#!{python}
+import os, sys
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+import pygraphviz
+sys.stdout.buffer.write(pygraphviz.AGraph(sys.stdin.read()).draw(format=sys.argv[1][2:], prog="dot"))
+"""
+"""Stands in for the program `dot`, which TorchExplorer calls once, with the Graphviz that comes with pygraphviz."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A way to watch, ours or somebody else's.
+
+    Attributes:
+        way: Its name in `benchmarks.ways`.
+        needs: What to install; nothing if it runs in this environment.
+        takes: What it looks at.
+    """
+
+    way: str
+    needs: tuple[str, ...]
+    takes: str
+
+
+OURS = Peer("record", (), "parameters, inputs, outputs, and their gradients")
+TORCHEXPLORER = Peer("TorchExplorer", ("torchexplorer==1.1.2",), OURS.takes)
+PEERS = (
+    Peer("torchlens", ("torchlens==2.36.1", "tensorboard"), "parameters, their gradients, outputs"),
+    Peer("wandb.watch", ("wandb",), "parameters, their gradients"),
+    Peer("trainscope", ("trainscope==1.8.1",), "parameters, their gradients, outputs"),
+    Peer("add_histogram", ("tensorboard",), "parameters, their gradients"),
+    TORCHEXPLORER,
+)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a way to watch costs one model: cells of the tables."""
+
+    time: Cell
+    memory: Cell
+    disk: Cell
+
+
+def tables(options: Options) -> Iterator[Table]:
+    """Processor time, memory and disk."""
+    found: dict[Peer, list[Costs]] = {}
+    reasons: list[str] = []
+    for peer in (OURS, *PEERS):
+        try:
+            found[peer] = measured(peer, reasons, repeats=4 if options.full else 2)
+        except NotMeasured as reason:
+            reasons.append(f"{peer.way} cannot be installed: {reason}.")
+    names = [SUBJECTS[model]().name for model in MODELS]
+    yield Table(
+        "Everything logged at every step: processor time",
+        ("", "looks at", *names),
+        [[peer.way, peer.takes, *(one.time for one in costs)] for peer, costs in found.items()],
+        " ".join(["Ratios to the plain step: median and quartiles.", *reasons]),
+    )
+    yield Table(
+        "Everything logged at every step: memory and disk",
+        ("", *(f"{name}, MB more" for name in names), *(f"{name}, kB a step" for name in names)),
+        [[peer.way, *(one.memory for one in costs), *(one.disk for one in costs)] for peer, costs in found.items()],
+        f"What {STEPS} steps add to the peak of the process that trains, and leave on the disk for each step.",
+    )
+
+
+def measured(peer: Peer, reasons: list[str], *, repeats: int) -> list[Costs]:
+    """What it costs each model. Why one could not be measured is added to `reasons`.
+
+    Raises:
+        NotMeasured: It cannot be installed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        python = str(environment(peer, Path(folder, "environment"))) if peer.needs else sys.executable
+        found = []
+        for model in MODELS:
+            try:
+                found.append(costs(peer, model, python=python, repeats=repeats))
+            except NotMeasured as reason:
+                reasons.append(f"{peer.way} on {SUBJECTS[model]().name}: {reason}.")
+                found.append(Costs(*["failed"] * 3))
+        return found
+
+
+def costs(peer: Peer, model: str, *, python: str, repeats: int) -> Costs:
+    """What it costs one model.
+
+    Raises:
+        NotMeasured: It fails.
+    """
+    ratios = ask("logged ratios", peer.way, model, count=repeats, python=python).told
+    plain = ask("memory", "nothing", model, count=STEPS)
+    watched = ask("memory", peer.way, model, count=STEPS, python=python)
+    more = float(watched.told["peak"] - plain.told["peak"])
+    return Costs(spread(ratios["logged"]), more, watched.bytes / 1e3 / STEPS)
+
+
+def environment(peer: Peer, folder: Path) -> Path:
+    """The interpreter of a new environment that has the peer, and what this one has.
+
+    Raises:
+        NotMeasured: It cannot be installed.
+    """
+    folder.mkdir()
+    done([sys.executable, "-m", "venv", str(folder)], cwd=folder)
+    [packages] = folder.glob("lib/python*/site-packages")
+    (packages / "shared.pth").write_text(f"{Path(torch.__file__).parents[1]}\n", encoding="utf-8")
+    python = folder / "bin" / "python"
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    done([*install, "--constraint", str(ROOT / "constraints" / "dev.txt"), *peer.needs], cwd=folder)
+    dot = folder / "bin" / "dot"
+    dot.write_text(DOT.format(python=python), encoding="utf-8")
+    dot.chmod(0o755)
+    return python
+
+
+if __name__ == "__main__":
+    main(tables, __doc__)

@@ -1,0 +1,105 @@
+"""What a step sees of the model's parameters: their values, their gradients and how an optimizer moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from torchgraph_explorer.capture.aside import ORDINARY, Aside, is_readable, plain
+from torchgraph_explorer.capture.facts import has_values
+from torchgraph_explorer.capture.gradients import Measure, SeriesKey
+
+Place: TypeAlias = "tuple[str, str]"
+"""A module, and its parameter."""
+
+
+class Parameters:
+    """The parameters of one model in one step. Which there are is found out each time: modules come and go."""
+
+    def __init__(
+        self, modules: Mapping[nn.Module, str], measure: Measure, observe: Callable[[SeriesKey, int], None]
+    ) -> None:
+        """Look at the own parameters of `modules`, which have names; `observe` is told the row of each series."""
+        self._modules, self._measure, self._observe = modules, measure, observe
+        self._unseen = {name: module for module, name in modules.items()}
+        self._before: dict[nn.Parameter, Tensor] = {}
+
+    def see_values(self, name: str) -> None:
+        """Measure those of module `name` as they are now, the first time that it is asked for.
+
+        That is when it is called: it is about to read them itself, and finds them in the processor's cache then.
+        """
+        module = self._unseen.pop(name, None)
+        if module is not None:
+            for path, parameter in _own(module):
+                if is_readable(parameter):
+                    self._observe((name, None, "param", path, "value"), self._measure.values(plain(parameter)))
+
+    def see_sharded(self) -> None:
+        """Measure those of which a part lies here: they are gathered before their module is called."""
+        with Aside():
+            for name, module in list(self._unseen.items()):
+                if any(type(parameter) not in ORDINARY for _, parameter in _own(module)):
+                    self.see_values(name)
+
+    def see_rest(self) -> None:
+        """Measure those not seen yet: not every module that has some is called."""
+        with Aside():
+            for name in list(self._unseen):
+                self.see_values(name)
+
+    def see_gradients(self) -> None:
+        """Measure the gradients as the backward pass left them."""
+        with Aside():
+            for (name, path), _, gradient in self._gradients():
+                self._observe((name, None, "param", path, "grad"), self._measure.gradients(gradient))
+
+    def before_update(self) -> None:
+        """The optimizer is about to move them: see what became of the gradients, and keep what they are now."""
+        with Aside():
+            for (name, path), parameter, gradient in self._gradients():
+                self._observe((name, None, "param", path, "optimizer_grad"), self._measure.values(gradient))
+                self._before[parameter] = plain(parameter).detach().clone()
+
+    def after_update(self) -> None:
+        """The optimizer has moved them: see how far."""
+        before, self._before = self._before, {}
+        with Aside():
+            for place, parameter, _ in self._gradients():
+                if (old := before.pop(parameter, None)) is not None:
+                    self._see_update(place, old, plain(parameter).detach() - old)
+
+    def forget(self) -> None:
+        """Let go of what was kept."""
+        self._before.clear()
+        self._unseen.clear()
+
+    def _see_update(self, place: Place, old: Tensor, update: Tensor) -> None:
+        name, path = place
+        self._observe((name, None, "param", path, "update"), self._measure.values(update))
+        size = torch.linalg.vector_norm(old)
+        if size > 0:  # what starts at zero has no ratio yet
+            ratio = torch.linalg.vector_norm(update) / size
+            self._observe((name, None, "param", path, "update_ratio"), self._measure.values(ratio))
+
+    def _all(self) -> Iterator[tuple[Place, nn.Parameter]]:
+        """Each that has values, a shared one once for each module."""
+        for module, name in self._modules.items():
+            for path, parameter in _own(module):
+                yield (name, path), parameter
+
+    def _gradients(self) -> Iterator[tuple[Place, nn.Parameter, Tensor]]:
+        """Each that has a gradient, and the gradient."""
+        for place, parameter in self._all():
+            gradient = parameter.grad
+            if gradient is not None and is_readable(gradient):
+                yield place, parameter, plain(gradient)
+
+
+def _own(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    """The parameters of `module` itself that have values. `named_parameters` takes as long as to measure one."""
+    found = module._parameters.items()
+    return [(path, parameter) for path, parameter in found if parameter is not None and has_values(parameter)]

@@ -1,0 +1,165 @@
+"""Measures tensors that lie on an accelerator, without waiting for it.
+
+What is taken of each tensor is put into a buffer on its device. The buffers are copied once a step, in a stream of
+their own, and read in the recorder's thread: the training thread only asks for things to be done.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from torchgraph_explorer.reduce.native import Part, Rows
+
+ROOM = 1 << 20
+"""Elements that a buffer has room for, unless a tensor alone needs more: 4 MB."""
+
+
+@dataclass(slots=True)
+class _Buffers:
+    """Memory on one device, and how much of the last buffer is in use.
+
+    Attributes:
+        streams: Those in which something is put there. Autograd runs a backward in the stream of its forward.
+    """
+
+    device: torch.device
+    buffers: list[Tensor] = field(default_factory=list)
+    filled: int = 0
+    streams: set[torch.cuda.Stream] = field(default_factory=set)
+
+    def room(self, length: int) -> tuple[Tensor, int]:
+        """Unused memory for `length` floats, and in which buffer it is."""
+        if not self.buffers or self.filled + length > len(self.buffers[-1]):
+            self.buffers.append(torch.empty(max(length, ROOM), dtype=torch.float32, device=self.device))
+            self.filled = 0
+        if self.device.type == "cuda":
+            self.streams.add(torch.cuda.current_stream(self.device))
+        self.filled += length
+        return self.buffers[-1][self.filled - length : self.filled], len(self.buffers) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What was taken of one tensor.
+
+    Attributes:
+        device: Where it is,
+        buffer: in which of its buffers,
+        start: from where on,
+        length: and how many.
+        has_largest: Before them lies the largest magnitude of all elements.
+        count: Elements of the tensor.
+        divisor: What the elements are to be divided by.
+    """
+
+    device: torch.device
+    buffer: int
+    start: int
+    length: int
+    has_largest: bool
+    count: int
+    divisor: float
+
+
+class Elsewhere:
+    """The rows of one step's tensors that do not lie in host memory.
+
+    A tensor that is sampled is looked at as a whole for one number, its largest magnitude: that is NaN if an element
+    is, or else infinite if one is, so that none is missed. How many there are is known of the sample alone; a kind
+    that is not in the sample is told as one.
+    """
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._taken: list[_Taken] = []
+        self._memory: dict[torch.device, _Buffers] = {}
+
+    def add(self, elements: Tensor, *, first: int, stride: int, length: int, divisor: float) -> int:
+        """Add the row of `length` of `elements`, `[n]`, from number `first`, `stride` apart.
+
+        Returns:
+            How many rows that makes.
+        """
+        memory = self._memory.get(elements.device)
+        if memory is None:
+            memory = self._memory[elements.device] = _Buffers(elements.device)
+        has_largest = stride > 1 and elements.is_floating_point()
+        room, buffer = memory.room(has_largest + length)
+        end = first + (length - 1) * stride + 1 if length else first
+        room[has_largest:].copy_(_bounded(elements[first:end:stride]))
+        if has_largest:
+            room[0].copy_(_bounded(torch.linalg.vector_norm(elements, ord=math.inf)))
+        at = memory.filled - length
+        self._taken.append(_Taken(elements.device, buffer, at, length, has_largest, elements.numel(), divisor))
+        return len(self._taken)
+
+    def finish(self) -> Callable[[], Part]:
+        """Begin to copy what was taken.
+
+        Returns:
+            Waits for the copy and gives the rows, the latest first. To be called once, in any thread.
+        """
+        copies = {device: _Copy(memory) for device, memory in self._memory.items()}
+        return lambda: _rows(reversed(self._taken), {device: copy.wait() for device, copy in copies.items()})
+
+
+class _Copy:
+    """Buffers on their way to host memory."""
+
+    def __init__(self, memory: _Buffers) -> None:
+        self._done: torch.cuda.Event | None = None
+        if memory.device.type != "cuda":
+            self._buffers = [buffer.cpu() for buffer in memory.buffers]
+            return
+        own = torch.cuda.Stream(memory.device)
+        for stream in memory.streams:
+            own.wait_stream(stream)
+        with torch.cuda.stream(own):
+            self._buffers = [buffer.to("cpu", non_blocking=True) for buffer in memory.buffers]  # into pinned memory
+            self._done = torch.cuda.Event()
+            self._done.record(own)
+        for buffer in memory.buffers:
+            buffer.record_stream(own)  # the device's memory is not given to anyone before the copy is made
+
+    def wait(self) -> list[Tensor]:
+        if self._done is not None:
+            self._done.synchronize()
+        return self._buffers
+
+
+def _bounded(tensor: Tensor) -> Tensor:
+    """Finite doubles that are too large for a float become its largest, as where the host reads them."""
+    if tensor.dtype != torch.float64:
+        return tensor
+    largest = torch.finfo(torch.float32).max
+    return torch.where(torch.isfinite(tensor), tensor.clamp(-largest, largest), tensor)
+
+
+def _rows(taken: Iterable[_Taken], copies: dict[torch.device, list[Tensor]]) -> Part:
+    rows = Rows()
+    for one in taken:
+        buffer = copies[one.device][one.buffer]
+        sample = buffer[one.start : one.start + one.length]
+        if one.length == one.count:
+            rows.add(sample, first=0, stride=1, length=one.length, divisor=one.divisor)
+        else:
+            found = _non_finite(sample, buffer[one.start - 1].item()) if one.has_largest else (0, 0, 0)
+            rows.add_sample(sample, count=one.count, non_finite=found, divisor=one.divisor)
+    return rows.finish()
+
+
+def _non_finite(sample: Tensor, largest: float) -> tuple[int, int, int]:
+    """How many are NaN, infinite and minus infinite, as far as it is known."""
+    if math.isfinite(largest):
+        return 0, 0, 0
+    nan, infinite = int(sample.isnan().sum()), sample[sample.isinf()]
+    negative = int((infinite < 0).sum())
+    positive = len(infinite) - negative
+    if math.isnan(largest):
+        return max(nan, 1), positive, negative
+    return nan, positive if len(infinite) else 1, negative
