@@ -8,7 +8,18 @@ from typing import cast
 
 from benchmarks.tables import Options, Part, add_full, run
 
-PARTS = ("overhead", "compiled", "record", "graphs", "viewer", "server", "tensorboard_tab", "wandb_logging", "peers")
+PARTS = (
+    "overhead",
+    "compiled",
+    "record",
+    "graphs",
+    "viewer",
+    "server",
+    "tensorboard_tab",
+    "wandb_logging",
+    "gpu",
+    "peers",
+)
 """Modules of this folder, each with a `tables`. Imported only when it is their turn: each needs other libraries."""
 
 ONLY_IN_FULL = ("peers",)

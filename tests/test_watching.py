@@ -106,6 +106,15 @@ def test_passes_in_eval_mode_and_under_no_grad_are_not_recorded() -> None:
     assert [frame.step for frame in heard.frames] == [0, 1]
 
 
+def test_a_step_that_is_captured_into_a_cuda_graph_is_counted_and_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, heard, captured = digits(), Listening(), [False, True, False]
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: captured.pop(0))
+    with watch(model, log_freq=1, backend=heard):
+        train(model)
+    assert [frame.step for frame in heard.frames] == [0, 2]
+
+
 def test_two_forward_passes_before_one_backward_pass_are_one_step() -> None:
     model, heard = digits(), Listening()
     with watch(model, log_freq=1, backend=heard):

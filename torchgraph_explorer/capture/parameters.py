@@ -68,19 +68,19 @@ class Parameters:
         """The optimizer has moved them: see how far."""
         before, self._before = self._before, {}
         with Aside():
+            sizes = dict(zip(before, _numbers([torch.linalg.vector_norm(old) for old in before.values()]), strict=True))
             for place, parameter, _ in self._gradients():
                 if (old := before.pop(parameter, None)) is not None:
-                    self._see_update(place, old, plain(parameter).detach() - old)
+                    self._see_update(place, plain(parameter).detach() - old, sizes[parameter])
 
     def forget(self) -> None:
         """Let go of what was kept."""
         self._before.clear()
         self._unseen.clear()
 
-    def _see_update(self, place: Place, old: Tensor, update: Tensor) -> None:
+    def _see_update(self, place: Place, update: Tensor, size: float) -> None:
         name, path = place
         self._observe((name, None, "param", path, "update"), self._measure.values(update))
-        size = torch.linalg.vector_norm(old)
         if size > 0:  # what starts at zero has no ratio yet
             ratio = torch.linalg.vector_norm(update) / size
             self._observe((name, None, "param", path, "update_ratio"), self._measure.values(ratio))
@@ -103,3 +103,16 @@ def _own(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
     """The parameters of `module` itself that have values. `named_parameters` takes as long as to measure one."""
     found = module._parameters.items()
     return [(path, parameter) for path, parameter in found if parameter is not None and has_values(parameter)]
+
+
+def _numbers(scalars: list[Tensor]) -> list[float]:
+    """Their values, for which each device is waited for once."""
+    by_device: dict[torch.device, list[int]] = {}
+    for at, scalar in enumerate(scalars):
+        by_device.setdefault(scalar.device, []).append(at)
+    numbers = [0.0] * len(scalars)
+    for places in by_device.values():
+        found = torch.stack([scalars[at] for at in places]).tolist()
+        for at, number in zip(places, found, strict=True):
+            numbers[at] = number
+    return numbers

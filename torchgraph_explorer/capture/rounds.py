@@ -199,7 +199,7 @@ class Rounds:
         if not ours:
             return False
         step = self._phase.next_step()
-        if self._round is None and self._listener.wants(step):
+        if self._round is None and self._listener.wants(step) and not is_captured():
             self._round = self._new_round(model, step, compiled=compiled)
         return self._round is not None
 
@@ -382,6 +382,11 @@ class Rounds:
         if self._updates is not None:
             self._updates.close()
         self._listener.fail(OPTIMIZER, fault)
+
+
+def is_captured() -> bool:
+    """A CUDA graph is being made of what is computed, into which nothing of ours may get."""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
 def is_no_step() -> bool:
