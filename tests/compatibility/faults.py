@@ -18,6 +18,7 @@ import torchgraph_explorer.reduce
 from tests.compatibility.case import Case
 from tests.compatibility.training import run
 from tests.compatibility.undisturbed import assert_same, unwatched
+from torchgraph_explorer.capture import active, modes
 
 
 class Injected(RuntimeError):
@@ -122,8 +123,18 @@ def injected(fault: Fault, switch: Switch) -> Iterator[None]:
     where, _, attribute = fault.name.rpartition(".")
     owner = _owner(where)
     whole = inspect.getattr_static(owner, attribute)
-    with _patched(owner, attribute, _broken(whole, fault, switch)):
-        yield
+    try:
+        with _patched(owner, attribute, _broken(whole, fault, switch)):
+            yield
+    finally:
+        _give_back()
+
+
+def _give_back() -> None:
+    """What a broken function kept, which would reach the next test: compiled code runs as written until it is left."""
+    while modes._eager._inside:
+        modes._eager._leave()
+    active._active.rounds.clear()
 
 
 def _owner(where: str) -> Any:

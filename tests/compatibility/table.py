@@ -36,8 +36,8 @@ CASES: tuple[Case, ...] = (
     *frameworks.case.cases,
 )
 
-THOROUGH = ("awkward models: two inputs, in-place, reused", "autograd: activation checkpointing")
-"""Cases that are run with every fault there is."""
+THOROUGH = {"awkward models: two inputs, in-place, reused": (0, 3), "autograd: activation checkpointing": (3,)}
+"""Cases that are run with every fault there is, after so many calls that go well."""
 
 PARTLY = {
     "precision and loops: a GradScaler that watch() is told of, as of the optimizer, clipping and a skipped step": (
@@ -52,12 +52,12 @@ FAULTS_A_CASE = 1
 
 
 def thorough() -> Iterator[tuple[Case, Fault]]:
-    """Each fault with a case that meets it: at once, and after some calls that go well."""
+    """Each fault with a case that meets it: at once, or after some calls that go well."""
     parts = {**dict.fromkeys(THOROUGH, ("",)), **PARTLY}
     for case in CASES:
         for fault in all_faults():
             if any(part in fault.name for part in parts.get(case.id, ())):
-                yield from ((case, Fault(fault.name, after)) for after in (0, 3))
+                yield from ((case, Fault(fault.name, after)) for after in THOROUGH.get(case.id, (0, 3)))
 
 
 def faults_for(case: Case) -> list[Fault]:

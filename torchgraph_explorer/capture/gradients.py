@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 from torch import Tensor
@@ -15,6 +16,14 @@ from torchgraph_explorer.capture.paths import Consumers, Edge, edge_of
 
 SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
 """`Series.key`: module, call, role, path, kind."""
+
+
+@lru_cache(maxsize=1 << 15)
+def series_key(  # noqa: PLR0917  # called for every tensor
+    module: str, call: int | None, role: str, path: str, kind: str
+) -> SeriesKey:
+    """The key of a series: the same object in each step, so that Python's garbage collector has less to go through."""
+    return module, call, role, path, kind
 
 
 class Measure(Protocol):
@@ -45,7 +54,7 @@ class Tap(Guarded):
     def __init__(self, taps: Taps, *, shares: int = 1) -> None:
         """Nothing is read yet."""
         self._taps = taps
-        self.keys: list[SeriesKey] = []
+        self.keys: tuple[SeriesKey, ...] = ()
         self.shares, self.arrived = shares, 0
         self.total: Tensor | None = None
 
@@ -58,22 +67,22 @@ class Tap(Guarded):
         self._taps.fail(self.keys[0][0] if self.keys else "", fault)
 
 
-class _Shares(Guarded):
-    """The hook at an autograd node that delivers shares to a tap."""
+class _Share(Guarded):
+    """The hook at an autograd node that delivers a share to a tap."""
 
-    __slots__ = ("_slots", "_tap")
+    __slots__ = ("_slot", "_tap")
 
-    def __init__(self, tap: Tap, slots: list[int]) -> None:
-        self._tap, self._slots = tap, slots
+    def __init__(self, tap: Tap, slot: int) -> None:
+        self._tap, self._slot = tap, slot
 
     def act(self, gradients: tuple[Tensor | None, ...], _incoming: object) -> None:
         """The node has computed the gradients of its inputs."""
-        for slot in self._slots:
-            if (gradient := gradients[slot]) is not None:
-                self._tap.act(gradient)
+        gradient = gradients[self._slot]
+        if gradient is not None:
+            self._tap.act(gradient)
 
     def fail(self, fault: Exception) -> None:
-        """They could not be read."""
+        """It could not be read."""
         self._tap.fail(fault)
 
 
@@ -113,7 +122,7 @@ class Taps:
             tap = self._outputs[edge] = Tap(self)
             self._handles.append(tensor.register_hook(tap))
         if key is not None:
-            tap.keys.append(key)
+            tap.keys += (key,)
         return tap
 
     def on_path(self, consumers: Consumers, key: SeriesKey) -> None:
@@ -122,9 +131,9 @@ class Taps:
         tap = self._paths.get(place)
         if tap is None:
             tap = self._paths[place] = Tap(self, shares=len(consumers))
-            for node, slots in _by_node(consumers):
-                self._handles.append(node.register_hook(_Shares(tap, slots)))
-        tap.keys.append(key)
+            for node, slot in consumers:
+                self._handles.append(node.register_hook(_Share(tap, slot)))
+        tap.keys += (key,)
 
     def forget_graph(self) -> None:
         """The forward pass is over: let go of the autograd nodes, which would keep the user's memory."""
@@ -182,12 +191,3 @@ class Taps:
 
 def _nothing(*_: object) -> None:
     """Nobody is told any more."""
-
-
-def _by_node(consumers: Consumers) -> Iterable[tuple[Any, list[int]]]:
-    if len(consumers) == 1:
-        return [(consumers[0][0], [consumers[0][1]])]
-    slots: dict[Any, list[int]] = {}
-    for node, slot in consumers:
-        slots.setdefault(node, []).append(slot)
-    return slots.items()

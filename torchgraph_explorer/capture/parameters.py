@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from torchgraph_explorer.capture.aside import ORDINARY, Aside, is_readable, plain
 from torchgraph_explorer.capture.facts import has_values
-from torchgraph_explorer.capture.gradients import Measure, SeriesKey
+from torchgraph_explorer.capture.gradients import Measure, SeriesKey, series_key
 
 Place: TypeAlias = "tuple[str, str]"
 """A module, and its parameter."""
@@ -36,7 +36,9 @@ class Parameters:
         if module is not None:
             for path, parameter in _own(module):
                 if is_readable(parameter):
-                    self._observe((name, None, "param", path, "value"), self._measure.values(plain(parameter)))
+                    self._observe(
+                        series_key(name, None, "param", path, "value"), self._measure.values(plain(parameter))
+                    )
 
     def see_sharded(self) -> None:
         """Measure those of which a part lies here: they are gathered before their module is called."""
@@ -55,7 +57,7 @@ class Parameters:
         """Measure the gradients as the backward pass left them."""
         with Aside():
             for (name, path), _, gradient in self._gradients():
-                self._observe((name, None, "param", path, "grad"), self._measure.gradients(gradient))
+                self._observe(series_key(name, None, "param", path, "grad"), self._measure.gradients(gradient))
 
     def before_update(self) -> None:
         """The optimizer is about to move them: see what became of the gradients, and keep what they are now."""

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torchgraph_explorer.capture.arming import Arms
 from torchgraph_explorer.capture.aside import Aside, is_readable, plain
 from torchgraph_explorer.capture.callers import is_running, users_frame
-from torchgraph_explorer.capture.gradients import Measure, SeriesKey, Tap, Taps
+from torchgraph_explorer.capture.gradients import Measure, SeriesKey, Tap, Taps, series_key
 from torchgraph_explorer.capture.hooks import Hook
 from torchgraph_explorer.capture.leaves import input_tensors, tensor_info, tensors
 from torchgraph_explorer.capture.modes import Modes
@@ -286,7 +286,7 @@ class Round:
         for edge, paths in opened.edges.items():
             consumers = opened.walk.crossing.get(edge)
             for path in paths:
-                key = (opened.name, opened.call, "input", path, "grad_norm")
+                key = series_key(opened.name, opened.call, "input", path, "grad_norm")
                 if consumers:
                     self._taps.on_path(consumers, key)
                 elif edge in made:  # handed back as it came: what arrives at the tensor came through here
@@ -300,17 +300,18 @@ class Round:
         wanted = "io_grad" in self.kinds
         if not wanted and "params_grad" not in self.kinds:
             return []
-        return [
-            self._taps.on_tensor(tensor, (opened.name, opened.call, role, info.path, "grad_norm") if wanted else None)
-            for info, tensor in found
-            if tensor.requires_grad
-        ]
+        hooks = []
+        for info, tensor in found:
+            if tensor.requires_grad:
+                key = series_key(opened.name, opened.call, role, info.path, "grad_norm") if wanted else None
+                hooks.append(self._taps.on_tensor(tensor, key))
+        return hooks
 
     def _observe_values(self, opened: _Open, role: str, found: Named) -> None:
         if "io" in self.kinds:
             for info, tensor in found:
                 if is_readable(tensor):
-                    key = (opened.name, opened.call, role, info.path, "value")
+                    key = series_key(opened.name, opened.call, role, info.path, "value")
                     self.rows[key] = self._measure.values(tensor)
 
     def before_update(self) -> None:
