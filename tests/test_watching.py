@@ -346,3 +346,30 @@ def test_a_tensor_that_arrives_in_another_thread_is_not_part_of_the_step() -> No
     with watch(busy, log_freq=1, backend=heard):
         busy(torch.randn(2, 1, 8, 8)).sum().backward()
     assert [call.call for call in heard.graphs[0].calls if call.module == "inner"] == [0]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*no step was recorded:torchgraph_explorer.TorchgraphWarning")
+def test_the_users_own_exception_in_a_compiled_model_is_what_comes_out_after_a_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Torch goes through the hooks themselves then, of which another watcher has some more."""
+    model = digits()
+    compiled = torch.compile(model, backend="eager")
+    compiled(torch.randn(4, 1, 8, 8)).sum().backward()
+    enter, faults = Round.enter, [ZeroDivisionError()]
+
+    def fail_once(self: Round, *call: object) -> None:
+        if faults:
+            raise faults.pop()
+        enter(self, *call)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Round, "enter", fail_once)
+    with (
+        pytest.warns(TorchgraphWarning, match="no longer recorded"),
+        watch(model, log_freq=1, backend=Listening(), verbose=False),
+        watch(model, log_freq=1, backend=Listening(), verbose=False),
+        pytest.raises(RuntimeError, match="expected input"),
+    ):
+        compiled(torch.randn(4, 3, 8, 8))
+    assert not faults

@@ -5,7 +5,6 @@ To make them anew costs several times what it costs to put them back, and fills 
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import Any, Protocol
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
-from torchgraph_explorer.capture.hooks import Guarded
+from torchgraph_explorer.capture.hooks import Guarded, are_walked
 
 
 class Visitor(Protocol):
@@ -178,12 +177,12 @@ class _Leave(_Telling):
     __slots__ = ()
 
     def __call__(self, *arguments: Any) -> None:
-        """After an exception torch does not go through a copy of a module's hooks, but through themselves."""
-        if sys.exc_info()[1] is None:
-            super().__call__(*arguments)
-        else:
+        """Guarded, and nothing is taken off meanwhile if it may not be."""
+        if are_walked():
             with self._arms.walked():
                 super().__call__(*arguments)
+        else:
+            super().__call__(*arguments)
 
     def act(self, _module: nn.Module, _args: object, _kwargs: object, output: object) -> None:
         """The module has returned, or raised."""

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from torch import nn
 from torch.nn.modules.module import register_module_module_registration_hook
 
-from torchgraph_explorer.capture.hooks import Hook
+from torchgraph_explorer.capture.hooks import Hook, are_walked
 from torchgraph_explorer.capture.modes import force_eager
 from torchgraph_explorer.say import warn
 
@@ -81,7 +81,9 @@ class Gates:
             self._exits.close()
 
     def _enter(self, before: Gate, passage: Passage) -> None:
-        if not self._closed and (model := self._model()) is not None:
+        if self._closed:
+            self.close()
+        elif (model := self._model()) is not None:
             self._through += 1
             before(model, passage)
 
@@ -89,7 +91,7 @@ class Gates:
         if self._through and (model := self._model()) is not None:
             self._through -= 1
             after(model, passage)
-            if self._closed:
+            if self._closed and not are_walked():
                 self.close()
 
     def _on_registration(self, module: nn.Module, name: str, submodule: nn.Module) -> None:
@@ -184,10 +186,7 @@ def until_left(module: nn.Module, held: ExitStack | None) -> None:
     left.enter_context(held)
 
     def leave(*_: object) -> None:
-        if sys.exc_info()[1] is None:
-            left.close()
-        else:  # torch is going through these very hooks, of which none may be taken away meanwhile
-            held.close()
+        (held if are_walked() else left).close()
 
     def fail(fault: Exception) -> None:
         warn(f"Compiled code may go on running uncompiled: {fault!r}")

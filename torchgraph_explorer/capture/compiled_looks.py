@@ -58,7 +58,7 @@ class Looks:
     """Places the operations in a model that is going to be compiled, until `close`."""
 
     def __init__(self, model: nn.Module, view: Viewer, *, kinds: frozenset[str], fail: Fail) -> None:
-        """Show to `view` what `kinds` says, of `io` and `io_grad`, of every module of `model`.
+        """Show to `view` the tensors of every module of `model`, with gradients of inputs if `kinds` has `io_grad`.
 
         `fail` is told what `view` raises, and what goes wrong while an operation is placed.
 
@@ -71,7 +71,7 @@ class Looks:
         key = next(_keys)
         _viewers[key] = self
         for name, module in model.named_modules():
-            place = _Placing(key, name, values="io" in kinds, gradients="io_grad" in kinds)
+            place = _Placing(key, name, gradients="io_grad" in kinds)
             self._exits.callback(module.register_forward_pre_hook(_Before(place), with_kwargs=True).remove)
             self._exits.callback(module.register_forward_hook(_After(place)).remove)
 
@@ -157,8 +157,8 @@ def _operator() -> Callable[[Tensor, int, int], None]:
 class _Placing:
     """Places operations for one module. All of this is run by the compiler, not by Python."""
 
-    def __init__(self, key: int, module: str, *, values: bool, gradients: bool) -> None:
-        self.key, self.module, self.values, self.gradients = key, module, values, gradients
+    def __init__(self, key: int, module: str, *, gradients: bool) -> None:
+        self.key, self.module, self.gradients = key, module, gradients
 
     def outputs(self, output: object) -> None:
         """Show the tensors in `output`."""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.parameter import is_lazy
 
+from torchgraph_explorer.capture.facts import has_values
 from torchgraph_explorer.capture.wrappers import unwrapped
 from torchgraph_explorer.records import Series
 
@@ -75,7 +75,7 @@ class Parts:
                 (name, path): _Shard(-1, None) if f"{name}.".startswith(sharded) else _shard(parameter)
                 for name, module in model.named_modules()
                 for path, parameter in module.named_parameters(recurse=False)
-                if not is_lazy(parameter)
+                if has_values(parameter)
             }
             self._known |= {key: one for key, one in found.items() if one.part is not None or key not in self._known}
 

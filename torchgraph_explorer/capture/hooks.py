@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -10,6 +11,14 @@ from typing import Any
 import torch
 
 from torchgraph_explorer.say import warn
+
+
+def are_walked() -> bool:
+    """Whether none may be taken off a module: after an exception torch goes through the hooks, not through a copy.
+
+    To be asked in a forward hook, before anything of ours could have failed in it.
+    """
+    return sys.exc_info()[1] is not None
 
 
 class Guarded:
