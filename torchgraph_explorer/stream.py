@@ -17,6 +17,7 @@ from torchgraph_explorer.capture.rounds import OPTIMIZER, Observation, Rounds
 from torchgraph_explorer.recorder import Recorder, Step
 from torchgraph_explorer.records import Session
 from torchgraph_explorer.reduce.batch import Batch
+from torchgraph_explorer.reduce.elsewhere import Elsewhere
 from torchgraph_explorer.reduce.native import Rows
 from torchgraph_explorer.reduce.sampling import Sampler
 from torchgraph_explorer.say import warn
@@ -80,6 +81,7 @@ class Stream:
         self._model = weakref.ref(model)  # not kept alive by being watched
         self._sampler = Sampler(settings.sample_n, seed=random.SystemRandom().getrandbits(32))
         self._rows: Rows | None = None
+        self._elsewhere = Elsewhere()
         self._batch: Batch | None = None
         self._began: tuple[float, float | None, float | None] = (0.0, None, None)
         inline = settings.compiled == "inline"
@@ -108,7 +110,7 @@ class Stream:
         scale = self._settings.scaler.get_scale() if self._settings.scaler is not None else None
         self._began = (time.time(), self._clock(step), scale)
         self._rows = self._rows or Rows()  # kept: it has grown to what a step needs
-        self._batch = Batch(self._sampler, self._rows, gradient_scale=scale or 1.0)
+        self._batch = Batch(self._sampler, self._rows, self._elsewhere, gradient_scale=scale or 1.0)
         return self._batch
 
     def _prepare(self) -> None:

@@ -20,6 +20,7 @@ from torchgraph_explorer.errors import TorchgraphError
 from torchgraph_explorer.records import STATISTICS
 from torchgraph_explorer.reduce import native
 from torchgraph_explorer.reduce.batch import Batch
+from torchgraph_explorer.reduce.elsewhere import Elsewhere
 from torchgraph_explorer.reduce.native import Rows
 from torchgraph_explorer.reduce.sampling import Sampler
 
@@ -31,7 +32,7 @@ Row: TypeAlias = "tuple[dict[str, float], Histograms]"
 
 def reduced(*tensors: Tensor, most: int | None = None) -> list[Row]:
     """The rows of `tensors`, measured in one step."""
-    batch = Batch(Sampler(most), Rows())
+    batch = Batch(Sampler(most), Rows(), Elsewhere())
     numbers = [batch.values(tensor) for tensor in tensors]
     return rows_of(batch, numbers)
 
@@ -130,7 +131,7 @@ def test_every_build_of_the_library_gives_the_same_bits() -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(native, "WITH_AVX2", build)
             native.functions.cache_clear()
-            batch = Batch(Sampler(1000), Rows())
+            batch = Batch(Sampler(1000), Rows(), Elsewhere())
             for tensor in TENSORS.values():
                 batch.values(tensor)
             batch.norms(torch.linspace(-1, 1, 5000).reshape(10, 500))
@@ -144,14 +145,14 @@ def test_a_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "BUILT", native.BUILT / "nowhere")
     native.functions.cache_clear()
     with pytest.raises(TorchgraphError, match=r"cannot be loaded: .*Install it again on this machine"):
-        Batch(Sampler(None), Rows())
+        Batch(Sampler(None), Rows(), Elsewhere())
 
 
 def test_freed_memory_is_not_read() -> None:
     tensor = torch.ones(5)
     tensor.untyped_storage().resize_(0)
     with pytest.raises(ValueError, match="memory of a tensor of 5 elements was freed"):
-        Batch(Sampler(None), Rows()).values(tensor)
+        Batch(Sampler(None), Rows(), Elsewhere()).values(tensor)
 
 
 @pytest.mark.parametrize("position", [0, 1, 4999, 99_998, 99_999])
@@ -175,7 +176,7 @@ def test_a_sample_estimates_the_whole() -> None:
 
 
 def test_the_same_tensor_is_measured_once_until_it_is_written_to() -> None:
-    batch = Batch(Sampler(None), Rows())
+    batch = Batch(Sampler(None), Rows(), Elsewhere())
     tensor = torch.ones(3)
     first, again = batch.values(tensor), batch.values(tensor)
     tensor.mul_(2)
@@ -185,7 +186,7 @@ def test_the_same_tensor_is_measured_once_until_it_is_written_to() -> None:
 
 
 def test_a_tensor_is_measured_as_it_was_when_it_was_seen() -> None:
-    batch = Batch(Sampler(None), Rows())
+    batch = Batch(Sampler(None), Rows(), Elsewhere())
     tensor = torch.ones(3)
     row = batch.values(tensor)
     tensor.zero_()
@@ -209,13 +210,13 @@ NORMS = {
 @pytest.mark.parametrize(("gradient", "expected"), NORMS.values(), ids=NORMS)
 @pytest.mark.parametrize("scale", [1.0, 1024.0])
 def test_the_norm_of_each_sample(gradient: Tensor, expected: list[float], scale: float) -> None:
-    batch = Batch(Sampler(None), Rows(), gradient_scale=scale)
+    batch = Batch(Sampler(None), Rows(), Elsewhere(), gradient_scale=scale)
     row = batch.norms(gradient)
     assert_row(rows_of(batch, [row])[0], np.array(expected, dtype=np.float64) / scale)
 
 
 def test_gradients_are_unscaled_and_values_are_not() -> None:
-    batch = Batch(Sampler(None), Rows(), gradient_scale=4.0)
+    batch = Batch(Sampler(None), Rows(), Elsewhere(), gradient_scale=4.0)
     tensor = torch.tensor([8.0, -2.0])
     rows = rows_of(batch, [batch.values(tensor), batch.gradients(tensor)])
     assert [row[0]["max"] for row in rows] == [8.0, 2.0]

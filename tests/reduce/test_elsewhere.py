@@ -16,6 +16,7 @@ from torchgraph_explorer import watch
 from torchgraph_explorer.records import STATISTICS
 from torchgraph_explorer.reduce import elsewhere
 from torchgraph_explorer.reduce.batch import Batch
+from torchgraph_explorer.reduce.elsewhere import Elsewhere
 from torchgraph_explorer.reduce.native import Part, Rows
 from torchgraph_explorer.reduce.sampling import Sampler
 
@@ -37,7 +38,7 @@ def send_elsewhere(patch: pytest.MonkeyPatch) -> None:
 
 def measured(tensors: list[Tensor], gradients: list[Tensor], *, most: int | None, scale: float = 1.0) -> Part:
     """The rows of `tensors` and of the norms of `gradients`, in this order."""
-    batch = Batch(Sampler(most, seed=4), Rows(), gradient_scale=scale)
+    batch = Batch(Sampler(most, seed=4), Rows(), Elsewhere(), gradient_scale=scale)
     numbers = [batch.values(tensor) for tensor in tensors] + [batch.norms(gradient) for gradient in gradients]
     statistics, histograms = batch.finish()()
     order = np.array(numbers) % len(statistics)
@@ -79,6 +80,29 @@ def test_a_single_non_finite_value_is_never_missed_by_a_sample(
         infinite = {"positive_infinity": 1}
         # Of an infinite value that is not in the sample, only the magnitude comes from the device.
         assert found in ({column: 1}, infinite if place == "elsewhere" and math.isinf(value) else {column: 1})
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
+def test_after_a_step_with_non_finite_values_all_are_counted_until_a_step_has_none(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send_elsewhere(monkeypatch)
+    broken = torch.ones(100_000, dtype=dtype)
+    broken[1::2], broken[:600:2], broken[600:800:2] = NAN, INF, -INF
+    kept = Elsewhere()
+
+    def counted(tensor: Tensor) -> list[float]:
+        batch = Batch(Sampler(8), Rows(), kept)
+        batch.values(torch.ones(5))  # what is not sampled tells nothing
+        batch.values(tensor)
+        statistics, _ = batch.finish()()
+        return [float(statistics[0, STATISTICS.index(name)]) for name in NON_FINITE]
+
+    first = counted(broken)
+    assert 1 <= sum(first) <= 9
+    assert counted(broken) == counted(broken) == [50_000, 300, 100]
+    assert counted(torch.ones(100_000, dtype=dtype)) == [0, 0, 0]
+    assert counted(broken)[0] == first[0]
 
 
 def test_large_finite_doubles_are_not_taken_for_infinite(place: str) -> None:

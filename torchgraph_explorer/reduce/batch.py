@@ -23,13 +23,16 @@ class Batch:
     Rows of tensors that do not lie in host memory come after all others, and are numbered from the end: -1, -2, ...
     """
 
-    def __init__(self, sampler: Sampler, rows: Rows, *, gradient_scale: float = 1.0) -> None:
-        """Take samples with `sampler`, and put them into `rows`. Gradients are divided by the scale."""
-        self._sampler, self._rows, self._scale = sampler, rows, gradient_scale
-        self._elsewhere: Elsewhere | None = None
+    def __init__(self, sampler: Sampler, rows: Rows, elsewhere: Elsewhere, *, gradient_scale: float = 1.0) -> None:
+        """Take samples with `sampler`, and put them into `rows`, or into `elsewhere` if they do not lie in host memory.
+
+        Gradients are divided by the scale.
+        """
+        self._sampler, self._rows, self._elsewhere, self._scale = sampler, rows, elsewhere, gradient_scale
         self._values: Known = {}
         self._norms: Known = {}
         rows.clear()
+        elsewhere.clear()
 
     def values(self, tensor: Tensor) -> int:
         """Measure the elements of `tensor` as they are now; returns the row."""
@@ -48,10 +51,10 @@ class Batch:
         self._values.clear()
         self._norms.clear()
         here = self._rows.finish()
-        if self._elsewhere is None:
+        if not len(self._elsewhere):
             return lambda: here
-        elsewhere = self._elsewhere.finish()
-        return lambda: joined([here, elsewhere()])
+        there = self._elsewhere.finish()
+        return lambda: joined([here, there()])
 
     @staticmethod
     def _is_here(elements: Tensor) -> bool:
@@ -75,8 +78,6 @@ class Batch:
         first, stride, length = self._sampler.place(count)
         if self._is_here(elements):
             return self._rows.add(elements, first=first, stride=stride, length=length, divisor=divisor)
-        if self._elsewhere is None:
-            self._elsewhere = Elsewhere()
         elements = elements.detach().view(-1)
         return -self._elsewhere.add(elements, first=first, stride=stride, length=length, divisor=divisor)
 

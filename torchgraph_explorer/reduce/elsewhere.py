@@ -52,7 +52,8 @@ class _Taken:
         buffer: in which of its buffers,
         start: from where on,
         length: and how many.
-        has_largest: Before them lies the largest magnitude of all elements.
+        told: How many numbers on all elements lie before them: none, their largest magnitude, or how many are NaN,
+            infinite and minus infinite.
         count: Elements of the tensor.
         divisor: What the elements are to be divided by.
     """
@@ -61,51 +62,82 @@ class _Taken:
     buffer: int
     start: int
     length: int
-    has_largest: bool
+    told: int
     count: int
     divisor: float
 
 
 class Elsewhere:
-    """The rows of one step's tensors that do not lie in host memory.
+    """The rows of tensors that do not lie in host memory, step by step.
 
     A tensor that is sampled is looked at as a whole for one number, its largest magnitude: that is NaN if an element
-    is, or else infinite if one is, so that none is missed. How many there are is known of the sample alone; a kind
-    that is not in the sample is told as one.
+    is, or else infinite if one is, so that none is missed. How many there are is then known of the sample alone; a kind
+    that is not in the sample is told as one. Once a step was found to have some, which is when its copy has come, all
+    are counted in the steps that follow, until one has none. That reads each tensor several times.
     """
 
     def __init__(self) -> None:
         """Begin without any."""
         self._taken: list[_Taken] = []
         self._memory: dict[torch.device, _Buffers] = {}
+        self._counts = False
+
+    def __len__(self) -> int:
+        """How many rows the step has so far."""
+        return len(self._taken)
+
+    def clear(self) -> None:
+        """Begin a step without any."""
+        self._taken, self._memory = [], {}
 
     def add(self, elements: Tensor, *, first: int, stride: int, length: int, divisor: float) -> int:
         """Add the row of `length` of `elements`, `[n]`, from number `first`, `stride` apart.
 
         Returns:
-            How many rows that makes.
+            How many rows the step then has.
         """
         memory = self._memory.get(elements.device)
         if memory is None:
             memory = self._memory[elements.device] = _Buffers(elements.device)
-        has_largest = stride > 1 and elements.is_floating_point()
-        room, buffer = memory.room(has_largest + length)
+        if stride == 1 or not elements.is_floating_point():
+            told: tuple[Tensor, ...] = ()
+        elif self._counts:
+            told = elements.isnan().sum(), (elements == math.inf).sum(), (elements == -math.inf).sum()
+        else:
+            told = (_bounded(torch.linalg.vector_norm(elements, ord=math.inf)),)
+        room, buffer = memory.room(len(told) + length)
         end = first + (length - 1) * stride + 1 if length else first
-        room[has_largest:].copy_(_bounded(elements[first:end:stride]))
-        if has_largest:
-            room[0].copy_(_bounded(torch.linalg.vector_norm(elements, ord=math.inf)))
+        room[len(told) :].copy_(_bounded(elements[first:end:stride]))
+        for i, number in enumerate(told):
+            room[i].copy_(number)
         at = memory.filled - length
-        self._taken.append(_Taken(elements.device, buffer, at, length, has_largest, elements.numel(), divisor))
+        self._taken.append(_Taken(elements.device, buffer, at, length, len(told), elements.numel(), divisor))
         return len(self._taken)
 
     def finish(self) -> Callable[[], Part]:
-        """Begin to copy what was taken.
+        """Begin to copy what was taken; the next step begins without any.
 
         Returns:
             Waits for the copy and gives the rows, the latest first. To be called once, in any thread.
         """
         copies = {device: _Copy(memory) for device, memory in self._memory.items()}
-        return lambda: _rows(reversed(self._taken), {device: copy.wait() for device, copy in copies.items()})
+        taken = self._taken
+        self.clear()
+        return lambda: self._rows(reversed(taken), {device: copy.wait() for device, copy in copies.items()})
+
+    def _rows(self, taken: Iterable[_Taken], copies: dict[torch.device, list[Tensor]]) -> Part:
+        rows, counts = Rows(), False
+        for one in taken:
+            buffer = copies[one.device][one.buffer]
+            sample = buffer[one.start : one.start + one.length]
+            if one.length == one.count:
+                rows.add(sample, first=0, stride=1, length=one.length, divisor=one.divisor)
+            else:
+                found = _non_finite(sample, buffer[one.start - one.told : one.start].tolist())
+                counts = counts or any(found)
+                rows.add_sample(sample, count=one.count, non_finite=found, divisor=one.divisor)
+        self._counts = counts
+        return rows.finish()
 
 
 class _Copy:
@@ -140,21 +172,11 @@ def _bounded(tensor: Tensor) -> Tensor:
     return torch.where(torch.isfinite(tensor), tensor.clamp(-largest, largest), tensor)
 
 
-def _rows(taken: Iterable[_Taken], copies: dict[torch.device, list[Tensor]]) -> Part:
-    rows = Rows()
-    for one in taken:
-        buffer = copies[one.device][one.buffer]
-        sample = buffer[one.start : one.start + one.length]
-        if one.length == one.count:
-            rows.add(sample, first=0, stride=1, length=one.length, divisor=one.divisor)
-        else:
-            found = _non_finite(sample, buffer[one.start - 1].item()) if one.has_largest else (0, 0, 0)
-            rows.add_sample(sample, count=one.count, non_finite=found, divisor=one.divisor)
-    return rows.finish()
-
-
-def _non_finite(sample: Tensor, largest: float) -> tuple[int, int, int]:
-    """How many are NaN, infinite and minus infinite, as far as it is known."""
+def _non_finite(sample: Tensor, told: list[float]) -> tuple[int, int, int]:
+    """How many are NaN, infinite and minus infinite, as far as it is known from the sample and from what was told."""
+    if len(told) == 3:
+        return int(told[0]), int(told[1]), int(told[2])
+    [largest] = told or [0.0]
     if math.isfinite(largest):
         return 0, 0, 0
     nan, infinite = int(sample.isnan().sum()), sample[sample.isinf()]
