@@ -40,15 +40,23 @@ class Answer:
     series: int
 
 
-def ask(question: str, way: str, subject: str, *, count: int, python: str = sys.executable) -> Answer:
-    """Let a process of its own measure.
+def ask(
+    question: str,
+    way: str,
+    subject: str,
+    *,
+    count: int,
+    python: str = sys.executable,
+    settings: Mapping[str, str] | None = None,
+) -> Answer:
+    """Let a process of its own measure, whose environment has `settings` too.
 
     Raises:
         NotMeasured: It failed.
     """
     with tempfile.TemporaryDirectory() as folder:
         command = [python, "-m", "benchmarks.watched", question, way, subject, str(count)]
-        settings = {} if question == "memory" else KEEPING_MEMORY
+        settings = {**(settings or {}), **({} if question == "memory" else KEEPING_MEMORY)}
         told = json.loads(done(command, cwd=Path(folder), settings=settings).splitlines()[-1])
         return Answer(told, left(Path(folder)), series(Path(folder, "runs")))
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -18,10 +18,14 @@ import torch
 from benchmarks.children import ROOT, NotMeasured, ask, done
 from benchmarks.models import SUBJECTS
 from benchmarks.tables import Cell, Options, Table, main, spread
+from benchmarks.ways import WAYS
 
 MODELS = ("deep", "resnet18", "transformer")
 STEPS = 20
 """Of a training whose memory is measured."""
+
+WITHOUT_AVX512 = {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL"}
+"""For numpy, whose sort with AVX-512, on which its histograms rest, is ten times as slow on an AMD Zen 4."""
 
 DOT = """\
 #!{python}
@@ -41,11 +45,15 @@ class Peer:
         way: Its name in `benchmarks.ways`.
         needs: What to install; nothing if it runs in this environment.
         takes: What it looks at.
+        suffix: What is added to its name in the table.
+        settings: Environment variables.
     """
 
     way: str
     needs: tuple[str, ...]
     takes: str
+    suffix: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 OURS = Peer("record", (), "parameters, inputs, outputs, and their gradients")
@@ -55,6 +63,7 @@ PEERS = (
     Peer("wandb.watch", ("wandb",), "parameters, their gradients"),
     Peer("trainscope", ("trainscope==1.8.1",), "parameters, their gradients, outputs"),
     Peer("add_histogram", ("tensorboard",), "parameters, their gradients"),
+    Peer("add_histogram", ("tensorboard",), "the same", ", numpy without AVX-512", WITHOUT_AVX512),
     TORCHEXPLORER,
 )
 
@@ -81,14 +90,18 @@ def tables(options: Options) -> Iterator[Table]:
     yield Table(
         "Everything logged at every step: processor time",
         ("", "looks at", *names),
-        [[peer.way, peer.takes, *(one.time for one in costs)] for peer, costs in found.items()],
+        [[peer.way + peer.suffix, peer.takes, *(one.time for one in costs)] for peer, costs in found.items()],
         " ".join(["Ratios to the plain step: median and quartiles.", *reasons]),
     )
     yield Table(
         "Everything logged at every step: memory and disk",
         ("", *(f"{name}, MB more" for name in names), *(f"{name}, kB a step" for name in names)),
-        [[peer.way, *(one.memory for one in costs), *(one.disk for one in costs)] for peer, costs in found.items()],
-        f"What {STEPS} steps add to the peak of the process that trains, and leave on the disk for each step.",
+        [
+            [peer.way + peer.suffix, *(one.memory for one in costs), *(one.disk for one in costs)]
+            for peer, costs in found.items()
+        ],
+        f"What {STEPS} steps add to the peak of the process that trains, and leave on the disk for each step; for "
+        f"wandb.watch, beyond what a W&B run does in which nothing is watched.",
     )
 
 
@@ -116,11 +129,12 @@ def costs(peer: Peer, model: str, *, python: str, repeats: int) -> Costs:
     Raises:
         NotMeasured: It fails.
     """
-    ratios = ask("logged ratios", peer.way, model, count=repeats, python=python).told
-    plain = ask("memory", "nothing", model, count=STEPS)
-    watched = ask("memory", peer.way, model, count=STEPS, python=python)
+    nothing = "nothing in wandb" if WAYS[peer.way].in_wandb else "nothing"
+    ratios = ask("logged ratios", peer.way, model, count=repeats, python=python, settings=peer.settings).told
+    plain = ask("memory", nothing, model, count=STEPS, python=python)
+    watched = ask("memory", peer.way, model, count=STEPS, python=python, settings=peer.settings)
     more = float(watched.told["peak"] - plain.told["peak"])
-    return Costs(spread(ratios["logged"]), more, watched.bytes / 1e3 / STEPS)
+    return Costs(spread(ratios["logged"]), more, (watched.bytes - plain.bytes) / 1e3 / STEPS)
 
 
 def environment(peer: Peer, folder: Path) -> Path:

@@ -26,7 +26,7 @@ from tests.tb_plugin.board import FAST, SLOW, tensorboard
 from torchgraph_explorer import watch
 
 WIDTH = 32
-PATIENCE_MS = 2000
+PATIENCE_MS = 10_000
 LONGEST_SECONDS = 900.0
 
 
@@ -116,7 +116,7 @@ def seconds_to_first_chart(way: Way, logdir: Path, loader: str, *, browser: Brow
             shown.goto(f"{board.url}#{way.tab}")
             place = shown.frame_locator('iframe[src*="name=torchgraph"]') if way.is_framed else shown
             try:
-                place.locator(way.chart).first.wait_for(timeout=PATIENCE_MS * (5 if way.is_framed else 1))
+                place.locator(way.chart).first.wait_for(timeout=PATIENCE_MS)
             except PageTimeoutError:
                 continue
             if way.is_framed:

@@ -78,7 +78,9 @@ def compared(model: str, pythons: dict[str, str], *, size: Size) -> Table:
                 found[way].append(measured(way, model, python=python, size=size))
             except NotMeasured as reason:
                 reasons[way] = str(reason)
-    nothing = found.pop("nothing")
+    title, nothing = f"{model}: every step logged to W&B", found.pop("nothing")
+    if not nothing:
+        return Table(title, COLUMNS, [missing(way) for way in found], f"No W&B run: {reasons['nothing']}.")
     rows = [[way, *cells(runs, nothing)] if runs else missing(way) for way, runs in found.items()]
     unwatched = spread(1e3 * one for told, _ in nothing for one in told["unwatched"])
     note = (
@@ -87,7 +89,7 @@ def compared(model: str, pythons: dict[str, str], *, size: Size) -> Table:
         "wandb.watch takes parameters and their gradients only, the others inputs and outputs too."
     )
     said = [f"{way}: not measured, {reason}." for way, reason in reasons.items() if not found.get(way)]
-    return Table(f"{model}: every step logged to W&B", COLUMNS, rows, " ".join([note, *said]))
+    return Table(title, COLUMNS, rows, " ".join([note, *said]))
 
 
 def cells(runs: Sequence[tuple[Any, Kept]], nothing: Sequence[tuple[Any, Kept]]) -> list[Cell]:

@@ -160,7 +160,7 @@ def create_run_files(backend: Backend, asked: Json) -> Json:
 def create_custom_chart(backend: Backend, asked: Json) -> Json:
     chart = f"{asked['entity']}/{asked['chartName']}"
     if backend.refuses_charts:
-        raise PermissionError("permission denied")
+        raise PermissionError(f"entity {asked['entity']} does not exist")  # not to be taken for: it exists already
     if chart in backend.charts:
         raise ValueError(f"chart {chart} already exists")  # what the real server does is not known
     backend.charts[chart] = {**asked, "spec": json.loads(asked["spec"])}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -38,6 +39,8 @@ def test_a_finished_run_is_refused(tmp_path: Path) -> None:
         "wandb://e/p/r",
         "https://wandb.ai/e/p/runs/r",
         "https://wandb.ai/e/p/runs/r?nw=nwuser",
+        "https://wandb.ai/e/p/runs/r/overview",
+        "http://127.0.0.1:8080/e/p/runs/r/logs#L10",
         "wandb://e/p/runs/r/",
     ],
 )
@@ -86,6 +89,19 @@ def test_a_snapshot_is_made_in_rows_once_it_has_failed(recorded_run: Path) -> No
     assert snapshot is not None
     assert snapshot.page is None
     assert snapshot.rows[0][0] == "facts"
+
+
+def test_the_time_that_a_snapshot_waits_to_be_taken_is_not_what_it_took(recorded_run: Path) -> None:
+    maker = Maker(str(recorded_run), "Sequential")
+    began = time.monotonic()
+    maker.begin(page=False)
+    assert maker._child is not None
+    maker._child.wait(30.0)
+    ended = time.monotonic() - began
+    time.sleep(1.0)
+    snapshot = maker.take()
+    assert snapshot is not None
+    assert 0 < snapshot.seconds < ended + 0.5
 
 
 def test_a_snapshot_that_is_not_waited_for_leaves_no_process(recorded_run: Path) -> None:

@@ -39,6 +39,7 @@ def check(spec: dict[str, Any], run: str) -> None:
     ]
     text = json.dumps(spec["blocks"])
     assert "131 parameters" in text or "1,283 parameters" in text
+    assert text.count("10 steps recorded, 10 shown") == 2
     assert f"/ent/p/runs/{run}" in text
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from torchgraph_explorer.cli import main
 from torchgraph_wandb.chart.spec import chart_spec
 from torchgraph_wandb.presets import Place, expected, memory, preset_name, remember, remembered
 from torchgraph_wandb.table import COLUMNS
@@ -69,6 +70,15 @@ def test_a_published_chart_is_remembered_by_server_and_entity(place: Place) -> N
 def test_an_older_chart_does_not_count(place: Place) -> None:
     remember(place, "team/torchgraph_v0_0123456789")
     assert remembered(place) is None
+
+
+def test_a_published_chart_is_not_said_to_get_another_access(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    remember(place, expected(place))
+    publish = ["wandb", "publish", "--entity", place.entity, "--server", place.server]
+    assert main(publish) == 0
+    assert capsys.readouterr().out.strip() == expected(place)
+    assert main([*publish, "--access", "public"]) != 0
+    assert "keeps the access that it was given then" in capsys.readouterr().err
 
 
 def test_a_damaged_memory_is_begun_anew(place: Place) -> None:

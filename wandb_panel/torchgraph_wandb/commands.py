@@ -14,7 +14,7 @@ def add_commands(commands: Any) -> None:
     told = "Publish the custom chart as a preset of a W&B entity; needed once for each entity and server."
     publish = commands.add_parser("publish", help=told, description=told)
     publish.add_argument("--entity", required=True, help="user or team that is to have the preset")
-    publish.add_argument("--access", choices=("private", "public"), default="private", help="(default: %(default)s)")
+    publish.add_argument("--access", choices=("private", "public"), help="who may see it (default: private)")
     publish.add_argument("--server", help="address of the W&B server (default: the one you are logged in to)")
     publish.set_defaults(act=_publish)
     told = "Build and save a W&B report about one run: its facts, the chart, the page."
@@ -29,10 +29,16 @@ def _publish(options: argparse.Namespace) -> None:
     _require_wandb()
     import wandb
 
-    from torchgraph_wandb.presets import Place, publish_chart
+    from torchgraph_wandb.presets import Place, publish_chart, remembered
 
     server = options.server or wandb.setup().settings.base_url
-    print(publish_chart(Place(str(server).rstrip("/"), options.entity), access=options.access))
+    place = Place(str(server).rstrip("/"), options.entity)
+    if options.access is not None and remembered(place) is not None:
+        raise OptionError(
+            f"--access {options.access}: the chart was published to {place.entity} before, from this machine, and "
+            f"keeps the access that it was given then. Change it in W&B, where the preset is edited."
+        )
+    print(publish_chart(place, access=options.access or "private"))
 
 
 def _report(options: argparse.Namespace) -> None:

@@ -80,9 +80,9 @@ class Schedule:
         self._next_count = max(count + 1, round(count * GROWTH))
         self._next_time = now
 
-    def took(self, seconds: float, now: float) -> None:
-        """One was made, in so many seconds."""
-        self._next_time = now + seconds / SHARE
+    def took(self, seconds: float) -> None:
+        """The one that was begun last was made in so many seconds."""
+        self._next_time += seconds / SHARE
 
 
 def is_page_due(count: int, pages: int) -> bool:

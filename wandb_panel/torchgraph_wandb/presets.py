@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,7 @@ def preset_name() -> str:
 
 
 def publish_chart(place: Place, *, access: Access = "private") -> str:
-    """The preset's id, `entity/name`; published if it has not been from this machine.
+    """The preset's id, `entity/name`; published with `access` if it has not been from this machine.
 
     Raises:
         PresetError: The server refuses.
@@ -73,8 +74,8 @@ def _create(place: Place, access: Access) -> str:
             spec=chart_spec(),
         )
     except Exception as fault:  # wandb raises what its service, its transport and its server do
-        if "exist" in str(fault).lower():  # from another machine, and the name says that it is the same
-            return f"{place.entity}/{name}"
+        if re.search("already exist|duplicate", str(fault), re.IGNORECASE):  # not: the entity "does not exist"
+            return f"{place.entity}/{name}"  # from another machine, and the name says that it is the same
         raise PresetError(
             f"The chart cannot be published to {place.entity} at {place.server}: {fault}. "
             f"Somebody who may write there can do it once for all: torchgraph wandb publish --entity {place.entity}"

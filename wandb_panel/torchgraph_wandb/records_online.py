@@ -35,7 +35,10 @@ def run_path(text: str) -> RunPath:
     Raises:
         NotFoundError: It names none.
     """
-    path = re.sub(r"^\w+://[^/]+/(?=[^/]+/[^/]+/runs/)", "", text).removeprefix(SCHEME).partition("?")[0]
+    page = re.match(r"https?://[^/]+/([^/]+)/([^/]+)/runs/([^/?#]+)", text)
+    if page is not None:  # of whichever of its tabs
+        return RunPath(*page.groups())
+    path = text.removeprefix(SCHEME).partition("?")[0]
     parts = [part for part in path.split("/") if part and part != "runs"]
     if len(parts) != 3:
         raise NotFoundError(
@@ -73,11 +76,11 @@ def fetch_record(url: str, folder: str | os.PathLike[str] | None = None) -> Path
     """
     path = run_path(url)
     wandb = _wandb()
-    target = Path(folder) if folder is not None else Path(tempfile.gettempdir()) / "torchgraph" / f"wandb-{path.run}"
     try:
         artifact = wandb.Api(overrides={"entity": path.entity}).artifact(
             f"{path.entity}/{path.project}/{artifact_name(path.run)}:latest", type=TYPE
         )
+        target = Path(folder) if folder is not None else _place(path, artifact.version)
         artifact.download(root=str(target))
     except Exception as fault:  # wandb raises what its service, its transport and its server do
         raise NotFoundError(
@@ -85,6 +88,12 @@ def fetch_record(url: str, folder: str | os.PathLike[str] | None = None) -> Path
             f"A training keeps it with watch(model, backend='wandb', upload_record=True)."
         ) from fault
     return target
+
+
+def _place(path: RunPath, version: str) -> Path:
+    """A folder for one version of one run's record. Run ids are unique in their project only."""
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return Path(tempfile.gettempdir(), f"torchgraph-{user}", path.entity, path.project, version, f"wandb-{path.run}")
 
 
 def _wandb() -> Any:

@@ -115,6 +115,7 @@ class WandbSink:
             say(f"{self._model}: the W&B chart lacks the last steps: {self._maker.fault}. The run's folder has them.")
         else:
             self._preset.wait(SECONDS_TO_PUBLISH)
+            self._is_charted = False  # a report tells what the chart said when it was last logged
             self._log(snapshot)
         if self._upload is not None:
             from torchgraph_wandb.records_online import upload_record
@@ -130,7 +131,7 @@ class WandbSink:
         return None
 
     def _log(self, snapshot: Snapshot) -> None:
-        self._schedule.took(snapshot.seconds, time.monotonic())
+        self._schedule.took(snapshot.seconds)
         preset = self._preset.chart
         log_chart(self._run, self._model, snapshot.rows, preset=preset if not self._is_charted else None)
         self._is_charted = self._is_charted or preset is not None

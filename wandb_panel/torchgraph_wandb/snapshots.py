@@ -29,7 +29,7 @@ class Snapshot:
     Attributes:
         rows: Of the chart's table.
         page: The exported page; None if it was not asked for, or could not be made.
-        seconds: How long it took to make.
+        seconds: How long it took to make, however much later it was taken.
     """
 
     rows: list[tuple[str, str]]
@@ -49,8 +49,7 @@ class Maker:
         self._way = "graphviz"
         self._child: subprocess.Popen[bytes] | None = None
         self._folder = Path()
-        self._began = 0.0
-        self._with_page = False
+        self._began = self._began_at = 0.0
         self.fault = ""
 
     @property
@@ -62,7 +61,7 @@ class Maker:
         """Begin to make one, of what is recorded now; with `aside`, in the time that the training leaves."""
         assert self._child is None, "one at a time"
         self._folder = Path(tempfile.mkdtemp(prefix="torchgraph-"))
-        self._began, self._with_page = time.monotonic(), page
+        self._began, self._began_at = time.monotonic(), time.time()
         command = [sys.executable, "-m", "torchgraph_wandb.snapshot_process", self._run_dir, self._model]
         command += [
             str(self._folder),
@@ -122,7 +121,8 @@ class Maker:
         rows = [(part, packed) for part, packed in json.loads((self._folder / TABLE).read_text(encoding="utf-8"))]
         page = self._folder / PAGE
         text = page.read_text(encoding="utf-8") if page.is_file() else None
-        return Snapshot(rows, text, time.monotonic() - self._began)
+        ended = max(file.stat().st_mtime for file in self._folder.iterdir())
+        return Snapshot(rows, text, max(0.0, ended - self._began_at))
 
     def _last_words(self) -> str:
         said = (self._folder / "errors").read_text(encoding="utf-8", errors="replace").strip().splitlines()
