@@ -41,9 +41,10 @@ ROOMS = {
     "at_exit": room(),
     "attachment": room("capture", libraries="torch"),
     "capture": room(libraries="torch"),
-    "cli": room("__init__", "demo", "record", "server", libraries="torchgraph_wandb"),
-    "demo": room("__init__", libraries="rich sklearn torch"),
-    "launch": room(),
+    "browser": room(),
+    "cli": room("__init__", "browser", "demo", "record", "server", libraries="torchgraph_wandb"),
+    "demo": room("__init__", "browser", libraries="rich sklearn torch"),
+    "launch": room("at_exit"),
     "layout": room(libraries="pygraphviz"),
     "record": room("server", libraries="fsspec google"),  # the server only where a notebook shows a run
     "recorder": room("reduce", "sinks"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -57,6 +58,33 @@ def test_the_ranks_of_one_launch_record_to_the_runs_of_the_first(tmp_path: Path)
     assert list(tmp_path.glob("*/*")) == []
 
 
+TWO_LAUNCHES = """
+import multiprocessing, os
+from torchgraph_explorer.launch import agreed_place
+
+def rank(number, run, together):
+    _, found = agreed_place(None, lambda: ("runs", run), is_leader=not number)
+    os.write(1, f"{found}\\n".encode())
+    together.wait()
+
+context = multiprocessing.get_context("fork")
+for run in ("first", "second"):
+    together = context.Barrier(2)
+    ranks = [context.Process(target=rank, args=(number, run, together)) for number in range(2)]
+    for one in ranks:
+        one.start()
+    for one in ranks:
+        one.join()
+"""
+
+
+def test_ranks_that_were_forked_leave_no_note_to_the_next_launch(tmp_path: Path) -> None:
+    command, environment = [sys.executable, "-c", TWO_LAUNCHES], {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["first"] * 2 + ["second"] * 2
+    assert list(tmp_path.glob("torchgraph-*/*")) == []
+
+
 @pytest.fixture
 def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Nobody waits for long, and notes are left in a folder of the test's own."""
@@ -74,6 +102,14 @@ def test_a_rank_goes_its_own_way_where_the_first_one_does_not_come(quick: Path) 
 def test_a_run_that_was_named_is_taken(quick: Path) -> None:
     for is_leader in (False, True):
         assert agreed_place(("runs", "named"), lambda: ("runs", "chosen"), is_leader=is_leader) == ("runs", "named")
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_place_that_is_not_needed_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = [("runs", "chosen")]
+    for _ in range(2):
+        monkeypatch.setattr(launch, "_numbers", itertools.count())  # of another process of the launch
+        assert agreed_place(None, places.pop, is_leader=True) == ("runs", "chosen")
 
 
 def test_ranks_that_cannot_leave_notes_go_their_own_ways(quick: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from torch import Tensor, nn
 
 from tests.listening import Listening
 from tests.models import Digits
-from torchgraph_explorer import LIGHTNING_EPOCHS, OptionError, TorchgraphWarning, open_run, setup, watch
+from torchgraph_explorer import LIGHTNING_EPOCHS, OptionError, TorchgraphWarning, open_run, setup, sinks, watch
 from torchgraph_explorer.capture.round import Round
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.records import Record
@@ -157,6 +159,17 @@ def test_a_single_step_is_handed_over_without_waiting_for_a_next_one() -> None:
     assert [frame.step for frame in heard.frames] == [0, 1]
 
 
+def test_a_watcher_that_is_finished_keeps_no_numbers() -> None:
+    """It is itself kept where its viewer stays at exit."""
+    model = digits()
+    watcher = watch(model, log_freq=1, backend=Listening())
+    train(model)
+    kept = [weakref.ref(each) for each in (watcher._train._rows, watcher._train._batch) if each is not None]
+    watcher.finish()
+    gc.collect()
+    assert [each() for each in kept] == [None, None]
+
+
 def test_nothing_recorded_is_said_with_the_reason() -> None:
     model = digits()
     watcher = watch(model, log_freq=1, backend=Listening())
@@ -212,6 +225,41 @@ def test_several_models_share_a_run(tmp_path: Path) -> None:
         "discriminator": [0, 1],
         "generator": [0, 1, 2],
     }
+
+
+def test_a_working_directory_that_changes_leaves_the_run_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    model = digits()
+    with watch(model, log_freq=1, backend="record", logdir="runs", verbose=False) as watcher:
+        monkeypatch.chdir("elsewhere")
+        train(model)
+        with watch(other := digits(), log_freq=1, backend="record", logdir="runs", name="b", verbose=False) as later:
+            train(other, 1)
+    assert Path(str(watcher.run_dir)).parent == tmp_path / "runs"
+    assert Path(str(later.run_dir)).parent == tmp_path / "elsewhere" / "runs"
+    assert watcher.export("page.html").startswith(b"<!doctype html>")
+
+
+def test_models_with_folders_of_runs_of_their_own_share_no_run(tmp_path: Path) -> None:
+    with (
+        watch(one := digits(), log_freq=1, backend="record", logdir=tmp_path / "a", name="a", verbose=False) as first,
+        watch(
+            other := digits(), log_freq=1, backend="record", logdir=tmp_path / "b", name="b", verbose=False
+        ) as second,
+    ):
+        train(one, 1)
+        train(other, 1)
+    assert [Path(str(each.run_dir)).parent.name for each in (first, second)] == ["a", "b"]
+
+
+def test_a_backend_that_cannot_be_opened_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sinks.OPENED, "tensorboard", "nowhere:open_sink")
+    with pytest.raises(OptionError, match=r"No module named 'nowhere'.* Install what it needs"):
+        watch(digits(), backend="tensorboard", logdir=tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_same_model_again_begins_a_new_run(tmp_path: Path) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import multiprocessing
 import os
 import sys
+from collections.abc import Callable
+from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING
 
 from torchgraph_explorer.say import say
@@ -21,6 +24,7 @@ def add(watcher: Watcher, *, block: bool | None) -> None:
     for closed in [each for each in _watchers if each.finished and each.viewer is None]:
         del _watchers[closed]
     _watchers[watcher] = block
+    _register_in_child(close_all)
 
 
 def open_watchers() -> tuple[Watcher, ...]:
@@ -28,9 +32,21 @@ def open_watchers() -> tuple[Watcher, ...]:
     return tuple(watcher for watcher in _watchers if not watcher.finished)
 
 
+def register(act: Callable[[], object]) -> None:
+    """Call `act` when this process ends, perhaps twice."""
+    atexit.register(act)
+    _register_in_child(act)
+
+
+def _register_in_child(act: Callable[[], object]) -> None:
+    """Call `act` also where `atexit` is passed over: children that `multiprocessing` has forked end without it."""
+    if multiprocessing.parent_process() is not None:
+        Finalize(None, act, exitpriority=10)
+
+
 @atexit.register
 def close_all() -> None:
-    """Flush every watcher, keep the viewers that are to stay until Ctrl-C, and end them."""
+    """Flush every watcher, keep the viewers that are to stay until Ctrl-C, and end them. May be called again."""
     for watcher in _watchers:
         watcher.finish()
     for watcher, block in _watchers.items():
@@ -41,17 +57,22 @@ def close_all() -> None:
 
 
 def somebody_is_there() -> bool:
-    """The script runs in a terminal, neither under CI nor at an interactive prompt."""
+    """The script runs in a terminal, in its foreground, neither under CI nor at an interactive prompt."""
     if os.environ.get("CI") or hasattr(sys, "ps1"):
         return False
     try:
-        return sys.stdin.isatty() and sys.stderr.isatty()
-    except (AttributeError, ValueError):
+        return sys.stdin.isatty() and sys.stderr.isatty() and _is_in_foreground()
+    except (AttributeError, ValueError, OSError):
         return False
 
 
+def _is_in_foreground() -> bool:
+    """Ctrl-C would come here: a shell's job in the background gets none."""
+    return not hasattr(os, "tcgetpgrp") or os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+
+
 def _wait(watcher: Watcher) -> None:
-    if watcher.viewer is None:
+    if watcher.viewer is None or not watcher.is_of_this_process:
         return
     say(f"the training has ended; the viewer stays at {watcher.url} until you press Ctrl-C")
     try:

@@ -8,11 +8,11 @@ import os
 import sys
 import time
 import warnings
-import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchgraph_explorer.browser import browse
 from torchgraph_explorer.errors import NotFoundError, TorchgraphError, TorchgraphWarning
 from torchgraph_explorer.version import __version__
 
@@ -142,7 +142,7 @@ def _demo(options: argparse.Namespace) -> None:
 
 def _serve(options: argparse.Namespace) -> None:
     from torchgraph_explorer.record.remote import is_url
-    from torchgraph_explorer.server.standalone import listen
+    from torchgraph_explorer.server.standalone import end_in_order_by_sigterm, listen
 
     if not is_url(options.logdir) and not Path(options.logdir).is_dir():
         raise NotFoundError(f"{options.logdir} is no folder. Name the folder that watch(logdir=...) writes to.")
@@ -154,7 +154,8 @@ def _serve(options: argparse.Namespace) -> None:
         print("Other machines can reach this. Whoever has the address above, with its token, can see the runs.")
     print("Press Ctrl-C to end.", flush=True)
     if not options.no_browser and sys.stdout.isatty():
-        webbrowser.open(server.url)
+        browse(server.url)
+    end_in_order_by_sigterm()
     server.run()
 
 

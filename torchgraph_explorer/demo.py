@@ -6,7 +6,6 @@ additions, an activation used twice and an attached tensor. Runs on the CPU, dow
 
 from __future__ import annotations
 
-import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from torchgraph_explorer import attach, watch
+from torchgraph_explorer.browser import browse
 from torchgraph_explorer.errors import OptionError, TorchgraphError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def run_demo(*, logdir: str, steps: int, serve: bool, port: int, open_browser: b
         port=port,
     )
     if open_browser and watcher.url:
-        webbrowser.open(watcher.url)
+        browse(watcher.url)
     # A served run is closed at exit, so that the viewer can stay until then.
     with nullcontext() if serve else watcher, one_thread(), progress:
         task = progress.add_task("training", total=steps, loss="")

@@ -6,17 +6,18 @@ only they have in common. Nobody waits for ever: without an answer a rank is rec
 
 from __future__ import annotations
 
-import atexit
 import itertools
 import json
 import os
 import tempfile
 import time
 from collections.abc import Callable
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
+from torchgraph_explorer import at_exit
 from torchgraph_explorer.say import warn
 
 Place: TypeAlias = "tuple[str, str]"
@@ -33,14 +34,18 @@ _numbers = itertools.count()
 
 
 def agreed_place(given: Place | None, choose: Callable[[], Place], *, is_leader: bool) -> Place:
-    """Where to record: as `given`, or where the leader does, for which `choose` finds a place."""
+    """Where to record: as `given`, or where the leader does, for which `choose` finds a place.
+
+    It is called once at most, and not for nothing: the place that it finds may be taken with that.
+    """
+    choose = cache(choose)
     try:
         folder, number = _folder(), next(_numbers)
         note = folder / f"{_launch(os.getppid())}-{number}.json"
         if is_leader:
-            place = given or _write_down(note, choose())
+            place = given or _write_down(note, choose)
             for parent in (os.getppid(), os.getpid()):  # which some trainers launch the other ranks from
-                _write_down(folder / f"{_launch(parent)}-{number}.json", place)
+                _write_down(folder / f"{_launch(parent)}-{number}.json", lambda: place)
             return place
         return given or _read(note, patience=SECONDS_TO_WAIT) or _alone(note, choose)
     except OSError as fault:
@@ -54,17 +59,17 @@ def _alone(note: Path, choose: Callable[[], Place]) -> Place:
         f"The first rank of this machine did not begin to watch within {SECONDS_TO_WAIT:g} s, so that this one is "
         f"recorded in another run. Call watch() on every rank, or name the run with run=."
     )
-    return _write_down(note, choose())
+    return _write_down(note, choose)
 
 
-def _write_down(note: Path, place: Place) -> Place:
-    """The place that `note` says: this one, unless somebody was faster."""
+def _write_down(note: Path, choose: Callable[[], Place]) -> Place:
+    """The place that `note` says: what `choose` finds, unless somebody was faster."""
     try:
         with note.open("x", encoding="utf-8") as file:
-            json.dump(place, file)
+            at_exit.register(partial(note.unlink, missing_ok=True))
+            json.dump(place := choose(), file)
     except FileExistsError:
-        return _read(note, patience=1.0) or place
-    atexit.register(note.unlink, missing_ok=True)
+        return _read(note, patience=1.0) or choose()
     return place
 
 

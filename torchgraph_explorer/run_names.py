@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Container
+from contextlib import suppress
+from itertools import count
 from pathlib import Path, PurePosixPath
 
 from torchgraph_explorer.errors import OptionError
@@ -26,19 +29,40 @@ def check_run_name(run: str) -> str:
     return str(path)
 
 
-def new_run_name(logdir: str, taken: Iterable[str] = ()) -> str:
-    """The time, as a name that no run below `logdir` has: `2026-11-21_08-43-04`."""
+def new_run_name(logdir: str, taken: Container[object] = ()) -> str:
+    """The time, as a name that no run below `logdir` has: `2026-11-21_08-43-04`.
+
+    The folder is made at once, so that of several trainings that begin in one second each gets its own. At a URL, where
+    nothing keeps others from a name, a few letters are added by chance; not torch's or Python's, which are the user's.
+    """
     stem = time.strftime("%Y-%m-%d_%H-%M-%S")
-    names, number, name = set(taken), 1, stem
-    while name in names or ("://" not in logdir and (Path(logdir) / name).exists()):
-        number += 1
-        name = f"{stem}-{number}"
-    return name
+    if "://" in logdir:
+        return f"{stem}-{secrets.token_hex(3)}"
+    names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
+    return next(name for name in names if name not in taken and _is_ours_now(Path(logdir, name)))
+
+
+def _is_ours_now(folder: Path) -> bool:
+    """Make the folder; False if there is one. If there can be none, the recorder will say so."""
+    try:
+        folder.mkdir(parents=True)
+    except OSError:
+        return not os.path.lexists(folder)
+    return True
+
+
+def leave(run_dir: str) -> None:
+    """Remove the folder of a run that came to nothing, unless there is something in it."""
+    if "://" not in run_dir:
+        with suppress(OSError):
+            Path(run_dir).rmdir()
 
 
 def run_folder(logdir: str, run: str) -> str:
-    """Where the run is: a local path, or a URL if `logdir` is one."""
-    return f"{logdir.rstrip('/')}/{run}" if "://" in logdir else str(Path(logdir) / run)
+    """Where the run is: a URL if `logdir` is one, or a path that stays right if the working directory changes."""
+    if "://" in logdir:
+        return f"{logdir.rstrip('/')}/{run}"
+    return os.path.abspath(Path(logdir, run))  # noqa: PTH100  (keeps a link's name)
 
 
 def run_of_writer(writer: object) -> tuple[str, str]:

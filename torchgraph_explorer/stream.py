@@ -95,6 +95,7 @@ class Stream:
                 part()
             except Exception as fault:  # at the end of the user's training, which is not to fail by ours
                 warn(f"{self._name}: the end of the record is missing ({type(fault).__name__}: {fault}).")
+        self._rows = self._batch = None  # a watcher whose viewer stays is kept, and these are large
 
     def _note_nothing(self, reason: Callable[[], str] | None) -> None:
         if reason is not None and not self.saw_a_step:

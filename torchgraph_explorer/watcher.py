@@ -43,7 +43,7 @@ class Watcher:
 
     Attributes:
         name: The model's name in its run.
-        run_dir: The run's folder or URL; None if only sinks of the user's own are written to.
+        run_dir: The run's folder, as an absolute path, or URL; None if only sinks of the user's own are written to.
         url: Where the live viewer is; None without one.
         viewer: The live viewer, until `close` ends it.
     """
@@ -129,10 +129,15 @@ class Watcher:
         """Nothing is watched any more: it was closed, or the model is gone."""
         return self._finished
 
+    @property
+    def is_of_this_process(self) -> bool:
+        """It was made here, not in a process that this one was forked from, whose thread and files are not ours."""
+        return os.getpid() == self._pid
+
     def finish(self) -> None:
         """Take everything off the model and write what is at hand; the viewer stays. May be called again."""
         with self._finishing:
-            if self._finished or os.getpid() != self._pid:  # a forked child shares neither thread nor files
+            if self._finished or not self.is_of_this_process:
                 return
             self._finished = True
         if self._evaluation is not None:
@@ -143,7 +148,7 @@ class Watcher:
         """Take everything off the model, write what is at hand and stop the viewer. May be called again."""
         self.finish()
         viewer, self.viewer = self.viewer, None
-        if viewer is not None and os.getpid() == self._pid:
+        if viewer is not None and self.is_of_this_process:
             try:
                 viewer.stop()
             except Exception as fault:  # which is no reason for the user's training to fail at its end

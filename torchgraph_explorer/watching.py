@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,7 +23,14 @@ from torchgraph_explorer.errors import OptionError, TorchgraphError
 from torchgraph_explorer.launch import Place, agreed_place
 from torchgraph_explorer.options import KINDS, check
 from torchgraph_explorer.records import Session
-from torchgraph_explorer.run_names import check_run_name, new_run_name, run_folder, run_of_wandb, run_of_writer
+from torchgraph_explorer.run_names import (
+    check_run_name,
+    leave,
+    new_run_name,
+    run_folder,
+    run_of_wandb,
+    run_of_writer,
+)
 from torchgraph_explorer.say import say
 from torchgraph_explorer.schedule import Schedule, schedule_name
 from torchgraph_explorer.sinks import Backends, Sink, SinkContext, open_sink, resolve
@@ -93,7 +101,9 @@ def watch(
         ranks: Where several processes train the model: `"merged"` makes one record of them, as if the tensors were
             concatenated; with `"all"` each rank is a model of its own, `<name> (rank 0)` and so on.
         name: The model's name in the run; by default its class.
-        logdir: Folder of runs.
+        logdir: Folder of runs, or a URL that fsspec knows. There records are put every ten seconds or so, and the last
+            of them when the watcher is closed. Close it yourself then: some stores take nothing more from a process
+            that is ending, and one that is killed puts nothing either.
         run: Name of the run. By default that of the other models watched in this process, else a new one. Or a W&B
             run, for the backend `"wandb"`, which is added; the run's folder is then called by its id.
         writer: A `torch.utils.tensorboard.SummaryWriter` that shares its run with this: its folder is the run's,
@@ -160,7 +170,7 @@ def watch(
         settings,
         session=session,
         sinks=sinks,
-        more_sinks=lambda phase: _sinks(backends, replace(context, model_name=phase) if context else None, parts),
+        more_sinks=lambda phase: _sinks(backends, _of_phase(context, phase), parts),
         run_dir=context.run_dir if context else None,
         viewer=viewer,
         before_step=parts.look if parts is not None else None,
@@ -197,12 +207,21 @@ def _of_rank(backends: Backends, rank: Rank) -> Backends:
     return replace(backends, viewer=backends.viewer and rank.is_leader, opened=opened)
 
 
+def _of_phase(context: SinkContext | None, model_name: str) -> SinkContext | None:
+    """As `context`, for another phase of the model. The record is uploaded once for all, when training has ended."""
+    return None if context is None else replace(context, model_name=model_name, upload_record=False)
+
+
 def _sinks(backends: Backends, context: SinkContext | None, parts: Parts | None) -> list[Sink]:
     """Opens what one phase of the model is written to, apart from the user's own sinks."""
     if context is None:
         return []
     record = RecordSink(context.run_dir) if parts is None else RankSink(context.run_dir, parts.part_of)
-    return [record, *(open_sink(each, context) for each in backends.opened)]
+    try:
+        return [record, *(open_sink(each, context) for each in backends.opened)]
+    except TorchgraphError:
+        leave(context.run_dir)
+        raise
 
 
 def _choose_place(logdir: str, run: str | None, name: str, *, writer: Any, rank: Rank | None) -> Place:
@@ -224,7 +243,7 @@ def _choose_place(logdir: str, run: str | None, name: str, *, writer: Any, rank:
         )
 
     def choose() -> Place:
-        return logdir, new_run_name(logdir, taken=[_below(logdir, folder) for folder in models])
+        return logdir, new_run_name(logdir, taken={_below(logdir, folder) for folder in models})
 
     return (given or choose()) if rank is None else agreed_place(given, choose, is_leader=rank.is_leader)
 
@@ -232,13 +251,18 @@ def _choose_place(logdir: str, run: str | None, name: str, *, writer: Any, rank:
 def _shared_run(logdir: str, name: str, models: Mapping[str, set[str]]) -> str | None:
     """The run of the models watched already, if it has none of this name."""
     for folder, names in models.items():
-        if name not in names and folder == run_folder(logdir, shared := _below(logdir, folder)):
+        if name not in names and (shared := _below(logdir, folder)) is not None:
             return shared
     return None
 
 
-def _below(logdir: str, folder: str) -> str:
-    return os.path.relpath(folder, logdir) if "://" not in logdir else folder.removeprefix(logdir.rstrip("/") + "/")
+def _below(logdir: str, folder: str) -> str | None:
+    """The run that has this folder, if it is one of `logdir`."""
+    if "://" in logdir:
+        root = logdir.rstrip("/") + "/"
+        return folder.removeprefix(root) if folder.startswith(root) else None
+    path, root_path = Path(folder), Path(run_folder(logdir, "."))
+    return path.relative_to(root_path).as_posix() if path.is_relative_to(root_path) else None
 
 
 def _start_viewer(logdir: str, host: str, port: int, *, verbose: bool) -> Viewer | None:

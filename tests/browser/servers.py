@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from torchgraph_explorer.sinks.standalone import CHILD, PACKAGE_ROOT
+
 
 class ServerProcess:
     """Serves a logdir until it is stopped; it can be started again at the same address."""
@@ -28,7 +30,7 @@ class ServerProcess:
 
     def start(self) -> None:
         """Listen on the port of before; at first on any that is free."""
-        command = [sys.executable, "-m", "torchgraph_explorer.server", str(self._logdir), "--port", str(self.port)]
+        command = [sys.executable, "-c", CHILD, str(PACKAGE_ROOT), str(self._logdir), f"--port={self.port}"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         said = json.loads(self._process.stdout.readline())

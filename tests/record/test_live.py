@@ -20,7 +20,7 @@ from tests.record.examples import (
     write,
     write_small_run,
 )
-from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record.reader import Run
 from torchgraph_explorer.record.runs import open_run
 from torchgraph_explorer.record.writer import RecordWriter
@@ -181,6 +181,38 @@ def test_a_run_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     write(tmp_path / "run", SERIES, frame(7), session=other_session("new"))
     assert run.refresh()
     assert (run.model().steps.tolist(), run.model().epoch) == ([7], 1)
+
+
+def test_a_record_that_cannot_be_read_now_is_read_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, SERIES, frame(0))
+    run = open_run(tmp_path)
+    write(tmp_path, GRAPH, frame(1), session=other_session("later"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "_take_record", refuse)
+        for _ in range(2):
+            with pytest.raises(RecordError, match="not now"):
+                run.refresh()
+    assert run.refresh()
+    assert (run.model().steps.tolist(), len(run.model().graphs)) == ([0, 1], 1)
+
+
+def refuse(*_: object) -> None:
+    raise RecordError("not now")
+
+
+def test_a_working_directory_that_changes_moves_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    writer = RecordWriter("run")
+    for record in (SESSION, SERIES, frame(0)):
+        writer.write(record)
+    run = open_run("run")
+    monkeypatch.chdir("elsewhere")
+    writer.close()
+    writer.write(frame(1))
+    writer.close()
+    assert run.refresh()
+    assert [facts(run.model().frame(at))[0] for at in range(2)] == [0, 1]
 
 
 def test_a_run_that_was_removed_holds_nothing(tmp_path: Path) -> None:

@@ -8,12 +8,16 @@ from pathlib import Path
 
 import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.record.examples import GRAPH, SERIES, SESSION, facts, frame, other_session, write, write_small_run
-from torchgraph_explorer.errors import NotFoundError, RecordError
+from torchgraph_explorer.errors import NotFoundError, RecordError, TorchgraphWarning
 from torchgraph_explorer.record import remote
 from torchgraph_explorer.record.runs import list_runs, open_run
 from torchgraph_explorer.record.writer import RecordWriter
+
+FIRST, LATER = "6fa553108735", "1d9283d848ea"
+"""What the names of the sessions' segments end with."""
 
 
 @pytest.fixture
@@ -45,7 +49,7 @@ def test_a_run_at_a_url_is_read_as_it_was_written(bucket: str) -> None:
 
 def test_records_are_collected_into_few_segments(bucket: str) -> None:
     write(bucket, SERIES, *map(frame, range(20)))
-    assert names(bucket) == ["000000-5f1a.tgraph", "000001-5f1a.tgraph"]
+    assert names(bucket) == [f"{number:06d}-{FIRST}.tgraph" for number in range(2)]
 
 
 @pytest.mark.usefixtures("_at_once")
@@ -70,8 +74,41 @@ def test_a_large_buffer_is_put_before_its_time(bucket: str) -> None:
 def test_sessions_share_a_run_at_a_url(bucket: str) -> None:
     write(bucket, SERIES, frame(0))
     write(bucket, SERIES, frame(5), session=other_session("later"))
-    assert names(bucket)[2:] == ["000002-later.tgraph", "000003-later.tgraph"]
+    assert names(bucket)[2:] == [f"{number:06d}-{LATER}.tgraph" for number in (2, 3)]
     assert open_run(bucket).model().steps.tolist() == [0, 5]
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_sessions_whose_ids_begin_alike_do_not_write_over_each_other(bucket: str) -> None:
+    """As the phases of one watch, which begin at the same time and so with the same number."""
+    ids = {"net": "0123456789abcdef", "net (eval)": "0123456789abcdef-eval"}
+    writers = [RecordWriter(bucket) for _ in ids]
+    for step in range(3):
+        for writer, (model, name) in zip(writers, ids.items(), strict=True):
+            if step == 0:
+                writer.write(other_session(name, model=model))
+                writer.write(SERIES)
+            writer.write(frame(step, graph=None))
+    for written in map(open_run(bucket).model, ids):
+        assert (written.series, written.steps.tolist()) == (SERIES, [0, 1, 2])
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_of_the_many_segments_of_a_session_one_is_read_for_the_list(
+    bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(bucket, SERIES, *map(frame, range(20)))
+    write(bucket, *map(frame, range(20)), session=other_session("later", model="other"))
+    fsspec.filesystem("memory").pipe_file(f"{bucket}/plugins/torchgraph/000000-{FIRST}.tgraph", b"\0" * 500)
+    read, whole = list[str](), MemoryFileSystem.cat_file
+
+    def cat_file(files: MemoryFileSystem, path: str, **at: int) -> bytes:
+        read.append(Path(path).name)
+        return bytes(whole(files, path, **at))
+
+    monkeypatch.setattr(MemoryFileSystem, "cat_file", cat_file)
+    assert [(run.models, run.error) for run in list_runs(bucket)] == [(("net", "other"), None)]
+    assert sorted(set(read)) == [f"000000-{FIRST}.tgraph", f"000001-{FIRST}.tgraph", f"000022-{LATER}.tgraph"]
 
 
 def test_runs_at_a_url_are_listed(bucket: str) -> None:
@@ -85,6 +122,88 @@ def test_runs_at_a_url_are_listed(bucket: str) -> None:
     assert all(run.bytes > 0 and run.last_write > 0 for run in runs)
     with pytest.raises(NotFoundError, match=rf"holds 2 runs: a/b, c. Open one of them: open_run\('{bucket}/logs/a/b'"):
         open_run(f"{bucket}/logs")
+
+
+@pytest.fixture
+def refusals(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
+    """What the store refuses to take a segment with, one after the other; then it takes them."""
+    left: list[Exception] = []
+    whole = MemoryFileSystem.pipe_file
+
+    def pipe_file(*of: object, **how: object) -> None:
+        if left:
+            raise left.pop(0)
+        whole(*of, **how)
+
+    monkeypatch.setattr(MemoryFileSystem, "pipe_file", pipe_file)
+    return left
+
+
+class StoreError(Exception):
+    """Of a store; as those of botocore, it is no OSError."""
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_what_a_store_does_not_take_is_put_again_until_it_does(bucket: str, refusals: list[Exception]) -> None:
+    writer = RecordWriter(bucket)
+    writer.write(SESSION)
+    refusals += [StoreError("busy"), OSError("reset")]
+    with pytest.warns(TorchgraphWarning, match=r"takes no records \(StoreError: busy\). They wait and are put again"):
+        writer.write(SERIES)
+    for record in (frame(0), frame(1)):  # which would fail with a second warning
+        writer.write(record)
+    writer.close()
+    assert refusals == []
+    assert open_run(bucket).model().steps.tolist() == [0, 1]
+
+
+@pytest.mark.usefixtures("_at_once")
+@pytest.mark.filterwarnings("ignore:.*takes no records:torchgraph_explorer.TorchgraphWarning")
+@pytest.mark.parametrize("limit", ["TRIED_SECONDS", "MOST_WAITING"])
+def test_a_store_that_takes_nothing_is_given_up_in_time(
+    limit: str, bucket: str, refusals: list[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = RecordWriter(bucket)
+    refusals += [StoreError("gone")] * 4
+    writer.write(SESSION)
+    writer.write(SERIES)
+    monkeypatch.setattr(remote, limit, 0)
+    with pytest.raises(StoreError, match="gone"):
+        writer.write(frame(0))
+    with pytest.raises(StoreError, match="gone"):
+        writer.close()
+
+
+def test_a_store_that_refuses_is_told_whatever_its_errors_are(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusing(*_: object, **__: object) -> None:
+        raise StoreError("no credentials")
+
+    write_small_run(bucket)
+    monkeypatch.setattr(MemoryFileSystem, "ls", refusing)
+    monkeypatch.setattr(MemoryFileSystem, "find", refusing)
+    for act in (open_run, list_runs):
+        with pytest.raises(RecordError, match=r"cannot be read: no credentials. Check the address and your access"):
+            act(bucket)
+    monkeypatch.setattr("fsspec.core.url_to_fs", refusing)
+    with pytest.raises(RecordError, match=r"cannot be read: no credentials. Check the address and your access"):
+        open_run(bucket)
+
+
+def test_segments_that_are_deleted_are_gone_here_too(bucket: str) -> None:
+    write_small_run(bucket)
+    run = open_run(bucket)
+    fsspec.filesystem("memory").rm(bucket, recursive=True)
+    assert run.refresh()
+    assert run.models == ()
+
+
+def test_a_run_that_was_replaced_is_read_anew(bucket: str) -> None:
+    write(bucket, SERIES, frame(0), frame(1))
+    run = open_run(bucket)
+    fsspec.filesystem("memory").rm(bucket, recursive=True)
+    write(bucket, SERIES, frame(7))
+    assert run.refresh()
+    assert (run.model().steps.tolist(), run.model().epoch) == ([7], 1)
 
 
 def test_a_segment_that_another_tool_uploads_as_it_grows_is_followed(bucket: str, tmp_path: Path) -> None:

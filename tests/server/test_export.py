@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -250,6 +251,25 @@ def test_a_mistake_is_told(tmp_path: Path, options: dict[str, object], error: ty
     write_small_run(tmp_path)
     with pytest.raises(error, match=message):
         export_page(open_run(tmp_path), **options)  # type: ignore[arg-type]
+
+
+def test_a_full_disk_is_told_and_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(part: Path, _: bytes) -> None:
+        part.touch()
+        raise OSError(28, "No space left on device")
+
+    write_small_run(tmp_path / "run")
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OptionError, match=r"No space left on device. Name a file .*, where you may write and there is"):
+        export_page(open_run(tmp_path / "run"), tmp_path / "page.html")
+    assert [one.name for one in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_page_may_go_into_a_pipe(tmp_path: Path) -> None:
+    write_small_run(tmp_path)
+    script = "import sys, torchgraph_explorer as t; t.export_page(t.open_run(sys.argv[1]), '/dev/stdout')"
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, timeout=60, check=True)
+    assert read_page(done.stdout).steps == [0, 10, 20]
 
 
 def test_a_run_without_a_step_yet_has_a_page(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, other_session, write, write_small_run
 from tests.server.asking import ask, unpack
-from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record.reader import Run
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.records import Series
@@ -114,6 +116,30 @@ def test_runs_at_a_url_are_served_and_looked_at_now_and_then(monkeypatch: pytest
     assert updates(served)["frames"]["step"] == [0]
     monkeypatch.setattr(runs, "REMOTE_SECONDS", 0.0)
     assert updates(served)["frames"]["step"] == [0, 1]
+
+
+def test_a_look_that_fails_costs_no_second_download(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "REMOTE_SECONDS", 1000.0)
+    write("memory://away/a", SERIES, frame(0))
+    served = Runs("memory://away")
+    opened = served.open("a")
+    monkeypatch.setattr(runs, "REMOTE_SECONDS", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryFileSystem, "ls", lambda *_, **__: 1 / 0)
+        for _ in range(2):
+            with pytest.raises(RecordError, match="division by zero"):
+                served.open("a")
+    assert served.open("a") is opened
+
+
+def test_a_run_that_is_deleted_at_a_url_is_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "REMOTE_SECONDS", 0.0)
+    write_small_run("memory://deleted/a")
+    served = Runs("memory://deleted")
+    served.open("a")
+    fsspec.filesystem("memory").rm("/deleted/a", recursive=True)
+    with pytest.raises(NotFoundError, match="There is no run 'a'"):
+        served.open("a")
 
 
 @pytest.mark.parametrize("name", ["..", "a/../a", "./a", "", "a\0", "nothing"])

@@ -8,9 +8,10 @@ import re
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import Popen
 from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
@@ -20,6 +21,7 @@ from tests.processes import SECONDS, answers, fetch, python, taken_port, torchgr
 from tests.record.examples import write_small_run
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.server.standalone import Server, listen
+from torchgraph_explorer.sinks.standalone import CHILD, PACKAGE_ROOT
 
 UPDATES = "api/updates?run={run}&model={model}&epoch={epoch}&frames={frames}&series=0"
 
@@ -94,11 +96,11 @@ def test_the_last_port_has_no_next_one(tmp_path: Path) -> None:
             listen(str(tmp_path), host="127.0.0.1", port=65_535)
 
 
-CHILD = ("-m", "torchgraph_explorer.server")
+COMMAND = ("-c", CHILD, str(PACKAGE_ROOT))
 
 
 def test_the_child_of_a_training_ends_with_the_pipe_to_it_and_not_by_ctrl_c(tmp_path: Path) -> None:
-    with python(*CHILD, str(tmp_path), "--port", "0") as child:
+    with python(*COMMAND, str(tmp_path), "--port", "0") as child:
         assert child.stdout is not None
         said = json.loads(child.stdout.readline())
         os.kill(child.pid, signal.SIGINT)
@@ -107,8 +109,30 @@ def test_the_child_of_a_training_ends_with_the_pipe_to_it_and_not_by_ctrl_c(tmp_
         assert (child.returncode, errors) == (0, "")
 
 
+def kept(process: Popen[str], folder: Path) -> None:
+    """Have the server that `process` announced make a copy of a run in `folder`."""
+    assert process.stdout is not None
+    url = re.search(r"http://localhost:\d+/", process.stdout.readline())
+    assert url is not None
+    fetch(f"{url[0]}{UPDATES.format(run='a', model='net', epoch=-1, frames=0)}")
+    assert len(list(folder.iterdir())) == 1
+
+
+@pytest.mark.parametrize("command", [COMMAND, torchgraph("serve")], ids=["child", "serve"])
+def test_what_was_copied_from_a_url_is_removed_by_sigterm(command: Sequence[str], tmp_path: Path) -> None:
+    write_small_run(tmp_path / "runs" / "a")
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    arguments = (*command, f"file://{tmp_path}/runs", "--port=0")
+    with python(*arguments, env={**os.environ, "TMPDIR": str(folder)}) as process:
+        kept(process, folder)
+        process.terminate()
+        process.wait(SECONDS)
+    assert list(folder.iterdir()) == []
+
+
 def test_a_child_that_cannot_listen_says_why(tmp_path: Path) -> None:
-    with python(*CHILD, str(tmp_path), "--port", "70000") as child:
+    with python(*COMMAND, str(tmp_path), "--port", "70000") as child:
         said, errors = child.communicate(timeout=SECONDS)
     assert (child.returncode, errors) == (2, "")
     assert json.loads(said)["error"].startswith("port=70000 is no port.")

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import SECONDS, answers, python, taken_port, wait_for
+from tests.processes import SECONDS, answers, fetch, python, taken_port, wait_for
+from tests.record.examples import write_small_run
 from torchgraph_explorer.sinks import standalone
 from torchgraph_explorer.sinks.standalone import Viewer, ViewerError, start_viewer
 
@@ -54,6 +55,18 @@ def test_the_next_free_port_is_taken(tmp_path: Path) -> None:
         viewer = start_viewer(str(tmp_path), host="127.0.0.1", port=port)
         viewer.stop()
     assert port < viewer.port < port + 50
+
+
+def test_it_leaves_no_copy_of_what_it_read_at_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_small_run(tmp_path / "runs" / "a")
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    viewer = start_viewer(f"file://{tmp_path}/runs", host="127.0.0.1", port=0)
+    fetch(f"{viewer.url}api/updates?run=a&model=net&epoch=-1&frames=0&series=0")
+    copies = list(folder.iterdir())
+    viewer.stop()
+    assert (len(copies), list(folder.iterdir())) == (1, [])
 
 
 FAULTS = {

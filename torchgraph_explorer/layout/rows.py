@@ -1,4 +1,4 @@
-"""A plain layout in rows, for what Graphviz would take long over or draw as a tangle. Linear in nodes and edges."""
+"""A plain layout in rows, for what Graphviz would take long over or draw as a tangle."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Rows:
 
 
 def place_in_rows(structure: Structure, *, reason: str) -> Placing:
-    """Place `structure` in rows, each node below all those that it gets data from.
+    """Place `structure` in rows, each node below all those that it gets data from, unless they go in a circle.
 
     A line that would run through other rows goes round them. Lines from one node, or to one, share their way.
     """

@@ -66,11 +66,16 @@ class LocalFolder:
     """The segments of a run folder on this machine."""
 
     def __init__(self, run_dir: Path) -> None:
-        self._path = run_dir.joinpath(*PLUGIN)
+        self._path = plugin_folder(run_dir)
 
     def files(self) -> list[SegmentFile]:
         """The segment files there are now, in order; none if the folder is gone."""
         return segment_files(self._path)
+
+
+def plugin_folder(run_dir: Path) -> Path:
+    """Where the segments of a run are, also after the process has gone to another working directory."""
+    return Path(os.path.abspath(run_dir), *PLUGIN)  # noqa: PTH100  (keeps a link's name)
 
 
 def local_pieces(logdir: Path) -> dict[str, list[Piece]]:

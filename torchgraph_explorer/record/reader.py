@@ -174,12 +174,23 @@ class Run:
         count = 0
         if file.size > segment.scanned:
             with reading(file.path) as read:
-                while (found := segment.scanner.next(read, file.size)) is not None:
-                    self._take(segment, found, read)
+                while self._read_record(segment, read):
                     count += 1
             segment.scanned = file.size
         self._note_a_torn_end(segment)
         return count > 0
+
+    def _read_record(self, segment: _Segment, read: ReadAt) -> bool:
+        """Take in the next record; False if there is none yet. One that cannot be read is the next one again."""
+        scanner, start = segment.scanner, segment.scanner.position
+        try:
+            found = scanner.next(read, segment.file.size)
+            if found is not None:
+                self._take(segment, found, read)
+        except Exception:
+            scanner.position = start
+            raise
+        return found is not None
 
     def _take(self, segment: _Segment, found: Found, read: ReadAt) -> None:
         try:

@@ -13,15 +13,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from time import monotonic
 from typing import Any
 
-from torchgraph_explorer.errors import RecordError
+from torchgraph_explorer.errors import RecordError, TorchgraphError
 from torchgraph_explorer.record.folder import PLUGIN, Piece, ReadAt, SegmentFile, segment_files, segment_number
+from torchgraph_explorer.say import warn
 
 FLUSH_SECONDS = 10.0
-"""How long records are collected before they are put as one segment."""
+"""Records are put, as one segment, with the first that comes so long after the last put. No timer does it earlier."""
+
+TRIED_SECONDS = 600.0
+"""How long a writer goes on trying where a store takes nothing, as when the network is down for a while."""
+
+MOST_WAITING = 64 << 20
+"""Bytes that may wait for the store meanwhile."""
 
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 """What the various stores call a file's last writing."""
@@ -45,15 +53,23 @@ class RemoteFolder:
     def files(self) -> list[SegmentFile]:
         """The segment files there are now, in order, as copies on this machine."""
         with _told(self._url):
-            for path, facts in _listing(self._files, self._root).items():
+            listed = _listing(self._files, self._root)
+            for path, facts in listed.items():
                 if segment_number(PurePosixPath(path).name) is not None:
                     self._fetch(path, int(facts["size"]))
-        return segment_files(self._copy)
+        names = {PurePosixPath(path).name for path in listed}
+        copies = segment_files(self._copy)
+        for gone in (copy for copy in copies if copy.name not in names):
+            gone.path.unlink()
+        return [copy for copy in copies if copy.name in names]
 
     def _fetch(self, path: str, size: int) -> None:
         """Add to the copy what it lacks."""
         copy = self._copy / PurePosixPath(path).name
         have = copy.stat().st_size if copy.exists() else 0
+        if size < have:  # it is another one
+            copy.unlink()
+            have = 0
         if size > have:
             data = self._files.cat_file(path, start=have, end=size)
             with copy.open("ab") as file:
@@ -61,27 +77,57 @@ class RemoteFolder:
 
 
 class RemoteSegments:
-    """Segments of one session at a URL. What `append` was given may wait here for some seconds."""
+    """Segments of one session at a URL. What `append` was given waits here for the next put."""
 
     def __init__(self, url: str, begin: Callable[[int], bytes], *, limit: int, session: str) -> None:
         self._begin, self._limit = begin, limit
         self._files, root = _file_system(url)
         self._root = PurePosixPath(root, *PLUGIN)
-        self._session = "".join(char for char in session if char.isalnum())[:12]
+        # Its hash, since ids may begin alike: the phases of a watch, which share a run, differ at their ends.
+        self._session = sha256(session.encode()).hexdigest()[:12]
         self._number: int | None = None
         self._waiting = bytearray()
-        self._last_put = float("-inf")
+        self._last_try = float("-inf")
+        self._failing_since: float | None = None
 
     def append(self, data: bytes) -> None:
-        """Take `data`; put all that waits if the last time was long ago or it has grown large."""
+        """Take `data`; put all that waits if the last time was long ago or it has grown large.
+
+        A put that fails is tried again with what comes later, which is said.
+
+        Raises:
+            Exception: The store's own, when it has failed for `TRIED_SECONDS` or `MOST_WAITING` bytes wait.
+        """
         self._waiting += data
-        if len(self._waiting) >= self._limit or monotonic() - self._last_put >= FLUSH_SECONDS:
-            self._put()
+        is_large = self._failing_since is None and len(self._waiting) >= self._limit
+        if is_large or monotonic() - self._last_try >= FLUSH_SECONDS:
+            self._try()
 
     def close(self) -> None:
-        """Put what still waits."""
+        """Put what still waits.
+
+        Raises:
+            Exception: The store's own, if it takes nothing.
+        """
         if self._waiting:
             self._put()
+
+    def _try(self) -> None:
+        began = monotonic()
+        try:
+            self._put()
+            self._failing_since = None
+        except Exception as fault:  # every store has errors of its own
+            if self._failing_since is None:
+                self._failing_since = began
+                warn(
+                    f"{self._root} takes no records ({type(fault).__name__}: {fault}). They wait and are put again "
+                    f"every {FLUSH_SECONDS:g} s, for {TRIED_SECONDS / 60:g} minutes at most."
+                )
+            if began - self._failing_since >= TRIED_SECONDS or len(self._waiting) >= MOST_WAITING:
+                raise
+        finally:
+            self._last_try = monotonic()
 
     def _put(self) -> None:
         """Write a segment. Its name holds the session, since not every store can refuse to overwrite."""
@@ -92,7 +138,6 @@ class RemoteSegments:
         self._files.pipe_file(str(path), self._begin(self._number) + bytes(self._waiting))
         self._number += 1
         self._waiting.clear()
-        self._last_put = monotonic()
 
     def _next_number(self) -> int:
         numbers = (segment_number(PurePosixPath(path).name) for path in _listing(self._files, str(self._root)))
@@ -123,10 +168,10 @@ def _piece(files: Any, path: str, facts: dict[str, Any]) -> Piece:
 def _reading(files: Any, path: str, *, size: int) -> Iterator[ReadAt]:
     def read(offset: int, count: int) -> bytes:
         end = min(offset + count, size)  # some stores refuse a range that begins at the end
-        return bytes(files.cat_file(path, start=offset, end=end)) if offset < end else b""
+        with _told(path):
+            return bytes(files.cat_file(path, start=offset, end=end)) if offset < end else b""
 
-    with _told(path):
-        yield read
+    yield read
 
 
 def _seconds(when: datetime | float | str) -> float:
@@ -148,7 +193,7 @@ def _file_system(url: str) -> tuple[Any, str]:
     """What reads and writes at `url`, and the path there.
 
     Raises:
-        RecordError: A library that is needed for it is not installed, or nothing knows such URLs.
+        RecordError: A library that is needed for it is not installed, nothing knows such URLs, or access is refused.
     """
     try:
         from fsspec.core import url_to_fs
@@ -156,15 +201,21 @@ def _file_system(url: str) -> tuple[Any, str]:
         files, root = url_to_fs(url)
     except (ImportError, ValueError) as error:
         raise RecordError(f"{url} cannot be opened: {error}. Install what is missing or use a local folder.") from error
+    except Exception as error:
+        raise _refused(url, error) from error
     return files, str(root).rstrip("/")
 
 
 @contextmanager
 def _told(url: str) -> Iterator[None]:
-    """Say it in our words when a store refuses."""
+    """Say it in our words when a store refuses, for which each has errors of its own: few of them are an OSError."""
     try:
         yield
-    except OSError as error:
-        raise RecordError(
-            f"{url} cannot be read: {error}. Check the address and your access, then try again."
-        ) from error
+    except TorchgraphError:
+        raise
+    except Exception as error:
+        raise _refused(url, error) from error
+
+
+def _refused(url: str, error: Exception) -> RecordError:
+    return RecordError(f"{url} cannot be read: {error}. Check the address and your access, then try again.")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
 
-from torchgraph_explorer.record.folder import PLUGIN, segment_files
+from torchgraph_explorer.record.folder import plugin_folder, segment_files
 
 
 class LocalSegments:
@@ -16,7 +16,7 @@ class LocalSegments:
     """
 
     def __init__(self, run_dir: Path, begin: Callable[[int], bytes], *, limit: int) -> None:
-        self._folder = run_dir.joinpath(*PLUGIN)
+        self._folder = plugin_folder(run_dir)
         self._begin, self._limit = begin, limit
         self._file: FileIO | None = None
         self._size = 0

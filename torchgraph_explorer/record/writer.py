@@ -39,7 +39,7 @@ class RecordWriter:
     """Writes one session into a run folder, which other writers may share at the same time.
 
     In a local folder every record is with the operating system when `write` returns: killing the process loses at most
-    the record being written. At a URL records are collected for some seconds.
+    the record being written. At a URL records wait for the next put, see `remote.py`.
     """
 
     def __init__(self, run_dir: str | os.PathLike[str], *, segment_bytes: int | None = None) -> None:
@@ -54,7 +54,7 @@ class RecordWriter:
         """Append `record`. The session comes first, and once.
 
         Raises:
-            OSError: The system refuses. Later records may be written all the same.
+            OSError: The system refuses; at a URL, the store's own errors. Later records may be written all the same.
         """
         if isinstance(record, Session):
             assert self._session is None, "a writer writes one session"

@@ -110,17 +110,23 @@ def export_page(
 
 def _write(path: Path, page: bytes) -> None:
     """Write it in one go, so that whoever shows the page meanwhile never finds half of one."""
-    target = path.resolve()
-    is_special = target.exists() and not target.is_file()  # as /dev/stdout is, which must not be replaced
-    part = target if is_special else target.with_name(f"{target.name}.{os.getpid()}.part")
+    is_special = path.exists() and not path.is_file()  # as /dev/stdout is, which must not be replaced
+    try:
+        path.write_bytes(page) if is_special else _replace(path.resolve(), page)
+    except OSError as fault:
+        advice = "Name a file in a folder that exists, where you may write and there is room."
+        raise OptionError(f"{path} cannot be written: {fault.strerror}. {advice}") from fault
+
+
+def _replace(target: Path, page: bytes) -> None:
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         part.write_bytes(page)
         part.replace(target)
-    except OSError as fault:
+    except OSError:
         with suppress(OSError):
-            part.unlink() if part is not target else None
-        advice = "Name a file in a folder that exists."
-        raise OptionError(f"{path} cannot be written: {fault.strerror}. {advice}") from fault
+            part.unlink()
+        raise
 
 
 def _require(*, steps: int, series: int | None, models: Sequence[str] | None) -> None:

@@ -98,7 +98,7 @@ class Runs:
         slot = self._slot(name)
         try:
             return self._opened(name, slot)
-        except TorchgraphError:
+        except NotFoundError:
             self._forget(name, slot)  # should there be one again, it is another run
             raise
 
@@ -122,8 +122,12 @@ class Runs:
     def _refresh(self, slot: _Slot, run: Run) -> None:
         now = time.monotonic()
         if not is_url(self.logdir) or now - slot.refreshed >= REMOTE_SECONDS:
-            slot.refreshed = now
-            run.refresh()
+            slot.refreshed = now  # before, so that others who ask meanwhile do not look too
+            try:
+                run.refresh()
+            except TorchgraphError:
+                slot.refreshed = -REMOTE_SECONDS
+                raise
 
     def _forget(self, name: str, slot: _Slot) -> None:
         with self._lock:

@@ -15,6 +15,7 @@ import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import FrameType
 
 import waitress
 
@@ -142,7 +143,7 @@ def _listening(host: str, port: int) -> socket.socket | None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """What the child process of a training runs: says its address in one JSON line, and ends with its parent."""
-    parser = argparse.ArgumentParser(prog="python -m torchgraph_explorer.server")
+    parser = argparse.ArgumentParser()
     parser.add_argument("logdir")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8080)
@@ -153,10 +154,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _tell({"error": str(wrong)})
         sys.exit(2)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the training, which ends us when it ends
+    end_in_order_by_sigterm()
     _tell({"url": server.url, "port": server.port, "is_exposed": server.is_exposed})
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # nobody reads it from here on
     threading.Thread(target=server.run, daemon=True).start()
     sys.stdin.buffer.read()  # until the parent closes it, or is gone
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # which it sends as well
+
+
+def end_in_order_by_sigterm() -> None:
+    """Let SIGTERM end this process as its own end would, by which what it has in the temporary folder is removed."""
+
+    def end(_signal: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # or a second one would end the removing
+        sys.exit()
+
+    signal.signal(signal.SIGTERM, end)
 
 
 def _tell(message: dict[str, object]) -> None:
