@@ -82,6 +82,18 @@ def test_the_back_button_of_the_browser_leads_out(at_top: Viewer) -> None:
     expect_open(at_top, "DigitsNet", "stage3")
 
 
+def test_back_and_forward_lead_out_and_in_whatever_was_pinned_meanwhile(at_top: Viewer) -> None:
+    at_top.node("stage3#0").dblclick()
+    at_top.node("stage3.1#0").dblclick()
+    at_top.node("stage3.1.conv1#0").click()
+    at_top.page.keyboard.press("p")
+    expect(at_top.page).to_have_url(re.compile("pin="))
+    for go, names in (("back", ["stage3"]), ("back", []), ("forward", ["stage3"]), ("forward", ["stage3", "1"])):
+        getattr(at_top.page, f"go_{go}")()
+        expect_open(at_top, "DigitsNet", *names)
+        expect(at_top.panel("stage3.1.conv1#0")).to_be_visible()
+
+
 @pytest.mark.parametrize(
     ("words", "key", "crumbs"),
     [
@@ -138,6 +150,15 @@ def test_resting_on_a_node_tells_shapes_and_arguments(viewer: Viewer, digits: st
     tooltip = viewer.page.get_by_role("tooltip")
     for text in ("stage2.0.conv1", "Conv2d", "32×16×8×8", "stride=(2, 2)"):
         expect(tooltip).to_contain_text(text)
+
+
+def test_what_was_told_of_a_node_goes_with_it(at_top: Viewer) -> None:
+    at_top.node("stage2#0").hover()
+    told = at_top.page.get_by_role("tooltip").get_by_text("stage2", exact=True)
+    expect(told).to_be_visible()
+    at_top.node("stage2#0").dblclick()
+    expect(at_top.node("stage2.0#0")).to_be_visible()
+    expect(told).to_have_count(0, timeout=200)
 
 
 def test_edges_without_a_gradient_are_dashed_and_explained(viewer: Viewer, pair: str) -> None:

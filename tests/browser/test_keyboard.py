@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import torch
 from playwright.sync_api import Locator, expect
+from torch import Tensor, nn
 
 from tests.browser.page import CONTROLS, FOCUSED, Viewer, expect_open
+from tests.browser.runs import mean_square, train, watching
 
 pytestmark = pytest.mark.browser
+
+
+class Layered(nn.Module):
+    """The list of its layers is a module that is never called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 3)])
+        self.head = nn.Linear(3, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
 
 
 @pytest.mark.parametrize("pins", [[], ["0.classifier#0"]], ids=["no panel", "a panel"])
@@ -55,6 +74,23 @@ def test_the_outline_is_walked_by_arrow_keys(viewer: Viewer, digits: str) -> Non
     expect_open(viewer, "DigitsNet", "stage1", "0")
 
 
+def test_the_outline_is_walked_past_modules_that_are_not_called(own_viewer: Viewer, own_logdir: Path) -> None:
+    model = Layered()
+    with watching(model, own_logdir, "layered"):
+        train(model, [(torch.randn(4, 3),)], mean_square)
+    own_viewer.open()
+    expect(own_viewer.node("layers.0#0")).to_be_visible()
+    outline = own_viewer.page.get_by_role("tree", name="Modules")
+    outline.focus()
+    walk = [("ArrowDown", "layers"), ("ArrowDown", "head"), ("ArrowUp", "layers"), ("ArrowRight", "layers")]
+    for key, name in [*walk, ("ArrowRight", "layers.0"), ("ArrowUp", "layers"), ("ArrowDown", "layers.0")]:
+        outline.press(key)
+        expect(outline.locator('[aria-selected="true"]')).to_have_id(f"module-{name}")
+    outline.press("ArrowLeft")
+    outline.press("ArrowLeft")
+    expect(outline.locator('[id="module-layers"]')).to_have_attribute("aria-expanded", "false")
+
+
 def test_help_lists_the_keys_and_gives_the_focus_back(viewer: Viewer, digits: str) -> None:
     viewer.open(digits)
     viewer.button("Keys and help").focus()
@@ -63,6 +99,17 @@ def test_help_lists_the_keys_and_gives_the_focus_back(viewer: Viewer, digits: st
     viewer.page.keyboard.press("Escape")
     expect(viewer.page.get_by_role("dialog")).to_have_count(0)
     expect(viewer.button("Keys and help")).to_be_focused()
+
+
+@pytest.mark.parametrize("key", ["?", "/"])
+def test_a_dialog_gives_the_focus_back_to_the_graph(viewer: Viewer, digits: str, key: str) -> None:
+    viewer.open(digits)
+    graph = viewer.page.get_by_role("listbox", name="Graph")
+    graph.focus()
+    viewer.page.keyboard.press(key)
+    expect(graph).not_to_be_focused()
+    viewer.page.keyboard.press("Escape")
+    expect(graph).to_be_focused()
 
 
 def test_typing_in_the_search_does_not_press_shortcuts(viewer: Viewer, digits: str) -> None:

@@ -111,6 +111,20 @@ def test_a_server_that_is_gone_is_said_and_its_return_is_noticed(
     own_viewer.complaints.clear()  # refused connections are on the console
 
 
+@pytest.mark.parametrize("path", ["runs", "updates"])
+def test_a_server_that_refuses_is_quoted(viewer: Viewer, digits: str, path: str) -> None:
+    refused = {"status": 401, "json": {"error": "Log in at the front desk."}}
+    viewer.page.route(f"**/api/{path}*", lambda route: route.fulfill(**refused))
+    viewer.open(digits, pin="0.classifier#0")
+    expect(viewer.page.locator(".notice")).to_contain_text("Log in at the front desk.")
+    expect(viewer.page.locator(".connection")).to_contain_text("Log in at the front desk. Trying again")
+    expect(viewer.page.locator(".header").get_by_role("status")).to_have_text("Log in at the front desk.")
+    expect(viewer.page.get_by_text("recorded yet")).to_have_count(0)
+    viewer.page.unroute_all()
+    expect(viewer.chart("classifier, output, value")).to_be_visible()
+    viewer.complaints.clear()  # the refusals are on the console
+
+
 @pytest.mark.slow
 def test_retry_now_asks_at_once(own_viewer: Viewer, own_server: ServerProcess, training: Training) -> None:
     training.steps(1)

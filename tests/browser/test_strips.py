@@ -199,6 +199,14 @@ def test_the_number_of_rows_can_be_changed(pinned: Viewer) -> None:
     assert rows() < before / 2
 
 
+def test_the_number_of_rows_is_whole(pinned: Viewer) -> None:
+    pinned.panels.get_by_label("More chart options").click()
+    pinned.page.get_by_label("Rows").fill("10.5")
+    pinned.page.get_by_label("Rows").press("Enter")
+    expect(pinned.page.get_by_label("Rows")).to_have_value("11")
+    expect(pinned.page).to_have_url(re.compile("bins=11"))
+
+
 def test_the_arrow_keys_choose_the_step_on_a_strip(pinned: Viewer) -> None:
     pinned.chart(OUTPUT).focus()
     for key, step in (("Home", 0), ("ArrowRight", 1), ("PageUp", 11), ("ArrowLeft", 10), ("End", STEPS - 1)):

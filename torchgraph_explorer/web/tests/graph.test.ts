@@ -82,6 +82,10 @@ describe('outline', () => {
     expect(names(['', 'block'])).toEqual(['0Net', '1block', '2fc', '2act', '1spare']);
   });
 
+  test('has nothing to unfold in a module without submodules', () => {
+    expect(rowsOf(tree, new Set(['', 'spare'])).filter(({isOpen}) => isOpen).map(({module}) => module.name)).toEqual(['']);
+  });
+
   test('knows the calls of a module, and that some are not called', () => {
     expect(tree.children.map(({calls}) => calls)).toEqual([['block#0'], []]);
     expect(tree.children[0]?.children[1]?.calls).toEqual(['block.act#0', 'block.act#1']);

@@ -15,6 +15,7 @@ test.each([
   [0, '0'],
   [999, '999'],
   [73_984, '74k'],
+  [999_600, '1M'],
   [25_600_000, '25.6M'],
   [7e9, '7B'],
 ])('%i elements are written %s', (count, text) => expect(formatCount(count)).toBe(text));

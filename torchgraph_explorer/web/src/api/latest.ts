@@ -3,12 +3,12 @@
 import {isAbort} from './client';
 
 export interface Latest {
-  /** Aborts what is under way and starts `request`; `then` or `fail` is called unless a later one was started. */
+  /** Aborts what is under way and starts `request`; `then` or `fail` is called unless it is aborted in turn. */
   start: <T>(request: (signal: AbortSignal) => Promise<T>, then: (answer: T) => void, fail: (cause: unknown) => void) => void;
   abort: () => void;
 }
 
-/** A place for one request at a time. A late answer never wins. */
+/** A place for one request at a time: the answer to one that was aborted is dropped, however it comes. */
 export function latest(): Latest {
   let current: AbortController | null = null;
   const abort = (): void => {

@@ -11,7 +11,7 @@ import {entryOf, mergedText, rowOfEntry} from './history';
 import {troubleOf, type Fact} from './tipFacts';
 
 /** What `Facts` lists of a row of statistics. */
-export function factsOf(row: Row): Fact[] {
+function factsOf(row: Row): Fact[] {
   return [
     ['mean', formatNumber(row.mean)],
     ['std', formatNumber(row.std)],
@@ -58,7 +58,7 @@ export function Elements({history}: {history: ReadonlySignal<SeriesHistory | nul
 }
 
 /** `16.4k of 74k elements` when a sample was taken. */
-export function elementsText(row: Row): string {
+function elementsText(row: Row): string {
   const isSample = row.sampled + nonfinite(row) < row.count;
   const count = `${formatCount(row.count)} element${row.count === 1 ? '' : 's'}`;
   return isSample ? `${formatCount(row.sampled)} of ${count}` : count;

@@ -18,10 +18,13 @@ export function unschedule(owner: object): void {
 }
 
 function work(start: number): void {
-  for (const [owner, job] of waiting) {
-    waiting.delete(owner);
-    job();
-    if (performance.now() - start > BUDGET_MS) break;
+  try {
+    for (const [owner, job] of waiting) {
+      waiting.delete(owner);
+      job();
+      if (performance.now() - start > BUDGET_MS) break;
+    }
+  } finally {
+    if (waiting.size > 0) requestAnimationFrame(work); // also when a job has failed: the others are not to wait for ever
   }
-  if (waiting.size > 0) requestAnimationFrame(work);
 }

@@ -8,7 +8,7 @@
 const SHIFT = 21;
 
 /** The bucket of the largest finite float32; `-LAST_BUCKET` is the smallest one. */
-export const LAST_BUCKET = 1019;
+const LAST_BUCKET = 1019;
 
 /** The quantiles that the bands draw: three nested pairs around the median. */
 export const QUANTILES = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99] as const;

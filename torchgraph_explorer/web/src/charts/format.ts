@@ -1,6 +1,6 @@
 /** Numbers as short texts, with a true minus sign. */
 
-import {formatCount} from '../state/measures';
+import {formatCount, formatNumber} from '../state/measures';
 
 /** A value on an axis of a given length: as many digits as tell it from its neighbours. `0.0123`, `−1.5`, `2e−7`. */
 export function axisNumber(value: number, length: number): string {
@@ -21,10 +21,20 @@ function exponential(value: number, unit: number): string {
   return `${Number(mantissa)}e${exponent.replace('+', '')}`;
 }
 
-/** A step: whole with thousands apart, short from a hundred thousand on. */
-export function stepNumber(step: number): string {
-  if (Math.abs(step) < 1e5) return step.toLocaleString('en').replaceAll('-', '−');
-  return formatCount(step);
+/** The steps of an axis: whole with thousands apart, or short if some are long and three digits tell each of them exactly. */
+export function stepNumbers(steps: readonly number[]): string[] {
+  const isShort = steps.some((step) => step >= 1e5) && steps.every((step) => step >= 0 && Number(step.toPrecision(3)) === step);
+  return steps.map(isShort ? formatCount : inFull);
+}
+
+/** The clock values of an axis: short if that tells each of them exactly, else in full. */
+export function clockNumbers(values: readonly number[]): string[] {
+  const isShort = values.every((value) => Number(formatNumber(value).replaceAll('−', '-')) === value);
+  return values.map(isShort ? formatNumber : inFull);
+}
+
+function inFull(value: number): string {
+  return value.toLocaleString('en', {maximumFractionDigits: 20}).replaceAll('-', '−');
 }
 
 /** A count that may be a fraction, because a bucket was spread over rows. */

@@ -19,7 +19,7 @@ export interface StripLayout {
 }
 
 /** Room for value labels to the left of the plot. */
-export const GUTTER = 46;
+const GUTTER = 46;
 /** Height of a rim, which holds what lies outside the axis; one pixel apart from the plot. */
 export const RIM = 3;
 /** Height of the marks above the upper rim, where something was not finite. */

@@ -23,7 +23,7 @@ export interface Palette {
 }
 
 /** The palette of the theme in force. */
-export function readPalette(element: Element): Palette {
+function readPalette(element: Element): Palette {
   const style = getComputedStyle(element);
   const read = (name: string) => style.getPropertyValue(name).trim();
   const rim = rgbOf(parseStops(read('--chart-rim'))[0]!);

@@ -4,7 +4,7 @@ import {bisector, ticks as roundNumbers} from 'd3-array';
 import {scaleTime} from 'd3-scale';
 
 import {formatNumber} from '../state/measures';
-import {stepNumber} from './format';
+import {clockNumbers, stepNumbers} from './format';
 
 export type TimeKind = 'step' | 'clock' | 'wall';
 
@@ -95,7 +95,8 @@ export function timeTicks(axis: TimeAxis, count: number): Tick[] {
 function numberTicks({kind, low, high}: TimeAxis, count: number): Tick[] {
   const found = roundNumbers(low, high, Math.max(1, count)).filter((value) => value >= 0 || low < -1);
   const whole = kind === 'step' ? found.filter(Number.isInteger) : found;
-  return whole.map((value) => ({value, label: kind === 'step' ? stepNumber(value) : formatNumber(value)}));
+  const labels = kind === 'step' ? stepNumbers(whole) : clockNumbers(whole);
+  return whole.map((value, i) => ({value, label: labels[i]!}));
 }
 
 function wallTicks({low, high}: TimeAxis, count: number): Tick[] {

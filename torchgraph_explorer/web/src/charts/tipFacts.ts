@@ -61,7 +61,7 @@ function elements(count: number): string {
 }
 
 /** A bin's ends, told apart by enough digits. */
-export function binText({edges}: RowGrid, row: number): string {
+function binText({edges}: RowGrid, row: number): string {
   const [low, high] = [edges[row]!, edges[row + 1]!];
   return `${axisNumber(low, high - low)} … ${axisNumber(high, high - low)}`;
 }

@@ -15,7 +15,7 @@ export function useView(element: RefObject<Element>): View {
   const view = useMemo(() => ({width: signal(0), isVisible: signal(false)}), []);
   useEffect(() => {
     const resize = new ResizeObserver(([entry]) => (view.width.value = Math.floor(entry!.contentRect.width)));
-    const sight = new IntersectionObserver(([entry]) => (view.isVisible.value = entry!.isIntersecting), {rootMargin: '120px'});
+    const sight = new IntersectionObserver((entries) => (view.isVisible.value = entries.at(-1)!.isIntersecting), {rootMargin: '120px'});
     resize.observe(element.current!);
     sight.observe(element.current!);
     return () => {

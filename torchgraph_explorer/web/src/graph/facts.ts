@@ -57,7 +57,7 @@ export function trainableText({total_params: total, trainable_params: trainable}
   return trainable === total ? 'trainable' : 'partly frozen';
 }
 
-/** `f32 32×8×8`, with a mark when it takes no gradient. */
+/** `32×8×8 f32`. */
 export function tensorLine({dtype, shape}: TensorInfo): string {
   return `${shapeText(shape)} ${dtypeText(dtype)}`;
 }

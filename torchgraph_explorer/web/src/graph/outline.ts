@@ -51,7 +51,7 @@ export function ancestors(name: string): string[] {
 
 /** The rows on show, from the top, when the modules named in `open` are unfolded. */
 export function rowsOf(module: OutlineModule, open: ReadonlySet<string>, depth = 0): OutlineRow[] {
-  const isOpen = open.has(module.name);
+  const isOpen = module.children.length > 0 && open.has(module.name);
   const below = isOpen ? module.children.flatMap((child) => rowsOf(child, open, depth + 1)) : [];
   return [{module, depth, isOpen}, ...below];
 }

@@ -3,7 +3,7 @@
 import {computed, effect, signal} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
 import {fetchLayout, messageOf} from '../api/client';
-import {latest} from '../api/latest';
+import {keepCurrent} from '../api/current';
 import {STATISTICS} from '../api/types';
 import type {Layout, ModuleGraph, Node, SeriesInfo} from '../api/types';
 import {frameStatistics} from '../state/follow';
@@ -29,10 +29,11 @@ export interface Scene {
 export const scene: Signal<Scene | null> = signal(null);
 export const layoutProblem: Signal<string | null> = signal(null);
 
-const RETRY_MS = 2000;
 const KEPT = 200;
 const kept = new Map<string, Layout>();
-const request = latest();
+const wantLayout = keepCurrent<Layout>((cause) => {
+  layoutProblem.value = `The drawing could not be fetched: ${messageOf(cause)} Trying again.`;
+});
 
 /** Fetches the layout of whatever is open, once. */
 export function startScene(): void {
@@ -44,23 +45,35 @@ function followLayout(): void {
   const inside = store.inside.value;
   const model = chosenModel();
   const epoch = store.data.value?.epoch;
-  if (graph === null || model === null || graph.calls.length === 0) return void (scene.value = null);
+  if (graph === null || model === null || graph.calls.length === 0) return showNothing();
   const place = JSON.stringify([model, epoch, graph.graph, inside]);
   const name = `${place}${graph.revision}`;
-  const show = (layout: Layout): void => {
-    layoutProblem.value = null;
-    keep(name, layout);
-    scene.value = {graph, inside, layout, place};
-  };
   const known = kept.get(name);
-  request.abort();
-  if (known) return show(known);
-  request.start((abort) => fetchLayout(model, graph.graph, inside, abort), show, failed);
+  const show = (layout: Layout): void => {
+    if (!isOf(graph, layout)) return;
+    keep(name, layout);
+    showScene({graph, inside, layout, place});
+  };
+  wantLayout(known ? null : {place, version: graph, fetch: (abort) => fetchLayout(model, graph.graph, inside, abort), show});
+  if (known) show(known);
 }
 
-function failed(cause: unknown): void {
-  layoutProblem.value = `The drawing could not be fetched: ${messageOf(cause)} Trying again.`;
-  setTimeout(followLayout, RETRY_MS);
+function showNothing(): void {
+  wantLayout(null);
+  layoutProblem.value = null;
+  scene.value = null;
+}
+
+/** Shows a scene; what is on show already is left as it is, so that nothing is drawn again. */
+function showScene(next: Scene): void {
+  const now = scene.peek();
+  layoutProblem.value = null;
+  if (now?.graph !== next.graph || now.layout !== next.layout || now.place !== next.place) scene.value = next;
+}
+
+/** False for the layout of a newer revision, which the server has and of which the graph is still to come. */
+function isOf({nodes, edges}: ModuleGraph, layout: Layout): boolean {
+  return layout.nodes.every(({node}) => node < nodes.length) && layout.edges.every(({edge}) => edge < edges.length);
 }
 
 function keep(name: string, layout: Layout): void {

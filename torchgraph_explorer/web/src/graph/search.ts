@@ -39,7 +39,7 @@ function matchOf<T extends Searchable>(item: T, words: readonly string[]): Match
 }
 
 /** How well `word` matches `text`, both lower case: 0 not at all, 100 exactly. */
-export function scoreWord(text: string, word: string): number {
+function scoreWord(text: string, word: string): number {
   if (text === word) return 100;
   if (text.endsWith(`.${word}`)) return 90;
   const found = text.lastIndexOf(word);

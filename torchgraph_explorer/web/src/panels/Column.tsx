@@ -3,7 +3,7 @@
 import type {JSX} from 'preact';
 
 import {page} from '../api/client';
-import {find, graph, seriesOfNode, unpin, type NodeSeries, type Pin} from '../state/store';
+import {data, find, graph, seriesOfNode, unpin, type NodeSeries, type Pin} from '../state/store';
 import {Section} from './Section';
 import {subjectOf, type Subject} from './subject';
 
@@ -18,7 +18,7 @@ const SECTIONS: readonly (readonly [keyof NodeSeries, string])[] = [
 export function Column({pin}: {pin: Pin}): JSX.Element {
   const subject = subjectOf(pin.key, graph.value);
   const series = seriesOfNode(pin.key);
-  const isEmpty = Object.values(series).every((tensors) => tensors.length === 0);
+  const isEmpty = data.value !== null && Object.values(series).every((tensors) => tensors.length === 0);
   return (
     <section
       class="panel"

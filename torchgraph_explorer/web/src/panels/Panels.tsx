@@ -5,7 +5,6 @@ import './panels.css';
 
 import type {JSX} from 'preact';
 
-import {Tip} from '../charts/Tip';
 import {pins} from '../state/store';
 import {Column} from './Column';
 import {liveHistories} from './live';
@@ -25,7 +24,6 @@ export function Panels(): JSX.Element {
           ))}
         </div>
       )}
-      <Tip />
     </div>
   );
 }

@@ -61,7 +61,7 @@ function ofOutput(name: string, label: string): NodeMeasure {
   return {...measureNamed(name), label, kind: 'value'};
 }
 
-/** Two to four significant digits, short: `0.0312`, `1.2e−7`, `12.3k`, `–` for what is not a number. */
+/** Two to four significant digits: `0.0312`, `1.2e−7`, `12350` of 12345, `–` for what is not a number. */
 export function formatNumber(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? '–' : value > 0 ? '∞' : '−∞';
   const size = Math.abs(value);
@@ -78,6 +78,7 @@ const THOUSANDS: readonly (readonly [number, string])[] = [
 
 /** A count, short: `73.9k`. */
 export function formatCount(count: number): string {
-  const [size, suffix] = THOUSANDS.find(([least]) => count >= least) ?? [1, ''];
-  return size === 1 ? String(Math.round(count)) : `${Number((count / size).toPrecision(3))}${suffix}`;
+  const rounded = Number(count.toPrecision(3));
+  const [size, suffix] = THOUSANDS.find(([least]) => rounded >= least) ?? [1, ''];
+  return size === 1 ? String(Math.round(count)) : `${Number((rounded / size).toPrecision(3))}${suffix}`;
 }

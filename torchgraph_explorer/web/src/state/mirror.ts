@@ -9,36 +9,51 @@ import {wantedStep} from './live';
 import * as store from './store';
 
 const SETTLE_MS = 150;
-/** Marks the entries of the history that we made; one without was typed in or followed. */
-const OURS = 'torchgraph';
 
 /** Reads the address once and from then on mirrors what is chosen. Opening a call makes an entry in the history. */
 export function startMirror(): void {
   adopt(decode(location.hash));
-  window.addEventListener('popstate', ({state}) => (state === OURS ? lead : adopt)(decode(location.hash)));
+  let visit: unknown = history.state ?? newVisit();
   let open = store.insideKey.value;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  put(location.href, 'replaceState', visit);
+  window.addEventListener('popstate', ({state}) => {
+    const wanted = decode(location.hash);
+    const isOfVisit = state === visit;
+    visit = state ?? newVisit();
+    open = wanted.inside; // which has its entry
+    (isOfVisit ? lead : adopt)(wanted);
+    write(encode(choices()), 'replaceState', visit);
+  });
   effect(() => {
     const fragment = encode(choices());
     const isOpened = store.insideKey.value !== open;
     open = store.insideKey.value;
     clearTimeout(timer);
-    if (isOpened) write(fragment, 'pushState');
-    else timer = setTimeout(() => write(fragment, 'replaceState'), SETTLE_MS);
+    if (isOpened) write(fragment, 'pushState', visit);
+    else timer = setTimeout(() => write(fragment, 'replaceState', visit), SETTLE_MS);
   });
 }
 
-function write(fragment: string, how: 'pushState' | 'replaceState'): void {
+/** What marks all entries since an address was typed in or followed. That one has no mark at first. */
+function newVisit(): number {
+  return Date.now();
+}
+
+function write(fragment: string, how: 'pushState' | 'replaceState', visit: unknown): void {
   tellHost(fragment);
-  if (location.hash.slice(1) === fragment) return;
+  if (location.hash.slice(1) !== fragment || history.state !== visit) put(`#${fragment}`, how, visit);
+}
+
+function put(address: string, how: 'pushState' | 'replaceState', visit: unknown): void {
   try {
-    history[how](OURS, '', `#${fragment}`);
+    history[how](visit, '', address);
   } catch (cause) {
     if (!(cause instanceof DOMException)) throw cause; // a sandboxed frame has no address of its own
   }
 }
 
-/** Back and forward lead in and out of calls; they do not undo pins or options. */
+/** Back and forward lead in and out of calls; within a visit they do not undo pins or options. */
 function lead({inside, selected}: Choices): void {
   batch(() => {
     store.insideKey.value = inside;

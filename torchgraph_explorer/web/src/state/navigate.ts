@@ -8,7 +8,7 @@ import type {NodeKey} from './keys';
 import * as store from './store';
 
 /** The call whose inside holds the node; null is the top, undefined when the graph has no such node. */
-export function parentOf(graph: ModuleGraph, calls: ReadonlyMap<NodeKey, number>, key: NodeKey): number | null | undefined {
+function parentOf(graph: ModuleGraph, calls: ReadonlyMap<NodeKey, number>, key: NodeKey): number | null | undefined {
   const parsed = parseKey(key);
   if (!parsed) return undefined;
   const call = calls.get(`${parsed.module}#${parsed.call}`);

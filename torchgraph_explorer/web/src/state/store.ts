@@ -1,4 +1,4 @@
-/** All state of the viewer, in one place. Components read signals; only the functions here and in `live.ts` write them. */
+/** All state of the viewer, in one place. `live.ts` and `follow.ts` write what the server said; what the user chose, any view. */
 
 import {computed, signal} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
@@ -49,7 +49,7 @@ export interface ChartOptions {
   reject: number;
 }
 
-export const PIN_COLOURS = 8;
+const PIN_COLOURS = 8;
 
 export const CHART_DEFAULTS: ChartOptions = {
   mode: 'heat',
@@ -104,13 +104,19 @@ export const chart: ReadonlySignal<ChartOptions> = computed(() => {
   return {...CHART_DEFAULTS, ...recorded, ...chartChoice.value};
 });
 
-/** The graph on show: the chosen one, else that of the chosen frame, else the one that the latest frames usually have. */
-export const graphInfo: ReadonlySignal<GraphInfo | null> = computed(() => {
+/** The graph unless the user chooses one: that of the chosen frame, else the one that the latest frames usually have. */
+export const automaticGraph: ReadonlySignal<GraphInfo | null> = computed(() => {
   const {graphs = [], graphIds = []} = data.value ?? {};
-  const isKnown = (wanted: number | null | undefined) => graphs.find(({graph: id}) => id === wanted);
   const ofFrame = frame.value === null ? null : graphIds[frame.value];
-  return isKnown(graphChoice.value) ?? isKnown(ofFrame) ?? isKnown(usualGraph(graphIds)) ?? graphs.at(-1) ?? null;
+  return knownGraph(ofFrame) ?? knownGraph(usualGraph(graphIds)) ?? graphs.at(-1) ?? null;
 });
+
+/** The graph on show. */
+export const graphInfo: ReadonlySignal<GraphInfo | null> = computed(() => knownGraph(graphChoice.value) ?? automaticGraph.value);
+
+function knownGraph(wanted: number | null | undefined): GraphInfo | undefined {
+  return data.value?.graphs.find(({graph: id}) => id === wanted);
+}
 
 /** Key → index of every call of the graph. */
 export const callIndex: ReadonlySignal<Map<NodeKey, number>> = computed(() => {

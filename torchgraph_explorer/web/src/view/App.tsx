@@ -2,6 +2,7 @@
 
 import {computed, signal} from '@preact/signals';
 import {useEffect} from 'preact/hooks';
+import {Tip} from '../charts/Tip';
 import {Panels} from '../panels/Panels';
 import * as store from '../state/store';
 import {ChartOptions} from './ChartOptions';
@@ -85,6 +86,7 @@ export function App() {
         <TimeBar />
       </div>
       <Tooltip />
+      <Tip />
       <Ghost />
       <Search />
       <Help />

@@ -1,6 +1,6 @@
 /** The drawing of the open call: nodes and edges, panned and zoomed. */
 
-import {useEffect, useRef} from 'preact/hooks';
+import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import type {Edge, Module, Node, PlacedEdge, PlacedNode} from '../api/types';
 import {nodeText} from '../graph/facts';
 import {familyOf} from '../graph/families';
@@ -34,6 +34,7 @@ export function Canvas() {
   }, []);
   useLook();
   const now = scene.value;
+  useLayoutEffect(() => hover(null, null), [now?.place]); // a node that is no longer drawn is not left by the pointer
   const selected = store.selected.value === null ? undefined : nodeIndex.value.get(store.selected.value);
   return (
     <svg

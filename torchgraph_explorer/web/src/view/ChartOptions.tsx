@@ -63,7 +63,7 @@ function MoreOptions() {
           options={times}
           onChoose={(time) => store.setChart({time: time as Options['time']})}
         />
-        <NumberField label="Rows" value={chart.bins} low={4} high={512} step={4} onChoose={(bins) => store.setChart({bins})} />
+        <NumberField label="Rows" value={chart.bins} low={4} high={512} step={4} onChoose={(rows) => store.setChart({bins: Math.round(rows)})} />
         <NumberField
           label="Left out of the robust range, %"
           value={Math.round(chart.reject * 1000) / 10}

@@ -44,8 +44,7 @@ function GraphChooser() {
   const graphs = store.data.value?.graphs ?? [];
   if (graphs.length < 2) return null;
   const options = graphs.map(({graph, first_step}) => ({value: String(graph), label: `From step ${first_step}`}));
-  const shown = store.graphInfo.value;
-  const automatic = {value: '', label: `Automatic (from step ${shown?.first_step ?? 0})`};
+  const automatic = {value: '', label: `Automatic (from step ${store.automaticGraph.value?.first_step ?? 0})`};
   return (
     <Select
       label="Graph"

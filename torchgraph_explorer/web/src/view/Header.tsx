@@ -93,26 +93,38 @@ function Warnings() {
 function ConnectionState() {
   const state = store.connection.value;
   return (
-    <div class={`connection is-${state}`} role="status" aria-live="polite">
-      <i class="dot" />
-      <span>{state === 'retrying' ? <Retrying /> : connectionText()}</span>
-      {state === 'retrying' && (
-        <button type="button" class="button" onClick={askNow}>
-          Retry now
-        </button>
-      )}
-    </div>
+    <>
+      <span class="sr-only" role="status">
+        {stateText()}
+      </span>
+      <div class={`connection is-${state}`}>
+        <i class="dot" />
+        <span>{state === 'retrying' ? <Retrying /> : connectionText()}</span>
+        {state === 'retrying' && (
+          <button type="button" class="button" onClick={askNow}>
+            Retry now
+          </button>
+        )}
+      </div>
+    </>
   );
 }
 
-function connectionText(): string {
-  const data = store.data.value;
-  const steps = data?.steps.length ?? 0;
-  const frames = `${steps} ${steps === 1 ? 'step' : 'steps'}`;
-  if (store.connection.value === 'loading') return 'Loading';
-  if (page !== null) return exportedText(page, steps);
+/** What is read aloud when it changes: without the steps and the seconds, which change all the time. */
+function stateText(): string {
+  const state = store.connection.value;
+  if (state === 'retrying') return store.problem.value ?? 'The server does not answer.';
+  if (state === 'loading') return 'Loading';
+  if (page !== null) return 'Exported';
   if (store.runs.value?.length === 0) return 'Waiting for a run';
-  return store.connection.value === 'finished' ? `Finished, ${frames}` : `Live, ${frames}`;
+  return state === 'finished' ? 'Finished' : 'Live';
+}
+
+function connectionText(): string {
+  const steps = store.data.value?.steps.length ?? 0;
+  const isCounted = store.connection.value !== 'loading' && store.runs.value?.length !== 0;
+  if (isCounted && page !== null) return exportedText(page, steps);
+  return isCounted ? `${stateText()}, ${steps} ${steps === 1 ? 'step' : 'steps'}` : stateText();
 }
 
 /** How much of the run an exported page has; its notes say what is missing. */
@@ -134,7 +146,7 @@ function Retrying() {
   const left = Math.max(0, Math.ceil(((retryAt.value ?? 0) - performance.now()) / 1000));
   return (
     <>
-      {store.problem.value ?? 'The server does not answer.'} {left > 0 ? `Trying again in ${left} s` : 'Trying again'}
+      {stateText()} {left > 0 ? `Trying again in ${left} s` : 'Trying again'}
     </>
   );
 }

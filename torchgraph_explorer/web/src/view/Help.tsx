@@ -2,6 +2,7 @@
 
 import {signal} from '@preact/signals';
 import {useLayoutEffect, useRef} from 'preact/hooks';
+import {giveFocus} from './focus';
 import {IconButton} from './Icon';
 
 export const isHelpOpen = signal(false);
@@ -31,7 +32,7 @@ function HelpBox() {
   useLayoutEffect(() => {
     box.current?.focus();
     const back = before.current;
-    return () => back instanceof HTMLElement && back.focus();
+    return () => giveFocus(back);
   }, []);
   return (
     <div class="overlay" onPointerDown={(event) => event.target === event.currentTarget && close()}>

@@ -19,25 +19,31 @@ export function Notice({title, children}: {title: string; children?: ComponentCh
   );
 }
 
+interface Reason {
+  title: string;
+  text: ComponentChildren;
+}
+
 /** Why there is no graph, and what will bring one. */
-function reason(): {title: string; text: ComponentChildren} {
+function reason(): Reason {
   const runs = store.runs.value;
   const data = store.data.value;
-  if (runs === null) {
-    const gone = store.connection.value === 'retrying';
-    return gone
-      ? {title: 'The server does not answer', text: 'The viewer goes on by itself as soon as it does.'}
-      : {title: 'Loading…', text: ''};
-  }
+  if (runs === null) return delay();
   if (runs.length === 0) return {title: `No run in the folder ${store.logdir.value} yet`, text: <NoRunHelp />};
   const run = runs.find((one) => one.run === store.run.value);
   if (!run) return {title: `There is no run ${store.run.value}`, text: 'Choose another one above.'};
   if (run.error) return {title: 'This run cannot be read in full', text: run.error};
   if (run.models.length === 0) return {title: 'No model in this run yet', text: 'It appears when watch() has been called.'};
-  if (!data) return {title: 'Loading…', text: ''};
+  if (!data) return delay();
   if (data.steps.length === 0) return {title: 'No step recorded yet', text: waitText(data.session?.log_freq)};
   if (data.graphs.length === 0) return {title: 'No graph yet', text: 'The graph is traced in the first recorded step; this run has none so far.'};
   return {title: 'Loading the graph…', text: ''};
+}
+
+/** Why nothing has come from the server yet, in its own words if it has refused. */
+function delay(): Reason {
+  const problem = store.connection.value === 'retrying' ? store.problem.value : null;
+  return problem === null ? {title: 'Loading…', text: ''} : {title: problem, text: 'The viewer tries again by itself.'};
 }
 
 function NoRunHelp() {

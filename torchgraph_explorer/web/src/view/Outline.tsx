@@ -1,7 +1,8 @@
 /** The tree of modules beside the graph. Only the rows in sight are in the page. */
 
 import {computed, signal} from '@preact/signals';
-import {useEffect, useRef} from 'preact/hooks';
+import type {JSX} from 'preact';
+import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import {familyOf} from '../graph/families';
 import {ancestors, outlineOf, parentName, rowsOf} from '../graph/outline';
 import type {OutlineRow} from '../graph/outline';
@@ -56,7 +57,8 @@ export function Outline() {
 /** Unfolds and scrolls to the module of what is selected, or of the call that is open. */
 function useFollowSelection(list: {current: HTMLDivElement | null}): void {
   const name = shownModule();
-  useEffect(() => {
+  useLayoutEffect(() => {
+    // Before the next key comes, which goes on from here.
     if (name === null) return;
     current.value = name;
     const around = ancestors(name).filter((one) => !unfolded.value.has(one));
@@ -96,7 +98,10 @@ function Row({row: {module, depth, isOpen}, top}: {row: OutlineRow; top: number}
       aria-selected={isCurrent}
       title={call === undefined ? `${module.name} (${module.className}): not called in this graph` : `${module.name} ${module.className}`}
       style={{top: `${top}px`, paddingLeft: `${4 + depth * 14}px`}}
-      onClick={() => show(module.name)}
+      onClick={() => {
+        goTo(module.name);
+        if (call === undefined) toggle(module.name);
+      }}
       onDblClick={() => index !== undefined && openable.value.has(index) && openCall(index)}
     >
       <span
@@ -120,12 +125,13 @@ function Row({row: {module, depth, isOpen}, top}: {row: OutlineRow; top: number}
   );
 }
 
-function show(name: string): void {
-  current.value = name;
+/** Goes to a row, and shows its module's first call, if it has one. */
+function goTo(name: string): void {
   const row = rows.value.find(({module}) => module.name === name);
-  const call = row?.module.calls[0];
+  if (!row) return;
+  current.value = name;
+  const call = row.module.calls[0];
   if (call !== undefined) store.find(call);
-  else if (row) toggle(name);
 }
 
 function toggle(name: string, isOpen = !unfolded.value.has(name)): void {
@@ -136,10 +142,10 @@ function toggle(name: string, isOpen = !unfolded.value.has(name)): void {
 }
 
 const KEYS: Record<string, (index: number, row: OutlineRow) => void> = {
-  ArrowDown: (index) => show(rows.value[index + 1]?.module.name ?? current.value),
-  ArrowUp: (index) => show(rows.value[index - 1]?.module.name ?? current.value),
+  ArrowDown: (index) => goTo(rows.value[index + 1]?.module.name ?? current.value),
+  ArrowUp: (index) => goTo(rows.value[index - 1]?.module.name ?? current.value),
   ArrowRight: (index, row) => (row.isOpen ? KEYS.ArrowDown?.(index, row) : toggle(row.module.name, true)),
-  ArrowLeft: (_, row) => (row.isOpen ? toggle(row.module.name, false) : show(parentName(row.module.name))),
+  ArrowLeft: (_, row) => (row.isOpen ? toggle(row.module.name, false) : goTo(parentName(row.module.name))),
   Enter: (_, row) => {
     const call = store.callIndex.value.get(row.module.calls[0] ?? '');
     if (call !== undefined && openable.value.has(call)) openCall(call);
@@ -147,11 +153,12 @@ const KEYS: Record<string, (index: number, row: OutlineRow) => void> = {
   p: (_, row) => row.module.calls[0] !== undefined && togglePin(row.module.calls[0]),
 };
 
-function keys(event: KeyboardEvent): void {
+function keys(event: JSX.TargetedKeyboardEvent<HTMLDivElement>): void {
   const index = rows.value.findIndex(({module}) => module.name === current.value);
   const row = rows.value[index];
   if (!row || !KEYS[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
   event.stopPropagation();
   KEYS[event.key]?.(index, row);
+  scrollTo(event.currentTarget, current.value);
 }

@@ -9,6 +9,7 @@ import {search} from '../graph/search';
 import {callKey} from '../state/keys';
 import type {NodeKey} from '../state/keys';
 import * as store from '../state/store';
+import {giveFocus} from './focus';
 
 export const isSearching = signal(false);
 const typed = signal('');
@@ -48,7 +49,7 @@ function SearchBox() {
     chosen.value = 0;
     input.current?.focus();
     const back = before.current;
-    return () => back instanceof HTMLElement && back.focus();
+    return () => giveFocus(back);
   }, []);
   const at = Math.min(chosen.value, found.value.length - 1);
   return (

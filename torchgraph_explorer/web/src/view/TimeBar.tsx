@@ -49,7 +49,7 @@ function choose(frame: number, last: number): void {
 function Readout() {
   const data = store.data.value;
   const frame = store.currentFrame.value;
-  if (!data || frame === null) return <span class="readout dim">No step recorded yet</span>;
+  if (!data || frame === null) return <span class="readout dim">{data && 'No step recorded yet'}</span>;
   const clock = data.clock[frame];
   const name = data.session?.clock;
   const time = new Date((data.times[frame] as number) * 1000);

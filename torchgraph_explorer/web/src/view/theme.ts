@@ -15,7 +15,7 @@ export function startTheme(): void {
   });
 }
 
-export function isDark(): boolean {
+function isDark(): boolean {
   return store.theme.value === 'auto' ? (hostIsDark.value ?? systemIsDark.value) : store.theme.value === 'dark';
 }
 

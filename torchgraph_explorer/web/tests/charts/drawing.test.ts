@@ -1,7 +1,7 @@
 import {describe, expect, test} from 'vitest';
 
 import {historyFrom} from '../../gallery/samples';
-import {aboutCount, axisNumber, percent, stepNumber} from '../../src/charts/format';
+import {aboutCount, axisNumber, clockNumbers, percent, stepNumbers} from '../../src/charts/format';
 import {stripLayout} from '../../src/charts/layout';
 import {parseStops, ramp, rgbOf} from '../../src/charts/ramp';
 import {rebin, rowGrid} from '../../src/charts/rebin';
@@ -110,9 +110,23 @@ describe('texts', () => {
   });
 
   test.each([
-    [2500, '2,500'],
-    [250000, '250k'],
-  ])('step %i is %s', (step, text) => {
-    expect(stepNumber(step)).toBe(text);
+    [[0, 2500, 5000], ['0', '2,500', '5,000']],
+    [[0, 50_000, 100_000], ['0', '50k', '100k']],
+    [[1_000_000, 1_002_000, 1_004_000], ['1,000,000', '1,002,000', '1,004,000']],
+    [[100_500, 101_000], ['100,500', '101,000']],
+    [[1_002_000], ['1,002,000']],
+    [[-200_000, 0, 200_000], ['−200,000', '0', '200,000']],
+  ])('the steps %j of an axis are %j', (steps, texts) => {
+    expect(stepNumbers(steps)).toEqual(texts);
+  });
+
+  test.each([
+    [[0, 0.5, 1], ['0', '0.5', '1']],
+    [[3, 3.002, 3.004], ['3', '3.002', '3.004']],
+    [[12_340, 12_345], ['12,340', '12,345']],
+    [[1e6, 2e6], ['1.0e6', '2.0e6']],
+    [[-0.0015, -0.001], ['−1.5e−3', '−1.0e−3']],
+  ])('the clock values %j of an axis are %j', (values, texts) => {
+    expect(clockNumbers(values)).toEqual(texts);
   });
 });

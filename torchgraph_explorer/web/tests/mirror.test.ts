@@ -1,0 +1,105 @@
+import {afterEach, beforeEach, describe, expect, test, vi} from 'vitest';
+
+/** The entries of a window. The state of one that was typed in or followed is null. */
+class Entries {
+  at = 0;
+  readonly listeners: ((event: {state: unknown}) => void)[] = [];
+
+  constructor(private list: {state: unknown; hash: string}[]) {}
+
+  get count(): number {
+    return this.list.length;
+  }
+
+  get hash(): string {
+    return this.list[this.at]!.hash;
+  }
+
+  get href(): string {
+    return `http://host/${this.hash}`;
+  }
+
+  get state(): unknown {
+    return this.list[this.at]!.state;
+  }
+
+  pushState(state: unknown, _: string, address: string): void {
+    this.list = this.list.slice(0, ++this.at);
+    this.replaceState(state, _, address);
+  }
+
+  replaceState(state: unknown, _: string, address: string): void {
+    this.list[this.at] = {state, hash: new URL(address, 'http://host/').hash};
+  }
+
+  go(by: number): void {
+    this.at += by;
+    this.listeners.forEach((listener) => listener({state: this.state}));
+    vi.runAllTimers();
+  }
+}
+
+/** The viewer's choices, mirrored in a window that was opened with this address. */
+async function opened(hash: string) {
+  vi.resetModules();
+  const [store, {startMirror}] = await Promise.all([import('../src/state/store'), import('../src/state/mirror')]);
+  const entries = new Entries([{state: null, hash}]);
+  vi.stubGlobal('history', entries);
+  vi.stubGlobal('location', entries);
+  vi.stubGlobal('window', {addEventListener: (_: string, listener: () => void) => entries.listeners.push(listener)});
+  startMirror();
+  vi.runAllTimers();
+  const settle = (act: () => void): void => {
+    act();
+    vi.runAllTimers();
+  };
+  return {
+    entries,
+    choose: (inside: string) => settle(() => (store.insideKey.value = inside)),
+    pin: () => settle(() => store.pin('x#0')),
+    shown: () => ({inside: store.insideKey.value, pins: store.pins.value.length, run: store.run.value}),
+  };
+}
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+describe('back and forward', () => {
+  test('lead out of and into calls by one press each, whatever was pinned meanwhile', async () => {
+    const {entries, choose, pin, shown} = await opened('');
+    choose('a#0');
+    choose('a.b#0');
+    pin();
+    const seen = [-1, -1, 1, 1].map((by) => {
+      entries.go(by);
+      return shown().inside;
+    });
+    expect(seen).toEqual(['a#0', null, 'a#0', 'a.b#0']);
+    expect([entries.count, shown().pins]).toEqual([3, 1]);
+  });
+
+  test('keep a pin when they lead back to a link that said all there was', async () => {
+    const {entries, choose, pin, shown} = await opened('#run=r&model=m');
+    choose('a#0');
+    pin();
+    entries.go(-1);
+    expect(shown()).toEqual({inside: null, pins: 1, run: 'r'});
+    expect(entries.hash).toContain('pin=');
+  });
+});
+
+test('an address that is typed into an open page is followed in full, and so is the way back', async () => {
+  const {entries, choose, pin, shown} = await opened('#run=r&model=m');
+  choose('a#0');
+  pin();
+  vi.advanceTimersByTime(1);
+  entries.pushState(null, '', '#run=s&model=m&inside=b%230');
+  entries.go(0);
+  expect(shown()).toEqual({inside: 'b#0', pins: 0, run: 's'});
+  entries.go(-1);
+  expect(shown()).toEqual({inside: 'a#0', pins: 1, run: 'r'});
+  expect(entries.count).toBe(3);
+});
