@@ -33,6 +33,11 @@ export function clockNumbers(values: readonly number[]): string[] {
   return values.map(isShort ? formatNumber : inFull);
 }
 
+/** One clock value, as of an epoch: `12,345`, `0.3`. */
+export function clockNumber(value: number): string {
+  return value.toLocaleString('en', {maximumSignificantDigits: 7}).replaceAll('-', '−');
+}
+
 function inFull(value: number): string {
   return value.toLocaleString('en', {maximumFractionDigits: 20}).replaceAll('-', '−');
 }

@@ -3,8 +3,7 @@
 import {bisector, ticks as roundNumbers} from 'd3-array';
 import {scaleTime} from 'd3-scale';
 
-import {formatNumber} from '../state/measures';
-import {clockNumbers, stepNumbers} from './format';
+import {clockNumber, clockNumbers, stepNumbers} from './format';
 
 export type TimeKind = 'step' | 'clock' | 'wall';
 
@@ -109,5 +108,5 @@ function wallTicks({low, high}: TimeAxis, count: number): Tick[] {
 export function frameLabel(frames: FrameTimes, frame: number, clockName: string | null): string {
   const step = `step ${frames.steps[frame]?.toLocaleString('en')}`;
   const clock = frames.clock[frame] ?? null;
-  return clock === null ? step : `${step} · ${clockName ?? 'clock'} ${formatNumber(clock)}`;
+  return clock === null ? step : `${step} · ${clockName ?? 'clock'} ${clockNumber(clock)}`;
 }

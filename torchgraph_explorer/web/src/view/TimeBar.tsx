@@ -1,6 +1,6 @@
 /** The step on show, chosen by a slider; without a choice the latest is followed. */
 
-import {formatNumber} from '../state/measures';
+import {clockNumber} from '../charts/format';
 import {stepBy} from '../state/navigate';
 import * as store from '../state/store';
 import {Icon, IconButton} from './Icon';
@@ -56,7 +56,7 @@ function Readout() {
   return (
     <output class="readout">
       <b>step {data.steps[frame]}</b>
-      {name && clock !== null && clock !== undefined && <span>{`${name} ${formatNumber(clock)}`}</span>}
+      {name && clock !== null && clock !== undefined && <span>{`${name} ${clockNumber(clock)}`}</span>}
       <span class="dim" title={time.toLocaleString()}>
         {time.toLocaleTimeString()}
       </span>

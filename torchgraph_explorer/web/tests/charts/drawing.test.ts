@@ -1,7 +1,7 @@
 import {describe, expect, test} from 'vitest';
 
 import {historyFrom} from '../../gallery/samples';
-import {aboutCount, axisNumber, clockNumbers, percent, stepNumbers} from '../../src/charts/format';
+import {aboutCount, axisNumber, clockNumber, clockNumbers, percent, stepNumbers} from '../../src/charts/format';
 import {stripLayout} from '../../src/charts/layout';
 import {parseStops, ramp, rgbOf} from '../../src/charts/ramp';
 import {rebin, rowGrid} from '../../src/charts/rebin';
@@ -128,5 +128,13 @@ describe('texts', () => {
     [[-0.0015, -0.001], ['−1.5e−3', '−1.0e−3']],
   ])('the clock values %j of an axis are %j', (values, texts) => {
     expect(clockNumbers(values)).toEqual(texts);
+  });
+
+  test.each([
+    [12_345, '12,345'],
+    [0.1 + 0.2, '0.3'],
+    [-1.5, '−1.5'],
+  ])('the clock value %f is %s', (value, text) => {
+    expect(clockNumber(value)).toBe(text);
   });
 });
