@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import threading
 from typing import Any
 
 
@@ -16,7 +18,22 @@ def users_frame() -> Any:
 
 def is_running(frame: Any, thread: int) -> bool:
     """Whether `frame` is being executed in the thread with identifier `thread`."""
-    caller: Any = sys._current_frames().get(thread)
+    caller: Any = sys._getframe() if thread == threading.get_ident() else _innermost_frame(thread)
     while caller is not None and caller is not frame:
         caller = caller.f_back
     return caller is not None
+
+
+def _innermost_frame(thread: int) -> Any:
+    """The innermost frame of some other thread; None if it has ended.
+
+    Up to Python 3.11 a garbage collection within the call can wait for ever for a lock that the call itself holds
+    (https://github.com/python/cpython/issues/106883), so there is none meanwhile.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames().get(thread)
+    finally:
+        if collects:
+            gc.enable()
