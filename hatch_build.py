@@ -94,9 +94,9 @@ def build_native(folder: Path, machine: str) -> str:
 
 def _compile(folder: Path, name: str, options: str) -> None:
     # No contraction of a product and a sum into one operation: every build is to give the same bits.
-    strict = "-std=c11 -O3 -ffp-contract=off -fno-math-errno -fPIC -shared -s"
+    strict = "-std=c11 -O3 -ffp-contract=off -fno-math-errno -fno-strict-aliasing -fPIC -shared -s"
     zig = [sys.executable, "-m", "ziglang", "cc", *options.split(), *strict.split()]
-    code = subprocess.run([*zig, "rows.c", "-o", f"built/{name}"], cwd=folder, check=False).returncode
+    code = subprocess.run([*zig, "rows.c", "-lm", "-o", f"built/{name}"], cwd=folder, check=False).returncode
     if code:
         raise BuildError(f"the C compiler refused {folder / 'rows.c'} with code {code}. {BUILD_ADVICE}")
 

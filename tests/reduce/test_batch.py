@@ -70,6 +70,14 @@ TENSORS = {
     "float8": torch.tensor([1.5, -0.25]).to(torch.float8_e4m3fn),
     "complex: its magnitudes": torch.tensor([3 + 4j, 0j]),
     "transposed": torch.arange(6.0).reshape(2, 3).T,
+    "every fourth": torch.arange(24.0).reshape(2, 3, 4)[:, :, 0],
+    "every second row": torch.arange(24.0).reshape(6, 4)[::2],
+    "the real parts": torch.complex(torch.ones(5), torch.full((5,), -9.0)).real,
+    "a diagonal": torch.arange(16.0).reshape(4, 4).diagonal(),
+    "one value, expanded": torch.full((1,), 3.0).expand(8),
+    "rows, expanded": torch.tensor([1.0, -2.0, 0.0]).expand(5, 3),
+    "columns, expanded, with NaN": torch.tensor([[1.0], [NAN]]).expand(2, 4),
+    "windows that overlap": torch.arange(6.0).unfold(0, 3, 1),
     "negated by a flag": torch.tensor([1 + 2j]).conj().imag,
     "zero without memory": torch._efficientzerotensor((2, 3)),
     **{str(dtype): torch.tensor([-3, 7, 0]).to(dtype) for dtype in (torch.int8, torch.int16, torch.int32, torch.uint8)},
@@ -148,11 +156,52 @@ def test_a_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         Batch(Sampler(None), Rows(), Elsewhere())
 
 
-def test_freed_memory_is_not_read() -> None:
-    tensor = torch.ones(5)
-    tensor.untyped_storage().resize_(0)
+FREED = {
+    "whole": (5, slice(0, 5), 0),
+    "a part that does not begin it": (7, slice(2, 7), 0),
+    "cut off in its middle": (7, slice(0, 5), 12),
+}
+"""Elements that there were, which are looked at, and the bytes that are left."""
+
+
+@pytest.mark.parametrize(("count", "part", "left"), FREED.values(), ids=FREED)
+def test_freed_memory_is_not_read(count: int, part: slice, left: int) -> None:
+    storage = torch.ones(count)
+    tensor = storage[part]
+    storage.untyped_storage().resize_(left)
     with pytest.raises(ValueError, match="memory of a tensor of 5 elements was freed"):
         Batch(Sampler(None), Rows(), Elsewhere()).values(tensor)
+
+
+def test_an_expanded_tensor_takes_no_more_memory_than_it_has() -> None:
+    terabytes = torch.tensor([2.0, NAN]).repeat_interleave(3).expand(1 << 38, 6)
+    [(statistics, histogram)] = reduced(terabytes, most=1000)
+    assert (statistics["count"], statistics["nan"]) == (6 * 2**38, 3 * 2**38)
+    assert (statistics["mean"], statistics["std"]) == (2, 0)
+    assert statistics["l2_norm"] == pytest.approx(2 * math.sqrt(3 * 2**38))
+    assert histogram.counts.tolist() == [2**32 - 1]  # the most that the record can tell
+
+
+def test_subnormals_are_told_apart_where_the_training_flushes_them() -> None:
+    tensors = [
+        torch.cat([torch.zeros(1), torch.full((999,), 4.8e-39)]),
+        torch.full((1000,), 3e-5, dtype=torch.float16),
+        torch.tensor([-1.0, 1.0]),
+    ]
+    expected = reduced(*tensors)
+    batch = Batch(Sampler(None), Rows(), Elsewhere())
+    assert torch.set_flush_denormal(True)
+    try:
+        numbers = [batch.values(tensor) for tensor in tensors]
+        flushes = float(torch.tensor(2e-38) / 4) == 0
+    finally:
+        torch.set_flush_denormal(False)
+    assert flushes, "and still does afterwards"
+    found = rows_of(batch, numbers)
+    for (told, histogram), (other, expected_histogram) in zip(found, expected, strict=True):
+        assert told == other
+        assert astuple(histogram)[0].tolist() == astuple(expected_histogram)[0].tolist()
+    assert found[1][0]["zeros"] == 0
 
 
 @pytest.mark.parametrize("position", [0, 1, 4999, 99_998, 99_999])
@@ -203,6 +252,11 @@ NORMS = {
     "complex": (torch.tensor([[3 + 4j]]), [5]),
     "half does not overflow": (torch.full((1, 4), 60_000.0, dtype=torch.float16), [120_000]),
     "transposed": (torch.tensor([[3.0, 0.0], [4.0, 1.0]]).T, [5, 1]),
+    "transposed and tiny": (torch.full((3, 4), 1e-23).T, [math.sqrt(3) * 1e-23] * 4),
+    "transposed and huge": (torch.full((3, 4), 1e19).T, [math.sqrt(3) * 1e19] * 4),
+    "one gradient for all, as of a sum": (torch.tensor(0.5).expand(3, 4), [1, 1, 1]),
+    "one gradient within each sample": (torch.tensor([[1.0], [-2.0]]).expand(2, 9), [3, 6]),
+    "one sample for all": (torch.tensor([[3.0, 4.0]]).expand(5, 2), [5] * 5),
     "NaN stays with its sample": (torch.tensor([[NAN, 1.0], [0.0, 1.0]]), [NAN, 1]),
 }
 

@@ -148,4 +148,5 @@ def test_a_whole_training_is_recorded_the_same(monkeypatch: pytest.MonkeyPatch) 
         assert there.recorded(at) == here.recorded(at)
         for key in here.recorded(at):
             (told, _), (expected, _) = there.row(key, at), here.row(key, at)
-            np.testing.assert_allclose(list(told.values()), list(expected.values()), rtol=1e-5, err_msg=str(key))
+            # The spread of norms that are nearly equal shows the last digits of their sums.
+            np.testing.assert_allclose(list(told.values()), list(expected.values()), rtol=1e-4, err_msg=str(key))

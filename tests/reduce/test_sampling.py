@@ -25,10 +25,17 @@ def sampled(sampler: Sampler, elements: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("most", [1, 16, 1000, 16_384])
 def test_a_sample_spans_the_tensor_and_keeps_to_its_size(count: int, most: int) -> None:
     sample = sampled(Sampler(most, seed=1), torch.arange(count))
-    assert 1 <= len(sample) <= most or len(sample) == count <= most
     stride = stride_for(count, most)
+    assert 1 <= len(sample) <= most or len(sample) == count <= 2 * most
     assert len(sample) == max(1, count // stride)
     assert int(sample[-1]) - int(sample[0]) >= count - 2 * stride
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(18_480, 18_480), (16_800, 16_800), (17_000, 5_666), (30_030, 30_030), (46_200, 46_200)]
+)
+def test_a_size_with_many_divisors_is_not_sampled_far_too_thinly(count: int, expected: int) -> None:
+    assert Sampler(16_384).place(count)[2] == expected
 
 
 @pytest.mark.parametrize("shape", [(32, 64, 8, 8), (128, 512), (16, 64, 256)], ids=str)

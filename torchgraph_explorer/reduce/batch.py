@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable
 from typing import TypeAlias
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from torchgraph_explorer.reduce.elsewhere import Elsewhere
 from torchgraph_explorer.reduce.native import Part, Rows, joined
-from torchgraph_explorer.reduce.sampling import Sampler, flat, lies_open
+from torchgraph_explorer.reduce.sampling import Sampler, flat, is_strided, lies_open, without_repeats
 
 Known: TypeAlias = "dict[int, tuple[weakref.ref[Tensor], int, int]]"
 """Rows of tensors by their id, with their version: what comes twice is measured once."""
@@ -37,6 +38,10 @@ class Batch:
     def values(self, tensor: Tensor) -> int:
         """Measure the elements of `tensor` as they are now; returns the row."""
         return self._once(tensor, self._values, self._measure)
+
+    def anew(self, tensor: Tensor) -> int:
+        """Measure the elements of `tensor`, though it was measured before: not all that writes to one tells torch."""
+        return self._measure(tensor)
 
     def gradients(self, gradient: Tensor) -> int:
         """Measure the elements of a gradient as the backward pass left it, multiplied by the loss scale."""
@@ -73,30 +78,44 @@ class Batch:
         return row
 
     def _measure(self, tensor: Tensor, divisor: float = 1.0) -> int:
-        elements = tensor if lies_open(tensor) else flat(tensor)
-        count = elements.numel()
-        first, stride, length = self._sampler.place(count)
+        elements, repeats = tensor, 1
+        if not lies_open(tensor):
+            if is_strided(tensor):
+                elements, repeats = without_repeats(tensor.detach())
+            elements = flat(elements)
+        first, stride, length = self._sampler.place(elements.numel())
         if self._is_here(elements):
-            return self._rows.add(elements, first=first, stride=stride, length=length, divisor=divisor)
+            return self._rows.add(elements, first=first, stride=stride, length=length, divisor=divisor, repeats=repeats)
         elements = elements.detach().view(-1)
-        return -self._elsewhere.add(elements, first=first, stride=stride, length=length, divisor=divisor)
+        return -self._elsewhere.add(
+            elements, first=first, stride=stride, length=length, divisor=divisor, repeats=repeats
+        )
 
     def _measure_norms(self, gradient: Tensor) -> int:
-        if lies_open(gradient) and self._is_here(gradient):
+        repeats, scale = 1, self._scale
+        if self._is_here(gradient) and is_strided(gradient) and not lies_open(gradient):
+            gradient, within = without_repeats(gradient.detach(), first=1)
+            gradient, all_within = without_repeats(gradient)
+            repeats, scale = all_within, scale / math.sqrt(within)
+            gradient = gradient.resolve_neg().contiguous()
+        if self._is_here(gradient) and lies_open(gradient):
             samples = gradient.shape[0] if gradient.dim() else 1
-            return self._rows.add_norms(gradient, samples=samples, divisor=self._scale)
+            return self._rows.add_norms(gradient, samples=samples, divisor=scale, repeats=repeats)
         return self._measure(sample_norms(gradient), self._scale)
 
 
 def sample_norms(gradient: Tensor) -> Tensor:
-    """The l2 norm of each row of `gradient` flattened but for its first dimension, `[b]`; one of a scalar is `[1]`."""
+    """The l2 norm of each row of `gradient` flattened but for its first dimension, `[b]`; one of a scalar is `[1]`.
+
+    In double precision, where squares of what fits into a float are neither lost nor infinite; Apple's GPUs have none.
+    """
     if gradient.is_nested or gradient.layout != torch.strided:
         gradient = flat(gradient).unsqueeze(0)
     if gradient.dim() == 0:
         gradient = gradient.unsqueeze(0)
     samples = gradient.shape[0]
     rows = gradient.detach().reshape(samples, -1) if gradient.numel() else gradient.new_zeros(samples, 1)
-    wide = torch.float64 if rows.dtype in (torch.float64, torch.complex128) else torch.float32
+    wide = torch.float32 if rows.device.type == "mps" else torch.float64
     if not (rows.is_floating_point() or rows.is_complex()):
         rows = rows.to(wide)
     if rows.is_complex():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -19,26 +20,26 @@ ROOM = 1 << 20
 """Elements that a buffer has room for, unless a tensor alone needs more: 4 MB."""
 
 
+Place: TypeAlias = "tuple[torch.device, torch.cuda.Stream | None]"
+"""A device, and the stream on it in which things are done."""
+
+
 @dataclass(slots=True)
 class _Buffers:
-    """Memory on one device, and how much of the last buffer is in use.
+    """Memory at one place, and how much of the last buffer is in use.
 
-    Attributes:
-        streams: Those in which something is put there. Autograd runs a backward in the stream of its forward.
+    No two streams share it: what was last done to it in one may not be over when another would write to it.
     """
 
-    device: torch.device
+    place: Place
     buffers: list[Tensor] = field(default_factory=list)
     filled: int = 0
-    streams: set[torch.cuda.Stream] = field(default_factory=set)
 
     def room(self, length: int) -> tuple[Tensor, int]:
         """Unused memory for `length` floats, and in which buffer it is."""
         if not self.buffers or self.filled + length > len(self.buffers[-1]):
-            self.buffers.append(torch.empty(max(length, ROOM), dtype=torch.float32, device=self.device))
+            self.buffers.append(torch.empty(max(length, ROOM), dtype=torch.float32, device=self.place[0]))
             self.filled = 0
-        if self.device.type == "cuda":
-            self.streams.add(torch.cuda.current_stream(self.device))
         self.filled += length
         return self.buffers[-1][self.filled - length : self.filled], len(self.buffers) - 1
 
@@ -48,7 +49,7 @@ class _Taken:
     """What was taken of one tensor.
 
     Attributes:
-        device: Where it is,
+        place: Where it is,
         buffer: in which of its buffers,
         start: from where on,
         length: and how many.
@@ -56,15 +57,17 @@ class _Taken:
             infinite and minus infinite.
         count: Elements of the tensor.
         divisor: What the elements are to be divided by.
+        repeats: How many elements each stands for.
     """
 
-    device: torch.device
+    place: Place
     buffer: int
     start: int
     length: int
     told: int
     count: int
     divisor: float
+    repeats: int
 
 
 class Elsewhere:
@@ -79,7 +82,7 @@ class Elsewhere:
     def __init__(self) -> None:
         """Begin without any."""
         self._taken: list[_Taken] = []
-        self._memory: dict[torch.device, _Buffers] = {}
+        self._memory: dict[Place, _Buffers] = {}
         self._counts = False
 
     def __len__(self) -> int:
@@ -90,15 +93,16 @@ class Elsewhere:
         """Begin a step without any."""
         self._taken, self._memory = [], {}
 
-    def add(self, elements: Tensor, *, first: int, stride: int, length: int, divisor: float) -> int:
-        """Add the row of `length` of `elements`, `[n]`, from number `first`, `stride` apart.
+    def add(self, elements: Tensor, *, first: int, stride: int, length: int, divisor: float, repeats: int = 1) -> int:
+        """Add the row of `length` of `elements`, `[n]`, from number `first`, `stride` apart, as `Rows.add` would.
 
         Returns:
             How many rows the step then has.
         """
-        memory = self._memory.get(elements.device)
+        place = _place(elements.device)
+        memory = self._memory.get(place)
         if memory is None:
-            memory = self._memory[elements.device] = _Buffers(elements.device)
+            memory = self._memory[place] = _Buffers(place)
         if stride == 1 or not elements.is_floating_point():
             told: tuple[Tensor, ...] = ()
         elif self._counts:
@@ -111,7 +115,7 @@ class Elsewhere:
         for i, number in enumerate(told):
             room[i].copy_(number)
         at = memory.filled - length
-        self._taken.append(_Taken(elements.device, buffer, at, length, len(told), elements.numel(), divisor))
+        self._taken.append(_Taken(place, buffer, at, length, len(told), elements.numel(), divisor, repeats))
         return len(self._taken)
 
     def finish(self) -> Callable[[], Part]:
@@ -120,22 +124,22 @@ class Elsewhere:
         Returns:
             Waits for the copy and gives the rows, the latest first. To be called once, in any thread.
         """
-        copies = {device: _Copy(memory) for device, memory in self._memory.items()}
+        copies = {place: _Copy(memory) for place, memory in self._memory.items()}
         taken = self._taken
         self.clear()
-        return lambda: self._rows(reversed(taken), {device: copy.wait() for device, copy in copies.items()})
+        return lambda: self._rows(reversed(taken), {place: copy.wait() for place, copy in copies.items()})
 
-    def _rows(self, taken: Iterable[_Taken], copies: dict[torch.device, list[Tensor]]) -> Part:
+    def _rows(self, taken: Iterable[_Taken], copies: dict[Place, list[Tensor]]) -> Part:
         rows, counts = Rows(), False
         for one in taken:
-            buffer = copies[one.device][one.buffer]
+            buffer = copies[one.place][one.buffer]
             sample = buffer[one.start : one.start + one.length]
             if one.length == one.count:
-                rows.add(sample, first=0, stride=1, length=one.length, divisor=one.divisor)
+                rows.add(sample, first=0, stride=1, length=one.length, divisor=one.divisor, repeats=one.repeats)
             else:
                 found = _non_finite(sample, buffer[one.start - one.told : one.start].tolist())
                 counts = counts or any(found)
-                rows.add_sample(sample, count=one.count, non_finite=found, divisor=one.divisor)
+                rows.add_sample(sample, count=one.count, non_finite=found, divisor=one.divisor, repeats=one.repeats)
         self._counts = counts
         return rows.finish()
 
@@ -145,12 +149,12 @@ class _Copy:
 
     def __init__(self, memory: _Buffers) -> None:
         self._done: torch.cuda.Event | None = None
-        if memory.device.type != "cuda":
+        device, stream = memory.place
+        if stream is None:
             self._buffers = [buffer.cpu() for buffer in memory.buffers]
             return
-        own = torch.cuda.Stream(memory.device)
-        for stream in memory.streams:
-            own.wait_stream(stream)
+        own = torch.cuda.Stream(device)
+        own.wait_stream(stream)
         with torch.cuda.stream(own):
             self._buffers = [buffer.to("cpu", non_blocking=True) for buffer in memory.buffers]  # into pinned memory
             self._done = torch.cuda.Event()
@@ -162,6 +166,11 @@ class _Copy:
         if self._done is not None:
             self._done.synchronize()
         return self._buffers
+
+
+def _place(device: torch.device) -> Place:
+    """Where what this thread does on `device` is done. Autograd runs a backward in the stream of its forward."""
+    return device, torch.cuda.current_stream(device) if device.type == "cuda" else None
 
 
 def _bounded(tensor: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -40,6 +41,10 @@ FIRST_ROWS, FIRST_ENTRIES = 256, 1 << 15
 _MOST_ENTRIES = 2039
 """Buckets that there are, so entries that a row can have."""
 
+_COUNTS = [STATISTICS.index(name) for name in STATISTICS[:6]]
+_L2_NORM = STATISTICS.index("l2_norm")
+"""Columns that tell how many, and how large, all elements together are."""
+
 _TABLES = 4 * (2048 + 272)
 """Counters that rows.c needs: `TABLES * SPAN`."""
 
@@ -68,6 +73,15 @@ class _Room:
         parts = (self._statistics, self._ends, self._buckets, self._counts, self._tables)
         self._buffers = _Buffers(*(part.ctypes.data for part in parts), rows, entries, 0, 0)
         self.address = ctypes.addressof(self._buffers)
+
+    def repeat(self, times: int) -> None:
+        """Have the last row tell of so many times the elements that it was made of."""
+        row = self._buffers.rows - 1
+        start = self._ends[row - 1] if row else 0
+        self._statistics[row, _COUNTS] *= times
+        self._statistics[row, _L2_NORM] *= math.sqrt(times)
+        counts = self._counts[start : self._buffers.entries]
+        np.minimum(counts.astype(np.uint64) * np.uint64(times), np.iinfo(np.uint32).max, out=counts, casting="unsafe")
 
     def clear(self) -> None:
         """Begin again."""
@@ -100,30 +114,36 @@ class Rows:
         self._add_row, self._add_sample = partial(add_row, room.address), partial(add_sample, room.address)
         self._add_norms = partial(add_norms, room.address)
 
-    def add(self, tensor: Tensor, *, first: int, stride: int, length: int, divisor: float) -> int:
+    def add(self, tensor: Tensor, *, first: int, stride: int, length: int, divisor: float, repeats: int = 1) -> int:
         """Add the row of `length` elements of `tensor`, from number `first`, `stride` apart; returns its number.
 
-        NaN and infinite elements are counted in all of `tensor`. Elements are divided by `divisor`.
+        NaN and infinite elements are counted in all of `tensor`. Elements are divided by `divisor`, and each stands for
+        `repeats` that are equal.
         """
         kind, count = TYPES[tensor.dtype], tensor.numel()
         while not self._add_row(tensor.data_ptr(), kind, count, first, stride, length, divisor):
             self._grow()
-        self._count += 1
-        return self._count - 1
+        return self._added(repeats)
 
-    def add_sample(self, sample: Tensor, *, count: int, non_finite: tuple[int, int, int], divisor: float) -> int:
+    def add_sample(
+        self, sample: Tensor, *, count: int, non_finite: tuple[int, int, int], divisor: float, repeats: int = 1
+    ) -> int:
         """Add the row of a tensor of `count` elements, so many NaN, infinite and minus infinite, known by a sample."""
         place = sample.data_ptr(), TYPES[sample.dtype], sample.numel(), divisor, count, *non_finite
         while not self._add_sample(*place):
             self._grow()
-        self._count += 1
-        return self._count - 1
+        return self._added(repeats)
 
-    def add_norms(self, tensor: Tensor, *, samples: int, divisor: float) -> int:
+    def add_norms(self, tensor: Tensor, *, samples: int, divisor: float, repeats: int = 1) -> int:
         """Add the row of the l2 norms of `tensor` cut into `samples` equal pieces; returns its number."""
         size = tensor.numel() // samples if samples else 0
         while not self._add_norms(tensor.data_ptr(), TYPES[tensor.dtype], samples, size, divisor):
             self._grow()
+        return self._added(repeats)
+
+    def _added(self, repeats: int) -> int:
+        if repeats != 1:
+            self._room.repeat(repeats)
         self._count += 1
         return self._count - 1
 

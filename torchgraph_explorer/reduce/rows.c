@@ -5,6 +5,7 @@
  * every build of this file gives the same bits.
  */
 
+#include <fenv.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -306,6 +307,16 @@ static NonFinite feed_all(Rows *rows, const Elements *elements, double divisor, 
     return elements->stride > 1 ? everywhere : sampled;
 }
 
+/* The arithmetic of the C standard, until the caller's is put back with fesetenv. The caller's may flush subnormals to zero
+ * (torch.set_flush_denormal, or a library built with -ffast-math), and then floats compare in another way than their
+ * bits do, by which the tables are filled. */
+static fenv_t in_plain_arithmetic(void) {
+    fenv_t callers;
+    fegetenv(&callers);
+    fesetenv(FE_DFL_ENV);
+    return callers;
+}
+
 /* Each of the following adds one row. It returns 0, having done nothing, when there is no room. */
 
 /* Of `length` elements out of `count`, from number `first`, `stride` apart; what is not finite is counted among all. */
@@ -314,8 +325,10 @@ int torchgraph_add_row(Rows *rows, const char *data, int64_t type, int64_t count
     const Elements elements = {data, type, count, first, stride, length};
     Moments moments = {0};
     if (!has_room(rows, length)) return 0;
+    const fenv_t callers = in_plain_arithmetic();
     const NonFinite found = feed_all(rows, &elements, divisor, &moments);
     end_row(rows, count, &found, &moments);
+    fesetenv(&callers);
     return 1;
 }
 
@@ -326,8 +339,10 @@ int torchgraph_add_sample(Rows *rows, const char *sample, int64_t type, int64_t 
     const NonFinite everywhere = {nan, positive, negative};
     Moments moments = {0};
     if (!has_room(rows, length)) return 0;
+    const fenv_t callers = in_plain_arithmetic();
     feed_all(rows, &elements, divisor, &moments);
     end_row(rows, count, &everywhere, &moments);
+    fesetenv(&callers);
     return 1;
 }
 
@@ -373,11 +388,13 @@ int torchgraph_add_norms(Rows *rows, const char *data, int64_t type, int64_t sam
     Moments moments = {0};
     float block[BLOCK];
     if (!has_room(rows, samples)) return 0;
+    const fenv_t callers = in_plain_arithmetic();
     for (int64_t at = 0; at < samples; at += BLOCK) {
         int64_t norms = samples - at < BLOCK ? samples - at : BLOCK;
         for (int64_t i = 0; i < norms; i++) block[i] = l2_norm(&elements, (at + i) * size, size);
         feed(rows, block, norms, divisor, &found, &moments);
     }
     end_row(rows, samples, &found, &moments);
+    fesetenv(&callers);
     return 1;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from functools import lru_cache
@@ -17,14 +18,14 @@ def stride_for(count: int, most: int | None) -> int:
     """The distance between the elements sampled of `count`, so that they are about `most` and spread evenly.
 
     The distance has no common factor with `count`: if it had one with a dimension of the tensor, the sample would
-    see only some channels.
+    see only some channels. Where that would leave less than half of `most`, it may be a smaller one that is nearer.
     """
     if most is None or count <= most:
         return 1
-    stride = -(-count // most)
-    while math.gcd(stride, count) != 1:
-        stride += 1
-    return stride
+    wanted = -(-count // most)
+    above = next(stride for stride in itertools.count(wanted) if math.gcd(stride, count) == 1)
+    below = next(stride for stride in range(wanted, 0, -1) if math.gcd(stride, count) == 1)
+    return above if above <= 2 * wanted or above * below <= wanted * wanted else below
 
 
 def flat(tensor: Tensor) -> Tensor:
@@ -50,7 +51,7 @@ def flat(tensor: Tensor) -> Tensor:
     if tensor._is_zerotensor():  # it knows that it is zero, and has no memory
         tensor = tensor.clone()
     elements = _memory(tensor.resolve_neg())
-    return elements if elements.data_ptr() != 0 or elements.numel() == 0 else _read_out(elements)
+    return elements if _has_memory(elements) else _read_out(elements)
 
 
 def _read_out(elements: Tensor) -> Tensor:
@@ -68,8 +69,34 @@ def lies_open(tensor: Tensor) -> bool:
         and not tensor.is_nested
         and tensor.is_contiguous()
         and not tensor.is_neg()
-        and (tensor.data_ptr() != 0 or tensor.numel() == 0)
+        and _has_memory(tensor)
     )
+
+
+def _has_memory(tensor: Tensor) -> bool:
+    """Whether the elements of a contiguous tensor are all there: its storage may have been freed or cut under it."""
+    count = tensor.numel()
+    if count == 0 or tensor.data_ptr() == 0:
+        return count == 0
+    return (tensor.storage_offset() + count) * tensor.itemsize <= tensor.untyped_storage().nbytes()
+
+
+def is_strided(tensor: Tensor) -> bool:
+    """Whether it is an ordinary tensor of a plain type, whatever the order of its elements in memory."""
+    return tensor.dtype in TYPES and tensor.layout is torch.strided and not tensor.is_nested
+
+
+def without_repeats(tensor: Tensor, *, first: int = 0) -> tuple[Tensor, int]:
+    """One of the equal slices along each dimension, from number `first`, that was expanded, and how many there are.
+
+    An expanded tensor may be much larger than the memory that there is.
+    """
+    repeats = 1
+    for dim in range(first, tensor.dim()):
+        if tensor.stride(dim) == 0 and tensor.shape[dim] > 1:
+            repeats *= tensor.shape[dim]
+            tensor = tensor.narrow(dim, 0, 1)
+    return tensor, repeats
 
 
 def _stored(tensor: Tensor) -> Tensor:
@@ -93,7 +120,7 @@ def _memory(tensor: Tensor) -> Tensor:
     expected = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if size != 1 and stride != expected:
-            return tensor.reshape(-1)
+            return tensor.reshape(-1).contiguous()  # it gives a view where one stride can tell it
         expected *= size
     return tensor.as_strided((tensor.numel(),), (1,))
 
