@@ -72,7 +72,7 @@ def _is_in_foreground() -> bool:
 
 
 def _wait(watcher: Watcher) -> None:
-    if watcher.viewer is None or not watcher.is_of_this_process:
+    if watcher.viewer is None or os.getpid() != watcher.pid:
         return
     say(f"the training has ended; the viewer stays at {watcher.url} until you press Ctrl-C")
     try:

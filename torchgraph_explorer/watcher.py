@@ -46,6 +46,7 @@ class Watcher:
         run_dir: The run's folder, as an absolute path, or URL; None if only sinks of the user's own are written to.
         url: Where the live viewer is; None without one.
         viewer: The live viewer, until `close` ends it.
+        pid: The process that it was made in. One that was forked from that shares neither its thread nor its files.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Watcher:
         self.name, self.run_dir = session.model, run_dir
         self.url = viewer.url if viewer is not None else None
         self.viewer = viewer
-        self._pid = os.getpid()
+        self.pid = os.getpid()
         self._finishing = threading.Lock()
         self._finished = False
         self._training = Training()
@@ -129,15 +130,10 @@ class Watcher:
         """Nothing is watched any more: it was closed, or the model is gone."""
         return self._finished
 
-    @property
-    def is_of_this_process(self) -> bool:
-        """It was made here, not in a process that this one was forked from, whose thread and files are not ours."""
-        return os.getpid() == self._pid
-
     def finish(self) -> None:
         """Take everything off the model and write what is at hand; the viewer stays. May be called again."""
         with self._finishing:
-            if self._finished or not self.is_of_this_process:
+            if self._finished or os.getpid() != self.pid:
                 return
             self._finished = True
         if self._evaluation is not None:
@@ -148,7 +144,7 @@ class Watcher:
         """Take everything off the model, write what is at hand and stop the viewer. May be called again."""
         self.finish()
         viewer, self.viewer = self.viewer, None
-        if viewer is not None and self.is_of_this_process:
+        if viewer is not None and os.getpid() == self.pid:
             try:
                 viewer.stop()
             except Exception as fault:  # which is no reason for the user's training to fail at its end
