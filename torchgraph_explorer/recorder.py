@@ -184,7 +184,7 @@ class Recorder:
 
     def _name_series(self, rows: Mapping[SeriesKey, int]) -> None:
         new = [key for key in rows if key not in self._series]
-        self._series.update((key, len(self._series) + i) for i, key in enumerate(new))
+        self._series.update(zip(new, range(len(self._series), len(self._series) + len(new)), strict=True))
         if new:
             self._write(tuple(Series(self._series[key], *key) for key in new))  # type: ignore[arg-type]
 
