@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import torch
 from torch import nn
 
 from tests.listening import Listening, assert_row
-from torchgraph_explorer import open_run, watch
+from torchgraph_explorer import TorchgraphWarning, open_run, watch
+from torchgraph_explorer.capture.parameters import Parameters
 
 
 def network() -> nn.Sequential:
@@ -106,3 +108,137 @@ def test_evaluations_are_left_alone_unless_asked_for(tmp_path: Path) -> None:
         model(torch.randn(5, 4)).sum().backward()
         evaluate(model)
     assert open_run(str(watcher.run_dir)).models == ("Sequential",)
+
+
+def clip_behind_torchs_back(model: nn.Module, _optimizer: torch.optim.Optimizer) -> None:
+    for parameter in model.parameters():
+        assert parameter.grad is not None
+        parameter.grad.data.clamp_(-0.01, 0.01)
+
+
+def unscale(_model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    scaler.scale(torch.ones(()))  # which it wants to have seen
+    scaler.unscale_(optimizer)
+
+
+@pytest.mark.parametrize("change", [clip_behind_torchs_back, unscale])
+def test_what_the_optimizer_is_given_is_measured_though_torch_did_not_count_the_change(
+    change: Callable[[nn.Module, torch.optim.Optimizer], None],
+) -> None:
+    model, heard = network(), Listening()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    with watch(model, log_freq=1, backend=heard, sample_n=None, optimizer=optimizer):
+        model(torch.randn(5, 4)).square().sum().backward()
+        change(model, optimizer)
+        given = model.get_parameter("0.weight").grad
+        assert given is not None
+        expected = given.clone()
+        optimizer.step()
+    assert_row(heard.row(("0", None, "param", "weight", "optimizer_grad")), expected.numpy())
+
+
+UPDATED = {"optimizer_grad", "update", "update_ratio"}
+
+
+def kinds_at(heard: Listening, frame: int) -> set[str]:
+    return {key[4] for key in heard.recorded(frame)}
+
+
+@pytest.mark.parametrize(("log_freq", "steps"), [(1, [0, 1, 2, 3, 4]), (2, [0, 2, 4]), (3, [0, 3])])
+def test_an_update_of_several_micro_batches_is_recorded_with_the_last_logged_one(
+    log_freq: int, steps: list[int]
+) -> None:
+    model, heard = network(), Listening()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    with watch(model, log_freq=log_freq, backend=heard, sample_n=None, optimizer=optimizer):
+        model(torch.randn(5, 4)).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        for _ in range(4):
+            model(torch.randn(5, 4)).square().sum().backward()
+        weight = model.get_parameter("0.weight")
+        assert weight.grad is not None
+        before, gradient = weight.detach().clone(), weight.grad.clone()
+        optimizer.step()
+        update = (weight - before).detach()
+    key = ("0", None, "param", "weight")
+    assert [frame.step for frame in heard.frames] == steps
+    assert [bool(kinds_at(heard, at) & UPDATED) for at in range(1, len(steps))] == [False] * (len(steps) - 2) + [True]
+    assert_row(heard.row((*key, "optimizer_grad")), gradient.numpy())
+    assert_row(heard.row((*key, "update")), update.numpy())
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before the next forward pass", "after it"])
+def test_an_update_is_not_that_of_a_step_whose_gradients_were_thrown_away(late: bool) -> None:
+    """As a `GradScaler` has it, which leaves out updates."""
+    model, heard = network(), Listening()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    with watch(model, log_freq=2, backend=heard, optimizer=optimizer):
+        model(torch.randn(5, 4)).square().sum().backward()
+        if not late:
+            optimizer.zero_grad()
+        loss = model(torch.randn(5, 4)).square().sum()
+        if late:
+            optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert not kinds_at(heard, 0) & UPDATED
+
+
+def test_only_the_first_update_after_a_step_is_its_own() -> None:
+    model, heard = network(), Listening()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    with watch(model, log_freq=4, backend=heard, sample_n=None, optimizer=optimizer):
+        model(torch.randn(5, 4)).square().sum().backward()
+        weight = model.get_parameter("0.weight")
+        assert weight.grad is not None
+        gradient = weight.grad.clone()
+        optimizer.step()
+        for _ in range(2):  # and nobody sets the gradients to zero
+            model(torch.randn(5, 4)).square().sum().backward()
+            optimizer.step()
+    assert_row(heard.row(("0", None, "param", "weight", "optimizer_grad"), 0), gradient.numpy())
+
+
+def micro_batches(model: nn.Module, optimizer: torch.optim.Optimizer) -> bytes:
+    torch.manual_seed(1)
+    for _ in range(2):
+        for _ in range(3):
+            model(torch.randn(5, 4)).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return b"".join(parameter.detach().numpy().tobytes() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("well", range(3))
+@pytest.mark.filterwarnings("ignore:.*no step was recorded:torchgraph_explorer.TorchgraphWarning")
+def test_a_fault_while_an_update_is_waited_for_does_not_reach_training(
+    well: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, model = network(), network()
+    expected = micro_batches(plain, torch.optim.SGD(plain.parameters(), lr=0.01))
+    outcomes: list[bool] = [True] * well
+
+    def faulty(_parameters: Parameters) -> bool:
+        if not outcomes:
+            raise RuntimeError("a fault of ours")
+        return outcomes.pop()
+
+    monkeypatch.setattr(Parameters, "are_added_to", faulty)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with (
+        pytest.warns(TorchgraphWarning, match="no longer recorded.* a fault of ours"),
+        watch(model, log_freq=6, backend=Listening(), optimizer=optimizer),
+    ):
+        assert micro_batches(model, optimizer) == expected
+
+
+def test_series_that_come_later_have_ids_of_their_own() -> None:
+    model, heard = network(), Listening()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    with watch(model, log_freq=1, backend=heard, optimizer=optimizer):
+        model(torch.randn(5, 4)).square().sum().backward()
+        model(torch.randn(5, 4)).square().sum().backward()
+        optimizer.step()
+    assert sorted(series.id for series in heard.series.values()) == [*range(len(heard.series))]

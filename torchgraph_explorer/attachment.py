@@ -28,7 +28,7 @@ def attach(tensor: T, module: nn.Module, name: str) -> T:
     if not torch.compiler.is_compiling():
         try:
             for one in active.rounds():
-                one.attach(tensor, module, name)
+                one.attach(tensor, module, str(name))  # a number, say, would spoil the record
         except Exception as fault:  # ours, in the middle of the user's forward pass
             warn(f"{name!r} cannot be attached ({fault!r}). Training goes on.")
     return tensor

@@ -87,7 +87,8 @@ def watch(
             folder that TensorBoard shows), `"wandb"` (a run folder, and panels in the active W&B run), any object with
             `write(record)` and `close()`, or a list of these.
         bins: Rows of a drawn histogram, by default; it can be changed in the viewer.
-        sample_n: Elements of a tensor to take statistics from, roughly; None for all. NaN and infinity are never missed.
+        sample_n: About how many elements of a tensor to take statistics from; None for all. NaN and infinity are never
+            missed.
         reject_outlier_proportion: Share of the most extreme elements that the drawn range leaves out, by default.
         time_log: A second time axis: its name and a function of the model and the step, e.g. `LIGHTNING_EPOCHS`.
         phases: `"train"`, or `("train", "eval")`: then the first of the other passes after each training step, as in

@@ -23,6 +23,7 @@ from tests.models import (
     loss_of,
 )
 from torchgraph_explorer import attach, watch
+from torchgraph_explorer.capture.paths import edge_of, is_stale
 from torchgraph_explorer.records import ModuleGraph
 
 
@@ -226,3 +227,48 @@ def test_attach_without_a_watch_is_the_identity() -> None:
     assert attach(x, nn.Identity(), "x") is x
     nested = {"x": [x]}
     assert attach(nested, nn.Identity(), "x") is nested
+
+
+def test_looking_at_a_stale_view_leaves_it_stale() -> None:
+    base = torch.randn(3, 7, requires_grad=True) * 1
+    view = base[:, :5]
+    assert not is_stale(view)
+    base.mul_(2)
+    version = view._version
+    assert is_stale(view)
+    assert is_stale(view)
+    assert edge_of(view)[0].next_functions == ((base.grad_fn, 0),)
+    assert view._version == version
+    view.sin()
+    assert not is_stale(view)
+    base.mul_(2)
+    assert is_stale(view), "it is as sensitive to writes as before"
+
+
+def test_edges_from_a_stale_view_have_their_gradient() -> None:
+    class Stale(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(6, 6), Sine()
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.first(x)
+            view = y[:, :3]
+            y.mul_(2)
+            return self.second(view, y)
+
+    class Sine(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Tanh()
+
+        def forward(self, view: Tensor, base: Tensor) -> Tensor:
+            return base.sin().sum() + self.inner(view.sin()).sum()
+
+    graph = graph_of(Stale(), torch.randn(2, 6))
+    assert edges_by_name(graph, "second") == {
+        ("input[0]", "second.inner#0", GRADIENT),
+        ("second.inner#0", "output", GRADIENT),
+        ("input[1]", "output", GRADIENT),
+    }
+    assert ("first#0", "second#0", GRADIENT) in edges_by_name(graph, "")

@@ -55,10 +55,12 @@ NOT_BROKEN = {
     "capture.aside.Aside.": "gives torch its own state back: broken, nothing else could",
     "capture.modes._Eager.": "the same",
     "capture.compiled._Compiling.": "the same",
+    "capture.paths._make_stale": "the same",
     "capture.compiled_looks._Before.__call__": "the guard around what is compiled into the model",
     "capture.compiled_looks._After.__call__": "the same",
     "capture.compiled_looks._not_placed": "how it says what it caught",
     "capture.trace.Trace.__torch_dispatch__": "runs the user's operation; what it does besides is broken instead",
+    "capture.trace.Trace.is_infra_mode": "asked by torch, in the middle of what the user does",
     "recorder.Recorder.note": "how a fault is said: broken, nobody can be told",
     "recorder.Recorder._warn": "the same",
     "stream.Stream.fail": "the same",
@@ -66,6 +68,7 @@ NOT_BROKEN = {
     "stream.Stream.finish": "the guard around the end of it all",
     "watcher.Watcher.close": "called by the user, as the rest are; all that it calls is broken instead",
     "watcher.Watcher.finish": "the same",
+    "watcher.Watcher.is_of_this_process": "the same",
     "watcher.Watcher.step": "the same",
     "watcher.Watcher.__enter__": "the same",
     "watcher.Watcher.__exit__": "the same",
@@ -134,7 +137,7 @@ def _give_back() -> None:
     """What a broken function kept, which would reach the next test: compiled code runs as written until it is left."""
     while modes._eager._inside:
         modes._eager._leave()
-    active._active.rounds.clear()
+    active._threads.clear()
 
 
 def _owner(where: str) -> Any:

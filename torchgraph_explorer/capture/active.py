@@ -15,28 +15,23 @@ class Attachable(Protocol):
         """Give the tensors in `tensor` a name within the open call of `module`."""
 
 
-class _Active(threading.local):
-    """The steps of one thread. Not one for all: two threads may each train a model."""
-
-    def __init__(self) -> None:
-        self.rounds: list[Attachable] = []
-
-
-_active = _Active()
+_threads: dict[Attachable, int] = {}
+"""The thread of each step: two threads may each train a model. It may be left in another than it was entered in."""
 
 
 def enter(one: Attachable) -> None:
-    """`one` wants to hear of attached tensors."""
-    if one not in _active.rounds:
-        _active.rounds.append(one)
+    """`one` wants to hear of tensors that are attached in this thread."""
+    _threads[one] = threading.get_ident()
 
 
 def leave(one: Attachable) -> None:
     """`one` hears of them no more. May be called for one that never entered."""
-    if one in _active.rounds:
-        _active.rounds.remove(one)
+    _threads.pop(one, None)
 
 
 def rounds() -> tuple[Attachable, ...]:
-    """Those that want to hear."""
-    return tuple(_active.rounds)
+    """Those that want to hear of what is attached in this thread."""
+    if not _threads:
+        return ()
+    here = threading.get_ident()
+    return tuple(one for one, thread in _threads.copy().items() if thread == here)

@@ -28,6 +28,9 @@ class Visitor(Protocol):
     def leave(self, name: str, output: object) -> None:
         """It has returned, or raised; then without an output."""
 
+    def end_forward(self) -> None:
+        """The model has returned, or raised, though it could not be told."""
+
     def lose(self, name: str, fault: Exception) -> None:
         """Telling failed."""
 
@@ -189,3 +192,9 @@ class _Leave(_Telling):
         visitor = self._arms.visitor
         if visitor is not None and visitor.is_ours(self._name):
             visitor.leave(self._name, output)
+
+    def fail(self, fault: Exception) -> None:
+        """The visitor could not take it. Of the model itself, nothing that is compiled comes after it."""
+        if self._name == "" and (visitor := self._arms.visitor) is not None:
+            visitor.end_forward()
+        super().fail(fault)

@@ -73,3 +73,15 @@ def is_readable(tensor: Tensor) -> bool:
     """Whether there are elements to look at: not so on the meta device, and while shapes are only simulated."""
     simulated = type(tensor) not in ORDINARY and type(tensor).__name__ == "FakeTensor"
     return not (tensor.is_meta or simulated or _is_batched(tensor))
+
+
+def has_memory(tensor: Tensor) -> bool:
+    """Whether its elements are in memory: sharding and offloading free what is not in use, and fill it again."""
+    if type(tensor) not in ORDINARY or tensor.layout is not torch.strided or tensor.is_nested:
+        return True
+    span = tensor.numel()
+    if span == 0 or not torch._C._has_storage(tensor):
+        return True
+    if not tensor.is_contiguous():
+        span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.untyped_storage().nbytes() >= (tensor.storage_offset() + span) * tensor.element_size()

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, TypeAlias
 
 from torch import nn
@@ -173,26 +174,34 @@ def _compiled_modules() -> Iterator[nn.Module]:
     """All modules in this process that were compiled."""
     if "torch._dynamo" not in sys.modules:
         return
-    for each in gc.get_objects():
-        if issubclass(type(each), nn.Module) and (IN_PLACE in vars(each) or _is_wrapper(each)):
+    objects = gc.get_objects()  # of which there are hundreds of thousands: no code of Python's is run for each
+    modules = {kind for kind in set(map(type, objects)) if issubclass(kind, nn.Module)}
+    for each in compress(objects, map(modules.__contains__, map(type, objects))):
+        if IN_PLACE in vars(each) or _is_wrapper(each):
             yield each
 
 
-def until_left(module: nn.Module, held: ExitStack | None) -> None:
-    """Close `held` when the call of `module` that is going on is over; at the latest when the next one begins."""
-    if held is None:
-        return
+def until_left(module: nn.Module, held: ExitStack, thread: int) -> None:
+    """Close `held` when the call of `module` that is going on in `thread` is over.
+
+    At the latest when the next one begins there.
+    """
     left = ExitStack()
     left.enter_context(held)
 
     def leave(*_: object) -> None:
-        (held if are_walked() else left).close()
+        if threading.get_ident() == thread:
+            (held if are_walked() else left).close()
+
+    def enter(*_: object) -> None:
+        if threading.get_ident() == thread:
+            left.close()
 
     def fail(fault: Exception) -> None:
         warn(f"Compiled code may go on running uncompiled: {fault!r}")
 
     left.callback(module.register_forward_hook(Hook(leave, fail), always_call=True).remove)
-    left.callback(module.register_forward_pre_hook(Hook(lambda *_: left.close(), fail)).remove)
+    left.callback(module.register_forward_pre_hook(Hook(enter, fail)).remove)
 
 
 class CompiledCall(threading.local):

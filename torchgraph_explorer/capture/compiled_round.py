@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torchgraph_explorer.capture.aside import Aside, is_readable, plain
 from torchgraph_explorer.capture.compiled_looks import VALUE, Place
 from torchgraph_explorer.capture.gradients import SeriesKey
-from torchgraph_explorer.capture.round import PATIENCE_FOR_MORE, Round
+from torchgraph_explorer.capture.round import PATIENCE_FOR_BACKWARD, PATIENCE_FOR_MORE, Round
 from torchgraph_explorer.records import Call
 
 
@@ -64,9 +64,14 @@ class CompiledRound(Round):
         """The next forward pass begins the next step."""
         return False
 
+    def stays_for_update(self) -> bool:
+        """No: what is compiled would go on telling it."""
+        return False
+
     def rests(self) -> bool:
         """Its backward pass ended a while ago, or does not come."""
-        return self._has_returned and time.monotonic() - self._resting_since > PATIENCE_FOR_MORE
+        patience = PATIENCE_FOR_MORE if self.backward_ended else PATIENCE_FOR_BACKWARD
+        return self._has_returned and self._rested(patience)
 
     def show(self, role: str, found: Iterable[tuple[str, Tensor]]) -> None:
         """Tensors that the model itself was given or has returned, outside of what is compiled."""

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
+import torch
 from torch import Tensor
 
 from torchgraph_explorer.capture.aside import Aside, is_readable, plain
 from torchgraph_explorer.capture.hooks import Guarded
-from torchgraph_explorer.capture.paths import Consumers, Edge, edge_of
+from torchgraph_explorer.capture.paths import Consumers, Edge, edge_in_use
 
 SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
 """`Series.key`: module, call, role, path, kind."""
@@ -32,11 +33,18 @@ class Measure(Protocol):
     def values(self, tensor: Tensor) -> int:
         """Measure the elements."""
 
+    def anew(self, tensor: Tensor) -> int:
+        """Measure the elements, also of a tensor that torch says is as it was when it was measured before."""
+
     def gradients(self, gradient: Tensor) -> int:
         """Measure the elements of a gradient as the backward pass left it."""
 
     def norms(self, gradient: Tensor) -> int:
         """Measure the l2 norms of the gradient, one for each sample."""
+
+
+current_backward = torch._C._current_graph_task_id
+"""The number of the backward pass that is on in this thread, -1 without."""
 
 
 class Tap(Guarded):
@@ -45,18 +53,15 @@ class Tap(Guarded):
     Attributes:
         keys: The series. Without any, it is only noted that a backward pass is on.
         shares: How many shares of the gradient a backward pass delivers.
-        arrived: How many came so far in this backward pass.
-        total: Sum of those, where several are expected.
     """
 
-    __slots__ = ("_taps", "arrived", "keys", "shares", "total")
+    __slots__ = ("_taps", "keys", "shares")
 
     def __init__(self, taps: Taps, *, shares: int = 1) -> None:
         """Nothing is read yet."""
         self._taps = taps
         self.keys: tuple[SeriesKey, ...] = ()
-        self.shares, self.arrived = shares, 0
-        self.total: Tensor | None = None
+        self.shares = shares
 
     def act(self, gradient: Tensor) -> None:
         """Gradient arrives at the tensor."""
@@ -87,6 +92,19 @@ class _Share(Guarded):
 
 
 @dataclass(slots=True)
+class _Sum:
+    """The shares that have come to a tap in one backward pass.
+
+    Attributes:
+        total: Their sum.
+        arrived: How many they are.
+    """
+
+    total: Tensor
+    arrived: int = 1
+
+
+@dataclass(slots=True)
 class Taps:
     """The taps of one step. Each place is tapped once, however many calls look at it.
 
@@ -108,7 +126,7 @@ class Taps:
     _handles: list[Any] = field(default_factory=list)
     _outputs: dict[Edge, Tap] = field(default_factory=dict)
     _paths: dict[object, Tap] = field(default_factory=dict)
-    _pending: list[Tap] = field(default_factory=list)
+    _pending: dict[tuple[int, Tap], _Sum] = field(default_factory=dict)
 
     def on_tensor(self, tensor: Tensor, key: SeriesKey | None) -> Tap:
         """Read all the gradient that arrives at `tensor`; without a key, only note that a backward pass is on.
@@ -116,7 +134,7 @@ class Taps:
         Returns:
             The hook, which autograd keeps alive as long as gradient can still come.
         """
-        edge = edge_of(tensor)
+        edge = edge_in_use(tensor)
         tap = self._outputs.get(edge)
         if tap is None:
             tap = self._outputs[edge] = Tap(self)
@@ -140,12 +158,13 @@ class Taps:
         self._outputs.clear()
         self._paths.clear()
 
-    def end_backward(self) -> None:
-        """A backward pass has ended: measure sums of which not every share came."""
-        with Aside():
-            for tap in self._pending:
-                self._settle(tap)
-        self._pending.clear()
+    def end_backward(self, task: int) -> None:
+        """A backward pass has ended: measure its sums of which not every share came."""
+        self._settle([place for place in self._pending if place[0] == task])
+
+    def end_all(self) -> None:
+        """No more gradient comes: measure what did."""
+        self._settle([*self._pending])
 
     def remove(self) -> None:
         """Take every hook off."""
@@ -169,19 +188,21 @@ class Taps:
                         (self._read if tap.shares == 1 else self._add)(tap, gradient)
 
     def _add(self, tap: Tap, share: Tensor) -> None:
-        """Keep a share until all have come."""
-        if tap.total is None:
-            self._pending.append(tap)
-        tap.total = share.clone() if tap.total is None else tap.total + share
-        tap.arrived += 1
-        if tap.arrived == tap.shares:
-            self._settle(tap)
+        """Keep a share until all have come that this backward pass brings: there may be another one within it."""
+        place = current_backward(), tap
+        known = self._pending.get(place)
+        if known is None:
+            self._pending[place] = _Sum(share.clone())
+            return
+        known.total, known.arrived = known.total + share, known.arrived + 1
+        if known.arrived == tap.shares:
+            self._read(tap, self._pending.pop(place).total)
 
-    def _settle(self, tap: Tap) -> None:
-        """Read a sum."""
-        total, tap.total, tap.arrived = tap.total, None, 0
-        if total is not None:
-            self._read(tap, total)
+    def _settle(self, places: list[tuple[int, Tap]]) -> None:
+        """Read sums."""
+        with Aside():
+            for place in places:
+                self._read(place[1], self._pending.pop(place).total)
 
     def _read(self, tap: Tap, gradient: Tensor) -> None:
         row = self.measure.norms(gradient)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from torchgraph_explorer.capture.aside import ORDINARY, Aside, is_readable, plain
+from torchgraph_explorer.capture.aside import ORDINARY, Aside, has_memory, is_readable, plain
 from torchgraph_explorer.capture.facts import has_values
 from torchgraph_explorer.capture.gradients import Measure, SeriesKey, series_key
 
@@ -26,6 +27,7 @@ class Parameters:
         self._modules, self._measure, self._observe = modules, measure, observe
         self._unseen = {name: module for module, name in modules.items()}
         self._before: dict[nn.Parameter, Tensor] = {}
+        self._left: list[tuple[nn.Parameter, weakref.ref[Tensor]]] = []
 
     def see_values(self, name: str) -> None:
         """Measure those of module `name` as they are now, the first time that it is asked for.
@@ -35,10 +37,8 @@ class Parameters:
         module = self._unseen.pop(name, None)
         if module is not None:
             for path, parameter in _own(module):
-                if is_readable(parameter):
-                    self._observe(
-                        series_key(name, None, "param", path, "value"), self._measure.values(plain(parameter))
-                    )
+                if is_readable(parameter) and has_memory(values := plain(parameter)):
+                    self._observe(series_key(name, None, "param", path, "value"), self._measure.values(values))
 
     def see_sharded(self) -> None:
         """Measure those of which a part lies here: they are gathered before their module is called."""
@@ -55,16 +55,30 @@ class Parameters:
 
     def see_gradients(self) -> None:
         """Measure the gradients as the backward pass left them."""
-        with Aside():
-            for (name, path), _, gradient in self._gradients():
-                self._observe(series_key(name, None, "param", path, "grad"), self._measure.gradients(gradient))
-
-    def before_update(self) -> None:
-        """The optimizer is about to move them: see what became of the gradients, and keep what they are now."""
+        self._left.clear()
         with Aside():
             for (name, path), parameter, gradient in self._gradients():
-                self._observe((name, None, "param", path, "optimizer_grad"), self._measure.values(gradient))
-                self._before[parameter] = plain(parameter).detach().clone()
+                self._observe(series_key(name, None, "param", path, "grad"), self._measure.gradients(gradient))
+                self._left.append((parameter, weakref.ref(gradient)))
+
+    def are_added_to(self) -> bool:
+        """The gradients that the backward pass left are still there, for those of others to be added to them."""
+        with Aside():
+            return bool(self._left) and all(
+                parameter.grad is not None and plain(parameter.grad) is left() for parameter, left in self._left
+            )
+
+    def before_update(self) -> None:
+        """The optimizer is about to move them: see what became of the gradients, and keep what they are now.
+
+        The gradients are measured anew: torch does not count what a `GradScaler` does to them, nor what is done to
+        their `.data`.
+        """
+        with Aside():
+            for (name, path), parameter, gradient in self._gradients():
+                self._observe((name, None, "param", path, "optimizer_grad"), self._measure.anew(gradient))
+                if has_memory(values := plain(parameter)):
+                    self._before[parameter] = values.detach().clone()
 
     def after_update(self) -> None:
         """The optimizer has moved them: see how far."""
@@ -72,12 +86,14 @@ class Parameters:
         with Aside():
             sizes = dict(zip(before, _numbers([torch.linalg.vector_norm(old) for old in before.values()]), strict=True))
             for place, parameter, _ in self._gradients():
-                if (old := before.pop(parameter, None)) is not None:
-                    self._see_update(place, plain(parameter).detach() - old, sizes[parameter])
+                old = before.pop(parameter, None)
+                if old is not None and has_memory(values := plain(parameter)):
+                    self._see_update(place, values.detach() - old, sizes[parameter])
 
     def forget(self) -> None:
         """Let go of what was kept."""
         self._before.clear()
+        self._left.clear()
         self._unseen.clear()
 
     def _see_update(self, place: Place, update: Tensor, size: float) -> None:
@@ -97,8 +113,8 @@ class Parameters:
         """Each that has a gradient, and the gradient."""
         for place, parameter in self._all():
             gradient = parameter.grad
-            if gradient is not None and is_readable(gradient):
-                yield place, parameter, plain(gradient)
+            if gradient is not None and is_readable(gradient) and has_memory(found := plain(gradient)):
+                yield place, parameter, found
 
 
 def _own(module: nn.Module) -> list[tuple[str, nn.Parameter]]:

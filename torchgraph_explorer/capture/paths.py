@@ -20,17 +20,67 @@ Edge: TypeAlias = "tuple[Any, int]"
 Consumers: TypeAlias = "list[tuple[Any, int]]"
 """Autograd nodes, each with the position in its backward's result where the share stands."""
 
+NO_VERSION = 2**31 - 1
+"""As a count of writes into some memory, one that is never reached."""
+
+_sequence_number = torch._C._autograd._get_sequence_nr
+_set_versions = torch._C._autograd._unsafe_set_version_counter
+
 
 def edge_of(tensor: Tensor) -> Edge:
-    """Where `tensor`'s gradient is delivered; for a leaf that is its accumulator."""
+    """Where `tensor`'s gradient is delivered; for a leaf that is its accumulator.
+
+    A stale view has no such place yet: what is returned only looks like the one that it will get.
+    """
+    if tensor._is_view():
+        return _look(tensor)[0]
+    return edge_in_use(tensor)
+
+
+def is_stale(tensor: Tensor) -> bool:
+    """Whether `tensor` is a view whose memory was written to in another way since it was made or used last.
+
+    Its next use will give it another autograd node. When that is decides in which order gradients are summed.
+    """
+    return tensor._is_view() and _look(tensor)[1]
+
+
+def edge_in_use(tensor: Tensor) -> Edge:
+    """The same, but to ask is to use a stale view. To be asked before a hook is put on one, by which torch crashes."""
     if tensor.grad_fn is not None:
         return tensor.grad_fn, tensor.output_nr
     return torch.autograd.graph.get_gradient_edge(tensor).node, 0
 
 
+def _look(view: Tensor) -> tuple[Edge, bool]:
+    """The edge of a view, and whether the view is stale, which it is afterwards as before.
+
+    Torch does not tell, and looking at a stale view is to use it. But if so, a node was made.
+    """
+    before = _sequence_number()
+    edge = edge_in_use(view)
+    was_stale = _sequence_number() != before
+    if was_stale:
+        _make_stale(view)
+    return edge, was_stale
+
+
+def _make_stale(view: Tensor) -> None:
+    """Use a view as if after so many writes that it will never be taken to be up to date with them."""
+    version = view._version
+    try:
+        _set_versions((view,), (NO_VERSION,))
+    except TypeError:  # an older torch, which takes one tensor: the view stays used
+        return
+    try:
+        view.grad_fn  # noqa: B018  # asking is what does it
+    finally:
+        _set_versions((view,), (version,))
+
+
 def sequence_number() -> int:
     """The number that this thread's next autograd node will get."""
-    return int(torch._C._autograd._get_sequence_nr())
+    return int(_sequence_number())
 
 
 class Walk:

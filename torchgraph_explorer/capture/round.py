@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from torchgraph_explorer.capture.arming import Arms
 from torchgraph_explorer.capture.aside import Aside, is_readable, plain
 from torchgraph_explorer.capture.callers import is_running, users_frame
-from torchgraph_explorer.capture.gradients import Measure, SeriesKey, Tap, Taps, series_key
+from torchgraph_explorer.capture.gradients import Measure, SeriesKey, Tap, Taps, current_backward, series_key
 from torchgraph_explorer.capture.hooks import Hook
 from torchgraph_explorer.capture.leaves import input_tensors, tensor_info, tensors
 from torchgraph_explorer.capture.modes import Modes
 from torchgraph_explorer.capture.parameters import Parameters
-from torchgraph_explorer.capture.paths import Edge, Walk, edge_of, sequence_number
+from torchgraph_explorer.capture.paths import Edge, Walk, edge_of, is_stale, sequence_number
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.records import Call, TensorInfo
 
@@ -29,10 +29,11 @@ Named: TypeAlias = "list[tuple[TensorInfo, Tensor]]"
 
 PATIENCE = 0.5
 PATIENCE_FOR_MORE = 5.0
-"""Seconds after which a step is handed over although the next one has not begun: the training may have ended."""
+PATIENCE_FOR_BACKWARD = 60.0
+"""Seconds after which a step is handed over although the next one has not begun: the training may have ended.
 
-_current_backward = torch._C._current_graph_task_id
-"""The number of the backward pass that is on in this thread, -1 without."""
+They are counted from the end of the last pass, and those for a backward pass only while one can still come.
+"""
 
 MOST_FORWARDS = 64
 """Forward passes that one backward pass may wait for; those beyond are not looked into."""
@@ -115,7 +116,7 @@ class Round:
         self.model, self._measure, self._fail = model, measure, fail
         self._overfull = overfull
         self._lost: set[str] = set()
-        self._awaits_update = awaits_update
+        self._awaits_update, self._is_followed = awaits_update, False
         self.thread = threading.get_ident()
         self._stack: list[_Open] = []
         self._counts: dict[str, int] = {}
@@ -123,6 +124,7 @@ class Round:
         self._forwards = 0
         self._dead_ends = 0
         self._tasks: set[int] = set()
+        self._on: dict[int, weakref.ref[Hook]] = {}
         self._taps = Taps(measure, self.rows.__setitem__, self._begin_backward, self.lose, lock)
         self._resting_since = time.monotonic()
         self._raising: BaseException | None = None
@@ -152,9 +154,18 @@ class Round:
         return not self.backward_ended and alive and not abandoned and self._forwards > 0
 
     def rests(self) -> bool:
-        """Nothing has happened for a while, and what there is to see is there."""
-        patience = PATIENCE_FOR_MORE if self.waits or self._awaits_update else PATIENCE
-        return not self._stack and time.monotonic() - self._resting_since > patience
+        """Nothing has happened for a while, and what there is to see is there.
+
+        Not so before the model is called, nor after a backward pass that failed: what it left is seen at the end.
+        """
+        if self._stack or self._forwards == 0:
+            return False
+        if self.waits:
+            return self._rested(PATIENCE_FOR_BACKWARD)
+        return self._rested(PATIENCE_FOR_MORE if self._awaits_update else PATIENCE)
+
+    def _rested(self, patience: float) -> bool:
+        return not self._on and time.monotonic() - self._resting_since > patience
 
     def close(self) -> None:
         """Take in nothing more and let go of the model. For any thread that holds the lock."""
@@ -190,7 +201,7 @@ class Round:
             return
         inside.attached = counts = inside.attached or {}
         counts[name] = times = counts.get(name, 0) + 1
-        with Aside():
+        with self._taps.lock, Aside():
             found = _named(tensors(tensor, name if times == 1 else f"{name} #{times}"))
             self.attached.update({(inside.index, info.path): info for info, _ in found})
             self._observe_values(inside, "attached", found)
@@ -212,8 +223,12 @@ class Round:
 
     def is_ours(self, name: str) -> bool:
         """This call belongs to the forward pass: no other thread's, and no recomputation within a backward pass."""
-        ours = threading.get_ident() == self.thread and _current_backward() == -1
+        ours = threading.get_ident() == self.thread and current_backward() == -1
         return ours and bool(self._stack) and name not in self._lost
+
+    def end_forward(self) -> None:
+        """The model has returned, or raised, though the step could not be told."""
+        self._stack.clear()
 
     def lose(self, name: str, fault: Exception) -> None:
         """Capturing `name` failed: look at it no more, and do not draw a graph that lacks something."""
@@ -229,7 +244,7 @@ class Round:
     def enter(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Module `name` is called."""
         number = self._counts[name] = self._counts.get(name, -1) + 1
-        with Aside():
+        with self._taps.lock, Aside():
             inputs = _named(input_tensors(args, kwargs))
             parent = self._stack[-1].index if self._stack else None
             opened = _Open(len(self.calls), name, number)
@@ -245,6 +260,10 @@ class Round:
 
     def leave(self, name: str, output: object) -> None:
         """Module `name` has returned `output`, or raised."""
+        with self._taps.lock:  # until the end: without an open call the step could be handed over
+            self._leave(name, output)
+
+    def _leave(self, name: str, output: object) -> None:
         opened = self._pop(name)
         with Aside():
             outputs = _named(tensors(output, "output"))
@@ -301,10 +320,9 @@ class Round:
         if not wanted and "params_grad" not in self.kinds:
             return []
         hooks = []
-        for info, tensor in found:
-            if tensor.requires_grad:
-                key = series_key(opened.name, opened.call, role, info.path, "grad_norm") if wanted else None
-                hooks.append(self._taps.on_tensor(tensor, key))
+        for info, tensor in _tappable(found, all_of_it=not self._stack):
+            key = series_key(opened.name, opened.call, role, info.path, "grad_norm") if wanted else None
+            hooks.append(self._taps.on_tensor(tensor, key))
         return hooks
 
     def _observe_values(self, opened: _Open, role: str, found: Named) -> None:
@@ -314,8 +332,16 @@ class Round:
                     key = series_key(opened.name, opened.call, role, info.path, "value")
                     self.rows[key] = self._measure.values(tensor)
 
+    def stays_for_update(self) -> bool:
+        """An unlogged forward pass begins: whether its gradient may be added to this step's, for one update of both."""
+        self._resting_since = time.monotonic()
+        self._is_followed = self._awaits_update and self.backward_ended and self._parameters.are_added_to()
+        return self._is_followed
+
     def before_update(self) -> None:
         """The optimizer is about to move the parameters."""
+        if self._is_followed and not self._parameters.are_added_to():
+            return  # by what came later: no update was made of this step's gradients
         if self.backward_ended and not self._taps.closed and "params_grad" in self.kinds:
             self._parameters.before_update()
 
@@ -334,27 +360,37 @@ class Round:
 
     def _begin_backward(self) -> None:
         """Ask to be called at the end of the backward pass that is on, once for each."""
-        task = _current_backward()
+        task = current_backward()
         if task not in self._tasks:
             self._tasks.add(task)
-            self._call_at_end(lambda: self._call_at_end(self._end_backward))
+            self._on[task] = self._call_at_end(lambda: self._end_after_others(task))
 
-    def _call_at_end(self, act: Callable[[], None]) -> None:
+    def _end_after_others(self, task: int) -> None:
+        self._call_at_end(lambda: self._end_backward(task))
+
+    def _call_at_end(self, act: Callable[[], None]) -> weakref.ref[Hook]:
         """Call `act` at the end of the backward pass that is on, after all that asked for it before.
 
         Asked for at the end again, it comes after what was asked for in between: data-parallel training averages the
         gradients then.
+
+        Returns:
+            What is gone once torch has given the pass up.
         """
         engine = torch.autograd.Variable._execution_engine
-        engine.queue_callback(Hook(act, lambda fault: self.lose("", fault)))
+        hook = Hook(act, lambda fault: self.lose("", fault))
+        engine.queue_callback(hook)
+        return weakref.ref(hook)
 
-    def _end_backward(self) -> None:
+    def _end_backward(self, task: int) -> None:
         with self._taps.lock:
             if self._taps.closed:
                 return
-            self._taps.end_backward()
-            if self._stack:  # it was one within the forward pass, which goes on
-                return
+            self._taps.end_backward(task)
+            self._on.pop(task, None)
+            if self._stack or any(hook() is not None for hook in self._on.values()):
+                return  # it was one within the forward pass, or within another backward pass, which goes on
+            self._on.clear()
             self._see_gradients()
             self._resting_since = time.monotonic()
             self.backward_ended = True
@@ -365,7 +401,7 @@ class Round:
         if not self._taps.closed:
             self._see_rest()
         if self._tasks and not self.backward_ended and not self._taps.closed:
-            self._taps.end_backward()
+            self._taps.end_all()
             self._see_gradients()
 
     def _disarm(self) -> None:
@@ -379,6 +415,16 @@ def _note_edges(edges: dict[Edge, list[str]], inputs: Named) -> None:
     for info, tensor in inputs:
         if tensor.requires_grad:
             edges.setdefault(edge_of(tensor), []).append(info.path)
+
+
+def _tappable(found: Named, *, all_of_it: bool) -> Named:
+    """Those with a gradient that a hook can be put on without making torch use a stale view.
+
+    If `all_of_it`, they are what the forward pass comes to: should there be nothing else, a stale view it is.
+    """
+    with_gradient = [each for each in found if each[1].requires_grad]
+    fresh = [each for each in with_gradient if not is_stale(each[1])]
+    return fresh or (with_gradient if all_of_it else [])
 
 
 def _named(found: Iterable[tuple[str, Tensor]]) -> Named:

@@ -171,9 +171,12 @@ class Rounds:
         finally:
             self._lock.release()
 
-    def _on_forward(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """The model is called; this is all that a step which is not logged pays for."""
-        if is_no_step():
+    def _on_forward(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
+        """The model is called; this is all that a step which is not logged pays for.
+
+        Without `kwargs` this hook was taken off by another one that torch has just called: it goes through a copy.
+        """
+        if kwargs is None or is_no_step():
             return
         with self._lock:
             if not self._is_inside():
@@ -191,17 +194,21 @@ class Rounds:
 
     def _admits(self, model: nn.Module, *, compiled: bool = False) -> bool:
         """Whether a call of the model, which begins, is logged: it is counted, and hooks are put on or taken off."""
-        if self._round is not None and self._round.waits and self._round.thread != threading.get_ident():
-            return False  # some other thread uses the model between the step's forward and backward pass
-        ours = self._phase.takes(model)
-        if self._round is None or not self._round.waits:
-            self._end_round()
-        if not ours:
+        one = self._round
+        if one is not None and one.waits:  # if not for this pass: some other thread uses the model meanwhile
+            return one.thread == threading.get_ident() and self._counted(model) is not None
+        step = self._counted(model)
+        if step is None or not self._listener.wants(step) or is_captured():
+            if one is None or not one.stays_for_update():
+                self._end_round()
             return False
-        step = self._phase.next_step()
-        if self._round is None and self._listener.wants(step) and not is_captured():
-            self._round = self._new_round(model, step, compiled=compiled)
-        return self._round is not None
+        self._end_round()
+        self._round = self._new_round(model, step, compiled=compiled)
+        return True
+
+    def _counted(self, model: nn.Module) -> int | None:
+        """The step of a call of the model, which begins; None if it is of another phase."""
+        return self._phase.next_step() if self._phase.takes(model) else None
 
     def _new_round(self, model: nn.Module, step: int, *, compiled: bool) -> Round:
         make: Callable[..., Round] = Round
@@ -363,10 +370,15 @@ class Rounds:
                 parts.callback(self._stay_eager, ended)
 
     def _stay_eager(self, ended: Round) -> None:
-        """Should the step end within its forward pass: what is compiled must not come back in the middle of it."""
+        """Should the step end within its forward pass: what is compiled must not come back in the middle of it.
+
+        What only the thread that is executing it can take off is taken off there, in the end.
+        """
         called = self._called()
         if ended.forward_open and called is not None:
-            until_left(called, force_eager())
+            held = force_eager() or ExitStack()
+            held.callback(ended.finish)
+            until_left(called, held, ended.thread)
 
     def _take_off(self) -> None:
         with ExitStack() as parts:

@@ -7,6 +7,7 @@ from. Whether gradient flows along an edge is read off the autograd graph itself
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,7 +19,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from torchgraph_explorer.capture.leaves import tensor_info, tensors
 from torchgraph_explorer.capture.paths import Edge as GradientEdge
-from torchgraph_explorer.capture.paths import edge_of, reached, sequence_number
+from torchgraph_explorer.capture.paths import edge_of, is_stale, reached, sequence_number
 from torchgraph_explorer.records import Edge, Node, TensorInfo
 
 Level: TypeAlias = "int | None"
@@ -44,6 +45,7 @@ class _Inside:
         labels: The nodes whose tensors deliver their gradient at an edge. They are several where a call handed
             back what it was given.
         labelled: All nodes in `labels`.
+        late: Stale views, which deliver it nowhere before they are used; how often they were written to; their nodes.
         spans: For each call that is over: the numbers of the autograd nodes made in it, from and to, and its node.
     """
 
@@ -52,7 +54,23 @@ class _Inside:
     first: int
     labels: dict[GradientEdge, list[int]] = field(default_factory=dict)
     labelled: set[int] = field(default_factory=set)
+    late: list[tuple[Tensor, int, list[int]]] = field(default_factory=list)
     spans: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def label(self, tensor: Tensor, nodes: list[int]) -> None:
+        """From now on `tensor` stands for `nodes`."""
+        if is_stale(tensor):
+            self.late.append((tensor, tensor._version, nodes))
+            return
+        self.labels.setdefault(edge_of(tensor), []).extend(nodes)
+        self.labelled.update(nodes)
+
+    def label_late(self) -> None:
+        """Some of the stale views may have been used."""
+        late, self.late = self.late, []
+        for tensor, version, nodes in late:
+            if tensor._version == version:
+                self.label(tensor, nodes)
 
 
 class Trace(TorchDispatchMode):
@@ -61,6 +79,7 @@ class Trace(TorchDispatchMode):
     Attributes:
         nodes: The nodes so far, as `ModuleGraph.nodes`.
         fault: What went wrong while following, if anything did; nothing is followed after it.
+        over: The step is over as far as this is concerned, and nothing is followed, should it still be on.
     """
 
     supports_higher_order_operators = True
@@ -70,6 +89,7 @@ class Trace(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.nodes: list[Node] = []
         self.fault: Exception | None = None
+        self.over = False
         self._edges: dict[tuple[int, int], bool] = {}
         self._parents: dict[int, tuple[Level, int]] = {}
         self._stack = [_Inside(None, -1, 0)]
@@ -108,6 +128,7 @@ class Trace(TorchDispatchMode):
             self._mark(tensor, [inside.node], self._stack[-1])
         self._stack[-1].spans.append((inside.first, sequence_number(), inside.node))
         inside.labels.clear()
+        inside.late.clear()
 
     def attach(self, call: int, tensors: Iterable[tuple[TensorInfo, Tensor]]) -> None:
         """Tensors of the open call `call` were given names; each becomes a node of its inside."""
@@ -118,8 +139,14 @@ class Trace(TorchDispatchMode):
             self._mark(tensor, [node], inside)
 
     @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Whether dynamo compiles what runs below: only for `torch.cond` and its like, which cannot do without."""
+        operators = sys.modules.get("torch._higher_order_ops.utils")
+        return bool(getattr(operators, "_in_hop_compile", lambda: True)())
+
+    @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Spare torch importing dynamo, which takes seconds: compiled code steps aside in a traced step anyway."""
+        """Spare torch importing dynamo, which takes seconds."""
         return False
 
     def __torch_dispatch__(  # noqa: PLR0917  # torch's signature
@@ -128,7 +155,7 @@ class Trace(TorchDispatchMode):
         """Run the operation as it is, then note where its results came from."""
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        if self.fault is None:
+        if self.fault is None and not self.over:
             try:
                 self._note(func, (args, kwargs), result)
             except Exception as fault:  # ours, in the middle of the user's operation: it must not surface there
@@ -169,8 +196,7 @@ class Trace(TorchDispatchMode):
         if inside.level is None:  # outlives the forward pass, so it must not hold on to the user's autograd graph
             return
         if tensor.requires_grad:
-            inside.labels.setdefault(edge_of(tensor), []).extend(nodes)
-            inside.labelled.update(nodes)
+            inside.label(tensor, nodes)
 
     def _connect(self, tensor: Tensor, target: int, inside: _Inside) -> None:
         """Draw the edges along which `tensor` came to `target`.
@@ -180,6 +206,7 @@ class Trace(TorchDispatchMode):
         into its input, is not known to autograd's walk, which then arrives at something further back.
         """
         flowing: set[int] = set()
+        inside.label_late()
         if tensor.requires_grad:
             flowing, passed = reached(edge_of(tensor), inside.labels, inside.first)
             spans = inside.spans if passed else ()

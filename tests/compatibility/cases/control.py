@@ -116,6 +116,49 @@ def _() -> Any:
     return module(order, layers=nn.ModuleList(nn.Linear(6, 6) for _ in range(3))), _x()
 
 
+@case("torch.cond, whose branches read parameters and tensors of the model", slow=True)
+def _() -> Any:
+    def conditional(self: Any, x: Tensor) -> Tensor:
+        h, side = self.a(x), self.side(x)
+        y = torch.cond(h.sum() > 0, lambda h: h.sin() * self.a.bias, lambda h: (h + side).cos(), (h,))
+        with torch.no_grad():
+            shift = torch.cond(x.sum() > 0, lambda x: x + side, lambda x: x - side, (x,))
+        return self.b(y + shift)
+
+    return module(conditional, a=nn.Linear(6, 6), side=nn.Linear(6, 6), b=nn.Linear(6, 2)), _x()
+
+
+@case("torch.while_loop, which reads a parameter", slow=True)
+def _() -> Any:
+    def loop(self: Any, x: Tensor) -> Tensor:
+        from torch._higher_order_ops.while_loop import while_loop
+
+        h = self.a(x)
+        with torch.no_grad():
+            start = (torch.zeros((), dtype=torch.long), h.detach())
+            _, turned = while_loop(lambda i, _h: i < 3, lambda i, h: (i + 1, (h @ self.a.weight).tanh()), start)
+        return self.b(h + turned)
+
+    return module(loop, a=nn.Linear(6, 6), b=nn.Linear(6, 2)), _x()
+
+
+@case(
+    "torch.cond, whose branches call modules",
+    slow=True,
+    hookable=False,
+    cannot={
+        "P2": "Torch compiles the branches, also where nothing else is compiled. The modules called in them are no "
+        "nodes of the graph; the data is drawn as it goes into torch.cond and comes out."
+    },
+)
+def _() -> Any:
+    def conditional(self: Any, x: Tensor) -> Tensor:
+        h = self.a(x)
+        return self.c(torch.cond(h.sum() > 0, lambda h: self.a(h).sin(), lambda h: self.b(h).cos(), (h,)))
+
+    return module(conditional, a=nn.Linear(6, 6), b=nn.Linear(6, 6), c=nn.Linear(6, 2)), _x()
+
+
 @case(
     "the data takes another way through the same calls",
     steps=8,

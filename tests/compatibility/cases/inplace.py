@@ -67,6 +67,46 @@ def _() -> Any:
     return module(base, a=nn.Linear(6, 6), same=nn.Identity(), b=nn.Linear(9, 2)), _x()
 
 
+def _summed(self: Any, view: Tensor, base: Tensor) -> Tensor:
+    """Uses the base three times before the view, so that the order in which their gradients are added shows."""
+    scaled = (base * 1.7).tanh().sum() * 0.77
+    return base.sin().sum() + base.cos().sum() * 1.3 + scaled + view.exp().square().sum()
+
+
+@case("a view given to a module after its memory was written to")
+def _() -> Any:
+    def stale(self: Any, x: Tensor) -> Tensor:
+        y = self.a(x)
+        view = y[:, :5]
+        y.mul_(1.1)
+        return self.sum(view, y)
+
+    return module(stale, a=nn.Linear(7, 7), sum=module(_summed)), lambda: torch.randn(64, 7)
+
+
+@case("a view returned by a module after its memory was written to")
+def _() -> Any:
+    def stale(self: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+        y = self.a(x)
+        view = y[:, :5]
+        y.mul_(1.1)
+        return view, y
+
+    halves = module(stale, a=nn.Linear(7, 7))
+    return module(lambda self, x: self.sum(*self.halves(x)), halves=halves, sum=module(_summed)), _x(64, 7)
+
+
+@case("a model that returns only a view after its memory was written to")
+def _() -> Any:
+    def stale(self: Any, x: Tensor) -> Tensor:
+        y = self.a(x)
+        view = y[:, :5]
+        y.mul_(1.1)
+        return view
+
+    return module(stale, a=nn.Linear(7, 7)), _x(64, 7)
+
+
 @case("a module that writes into its input")
 def _() -> Any:
     def writes(self: Any, x: Tensor) -> Tensor:
