@@ -245,6 +245,13 @@ def test_looking_at_a_stale_view_leaves_it_stale() -> None:
     assert is_stale(view), "it is as sensitive to writes as before"
 
 
+def test_a_view_that_is_a_leaf_is_not_taken_for_stale() -> None:
+    leaf = torch.randn(3, 7)[:, None].requires_grad_()
+    assert not is_stale(leaf)
+    leaf.sin()
+    assert edge_of(leaf) == edge_of(leaf)
+
+
 def test_edges_from_a_stale_view_have_their_gradient() -> None:
     class Stale(nn.Module):
         def __init__(self) -> None:

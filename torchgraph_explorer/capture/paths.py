@@ -58,8 +58,8 @@ def _look(view: Tensor) -> tuple[Edge, bool]:
     Torch does not tell, and looking at a stale view is to use it. But if so, a node was made.
     """
     before = _sequence_number()
-    edge = edge_in_use(view)
-    was_stale = _sequence_number() != before
+    was_stale = view.grad_fn is not None and _sequence_number() != before
+    edge = edge_in_use(view)  # which makes a node, too, to find the accumulator of a leaf
     if was_stale:
         _make_stale(view)
     return edge, was_stale
