@@ -33,9 +33,10 @@ export function clockNumbers(values: readonly number[]): string[] {
   return values.map(isShort ? formatNumber : inFull);
 }
 
-/** One clock value, as of an epoch: `12,345`, `0.3`. */
+/** One clock value, as of an epoch: `12,345`, `6.21`. */
 export function clockNumber(value: number): string {
-  return value.toLocaleString('en', {maximumSignificantDigits: 7}).replaceAll('-', '−');
+  if (Math.abs(value) < 1000) return formatNumber(value);
+  return value.toLocaleString('en', {maximumFractionDigits: 1}).replaceAll('-', '−');
 }
 
 function inFull(value: number): string {

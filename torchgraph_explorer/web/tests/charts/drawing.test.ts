@@ -132,8 +132,9 @@ describe('texts', () => {
 
   test.each([
     [12_345, '12,345'],
+    [-12_345.67, '−12,345.7'],
+    [6.2133333, '6.21'],
     [0.1 + 0.2, '0.3'],
-    [-1.5, '−1.5'],
   ])('the clock value %f is %s', (value, text) => {
     expect(clockNumber(value)).toBe(text);
   });
