@@ -45,6 +45,6 @@ def _why(content: bytes, run: str) -> str:
         return str(refusal)
     return (
         f"TensorBoard's event file of {run} says that torchgraph_explorer recorded here, and there is no {folder} "
-        f"beside it. If the run was deleted, TensorBoard forgets it when it is started anew; else copy the whole "
-        f"folder of the run, not the event file alone."
+        f"beside it. Copy the whole folder of the run, not the event file alone. If the run was deleted, TensorBoard "
+        f"forgets it when it is started anew."
     )
