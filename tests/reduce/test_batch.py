@@ -256,6 +256,7 @@ NORMS = {
     "transposed and huge": (torch.full((3, 4), 1e19).T, [math.sqrt(3) * 1e19] * 4),
     "one gradient for all, as of a sum": (torch.tensor(0.5).expand(3, 4), [1, 1, 1]),
     "one gradient within each sample": (torch.tensor([[1.0], [-2.0]]).expand(2, 9), [3, 6]),
+    "zero without memory, one sample for all": (torch._efficientzerotensor((1, 3)).expand(2, 3), [0, 0]),
     "one sample for all": (torch.tensor([[3.0, 4.0]]).expand(5, 2), [5] * 5),
     "NaN stays with its sample": (torch.tensor([[NAN, 1.0], [0.0, 1.0]]), [NAN, 1]),
 }

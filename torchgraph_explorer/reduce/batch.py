@@ -92,15 +92,15 @@ class Batch:
         )
 
     def _measure_norms(self, gradient: Tensor) -> int:
-        repeats, scale = 1, self._scale
+        one, repeats, within = gradient, 1, 1
         if self._is_here(gradient) and is_strided(gradient) and not lies_open(gradient):
-            gradient, within = without_repeats(gradient.detach(), first=1)
-            gradient, all_within = without_repeats(gradient)
-            repeats, scale = all_within, scale / math.sqrt(within)
-            gradient = gradient.resolve_neg().contiguous()
-        if self._is_here(gradient) and lies_open(gradient):
-            samples = gradient.shape[0] if gradient.dim() else 1
-            return self._rows.add_norms(gradient, samples=samples, divisor=scale, repeats=repeats)
+            one, within = without_repeats(gradient.detach(), first=1)
+            one, repeats = without_repeats(one)
+            one = one.resolve_neg().contiguous()
+        if self._is_here(one) and lies_open(one):
+            samples = one.shape[0] if one.dim() else 1
+            divisor = self._scale / math.sqrt(within)
+            return self._rows.add_norms(one, samples=samples, divisor=divisor, repeats=repeats)
         return self._measure(sample_norms(gradient), self._scale)
 
 
