@@ -34,7 +34,7 @@ def room(*rooms: str, libraries: str = "") -> Room:
     return Room(frozenset(rooms), frozenset(libraries.split()))
 
 
-SHARED = frozenset({"buckets", "errors", "records", "say", "version"})
+SHARED = frozenset({"buckets", "errors", "records", "say", "temporary", "version"})
 ROOMS = {
     **dict.fromkeys(SHARED, room()),
     "__init__": room(),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from functools import cache, partial
@@ -19,6 +18,7 @@ from typing import TypeAlias
 
 from torchgraph_explorer import at_exit
 from torchgraph_explorer.say import warn
+from torchgraph_explorer.temporary import own_folder
 
 Place: TypeAlias = "tuple[str, str]"
 """The folder of runs, and the run."""
@@ -40,7 +40,7 @@ def agreed_place(given: Place | None, choose: Callable[[], Place], *, is_leader:
     """
     choose = cache(choose)
     try:
-        folder, number = _folder(), next(_numbers)
+        folder, number = own_folder(), next(_numbers)
         note = folder / f"{_launch(os.getppid())}-{number}.json"
         if is_leader:
             place = given or _write_down(note, choose)
@@ -85,16 +85,6 @@ def _read(note: Path, *, patience: float) -> Place | None:
             time.sleep(_SECONDS_BETWEEN)
         else:
             return str(logdir), str(run)
-
-
-def _folder() -> Path:
-    """Where notes are left, which is nobody else's."""
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    folder = Path(tempfile.gettempdir(), f"torchgraph-{user}")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if hasattr(os, "getuid") and folder.stat().st_uid != user:
-        raise PermissionError(f"{folder} belongs to another user")
-    return folder
 
 
 def _launch(parent: int) -> str:

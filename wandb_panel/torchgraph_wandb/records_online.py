@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from torchgraph_explorer.errors import NotFoundError
 from torchgraph_explorer.record.remote import is_url
 from torchgraph_explorer.say import say
+from torchgraph_explorer.temporary import own_folder
 
 TYPE = "torchgraph-record"
 SCHEME = "wandb://"
@@ -92,8 +92,7 @@ def fetch_record(url: str, folder: str | os.PathLike[str] | None = None) -> Path
 
 def _place(path: RunPath, version: str) -> Path:
     """A folder for one version of one run's record. Run ids are unique in their project only."""
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    return Path(tempfile.gettempdir(), f"torchgraph-{user}", path.entity, path.project, version, f"wandb-{path.run}")
+    return own_folder() / path.entity / path.project / version / f"wandb-{path.run}"
 
 
 def _wandb() -> Any:
