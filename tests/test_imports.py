@@ -34,7 +34,7 @@ def room(*rooms: str, libraries: str = "") -> Room:
     return Room(frozenset(rooms), frozenset(libraries.split()))
 
 
-SHARED = frozenset({"buckets", "errors", "records", "say", "temporary", "version"})
+SHARED = frozenset({"buckets", "errors", "missing", "patience", "printable", "records", "say", "temporary", "version"})
 ROOMS = {
     **dict.fromkeys(SHARED, room()),
     "__init__": room(),
@@ -47,6 +47,7 @@ ROOMS = {
     "launch": room("at_exit"),
     "layout": room(libraries="pygraphviz"),
     "record": room("server", libraries="fsspec google"),  # the server only where a notebook shows a run
+    "place": room("capture", "launch", "record", "run_names"),
     "recorder": room("reduce", "sinks"),
     "reduce": room(libraries="torch"),
     "run_names": room(),
@@ -67,7 +68,9 @@ ROOMS = {
         "capture",
         "launch",
         "options",
+        "place",
         "record",
+        "recorder",
         "run_names",
         "schedule",
         "sinks",

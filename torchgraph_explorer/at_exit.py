@@ -10,6 +10,7 @@ from collections.abc import Callable
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING
 
+from torchgraph_explorer import patience
 from torchgraph_explorer.say import say
 
 if TYPE_CHECKING:
@@ -47,8 +48,11 @@ def _register_in_child(act: Callable[[], object]) -> None:
 @atexit.register
 def close_all() -> None:
     """Flush every watcher, keep the viewers that are to stay until Ctrl-C, and end them. May be called again."""
+    until = patience.until_the_end()
     for watcher in _watchers:
-        watcher.finish()
+        watcher.end()
+    for watcher in _watchers:
+        watcher.finish(until=until)
     for watcher, block in _watchers.items():
         if somebody_is_there() if block is None else block:
             _wait(watcher)
@@ -62,7 +66,7 @@ def somebody_is_there() -> bool:
         return False
     try:
         return sys.stdin.isatty() and sys.stderr.isatty() and _is_in_foreground()
-    except (AttributeError, ValueError, OSError):
+    except Exception:  # a stream that is closed, None, or an object of the user's
         return False
 
 

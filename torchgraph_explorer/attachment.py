@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from torchgraph_explorer.capture import active
-from torchgraph_explorer.say import warn
+from torchgraph_explorer.say import told, warn
 
 T = TypeVar("T")
 
@@ -30,5 +30,5 @@ def attach(tensor: T, module: nn.Module, name: str) -> T:
             for one in active.rounds():
                 one.attach(tensor, module, str(name))  # a number, say, would spoil the record
         except Exception as fault:  # ours, in the middle of the user's forward pass
-            warn(f"{name!r} cannot be attached ({fault!r}). Training goes on.")
+            warn(f"A tensor cannot be attached ({told(fault)}). Training goes on.")
     return tensor

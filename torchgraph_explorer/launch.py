@@ -11,13 +11,15 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
 from torchgraph_explorer import at_exit
-from torchgraph_explorer.say import warn
+from torchgraph_explorer.patience import SECONDS, NoAnswerError, in_time
+from torchgraph_explorer.say import told, warn
 from torchgraph_explorer.temporary import own_folder
 
 Place: TypeAlias = "tuple[str, str]"
@@ -49,7 +51,7 @@ def agreed_place(given: Place | None, choose: Callable[[], Place], *, is_leader:
             return place
         return given or _read(note, patience=SECONDS_TO_WAIT) or _alone(note, choose)
     except OSError as fault:
-        warn(f"The ranks cannot agree on a run, and each is recorded in its own ({fault}). Name one with run=.")
+        warn(f"The ranks cannot agree on a run, and each is recorded in its own ({told(fault)}). Name one with run=.")
         return given or choose()
 
 
@@ -66,11 +68,17 @@ def _write_down(note: Path, choose: Callable[[], Place]) -> Place:
     """The place that `note` says: what `choose` finds, unless somebody was faster."""
     try:
         with note.open("x", encoding="utf-8") as file:
-            at_exit.register(partial(note.unlink, missing_ok=True))
+            at_exit.register(partial(_remove, note))
             json.dump(place := choose(), file)
     except FileExistsError:
         return _read(note, patience=1.0) or choose()
     return place
+
+
+def _remove(note: Path) -> None:
+    """At exit, where a store is not waited for any longer than elsewhere."""
+    with suppress(OSError, NoAnswerError):
+        in_time(partial(note.unlink, missing_ok=True), seconds=SECONDS)
 
 
 def _read(note: Path, *, patience: float) -> Place | None:

@@ -15,6 +15,9 @@ KINDS = ("io", "io_grad", "params", "params_grad")
 COMPILED = ("eager", "inline")
 """What `compiled` may be."""
 
+MOST_BINS = 1 << 16
+"""Of the rows of a drawn histogram; more than any screen has."""
+
 RANKS = ("merged", "all")
 """What `ranks` may be."""
 
@@ -26,7 +29,7 @@ def check(model: object, settings: Settings) -> None:
     if wrong := [kind for kind in settings.log if kind not in KINDS]:
         raise OptionError(f"log={wrong!r} is nothing that can be recorded. Choose from {', '.join(KINDS)}, as a list.")
     schedule(settings.log_freq)
-    _check_whole("bins", settings.bins, least=2)
+    _check_whole("bins", settings.bins, least=2, most=MOST_BINS)
     if settings.sample_n is not None:
         _check_whole("sample_n", settings.sample_n, least=1)
     if not 0 <= settings.reject_outlier_proportion < 1:
@@ -58,9 +61,10 @@ def _check_phases(phases: tuple[str, ...]) -> None:
         raise OptionError(f"phases={phases!r} is no choice of phases. Pass 'train' or ('train', 'eval').")
 
 
-def _check_whole(option: str, value: object, *, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise OptionError(f"{option}={value!r} is no number of elements or rows. Pass a whole number from {least}.")
+def _check_whole(option: str, value: object, *, least: int, most: int | None = None) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least or value > (most or value):
+        to = f" to {most}" if most else ""
+        raise OptionError(f"{option}={value!r} is no number of elements or rows. Pass a whole number from {least}{to}.")
 
 
 def _check_time_log(time_log: object) -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from time import monotonic, sleep
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from torchgraph_explorer import patience
 from torchgraph_explorer.buckets import Histograms
+from torchgraph_explorer.missing import Missing
 from torchgraph_explorer.records import Finished, Frame, ModuleGraph, Record, Series, Session
-from torchgraph_explorer.say import warn
+from torchgraph_explorer.say import told, warn
 from torchgraph_explorer.sinks import Sink
 
 SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
@@ -22,14 +26,14 @@ SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
 WAITING = 32
 """Steps that may wait for the thread; when there are more, the training waits for it."""
 
-MOST_SECONDS = 5.0
+MOST_SECONDS = patience.SECONDS
 """How long the training waits for the thread in one go. Then the step is dropped, and counted."""
-
-ENDS_WAITED = 6
-"""How many times as long `close` waits for what is still to be written."""
 
 IDLE_SECONDS = 0.25
 """How often the thread looks whether a step has come to rest."""
+
+_LOOK_SECONDS = 0.005
+"""How often the training looks whether there is room again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,6 @@ class Step:
         clock: The second time axis' value; None without.
         gradient_scale: The loss scale that was taken out of the gradients; None without.
         graph: The module graph in force, if known.
-        graph_is_new: It must be written before the frame.
         rows: The row of each series among those of `measured`, counted from the end if it is negative.
         measured: Gives statistics, `[rows, len(STATISTICS)]` float32, and histograms. Some rows may be nobody's.
     """
@@ -52,13 +55,16 @@ class Step:
     clock: float | None
     gradient_scale: float | None
     graph: ModuleGraph | None
-    graph_is_new: bool
     rows: Mapping[SeriesKey, int]
     measured: Callable[[], tuple[npt.NDArray[np.float32], Histograms]]
 
 
 class Recorder:
-    """The thread between a watched model and its sinks. A sink that fails is left out from then on, said once."""
+    """The thread between a watched model and its sinks. A sink that fails is left out from then on, said once.
+
+    What is shared between the threads can be used at any moment, also by a signal handler or a finalizer that
+    interrupts one of them in the middle of it: a `SimpleQueue`, and a lock that a thread may take twice.
+    """
 
     def __init__(
         self,
@@ -71,74 +77,121 @@ class Recorder:
         """Write `session` and what follows to `sinks`; call `when_idle` when nothing has come for a moment."""
         self._sinks = list(sinks)
         self._now, self._when_idle = now, when_idle
-        self._queue: queue.Queue[Step | None] = queue.Queue(WAITING)
-        self._dropped = 0
+        self._queue: queue.SimpleQueue[Step | None] = queue.SimpleQueue()
+        self._own: deque[Step] = deque()
+        self._dropped = Missing()
         self._is_slow = False
         self._series: dict[SeriesKey, int] = {}
+        self._graphs: dict[int, ModuleGraph] = {}
         self._notes: list[str] = []
+        self._lock = threading.RLock()
         self._warned: set[str] = set()
-        self._write(session)
-        self._thread = threading.Thread(target=self._run, name="torchgraph-recorder", daemon=True)
-        self._thread.start()
+        self._unsaid: list[str] | None = None
+        self._began = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(session,), name="torchgraph-recorder", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as fault:
+            self._warn(f"Nothing is recorded, since no thread can be started ({told(fault)}). Training goes on.")
+
+    @property
+    def is_alive(self) -> bool:
+        """What is put is written. Not so where no thread can be started, and in a process forked from this one."""
+        return self._thread.is_alive()
+
+    def has_begun(self, until: float) -> bool:
+        """Whether every sink has taken the session, by the moment `until` of the monotonic clock.
+
+        If not, the training has waited as long as it does: steps are dropped rather than waited for.
+        """
+        has_begun = not self.is_alive or self._began.wait(max(0.0, until - monotonic()))
+        self._is_slow = self._is_slow or not has_begun
+        return has_begun
 
     def put(self, step: Step) -> None:
         """Hand over a step. Waits a while if too much is waiting already, then drops it."""
-        if threading.current_thread() is self._thread:  # which would wait for itself
-            self._take(step)
-        elif self._thread.is_alive():
+        if threading.current_thread() is self._thread:
+            # It holds a lock that the training waits for, so nothing is written now. Nor does it wait for itself.
+            self._own.append(step)
+        elif self.is_alive:
             self._put_or_drop(step)
 
     def _put_or_drop(self, step: Step) -> None:
-        try:
-            self._queue.put(step, block=not self._is_slow, timeout=MOST_SECONDS)
+        if self._has_room():
+            self._queue.put(step)
             self._is_slow = False
-        except queue.Full:
-            self._is_slow = True  # do not wait again and again; the next one that fits ends it
-            self._dropped += 1
+            self._dropped.end()
+            return
+        self._dropped.add(step.step)
+        if not self._is_slow and self._began.is_set():  # else it was said that the store does not answer
             self._warn(
                 f"Some steps are not recorded: writing is slower than the training, which waited {MOST_SECONDS:g} s. "
                 f"Log less often, or to a faster disk."
             )
+        self._is_slow = True  # do not wait again and again; the next one that fits ends it
+
+    def _has_room(self) -> bool:
+        is_waited_for = self._began.is_set() and not self._is_slow
+        until = monotonic() + (MOST_SECONDS if is_waited_for else 0.0)
+        while self._queue.qsize() >= WAITING:
+            if monotonic() >= until:
+                return False
+            sleep(_LOOK_SECONDS)
+        return True
 
     def note(self, sentence: str) -> None:
         """Warn of what is not recorded, once, and keep it for the end of the record."""
-        if sentence not in self._notes:
+        with self._lock:
+            if sentence in self._notes:
+                return
             self._notes.append(sentence)
-            self._warn(sentence)
+        self._warn(sentence)
 
     def _warn(self, sentence: str) -> None:
-        """Warn of it, once."""
-        if sentence in self._warned:
-            return
-        self._warned.add(sentence)
-        warn(sentence)
+        """Warn of it, once. No lock is held meanwhile: what shows warnings may be the user's and take its own."""
+        with self._lock:
+            if sentence in self._warned:
+                return
+            self._warned.add(sentence)
+        if self._unsaid is not None and threading.current_thread() is self._thread:
+            self._unsaid.append(sentence)
+        else:
+            warn(sentence)
 
-    def close(self) -> None:
-        """Write all that was handed over, finish the record and close the sinks. May be called again."""
-        if not self._thread.is_alive():
-            return
-        patience = ENDS_WAITED * MOST_SECONDS
-        with suppress(queue.Full):  # then the thread is still alive below
-            self._queue.put(None, timeout=patience)
-            if threading.current_thread() is not self._thread:
-                self._thread.join(patience)
-        if self._thread.is_alive() and threading.current_thread() is not self._thread:
-            self._warn(f"The end of the record is missing: writing did not come to an end within {patience:g} s.")
+    def end(self) -> None:
+        """No more steps will come. What was handed over is written, the record finished and the sinks closed."""
+        if self.is_alive:
+            self._queue.put(None)
 
-    def _run(self) -> None:
+    def wait(self, until: float) -> None:
+        """Come back when that is done, or at the moment `until` of the monotonic clock, which is said."""
+        if not self.is_alive or threading.current_thread() is self._thread:
+            return
+        self._thread.join(max(0.0, until - monotonic()))
+        if self._thread.is_alive():
+            self._warn(
+                f"The end of the record is missing: writing did not come to an end within "
+                f"{patience.SECONDS_TO_END:g} s."
+            )
+
+    def _run(self, session: Session) -> None:
         try:
+            self._write(session)
+            self._began.set()
             while (item := self._next()) is not None:
                 self._take(item)
         except Exception as fault:
-            self.note(f"The recorder failed, and nothing more is recorded: {_told(fault)}.")
+            self.note(f"The recorder failed, and nothing more is recorded: {told(fault)}.")
+        finally:
+            self._began.set()
         try:
             self._end()
         except Exception as fault:
-            warn(f"The end of the record is missing: {_told(fault)}.")
+            warn(f"The end of the record is missing: {told(fault)}.")
 
     def _end(self) -> None:
         if self._dropped:
-            self._notes.append(f"{self._dropped} steps were dropped, since writing was slower than the training.")
+            self._notes.append(f"{self._dropped} were dropped, since writing was slower than the training.")
         self._write(Finished(self._now(), tuple(self._notes)))
         for sink in list(self._sinks):
             self._guarded(sink, sink.close)
@@ -146,21 +199,37 @@ class Recorder:
     def _next(self) -> Step | None:
         """What comes next; None at the end."""
         while True:
+            if self._own:
+                return self._own.popleft()
             try:
                 return self._queue.get(timeout=IDLE_SECONDS)
             except queue.Empty:
-                self._when_idle()
+                self._rest()
+
+    def _rest(self) -> None:
+        """Nothing has come for a moment. What is to be said of it is said when its locks are free again."""
+        self._unsaid = []
+        try:
+            self._when_idle()
+        finally:
+            unsaid, self._unsaid = self._unsaid, None
+            for sentence in unsaid:
+                warn(sentence)
+        for sink in list(self._sinks):
+            if (when_idle := getattr(sink, "when_idle", None)) is not None:
+                self._guarded(sink, when_idle)
 
     def _take(self, step: Step) -> None:
         try:
             self._write_step(step)
         except Exception as fault:
-            self.note(f"Step {step.step} is not recorded: {_told(fault)}.")
+            self.note(f"Step {step.step} is not recorded: {told(fault)}.")
 
     def _write_step(self, step: Step) -> None:
         statistics, histograms = step.measured()
-        if step.graph is not None and step.graph_is_new:
+        if step.graph is not None and self._graphs.get(step.graph.id) is not step.graph:
             self._write(step.graph)
+            self._graphs[step.graph.id] = step.graph
         self._name_series(step.rows)
         numbers = np.fromiter(step.rows.values(), np.int64, len(step.rows)) % max(len(statistics), 1)
         used, rows = np.unique(numbers, return_inverse=True)
@@ -197,13 +266,9 @@ class Recorder:
         try:
             act(*arguments)
         except Exception as fault:
-            self.note(f"{type(sink).__name__} failed and gets no more records: {_told(fault)}.")
+            self.note(f"{type(sink).__name__} failed and gets no more records: {told(fault)}.")
             if sink in self._sinks:
                 self._sinks.remove(sink)
                 if act != sink.close:
                     with suppress(Exception):  # it was said that it failed
                         sink.close()
-
-
-def _told(fault: Exception) -> str:
-    return f"{type(fault).__name__}: {fault}"

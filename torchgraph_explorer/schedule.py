@@ -44,4 +44,7 @@ def ever_sparser(step: int) -> bool:
 
 def schedule_name(log_freq: int | str | Schedule) -> str:
     """How the record names it."""
-    return getattr(log_freq, "__qualname__", type(log_freq).__name__) if callable(log_freq) else str(log_freq)
+    if not callable(log_freq):
+        return str(log_freq)
+    name = getattr(log_freq, "__qualname__", None)
+    return name if isinstance(name, str) else type(log_freq).__name__  # a callable object's may be anything

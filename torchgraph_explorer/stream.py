@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 import weakref
@@ -20,7 +21,7 @@ from torchgraph_explorer.reduce.batch import Batch
 from torchgraph_explorer.reduce.elsewhere import Elsewhere
 from torchgraph_explorer.reduce.native import Rows
 from torchgraph_explorer.reduce.sampling import Sampler
-from torchgraph_explorer.say import warn
+from torchgraph_explorer.say import told, warn
 from torchgraph_explorer.schedule import Schedule
 from torchgraph_explorer.sinks import Sink
 
@@ -88,27 +89,43 @@ class Stream:
         self.rounds = Rounds(model, self, kinds=kinds, phase=phase, optimizer=settings.optimizer, inline=inline)
         self._recorder = Recorder(session, sinks, now=time.time, when_idle=self.rounds.settle)
 
-    def finish(self, why_nothing: Callable[[], str] | None = None) -> None:
-        """Take everything off the model and write what is at hand; `why_nothing` is said if nothing was recorded."""
-        for part in (self.rounds.close, lambda: self._note_nothing(why_nothing), self._recorder.close):
+    @property
+    def is_recording(self) -> bool:
+        """What is measured is written. Not so where no thread can be started."""
+        return self._recorder.is_alive
+
+    def has_begun(self, until: float) -> bool:
+        """Whether its sinks have taken the session, by the moment `until` of the monotonic clock."""
+        return self._recorder.has_begun(until)
+
+    def end(self, why_nothing: Callable[[], str] | None = None) -> None:
+        """Take everything off the model and have what is at hand written; `why_nothing` is said if nothing was."""
+        self._each(self.rounds.close, lambda: self._note_nothing(why_nothing), self._recorder.end)
+        self._rows = self._batch = None  # a watcher whose viewer stays is kept, and these are large
+
+    def wait(self, until: float) -> None:
+        """Come back when all is written, or at the moment `until` of the monotonic clock."""
+        self._each(lambda: self._recorder.wait(until))
+
+    def _each(self, *parts: Callable[[], None]) -> None:
+        for part in parts:
             try:
                 part()
             except Exception as fault:  # at the end of the user's training, which is not to fail by ours
-                warn(f"{self._name}: the end of the record is missing ({type(fault).__name__}: {fault}).")
-        self._rows = self._batch = None  # a watcher whose viewer stays is kept, and these are large
+                warn(f"{self._name}: the end of the record is missing ({told(fault)}).")
 
     def _note_nothing(self, reason: Callable[[], str] | None) -> None:
-        if reason is not None and not self.saw_a_step:
+        if reason is not None and not self.saw_a_step and self.is_recording:
             self._recorder.note(f"{self._name}: no step was recorded. {reason()}")
 
     def wants(self, step: int) -> bool:
         """Whether this step is to be logged (for `capture.rounds.Listener`)."""
-        return bool(self._wants(step))
+        return self.is_recording and bool(self._wants(step))
 
     def measure(self, step: int) -> Batch:
         """What measures the tensors of a step which begins (for `capture.rounds.Listener`)."""
         self._prepare()
-        scale = self._settings.scaler.get_scale() if self._settings.scaler is not None else None
+        scale = self._scale()
         self._began = (time.time(), self._clock(step), scale)
         self._rows = self._rows or Rows()  # kept: it has grown to what a step needs
         self._batch = Batch(self._sampler, self._rows, self._elsewhere, gradient_scale=scale or 1.0)
@@ -118,7 +135,7 @@ class Stream:
         try:
             self._before_step()
         except Exception as fault:
-            self._recorder.note(f"{self._name}: how its parameters are sharded cannot be told ({fault!r}).")
+            self._recorder.note(f"{self._name}: how its parameters are sharded cannot be told ({told(fault)}).")
 
     def take(self, observation: Observation) -> None:
         """A logged step is over (for `capture.rounds.Listener`)."""
@@ -132,7 +149,6 @@ class Stream:
                 clock=clock,
                 gradient_scale=scale,
                 graph=observation.graph,
-                graph_is_new=observation.graph_is_new,
                 rows=observation.rows,
                 measured=self._batch.finish(),
             )
@@ -145,7 +161,7 @@ class Stream:
             what = "the optimizer's updates are"
         self._recorder.note(
             f"{self._name}: {what} no longer recorded, since capturing it failed "
-            f"({type(fault).__name__}: {fault}). Training goes on as it would without watch()."
+            f"({told(fault)}). Training goes on as it would without watch()."
         )
 
     def note(self, sentence: str) -> None:
@@ -156,8 +172,22 @@ class Stream:
         if self._settings.time_log is None:
             return None
         unit, read = self._settings.time_log
-        try:
-            return float(read(self._model(), step))
-        except Exception as fault:
-            self._recorder.note(f"{self._name}: the time axis {unit!r} is missing at some steps ({fault!r}).")
+        return self._number(lambda: read(self._model(), step), f"the time axis {unit!r} is missing at some steps")
+
+    def _scale(self) -> float | None:
+        scaler = self._settings.scaler
+        if scaler is None:
             return None
+        return self._number(scaler.get_scale, "the gradients have the scaler's factor at some steps")
+
+    def _number(self, read: Callable[[], float], without: str) -> float | None:
+        """What the user's function gives; None, and `without` is said, if that is no finite number."""
+        try:
+            number = float(read())
+        except Exception as fault:
+            self._recorder.note(f"{self._name}: {without} ({told(fault)}).")
+            return None
+        if math.isfinite(number):
+            return number
+        self._recorder.note(f"{self._name}: {without} (it was {number}).")
+        return None

@@ -12,16 +12,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import nn
 
+from torchgraph_explorer import patience
 from torchgraph_explorer.capture.phases import Evaluation, Training
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.records import ModuleGraph, Session
-from torchgraph_explorer.say import warn
+from torchgraph_explorer.say import told, warn
 from torchgraph_explorer.schedule import schedule
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.stream import Settings, Stream
 
 if TYPE_CHECKING:
     from torchgraph_explorer.record.reader import Run
+
+
+LAST_STEP = 2**53
+"""The largest step that may be set: up to it, the viewer counts exactly."""
 
 
 class Viewer(Protocol):
@@ -77,8 +82,9 @@ class Watcher:
         self.url = viewer.url if viewer is not None else None
         self.viewer = viewer
         self.pid = os.getpid()
-        self._finishing = threading.Lock()
-        self._finished = False
+        self._ending = threading.RLock()  # a signal handler may close the watcher while it is being closed
+        self._ends_in: int | None = None
+        self._finished = self._has_ended = self._is_written = False
         self._training = Training()
         self._train = Stream(
             model,
@@ -90,10 +96,10 @@ class Watcher:
             wants=schedule(settings.log_freq),
             before_step=before_step,
         )
-        self._evaluation: Stream | None = None
-        if "eval" in settings.phases:
+        self._streams = [self._train]
+        if "eval" in settings.phases and self._train.is_recording:
             name = f"{session.model} (eval)"
-            self._evaluation = Stream(
+            evaluation = Stream(
                 model,
                 replace(settings, optimizer=None, scaler=None, compiled="eager"),
                 session=replace(session, id=f"{session.id}-eval", model=name),
@@ -102,6 +108,7 @@ class Watcher:
                 kinds=frozenset(settings.log) & {"io", "io_grad"},
                 wants=first_of_each(),
             )
+            self._streams.append(evaluation)
         weakref.finalize(model, self.finish).atexit = False  # at_exit.py sees to that
 
     @property
@@ -111,9 +118,9 @@ class Watcher:
 
     @step.setter
     def step(self, step: int) -> None:
-        if step < 0 or step != int(step):
-            raise OptionError(f"step={step!r} is no step. Set a whole number from 0.")
-        self._training.step = step
+        if not _is_step(step):
+            raise OptionError(f"step={step!r} is no step. Set a whole number from 0 to {LAST_STEP}.")
+        self._training.step = int(step)
 
     @property
     def graphs(self) -> tuple[ModuleGraph, ...]:
@@ -130,15 +137,38 @@ class Watcher:
         """Nothing is watched any more: it was closed, or the model is gone."""
         return self._finished
 
-    def finish(self) -> None:
-        """Take everything off the model and write what is at hand; the viewer stays. May be called again."""
-        with self._finishing:
-            if self._finished or os.getpid() != self.pid:
+    def has_begun(self, until: float) -> bool:
+        """Whether all sinks have taken the session, by the moment `until` of the monotonic clock."""
+        have_begun = [stream.has_begun(until) for stream in self._streams]  # asked of each: one that has not, is told
+        return all(have_begun)
+
+    def end(self) -> None:
+        """Take everything off the model; what is at hand is written in the background. May be called again."""
+        with self._ending:
+            here = threading.get_ident()
+            if self._has_ended or self._ends_in == here or os.getpid() != self.pid:
                 return
-            self._finished = True
-        if self._evaluation is not None:
-            self._evaluation.finish()
-        self._train.finish(lambda: _why_nothing(self.step))
+            self._finished, self._ends_in = True, here
+        try:
+            for stream in reversed(self._streams):
+                stream.end((lambda: _why_nothing(self.step)) if stream is self._train else None)
+            self._has_ended = True
+        finally:  # if a signal's handler ended the process in the middle of it, it is done again at exit
+            self._ends_in = None
+
+    def finish(self, *, until: float | None = None) -> None:
+        """Take everything off the model and write what is at hand; the viewer stays. May be called again.
+
+        Waits until the moment `until` of the monotonic clock, by default for `patience.SECONDS_TO_END`.
+        """
+        self.end()
+        with self._ending:
+            if not self._has_ended or self._is_written or os.getpid() != self.pid:
+                return  # the model is gone, and was given up by `end` itself, which has still to do its part
+            self._is_written = True
+        until = patience.until_the_end() if until is None else until
+        for stream in self._streams:
+            stream.wait(until)
 
     def close(self) -> None:
         """Take everything off the model, write what is at hand and stop the viewer. May be called again."""
@@ -148,7 +178,7 @@ class Watcher:
             try:
                 viewer.stop()
             except Exception as fault:  # which is no reason for the user's training to fail at its end
-                warn(f"The viewer at {self.url} may go on until this process ends ({type(fault).__name__}: {fault}).")
+                warn(f"The viewer at {self.url} may go on until this process ends ({told(fault)}).")
 
     def export(self, path: str | os.PathLike[str], **options: Any) -> bytes:
         """Write the viewer with what is recorded so far into one HTML file, and return it.
@@ -188,6 +218,13 @@ class Watcher:
     def __repr__(self) -> str:
         state = "closed" if self._finished else f"step {self.step}"
         return f"<Watcher of {self.name!r}, {state}, {self.url or self.run_dir or 'sinks of its own'}>"
+
+
+def _is_step(step: object) -> bool:
+    try:
+        return 0 <= int(step) <= LAST_STEP and bool(step == int(step))  # type: ignore[call-overload]
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def first_of_each() -> Callable[[int], bool]:

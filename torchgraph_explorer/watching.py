@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +23,24 @@ from torchgraph_explorer.capture.wrappers import unwrapped
 from torchgraph_explorer.errors import OptionError, TorchgraphError
 from torchgraph_explorer.launch import Place, agreed_place
 from torchgraph_explorer.options import KINDS, check
+from torchgraph_explorer.patience import SECONDS, NoThreadError, in_time
+from torchgraph_explorer.place import Wanted, find_place, leave_place
+from torchgraph_explorer.printable import printable
+from torchgraph_explorer.recorder import WAITING
 from torchgraph_explorer.records import Session
 from torchgraph_explorer.run_names import (
+    check_logdir,
     check_run_name,
-    leave,
     new_run_name,
     run_folder,
     run_of_wandb,
     run_of_writer,
 )
-from torchgraph_explorer.say import say
+from torchgraph_explorer.say import say, told, warn
 from torchgraph_explorer.schedule import Schedule, schedule_name
 from torchgraph_explorer.sinks import Backends, Sink, SinkContext, open_sink, resolve
 from torchgraph_explorer.sinks.record import RankSink, RecordSink
-from torchgraph_explorer.sinks.standalone import start_viewer
+from torchgraph_explorer.sinks.standalone import SECONDS_TO_START, start_viewer
 from torchgraph_explorer.stream import Scaler, Settings, TimeLog
 from torchgraph_explorer.version import __version__
 from torchgraph_explorer.watcher import Viewer, Watcher
@@ -145,6 +150,7 @@ def watch(
         ignore_io_grad_classes=ignore_io_grad_classes,
         delay_log_multi_backward=delay_log_multi_backward,
     )
+    logdir = check_logdir(logdir)
     wandb_run = None if run is None or isinstance(run, str) else run
     also = ("tensorboard",) * (writer is not None) + ("wandb",) * (wandb_run is not None)
     backends = resolve(backend, also=also)
@@ -155,16 +161,21 @@ def watch(
     name = _name(model, name, rank=rank if ranks == "all" else None)
     merged = rank if ranks == "merged" else None
     parts = Parts(model) if merged is not None else None
-    context = None
+    context, patience = None, SECONDS
     if backends.record:
         if wandb_run is not None or (run is None and writer is None and wants_wandb):
             run = run_of_wandb(wandb_run)
-        logdir, run = _choose_place(os.fspath(logdir), run, name, writer=writer, rank=rank)
-        context = SinkContext(
-            run_folder(logdir, run), logdir, run, name, writer=writer, wandb_run=wandb_run, upload_record=upload_record
-        )
+        choose = partial(_choose_place, logdir, run, name, writer=writer, rank=rank)
+        found = find_place(choose, Wanted(logdir, run, name, writer=writer, rank=rank))
+        if found is None:
+            backends = Backends(record=False, viewer=False, sinks=backends.sinks)
+        else:
+            (logdir, run), run_dir, patience = found
+            context = SinkContext(
+                run_dir, logdir, run, name, writer=writer, wandb_run=wandb_run, upload_record=upload_record
+            )
     sinks = [*_sinks(backends, context, parts), *backends.sinks]
-    viewer = _start_viewer(os.fspath(logdir), host, port, verbose=verbose) if backends.viewer else None
+    viewer = _start_viewer(logdir, host, port, verbose=verbose) if backends.viewer else None
     session = _session(model, settings, name, rank=merged)
     watcher = Watcher(
         model,
@@ -182,6 +193,7 @@ def watch(
             watched_by(watcher)
     if verbose:
         _introduce(watcher, sinks)
+    _wait_for_the_store(watcher, patience)
     return watcher
 
 
@@ -196,9 +208,15 @@ def _say_not_needed(**options: object) -> None:
         say(f"{', '.join(given)}: not needed any more and without effect; you can leave it out.")
 
 
-def _name(model: nn.Module, name: str | None, *, rank: Rank | None) -> str:
-    """The model's name in the run, that of one rank where each has its own."""
-    name = name if name is not None else type(unwrapped(model)).__name__
+def _name(model: nn.Module, name: object, *, rank: Rank | None) -> str:
+    """The model's name in the run, that of one rank where each has its own.
+
+    Raises:
+        OptionError: It is no str.
+    """
+    if name is not None and not isinstance(name, str):
+        raise OptionError(f"name={name!r} is no name for a model. Pass a str, or leave it out for the model's class.")
+    name = printable(name if name is not None else type(unwrapped(model)).__name__)
     return name if rank is None else f"{name} (rank {rank.number})"
 
 
@@ -218,11 +236,20 @@ def _sinks(backends: Backends, context: SinkContext | None, parts: Parts | None)
     if context is None:
         return []
     record = RecordSink(context.run_dir) if parts is None else RankSink(context.run_dir, parts.part_of)
+    opened = (_opened(each, context) for each in backends.opened)
+    return [record, *(sink for sink in opened if sink is not None)]
+
+
+def _opened(backend: str, context: SinkContext) -> Sink | None:
+    """The sink of a backend; None if the system does not let it be opened, which is said."""
     try:
-        return [record, *(open_sink(each, context) for each in backends.opened)]
+        return open_sink(backend, context)
     except TorchgraphError:
-        leave(context.run_dir)
+        leave_place(context.run_dir)
         raise
+    except Exception as fault:
+        warn(f"backend={backend!r} cannot be opened ({told(fault)}). Training goes on, and is recorded.")
+        return None
 
 
 def _choose_place(logdir: str, run: str | None, name: str, *, writer: Any, rank: Rank | None) -> Place:
@@ -269,15 +296,31 @@ def _below(logdir: str, folder: str) -> str | None:
 def _start_viewer(logdir: str, host: str, port: int, *, verbose: bool) -> Viewer | None:
     """The live viewer; None if it cannot be started, which is no reason not to train and record."""
     try:
-        viewer = start_viewer(logdir, host=host, port=port)
-    except TorchgraphError as fault:
-        say(f"no live viewer: {fault} The run is recorded all the same; see it with 'torchgraph serve {logdir}'.")
+        viewer = in_time(
+            lambda: start_viewer(logdir, host=host, port=port),
+            seconds=SECONDS_TO_START + SECONDS,
+            too_late=lambda late: late.stop(),
+        )
+    except NoThreadError:  # without which nothing is recorded either, as is said when that begins
+        return None
+    except Exception as fault:
+        why = fault if isinstance(fault, TorchgraphError) else f"{told(fault)}."
+        say(f"no live viewer: {why} The run is recorded all the same; see it with 'torchgraph serve {logdir}'.")
         return None
     if verbose and port not in (0, viewer.port):
         say(f"port {port} is taken; the viewer listens on {viewer.port}")
     if verbose and viewer.is_exposed:
         say("Other machines can reach it; whoever has the address with its token can see the runs.")
     return viewer
+
+
+def _wait_for_the_store(watcher: Watcher, seconds: float) -> None:
+    """Come back when the record has begun, or after so many seconds, which is said."""
+    if not watcher.has_begun(time.monotonic() + seconds):
+        warn(
+            f"{watcher.run_dir or 'A sink'} has not answered within {SECONDS:g} s. Training goes on. {watcher.name} is "
+            f"recorded when it answers; until then {WAITING} logged steps wait in memory, and further ones are dropped."
+        )
 
 
 def _introduce(watcher: Watcher, sinks: Sequence[Sink]) -> None:
@@ -296,7 +339,7 @@ def _session(model: nn.Module, settings: Settings, name: str, *, rank: Rank | No
         model=name,
         class_name=type(unwrapped(model)).__name__,
         created=time.time(),
-        host=socket.gethostname(),
+        host=_host(),
         pid=os.getpid(),
         versions={
             "torchgraph_explorer": __version__,
@@ -312,3 +355,10 @@ def _session(model: nn.Module, settings: Settings, name: str, *, rank: Rank | No
         rank=rank.number if rank is not None else None,
         world_size=rank.world_size if rank is not None else 1,
     )
+
+
+def _host() -> str:
+    try:
+        return socket.gethostname()
+    except (OSError, UnicodeError):
+        return "unknown"

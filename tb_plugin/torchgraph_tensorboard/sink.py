@@ -9,9 +9,11 @@ from __future__ import annotations
 import io
 import time
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.record.folder import plugin_folder
 from torchgraph_explorer.record.remote import is_url
 from torchgraph_explorer.records import Record, Session
 from torchgraph_explorer.sinks import Sink, SinkContext
@@ -25,24 +27,57 @@ names and never back: what a training adds to an earlier file is not seen any mo
 """
 
 
+LOOK_SECONDS = 10.0
+"""How often the marker is looked for, and put where it is missing: the folder may have been deleted, or been full."""
+
+
 class TensorBoardSink:
-    """Says once that there is a run."""
+    """Says that there is a run, and sees to it that this stays said."""
 
     def __init__(self, context: SinkContext) -> None:
         self._run_dir, self._writer = context.run_dir, context.writer
+        self._fault: Exception | None = None
+        self._is_marked = False
+        self._next_look = monotonic() + LOOK_SECONDS
         self.introduction = f"for TensorBoard: tensorboard --logdir {context.logdir}"
 
     def write(self, record: Record) -> None:
         """Leave the marker when the session begins."""
         if not isinstance(record, Session):
-            return
-        if self._writer is not None:
-            mark_with(self._writer)
+            self.when_idle()
+        elif self._writer is None:
+            self._mark()
         else:
-            mark_folder(self._run_dir)
+            mark_with(self._writer)
+            self._is_marked = True
+
+    def when_idle(self) -> None:
+        """Leave the marker if it is not there."""
+        if monotonic() < self._next_look or (self._is_marked and is_url(self._run_dir)):  # stores charge by the look
+            return
+        self._next_look = monotonic() + LOOK_SECONDS
+        if _has_record(self._run_dir):
+            self._mark()
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Say why TensorBoard does not know the run, if it does not."""
+        if not self._is_marked and _has_record(self._run_dir):
+            self._mark()
+            if self._fault is not None:
+                raise self._fault
+
+    def _mark(self) -> None:
+        try:
+            mark_folder(self._run_dir)
+        except Exception as fault:  # each store has its own
+            self._fault = fault
+        else:
+            self._fault, self._is_marked = None, True
+
+
+def _has_record(run_dir: str) -> bool:
+    """There is something to mark. A folder that cannot be written to is the record's to tell of."""
+    return is_url(run_dir) or plugin_folder(Path(run_dir)).is_dir()
 
 
 def open_sink(context: SinkContext) -> Sink:

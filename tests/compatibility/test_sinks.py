@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from tests.listening import Listening
-from torchgraph_explorer import recorder, watch
+from torchgraph_explorer import patience, recorder, watch
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.records import Frame, Record
 
@@ -46,7 +46,7 @@ def test_a_sink_that_hangs_holds_training_up_once_and_for_a_stated_time(monkeypa
     assert time.monotonic() - began < 5
     sink.let_go.set()
     watcher.close()
-    assert any("steps were dropped" in note for note in sink.finished.notes)
+    assert any("steps (33 to 299) were dropped" in note for note in sink.finished.notes)
     assert len(sink.frames) < 300
 
 
@@ -71,7 +71,7 @@ def test_a_sink_that_is_slower_than_the_training_is_waited_for_and_loses_nothing
 
 @pytest.mark.slow
 def test_closing_does_not_wait_for_ever_for_a_sink_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "MOST_SECONDS", 0.5)
+    monkeypatch.setattr(patience, "SECONDS_TO_END", 0.5)
     model, sink = nn.Linear(3, 2), Hanging()
     watcher = watch(model, backend=sink, log_freq=1, verbose=False)
     train(model, steps=2)

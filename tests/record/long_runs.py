@@ -14,6 +14,7 @@ from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.frame_body import encode_body
 from torchgraph_explorer.record.frame_layout import encode_layout
 from torchgraph_explorer.record.framing import framed
+from torchgraph_explorer.record.outbox import Encoded
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.records import STATISTICS, Call, Finished, Frame, Module, ModuleGraph, Node, Series
 
@@ -70,11 +71,11 @@ def write_long_run(
     pool = frames(series, elements)
     bodies = [encode_body(frame.statistics, frame.histograms) for frame in pool]  # once: that takes longest
     layout = encode_layout(pool[0].series, pool[0].rows, series)
-    assert writer._segments is not None
+    assert writer._outbox is not None
     for step in range(steps):
         place = step * POOL // steps
         body = bodies[place] if step != bad_step else encode_body(broken(pool[place]), pool[place].histograms)
         head = pb.Head(frame=pb.Frame(step=step, time=2_000.0 + step, graph=0, layout=layout))
-        writer._segments.append(framed(head.SerializeToString(), body))
+        writer._outbox.add(Encoded(framed(head.SerializeToString(), body), step))
     writer.write(Finished(2_000.0 + steps, ()))
     writer.close()

@@ -8,11 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from tests.record.examples import SERIES, SESSION, facts, frame
+from tests.record.examples import facts, frame
 from torchgraph_explorer.record.runs import open_run
-from torchgraph_explorer.record.writer import RecordWriter
 
 WRITE_FOR_EVER = """
 import sys
@@ -40,23 +37,3 @@ def test_a_killed_writer_loses_at_most_the_record_it_was_writing(tmp_path: Path)
     assert len(model) in {len(written), len(written) + 1}
     assert [facts(model.frame(at)) for at in range(len(model))] == [facts(frame(at)) for at in range(len(model))]
     assert (run.warnings, model.finished) == ((), None)
-
-
-def test_after_a_write_that_failed_the_next_record_begins_a_new_segment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = RecordWriter(tmp_path)
-    for record in (SESSION, SERIES, frame(0)):
-        writer.write(record)
-    with monkeypatch.context() as patch:
-        patch.setattr("torchgraph_explorer.record.segments.LocalSegments._put", refuse_half_way)
-        with pytest.raises(OSError, match="No space left"):
-            writer.write(frame(1))
-    writer.write(frame(2))
-    writer.close()
-    assert open_run(tmp_path).model().steps.tolist() == [0, 2]
-
-
-def refuse_half_way(_: object, file: object, data: bytes) -> None:
-    file.write(data[:40])  # type: ignore[attr-defined]
-    raise OSError(28, "No space left on device")

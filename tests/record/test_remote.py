@@ -11,7 +11,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.record.examples import GRAPH, SERIES, SESSION, facts, frame, other_session, write, write_small_run
-from torchgraph_explorer.errors import NotFoundError, RecordError, TorchgraphWarning
+from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record import remote
 from torchgraph_explorer.record.runs import list_runs, open_run
 from torchgraph_explorer.record.writer import RecordWriter
@@ -124,54 +124,8 @@ def test_runs_at_a_url_are_listed(bucket: str) -> None:
         open_run(f"{bucket}/logs")
 
 
-@pytest.fixture
-def refusals(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
-    """What the store refuses to take a segment with, one after the other; then it takes them."""
-    left: list[Exception] = []
-    whole = MemoryFileSystem.pipe_file
-
-    def pipe_file(*of: object, **how: object) -> None:
-        if left:
-            raise left.pop(0)
-        whole(*of, **how)
-
-    monkeypatch.setattr(MemoryFileSystem, "pipe_file", pipe_file)
-    return left
-
-
 class StoreError(Exception):
     """Of a store; as those of botocore, it is no OSError."""
-
-
-@pytest.mark.usefixtures("_at_once")
-def test_what_a_store_does_not_take_is_put_again_until_it_does(bucket: str, refusals: list[Exception]) -> None:
-    writer = RecordWriter(bucket)
-    writer.write(SESSION)
-    refusals += [StoreError("busy"), OSError("reset")]
-    with pytest.warns(TorchgraphWarning, match=r"takes no records \(StoreError: busy\). They wait and are put again"):
-        writer.write(SERIES)
-    for record in (frame(0), frame(1)):  # which would fail with a second warning
-        writer.write(record)
-    writer.close()
-    assert refusals == []
-    assert open_run(bucket).model().steps.tolist() == [0, 1]
-
-
-@pytest.mark.usefixtures("_at_once")
-@pytest.mark.filterwarnings("ignore:.*takes no records:torchgraph_explorer.TorchgraphWarning")
-@pytest.mark.parametrize("limit", ["TRIED_SECONDS", "MOST_WAITING"])
-def test_a_store_that_takes_nothing_is_given_up_in_time(
-    limit: str, bucket: str, refusals: list[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = RecordWriter(bucket)
-    refusals += [StoreError("gone")] * 4
-    writer.write(SESSION)
-    writer.write(SERIES)
-    monkeypatch.setattr(remote, limit, 0)
-    with pytest.raises(StoreError, match="gone"):
-        writer.write(frame(0))
-    with pytest.raises(StoreError, match="gone"):
-        writer.close()
 
 
 def test_a_store_that_refuses_is_told_whatever_its_errors_are(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import cast
 
 from google.protobuf.message import DecodeError
 
+from torchgraph_explorer.printable import LONGEST_TEXT, printable, printable_path
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.framing import DamageError, inflated
 from torchgraph_explorer.records import Call, Edge, Module, ModuleGraph, Node, NodeKind, TensorInfo
@@ -86,10 +87,10 @@ def _is_sound_node(node: pb.Node, calls: int) -> bool:
 
 def _module_message(module: Module) -> pb.Module:
     return pb.Module(
-        name=module.name,
-        class_name=module.class_name,
-        class_path=module.class_path,
-        extra_repr=[pb.Fact(key=key, value=value) for key, value in module.extra_repr],
+        name=printable_path(module.name),
+        class_name=printable(module.class_name),
+        class_path=printable_path(module.class_path),
+        extra_repr=[pb.Fact(key=printable(key), value=_text(value)) for key, value in module.extra_repr],
         params=[_tensor_message(tensor) for tensor in module.params],
         own_params=module.own_params,
         total_params=module.total_params,
@@ -144,9 +145,14 @@ def _node_value(message: pb.Node) -> Node:
     )
 
 
+def _text(value: str) -> str:
+    """What a module says of itself, which may be of several lines."""
+    return printable(value, most=LONGEST_TEXT, lines=True)
+
+
 def _tensor_message(tensor: TensorInfo) -> pb.Tensor:
     shape = [_VARIED if size is None else size for size in tensor.shape]
-    return pb.Tensor(path=tensor.path, shape=shape, dtype=tensor.dtype, requires_grad=tensor.requires_grad)
+    return pb.Tensor(path=printable(tensor.path), shape=shape, dtype=tensor.dtype, requires_grad=tensor.requires_grad)
 
 
 def _tensor_value(message: pb.Tensor) -> TensorInfo:

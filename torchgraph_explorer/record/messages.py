@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import cast
 
+from torchgraph_explorer.printable import LONGEST_TEXT, printable, printable_path
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.framing import DamageError
 from torchgraph_explorer.records import Finished, Kind, Role, Series, Session
@@ -22,6 +23,9 @@ _KINDS = MappingProxyType(
         "update_ratio": pb.Series.UPDATE_RATIO,
     }
 )
+_MOST_SAMPLED = 2**63
+"""Elements. A tensor has fewer, so that as many are all of them."""
+
 _ROLE_NAMES = MappingProxyType({number: name for name, number in _ROLES.items()})
 _KIND_NAMES = MappingProxyType({number: name for name, number in _KINDS.items()})
 
@@ -30,18 +34,18 @@ def session_message(session: Session) -> pb.Session:
     """`session` as it stands in every segment."""
     return pb.Session(
         id=session.id,
-        model=session.model,
-        class_name=session.class_name,
+        model=printable(session.model),
+        class_name=printable(session.class_name),
         created=session.created,
-        host=session.host,
+        host=printable(session.host),
         pid=session.pid,
-        versions=session.versions,
+        versions={name: printable(version) for name, version in session.versions.items()},
         log=session.log,
-        log_freq=session.log_freq,
-        sample_n=session.sample_n,
+        log_freq=printable(session.log_freq),
+        sample_n=None if session.sample_n is None else min(session.sample_n, _MOST_SAMPLED),
         bins=session.bins,
-        reject_outlier_proportion=session.reject_outlier_proportion,
-        clock=session.clock,
+        reject_outlier_proportion=float(session.reject_outlier_proportion),
+        clock=None if session.clock is None else printable(session.clock),
         rank=session.rank,
         world_size=session.world_size,
     )
@@ -74,10 +78,10 @@ def series_message(series: tuple[Series, ...]) -> pb.SeriesAdded:
         series=[
             pb.Series(
                 id=one.id,
-                module=one.module,
+                module=printable_path(one.module),
                 call=one.call,
                 role=_ROLES[one.role],
-                path=one.path,
+                path=printable(one.path),
                 kind=_KINDS[one.kind],
                 part=one.part,
             )
@@ -111,7 +115,8 @@ def _one_series(message: pb.Series) -> Series:
 
 def finished_message(finished: Finished) -> pb.Finished:
     """The orderly end of a session."""
-    return pb.Finished(time=finished.time, notes=finished.notes)
+    notes = (printable(note, most=LONGEST_TEXT, lines=True) for note in finished.notes)
+    return pb.Finished(time=finished.time, notes=notes)
 
 
 def finished_value(message: pb.Finished) -> Finished:

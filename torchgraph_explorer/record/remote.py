@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -20,16 +21,10 @@ from typing import Any
 
 from torchgraph_explorer.errors import RecordError, TorchgraphError
 from torchgraph_explorer.record.folder import PLUGIN, Piece, ReadAt, SegmentFile, segment_files, segment_number
-from torchgraph_explorer.say import warn
+from torchgraph_explorer.record.outbox import Encoded
 
 FLUSH_SECONDS = 10.0
-"""Records are put, as one segment, with the first that comes so long after the last put. No timer does it earlier."""
-
-TRIED_SECONDS = 600.0
-"""How long a writer goes on trying where a store takes nothing, as when the network is down for a while."""
-
-MOST_WAITING = 64 << 20
-"""Bytes that may wait for the store meanwhile."""
+"""Records are put, as one segment, when the last put was so long ago."""
 
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 """What the various stores call a file's last writing."""
@@ -77,71 +72,73 @@ class RemoteFolder:
 
 
 class RemoteSegments:
-    """Segments of one session at a URL. What `append` was given waits here for the next put."""
+    """Segments of one session at a URL. Each `put` writes one."""
 
     def __init__(self, url: str, begin: Callable[[int], bytes], *, limit: int, session: str) -> None:
-        self._begin, self._limit = begin, limit
-        self._files, root = _file_system(url)
-        self._root = PurePosixPath(root, *PLUGIN)
+        """Write to `url`, which nothing is asked of yet.
+
+        Args:
+            url: The run's.
+            begin: How the segment with a number begins.
+            limit: Bytes that are put before their time.
+            session: Id of the session.
+        """
+        self._url, self._begin, self._limit = url, begin, limit
+        self._place: tuple[Any, PurePosixPath] | None = None
         # Its hash, since ids may begin alike: the phases of a watch, which share a run, differ at their ends.
         self._session = sha256(session.encode()).hexdigest()[:12]
         self._number: int | None = None
-        self._waiting = bytearray()
-        self._last_try = float("-inf")
-        self._failing_since: float | None = None
+        self._last_put = float("-inf")
 
-    def append(self, data: bytes) -> None:
-        """Take `data`; put all that waits if the last time was long ago or it has grown large.
+    def is_due(self, size: int) -> bool:
+        """If the last time was long ago, or so much waits."""
+        return size >= self._limit or monotonic() - self._last_put >= FLUSH_SECONDS
 
-        A put that fails is tried again with what comes later, which is said.
+    def put(self, waiting: deque[Encoded]) -> None:
+        """Write a segment. Its name holds the session, since not every store can refuse to overwrite.
 
         Raises:
-            Exception: The store's own, when it has failed for `TRIED_SECONDS` or `MOST_WAITING` bytes wait.
+            Exception: The store's own.
         """
-        self._waiting += data
-        is_large = self._failing_since is None and len(self._waiting) >= self._limit
-        if is_large or monotonic() - self._last_try >= FLUSH_SECONDS:
-            self._try()
+        files, folder = self._place = self._place or _place(self._url)
+        if self._number is None:
+            files.makedirs(str(folder), exist_ok=True)
+            self._number = _next_number(files, folder)
+        path = folder / f"{self._number:06d}-{self._session}.tgraph"
+        files.pipe_file(str(path), b"".join((self._begin(self._number), *(piece.data for piece in waiting))))
+        self._number += 1
+        self._last_put = monotonic()
+        waiting.clear()
 
     def close(self) -> None:
-        """Put what still waits.
+        """Nothing is open."""
 
-        Raises:
-            Exception: The store's own, if it takes nothing.
-        """
-        if self._waiting:
-            self._put()
 
-    def _try(self) -> None:
-        began = monotonic()
-        try:
-            self._put()
-            self._failing_since = None
-        except Exception as fault:  # every store has errors of its own
-            if self._failing_since is None:
-                self._failing_since = began
-                warn(
-                    f"{self._root} takes no records ({type(fault).__name__}: {fault}). They wait and are put again "
-                    f"every {FLUSH_SECONDS:g} s, for {TRIED_SECONDS / 60:g} minutes at most."
-                )
-            if began - self._failing_since >= TRIED_SECONDS or len(self._waiting) >= MOST_WAITING:
-                raise
-        finally:
-            self._last_try = monotonic()
+def _place(url: str) -> tuple[Any, PurePosixPath]:
+    """What writes at `url`, and the folder of the segments there."""
+    from fsspec.core import url_to_fs
 
-    def _put(self) -> None:
-        """Write a segment. Its name holds the session, since not every store can refuse to overwrite."""
-        if self._number is None:
-            self._files.makedirs(str(self._root), exist_ok=True)
-            self._number = self._next_number()
-        path = self._root / f"{self._number:06d}-{self._session}.tgraph"
-        self._files.pipe_file(str(path), self._begin(self._number) + bytes(self._waiting))
-        self._number += 1
-        self._waiting.clear()
+    files, root = url_to_fs(url)
+    return files, PurePosixPath(str(root).rstrip("/"), *PLUGIN)
 
-    def _next_number(self) -> int:
-        numbers = (segment_number(PurePosixPath(path).name) for path in _listing(self._files, str(self._root)))
-        return max((number + 1 for number in numbers if number is not None), default=0)
+
+def _next_number(files: Any, folder: PurePosixPath) -> int:
+    numbers = (segment_number(PurePosixPath(path).name) for path in _listing(files, str(folder)))
+    return max((number + 1 for number in numbers if number is not None), default=0)
+
+
+def check_url(url: str) -> None:
+    """Refuse what can never be written to. A store that is away, or refuses access, may be there again.
+
+    Raises:
+        RecordError: A library that is needed for it is not installed, or nothing knows such URLs.
+    """
+    try:
+        _place(url)
+    except (ImportError, ValueError) as error:
+        raise _unknown(url, error) from error
+    except Exception:  # the writer says so, and tries again
+        return
 
 
 def remote_pieces(url: str) -> dict[str, list[Piece]]:
@@ -200,7 +197,7 @@ def _file_system(url: str) -> tuple[Any, str]:
 
         files, root = url_to_fs(url)
     except (ImportError, ValueError) as error:
-        raise RecordError(f"{url} cannot be opened: {error}. Install what is missing or use a local folder.") from error
+        raise _unknown(url, error) from error
     except Exception as error:
         raise _refused(url, error) from error
     return files, str(root).rstrip("/")
@@ -215,6 +212,10 @@ def _told(url: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise _refused(url, error) from error
+
+
+def _unknown(url: str, error: Exception) -> RecordError:
+    return RecordError(f"{url} cannot be opened: {error}. Install what is missing or use a local folder.")
 
 
 def _refused(url: str, error: Exception) -> RecordError:

@@ -2,35 +2,67 @@
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
 from torchgraph_explorer.record.folder import plugin_folder, segment_files
+from torchgraph_explorer.record.outbox import Encoded
 
 
 class LocalSegments:
-    """The segments of one session. What `append` was given is with the operating system when it returns.
+    """The segments of one session. What `put` has taken is with the operating system.
 
     Each file is created anew, under the next free number, and by nobody else; so writers share a folder without locks.
+    Where a write has failed, the file is cut back to its last whole record; if it cannot be, it is left.
     """
 
-    def __init__(self, run_dir: Path, begin: Callable[[int], bytes], *, limit: int) -> None:
-        self._folder = plugin_folder(run_dir)
-        self._begin, self._limit = begin, limit
-        self._file: FileIO | None = None
-        self._size = 0
+    def __init__(
+        self, run_dir: Path, begin: Callable[[int, bool], bytes], *, limit: int, when_gone: Callable[[int | None], None]
+    ) -> None:
+        """Write to `run_dir`.
 
-    def append(self, data: bytes) -> None:
-        """Write `data`, in a new file if it would make the present one too large.
+        Args:
+            run_dir: The run's folder.
+            begin: How the segment with a number begins; with all that later records depend on, if that is True.
+            limit: Bytes of a segment, at most.
+            when_gone: Called when the folder was deleted or moved away, with the step from which on it is made again,
+                if there is one.
+        """
+        self._folder = plugin_folder(run_dir)
+        self._begin, self._limit, self._when_gone = begin, limit, when_gone
+        self._file: FileIO | None = None
+        self._path = Path()
+        self._has_links = True
+        self._size = 0
+        self._is_torn = self._has_frames = False
+
+    def is_due(self, _size: int) -> bool:
+        """At once."""
+        return True
+
+    def put(self, waiting: deque[Encoded]) -> None:
+        """Write what waits, in a new file where it would make the present one too large.
 
         Raises:
-            OSError: The system refuses. What then is torn is left behind: the next record begins a new file.
+            OSError: The system refuses.
         """
-        if self._file is None or self._size + len(data) > self._limit:
-            self.close()
-            self._file = self._create()
-        self._write(self._file, data)
+        if self._file is not None and self._is_gone(self._file):
+            first = next((piece.step for piece in waiting if piece.step is not None), None)
+            if self._has_frames:
+                self._when_gone(first)
+            if first is None:  # no folder is made again for the end of a record alone
+                waiting.clear()
+                return
+            self._renew(is_whole=True)
+            self._has_frames = False
+        while waiting:
+            self._append(waiting[0].data)
+            self._has_frames = self._has_frames or waiting[0].step is not None
+            waiting.popleft()
 
     def close(self) -> None:
         """Close the present file."""
@@ -38,29 +70,60 @@ class LocalSegments:
             self._file.close()
             self._file = None
 
-    def _create(self) -> FileIO:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        number = max((file.number + 1 for file in segment_files(self._folder)), default=0)
-        while True:
-            try:
-                file = FileIO(self._folder / f"{number:06d}.tgraph", "x")
-            except FileExistsError:
-                number += 1
-                continue
-            self._size = 0
-            self._write(file, self._begin(number))
-            return file
-
-    def _write(self, file: FileIO, data: bytes) -> None:
+    def _append(self, data: bytes) -> None:
+        if self._file is None or self._is_torn or self._size + len(data) > self._limit:
+            self._renew(is_whole=False)
+        assert self._file is not None
         try:
-            self._put(file, data)
-        except OSError:
-            file.close()
-            self._file = None
+            _write(self._file, data)
+        except BaseException:
+            self._cut(self._file)
             raise
         self._size += len(data)
 
-    def _put(self, file: FileIO, data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[file.write(rest) or 0 :]
+    def _cut(self, file: FileIO) -> None:
+        self._is_torn = True
+        with suppress(OSError):  # then a reader passes over what is torn
+            os.ftruncate(file.fileno(), self._size)
+            file.seek(self._size)
+            self._is_torn = False
+
+    def _is_gone(self, file: FileIO) -> bool:
+        """The file is not where it was made, or has no name any more."""
+        try:
+            self._path.stat()
+            return self._has_links and os.fstat(file.fileno()).st_nlink == 0
+        except FileNotFoundError:
+            return True
+        except OSError:  # it cannot be told; what is written next will tell
+            return False
+
+    def _renew(self, *, is_whole: bool) -> None:
+        """Go on in a new file. The one before stays open until there is one: it tells whether the folder is gone."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        number = max((file.number + 1 for file in segment_files(self._folder)), default=0)
+        while True:
+            path = self._folder / f"{number:06d}.tgraph"
+            try:
+                file = FileIO(path, "x")
+                break
+            except FileExistsError:
+                number += 1
+        try:
+            beginning = self._begin(number, is_whole)
+            _write(file, beginning)
+            has_links = os.fstat(file.fileno()).st_nlink > 0  # some file systems count none
+        except BaseException:
+            file.close()
+            with suppress(OSError):  # or each further try would leave an empty file
+                path.unlink()
+            raise
+        self.close()
+        self._file, self._path, self._size = file, path, len(beginning)
+        self._has_links, self._is_torn = has_links, False
+
+
+def _write(file: FileIO, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) or 0 :]

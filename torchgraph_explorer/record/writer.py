@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from torchgraph_explorer.record.frame_layout import encode_layout
 from torchgraph_explorer.record.framing import VERSION, file_header, framed
 from torchgraph_explorer.record.graphs import encode_graph
 from torchgraph_explorer.record.messages import finished_message, series_message, session_message
+from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
 from torchgraph_explorer.record.remote import RemoteSegments, is_url
 from torchgraph_explorer.record.segments import LocalSegments
 from torchgraph_explorer.records import Finished, Frame, ModuleGraph, Record, Session
+from torchgraph_explorer.say import told, warn
 
 SEGMENT_BYTES = 64 << 20
 """A local segment is closed, and the next one begun, before it would grow larger than this."""
@@ -25,21 +27,12 @@ REMOTE_SEGMENT_BYTES = 8 << 20
 """Records that wait to be put to a URL are put when they are more than this."""
 
 
-class Segments(Protocol):
-    """Where a writer's bytes go."""
-
-    def append(self, data: bytes) -> None:
-        """Take whole records."""
-
-    def close(self) -> None:
-        """No more will come."""
-
-
 class RecordWriter:
     """Writes one session into a run folder, which other writers may share at the same time.
 
     In a local folder every record is with the operating system when `write` returns: killing the process loses at most
-    the record being written. At a URL records wait for the next put, see `remote.py`.
+    the record being written. At a URL records wait for the next put, see `remote.py`. Where the store takes nothing,
+    they wait until it does, see `outbox.py`; so nothing here raises for its sake.
     """
 
     def __init__(self, run_dir: str | os.PathLike[str], *, segment_bytes: int | None = None) -> None:
@@ -47,38 +40,61 @@ class RecordWriter:
         self._run_dir = os.fspath(run_dir)
         self._segment_bytes = segment_bytes
         self._session: Session | None = None
-        self._segments: Segments | None = None
+        self._outbox: Outbox | None = None
+        self._structure: dict[object, bytes] = {}
+        self._notes: list[str] = []
         self._layout: tuple[tuple[bytes, bytes, int], bytes] = ((b"", b"", -1), b"")
 
     def write(self, record: Record) -> None:
-        """Append `record`. The session comes first, and once.
-
-        Raises:
-            OSError: The system refuses; at a URL, the store's own errors. Later records may be written all the same.
-        """
+        """Append `record`. The session comes first, and once. One that the format cannot hold is left out, and told."""
         if isinstance(record, Session):
             assert self._session is None, "a writer writes one session"
             self._session = record
-            self._segments = self._open(record)
-        assert self._segments is not None, "a session comes before everything else"
-        self._segments.append(self._encode(record))
+            self._outbox = Outbox(self._open(record), place=self._run_dir)
+        assert self._outbox is not None, "a session comes before everything else"
+        try:
+            data = self._encode(record)
+        except Exception as fault:  # a name or number that nobody thought of
+            self._note(f"{_what(record)} cannot be recorded ({told(fault)}).")
+            return
+        if isinstance(record, ModuleGraph):  # it replaces the one with its id
+            self._structure["graph", record.id] = data
+        elif isinstance(record, tuple):
+            self._structure["series", len(self._structure)] = data
+        self._outbox.add(Encoded(data, record.step if isinstance(record, Frame) else None))
+
+    def put_if_due(self) -> None:
+        """Put what waits, if it is time to. To be called now and then, when nothing is written."""
+        if self._outbox is not None:
+            self._outbox.put_if_due()
 
     def close(self) -> None:
         """Write what still waits. Nothing can be written after that."""
-        if self._segments is not None:
-            self._segments.close()
+        if self._outbox is not None:
+            self._outbox.close()
 
-    def _open(self, session: Session) -> Segments:
+    def _open(self, session: Session) -> Store:
         if is_url(self._run_dir):
             limit = self._segment_bytes or REMOTE_SEGMENT_BYTES
             return RemoteSegments(self._run_dir, self._beginning, limit=limit, session=session.id)
-        return LocalSegments(Path(self._run_dir), self._beginning, limit=self._segment_bytes or SEGMENT_BYTES)
+        limit = self._segment_bytes or SEGMENT_BYTES
+        return LocalSegments(Path(self._run_dir), self._beginning, limit=limit, when_gone=self._note_gone)
 
-    def _beginning(self, number: int) -> bytes:
-        """How segment `number` of the run begins."""
+    def _note_gone(self, first: int | None) -> None:
+        lacks = "What it held is lost" if first is None else f"The steps before {first} are missing in it now"
+        self._note(f"{self._run_dir} was deleted or moved away while it was written to. {lacks}.")
+
+    def _note(self, sentence: str) -> None:
+        if sentence not in self._notes:
+            self._notes.append(sentence)
+            warn(sentence)
+
+    def _beginning(self, number: int, is_whole: bool = False) -> bytes:
+        """How segment `number` of the run begins; `is_whole`: with all series and graphs so far."""
         assert self._session is not None
         segment = pb.Segment(version=VERSION, number=number, session=session_message(self._session))
-        return file_header() + 2 * framed(pb.Head(segment=segment).SerializeToString())
+        beginning = file_header() + 2 * framed(pb.Head(segment=segment).SerializeToString())
+        return b"".join((beginning, *self._structure.values())) if is_whole else beginning
 
     def _encode(self, record: Record) -> bytes:
         """`record` framed; twice if frames depend on it, so that damage to one copy costs nothing."""
@@ -91,6 +107,8 @@ class RecordWriter:
             case Frame():
                 return self._encode_frame(record)
             case Finished():
+                assert self._outbox is not None
+                record = replace(record, notes=(*record.notes, *self._notes, *self._outbox.notes))
                 return framed(pb.Head(finished=finished_message(record)).SerializeToString())
             case _:
                 return 2 * framed(pb.Head(series=series_message(record)).SerializeToString())
@@ -115,3 +133,16 @@ class RecordWriter:
             encoded = encode_layout(series, rows, len(frame.statistics))
             self._layout = (key, encoded)
         return encoded
+
+
+def _what(record: Record) -> str:
+    """What to call a record that the format cannot hold."""
+    match record:
+        case Frame():
+            return f"Step {record.step}"
+        case ModuleGraph():
+            return "A module graph"
+        case tuple():
+            return f"{len(record)} series"
+        case _:
+            return f"The {type(record).__name__.lower()}"

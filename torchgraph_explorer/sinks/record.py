@@ -15,7 +15,10 @@ PartOf: TypeAlias = Callable[[Series, int], "int | None"]
 
 
 class RecordSink:
-    """Writes the records of one session into a run folder, local or an fsspec URL."""
+    """Writes the records of one session into a run folder, local or an fsspec URL.
+
+    It does not fail with the folder: what cannot be written waits in memory and is tried again.
+    """
 
     def __init__(self, run_dir: str | os.PathLike[str]) -> None:
         self._writer = RecordWriter(run_dir)
@@ -23,6 +26,10 @@ class RecordSink:
     def write(self, record: Record) -> None:
         """Append `record` to the run."""
         self._writer.write(record)
+
+    def when_idle(self) -> None:
+        """Write what waits, if it is time to."""
+        self._writer.put_if_due()
 
     def close(self) -> None:
         """Write what still waits, and close the file."""

@@ -8,11 +8,14 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypedDict
 
 from torchgraph_explorer.errors import TorchgraphError
+from torchgraph_explorer.patience import SECONDS, NoAnswerError, in_time
+from torchgraph_explorer.say import told
 
 SECONDS_TO_START = 30.0
 SECONDS_TO_END = 5.0
@@ -103,17 +106,17 @@ def _start(logdir: str, host: str, port: int) -> _Process:
     if not sys.executable:
         raise ViewerError("this Python is part of another program, and its own command is not known.")
     command = [sys.executable, "-c", CHILD, str(PACKAGE_ROOT), logdir, f"--host={host}", f"--port={port}"]
-    with tempfile.TemporaryFile() as errors:
+    with _errors() as errors:
         try:
             child = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,  # its end tells the child that we are gone, however we went
                 stdout=subprocess.PIPE,
-                stderr=errors,
+                stderr=subprocess.DEVNULL if errors is None else errors,
                 start_new_session=True,  # Ctrl-C in the terminal is for the training, not for the viewer
             )
-        except OSError as fault:
-            raise ViewerError(f"the server's process did not start: {fault}.") from fault
+        except (OSError, ValueError, subprocess.SubprocessError) as fault:
+            raise ViewerError(f"the server's process did not start: {told(fault)}.") from fault
         said = _first_words(child)
         if "url" in said:
             return _Process(child, said)
@@ -121,11 +124,22 @@ def _start(logdir: str, host: str, port: int) -> _Process:
         raise ViewerError(f"the server did not start: {said.get('error') or _last_line(errors)}")
 
 
+def _errors() -> AbstractContextManager[IO[bytes] | None]:
+    """A file for what the server has to say of its end; None where there is no temporary folder, or it hangs."""
+    try:
+        return in_time(tempfile.TemporaryFile, seconds=SECONDS, too_late=lambda file: file.close())
+    except (OSError, NoAnswerError):
+        return nullcontext()
+
+
 def _first_words(child: subprocess.Popen[bytes]) -> _Said:
     """What the child says once it listens; nothing if it ended without a word, or took too long."""
     assert child.stdout is not None
     timer = threading.Timer(SECONDS_TO_START, child.kill)
-    timer.start()
+    try:
+        timer.start()
+    except RuntimeError as fault:
+        return {"error": f"nothing can wait for it ({told(fault)})."}
     try:
         said: _Said = json.loads(child.stdout.readline() or b"{}")
     except ValueError:
@@ -135,7 +149,9 @@ def _first_words(child: subprocess.Popen[bytes]) -> _Said:
     return said
 
 
-def _last_line(errors: IO[bytes]) -> str:
+def _last_line(errors: IO[bytes] | None) -> str:
+    if errors is None:
+        return "it could not be told why, since there is no temporary folder."
     errors.seek(0)
     lines = errors.read().decode(errors="replace").split("\n")
     return next((line for line in reversed(lines) if line.strip()), f"it did not say why in {SECONDS_TO_START:.0f} s.")
@@ -151,5 +167,6 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         child.wait(SECONDS_TO_END)
     except subprocess.TimeoutExpired:
         child.kill()
-        child.wait()
+        with suppress(subprocess.TimeoutExpired):  # the system keeps a process whose disk does not answer
+            child.wait(SECONDS_TO_END)
     child.stdout.close()

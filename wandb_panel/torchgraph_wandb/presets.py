@@ -98,18 +98,22 @@ def remember(place: Place, chart: str) -> None:
     """Keep that `chart` is published. A home that cannot be written to only costs another try next time."""
     known = _read()
     known.setdefault(place.server, {})[place.entity] = chart
-    path = memory()
     try:
+        path = memory()
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
             json.dump(known, file, indent=1)
         Path(file.name).replace(path)  # two trainings may do this at once
-    except OSError:
+    except (OSError, RuntimeError):
         return
 
 
 def memory() -> Path:
-    """Where it is kept which charts are published."""
+    """Where it is kept which charts are published.
+
+    Raises:
+        RuntimeError: The user has no home.
+    """
     home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(home) / "torchgraph" / "wandb_charts.json"
 
@@ -117,6 +121,6 @@ def memory() -> Path:
 def _read() -> dict[str, dict[str, str]]:
     try:
         known = json.loads(memory().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):
         return {}
     return known if isinstance(known, dict) else {}

@@ -7,11 +7,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.patience import SECONDS
 from torchgraph_explorer.records import Finished, Frame, Record
-from torchgraph_explorer.say import say
+from torchgraph_explorer.say import say, told
 from torchgraph_explorer.sinks import Sink, SinkContext
 from torchgraph_wandb.keeping import Schedule, is_page_due
 from torchgraph_wandb.panels import log_chart, log_page
@@ -101,7 +104,7 @@ class WandbSink:
         elif (snapshot := self._maker.take()) is not None:
             self._log(snapshot)
         elif not self._maker.is_busy and self._schedule.is_due(self._count, time.monotonic()):
-            self._maker.begin(page=is_page_due(self._count, self._pages), aside=True)
+            self._maker.try_to_begin(page=is_page_due(self._count, self._pages), aside=True)
             self._schedule.began(self._count, time.monotonic())
 
     def _end(self) -> None:
@@ -125,13 +128,14 @@ class WandbSink:
     def _last_snapshot(self) -> Snapshot | None:
         """Made anew, a second time in a simpler way if it fails."""
         for seconds in SECONDS_TO_END:
-            self._maker.begin(page=True)
+            self._maker.try_to_begin(page=True)
             if (snapshot := self._maker.take(patience=seconds)) is not None:
                 return snapshot
         return None
 
     def _log(self, snapshot: Snapshot) -> None:
         self._schedule.took(snapshot.seconds)
+        self._preset.wait_for_memory(SECONDS)
         preset = self._preset.chart
         log_chart(self._run, self._model, snapshot.rows, preset=preset if not self._is_charted else None)
         self._is_charted = self._is_charted or preset is not None
@@ -149,30 +153,46 @@ class Preset:
 
     def __init__(self, run: Any) -> None:
         self.chart: str | None = None
+        self._is_looked_up = threading.Event()
         self._thread: threading.Thread | None = None
         if _is_disabled(run):
             return
-        settings, entity = run.settings, run.entity
-        place = Place(str(settings.base_url).rstrip("/"), str(entity or ""))
-        if _is_offline(run):
-            self.chart = expected(place) if entity else None
-            _advise_offline(place, known=bool(entity) and remembered(place) is not None)
-        elif (known := remembered(place)) is not None:
-            self.chart = known
-        else:
-            self._thread = threading.Thread(target=self._publish, args=(place,), name="torchgraph-wandb", daemon=True)
-            self._thread.start()
+        place = Place(str(run.settings.base_url).rstrip("/"), str(run.entity or ""))
+        act = partial(self._settle, place, is_offline=_is_offline(run))
+        thread = threading.Thread(target=act, name="torchgraph-wandb", daemon=True)
+        with suppress(RuntimeError):  # no thread can be started: then nothing is recorded, as is said
+            thread.start()
+            self._thread = thread
 
     def wait(self, seconds: float) -> None:
         """Come back when it is known whether it is there, or after so many seconds."""
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def _publish(self, place: Place) -> None:
+    def wait_for_memory(self, seconds: float) -> None:
+        """Come back when it is known whether it was published before, or after so many seconds."""
+        if self._thread is not None:
+            self._is_looked_up.wait(seconds)
+
+    def _settle(self, place: Place, *, is_offline: bool) -> None:
+        """In a thread of its own: what was published is remembered in the user's home, which may not answer."""
         try:
-            self.chart = publish_chart(place)
+            self._look_up(place, is_offline=is_offline)
+            self._is_looked_up.set()
+            if self.chart is None and not is_offline:
+                self.chart = publish_chart(place)
         except PresetError as refusal:
             say(f"{refusal}. The page, which is logged too, shows the same until then.")
+        except Exception as fault:
+            say(f"the W&B chart cannot be published ({told(fault)}). The page, which is logged too, shows the same.")
+        finally:
+            self._is_looked_up.set()
+
+    def _look_up(self, place: Place, *, is_offline: bool) -> None:
+        known = remembered(place) if place.entity else None
+        self.chart = expected(place) if is_offline and place.entity else known
+        if is_offline:
+            _advise_offline(place, known=known is not None)
 
 
 def _advise_offline(place: Place, *, known: bool) -> None:

@@ -16,10 +16,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchgraph_explorer.say import told
 from torchgraph_wandb.snapshot_process import PAGE, TABLE
 
 SECONDS = 120.0
 """That a snapshot may take."""
+
+SECONDS_TO_KILL = 5.0
+"""That the system may take to end one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +76,26 @@ class Maker:
         ]
         # A script may have found the packages by a path that the child would not look in.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        with (self._folder / "errors").open("wb") as errors:
-            self._child = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=errors,
-                stderr=errors,
-                env=environment,
-                start_new_session=True,  # Ctrl-C in the terminal is for the training
-            )
+        try:
+            with (self._folder / "errors").open("wb") as errors:
+                self._child = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=errors,
+                    stderr=errors,
+                    env=environment,
+                    start_new_session=True,  # Ctrl-C in the terminal is for the training
+                )
+        except OSError:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    def try_to_begin(self, *, page: bool, aside: bool = False) -> None:
+        """As `begin`; where the system refuses a folder or a process, that is the latest `fault`."""
+        try:
+            self.begin(page=page, aside=aside)
+        except OSError as fault:
+            self.fault = told(fault)
 
     def take(self, *, patience: float | None = None) -> Snapshot | None:
         """The snapshot, if it is ready; None while it is not, and when it failed.
@@ -114,7 +129,10 @@ class Maker:
             if patience is None and time.monotonic() - self._began < SECONDS:
                 return False
             self._child.kill()
-            self._child.wait()
+            try:
+                self._child.wait(SECONDS_TO_KILL)
+            except subprocess.TimeoutExpired:  # the system keeps a process whose disk does not answer
+                return True
         return True
 
     def _read(self) -> Snapshot:

@@ -1,0 +1,40 @@
+"""Names as text that every terminal, page and file can hold.
+
+A name may be anything that Python takes for a string: with halves of surrogate pairs, which UTF-8 cannot encode, with
+control characters, a megabyte long. The record makes every name printable when it writes it.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+LONGEST = 1_000
+"""Characters of a name that are kept."""
+
+LONGEST_TEXT = 10_000
+"""Characters of a sentence, or of what a module says of itself, that are kept."""
+
+_CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
+_REVERSING = "\u202a-\u202e\u2066-\u2069"
+_NAME = re.compile(f"[{_CONTROLS}\t\n\u2028\u2029{_REVERSING}\ud800-\udfff]")
+_LINES = re.compile(f"[{_CONTROLS}{_REVERSING}\ud800-\udfff]")
+
+
+def printable(name: str, *, most: int = LONGEST, lines: bool = False) -> str:
+    """`name` itself, unless it holds what cannot be printed or is longer than `most`; with `lines` it may have several.
+
+    Otherwise what cannot be printed is escaped, the rest is cut off, and a hash of the whole is added: so two names
+    that differ still differ, and the same name is always written in the same way.
+    """
+    unprintable = _LINES if lines else _NAME
+    if len(name) <= most and not unprintable.search(name):
+        return name
+    mark = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    escaped = unprintable.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), name[:most])
+    return f"{escaped[:most]}~{mark}"
+
+
+def printable_path(name: str) -> str:
+    """`printable` for each part of the qualified name of a module, which stays the name of that submodule."""
+    return ".".join(map(printable, name.split(".")))
