@@ -43,6 +43,7 @@ ROOMS = {
     "capture": room(libraries="torch"),
     "browser": room(),
     "cli": room("__init__", "browser", "demo", "record", "server", libraries="torchgraph_wandb"),
+    "earlier": room("at_exit", "watcher", libraries="torch"),
     "demo": room("__init__", "browser", libraries="rich sklearn torch"),
     "launch": room("at_exit"),
     "layout": room(libraries="pygraphviz"),
@@ -51,6 +52,7 @@ ROOMS = {
     "recorder": room("reduce", "sinks"),
     "reduce": room(libraries="torch"),
     "run_names": room(),
+    "torchexplorer": room("watcher"),
     "schedule": room(),
     "server": room("layout", "record", libraries="IPython waitress"),
     "sinks": room("record", "server"),
@@ -66,6 +68,7 @@ ROOMS = {
     "watching": room(
         "at_exit",
         "capture",
+        "earlier",
         "launch",
         "options",
         "place",
@@ -75,13 +78,14 @@ ROOMS = {
         "schedule",
         "sinks",
         "stream",
+        "torchexplorer",
         "watcher",
         libraries="torch",
     ),
 }
 """architecture.md, as a table. Watching is the one place that joins the halves."""
 
-TORCH_FREE = ("__init__", "cli", "layout", "record", "run_names", "schedule", "server", "sinks", *SHARED)
+TORCH_FREE = ("__init__", "cli", "layout", "record", "run_names", "schedule", "server", "sinks", *sorted(SHARED))
 """What reads a run, or is read by it. `cli` goes into `demo`, which trains, only when asked to."""
 
 

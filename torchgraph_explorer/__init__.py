@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from torchgraph_explorer.record.runs import open_run as open_run
     from torchgraph_explorer.records import STATISTICS as STATISTICS
     from torchgraph_explorer.server.export import export_page as export_page
+    from torchgraph_explorer.torchexplorer import StructureWrapper as StructureWrapper
+    from torchgraph_explorer.torchexplorer import setup as setup
     from torchgraph_explorer.watcher import Watcher as Watcher
     from torchgraph_explorer.watching import LIGHTNING_EPOCHS as LIGHTNING_EPOCHS
-    from torchgraph_explorer.watching import setup as setup
     from torchgraph_explorer.watching import watch as watch
 
 _HOMES = {
@@ -40,6 +41,7 @@ _HOMES = {
     "NotFoundError": "errors",
     "OptionError": "errors",
     "RecordError": "errors",
+    "StructureWrapper": "torchexplorer",
     "TorchgraphError": "errors",
     "TorchgraphWarning": "errors",
     "UnknownBackendError": "errors",
@@ -49,7 +51,7 @@ _HOMES = {
     "list_runs": "record.runs",
     "open_run": "record.runs",
     "quantiles": "buckets",
-    "setup": "watching",
+    "setup": "torchexplorer",
     "watch": "watching",
 }
 """Where each public name lives, below this package. No module may have the name of one of them: it would hide it."""

@@ -8,12 +8,15 @@ import torch
 from torch import nn
 
 from torchgraph_explorer.capture import active
+from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.say import told, warn
 
 T = TypeVar("T")
 
 
-def attach(tensor: T, module: nn.Module, name: str) -> T:
+def attach(
+    tensor: T, module: nn.Module | None = None, name: str | None = None, *, parent: nn.Module | None = None
+) -> T:
     """Record `tensor` as `name`, a node of its own inside the call of `module` that is being executed.
 
     Args:
@@ -21,10 +24,17 @@ def attach(tensor: T, module: nn.Module, name: str) -> T:
             assigned again: the name sticks to the tensor itself.
         module: The module in whose `forward` this stands: `self`.
         name: What to call it. Attached twice in one call, the second is `name #2`.
+        parent: What TorchExplorer calls `module`.
 
     Returns:
         `tensor` itself. Where nothing is watched, or this step is not logged, that is all that happens.
+
+    Raises:
+        OptionError: The module or the name is missing.
     """
+    module = parent if module is None else module
+    if module is None or name is None:
+        raise OptionError("attach() needs a module and a name. Inside forward, call attach(tensor, self, 'name').")
     if not torch.compiler.is_compiling():
         try:
             for one in active.rounds():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from torch import nn
 from torch.optim import Optimizer
 
@@ -29,13 +31,12 @@ def check(model: object, settings: Settings) -> None:
     if wrong := [kind for kind in settings.log if kind not in KINDS]:
         raise OptionError(f"log={wrong!r} is nothing that can be recorded. Choose from {', '.join(KINDS)}, as a list.")
     schedule(settings.log_freq)
-    _check_whole("bins", settings.bins, least=2, most=MOST_BINS)
+    _check_whole("bins", settings.bins, least=1, most=MOST_BINS)
     if settings.sample_n is not None:
         _check_whole("sample_n", settings.sample_n, least=1)
-    if not 0 <= settings.reject_outlier_proportion < 1:
+    if not 0 <= settings.reject_outlier_proportion <= 1:
         raise OptionError(
-            f"reject_outlier_proportion={settings.reject_outlier_proportion!r} is no share. "
-            f"Pass a number from 0 to below 1."
+            f"reject_outlier_proportion={settings.reject_outlier_proportion!r} is no share. Pass a number from 0 to 1."
         )
     if settings.time_log is not None:
         _check_time_log(settings.time_log)
@@ -62,7 +63,8 @@ def _check_phases(phases: tuple[str, ...]) -> None:
 
 
 def _check_whole(option: str, value: object, *, least: int, most: int | None = None) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least or value > (most or value):
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or not least <= int(value) <= (most or int(value)):  # type: ignore[call-overload]
         to = f" to {most}" if most else ""
         raise OptionError(f"{option}={value!r} is no number of elements or rows. Pass a whole number from {least}{to}.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import sys
 import time
@@ -79,6 +80,11 @@ def name_by_chance() -> str:
 
 def _time() -> str:
     return time.strftime("%Y-%m-%d_%H-%M-%S")
+
+
+def is_by_time(run: str) -> bool:
+    """Whether the name is one that `new_run_name` gives."""
+    return re.fullmatch(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d(-\w+)?", run) is not None
 
 
 def _is_ours_now(folder: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import TypeAlias
 
 from torchgraph_explorer.errors import OptionError
@@ -23,12 +24,18 @@ def schedule(log_freq: int | str | Schedule) -> Schedule:
         return log_freq
     if log_freq == "log":
         return ever_sparser
-    if isinstance(log_freq, int) and not isinstance(log_freq, bool) and log_freq >= 1:
-        return every(log_freq)
+    if (steps := _whole(log_freq)) is not None and steps >= 1:
+        return every(steps)
     raise OptionError(
         f"log_freq={log_freq!r} says nothing about which steps to log. "
         f"Pass a whole number of steps from 1, 'log', or a function from a step to True or False."
     )
+
+
+def _whole(log_freq: object) -> int | None:
+    """The number that is meant, also where it was computed: as numpy's, or as a float."""
+    is_whole = isinstance(log_freq, Integral) or (isinstance(log_freq, float) and log_freq.is_integer())
+    return int(log_freq) if is_whole and not isinstance(log_freq, bool) else None  # type: ignore[call-overload]
 
 
 def every(steps: int) -> Schedule:
@@ -45,6 +52,6 @@ def ever_sparser(step: int) -> bool:
 def schedule_name(log_freq: int | str | Schedule) -> str:
     """How the record names it."""
     if not callable(log_freq):
-        return str(log_freq)
+        return str(log_freq if (steps := _whole(log_freq)) is None else steps)
     name = getattr(log_freq, "__qualname__", None)
     return name if isinstance(name, str) else type(log_freq).__name__  # a callable object's may be anything

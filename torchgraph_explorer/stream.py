@@ -7,7 +7,7 @@ import random
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 from torch import nn
@@ -102,6 +102,7 @@ class Stream:
         """Take everything off the model and have what is at hand written; `why_nothing` is said if nothing was."""
         self._each(self.rounds.close, lambda: self._note_nothing(why_nothing), self._recorder.end)
         self._rows = self._batch = None  # a watcher whose viewer stays is kept, and these are large
+        self._settings = replace(self._settings, optimizer=None, scaler=None, time_log=None)  # with all the parameters
 
     def wait(self, until: float) -> None:
         """Come back when all is written, or at the moment `until` of the monotonic clock."""

@@ -14,10 +14,11 @@ from torch import nn
 
 from torchgraph_explorer import patience
 from torchgraph_explorer.capture.phases import Evaluation, Training
+from torchgraph_explorer.capture.wrappers import unwrapped
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.records import ModuleGraph, Session
 from torchgraph_explorer.say import told, warn
-from torchgraph_explorer.schedule import schedule
+from torchgraph_explorer.schedule import Schedule, schedule
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.stream import Settings, Stream
 
@@ -93,7 +94,7 @@ class Watcher:
             sinks=sinks,
             phase=self._training,
             kinds=frozenset(settings.log),
-            wants=schedule(settings.log_freq),
+            wants=after(sinks_before_step(sinks), schedule(settings.log_freq)),
             before_step=before_step,
         )
         self._streams = [self._train]
@@ -109,7 +110,9 @@ class Watcher:
                 wants=first_of_each(),
             )
             self._streams.append(evaluation)
-        weakref.finalize(model, self.finish).atexit = False  # at_exit.py sees to that
+        self._model = weakref.ref(unwrapped(model))
+        self._gone = weakref.finalize(model, self.finish)
+        self._gone.atexit = False  # at_exit.py sees to that
 
     @property
     def step(self) -> int:
@@ -133,6 +136,20 @@ class Watcher:
         return self.graphs[-1] if self.graphs else None
 
     @property
+    def structure(self) -> ModuleGraph | None:
+        """As `graph`, by the name that TorchExplorer has for it."""
+        return self.graph
+
+    @property
+    def has_steps(self) -> bool:
+        """Something was recorded."""
+        return any(stream.saw_a_step for stream in self._streams)
+
+    def watches(self, model: nn.Module) -> bool:
+        """Whether this is the model, whatever torch.compile or the data-parallel classes have wrapped it in."""
+        return self._model() is unwrapped(model)
+
+    @property
     def finished(self) -> bool:
         """Nothing is watched any more: it was closed, or the model is gone."""
         return self._finished
@@ -149,6 +166,7 @@ class Watcher:
             if self._has_ended or self._ends_in == here or os.getpid() != self.pid:
                 return
             self._finished, self._ends_in = True, here
+        self._gone.detach()  # or the model would keep this, were it watched ever again
         try:
             for stream in reversed(self._streams):
                 stream.end((lambda: _why_nothing(self.step)) if stream is self._train else None)
@@ -217,7 +235,25 @@ class Watcher:
 
     def __repr__(self) -> str:
         state = "closed" if self._finished else f"step {self.step}"
-        return f"<Watcher of {self.name!r}, {state}, {self.url or self.run_dir or 'sinks of its own'}>"
+        return f"<Watcher of {self.name!r}, {state}, {self.url or self.run_dir or 'no folder'}>"
+
+
+def sinks_before_step(sinks: Sequence[Sink]) -> tuple[Callable[[], object], ...]:
+    """What sinks have to do before each training step, in its thread: next to nothing, and never to raise."""
+    return tuple(sink.before_step for sink in sinks if hasattr(sink, "before_step"))
+
+
+def after(acts: tuple[Callable[[], object], ...], wants: Schedule) -> Schedule:
+    """`wants`, asked at every step after `acts` were done."""
+    if not acts:
+        return wants
+
+    def asked(step: int) -> bool:
+        for act in acts:
+            act()
+        return wants(step)
+
+    return asked
 
 
 def _is_step(step: object) -> bool:

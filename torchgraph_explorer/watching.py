@@ -7,7 +7,7 @@ import platform
 import socket
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 from torchgraph_explorer import at_exit
 from torchgraph_explorer.capture.distributed import Parts, Rank, this_rank
 from torchgraph_explorer.capture.wrappers import unwrapped
+from torchgraph_explorer.earlier import earlier_watch, taking_over
 from torchgraph_explorer.errors import OptionError, TorchgraphError
 from torchgraph_explorer.launch import Place, agreed_place
 from torchgraph_explorer.options import KINDS, check
@@ -31,6 +32,7 @@ from torchgraph_explorer.records import Session
 from torchgraph_explorer.run_names import (
     check_logdir,
     check_run_name,
+    is_by_time,
     new_run_name,
     run_folder,
     run_of_wandb,
@@ -40,8 +42,9 @@ from torchgraph_explorer.say import say, told, warn
 from torchgraph_explorer.schedule import Schedule, schedule_name
 from torchgraph_explorer.sinks import Backends, Sink, SinkContext, open_sink, resolve
 from torchgraph_explorer.sinks.record import RankSink, RecordSink
-from torchgraph_explorer.sinks.standalone import SECONDS_TO_START, start_viewer
+from torchgraph_explorer.sinks.standalone import SECONDS_TO_START, is_served, start_viewer
 from torchgraph_explorer.stream import Scaler, Settings, TimeLog
+from torchgraph_explorer.torchexplorer import takes_old_parameters
 from torchgraph_explorer.version import __version__
 from torchgraph_explorer.watcher import Viewer, Watcher
 
@@ -49,6 +52,7 @@ LIGHTNING_EPOCHS: TimeLog = ("epoch", lambda module, _step: module.current_epoch
 """For `time_log`: a LightningModule's epoch as the second time axis."""
 
 
+@takes_old_parameters
 def watch(
     model: nn.Module,
     log: str | Sequence[str] = KINDS,
@@ -73,14 +77,14 @@ def watch(
     port: int = 8080,
     verbose: bool = True,
     block_at_exit: bool | None = None,
-    disable_inplace: object = None,
-    ignore_io_grad_classes: object = None,
-    delay_log_multi_backward: object = None,
 ) -> Watcher:
     """Record what goes on inside `model` while it trains, and show it.
 
     Training is not disturbed: losses, parameters, gradients and random numbers are those of the unwatched model. A
     step is a forward pass in training mode with gradients enabled, and the backward pass that belongs to it.
+
+    A model that is being watched by the same name is watched anew: the earlier watch is closed, and unless another run
+    is asked for, this one goes on in its run, at its step. The parameters of TorchExplorer's `watch` are taken, too.
 
     Args:
         model: Any `nn.Module`.
@@ -89,8 +93,9 @@ def watch(
         log_freq: Log every so many steps; or `"log"`, every step at first and then exponentially sparser; or a
             predicate of the step's number.
         backend: `"standalone"` (a run folder and a live viewer), `"record"` (a run folder only), `"tensorboard"` (a run
-            folder that TensorBoard shows), `"wandb"` (a run folder, and panels in the active W&B run), any object with
-            `write(record)` and `close()`, or a list of these.
+            folder that TensorBoard shows), `"wandb"` (a run folder, and panels in the active W&B run), `"none"`
+            (nothing: the watcher has the module graph), any object with `write(record)` and `close()`, or a list of
+            these.
         bins: Rows of a drawn histogram, by default; it can be changed in the viewer.
         sample_n: About how many elements of a tensor to take statistics from; None for all. NaN and infinity are never
             missed.
@@ -119,9 +124,6 @@ def watch(
         port: Its port; if taken, the next free one.
         verbose: Say where the viewer and the run are.
         block_at_exit: Keep the viewer until Ctrl-C when the script ends. By default in a terminal only, not under CI.
-        disable_inplace: Not needed any more; so are the next two. Accepted for code that used TorchExplorer.
-        ignore_io_grad_classes: See above.
-        delay_log_multi_backward: See above.
 
     Returns:
         The watcher, to be closed when done; that happens by itself at exit.
@@ -145,15 +147,12 @@ def watch(
         compiled=compiled,
     )
     check(model, settings)
-    _say_not_needed(
-        disable_inplace=disable_inplace,
-        ignore_io_grad_classes=ignore_io_grad_classes,
-        delay_log_multi_backward=delay_log_multi_backward,
-    )
     logdir = check_logdir(logdir)
     wandb_run = None if run is None or isinstance(run, str) else run
     also = ("tensorboard",) * (writer is not None) + ("wandb",) * (wandb_run is not None)
     backends = resolve(backend, also=also)
+    if not (backends.record or backends.sinks):
+        settings = replace(settings, log=())  # nobody would read it; the graph is all that the watcher itself gives
     wants_wandb = "wandb" in backends.opened
     rank = this_rank()
     if rank is not None:
@@ -161,32 +160,37 @@ def watch(
     name = _name(model, name, rank=rank if ranks == "all" else None)
     merged = rank if ranks == "merged" else None
     parts = Parts(model) if merged is not None else None
+    earlier = earlier_watch(model, name)
     context, patience = None, SECONDS
     if backends.record:
         if wandb_run is not None or (run is None and writer is None and wants_wandb):
             run = run_of_wandb(wandb_run)
-        choose = partial(_choose_place, logdir, run, name, writer=writer, rank=rank)
+        choose = partial(_choose_place, logdir, run, name, writer=writer, rank=rank, earlier=earlier)
         found = find_place(choose, Wanted(logdir, run, name, writer=writer, rank=rank))
         if found is None:
             backends = Backends(record=False, viewer=False, sinks=backends.sinks)
         else:
-            (logdir, run), run_dir, patience = found
+            (logdir, run), folder, patience = found
             context = SinkContext(
-                run_dir, logdir, run, name, writer=writer, wandb_run=wandb_run, upload_record=upload_record
+                folder, logdir, run, name, writer=writer, wandb_run=wandb_run, upload_record=upload_record
             )
     sinks = [*_sinks(backends, context, parts), *backends.sinks]
-    viewer = _start_viewer(logdir, host, port, verbose=verbose) if backends.viewer else None
-    session = _session(model, settings, name, rank=merged)
-    watcher = Watcher(
-        model,
-        settings,
-        session=session,
-        sinks=sinks,
-        more_sinks=lambda phase: _sinks(backends, _of_phase(context, phase), parts),
-        run_dir=context.run_dir if context else None,
-        viewer=viewer,
-        before_step=parts.look if parts is not None else None,
-    )
+    run_dir = context.run_dir if context else None
+    shares_viewer = backends.viewer and is_served(logdir, host=host, port=port)
+    is_told = rank is None or rank.is_leader
+    with taking_over(earlier, run_dir, shares_viewer=shares_viewer, is_told=is_told) as step:
+        viewer = _start_viewer(logdir, host, port, verbose=verbose) if backends.viewer else None
+        watcher = Watcher(
+            model,
+            settings,
+            session=_session(model, settings, name, rank=merged),
+            sinks=sinks,
+            more_sinks=lambda phase: _sinks(backends, _of_phase(context, phase), parts),
+            run_dir=run_dir,
+            viewer=viewer,
+            before_step=parts.look if parts is not None else None,
+        )
+        watcher.step = step
     at_exit.add(watcher, block=block_at_exit)
     for sink in sinks:  # one may have to know its watcher, to be finished before something else ends
         if watched_by := getattr(sink, "watched_by", None):
@@ -195,17 +199,6 @@ def watch(
         _introduce(watcher, sinks)
     _wait_for_the_store(watcher, patience)
     return watcher
-
-
-def setup(*_args: object, **_kwargs: object) -> None:
-    """Nothing to set up. TorchExplorer needed this call before `wandb.init()`; it is kept so that old code runs."""
-    say("setup() is not needed any more.")
-
-
-def _say_not_needed(**options: object) -> None:
-    given = [option for option, value in options.items() if value is not None]
-    if given:
-        say(f"{', '.join(given)}: not needed any more and without effect; you can leave it out.")
 
 
 def _name(model: nn.Module, name: object, *, rank: Rank | None) -> str:
@@ -252,36 +245,51 @@ def _opened(backend: str, context: SinkContext) -> Sink | None:
         return None
 
 
-def _choose_place(logdir: str, run: str | None, name: str, *, writer: Any, rank: Rank | None) -> Place:
-    """The folder of runs and the run to write to: the writer's, if there is one, or that of the other ranks."""
+def _choose_place(
+    logdir: str, run: str | None, name: str, *, writer: Any, rank: Rank | None, earlier: Watcher | None
+) -> Place:
+    """The folder of runs and the run to write to: the writer's, if there is one, or that of the other ranks.
+
+    If neither is given, that of `earlier`, which the new watch takes over from, or of other models of this process.
+    """
     if writer is not None and run is not None:
         raise OptionError(f"run={run!r} and writer= both name a run. Leave one out; the writer's folder is its run's.")
     if writer is not None:
         logdir, run = run_of_writer(writer)
-    models: dict[str, set[str]] = {}
-    for each in at_exit.open_watchers():
-        if each.run_dir is not None:
-            models.setdefault(each.run_dir, set()).add(each.name)
-    if run is None and (shared := _shared_run(logdir, name, models)) is not None:
-        return logdir, shared
+    uses = [each for each in at_exit.uses() if earlier is None or (each.run_dir, each.model) != (earlier.run_dir, name)]
+    if run is None:
+        known = _run_to_go_on_in(logdir, name, uses, earlier=earlier, alone=rank is None)
+        if known is not None:
+            return logdir, known
     given = None if run is None else (logdir, check_run_name(run))
-    if given is not None and name in models.get(run_folder(*given), ()):
+    taken = {(each.run_dir, each.model) for each in uses if each.is_open}
+    if given is not None and (run_folder(*given), name) in taken:
         raise OptionError(
             f"run={run!r} already has an open model named {name!r}. Pass another name=, or close its watcher first."
         )
 
     def choose() -> Place:
-        return logdir, new_run_name(logdir, taken={_below(logdir, folder) for folder in models})
+        return logdir, new_run_name(logdir, taken={_below(logdir, each.run_dir) for each in uses})
 
     return (given or choose()) if rank is None else agreed_place(given, choose, is_leader=rank.is_leader)
 
 
-def _shared_run(logdir: str, name: str, models: Mapping[str, set[str]]) -> str | None:
-    """The run of the models watched already, if it has none of this name."""
-    for folder, names in models.items():
-        if name not in names and (shared := _below(logdir, folder)) is not None:
-            return shared
-    return None
+def _run_to_go_on_in(
+    logdir: str, name: str, uses: Sequence[at_exit.Use], *, earlier: Watcher | None, alone: bool
+) -> str | None:
+    """A run of `logdir` that this process writes to, which takes a model of this name without mixing it with another.
+
+    That of `earlier`; that of other models; or, unless there are other ranks, the last one that nothing came to.
+    """
+    folders = dict.fromkeys(each.run_dir for each in uses)
+    mixing = {each.run_dir for each in uses if each.model == name and (each.is_open or each.has_steps)}
+    in_use = {each.run_dir for each in uses if each.is_open}
+    empty = folders.keys() - in_use - {each.run_dir for each in uses if each.has_steps}
+    own = [] if earlier is None or earlier.run_dir is None else [earlier.run_dir]
+    shared = [folder for folder in folders if folder in in_use - mixing]
+    unused = [folder for folder in reversed(folders) if folder in empty and is_by_time(Path(folder).name)]
+    runs = (_below(logdir, folder) for folder in (*own, *shared, *(unused if alone else ())))
+    return next((run for run in runs if run is not None), None)
 
 
 def _below(logdir: str, folder: str) -> str | None:

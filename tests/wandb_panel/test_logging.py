@@ -158,3 +158,12 @@ def test_two_thousand_steps_under_256_open_files_lose_nothing(train: Train, back
     assert len(named) <= 131
     assert all(f"run/{run.name}/{path}" in backend.files for path in named)
     assert [len(trained.told[what]) for what in ("handing over", "writing")] == [2000, 2000]
+
+
+def test_a_cell_that_is_run_again_and_again_goes_on_in_the_run(train: Train, backend: Backend) -> None:
+    told = train("watched_again").told
+    assert told["held"][-1] == told["held"][0]
+    assert told["losses"] == train("unwatched").told["losses"]
+    assert facts(backend, backend.runs[told["run"]])[2] == "|".join(map(str, range(20)))
+    recorded = open_run(told["run_dir"]).model()
+    assert (recorded.steps.tolist(), len(recorded.sessions)) == (list(range(20)), 10)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -18,6 +19,8 @@ import wandb
 from torch import Tensor, nn
 from wandb.agents.pyagent import Agent
 
+from tests.held import held
+from tests.processes import wait_for
 from torchgraph_explorer import attach, watch
 from torchgraph_explorer.recorder import Recorder, Step
 from torchgraph_explorer.records import Frame
@@ -122,6 +125,66 @@ def disabled(logdir: str) -> object:
     return {"run_dir": watcher.run_dir}
 
 
+def watched_again(logdir: str) -> object:
+    """As by a cell of a notebook that is run ten times, with some training after each."""
+    losses: list[float] = []
+    with begin() as run:
+        model, counts = Net(), []
+        for _ in range(10):
+            watcher = watched(model, logdir)
+            assert wait_for(lambda: all(thread.name != "torchgraph-wandb" for thread in threading.enumerate()))
+            counts.append(held(model))
+            train(model, 2, lambda _step, loss: losses.append(loss))
+    return {"run": run.id, "run_dir": watcher.run_dir, "losses": losses, "held": counts}
+
+
+def unwatched(_logdir: str) -> object:
+    """The losses of the training above without any watch."""
+    losses: list[float] = []
+    model = Net()
+    for _ in range(10):
+        train(model, 2, lambda _step, loss: losses.append(loss))
+    return {"losses": losses}
+
+
+def begun_late(logdir: str) -> object:
+    """The run begins after some steps, and ends before anybody closes the watcher."""
+    model = Net()
+    watcher = watched(model, logdir)
+    train(model, 3, lambda _step, _loss: None)
+    with begin() as run:
+        train(model, 3, lambda _step, loss: run.log({"loss": loss}))
+    return {"run_dir": watcher.run_dir}
+
+
+def begun_late_for_one_step(logdir: str) -> object:
+    """It begins, and ends at once after the only step, which the recorder's thread has not seen by then."""
+    model = Net()
+    watched(model, logdir)
+    run = begin()
+    loss = model(torch.randn(32, 8)).square().mean()
+    loss.backward()
+    run.finish()
+    return None
+
+
+def begun_late_with_evaluation(logdir: str) -> object:
+    model = Net()
+    watched(model, logdir, phases=("train", "eval"))
+    with begin():
+        train(model, 3, lambda _step, _loss: None)
+        model.eval()
+        model(torch.randn(32, 8))
+    return None
+
+
+def never_begun(logdir: str) -> object:
+    model = Net()
+    with watched(model, logdir) as watcher:
+        train(model, 3, lambda _step, _loss: None)
+    return {"run_dir": watcher.run_dir}
+
+
 def offline(logdir: str) -> object:
     with begin(mode="offline", entity="ent") as run:
         model = Net()
@@ -222,7 +285,24 @@ def timed(owner: type, method: str, last: type) -> list[float]:
     return seconds
 
 
-WAYS = (left_open, finished, committed_late, disabled, offline, resumed, sweep, agent, many_steps, many_steps_recorded)
+WAYS = (
+    left_open,
+    finished,
+    committed_late,
+    disabled,
+    watched_again,
+    unwatched,
+    begun_late,
+    begun_late_for_one_step,
+    begun_late_with_evaluation,
+    never_begun,
+    offline,
+    resumed,
+    sweep,
+    agent,
+    many_steps,
+    many_steps_recorded,
+)
 
 
 if __name__ == "__main__":

@@ -74,6 +74,7 @@ It is imported when it is asked for. The extra of this package that brings the l
 BACKENDS = {
     "standalone": Backends(record=True, viewer=True),
     "record": Backends(record=True, viewer=False),
+    "none": Backends(record=False, viewer=False),
     **{name: Backends(record=True, viewer=False, opened=(name,)) for name in OPENED},
 }
 """What each name means."""

@@ -92,7 +92,7 @@ def start_viewer(logdir: str, *, host: str, port: int) -> Viewer:
     Raises:
         ViewerError: It did not start; says why.
     """
-    place = (logdir if "://" in logdir else os.path.abspath(logdir), host, port)  # noqa: PTH100  (keeps a link's name)
+    place = _place(logdir, host, port)
     with _lock:
         process = _servers.get(place)
         if process is None or process.child.poll() is not None:
@@ -100,6 +100,16 @@ def start_viewer(logdir: str, *, host: str, port: int) -> Viewer:
         process.users += 1
     said = process.said
     return Viewer(said["url"], said["port"], said["is_exposed"], process)
+
+
+def is_served(logdir: str, *, host: str, port: int) -> bool:
+    """Whether `start_viewer` would find a server that runs."""
+    process = _servers.get(_place(logdir, host, port))
+    return process is not None and process.child.poll() is None
+
+
+def _place(logdir: str, host: str, port: int) -> tuple[str, str, int]:
+    return (logdir if "://" in logdir else os.path.abspath(logdir), host, port)  # noqa: PTH100  (keeps a link's name)
 
 
 def _start(logdir: str, host: str, port: int) -> _Process:

@@ -17,17 +17,10 @@ from torchgraph_explorer.records import Finished, Frame, Record
 from torchgraph_explorer.say import say, told
 from torchgraph_explorer.sinks import Sink, SinkContext
 from torchgraph_wandb.keeping import Schedule, is_page_due
+from torchgraph_wandb.late import LateSink
 from torchgraph_wandb.panels import log_chart, log_page
 from torchgraph_wandb.presets import Place, PresetError, expected, publish_chart, remembered
 from torchgraph_wandb.snapshots import Maker, Snapshot
-
-NO_RUN = """\
-backend='wandb' logs to a W&B run, and none is active. Begin one before watch():
-
-    import wandb
-    wandb.init(project="my-project")
-
-or pass one: watch(model, backend="wandb", run=run)."""
 
 SECONDS_TO_END = (18.0, 6.0)
 """That the end of a run waits for the last snapshot, and for a second try. The recorder waits 30 s for the sink."""
@@ -44,21 +37,24 @@ class Finishing(Protocol):
 
 
 def open_sink(context: SinkContext) -> Sink:
-    """The sink for `context`, whose `wandb_run` is the W&B run, or None for the active one.
+    """The sink for `context`, whose `wandb_run` is the W&B run, or None for the active one, or the first to become so.
 
     Raises:
         ImportError: wandb is not installed.
-        OptionError: There is no active run, or it is over, or what was given is none.
+        OptionError: The run is over, or what was given is none.
     """
     import wandb
 
     run = context.wandb_run if context.wandb_run is not None else wandb.run
     if run is None:
-        raise OptionError(NO_RUN)
+        return LateSink(context, open_sink, _before_end)
     if not all(hasattr(run, part) for part in ("log", "id", "finish")):
         raise OptionError(f"run={run!r} is no W&B run. Pass what wandb.init() returned, or the name of a run folder.")
     if _is_over(run):
-        raise OptionError(f"The W&B run {run.id} is finished; nothing can be logged to it.\n{NO_RUN}")
+        raise OptionError(
+            f"The W&B run {run.id} is finished; nothing can be logged to it. Begin another one with wandb.init(), and "
+            f"pass it as run=, or leave run= out: the active run is taken."
+        )
     return WandbSink(context, run)
 
 
