@@ -208,6 +208,13 @@ def _model_facts(model: ModelRecord) -> dict[str, Any]:
     }
 
 
+def _shown(line: str) -> str:
+    """`line` as it may go to a terminal: a name in a record may hold what moves the cursor, or cannot be shown."""
+    safe = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line)
+    encoding = sys.stdout.encoding or "utf-8"
+    return safe.encode(encoding, errors="backslashreplace").decode(encoding)
+
+
 def _as_text(facts: dict[str, Any]) -> str:
     lines = [
         f"run          {facts['run']}",
@@ -229,13 +236,17 @@ def _as_text(facts: dict[str, Any]) -> str:
             f"state        {'finished' if model['finished'] else 'open, or ended without closing'}",
             *(f"note         {note}" for note in model["notes"]),
         ]
-    return "\n".join([*lines, *(f"warning      {warning}" for warning in facts["warnings"])])
+    lines += [f"warning      {warning}" for warning in facts["warnings"]]
+    return "\n".join(map(_shown, lines))
 
 
 def _moment(seconds: float) -> str:
     if not seconds:
         return "not yet"
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except (OverflowError, ValueError, OSError):  # a year that has no name
+        return f"{seconds:g} seconds after 1970"
 
 
 if __name__ == "__main__":

@@ -189,3 +189,13 @@ def test_the_demo_is_on_show_while_it_trains(new_context: NewContext, own_logdir
     finally:
         demo.kill()
         demo.communicate()
+
+
+def test_a_run_without_a_record_is_not_called_live(own_viewer: Viewer, own_logdir: Path) -> None:
+    file = own_logdir / "killed" / "plugins" / "torchgraph" / "000000.tgraph"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    own_viewer.open("killed")
+    expect(own_viewer.connection).to_have_text("Nothing recorded yet")
+    file.write_bytes(b"This is no record. " * 9)
+    expect(own_viewer.connection).to_have_text("Cannot be read", timeout=20_000)

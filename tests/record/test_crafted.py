@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.record.examples import SERIES, flip, frame, records, segment, write
+from tests.record.examples import GRAPH, SERIES, flip, frame, records, segment, write
 from torchgraph_explorer.errors import RecordError, TorchgraphWarning
 from torchgraph_explorer.printable import printable
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.framing import MARKER, framed
+from torchgraph_explorer.record.graphs import encode_graph
 from torchgraph_explorer.record.history import History
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.runs import open_run
 from torchgraph_explorer.records import STATISTICS, Finished, Series
+
+MORE = pb.Series(id=4, module="more", call=0, role=1, path="input", kind=1)
 
 
 def crafted(tmp_path: Path, *more: bytes) -> Path:
@@ -39,7 +42,6 @@ def series(**fields: object) -> bytes:
     "record",
     [
         pytest.param(framed(b"\xff\xff\xff"), id="a head that is no message"),
-        pytest.param(series(id=5, role=9, kind=1), id="a role without a name"),
         pytest.param(series(id=2**31, role=1, kind=1), id="a series id that would fill the memory"),
         pytest.param(framed(pb.Head(frame=pb.Frame(step=2**63)).SerializeToString()), id="a step beyond all"),
         pytest.param(framed(pb.Head(graph=pb.Graph(check=1)).SerializeToString(), b"x"), id="a graph's check"),
@@ -80,11 +82,32 @@ def quiet_history(model: ModelRecord) -> History:
         return model.history(0)
 
 
-def test_a_record_of_a_kind_that_is_not_known_is_passed_over(tmp_path: Path) -> None:
-    unknown = framed(b"\xfa\x01\x03abc")  # field 31, as a later release may add
+def test_what_a_later_release_adds_is_passed_over_and_said_once(tmp_path: Path) -> None:
+    record = framed(b"\xfa\x01\x03abc")  # field 31
+    role, kind = series(id=5, role=9, kind=1), series(id=6, role=1, kind=99)
+    both = framed(pb.Head(series=pb.SeriesAdded(series=[MORE, pb.Series(id=6, role=1, kind=99)])).SerializeToString())
     last = framed(pb.Head(finished=pb.Finished(time=5.0)).SerializeToString())
-    run = open_run(crafted(tmp_path, unknown, last))
-    assert (run.model().finished, run.warnings) == (Finished(5.0), ())
+    with pytest.warns(TorchgraphWarning, match="written by a newer release"):
+        run = open_run(crafted(tmp_path, record, *2 * [role], kind, both, last))
+    assert (run.model().finished, len(run.model().series)) == (Finished(5.0), len(SERIES) + 1)
+    assert run.warnings == (
+        "written by a newer release: 1 record of unknown kind is not shown",
+        "written by a newer release: 2 series of unknown kind are not shown",
+    )
+
+
+def test_nodes_of_a_kind_that_is_not_known_are_left_out_of_the_graph(tmp_path: Path) -> None:
+    head, body = encode_graph(GRAPH)
+    later = pb.GraphBody.FromString(zlib.decompress(body))
+    later.nodes.insert(2, pb.Node(kind=77))
+    for edge in later.edges:
+        edge.source, edge.target = edge.source + (edge.source > 1), edge.target + (edge.target > 1)
+    later.edges.append(pb.Edge(source=2, target=3))
+    packed = zlib.compress(later.SerializeToString())
+    head.check = zlib.crc32(packed)
+    with pytest.warns(TorchgraphWarning, match="written by a newer release: 1 node of unknown kind is not shown"):
+        run = open_run(crafted(tmp_path, framed(pb.Head(graph=head).SerializeToString(), packed)))
+    assert run.model().graphs == (GRAPH,)
 
 
 def test_a_marker_inside_a_body_is_not_taken_for_a_record(tmp_path: Path) -> None:

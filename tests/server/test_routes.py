@@ -178,7 +178,9 @@ OUTSIDE = (
     "",
     "group/../a",
     "a\0",
-    "linked",
+    "linked/inside/linked",
+    "linked/..",
+    "linked/../a",
     "x" * 5000,
     "group",
 )
@@ -190,8 +192,22 @@ def test_only_names_that_are_listed_lead_to_a_run(name: str, tmp_path: Path) -> 
     write_small_run(tmp_path / "logdir" / "group" / "b")
     write_small_run(tmp_path / "secret")
     (tmp_path / "logdir" / "linked").symlink_to(tmp_path / "secret")
+    (tmp_path / "secret" / "inside").symlink_to(tmp_path / "logdir")
     answer = ask(app(Runs(tmp_path / "logdir")), "/api/updates", {**FROM_NOTHING, "run": name})
     assert (answer.status, "There is no run" in answer.json["error"]) == (404, True)
+
+
+def test_a_link_to_a_run_elsewhere_is_served(tmp_path: Path) -> None:
+    write_small_run(tmp_path / "elsewhere" / "b")
+    (tmp_path / "logdir").mkdir()
+    (tmp_path / "logdir" / "a").symlink_to(tmp_path / "elsewhere" / "b")
+    (tmp_path / "logdir" / "group").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "link").symlink_to(tmp_path / "logdir")
+    served = app(Runs(tmp_path / "link"))
+    names = [run["run"] for run in ask(served, "/api/runs").json["runs"]]
+    assert names == ["a", "group/b"]
+    for name in names:
+        assert ask(served, "/api/updates", {**FROM_NOTHING, "run": name}).json["frames"]["step"] == [0, 10, 20]
 
 
 def test_a_folder_above_a_single_run_is_not_that_run(served: App) -> None:

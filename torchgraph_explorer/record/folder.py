@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Protocol, TypeAlias
 
 from torchgraph_explorer.errors import RecordError
@@ -16,10 +18,19 @@ from torchgraph_explorer.errors import RecordError
 ReadAt: TypeAlias = Callable[[int, int], bytes]
 """`read(offset, size)`: that many bytes of a file, fewer at its end."""
 
+_Key: TypeAlias = "tuple[int, int | str]"
+
 PLUGIN = ("plugins", "torchgraph")
 """Where the segments are within a run folder."""
 
-_SEGMENT_NAME = re.compile(r"(\d{6,})(-\w+)?\.tgraph")
+_SEGMENT_NAME = re.compile(r"([0-9]{6,9})(-\w+)?\.tgraph")
+"""Nine digits are more segments than a disk holds, and fit everywhere that numbers are kept."""
+
+_NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""What is said of a path that is gone, and of a link that leads nowhere."""
+
+_MOST_PATHS = 16
+"""Ways by which the same folder is looked into: links that point at each other make ever more of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +90,48 @@ def plugin_folder(run_dir: Path) -> Path:
 
 
 def local_pieces(logdir: Path) -> dict[str, list[Piece]]:
-    """The segments of every run in or below `logdir`, by the run's path from there (`.` for `logdir` itself)."""
+    """The segments of every run in or below `logdir`, by the run's path from there (`.` for `logdir` itself).
+
+    Links to folders are followed, but not into a folder that they lie in.
+    """
     found: dict[str, list[Piece]] = {}
-    for folder, names, _ in os.walk(logdir):
+    for folder, names in _folders(logdir):
         if PLUGIN[0] in names and (pieces := _pieces(Path(folder, *PLUGIN))):
             found[Path(folder).relative_to(logdir).as_posix()] = pieces
             names.remove(PLUGIN[0])
     return found
+
+
+def leads_in_a_circle(root: Path, name: str) -> bool:
+    """Whether the folder `name`, from `root`, is reached through itself, so that `local_pieces` does not list it."""
+    parts = PurePosixPath(name).parts
+    keys = [_key(root.joinpath(*parts[:count])) for count in range(len(parts) + 1)]
+    return len(set(keys)) < len(keys)
+
+
+def _folders(root: Path) -> Iterator[tuple[str, list[str]]]:
+    """Every folder in or below `root`, with the names of those in it, of which some may be removed to skip them."""
+    above: dict[str, tuple[_Key, ...]] = {}
+    visits: dict[_Key, int] = {}
+    for folder, names, _ in os.walk(root, followlinks=True):
+        try:
+            key = _key(folder)
+        except OSError:  # it has gone meanwhile
+            names.clear()
+            continue
+        ancestors = above.pop(folder, ())
+        visits[key] = visits.get(key, 0) + 1
+        if key in ancestors or visits[key] > _MOST_PATHS:
+            names.clear()
+            continue
+        yield folder, names
+        above |= {os.path.join(folder, name): (*ancestors, key) for name in names}  # noqa: PTH118  (as os.walk has it)
+
+
+def _key(folder: str | Path) -> _Key:
+    """What tells a folder from every other one, whatever leads to it."""
+    facts = os.stat(folder)  # noqa: PTH116  (a path that os.walk found)
+    return facts.st_dev, facts.st_ino or os.path.realpath(folder)  # some file systems number nothing
 
 
 def _pieces(folder: Path) -> list[Piece]:
@@ -107,13 +153,14 @@ def _piece(file: SegmentFile) -> Piece:
 
 
 def segment_files(folder: Path) -> list[SegmentFile]:
-    """The segment files in `folder`, by number; files with other names are left alone."""
+    """The segment files in `folder`, by number; what has another name, or is no file, is left alone."""
     try:
-        found = [_segment_file(path) for path in folder.iterdir() if segment_number(path.name) is not None]
+        paths = [path for path in folder.iterdir() if segment_number(path.name) is not None]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise unreadable(folder, error) from error
+    found = [file for path in paths if (file := _segment_file(path))]
     return sorted(found, key=lambda file: (file.number, file.name))
 
 
@@ -131,7 +178,11 @@ def reading(path: Path) -> Iterator[ReadAt]:
         RecordError: The file cannot be read, or no longer.
     """
     try:
-        with path.open("rb", buffering=0) as file:
+        with open(path, "rb", buffering=0, opener=_open_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise RecordError(
+                    f"{path} is no file any more, but something else. Remove it, then open the run again."
+                )
 
             def read(offset: int, size: int) -> bytes:
                 file.seek(offset)
@@ -150,8 +201,20 @@ def unreadable(path: Path, error: OSError) -> RecordError:
     )
 
 
-def _segment_file(path: Path) -> SegmentFile:
-    facts = path.stat()
+def _open_at_once(path: str, flags: int) -> int:
+    """A named pipe is put in a file's place in a moment, and to open one may take for ever."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # Windows has neither
+
+
+def _segment_file(path: Path) -> SegmentFile | None:
+    """The file at `path` as it is now; None if it is gone, or is a folder, a pipe or another thing than a file."""
+    try:
+        facts = path.stat()
+    except OSError as error:
+        if error.errno in _NOTHING_THERE:
+            return None
+        raise unreadable(path, error) from error
     number = segment_number(path.name)
-    assert number is not None
+    if number is None or not stat.S_ISREG(facts.st_mode):
+        return None
     return SegmentFile(number, path, facts.st_size, facts.st_mtime, facts.st_ino)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from torchgraph_explorer.buckets import Histograms
 from torchgraph_explorer.record.folder import ReadAt
 from torchgraph_explorer.record.framing import DamageError
+from torchgraph_explorer.record.limits import PACKED_BYTES
 from torchgraph_explorer.record.packing import pack, unpack
 from torchgraph_explorer.records import STATISTICS
 
@@ -71,12 +72,14 @@ def encode_body(statistics: npt.NDArray[np.float32], histograms: Histograms) -> 
 def read_row(read: ReadAt, table: Table, row: int) -> Row | None:
     """One row of the frame whose body is `table`; None when it is damaged."""
     row_size, columns = table.row_size, WORD * len(table.statistics)
+    if (row + 1) * row_size > table.size:
+        return None
     words = read(table.offset + row * row_size, row_size)
     if len(words) < row_size:
         return None
     start, size, check = _TAIL.unpack_from(words, columns)
     histogram = table.rows * row_size + start
-    if histogram + size > table.size:
+    if histogram + size > table.size or size > PACKED_BYTES:
         return None
     packed = read(table.offset + histogram, size)
     if _row_check(words[:-WORD], packed) != check:
@@ -88,7 +91,7 @@ def read_rows(read: ReadAt, table: Table) -> list[Row | None]:
     """Every row of a frame, read at once; None for the damaged ones.
 
     Raises:
-        DamageError: The body has no room for so many rows.
+        DamageError: The body has no room for so many rows, or for their histograms beside each other.
     """
     if table.rows * table.row_size > table.size:
         raise DamageError
@@ -97,21 +100,40 @@ def read_rows(read: ReadAt, table: Table) -> list[Row | None]:
     def read_body(offset: int, size: int) -> bytes:
         return body[offset : offset + size]
 
-    return [read_row(read_body, here, row) for row in range(table.rows)]
+    rows = [read_row(read_body, here, row) for row in range(table.rows)]
+    if sum(len(row.packed) for row in rows if row) > table.size - table.rows * table.row_size:
+        raise DamageError
+    return rows
 
 
-def decode_rows(rows: Sequence[Row | None]) -> tuple[npt.NDArray[np.float32], Histograms]:
-    """The statistics, `[rows, STATISTICS]`, and the histograms of `rows`. A damaged row has NaN and no elements.
+def decode_rows(rows: Sequence[Row | None]) -> tuple[list[bool], npt.NDArray[np.float32], Histograms]:
+    """Which of `rows` are sound, their statistics, `[rows, STATISTICS]`, and their histograms.
 
-    Raises:
-        DamageError: A histogram is not one, though its check is right.
+    A row that is not, or whose histogram is none though its check is right, has NaN and no elements.
     """
-    sound = [row or _DAMAGED for row in rows]
-    statistics = np.frombuffer(b"".join(row.statistics for row in sound), dtype="<f4")
-    offsets = np.zeros(len(sound) + 1, dtype=np.int64)
-    np.cumsum([len(row.packed) for row in sound], out=offsets[1:])
-    histograms = unpack(b"".join(row.packed for row in sound), offsets)
-    return statistics.reshape(len(sound), len(STATISTICS)).astype(np.float32), histograms
+    try:
+        histograms = _unpacked(rows)
+    except DamageError:
+        rows = [row if row and _has_histogram(row) else None for row in rows]
+        histograms = _unpacked(rows)
+    statistics = np.frombuffer(b"".join((row or _DAMAGED).statistics for row in rows), dtype="<f4")
+    is_sound = [row is not None for row in rows]
+    return is_sound, statistics.reshape(len(rows), len(STATISTICS)).astype(np.float32), histograms
+
+
+def _unpacked(rows: Sequence[Row | None]) -> Histograms:
+    packed = [row.packed if row else b"" for row in rows]
+    offsets = np.zeros(len(packed) + 1, dtype=np.int64)
+    np.cumsum([len(one) for one in packed], out=offsets[1:])
+    return unpack(b"".join(packed), offsets)
+
+
+def _has_histogram(row: Row) -> bool:
+    try:
+        _unpacked([row])
+    except DamageError:
+        return False
+    return True
 
 
 def _known_columns(stored: bytes, names: tuple[str, ...]) -> bytes:

@@ -14,6 +14,14 @@ from torchgraph_explorer.record.folder import SegmentFile
 from torchgraph_explorer.record.frame_layout import FrameLayout, decode_layout
 from torchgraph_explorer.record.framing import DamageError
 from torchgraph_explorer.record.launches import Launches
+from torchgraph_explorer.record.limits import (
+    LAST_STEP,
+    LAYOUT_BYTES,
+    LAYOUTS_FREE,
+    LAYOUTS_PER_BYTE,
+    MOST_INFLATED,
+    moment,
+)
 from torchgraph_explorer.record.rank_frames import Frames, RankFrames, expanded
 from torchgraph_explorer.record.scan import Found
 
@@ -37,8 +45,6 @@ FRAME = np.dtype(
 
 PATIENCE = 30.0
 """Seconds that a step is held back for ranks that have not written it yet. At a URL they write every ten."""
-
-_LAST_STEP = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,7 @@ class FrameIndex:
         self._layouts: list[tuple[str, bytes]] = []
         self._layout_ids: dict[tuple[str, bytes], int] = {}
         self._decoded: dict[int, FrameLayout | None] = {}
+        self._room = LAYOUTS_FREE
 
     def add(self, frame: pb.Frame, found: Found, file: SegmentFile, *, origin: tuple[str, int]) -> None:
         """Note a frame of `file`. `origin` is its session's id and the reference of its graph.
@@ -82,15 +89,17 @@ class FrameIndex:
         Raises:
             DamageError: It cannot be a frame.
         """
-        if frame.step > _LAST_STEP:
-            raise DamageError
+        if frame.step > LAST_STEP:
+            raise DamageError(f"step is {frame.step}")
+        written = moment(frame.time, "time")
         session, graph = origin
         clock = frame.clock if frame.HasField("clock") else np.nan
         scale = frame.gradient_scale if frame.HasField("gradient_scale") else np.nan
         layout = self._layout_id((session, frame.layout))
         segment = self._segment_id(file.path)
         place = (segment, file.number, found.body, found.body_size)
-        self._new.append((frame.step, frame.time, clock, scale, graph, layout, *place, 1, -1))
+        self._new.append((frame.step, written, clock, scale, graph, layout, *place, 1, -1))
+        self._room += LAYOUTS_PER_BYTE * found.body_size
         self._reached[session] = max(self._reached.get(session, -1), frame.step)
 
     def settle(self, standing: Standing | None = None) -> tuple[bool, bool]:
@@ -120,7 +129,7 @@ class FrameIndex:
     def _ripe(self, standing: Standing) -> list[tuple[float, ...]]:
         """The added frames without those that are held back: every rank has written their step, or time is up."""
         now, moment = time.time(), time.monotonic()
-        reached = min((self._reached.get(session, -1) for session in standing.writing), default=_LAST_STEP)
+        reached = min((self._reached.get(session, -1) for session in standing.writing), default=LAST_STEP)
         latest = set(standing.launches.latest)
         ripe, held = [], []
         for since, facts in (*self._held, *((moment, facts) for facts in self._new)):
@@ -134,13 +143,19 @@ class FrameIndex:
         return ripe
 
     def layout(self, number: int) -> FrameLayout | None:
-        """One of the layouts that `frames` refers to; None when it makes no sense."""
+        """One of the layouts that `frames` refers to; None when it makes no sense, or is one too many."""
         if number not in self._decoded:
-            try:
-                self._decoded[number] = decode_layout(self._layouts[number][1])
-            except DamageError:
-                self._decoded[number] = None
+            self._decoded[number] = self._decode(self._layouts[number][1])
         return self._decoded[number]
+
+    def _decode(self, data: bytes) -> FrameLayout | None:
+        try:
+            layout = decode_layout(data, max(self._room, 0))
+        except DamageError:
+            self._room -= min(LAYOUT_BYTES, MOST_INFLATED * len(data))  # what that may have cost
+            return None
+        self._room -= layout.size
+        return layout
 
     @property
     def writers(self) -> list[str]:

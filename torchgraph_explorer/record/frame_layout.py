@@ -14,10 +14,8 @@ from google.protobuf.message import DecodeError
 
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.framing import DamageError, inflated
+from torchgraph_explorer.record.limits import COLUMNS, LAYOUT_BYTES, LAYOUT_SERIES
 from torchgraph_explorer.records import STATISTICS
-
-_LARGEST = 1 << 28
-"""Bytes that a layout may have, not compressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +27,14 @@ class FrameLayout:
         rows: Row of each of them, `[n]` uint32.
         row_count: Rows in the frame's body.
         statistics: Names of the columns.
+        size: Bytes that it had, not compressed.
     """
 
     series: npt.NDArray[np.uint32]
     rows: npt.NDArray[np.uint32]
     row_count: int
     statistics: tuple[str, ...]
+    size: int
 
 
 def encode_layout(series: npt.NDArray[np.uint32], rows: npt.NDArray[np.uint32], row_count: int) -> bytes:
@@ -43,20 +43,29 @@ def encode_layout(series: npt.NDArray[np.uint32], rows: npt.NDArray[np.uint32], 
     return zlib.compress(message.SerializeToString())
 
 
-def decode_layout(data: bytes) -> FrameLayout:
-    """The layout that `encode_layout` made `data` of.
+def decode_layout(data: bytes, room: int = LAYOUT_BYTES) -> FrameLayout:
+    """The layout that `encode_layout` made `data` of, if that has at most `room` bytes.
 
     Raises:
-        DamageError: `data` is not a layout, or one that contradicts itself.
+        DamageError: `data` is not a layout, one that contradicts itself, or one of more than can be recorded.
     """
+    content = inflated(data, min(room, LAYOUT_BYTES))
     try:
-        message = pb.Layout.FromString(inflated(data, _LARGEST))
+        message = pb.Layout.FromString(content)
     except DecodeError as error:
         raise DamageError from error
-    series, rows = np.cumsum(message.series, dtype=np.int64), np.cumsum(message.row, dtype=np.int64)
-    if len(series) != len(rows) or not (_is_within(series, 1 << 32) and _is_within(rows, message.rows)):
+    if len(message.series) > LAYOUT_SERIES or len(message.statistics) > COLUMNS:
         raise DamageError
-    return FrameLayout(series.astype(np.uint32), rows.astype(np.uint32), message.rows, tuple(message.statistics))
+    if len(message.series) != len(message.row):
+        raise DamageError
+    series, rows = np.cumsum(message.series, dtype=np.int64), np.cumsum(message.row, dtype=np.int64)
+    if not (_is_within(series, 1 << 32) and _is_within(rows, message.rows)):
+        raise DamageError
+    if len(np.unique(series)) < len(series):
+        raise DamageError
+    return FrameLayout(
+        series.astype(np.uint32), rows.astype(np.uint32), message.rows, tuple(message.statistics), len(content)
+    )
 
 
 def _differences(numbers: npt.NDArray[np.uint32]) -> list[int]:

@@ -102,15 +102,14 @@ def _read_share(model: ModelIndex, facts: np.void, notices: Notices) -> Numbers:
     try:
         with reading(path) as read:
             rows = read_rows(read, table)
-        statistics, histograms = decode_rows(rows)
     except DamageError as error:
         raise _damaged_as_a_whole(path.name, facts) from error
-    if None in rows:
+    sound, statistics, histograms = decode_rows(rows)
+    if not all(sound):
         notices.add(_damaged_in_part(path.name, int(facts["step"])))
     session = model.session_of(facts["layout"])
     series = session.reader_ids(layout.series)
-    is_sound = np.array([row is not None for row in rows], dtype=np.bool_)
-    kept = (series != UNKNOWN) & is_sound[layout.rows]
+    kept = (series != UNKNOWN) & np.array(sound, dtype=np.bool_)[layout.rows]
     parts = session.parts_of(layout.series)[kept]
     return Numbers(series[kept], parts, layout.rows[kept].astype(np.int64), statistics, histograms)
 
@@ -136,27 +135,28 @@ def read_history(model: ModelIndex, series: int, *, frames: tuple[int, int | Non
     """One series over the frames from `frames[0]` up to `frames[1]`, without those that lack it or have it damaged.
 
     Raises:
-        RecordError: A file is gone, or damaged in spite of its checks.
+        RecordError: A file is gone.
     """
     first_frame, stop_frame = frames
     facts = model.frames.frames[:stop_frame]
     frame_of, shares = model.frames.by_rank(facts[first_frame:])
-    found: list[tuple[Place, Row]] = []
+    found: list[tuple[Place, Row | None]] = []
     for segment, places in groupby(_places(model, shares, series), key=lambda place: place.segment):
         path = model.frames.segment(segment)
         with reading(path) as read:
             for place in places:
-                row = read_row(read, place.table, place.row)
-                if row is None:
-                    notices.add(_damaged_in_part(path.name, int(shares["step"][place.number])))
-                else:
-                    found.append((place, row))
+                found.append((place, read_row(read, place.table, place.row)))
     found.sort(key=lambda one: one[0].number)
+    sound, statistics, histograms = decode_rows([row for _, row in found])
+    if not all(sound):
+        for (place, _), is_sound in zip(found, sound, strict=True):
+            if not is_sound:
+                segment, step = model.frames.segment(place.segment), int(shares["step"][place.number])
+                notices.add(_damaged_in_part(segment.name, step))
+        kept = np.flatnonzero(sound)
+        found = [found[at] for at in kept]
+        statistics, histograms = statistics[kept], taken(histograms, kept)
     numbers = first_frame + frame_of[[place.number for place, _ in found]]
-    try:
-        statistics, histograms = decode_rows([row for _, row in found])
-    except DamageError as error:
-        raise RecordError(f"Series {series} of model {model.name!r} is damaged. {_ADVICE}") from error
     if (np.diff(numbers) == 0).any():  # several ranks wrote of a step
         once = first_of_each_part(numbers, np.array([place.part for place, _ in found]))
         starts = np.flatnonzero(np.diff(numbers[once], prepend=-1))

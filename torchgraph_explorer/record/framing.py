@@ -30,7 +30,10 @@ RECORD_HEADER_SIZE = _RECORD.size
 
 
 class DamageError(Exception):
-    """Bytes are not what the format says. Readers turn it into a warning; it never reaches the user."""
+    """Bytes are not what the format says. Readers turn it into a warning; it never reaches the user.
+
+    Its message, if it has one, says in what.
+    """
 
 
 class RecordHeader(NamedTuple):

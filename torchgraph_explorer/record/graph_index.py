@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from hashlib import sha256
 
 import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.records import ModuleGraph, TensorInfo
-
-Structure: TypeAlias = "tuple[object, ...]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +20,6 @@ class Revised:
 
     graph: ModuleGraph
     revision: int
-    structure: Structure
     launch: int | None
 
 
@@ -32,26 +29,34 @@ class GraphIndex:
     Frames refer to a graph by a *reference*, one for each graph id of each session, since a frame may speak of a graph
     before the graph itself was read.
 
-    Attributes:
-        graphs: By reader's id.
+    Reading holds on to nothing but what the properties return, so that graphs may be added meanwhile.
     """
 
     def __init__(self) -> None:
-        self.graphs: tuple[Revised, ...] = ()
+        self._graphs: list[Revised] = []
         self._references: dict[tuple[str, int], int] = {}
-        self._ids: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        self._ids: list[int] = []
+        self._users: list[int] = []
+        self._by_structure: dict[bytes, int] = {}
+        self._structures: list[bytes] = []
+
+    @property
+    def graphs(self) -> tuple[Revised, ...]:
+        """By reader's id."""
+        return tuple(self._graphs)
 
     def reference(self, session: str, graph: int) -> int:
         """What frames of `session` keep for `graph`, an id of that session."""
         known = self._references.get((session, graph))
         if known is None:
             known = self._references[session, graph] = len(self._ids)
-            self._ids = np.append(self._ids, np.int32(-1))
+            self._ids.append(-1)
         return known
 
     def ids(self, references: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """The reader's ids for what frames keep; -1 where the graph is not known."""
-        return np.append(self._ids, np.int32(-1))[references]
+        known = np.array([*self._ids, -1], dtype=np.int32)
+        return known[references]
 
     def add(self, session: str, graph: ModuleGraph, *, launch: int | None = None) -> bool:
         """Take in a graph of `session`; True when frames that refer to it have another id from now on.
@@ -61,44 +66,54 @@ class GraphIndex:
         """
         is_mentioned = (session, graph.id) in self._references
         reference = self.reference(session, graph.id)
-        before = int(self._ids[reference])
+        before = self._ids[reference]
         structure = _structure(graph)
         number = self._number(before, structure)
         self._put(number, graph, structure, launch=launch)
-        ids = self._ids.copy()
-        ids[reference] = number
-        self._ids = ids
+        self._ids[reference] = number
+        self._users[number] += 1
+        if before >= 0:
+            self._users[before] -= 1
         return is_mentioned and number != before
 
-    def _number(self, before: int, structure: Structure) -> int:
+    def _number(self, before: int, structure: bytes) -> int:
         """The id for a graph of this structure that had the id `before`, or none (-1)."""
-        is_own = before >= 0 and np.count_nonzero(self._ids == before) == 1
-        if is_own:
-            return before
-        equal = (number for number, one in enumerate(self.graphs) if one.structure == structure)
-        return next(equal, len(self.graphs))
+        is_own = before >= 0 and self._users[before] == 1
+        return before if is_own else self._by_structure.get(structure, len(self._graphs))
 
-    def _put(self, number: int, graph: ModuleGraph, structure: Structure, *, launch: int | None) -> None:
-        if number == len(self.graphs):
-            self.graphs += (Revised(replace(graph, id=number), 0, structure, launch),)
+    def _put(self, number: int, graph: ModuleGraph, structure: bytes, *, launch: int | None) -> None:
+        if number == len(self._graphs):
+            self._graphs.append(Revised(replace(graph, id=number), 0, launch))
+            self._users.append(0)
+            self._structures.append(structure)
+            self._by_structure.setdefault(structure, number)
             return
-        old = self.graphs[number]
+        old = self._graphs[number]
         graph = replace(graph, id=number, first_step=min(graph.first_step, old.graph.first_step))
-        if launch is not None and launch == old.launch:
+        if launch is not None and launch == old.launch and structure == self._structures[number]:
             graph = _varied(old.graph, graph)
         if graph != old.graph:
-            revised = Revised(graph, old.revision + 1, structure, launch)
-            self.graphs = (*self.graphs[:number], revised, *self.graphs[number + 1 :])
+            self._graphs[number] = Revised(graph, old.revision + 1, launch)
+        self._restructure(number, structure)
+
+    def _restructure(self, number: int, structure: bytes) -> None:
+        """Note that graph `number` has this structure now; of graphs that come to have the same one, one is found."""
+        old = self._structures[number]
+        if self._by_structure.get(old) == number:
+            del self._by_structure[old]
+        self._structures[number] = structure
+        self._by_structure.setdefault(structure, number)
 
 
-def _structure(graph: ModuleGraph) -> Structure:
+def _structure(graph: ModuleGraph) -> bytes:
     """What must agree for two sessions' graphs to be one: all but shapes and other facts of modules and tensors."""
-    return (
-        tuple((module.name, module.class_path) for module in graph.modules),
-        tuple((call.module, call.call, call.parent) for call in graph.calls),
-        tuple((node.kind, node.inside, node.call, node.tensor.path if node.tensor else None) for node in graph.nodes),
-        tuple((edge.source, edge.target) for edge in graph.edges),
+    facts = (
+        [(module.name, module.class_path) for module in graph.modules],
+        [(call.module, call.call, call.parent) for call in graph.calls],
+        [(node.kind, node.inside, node.call, node.tensor.path if node.tensor else None) for node in graph.nodes],
+        [(edge.source, edge.target) for edge in graph.edges],
     )
+    return sha256(repr(facts).encode("utf-8", errors="surrogatepass")).digest()
 
 
 def _varied(old: ModuleGraph, new: ModuleGraph) -> ModuleGraph:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import cast
 
-from google.protobuf.message import DecodeError
-
 from torchgraph_explorer.printable import LONGEST_TEXT, printable, printable_path
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.framing import DamageError, inflated
+from torchgraph_explorer.record.framing import DamageError
+from torchgraph_explorer.record.graph_parts import GraphParts, graph_parts
 from torchgraph_explorer.records import Call, Edge, Module, ModuleGraph, Node, NodeKind, TensorInfo
 
 _KINDS = MappingProxyType(
@@ -18,9 +18,6 @@ _KINDS = MappingProxyType(
 )
 _KIND_NAMES = MappingProxyType({number: name for name, number in _KINDS.items()})
 _VARIED = -1
-
-_LARGEST = 1 << 30
-"""Bytes that a graph may have, not compressed."""
 
 
 def encode_graph(graph: ModuleGraph) -> tuple[pb.Graph, bytes]:
@@ -36,40 +33,49 @@ def encode_graph(graph: ModuleGraph) -> tuple[pb.Graph, bytes]:
     return pb.Graph(id=graph.id, first_step=graph.first_step, check=zlib.crc32(body)), body
 
 
-def decode_graph(head: pb.Graph, body: bytes) -> ModuleGraph:
-    """The graph that `encode_graph` made `head` and `body` of.
+def decode_graph(head: pb.Graph, body: bytes) -> tuple[ModuleGraph, int]:
+    """The graph that `encode_graph` made `head` and `body` of; and how many nodes it lacks, being of unknown kinds.
+
+    Whoever has read `body` has looked at its check.
 
     Raises:
         DamageError: They are not a graph, or one that refers to what it does not hold.
     """
-    if zlib.crc32(body) != head.check:
-        raise DamageError
-    try:
-        message = pb.GraphBody.FromString(inflated(body, _LARGEST))
-    except DecodeError as error:
-        raise DamageError from error
-    _require_sound(message)
-    modules = tuple(_module_value(module) for module in message.modules)
-    return ModuleGraph(
+    parts = graph_parts(body)
+    _require_sound(parts)
+    modules = tuple(_module_value(module) for module in parts.modules)
+    known = [at for at, node in enumerate(parts.nodes) if node.kind in _KIND_NAMES]
+    graph = ModuleGraph(
         id=head.id,
         first_step=head.first_step,
         modules=modules,
-        calls=tuple(_call_value(call, modules[call.module].name) for call in message.calls),
-        nodes=tuple(_node_value(node) for node in message.nodes),
-        edges=tuple(Edge(edge.source, edge.target, edge.gradient) for edge in message.edges),
+        calls=tuple(_call_value(call, modules[call.module].name) for call in parts.calls),
+        nodes=tuple(_node_value(parts.nodes[at]) for at in known),
+        edges=_edges_between(parts.edges, known),
+    )
+    return graph, len(parts.nodes) - len(known)
+
+
+def _edges_between(edges: Sequence[pb.Edge], known: Sequence[int]) -> tuple[Edge, ...]:
+    """The edges among the nodes that are known here, which count without the others."""
+    place = {node: at for at, node in enumerate(known)}
+    return tuple(
+        Edge(place[edge.source], place[edge.target], edge.gradient)
+        for edge in edges
+        if edge.source in place and edge.target in place
     )
 
 
-def _require_sound(message: pb.GraphBody) -> None:
-    """Every index points at something, and every kind has a name."""
-    nodes = len(message.nodes)
+def _require_sound(parts: GraphParts) -> None:
+    """Every index points at something, and nothing stands inside itself."""
+    nodes = len(parts.nodes)
     sound = (
-        all(_is_sound_call(call, at, len(message.modules)) for at, call in enumerate(message.calls))
-        and all(_is_sound_node(node, len(message.calls)) for node in message.nodes)
-        and all(edge.source < nodes and edge.target < nodes for edge in message.edges)
+        all(_is_sound_call(call, at, len(parts.modules)) for at, call in enumerate(parts.calls))
+        and all(_is_sound_node(node, len(parts.calls)) for node in parts.nodes)
+        and all(edge.source < nodes and edge.target < nodes for edge in parts.edges)
     )
     if not sound:
-        raise DamageError
+        raise DamageError("it refers to what it does not hold")
 
 
 def _is_sound_call(call: pb.Call, at: int, modules: int) -> bool:
@@ -77,12 +83,11 @@ def _is_sound_call(call: pb.Call, at: int, modules: int) -> bool:
 
 
 def _is_sound_node(node: pb.Node, calls: int) -> bool:
-    is_call = node.kind == pb.Node.CALL
-    return (
-        node.kind in _KIND_NAMES
-        and (node.inside < calls or not node.HasField("inside"))
-        and (node.HasField("call") and node.call < calls if is_call else node.HasField("tensor"))
-    )
+    if node.kind not in _KIND_NAMES:
+        return True  # it is left out
+    if node.kind == pb.Node.CALL:
+        return node.HasField("call") and node.call < calls and (node.inside < node.call or not node.HasField("inside"))
+    return node.HasField("tensor") and (node.inside < calls or not node.HasField("inside"))
 
 
 def _module_message(module: Module) -> pb.Module:

@@ -149,7 +149,7 @@ def _merged_statistics(bins: Bins, starts: Ints, sizes: Ints) -> Floats:
     old = {name: bins.statistics[:, column] for name, column in _AT.items()}
     merged = np.empty((len(starts), len(STATISTICS)))
     sampled = total(old["sampled"])
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         mean = total(old["sampled"] * old["mean"]) / sampled
         away = old["mean"] - np.repeat(mean, sizes)
         merged[:, _AT["mean"]] = mean

@@ -8,6 +8,7 @@ from typing import cast
 from torchgraph_explorer.printable import LONGEST_TEXT, printable, printable_path
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.framing import DamageError
+from torchgraph_explorer.record.limits import moment
 from torchgraph_explorer.records import Finished, Kind, Role, Series, Session
 
 _ROLES = MappingProxyType(
@@ -52,12 +53,19 @@ def session_message(session: Session) -> pb.Session:
 
 
 def session_value(message: pb.Session) -> Session:
-    """The session that `message` was made of."""
+    """The session that `message` was made of.
+
+    Raises:
+        DamageError: It was not begun at any time, or leaves out a share that is none.
+    """
+    share = message.reject_outlier_proportion
+    if not 0 <= share <= 1:
+        raise DamageError(f"reject_outlier_proportion is {share!r}, which is no share")
     return Session(
         id=message.id,
         model=message.model,
         class_name=message.class_name,
-        created=message.created,
+        created=moment(message.created, "created"),
         host=message.host,
         pid=message.pid,
         versions=dict(message.versions),
@@ -65,7 +73,7 @@ def session_value(message: pb.Session) -> Session:
         log_freq=message.log_freq,
         sample_n=message.sample_n if message.HasField("sample_n") else None,
         bins=message.bins,
-        reject_outlier_proportion=message.reject_outlier_proportion,
+        reject_outlier_proportion=share,
         clock=message.clock if message.HasField("clock") else None,
         rank=message.rank if message.HasField("rank") else None,
         world_size=max(message.world_size, 1),
@@ -90,18 +98,20 @@ def series_message(series: tuple[Series, ...]) -> pb.SeriesAdded:
     )
 
 
-def series_value(message: pb.SeriesAdded) -> tuple[Series, ...]:
-    """The series that `message` was made of, with the ids of their session.
+def series_value(message: pb.SeriesAdded) -> tuple[tuple[Series, ...], tuple[int, ...]]:
+    """The series that `message` was made of, with the ids of their session; and the ids of those of unknown kinds.
 
-    Raises:
-        DamageError: A role or kind has no name here.
+    A later release may know more roles and kinds.
     """
-    return tuple(_one_series(one) for one in message.series)
+    known = tuple(_one_series(one) for one in message.series if _is_known(one))
+    return known, tuple(one.id for one in message.series if not _is_known(one))
+
+
+def _is_known(message: pb.Series) -> bool:
+    return message.role in _ROLE_NAMES and message.kind in _KIND_NAMES
 
 
 def _one_series(message: pb.Series) -> Series:
-    if message.role not in _ROLE_NAMES or message.kind not in _KIND_NAMES:
-        raise DamageError
     return Series(
         id=message.id,
         module=message.module,
@@ -120,5 +130,9 @@ def finished_message(finished: Finished) -> pb.Finished:
 
 
 def finished_value(message: pb.Finished) -> Finished:
-    """The end that `message` was made of."""
-    return Finished(message.time, tuple(message.notes))
+    """The end that `message` was made of.
+
+    Raises:
+        DamageError: It was at no time.
+    """
+    return Finished(moment(message.time, "time"), tuple(message.notes))

@@ -5,29 +5,32 @@ Values that a reader may hold meanwhile (arrays, tuples) are replaced, never cha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.copies import DamagedCopies
 from torchgraph_explorer.record.folder import ReadAt, SegmentFile
 from torchgraph_explorer.record.frame_index import FrameIndex, Standing
 from torchgraph_explorer.record.framing import DamageError
 from torchgraph_explorer.record.graph_index import GraphIndex
 from torchgraph_explorer.record.graphs import decode_graph
 from torchgraph_explorer.record.launches import Launches, launches
+from torchgraph_explorer.record.limits import LAST_SERIES
 from torchgraph_explorer.record.messages import finished_value, series_value
+from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.scan import Found
 from torchgraph_explorer.records import Finished, Series, Session
 
 SeriesIds: TypeAlias = "npt.NDArray[np.uint32]"
+Parts: TypeAlias = "npt.NDArray[np.int64]"
 
 UNKNOWN = 0xFFFF_FFFF
 """Stands for a series id that no record explains."""
-
-_LAST_SERIES = 1 << 24
 
 
 class Source(NamedTuple):
@@ -37,38 +40,62 @@ class Source(NamedTuple):
         read: Reads the segment file.
         file: The file as listed.
         session: Id of the session that wrote it.
+        notices: Where to say what is not known here.
     """
 
     read: ReadAt
     file: SegmentFile
     session: str
+    notices: Notices
 
 
-@dataclass(slots=True)
 class SessionIndex:
     """One session of the model.
+
+    Its ids for series are a record's word, so none of them sizes anything: they are looked up.
 
     Attributes:
         session: As written.
         finished: Its end; None while it is open.
-        series: Reader's id of each series id of the session, `UNKNOWN` where there is none.
-        parts: `Series.part` of each series id of the session, -1 where there is none.
     """
 
-    session: Session
-    finished: Finished | None = None
-    series: SeriesIds = field(default_factory=lambda: np.zeros(0, dtype=np.uint32))
-    parts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.finished: Finished | None = None
+        self._series: dict[int, tuple[int, int]] = {}
+        self._changes = 0
+        self._table: tuple[int, SeriesIds, SeriesIds, Parts] | None = None
+
+    def add(self, series: int, *, reader_id: int, part: int | None) -> None:
+        """Note that the id `series` of this session means the reader's `reader_id`, or that part of it."""
+        self._series[series] = (reader_id, -1 if part is None else part)
+        self._changes += 1
 
     def reader_ids(self, series: SeriesIds) -> SeriesIds:
-        """The reader's ids for ids of the session."""
-        known = np.append(self.series, np.uint32(UNKNOWN))
-        return known[np.minimum(series, len(known) - 1)]
+        """The reader's ids for ids of the session; `UNKNOWN` where there is none."""
+        return self._looked_up(series)[0]
 
-    def parts_of(self, series: SeriesIds) -> npt.NDArray[np.int64]:
-        """`parts` of ids of the session."""
-        known = np.append(self.parts, np.int64(-1))
-        return known[np.minimum(series, len(known) - 1)]
+    def parts_of(self, series: SeriesIds) -> Parts:
+        """`Series.part` for ids of the session; -1 where there is none."""
+        return self._looked_up(series)[1]
+
+    def _looked_up(self, series: SeriesIds) -> tuple[SeriesIds, Parts]:
+        table = self._table
+        if table is None or table[0] != self._changes:
+            table = self._table = self._tabulate()
+        _, ids, readers, parts = table
+        at = np.searchsorted(ids, series)  # the last entry stands for what is beyond them all
+        is_known = ids[at] == series
+        return np.where(is_known, readers[at], np.uint32(UNKNOWN)), np.where(is_known, parts[at], -1)
+
+    def _tabulate(self) -> tuple[int, SeriesIds, SeriesIds, Parts]:
+        """After how many changes; the ids, ascending, and the reader's id and part of each; at the end of them none."""
+        changes = self._changes  # first: what is added meanwhile makes the table an old one
+        known = sorted(self._series.copy().items())
+        ids = np.array([*(one for one, _ in known), UNKNOWN], dtype=np.uint32)
+        readers = np.array([*(reader for _, (reader, _) in known), UNKNOWN], dtype=np.uint32)
+        parts = np.array([*(part for _, (_, part) in known), -1], dtype=np.int64)
+        return changes, ids, readers, parts
 
 
 class ModelIndex:
@@ -78,8 +105,6 @@ class ModelIndex:
         name: Of the model in the run.
         epoch: Grows when frames that were there before have changed.
         sessions: By id, in the order of their first segments.
-        launches: Which of them belong together.
-        series: By reader's id.
         graphs: The module graphs.
         frames: Where the frames are.
         last_write: Latest time that a record tells, in seconds since the epoch.
@@ -89,12 +114,29 @@ class ModelIndex:
         self.name = name
         self.epoch = epoch
         self.sessions: dict[str, SessionIndex] = {}
-        self.launches = Launches()
-        self.series: tuple[Series, ...] = ()
         self.graphs = GraphIndex()
         self.frames = FrameIndex()
         self.last_write = 0.0
+        self._series: list[Series] = []
+        self._all_series: tuple[Series, ...] = ()
         self._series_ids: dict[object, int] = {}
+        self._launches: Launches | None = None
+        self._damaged = DamagedCopies()
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """Every series, by reader's id."""
+        found = self._all_series
+        if len(found) != len(self._series):
+            found = self._all_series = tuple(self._series)
+        return found
+
+    @property
+    def launches(self) -> Launches:
+        """Which sessions belong together."""
+        if self._launches is None:
+            self._launches = launches([one.session for one in self.sessions.values()])
+        return self._launches
 
     def session_of(self, layout: int) -> SessionIndex:
         """The session whose series a frame's layout speaks of."""
@@ -109,11 +151,11 @@ class ModelIndex:
         """Note a segment of `session`."""
         if session.id not in self.sessions:
             self.sessions = {**self.sessions, session.id: SessionIndex(session)}
-            self.launches = launches([one.session for one in self.sessions.values()])
+            self._launches = None
             self.last_write = max(self.last_write, session.created)
 
     def take(self, head: pb.Head, found: Found, source: Source) -> None:
-        """Take in the record `found`, whose head is `head`; of a kind that is not known here, nothing.
+        """Take in the record `found`, whose head is `head`; one of a kind that is not known here is only counted.
 
         Raises:
             DamageError: The record makes no sense.
@@ -122,11 +164,13 @@ class ModelIndex:
             case "frame":
                 self._take_frame(head.frame, found, source)
             case "series":
-                self._take_series(series_value(head.series), self.sessions[source.session])
+                self._take_series(head.series, source)
             case "graph":
                 self._take_graph(head.graph, found, source)
             case "finished":
                 self._take_finished(finished_value(head.finished), self.sessions[source.session])
+            case _:
+                source.notices.add_unknown("record", (source.file.name, found.offset))
 
     def settle(self, *, at_once: bool) -> bool:
         """Take in the frames that were noted; True if there were any.
@@ -148,28 +192,31 @@ class ModelIndex:
         self.frames.add(frame, found, source.file, origin=(source.session, graph))
         self.last_write = max(self.last_write, frame.time)
 
-    def _take_series(self, added: tuple[Series, ...], session: SessionIndex) -> None:
-        last = max((one.id for one in added), default=0)
-        if last > _LAST_SERIES:
+    def _take_series(self, message: pb.SeriesAdded, source: Source) -> None:
+        known, unknown = series_value(message)
+        session = self.sessions[source.session]
+        if max((*(one.id for one in known), *unknown), default=0) > LAST_SERIES:
             raise DamageError
-        known = np.full(max(last + 1, len(session.series)), UNKNOWN, dtype=np.uint32)
-        known[: len(session.series)] = session.series
-        known[[one.id for one in added]] = self._identified(added)
-        parts = np.full(len(known), -1, dtype=np.int64)
-        parts[: len(session.parts)] = session.parts
-        parts[[one.id for one in added]] = [-1 if one.part is None else one.part for one in added]
-        session.series, session.parts = known, parts
+        for one in known:
+            session.add(one.id, reader_id=self._identified(one), part=one.part)
+        for number in unknown:
+            source.notices.add_unknown("series", (self.name, source.session, number))
 
-    def _identified(self, added: tuple[Series, ...]) -> list[int]:
-        """The reader's ids of a session's series; new ones for those that no session had."""
-        fresh = {one.key: one for one in added if one.key not in self._series_ids}
-        first = len(self.series)
-        self._series_ids.update({key: first + at for at, key in enumerate(fresh)})
-        self.series += tuple(replace(one, id=first + at, part=None) for at, one in enumerate(fresh.values()))
-        return [self._series_ids[one.key] for one in added]
+    def _identified(self, series: Series) -> int:
+        """The reader's id of a session's series; a new one if no session had it."""
+        known = self._series_ids.get(series.key)
+        if known is None:
+            known = self._series_ids[series.key] = len(self._series)
+            self._series.append(replace(series, id=known, part=None))
+        return known
 
     def _take_graph(self, head: pb.Graph, found: Found, source: Source) -> None:
-        graph = decode_graph(head, source.read(found.body, found.body_size))
+        body = source.read(found.body, found.body_size)
+        if crc32(body) != head.check:
+            body = self._damaged.mended((source.session, head.id), body, head.check)
+        graph, missing = decode_graph(head, body)
+        if missing:
+            source.notices.add_unknown("node", (self.name, source.session, head.id), missing)
         launch = self.launches.members[source.session].launch if self.launches.has_ranks else None
         if self.graphs.add(source.session, graph, launch=launch):
             self.epoch += 1

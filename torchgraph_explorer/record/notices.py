@@ -6,26 +6,56 @@ import warnings
 
 from torchgraph_explorer.errors import TorchgraphWarning
 
+MOST = 64
+"""Sentences about damage that are kept; of what else there is, its number is told."""
+
 
 class Notices:
-    """Sentences about damage in one run: kept for whoever asks, and given as a `TorchgraphWarning` each."""
+    """Sentences about one run: kept for whoever asks, and given as a `TorchgraphWarning` each.
+
+    They tell of damage, and of what a newer release has added that this one does not know.
+    """
 
     def __init__(self) -> None:
         self._texts: dict[str, None] = {}
-        self._announced = 0
+        self._unlisted = 0
+        self._unknown: dict[str, dict[object, int]] = {}
+        self._announced: set[object] = set()
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All of them, in the order in which they came up."""
-        return tuple(self._texts)
+        """All of them: damage in the order in which it came up, then what is not known here."""
+        return tuple(self._by_subject().values())
 
     def add(self, text: str) -> None:
         """Note a sentence, unless it is known."""
-        self._texts.setdefault(text)
+        if len(self._texts) < MOST:
+            self._texts.setdefault(text)
+        elif text not in self._texts:
+            self._unlisted += 1
+
+    def add_unknown(self, what: str, source: object, count: int = 1) -> None:
+        """Note that `source`, which may be read again, holds `count` times a `what` of a kind not known here."""
+        self._unknown.setdefault(what, {})[source] = count
 
     def announce(self) -> None:
         """Warn of what is new. To be called when all is in order again: a warning may be made an exception."""
-        new = self.texts[self._announced :]
-        self._announced += len(new)
-        for text in new:
+        new = {subject: text for subject, text in self._by_subject().items() if subject not in self._announced}
+        self._announced |= set(new)
+        for text in new.values():
             warnings.warn(text, TorchgraphWarning, stacklevel=3)
+
+    def _by_subject(self) -> dict[object, str]:
+        """The sentences; those with a number in them, which grows, by what they are about."""
+        found: dict[object, str] = {text: text for text in self._texts}
+        if self._unlisted:
+            found[None] = f"damage was found {self._unlisted:,} more times; of this the first {MOST} are told"
+        for what, sources in list(self._unknown.items()):
+            found[what,] = f"written by a newer release: {_counted(sum(list(sources.values())), what)} not shown"
+        return found
+
+
+def _counted(count: int, what: str) -> str:
+    if count == 1:
+        return f"1 {what} of unknown kind is"
+    return f"{count:,} {what if what.endswith('s') else f'{what}s'} of unknown kind are"

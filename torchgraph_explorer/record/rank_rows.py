@@ -34,10 +34,11 @@ def added(
     """
     sizes = np.diff(starts, append=len(statistics))
     wide = statistics.astype(np.float64)
-    stands_for = _elements_stood_for(wide)
-    scale = stands_for / np.repeat(_least(stands_for, starts), sizes)
-    scale[~(np.abs(scale - 1) > _SAME)] = 1.0
-    merged = _statistics(wide, starts, scale=scale).astype(np.float32)
+    with np.errstate(all="ignore"):  # a record may hold any numbers
+        stands_for = _elements_stood_for(wide)
+        scale = np.clip(stands_for / np.repeat(_least(stands_for, starts), sizes), 1.0, _LARGEST_COUNT)
+        scale[~(np.abs(scale - 1) > _SAME)] = 1.0
+        merged = _statistics(wide, starts, scale=scale).astype(np.float32)
     alone = sizes == 1
     merged[alone] = statistics[starts[alone]]
     return merged, _histograms(histograms, sizes, scale=scale)
@@ -74,8 +75,7 @@ def stacked(parts: Sequence[Histograms]) -> Histograms:
 def _elements_stood_for(rows: Floats) -> Floats:
     """How many finite elements each sampled one stands for; NaN where there is none."""
     finite = rows[:, _AT["count"]] - rows[:, _NON_FINITE].sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(rows[:, _AT["sampled"]] > 0, finite / rows[:, _AT["sampled"]], np.nan)
+    return np.where(rows[:, _AT["sampled"]] > 0, finite / rows[:, _AT["sampled"]], np.nan)
 
 
 def _least(values: Floats, starts: Ints) -> Floats:
@@ -95,14 +95,13 @@ def _statistics(rows: Floats, starts: Ints, *, scale: Floats) -> Floats:
     merged = np.empty((len(starts), len(STATISTICS)))
     merged[:, _ADDED] = np.stack([total(rows[:, column]) for column in _ADDED], axis=1)
     sampled, whole = total(old["sampled"]), total(weights)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = total(weights * old["mean"]) / whole
-        away = old["mean"] - np.repeat(mean, sizes)
-        merged[:, _AT["mean"]] = mean
-        merged[:, _AT["absolute_mean"]] = total(weights * old["absolute_mean"]) / whole
-        merged[:, _AT["std"]] = np.sqrt(total(weights * (old["std"] ** 2 + away**2)) / whole)
-        merged[:, _AT["l2_norm"]] = np.where(whole > 0, np.sqrt(total(old["l2_norm"] ** 2)), np.nan)
-        merged[:, _AT["zeros"]] = np.where(whole > 0, total(old["zeros"] * scale) * sampled / whole, 0.0)
+    mean = total(weights * old["mean"]) / whole
+    away = old["mean"] - np.repeat(mean, sizes)
+    merged[:, _AT["mean"]] = mean
+    merged[:, _AT["absolute_mean"]] = total(weights * old["absolute_mean"]) / whole
+    merged[:, _AT["std"]] = np.sqrt(total(weights * (old["std"] ** 2 + away**2)) / whole)
+    merged[:, _AT["l2_norm"]] = np.where(whole > 0, np.sqrt(total(old["l2_norm"] ** 2)), np.nan)
+    merged[:, _AT["zeros"]] = np.where(whole > 0, total(old["zeros"] * scale) * sampled / whole, 0.0)
     merged[:, _AT["min"]] = np.fmin.reduceat(old["min"], starts)
     merged[:, _AT["max"]] = np.fmax.reduceat(old["max"], starts)
     return np.clip(merged, -_LARGEST, _LARGEST)

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
-from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.folder import Folder, ReadAt, SegmentFile, reading
 from torchgraph_explorer.record.framing import DamageError
+from torchgraph_explorer.record.limits import SEGMENT_BYTES
 from torchgraph_explorer.record.messages import session_value
 from torchgraph_explorer.record.model_index import ModelIndex, Source
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.scan import Found, Scanner, require_version
+from torchgraph_explorer.records import Session
 
 _STALE_SECONDS = 60.0
 """An incomplete record whose file has not grown for so long will not be completed."""
@@ -172,6 +173,11 @@ class Run:
         segment = self._segments.setdefault(file.name, _Segment(file, Scanner(str(file.path))))
         segment.file = file
         count = 0
+        if file.size > SEGMENT_BYTES:
+            self._notices.add(
+                f"segment {file.name}: it has {file.size:,} bytes, more than a segment can, and was skipped"
+            )
+            return False
         if file.size > segment.scanned:
             with reading(file.path) as read:
                 while self._read_record(segment, read):
@@ -195,8 +201,8 @@ class Run:
     def _take(self, segment: _Segment, found: Found, read: ReadAt) -> None:
         try:
             self._take_record(segment, found, read)
-        except DamageError:
-            what = f"record at byte {found.offset} is damaged and was skipped"
+        except DamageError as damage:
+            what = f"record at byte {found.offset} is damaged and was skipped{f': {damage}' if str(damage) else ''}"
             if found.offset == 0:
                 what = "it does not begin as a segment does, being damaged or something else"
             self._notices.add(f"segment {segment.file.name}: {what}")
@@ -207,19 +213,21 @@ class Run:
             raise DamageError
         if head.HasField("segment"):
             require_version(head.segment.version, str(segment.file.path))
-            segment.session = self._begin(head.segment)
+            begun = session_value(head.segment.session)
+            if segment.session not in (None, (begun.model, begun.id)):
+                raise DamageError("it is of another session than the records before it")
+            segment.session = self._begin(begun)
         elif segment.session is not None:
             model, session = segment.session
-            self._models[model].take(head, found, Source(read, segment.file, session))
+            self._models[model].take(head, found, Source(read, segment.file, session, self._notices))
         else:
             self._notices.add(
                 f"segment {segment.file.name}: its first records are damaged, so that nobody can tell which model the "
                 f"others are of; they were skipped"
             )
 
-    def _begin(self, message: pb.Segment) -> tuple[str, str]:
-        """The model and session that a segment is of."""
-        session = session_value(message.session)
+    def _begin(self, session: Session) -> tuple[str, str]:
+        """The model and session that a segment of `session` is of."""
         if session.model not in self._models:
             epoch = self._epochs.get(session.model, 0)
             self._models = {**self._models, session.model: ModelIndex(session.model, epoch)}

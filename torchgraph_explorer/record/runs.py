@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record.folder import PLUGIN, Folder, LocalFolder, Piece, local_pieces, segment_files
+from torchgraph_explorer.record.framing import DamageError
+from torchgraph_explorer.record.limits import BEGINNING_BYTES
 from torchgraph_explorer.record.messages import session_value
 from torchgraph_explorer.record.reader import Run
 from torchgraph_explorer.record.remote import RemoteFolder, is_url, remote_pieces
@@ -18,6 +22,9 @@ from torchgraph_explorer.records import Session
 
 _BEGINNING = 3
 """Finds in which a segment says its session, which is written twice: one of them may be damage before that."""
+
+_SOON_SECONDS = 60.0
+"""How long after its files were made a run may still be about to begin."""
 
 FETCHED = {"wandb": "torchgraph_wandb.records_online:fetch_record"}
 """Addresses that are no file system: by scheme, what fetches a record from there and returns its folder."""
@@ -37,7 +44,7 @@ class RunInfo:
         first_write: When the first session began, in seconds since the epoch; 0 while there is none.
         last_write: When a file was last written, likewise.
         bytes: Size of the files.
-        error: Why it cannot be opened; None when it can.
+        error: Why it cannot be opened; None when it can, or soon will.
     """
 
     name: str
@@ -52,7 +59,7 @@ class RunInfo:
 def list_runs(logdir: str | os.PathLike[str]) -> list[RunInfo]:
     """Every run in or below `logdir`, a folder or URL; the latest begun first.
 
-    Reads only how segments begin, not the record.
+    Reads only how segments begin, not the record. Whatever is wrong with a run is told as its `error`.
 
     Raises:
         RecordError: A URL cannot be reached.
@@ -124,9 +131,11 @@ def _info(name: str, path: str, pieces: list[Piece]) -> RunInfo:
         sessions = list(_sessions(pieces))
     except RecordError as refusal:
         error = str(refusal)
+    except Exception as fault:  # a fault of ours; it must not hide the other runs
+        error = f"{path} cannot be read: {type(fault).__name__}: {fault}. Please report this."
     size = sum(piece.size for piece in pieces)
-    if size and not sessions and error is None:
-        error = f"{path} holds no record that can be read. Its files are damaged, or something else."
+    if not sessions and error is None:
+        error = _nothing_in(path, pieces)
     return RunInfo(
         name=name,
         path=path,
@@ -136,6 +145,15 @@ def _info(name: str, path: str, pieces: list[Piece]) -> RunInfo:
         bytes=size,
         error=error,
     )
+
+
+def _nothing_in(path: str, pieces: Sequence[Piece]) -> str | None:
+    """Why there is no session in `pieces`; None if one may be about to be written."""
+    if any(piece.size for piece in pieces):
+        return f"{path} holds no record that can be read. Its files are damaged, or something else."
+    if time.time() - max(piece.modified for piece in pieces) < _SOON_SECONDS:
+        return None
+    return f"{path} holds no record: its files are empty. Their writer was interrupted; delete the folder."
 
 
 def _sessions(pieces: Sequence[Piece]) -> Iterator[Session]:
@@ -158,13 +176,14 @@ def _session(piece: Piece) -> Session | None:
     Raises:
         RecordError: A newer release wrote it, or it cannot be read.
     """
-    scanner = Scanner(piece.source)
+    scanner, size = Scanner(piece.source), min(piece.size, BEGINNING_BYTES)
     with piece.reading() as read:
         for _ in range(_BEGINNING):
-            found = scanner.next(read, piece.size)
+            found = scanner.next(read, size)
             if found is not None and found.head is not None and found.head.HasField("segment"):
                 require_version(found.head.segment.version, piece.source)
-                return session_value(found.head.segment.session)
+                with suppress(DamageError):
+                    return session_value(found.head.segment.session)
     return None
 
 

@@ -22,12 +22,13 @@ from torchgraph_explorer.record.framing import (
     read_file_header,
     read_record_header,
 )
+from torchgraph_explorer.record.limits import HEAD_BYTES
 
 _WINDOW = 512
 """Bytes read at a record's beginning: header and head of nearly every frame, in one go."""
 
-_STRIDE = 1 << 20
-"""Bytes looked through at a time when the next record has to be searched for."""
+_STRIDE, _LONGEST_STRIDE = 1 << 12, 1 << 20
+"""Bytes looked through at a time when the next record has to be searched for: few at first, it may be near."""
 
 
 class Found(NamedTuple):
@@ -53,7 +54,7 @@ class Scanner:
     Attributes:
         source: The file, as errors call it.
         position: Where to go on.
-        is_lost: Damage at `position` was reported, and where it ends is not known yet.
+        is_lost: Damage before `position` was reported, and where it ends is not known yet.
     """
 
     source: str
@@ -93,6 +94,8 @@ class Scanner:
     def _record(self, read: ReadAt, size: int, beginning: tuple[RecordHeader, bytes]) -> Found | None:
         header, data = beginning
         start, stop = self.position, RECORD_HEADER_SIZE + header.head_size
+        if header.head_size > HEAD_BYTES:
+            return self._lose(read, size)
         if start + header.record_size > size:
             return None
         self.position += header.record_size
@@ -103,33 +106,38 @@ class Scanner:
 
     def _lose(self, read: ReadAt, size: int) -> Found | None:
         """Report damage here. Zeros up to the end are no damage: a file system may show them before the data."""
-        if not _has_content(read, self.position, size):
+        start = self.position
+        if not _has_content(read, start, size):
             return None
         self.is_lost = True
-        return Found(self.position, None)
+        self.position = start + 1
+        return Found(start, None)
 
     def _recover(self, read: ReadAt, size: int) -> bool:
-        """Go to the next sound record header; False when there is none yet."""
-        while self._find_marker(read, size) and self.position + RECORD_HEADER_SIZE <= size:
-            if read_record_header(read(self.position, RECORD_HEADER_SIZE)) is not None:
+        """Go to the next sound record header; False when there is none yet, and then to where one may be begun."""
+        stride = _STRIDE
+        while self.position + RECORD_HEADER_SIZE <= size:
+            data = read(self.position, stride)
+            at = _sound_header(data)
+            if at is not None:
+                self.position += at
                 self.is_lost = False
                 return True
-            self.position += 1
+            if len(data) < RECORD_HEADER_SIZE:
+                return False
+            self.position += len(data) - RECORD_HEADER_SIZE + 1
+            stride = min(2 * stride, _LONGEST_STRIDE)
         return False
 
-    def _find_marker(self, read: ReadAt, size: int) -> bool:
-        """Go to the next marker; failing that, to where one may be about to be written."""
-        while self.position < size:
-            data = read(self.position, _STRIDE)
-            at = data.find(MARKER)
-            if at >= 0:
-                self.position += at
-                return True
-            if self.position + len(data) >= size:
-                self.position += max(len(data) - len(MARKER) + 1, 0)
-                return False
-            self.position += len(data) - len(MARKER) + 1
-        return False
+
+def _sound_header(data: bytes) -> int | None:
+    """Where in `data` the first sound record header begins that is whole."""
+    at = data.find(MARKER)
+    while at >= 0:
+        if read_record_header(data, at) is not None:
+            return at
+        at = data.find(MARKER, at + 1)
+    return None
 
 
 def require_version(version: int, source: str) -> None:
@@ -155,4 +163,14 @@ def _head(data: bytes, check: int) -> pb.Head | None:
 
 
 def _has_content(read: ReadAt, start: int, stop: int) -> bool:
-    return any(read(offset, _STRIDE).strip(b"\0") for offset in range(start, stop, _STRIDE))
+    """Whether there is anything but zeros."""
+    stride = _STRIDE
+    while start < stop:
+        data = read(start, stride)
+        if data.strip(b"\0"):
+            return True
+        if not data:
+            return False
+        start += len(data)
+        stride = min(2 * stride, _LONGEST_STRIDE)
+    return False

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.definitions import Definitions
 from torchgraph_explorer.record.frame_body import encode_body
 from torchgraph_explorer.record.frame_layout import encode_layout
 from torchgraph_explorer.record.framing import VERSION, file_header, framed
-from torchgraph_explorer.record.graphs import encode_graph
-from torchgraph_explorer.record.messages import finished_message, series_message, session_message
+from torchgraph_explorer.record.messages import finished_message, session_message
 from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
 from torchgraph_explorer.record.remote import RemoteSegments, is_url
 from torchgraph_explorer.record.segments import LocalSegments
@@ -41,7 +41,7 @@ class RecordWriter:
         self._segment_bytes = segment_bytes
         self._session: Session | None = None
         self._outbox: Outbox | None = None
-        self._structure: dict[object, bytes] = {}
+        self._definitions = Definitions()
         self._notes: list[str] = []
         self._layout: tuple[tuple[bytes, bytes, int], bytes] = ((b"", b"", -1), b"")
 
@@ -57,10 +57,6 @@ class RecordWriter:
         except Exception as fault:  # a name or number that nobody thought of
             self._note(f"{_what(record)} cannot be recorded ({told(fault)}).")
             return
-        if isinstance(record, ModuleGraph):  # it replaces the one with its id
-            self._structure["graph", record.id] = data
-        elif isinstance(record, tuple):
-            self._structure["series", len(self._structure)] = data
         self._outbox.add(Encoded(data, record.step if isinstance(record, Frame) else None))
 
     def put_if_due(self) -> None:
@@ -94,24 +90,22 @@ class RecordWriter:
         assert self._session is not None
         segment = pb.Segment(version=VERSION, number=number, session=session_message(self._session))
         beginning = file_header() + 2 * framed(pb.Head(segment=segment).SerializeToString())
-        return b"".join((beginning, *self._structure.values())) if is_whole else beginning
+        return beginning + self._definitions.whole() if is_whole else beginning
 
     def _encode(self, record: Record) -> bytes:
-        """`record` framed; twice if frames depend on it, so that damage to one copy costs nothing."""
+        """`record` framed; more than once if frames depend on it, so that damage to one copy costs nothing."""
         match record:
             case Session():
                 return b""  # in every segment's beginning
-            case ModuleGraph():
-                graph, body = encode_graph(record)
-                return 2 * framed(pb.Head(graph=graph).SerializeToString(), body)
             case Frame():
-                return self._encode_frame(record)
+                frame = self._encode_frame(record)
+                return self._definitions.due(len(frame)) + frame
             case Finished():
                 assert self._outbox is not None
                 record = replace(record, notes=(*record.notes, *self._notes, *self._outbox.notes))
                 return framed(pb.Head(finished=finished_message(record)).SerializeToString())
             case _:
-                return 2 * framed(pb.Head(series=series_message(record)).SerializeToString())
+                return self._definitions.added(record)
 
     def _encode_frame(self, frame: Frame) -> bytes:
         head = pb.Frame(

@@ -26,8 +26,8 @@ def _run(run: RunInfo) -> Json:
     return {
         "run": run.name,
         "models": list(run.models),
-        "first_write": run.first_write,
-        "last_write": run.last_write,
+        "first_write": _number(run.first_write) or 0.0,
+        "last_write": _number(run.last_write) or 0.0,
         "bytes": run.bytes,
         "error": run.error,
     }

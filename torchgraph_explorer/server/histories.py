@@ -79,7 +79,7 @@ def _arrays(bins: Bins, unit: int) -> Arrays:
     histograms = bins.histograms()
     of_frames: Arrays = {
         "frame": bins.first.astype(np.uint32),
-        "statistics": bins.statistics.astype(np.float32),
+        "statistics": _rounded(bins.statistics),
         "offsets": histograms.offsets,
         "buckets": histograms.buckets,
         "counts": histograms.counts,
@@ -90,6 +90,12 @@ def _arrays(bins: Bins, unit: int) -> Arrays:
         "last": bins.last.astype(np.uint32),
         "merged": bins.frames.astype(np.uint32),
         "bad": bins.bad.astype(np.uint32),
-        "lowest": bins.lowest.astype(np.float32),
-        "highest": bins.highest.astype(np.float32),
+        "lowest": _rounded(bins.lowest),
+        "highest": _rounded(bins.highest),
     }
+
+
+def _rounded(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """As float32; infinity where that has no room, as a record may hold any numbers."""
+    with np.errstate(over="ignore"):
+        return numbers.astype(np.float32)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from urllib.parse import parse_qs, quote
 
-from torchgraph_explorer.errors import NotFoundError, OptionError, TorchgraphError
+from torchgraph_explorer.errors import NotFoundError, OptionError, RecordError, TorchgraphError
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.records import ModuleGraph
 from torchgraph_explorer.server.answers import (
@@ -40,6 +40,9 @@ MOST_SERIES = 512
 LEAST_BINS = 64
 """The least that `most` can be in `api/history`."""
 
+_STATUSES = ((NotFoundError, 404), (OptionError, 400), (RecordError, 422))
+"""What is answered instead, where it is not a fault of the server's."""
+
 log = logging.getLogger(__name__)
 
 
@@ -68,12 +71,9 @@ def respond(path: str, query: Mapping[str, str], runs: RunSource) -> Response:
         if path.startswith("/api/"):
             return ROUTES.get(path, _no_route)(query, runs)
         return bundle_file(path)
-    except NotFoundError as missing:
-        return problem(404, str(missing))
-    except OptionError as wrong:
-        return problem(400, str(wrong))
     except TorchgraphError as fault:
-        return problem(500, str(fault))
+        status = next((status for kind, status in _STATUSES if isinstance(fault, kind)), 500)
+        return problem(status, str(fault))
     except Exception as fault:
         log.exception("torchgraph: %s failed", path)
         return problem(500, f"{path} failed, which is a fault of torchgraph_explorer: {type(fault).__name__}: {fault}")

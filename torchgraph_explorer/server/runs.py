@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from torchgraph_explorer.errors import NotFoundError, TorchgraphError
-from torchgraph_explorer.record.folder import LocalFolder
+from torchgraph_explorer.record.folder import LocalFolder, leads_in_a_circle
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.reader import Run
 from torchgraph_explorer.record.remote import RemoteFolder, is_url
@@ -150,13 +150,18 @@ def _place(logdir: str, name: str) -> str:
         return logdir if name == "." else f"{logdir.rstrip('/')}/{name}"
     try:
         root = Path(logdir).resolve()
-        place = (root / name).resolve()
-        is_one = place.is_dir() and place.is_relative_to(root) and place.relative_to(root).as_posix() == name
+        is_one = _is_below(root, name) and (root / name).is_dir() and not leads_in_a_circle(root, name)
     except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, a circle of links
         raise _no_such_run(name) from None
     if not is_one:
         raise _no_such_run(name)
-    return str(place)
+    return str(root / name)
+
+
+def _is_below(root: Path, name: str) -> bool:
+    """Whether `name` is that of a folder in or below `root`, which may be a link: nothing in it leads upwards."""
+    place = Path(os.path.normpath(root / name))  # not resolved: whoever made a link wants to see where it leads
+    return place.is_relative_to(root) and place.relative_to(root).as_posix() == name
 
 
 def _no_such_run(name: str) -> NotFoundError:

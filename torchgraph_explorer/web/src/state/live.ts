@@ -4,7 +4,7 @@ import {batch, effect, signal} from '@preact/signals';
 import type {Signal} from '@preact/signals';
 import {ApiError, fetchRuns, fetchUpdates, isAbort, page} from '../api/client';
 import type {Held, Model} from '../api/client';
-import type {Runs, Updates} from '../api/types';
+import type {RunInfo, Runs, Updates} from '../api/types';
 import {isHiddenByHost, preferredRun, whenShown} from '../host/tensorboard';
 import {applyUpdates, frameAtStep} from './frames';
 import * as store from './store';
@@ -87,8 +87,18 @@ function succeed(): void {
   batch(() => {
     retryAt.value = null;
     store.problem.value = null;
-    store.connection.value = page !== null || store.data.value?.finished ? 'finished' : 'live';
+    store.connection.value = connection();
   });
+}
+
+function connection(): store.Connection {
+  if (page !== null || store.data.value?.finished) return 'finished';
+  return chosenRun()?.models.length === 0 ? 'empty' : 'live';
+}
+
+/** The run on show, as the list of runs has it. */
+export function chosenRun(): RunInfo | undefined {
+  return store.runs.value?.find((one) => one.run === store.run.value);
 }
 
 function fail(cause: unknown): void {

@@ -9,7 +9,7 @@ import type {NodeKey, NodeSeries} from './keys';
 
 export type {NodeKey, NodeSeries, TensorSeries} from './keys';
 
-export type Connection = 'loading' | 'live' | 'retrying' | 'finished';
+export type Connection = 'loading' | 'live' | 'empty' | 'retrying' | 'finished';
 export type Theme = 'auto' | 'light' | 'dark';
 
 /** Everything known of one model of one run, but for graphs, histograms and statistics. */

@@ -4,7 +4,7 @@ import {useEffect} from 'preact/hooks';
 import {signal} from '@preact/signals';
 import {page} from '../api/client';
 import type {Page} from '../api/page';
-import {askNow, chosenModel, openModel, retryAt} from '../state/live';
+import {askNow, chosenModel, chosenRun, openModel, retryAt} from '../state/live';
 import * as store from '../state/store';
 import {Icon, IconButton} from './Icon';
 import {isHelpOpen} from './Help';
@@ -117,12 +117,13 @@ function stateText(): string {
   if (state === 'loading') return 'Loading';
   if (page !== null) return 'Exported';
   if (store.runs.value?.length === 0) return 'Waiting for a run';
+  if (state === 'empty') return chosenRun()?.error ? 'Cannot be read' : 'Nothing recorded yet';
   return state === 'finished' ? 'Finished' : 'Live';
 }
 
 function connectionText(): string {
   const steps = store.data.value?.steps.length ?? 0;
-  const isCounted = store.connection.value !== 'loading' && store.runs.value?.length !== 0;
+  const isCounted = !['loading', 'empty'].includes(store.connection.value) && store.runs.value?.length !== 0;
   if (isCounted && page !== null) return exportedText(page, steps);
   return isCounted ? `${stateText()}, ${steps} ${steps === 1 ? 'step' : 'steps'}` : stateText();
 }

@@ -1,0 +1,138 @@
+"""One case of the fuzzer: a sound run and one that was changed at random, read in every way, within time and memory."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from types import FrameType
+
+from tests.record.examples import (
+    GRAPH,
+    SERIES,
+    frame,
+    other_session,
+    segment,
+    write,
+    write_small_run,
+)
+from tests.record.long_runs import write_long_run
+from tests.record.mutations import mutated
+from tests.record.reading import read_everything
+from torchgraph_explorer.records import Finished
+
+MOST_SECONDS = 30
+"""For one case; most take a tenth of a second. Generous, for the machine may be busy."""
+
+MOST_BYTES = 400 << 20
+"""Of memory, for one case, of which the files are at most some hundred kilobytes."""
+
+
+def small(run: Path) -> None:
+    write_small_run(run)
+
+
+def ranks(run: Path) -> None:
+    for rank in range(3):
+        session = other_session(f"rank {rank}", rank=rank, world_size=3)
+        write(
+            run, GRAPH, SERIES, frame(0), frame(10 + rank), frame(20), Finished(9.0, (f"note {rank}",)), session=session
+        )
+
+
+def resumed(run: Path) -> None:
+    write(run, GRAPH, SERIES, frame(0), frame(1))
+    write(run, GRAPH, SERIES, frame(1), frame(2), session=other_session("later", created=5_000.0))
+    write(run, SERIES, frame(3), session=other_session("critic", model="critic"))
+
+
+def wide(run: Path) -> None:
+    write_long_run(run, 4, series=40, bad_step=2)
+
+
+BASES: tuple[Callable[[Path], None], ...] = (small, small, ranks, resumed, wide)
+
+
+@lru_cache
+def sound_segments(base: Callable[[Path], None], folder: Path) -> tuple[bytes, ...]:
+    """The segments that `base` writes."""
+    run = folder / f"sound {base.__name__}"
+    base(run)
+    return tuple(path.read_bytes() for path in sorted(segment(run).parent.iterdir()))
+
+
+def check(seed: int, folder: Path) -> None:
+    """Read what `seed` makes of a sound run, and a sound one beside it."""
+    rng = random.Random(seed)
+    logdir = folder / f"logdir {seed}"
+    write_small_run(logdir / "good")
+    parts = sound_segments(rng.choice(BASES), folder)
+    hit = rng.randrange(len(parts))
+    for number, data in enumerate(parts):
+        file = segment(logdir / "bad", number)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(mutated(data, rng) if number == hit or rng.random() < 0.3 else data)
+        if rng.random() < 0.5:
+            os.utime(file, (0, 0))
+    if rng.random() < 0.15:
+        rng.choice(ODD_FILES)(segment(logdir / "bad", 700_000 + rng.randrange(9)))
+    with within_bounds(seed):
+        read_everything(logdir, "bad", rng, export=rng.random() < 0.15)
+    shutil.rmtree(logdir)
+
+
+def _long_name(place: Path) -> None:
+    place.with_name("99999999999999999999.tgraph").write_bytes(b"x")
+
+
+def _link_to_itself(place: Path) -> None:
+    place.symlink_to(place.name)
+
+
+def _link_to_nothing(place: Path) -> None:
+    place.symlink_to("nowhere")
+
+
+ODD_FILES: tuple[Callable[[Path], None], ...] = (
+    os.mkfifo,
+    Path.mkdir,
+    Path.touch,
+    _link_to_itself,
+    _link_to_nothing,
+    _long_name,
+)
+
+
+@contextmanager
+def within_bounds(what: object) -> Iterator[None]:
+    """Fail if what is done within takes too long, or too much memory."""
+
+    def end(_signal: int, _frame: FrameType | None) -> None:
+        raise AssertionError(f"{what}: takes more than {MOST_SECONDS} s")
+
+    before = _resident()
+    old = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
+    tracemalloc.start()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    grown = max(peak, _resident() - before)  # protobuf's own memory is in the second only
+    assert grown < MOST_BYTES, f"{what}: {grown >> 20} MiB"
+
+
+def _resident() -> int:
+    """The most memory that this process ever had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

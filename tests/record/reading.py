@@ -1,0 +1,140 @@
+"""Does with a logdir all that a reader can do, and allows nothing but answers and our own errors."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.server.asking import ask
+from torchgraph_explorer.cli import main
+from torchgraph_explorer.errors import TorchgraphError, TorchgraphWarning
+from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.reader import Run
+from torchgraph_explorer.record.runs import list_runs, open_run
+from torchgraph_explorer.server.response import App
+from torchgraph_explorer.server.routes import app
+from torchgraph_explorer.server.runs import Runs
+
+MOST = 12
+"""Frames, series and graphs of a model that are looked at."""
+
+
+def read_everything(logdir: Path, run: str, rng: random.Random, *, export: bool) -> None:
+    """Read the run `run` below `logdir` in every way there is."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TorchgraphWarning)
+        listed = {info.name: info for info in list_runs(logdir)}
+        assert listed[run].error or listed[run].models or not listed[run].bytes, listed[run]
+        with contextlib.suppress(TorchgraphError):
+            read_run(open_run(logdir / run), rng)
+        read_routes(app(Runs(logdir)), run, rng)
+        say("info", str(logdir / run))
+        say("info", str(logdir / run), "--json")
+        if export:
+            say("export", str(logdir / run), "-o", str(logdir / "page.html"))
+
+
+def read_run(run: Run, rng: random.Random) -> None:
+    """Every public method of a run and its models."""
+    run.refresh()
+    assert repr(run)
+    assert run.bytes >= 0
+    assert run.first_write >= 0
+    assert run.last_write >= 0
+    for name in run.models[:MOST]:
+        read_model(run.model(name), rng)
+    assert len("".join(run.warnings)) < 1_000_000
+
+
+def read_model(model: ModelRecord, rng: random.Random) -> None:
+    said = (
+        model.name,
+        model.epoch,
+        model.sessions,
+        model.session,
+        model.finished,
+        model.notes,
+        model.ranks,
+        repr(model),
+    )
+    assert said
+    assert len(model.steps) == len(model.times) == len(model.clock) == len(model.graph_ids) == len(model)
+    assert (model.steps >= 0).all()
+    for graph in model.graphs[:MOST]:
+        assert model.graph_revision(graph.id) >= 0
+        for node in graph.nodes:
+            assert node.call is None or (node.inside is None or node.inside < node.call < len(graph.calls))
+    for number in some(len(model), rng):
+        with contextlib.suppress(TorchgraphError):
+            frame = model.frame(number)
+            assert len(frame.statistics) == len(frame.histograms)
+            assert (frame.rows < len(frame.statistics)).all()
+            assert (frame.series < len(model.series)).all()
+            model.frame_at(frame.step)
+    for number in some(len(model.series), rng):
+        with contextlib.suppress(TorchgraphError):
+            history = model.history(number)
+            assert len(history) == len(history.histograms) == len(history.statistics)
+            history.quantiles()
+            history.column("mean")
+            one = model.series[number]
+            assert one in model.find(one.module, call=one.call, role=one.role, path=one.path, kind=one.kind)
+
+
+def read_routes(served: App, run: str, rng: random.Random) -> None:
+    """Every route of the app."""
+    asked(served, "/api/health")
+    runs = asked(served, "/api/runs")["runs"]
+    for model in next(one for one in runs if one["run"] == run)["models"][:MOST]:
+        this = {"run": run, "model": model}
+        updates = asked(served, "/api/updates", **this, epoch=-1, frames=0, series=0)
+        if "error" in updates:
+            continue
+        for graph in updates["graphs"][:MOST]:
+            found = asked(served, "/api/graph", **this, graph=graph["graph"])
+            asked(served, "/api/layout", **this, graph=graph["graph"])
+            for inside in some(len(found.get("calls", ())), rng):
+                asked(served, "/api/layout", **this, graph=graph["graph"], inside=inside)
+        count = len(updates["series"]["items"])
+        series = ",".join(map(str, some(count, rng)))
+        for options in ({}, {"most": 64}, {"most": 64, "from": 2, "unit": 1}, {"to": 2}):
+            asked(served, "/api/history", **{**this, "series": series, "from": 0, **options})
+        for frame in some(len(updates["frames"]["step"]), rng):
+            asked(served, "/api/frame", **this, frame=frame)
+
+
+def asked(served: App, path: str, **query: Any) -> Any:
+    """The JSON of an answer, which is no failure of the server; of one in binary nothing."""
+    answer = ask(served, path, query)
+    assert answer.status < 500, (path, query, answer.json)
+    return answer.json if answer.headers["Content-Type"] == "application/json" else {}
+
+
+def say(*arguments: str) -> None:
+    """Run the command line, which says what is wrong in a sentence or is content."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(arguments)
+    assert status in (0, 2), (arguments, err.getvalue())
+    assert status == 0 or err.getvalue().startswith("torchgraph: ")
+    if "--json" in arguments and status == 0:
+        json.loads(out.getvalue(), parse_constant=_refuse)
+    else:
+        assert "\x1b" not in out.getvalue()
+
+
+def some(count: int, rng: random.Random) -> list[int]:
+    """The first, the last and some others of so many."""
+    return sorted(
+        {*range(min(count, 4)), *range(max(count - 2, 0), count), *(rng.sample(range(count), min(count, MOST // 2)))}
+    )
+
+
+def _refuse(constant: str) -> Iterator[None]:
+    raise AssertionError(f"{constant} is not JSON")

@@ -1,0 +1,60 @@
+"""What frames depend on, graphs and series, in records that damage does not take away all at once.
+
+A record is lost by a single flipped bit. So series are written in many small records, each of them twice, and all that
+frames depend on is written again now and then.
+"""
+
+from __future__ import annotations
+
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.framing import framed
+from torchgraph_explorer.record.graphs import encode_graph
+from torchgraph_explorer.record.messages import series_message
+from torchgraph_explorer.records import ModuleGraph, Series
+
+SERIES_AT_ONCE = 8
+"""Series in a record, which is then of about half a kilobyte."""
+
+_FIRST_GAP, _LAST_GAP = 8, 64
+"""Bytes of frames, for each byte of what they depend on, until that is written again: at first, and in the long run."""
+
+
+class Definitions:
+    """The graphs and series of one session as they were written last."""
+
+    def __init__(self) -> None:
+        self._series: list[bytes] = []
+        self._graphs: dict[int, bytes] = {}
+        self._since = 0
+        self._gap = _FIRST_GAP
+
+    def added(self, record: ModuleGraph | tuple[Series, ...]) -> bytes:
+        """How `record` is to be written: twice."""
+        if isinstance(record, ModuleGraph):
+            graph, body = encode_graph(record)
+            new = self._graphs[record.id] = framed(pb.Head(graph=graph).SerializeToString(), body)
+        else:
+            new = _in_parts(record)
+            self._series.append(new)
+        return 2 * new
+
+    def whole(self) -> bytes:
+        """All that was added so far, twice: for a segment that has to be read without those before it."""
+        return b"".join(2 * each for each in self._every())
+
+    def due(self, size: int) -> bytes:
+        """All that was added so far, if it is time to write it again before a frame of `size` bytes; or nothing."""
+        self._since += size
+        every = self._every()
+        if self._since < self._gap * sum(map(len, every)):
+            return b""
+        self._since, self._gap = 0, min(2 * self._gap, _LAST_GAP)
+        return b"".join(every)
+
+    def _every(self) -> tuple[bytes, ...]:
+        return (*self._graphs.values(), *self._series)
+
+
+def _in_parts(series: tuple[Series, ...]) -> bytes:
+    parts = (series[at : at + SERIES_AT_ONCE] for at in range(0, len(series), SERIES_AT_ONCE))
+    return b"".join(framed(pb.Head(series=series_message(part)).SerializeToString()) for part in parts)

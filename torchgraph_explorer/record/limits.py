@@ -1,0 +1,67 @@
+"""How much of anything a record can honestly hold: docs/format.md, Bounds.
+
+A record is untrusted, and its checks are right in a crafted one, too. So every size is compared with what can be meant
+before memory is taken for it. What is beyond is damage.
+"""
+
+from __future__ import annotations
+
+from torchgraph_explorer.record.framing import DamageError
+
+SEGMENT_BYTES = 1 << 33
+"""A segment file. Ours end at 64 MiB, or hold a single record, whose body may have 4 GiB."""
+
+BEGINNING_BYTES = 1 << 20
+"""What of a segment file is looked at for its session alone."""
+
+HEAD_BYTES = 1 << 25
+"""The head of a record. The longest are those of series, some 60 bytes each, where they were not written in parts."""
+
+GRAPH_BYTES = 1 << 26
+"""A graph, not compressed."""
+
+GRAPH_BYTES_FREE, GRAPH_BYTES_PER_BYTE = 1 << 15, 128
+"""So many bytes, and so many more for each compressed one. The graph of 50,000 like modules has 24 to one."""
+
+GRAPH_PARTS_FREE, GRAPH_PARTS_PER_BYTE = 64, 4
+"""So many messages in a graph, and so many more for each compressed byte. The same graph has 1.1 to one."""
+
+PART_BYTES = 1 << 22
+"""One module, call, node or edge."""
+
+LAST_SERIES = 1 << 24
+"""The id of a series, which our writers count from 0."""
+
+LAYOUT_SERIES = 1 << 20
+"""Series in a frame."""
+
+LAYOUT_BYTES = 1 << 22
+"""A layout, not compressed. The two differences of a series take 2 bytes, most often."""
+
+LAYOUTS_FREE, LAYOUTS_PER_BYTE = 1 << 24, 4
+"""So many bytes of different layouts of a model, and so many more for each byte of its frames' bodies."""
+
+MOST_INFLATED = 1100
+"""Bytes that one compressed byte can stand for; zlib reaches 1032."""
+
+COLUMNS = 256
+"""Statistics in a row."""
+
+PACKED_BYTES = 1 << 14
+"""One packed histogram. Of 2039 buckets with counts of 5 bytes each it has 10195."""
+
+LAST_STEP = 1 << 62
+
+_LAST_MOMENT = 2.0**63
+"""In seconds. No clock counts further."""
+
+
+def moment(seconds: float, what: str) -> float:
+    """`seconds` since the epoch, if that can be a time.
+
+    Raises:
+        DamageError: It cannot.
+    """
+    if not 0 <= seconds <= _LAST_MOMENT:
+        raise DamageError(f"{what} is {seconds!r}, which is no time")
+    return seconds
