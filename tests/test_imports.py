@@ -34,7 +34,9 @@ def room(*rooms: str, libraries: str = "") -> Room:
     return Room(frozenset(rooms), frozenset(libraries.split()))
 
 
-SHARED = frozenset({"buckets", "errors", "missing", "patience", "printable", "records", "say", "temporary", "version"})
+SHARED = frozenset(
+    {"buckets", "errors", "interrupts", "missing", "patience", "printable", "records", "say", "temporary", "version"}
+)
 ROOMS = {
     **dict.fromkeys(SHARED, room()),
     "__init__": room(),

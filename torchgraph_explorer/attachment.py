@@ -7,6 +7,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
+from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture import active
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.say import told, warn
@@ -36,9 +37,14 @@ def attach(
     if module is None or name is None:
         raise OptionError("attach() needs a module and a name. Inside forward, call attach(tensor, self, 'name').")
     if not torch.compiler.is_compiling():
-        try:
-            for one in active.rounds():
-                one.attach(tensor, module, str(name))  # a number, say, would spoil the record
-        except Exception as fault:  # ours, in the middle of the user's forward pass
-            warn(f"A tensor cannot be attached ({told(fault)}). Training goes on.")
+        _attach(tensor, module, name)
     return tensor
+
+
+@interrupts.guarded
+def _attach(tensor: object, module: nn.Module, name: object) -> None:
+    try:
+        for one in active.rounds():
+            one.attach(tensor, module, str(name))  # a number, say, would spoil the record
+    except Exception as fault:  # ours, in the middle of the user's forward pass
+        warn(f"A tensor cannot be attached ({told(fault)}). Training goes on.")

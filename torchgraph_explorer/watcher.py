@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import nn
 
-from torchgraph_explorer import patience
+from torchgraph_explorer import interrupts, patience
 from torchgraph_explorer.capture.phases import Evaluation, Training
 from torchgraph_explorer.capture.wrappers import unwrapped
 from torchgraph_explorer.errors import OptionError
@@ -83,7 +83,7 @@ class Watcher:
         self.url = viewer.url if viewer is not None else None
         self.viewer = viewer
         self.pid = os.getpid()
-        self._ending = threading.RLock()  # a signal handler may close the watcher while it is being closed
+        self._ending = interrupts.lock()  # a signal handler may close the watcher while it is being closed
         self._ends_in: int | None = None
         self._finished = self._has_ended = self._is_written = False
         self._training = Training()
@@ -126,14 +126,16 @@ class Watcher:
         self._training.step = int(step)
 
     @property
+    @interrupts.guarded
     def graphs(self) -> tuple[ModuleGraph, ...]:
         """The module graphs seen so far, one for each way in which the model called its modules."""
-        return tuple(self._train.rounds.graphs)
+        return self._train.rounds.graphs
 
     @property
     def graph(self) -> ModuleGraph | None:
-        """The latest module graph; None until a first logged step is over."""
-        return self.graphs[-1] if self.graphs else None
+        """The latest module graph; None until a logged step's forward pass is over."""
+        graphs = self.graphs
+        return graphs[-1] if graphs else None
 
     @property
     def structure(self) -> ModuleGraph | None:
@@ -159,6 +161,7 @@ class Watcher:
         have_begun = [stream.has_begun(until) for stream in self._streams]  # asked of each: one that has not, is told
         return all(have_begun)
 
+    @interrupts.guarded
     def end(self) -> None:
         """Take everything off the model; what is at hand is written in the background. May be called again."""
         with self._ending:
@@ -174,6 +177,7 @@ class Watcher:
         finally:  # if a signal's handler ended the process in the middle of it, it is done again at exit
             self._ends_in = None
 
+    @interrupts.guarded
     def finish(self, *, until: float | None = None) -> None:
         """Take everything off the model and write what is at hand; the viewer stays. May be called again.
 
@@ -185,8 +189,12 @@ class Watcher:
                 return  # the model is gone, and was given up by `end` itself, which has still to do its part
             self._is_written = True
         until = patience.until_the_end() if until is None else until
-        for stream in self._streams:
-            stream.wait(until)
+        try:
+            for stream in self._streams:
+                stream.wait(until)
+        except BaseException:  # an interrupt; at exit it is waited for again
+            self._is_written = False
+            raise
 
     def close(self) -> None:
         """Take everything off the model, write what is at hand and stop the viewer. May be called again."""

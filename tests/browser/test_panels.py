@@ -135,3 +135,8 @@ def test_many_panels_are_scrolled(viewer: Viewer, digits: str) -> None:
     expect(viewer.page.locator(".panel")).to_have_count(6)
     viewer.panel(keys[-1]).scroll_into_view_if_needed()
     expect(viewer.panel(keys[-1])).to_be_in_viewport()
+
+
+def test_a_panel_says_why_a_gradient_is_missing(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, pin="0.#0")
+    expect(viewer.panels).to_contain_text("The input does not require a gradient.")

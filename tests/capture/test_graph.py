@@ -279,3 +279,46 @@ def test_edges_from_a_stale_view_have_their_gradient() -> None:
         ("input[1]", "output", GRADIENT),
     }
     assert ("first#0", "second#0", GRADIENT) in edges_by_name(graph, "")
+
+
+@pytest.mark.parametrize("backward", [True, False], ids=["after the backward pass", "without a backward pass"])
+def test_the_graph_is_there_when_the_first_forward_pass_is_over(backward: bool) -> None:
+    model, heard = Digits(), Listening()
+    seen = []
+    with watch(model, backend=heard, log_freq=2, verbose=False) as watcher:
+        model.head.register_forward_hook(lambda *_: seen.append(watcher.graph))
+        assert watcher.graph is None
+        for _ in range(2):  # of which the second is not logged, and not traced
+            out = model(torch.randn(2, 1, 8, 8))
+            seen.append(watcher.graph)
+            if backward:
+                out.sum().backward()
+                seen.append(watcher.graph)
+            del out  # it would keep the step waiting
+    assert seen[0] is None, "in the middle of the first step there is no graph yet"
+    assert seen[1:] == [heard.graphs[0]] * (len(seen) - 1)
+    assert watcher.graph == heard.graphs[0]
+
+
+def test_a_step_that_is_not_traced_has_the_graph_of_one_that_was() -> None:
+    model, heard, seen = Digits(), Listening(), []
+    with watch(model, backend=heard, log_freq=1, verbose=False) as watcher:
+        for _ in range(3):
+            model(torch.randn(2, 1, 8, 8)).sum().backward()
+            seen.append(watcher.graph)
+        assert len(watcher.graphs) == 1
+    assert seen == heard.graphs * 3
+
+
+def test_a_step_that_goes_on_shows_what_it_has_called_so_far() -> None:
+    model, heard = Digits(), Listening()
+    with watch(model, backend=heard, log_freq=1, verbose=False) as watcher:
+        first = model(torch.randn(2, 1, 8, 8))
+        before = watcher.graph
+        loss = first.sum() + model(torch.randn(2, 1, 8, 8)).sum()
+        after = watcher.graph
+        loss.backward()
+    assert before is not None
+    assert after is not None
+    assert 2 * len(before.calls) == len(after.calls)
+    assert heard.graphs == [after]

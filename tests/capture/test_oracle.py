@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
@@ -140,3 +141,46 @@ def test_the_gradient_through_a_module_is_that_of_a_full_backward_hook() -> None
     with watch(model, backend=heard, log_freq=1, sample_n=None):
         (model(x) * x).sum().backward()
     assert_row(heard.row(("", 0, "input", "input[0]", "grad_norm")), expected.norm(dim=1).numpy())
+
+
+class Mixture(torch.nn.Module):
+    """Is given tensors in every way there is, some of which need no gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 3)
+
+    def forward(self, x: Tensor, *, scale: Tensor, more: dict[str, list[Tensor]]) -> Tensor:
+        [shift], [chosen] = more["shift"], more["chosen"]
+        return (self.layer(x) * scale + shift)[chosen]
+
+
+def leaf() -> Tensor:
+    return torch.randn(4, 3, requires_grad=True)
+
+
+def embedded() -> Tensor:
+    """As what an embedding outside of the model, or the generator of a GAN, has made of its own input."""
+    made = torch.nn.Embedding(5, 3)(torch.arange(4))
+    made.retain_grad()
+    return made
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["trained", "frozen"])
+@pytest.mark.parametrize("make", [leaf, embedded])
+def test_the_gradient_at_the_models_inputs_is_what_arrives_at_those_that_require_one(
+    make: Callable[[], Tensor], frozen: bool
+) -> None:
+    model, heard = Mixture().requires_grad_(not frozen), Listening()
+    x, scale, shift = make(), make(), torch.randn(4, 3)
+    with watch(model, backend=heard, log_freq=1, sample_n=None):
+        model(x, scale=scale, more={"shift": [shift], "chosen": [torch.tensor([2, 0])]}).square().sum().backward()
+    at_inputs = {
+        key[3]: key for key in heard.recorded() if key[0] == "" and key[2] == "input" and key[4] == "grad_norm"
+    }
+    assert set(at_inputs) == {"input[0]", "input['scale']"}
+    for path, tensor in (("input[0]", x), ("input['scale']", scale)):
+        assert tensor.grad is not None
+        assert_row(heard.row(at_inputs[path]), tensor.grad.norm(dim=1).numpy())
+    infos = {info.path: info.requires_grad for info in heard.graphs[0].calls[0].inputs}
+    assert {path for path, requires_grad in infos.items() if requires_grad} == set(at_inputs)

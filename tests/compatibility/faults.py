@@ -18,7 +18,7 @@ import torchgraph_explorer.reduce
 from tests.compatibility.case import Case
 from tests.compatibility.training import run
 from tests.compatibility.undisturbed import assert_same, unwatched
-from torchgraph_explorer.capture import active, modes
+from torchgraph_explorer.capture import active, eager
 
 
 class Injected(RuntimeError):
@@ -53,7 +53,8 @@ NOT_BROKEN = {
     "capture.hooks.": "the guard around all hooks: it is what catches the rest",
     "capture.arming._Leave.__call__": "the same",
     "capture.aside.Aside.": "gives torch its own state back: broken, nothing else could",
-    "capture.modes._Eager.": "the same",
+    "capture.mode_stack.": "the same",
+    "capture.eager.": "the same",
     "capture.compiled._Compiling.": "the same",
     "capture.paths._make_stale": "the same",
     "capture.compiled_looks._Before.__call__": "the guard around what is compiled into the model",
@@ -135,8 +136,9 @@ def injected(fault: Fault, switch: Switch) -> Iterator[None]:
 
 def _give_back() -> None:
     """What a broken function kept, which would reach the next test: compiled code runs as written until it is left."""
-    while modes._eager._inside:
-        modes._eager._leave()
+    eager._eager.holders.clear()
+    if "torch._dynamo" in sys.modules:
+        eager._eager.update()
     active._threads.clear()
 
 

@@ -6,8 +6,7 @@ To make them anew costs several times what it costs to put them back, and fills 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from torch import nn
@@ -40,12 +39,13 @@ class Arms:
 
     Attributes:
         visitor: Who is told; None between logged steps.
+        is_walked: Nothing is taken off: torch is going through the hooks of a module.
     """
 
     def __init__(self) -> None:
         """Nothing is put on yet."""
         self.visitor: Visitor | None = None
-        self._is_walked = self._is_left_on = False
+        self.is_walked = self._is_left_on = False
         self._of: dict[int, _ModuleHooks] = {}
 
     def put_on(self, visitor: Visitor, modules: Mapping[nn.Module, str], *, model: nn.Module) -> None:
@@ -71,8 +71,8 @@ class Arms:
     def take_off(self) -> None:
         """Tell nobody, and take all off. If torch is going through them after an exception: when it next can be."""
         self.visitor = None
-        self._is_left_on = self._is_walked
-        if self._is_walked:
+        self._is_left_on = self.is_walked
+        if self.is_walked:
             return
         for hooks in self._of.values():
             hooks.take_off()
@@ -81,15 +81,6 @@ class Arms:
         """Take off what had to be left on."""
         if self._is_left_on:
             self.take_off()
-
-    @contextmanager
-    def walked(self) -> Iterator[None]:
-        """Within it nothing is taken off: torch is going through the hooks of a module."""
-        self._is_walked = True
-        try:
-            yield
-        finally:
-            self._is_walked = False
 
 
 class _ModuleHooks:
@@ -100,8 +91,8 @@ class _ModuleHooks:
     def __init__(self, arms: Arms, module: nn.Module, name: str) -> None:
         self._arms, self._name = arms, name
         self._module = weakref.ref(module)
-        leave = _Part(_Leave(arms, name), _register_leave)
-        self._parts = (leave,) if name == "" else (_Part(_Enter(arms, name), _register_enter), leave)
+        leave = _Part(_Leave(arms, name), ON_LEAVING)
+        self._parts = (leave,) if name == "" else (_Part(_Enter(arms, name), ON_ENTERING), leave)
 
     def are_of(self, module: nn.Module, name: str) -> bool:
         return self._module() is module and self._name == name
@@ -117,37 +108,34 @@ class _ModuleHooks:
             part.take_off()
 
 
+ON_ENTERING = ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs")
+ON_LEAVING = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called")
+"""Where a module keeps its hooks, and for which of them an option is on: the two that it is called with, and always."""
+
+
 class _Part:
-    """One hook, and how it is put on a module."""
+    """One hook, and where it is put on a module.
 
-    __slots__ = ("_handle", "_hook", "_register")
+    Not by `register_forward_hook`: what takes the hook off is to be at hand before it is on, should an interrupt come.
+    """
 
-    def __init__(self, hook: Guarded, register: Callable[[nn.Module, Guarded], RemovableHandle]) -> None:
-        self._hook, self._register = hook, register
+    __slots__ = ("_handle", "_hook", "_places")
+
+    def __init__(self, hook: Guarded, places: tuple[str, ...]) -> None:
+        self._hook, self._places = hook, places
         self._handle: RemovableHandle | None = None
 
     def put_on(self, module: nn.Module) -> None:
-        """Through the handle of the first time, which knows the dicts of the module that `remove` takes it out of."""
-        hooks = self._handle.hooks_dict_ref() if self._handle is not None else None
-        if self._handle is None or hooks is None:
-            self._handle = self._register(module, self._hook)
-            return
-        for options in self._handle.extra_dict_ref:
-            if (flags := options()) is not None:
-                flags[self._handle.id] = True
+        hooks, *options = (getattr(module, place) for place in self._places)
+        if self._handle is None or self._handle.hooks_dict_ref() is not hooks:
+            self._handle = RemovableHandle(hooks, extra_dict=options)
+        for flags in options:
+            flags[self._handle.id] = True
         hooks[self._handle.id] = self._hook
 
     def take_off(self) -> None:
         if self._handle is not None:
             self._handle.remove()
-
-
-def _register_enter(module: nn.Module, hook: Guarded) -> RemovableHandle:
-    return module.register_forward_pre_hook(hook, with_kwargs=True)
-
-
-def _register_leave(module: nn.Module, hook: Guarded) -> RemovableHandle:
-    return module.register_forward_hook(hook, with_kwargs=True, always_call=True)
 
 
 class _Telling(Guarded):
@@ -181,11 +169,9 @@ class _Leave(_Telling):
 
     def __call__(self, *arguments: Any) -> None:
         """Guarded, and nothing is taken off meanwhile if it may not be."""
-        if are_walked():
-            with self._arms.walked():
-                super().__call__(*arguments)
-        else:
-            super().__call__(*arguments)
+        self._arms.is_walked = are_walked()
+        super().__call__(*arguments)
+        self._arms.is_walked = False
 
     def act(self, _module: nn.Module, _args: object, _kwargs: object, output: object) -> None:
         """The module has returned, or raised."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import _disable_current_modes
+
+from torchgraph_explorer.capture.mode_stack import OutsideModes, are_modes_on
+from torchgraph_explorer.interrupts import here
 
 ORDINARY = frozenset({Tensor, torch.nn.Parameter})
 """Types of tensors that do what torch does, and are not wrapped by Python."""
@@ -22,37 +24,38 @@ class Aside:
     notice that somebody looks.
     """
 
-    __slots__ = ("_functions", "_gradient", "_more")
+    __slots__ = ("_depth", "_functions", "_gradient", "_modes")
 
     def __enter__(self) -> None:
-        self._more: ExitStack | None = None
-        self._functions = torch._C.DisableTorchFunction()
-        self._functions.__enter__()
-        self._gradient = torch.is_grad_enabled()
-        torch._C._set_grad_enabled(False)  # as `no_grad`, at a tenth of its cost
-        if torch._C._len_torch_dispatch_stack() > 0 or torch._C._functorch.peek_interpreter_stack() is not None:
-            try:
-                self._more = _outside_modes()
-            except BaseException:
-                self.__exit__()
-                raise
+        self._functions: Any = None
+        self._gradient: bool | None = None
+        self._modes: OutsideModes | None = None
+        self._depth = len(here.changed)
+        here.changed.append(self)  # before anything is changed: see `interrupts`
+        try:
+            self._functions = torch._C.DisableTorchFunction()
+            self._functions.__enter__()
+            self._gradient = torch.is_grad_enabled()
+            torch._C._set_grad_enabled(False)  # as `no_grad`, at a tenth of its cost
+            if are_modes_on():
+                self._modes = OutsideModes()
+                self._modes.leave()
+        except Exception:
+            self.__exit__()
+            raise
 
     def __exit__(self, *exception: object) -> None:
-        if self._more is not None:
-            self._more.close()
-        torch._C._set_grad_enabled(self._gradient)
-        self._functions.__exit__(None, None, None)
+        self.restore()
+        del here.changed[self._depth :]
 
-
-def _outside_modes() -> ExitStack:
-    """Leaves the user's dispatch modes and `torch.func` transforms, until it is closed."""
-    from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
-
-    with ExitStack() as exits:
-        exits.enter_context(_disable_current_modes())
-        if torch._C._functorch.peek_interpreter_stack() is not None:
-            exits.enter_context(temporarily_clear_interpreter_stack())
-        return exits.pop_all()
+    def restore(self) -> None:
+        """As it was before; see `interrupts.Changed`."""
+        if self._modes is not None:
+            self._modes.restore()
+        if self._gradient is not None:
+            torch._C._set_grad_enabled(self._gradient)
+        if self._functions is not None:
+            self._functions.__exit__(None, None, None)
 
 
 def plain(tensor: Tensor) -> Tensor:

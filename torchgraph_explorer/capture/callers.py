@@ -7,6 +7,8 @@ import sys
 import threading
 from typing import Any
 
+from torchgraph_explorer.interrupts import Restoring
+
 
 def users_frame() -> Any:
     """The innermost Python frame that is not this package's: that of torch, which calls our hook."""
@@ -16,12 +18,16 @@ def users_frame() -> Any:
     return frame
 
 
+def is_caller(outer: Any, frame: Any) -> bool:
+    """Whether `frame` is being executed within `outer`, or is it."""
+    while frame is not None and frame is not outer:
+        frame = frame.f_back
+    return frame is not None
+
+
 def is_running(frame: Any, thread: int) -> bool:
     """Whether `frame` is being executed in the thread with identifier `thread`."""
-    caller: Any = sys._getframe() if thread == threading.get_ident() else _innermost_frame(thread)
-    while caller is not None and caller is not frame:
-        caller = caller.f_back
-    return caller is not None
+    return is_caller(frame, sys._getframe() if thread == threading.get_ident() else _innermost_frame(thread))
 
 
 def _innermost_frame(thread: int) -> Any:
@@ -30,10 +36,6 @@ def _innermost_frame(thread: int) -> Any:
     Up to Python 3.11 a garbage collection within the call can wait for ever for a lock that the call itself holds
     (https://github.com/python/cpython/issues/106883), so there is none meanwhile.
     """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
+    with Restoring(gc.enable if gc.isenabled() else gc.disable):
+        gc.disable()
         return sys._current_frames().get(thread)
-    finally:
-        if collects:
-            gc.enable()

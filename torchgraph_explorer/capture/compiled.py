@@ -13,7 +13,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any, TypeAlias
@@ -21,8 +21,11 @@ from typing import Any, TypeAlias
 from torch import nn
 from torch.nn.modules.module import register_module_module_registration_hook
 
+from torchgraph_explorer import interrupts
+from torchgraph_explorer.capture.callers import is_running, users_frame
+from torchgraph_explorer.capture.compiled_looks import Looking
+from torchgraph_explorer.capture.eager import hold_eager, release_eager
 from torchgraph_explorer.capture.hooks import Hook, are_walked
-from torchgraph_explorer.capture.modes import force_eager
 from torchgraph_explorer.say import warn
 
 IN_PLACE = "_compiled_call_impl"
@@ -62,7 +65,8 @@ class Gates:
         Neither `model` nor anything compiled is kept alive. `fail` is told what `before` and `after` raise.
         """
         self._model = weakref.ref(model)
-        self._closed, self._through = False, 0
+        self._closed = self._is_walked = False
+        self._through: list[tuple[Any, int]] = []
         self._before = Hook(lambda *call: self._enter(before, Passage(*call)), fail)
         self._after = Hook(lambda *call: self._leave(after, Passage(*call)), fail)
         self._exits = ExitStack()
@@ -78,22 +82,28 @@ class Gates:
     def close(self) -> None:
         """Take all gates away, once nobody is within one. May be called again."""
         self._closed = True
-        if self._through == 0:
+        self._forget_left()
+        if not self._through and not self._is_walked:
             self._exits.close()
 
     def _enter(self, before: Gate, passage: Passage) -> None:
         if self._closed:
             self.close()
         elif (model := self._model()) is not None:
-            self._through += 1
+            self._forget_left()
+            self._through.append((users_frame(), threading.get_ident()))
             before(model, passage)
 
     def _leave(self, after: Gate, passage: Passage) -> None:
         if self._through and (model := self._model()) is not None:
-            self._through -= 1
+            self._through.pop()
             after(model, passage)
             if self._closed and not are_walked():
                 self.close()
+
+    def _forget_left(self) -> None:
+        """No hook was told of those that an interrupt has ended."""
+        self._through = [one for one in self._through if is_running(*one)]
 
     def _on_registration(self, module: nn.Module, name: str, submodule: nn.Module) -> None:
         """Some module becomes a part of another, as it does where `torch.compile` wraps it."""
@@ -102,11 +112,11 @@ class Gates:
 
     def _fail_at_registration(self, fault: Exception) -> None:
         """Torch is going through its hooks of this kind, of which none may be taken away meanwhile: `close` does."""
-        self._through += 1
+        self._is_walked = True
         try:
             self._fail(fault)
         finally:
-            self._through -= 1
+            self._is_walked = False
 
     def _on_compile(self, module: nn.Module) -> None:
         """Some module was compiled in place."""
@@ -134,13 +144,13 @@ class Gates:
 
         @functools.wraps(compiled)  # with what dynamo looks for in it, should it be compiled into something larger
         def gate(*args: Any, **kwargs: Any) -> Any:
-            self._before(here(), args, kwargs)
-            result = None
+            gated, result = here(), None
             try:
+                self._before(gated, args, kwargs)
                 result = compiled(*args, **kwargs)
                 return result
             finally:
-                self._after(here(), args, kwargs, result)
+                self._after(gated, args, kwargs, result)
 
         here = weakref.ref(module)
         vars(module)[IN_PLACE] = gate
@@ -211,39 +221,48 @@ class CompiledCall(threading.local):
         """There is none."""
         self._gate: int | None = None
         self._logged: bool | None = None
-        self._held = ExitStack()
+        self._frame: Any = None
+        self._into: Looking | None = None
+        self._holder = object()
 
     def is_within_another(self, gate: int) -> bool:
         """Another gate is open. That `gate` itself is can only be since its call was interrupted."""
-        return self._gate not in (None, gate)
+        return self._gate not in (None, gate) and is_running(self._frame, threading.get_ident())
 
-    def begin(self, gate: int, *, logged: bool, into: AbstractContextManager[None] | None = None) -> None:
+    def begin(self, gate: int, *, logged: bool, into: Looking | None = None) -> None:
         """It goes through `gate`; if `logged`, it runs as it was written until `end`, or within `into`."""
-        self.end(gate)
-        self._gate, self._logged = gate, logged
-        self._held = ExitStack()
+        self.end()
+        self._gate, self._logged, self._into = gate, logged, into
+        self._frame = users_frame()
         if into is not None:
-            self._held.enter_context(into)
-        elif logged and (eager := force_eager()) is not None:
-            self._held.enter_context(eager)
+            into.begin()
+        elif logged:
+            hold_eager(self._holder)
 
     def take(self) -> bool | None:
         """Whether the model's call in it is logged; None for a further one, and where nothing is going on."""
         logged, self._logged = self._logged, None
         return logged
 
-    def end(self, gate: int) -> None:
+    def end_at(self, gate: int) -> None:
         """It is over, if `gate` is what it went through."""
         if gate == self._gate:
-            self._gate = self._logged = None
-            self._held.close()
+            self.end()
+
+    def end(self) -> None:
+        """It is over. May be called again."""
+        self._gate = self._logged = self._frame = None
+        if self._into is not None:
+            self._into.end()
+            self._into = None
+        release_eager(self._holder)
 
 
 class _Compiling:
     """Tells of modules that are compiled in place, which torch itself tells nobody."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = interrupts.lock()
         self._listeners: list[Callable[[nn.Module], object]] = []
         self._plain: Callable[..., None] | None = None
 

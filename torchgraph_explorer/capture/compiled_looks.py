@@ -8,10 +8,9 @@ the model: one with them, for the steps that are logged, and one without, which 
 from __future__ import annotations
 
 import itertools
-import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, TypeAlias
@@ -19,6 +18,7 @@ from typing import Any, Protocol, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.leaves import tensors
 from torchgraph_explorer.errors import OptionError
 
@@ -75,24 +75,39 @@ class Looks:
             self._exits.callback(module.register_forward_pre_hook(_Before(place), with_kwargs=True).remove)
             self._exits.callback(module.register_forward_hook(_After(place)).remove)
 
+    @interrupts.guarded
+    def show(self, place: Place, what: int, tensor: Tensor) -> None:
+        """An operation shows its tensor, in the middle of the user's compiled code."""
+        try:
+            self.view(place, what, tensor)
+        except Exception as fault:
+            self.fail(place.module, fault)
+
     def close(self) -> None:
         """Take the hooks off. May be called again."""
         self._exits.close()
 
 
-@contextmanager
-def looking(*, whole: bool) -> Iterator[None]:
-    """The compiled code that runs within is the form with the operations in it.
+class Looking:
+    """From `begin` to `end`, the compiled code that runs is the form with the operations in it."""
 
-    Those for the model itself are among them only if `whole`: where its hooks are not compiled with the rest, each
-    would become a compiled piece of its own.
-    """
-    before = _looking.on, _looking.whole
-    _looking.on, _looking.whole = True, whole
-    try:
-        yield
-    finally:
-        _looking.on, _looking.whole = before
+    def __init__(self, *, whole: bool) -> None:
+        """Those for the model itself are among them only if `whole`.
+
+        Where its hooks are not compiled with the rest, each would become a compiled piece of its own.
+        """
+        self._whole = whole
+        self._before: tuple[bool, bool] | None = None
+
+    def begin(self) -> None:
+        """From now on."""
+        self._before = _looking.on, _looking.whole
+        _looking.on, _looking.whole = True, self._whole
+
+    def end(self) -> None:
+        """Until now. May be called again."""
+        if self._before is not None:
+            _looking.on, _looking.whole = self._before
 
 
 class _Looking:
@@ -106,7 +121,7 @@ _looking = _Looking()
 _keys = itertools.count()
 _viewers: weakref.WeakValueDictionary[int, Looks] = weakref.WeakValueDictionary()
 _places: list[tuple[int, Place]] = []
-_lock = threading.Lock()
+_lock = interrupts.lock()
 
 
 def _new_place(key: int, module: str, role: str, path: str) -> int:  # noqa: PLR0917  # keywords are no constants
@@ -143,10 +158,7 @@ def _operator() -> Callable[[Tensor, int, int], None]:
     def look(tensor: Tensor, place: int, what: int) -> None:
         key, where = _places[place]
         if (looks := _viewers.get(key)) is not None:
-            try:
-                looks.view(where, what, tensor)
-            except Exception as fault:  # ours, in the middle of the user's compiled code
-                looks.fail(where.module, fault)
+            looks.show(where, what, tensor)
 
     operator = torch.library.custom_op("torchgraph::look", look, mutates_args=())
     operator.register_fake(lambda tensor, place, what: None)

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from torchgraph_explorer import interrupts
 from torchgraph_explorer.say import warn
 
 
@@ -38,14 +39,19 @@ class Guarded:
     def fail(self, fault: Exception) -> None:
         """Told of what `act` raises."""
 
+    @interrupts.entry
     def __call__(self, *arguments: Any) -> None:
-        """Never returns a value and never raises, so that nothing of the user's changes."""
+        """Never returns a value and never raises, so that nothing of the user's changes. An interrupt goes through."""
         if torch.compiler.is_compiling():  # a hook that stayed on by a fault is not to break the user's graph
             return
         try:
-            self.act(*arguments)
-        except Exception as fault:
-            self._report(fault)
+            try:
+                self.act(*arguments)
+            except Exception as fault:
+                self._report(fault)
+        except BaseException:
+            interrupts.put_right()
+            raise
 
     def _report(self, fault: Exception) -> None:
         try:

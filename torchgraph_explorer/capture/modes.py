@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any
+from functools import partial
+from types import FrameType
 
-import torch
-from torch.utils._python_dispatch import _get_current_dispatch_mode, _pop_mode, _push_mode
-
+from torchgraph_explorer.capture.eager import hold_eager, release_eager
+from torchgraph_explorer.capture.mode_stack import modes, set_modes
 from torchgraph_explorer.capture.trace import Trace
+from torchgraph_explorer.interrupts import Restoring, here, soon
 
 
 class Modes:
@@ -21,27 +19,35 @@ class Modes:
     def __init__(self, trace: Trace | None) -> None:
         """Nothing is switched on yet."""
         self._trace = trace
-        self._stance: ExitStack | None = None
+        self._thread: int | None = None
 
     def enter(self) -> None:
         """The forward pass begins."""
-        self._stance = force_eager()
+        hold_eager(self)
         if self._trace is not None:
             self._trace.over = False
+            self._thread = threading.get_ident()
             _restack(self._trace)
 
     def leave(self) -> None:
         """The forward pass is over, or was given up. May be called again.
 
         The trace can only be taken out in its own thread. Called in another, it notes no more, and waits there for a
-        further call.
+        further call. Called within an operation that it is told of, it is taken out after that.
         """
-        stance, self._stance = self._stance, None
-        if stance is not None:
-            stance.close()
+        release_eager(self)
         if self._trace is not None:
             self._trace.over = True
             _restack()
+            if self._thread == threading.get_ident() == threading.main_thread().ident and _is_in_dispatch():
+                soon(_restack_after_dispatch)
+
+    def leave_soon(self) -> None:
+        """An interrupt has ended the forward pass, and no hook was told: leave in its own thread, if it is the main one."""
+        release_eager(self)
+        if self._trace is not None and not self._trace.over and self._thread == threading.main_thread().ident:
+            self._trace.over = True
+            soon(_restack_after_dispatch)
 
 
 def _restack(*lowest: Trace) -> None:
@@ -55,92 +61,24 @@ def _restack(*lowest: Trace) -> None:
     The trace is not entered as a mode is by `with`: torch notes process-wide that one is on, which should the user's
     be left first would never be taken back.
     """
-    above = []
-    while (top := _get_current_dispatch_mode()) is not None and getattr(top, "_mode_key", None) is None:
-        above.append(_pop_mode())
-    for mode in (*lowest, *reversed(above)):
-        if not (isinstance(mode, Trace) and mode.over):
-            _push_mode(mode)
+    found = modes()
+    wanted = [mode for mode in (*lowest, *found) if not (isinstance(mode, Trace) and mode.over)]
+    if wanted != found:
+        with Restoring(partial(set_modes, wanted)):
+            """Done at its end, also after an interrupt."""
 
 
-def force_eager() -> ExitStack | None:
-    """Have compiled modules run as they were written, until what this returns is closed.
-
-    What was compiled is neither thrown away nor compiled again. None where nothing was ever compiled in this
-    process: importing dynamo would take seconds.
-    """
-    if "torch._dynamo" not in sys.modules:
-        return None
-    return _eager.enter()
+def _restack_after_dispatch() -> bool:
+    """Take out the traces that are over, unless one is being told of an operation now, or all modes are left."""
+    if _is_in_dispatch() or here.changed:
+        return False
+    _restack()
+    return True
 
 
-class _Eager:
-    """One stance for all that ask for it. They need not leave it in the reverse order.
-
-    It is not for the control flow of torch (`cond`, `scan`, `flex_attention` ...), which even called eagerly compiles
-    what it is given and cannot do without. All of it lifts the limit on compilations meanwhile: that is where the
-    stance is left for as long.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = self._paused = 0
-        self._stance: Any = None
-        self._installed: tuple[Any, Any] | None = None
-
-    def enter(self) -> ExitStack:
-        """Ask for it, until what this returns is closed."""
-        self._change(inside=1)
-        left = ExitStack()
-        left.callback(self._leave)
-        return left
-
-    def _leave(self) -> None:
-        self._change(inside=-1)
-
-    def _change(self, *, inside: int = 0, paused: int = 0) -> None:
-        with self._lock:
-            self._inside += inside
-            self._paused += paused
-            wanted = self._inside > 0 and self._paused == 0
-            if wanted and self._stance is None:
-                self._stance = torch.compiler.set_stance("force_eager")
-            elif not wanted and self._stance is not None:
-                stance, self._stance = self._stance, None
-                stance.__exit__(None, None, None)
-            self._install(wanted=self._inside > 0)
-
-    def _install(self, *, wanted: bool) -> None:
-        """Have torch tell when it lifts the limit; if not `wanted`, no more."""
-        dynamo: Any = sys.modules.get("torch._dynamo.utils")
-        if wanted and self._installed is None and hasattr(dynamo, "disable_cache_limit"):
-            plain = dynamo.disable_cache_limit
-            dynamo.disable_cache_limit = ours = self._pausing(plain)
-            self._installed = plain, ours
-        elif not wanted and self._installed is not None:
-            plain, ours = self._installed
-            self._installed = None
-            if dynamo.disable_cache_limit is ours:
-                dynamo.disable_cache_limit = plain
-
-    def _pausing(self, plain: Callable[[], Any]) -> Callable[[], Any]:
-        """`plain`, and without the stance where it is torch that calls it: users lift the limit for other reasons."""
-
-        @functools.wraps(plain)
-        def disable_cache_limit() -> Any:
-            is_torchs = sys._getframe(1).f_globals.get("__name__", "").startswith("torch.")
-            return self._pause(plain()) if is_torchs else plain()
-
-        return disable_cache_limit
-
-    @contextmanager
-    def _pause(self, limit: AbstractContextManager[None]) -> Iterator[None]:
-        self._change(paused=1)
-        try:
-            with limit:
-                yield
-        finally:
-            self._change(paused=-1)
-
-
-_eager = _Eager()
+def _is_in_dispatch() -> bool:
+    frame: FrameType | None = sys._getframe()
+    told = Trace.__torch_dispatch__.__code__
+    while frame is not None and frame.f_code is not told:
+        frame = frame.f_back
+    return frame is not None

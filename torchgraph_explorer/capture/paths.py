@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from torchgraph_explorer.interrupts import Restoring
+
 Edge: TypeAlias = "tuple[Any, int]"
 """An autograd node and the number of its output."""
 
@@ -69,13 +71,12 @@ def _make_stale(view: Tensor) -> None:
     """Use a view as if after so many writes that it will never be taken to be up to date with them."""
     version = view._version
     try:
-        _set_versions((view,), (NO_VERSION,))
+        _set_versions((view,), (version,))
     except TypeError:  # an older torch, which takes one tensor: the view stays used
         return
-    try:
+    with Restoring(lambda: _set_versions((view,), (version,))):
+        _set_versions((view,), (NO_VERSION,))
         view.grad_fn  # noqa: B018  # asking is what does it
-    finally:
-        _set_versions((view,), (version,))
 
 
 def sequence_number() -> int:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from torchgraph_explorer.capture.arming import Arms
 from torchgraph_explorer.capture.aside import Aside, is_readable, plain
-from torchgraph_explorer.capture.callers import is_running, users_frame
+from torchgraph_explorer.capture.callers import is_caller, is_running, users_frame
 from torchgraph_explorer.capture.gradients import Measure, SeriesKey, Tap, Taps, current_backward, series_key
 from torchgraph_explorer.capture.hooks import Hook
 from torchgraph_explorer.capture.leaves import input_tensors, tensor_info, tensors
@@ -46,18 +46,23 @@ class _Open:
         index: Its number among the round's calls.
         name: The module.
         call: How many calls of the module came before in the step.
+        frame: The Python frame that called our hook: that of torch's call of the module.
         edges: Where the gradients of its inputs are delivered, as they came in.
         walk: Its part of the autograd graph.
         attached: How often each name was attached in it.
     """
 
-    __slots__ = ("attached", "call", "edges", "index", "name", "walk")
+    __slots__ = ("attached", "call", "edges", "frame", "index", "name", "walk")
 
-    def __init__(self, index: int, name: str, call: int) -> None:
-        self.index, self.name, self.call = index, name, call
+    def __init__(self, index: int, name: str, call: int, frame: Any) -> None:  # noqa: PLR0917  # made for each call
+        self.index, self.name, self.call, self.frame = index, name, call, frame
         self.edges: dict[Edge, list[str]] = {}
         self.walk = Walk(sequence_number())
         self.attached: dict[str, int] | None = None
+
+    def is_of(self, frame: Any) -> bool:
+        """Whether `frame`, which calls our hook, is of this call: after an exception, torch's outer function does."""
+        return frame is self.frame or frame is self.frame.f_back
 
 
 class Round:
@@ -128,7 +133,6 @@ class Round:
         self._taps = Taps(measure, self.rows.__setitem__, self._begin_backward, self.lose, lock)
         self._resting_since = time.monotonic()
         self._raising: BaseException | None = None
-        self._frame: Any = None
         self._modes = Modes(trace)
         self._names = {module: name for name, module in model.named_modules() if name not in skip}
         self._arms = arms
@@ -144,7 +148,12 @@ class Round:
     @property
     def forward_open(self) -> bool:
         """The model is being executed: its call began and has neither returned nor been abandoned."""
-        return bool(self._stack) and is_running(self._frame, self.thread)
+        return bool(self._stack) and is_running(self._stack[0].frame, self.thread)
+
+    @property
+    def is_traced(self) -> bool:
+        """Its forward passes so far were followed to their end."""
+        return self._tracing is not None and self._forwards > 0 and not self._stack
 
     @property
     def waits(self) -> bool:
@@ -183,9 +192,8 @@ class Round:
                 return
             self._forwards += 1
             self._raising = sys.exc_info()[1]
-            self._frame = users_frame()
             self._modes.enter()
-        self.enter(self._names.get(self.model, ""), args, kwargs)
+        self.enter("", args, kwargs)
 
     def attach(self, tensor: object, module: nn.Module, name: str) -> None:
         """Tensors in `tensor` get `name` within the open call of `module`; nothing happens when none is open."""
@@ -216,7 +224,6 @@ class Round:
             parts.callback(self._taps.remove)
             parts.callback(self._modes.leave)
             self._stack.clear()
-            self._frame = None
 
     def _arm(self, called: nn.Module) -> None:
         self._arms.put_on(self, self._names, model=called)
@@ -229,6 +236,26 @@ class Round:
     def end_forward(self) -> None:
         """The model has returned, or raised, though the step could not be told."""
         self._stack.clear()
+
+    def is_done_by(self, one: object) -> bool:
+        """Whether what `one` does is a part of this."""
+        return one is self or one is self._taps or (one is not None and one is self.trace)
+
+    def abandon(self) -> None:
+        """An interrupt ends the forward pass that is going on, if one is. No hook will be told."""
+        if self._stack:
+            self._stack.clear()
+            self._dead_ends += 1
+            self._modes.leave()
+            self.trace = None
+
+    def leave_abandoned(self) -> None:
+        """An interrupt has ended the forward pass somewhere else than in our code: leave what was switched on for it.
+
+        For any thread that holds the lock.
+        """
+        if self._stack and not self.forward_open:
+            self._modes.leave_soon()
 
     def lose(self, name: str, fault: Exception) -> None:
         """Capturing `name` failed: look at it no more, and do not draw a graph that lacks something."""
@@ -243,11 +270,20 @@ class Round:
 
     def enter(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Module `name` is called."""
+        with self._taps.lock:
+            frame = users_frame()
+            self._unwind(frame)
+            if self._stack or name == "":
+                self._enter(name, args, kwargs, frame)
+
+    def _enter(  # noqa: PLR0917  # called for every call
+        self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: Any
+    ) -> None:
         number = self._counts[name] = self._counts.get(name, -1) + 1
-        with self._taps.lock, Aside():
+        with Aside():
             inputs = _named(input_tensors(args, kwargs))
             parent = self._stack[-1].index if self._stack else None
-            opened = _Open(len(self.calls), name, number)
+            opened = _Open(len(self.calls), name, number, frame)
             if "io_grad" in self.kinds:
                 _note_edges(opened.edges, inputs)
             self.calls.append(Call(name, number, parent, _infos(inputs), ()))
@@ -256,19 +292,28 @@ class Round:
             if "params" in self.kinds:
                 self._parameters.see_values(name)
             if (tracing := self._tracing) is not None:
-                tracing.enter(opened.index, inputs)
+                tracing.enter(opened.index, inputs, within=parent)
+
+    def _unwind(self, frame: Any) -> None:
+        """Forget the calls that `frame` is not within: an exception has left them, and torch told no hook."""
+        while self._stack and not is_caller(self._stack[-1].frame, frame):
+            self._stack.pop()
 
     def leave(self, name: str, output: object) -> None:
-        """Module `name` has returned `output`, or raised."""
-        with self._taps.lock:  # until the end: without an open call the step could be handed over
-            self._leave(name, output)
+        """Module `name` has returned `output`, or raised.
 
-    def _leave(self, name: str, output: object) -> None:
-        opened = self._pop(name)
+        That it is called was not told if a hook of the user's has raised before ours.
+        """
+        with self._taps.lock:  # until the end: without an open call the step could be handed over
+            opened = self._pop(users_frame())
+            if opened is not None:
+                self._leave(opened, output)
+
+    def _leave(self, opened: _Open, output: object) -> None:
         with Aside():
             outputs = _named(tensors(output, "output"))
             call = self.calls[opened.index]
-            self.calls[opened.index] = Call(name, call.call, call.parent, call.inputs, _infos(outputs))
+            self.calls[opened.index] = Call(call.module, call.call, call.parent, call.inputs, _infos(outputs))
             self._observe_values(opened, "output", outputs)
             hooks = self._tap_tensors(opened, "output", outputs)
             if "io_grad" in self.kinds:
@@ -278,17 +323,19 @@ class Round:
         if not self._stack:
             self._end_forward(hooks)
 
-    def _pop(self, name: str) -> _Open:
-        """The open call of `name`; calls above it were left by an exception of which no hook was told."""
-        while self._stack[-1].name != name:
-            self._stack.pop()
-        return self._stack.pop()
+    def _pop(self, frame: Any) -> _Open | None:
+        """The open call that `frame` is of, if it is one; those within it are over too."""
+        for at in reversed(range(len(self._stack))):
+            if self._stack[at].is_of(frame):
+                opened = self._stack[at]
+                del self._stack[at:]
+                return opened
+        return None
 
     def _end_forward(self, hooks: list[Tap]) -> None:
         self._modes.leave()
         self._taps.forget_graph()
         self._see_rest()
-        self._frame = None
         self._resting_since = time.monotonic()
         failed = sys.exc_info()[1] is not self._raising
         self._raising = None

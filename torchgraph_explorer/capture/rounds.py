@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture import active
 from torchgraph_explorer.capture.arming import Arms
 from torchgraph_explorer.capture.aside import Aside
 from torchgraph_explorer.capture.compiled import CompiledCall, Gates, Passage, calls_hooks_of, until_left
-from torchgraph_explorer.capture.compiled_looks import Looks, Place, looking
+from torchgraph_explorer.capture.compiled_looks import Looking, Looks, Place
 from torchgraph_explorer.capture.compiled_round import CompiledRound, Written, written
-from torchgraph_explorer.capture.facts import module_facts
+from torchgraph_explorer.capture.eager import hold_eager, release_eager
 from torchgraph_explorer.capture.gradients import Measure, SeriesKey
-from torchgraph_explorer.capture.graphs import is_same, merge, without_empty_insides
 from torchgraph_explorer.capture.hooks import Hook
+from torchgraph_explorer.capture.known_graphs import KnownGraphs
 from torchgraph_explorer.capture.leaves import input_tensors, tensors
-from torchgraph_explorer.capture.modes import force_eager
 from torchgraph_explorer.capture.phases import Phase
 from torchgraph_explorer.capture.round import MOST_FORWARDS, Round
 from torchgraph_explorer.capture.trace import Trace
@@ -33,25 +33,21 @@ from torchgraph_explorer.capture.updates import Updates
 from torchgraph_explorer.capture.wrappers import unwrapped
 from torchgraph_explorer.records import ModuleGraph
 
-Signature: TypeAlias = "tuple[tuple[str, int, int | None], ...]"
-
 OPTIMIZER = "(optimizer)"
 """Where a fault was that has to do with the optimizer, in place of a module's name."""
 
-TRACES_FOR_A_GRAPH = 4
-"""Steps that are traced to get hold of a way of calling the modules that was seen in a step not traced."""
-
 TOO_MANY_FORWARDS = (
     f"A step had more than {MOST_FORWARDS} forward passes before its backward pass; those beyond are not recorded."
+)
+
+INTERRUPTED = (
+    "The training was interrupted, as by Ctrl-C, while a step was being recorded: that step is missing, or incomplete."
 )
 
 NOT_INLINE = (
     "compiled='inline' found no way into the compiled model: it was compiled, and called, before it was watched, or "
     "its compiled code is that of another model just like it. Logged steps run uncompiled instead. Call watch() first."
 )
-
-MOST_GRAPHS = 64
-"""Ways in which a model calls its modules that are drawn; a model that finds ever new ones is not traced for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +87,7 @@ class Listener(Protocol):
 
 
 class Rounds:
-    """The permanent watch on one model, which it does not keep alive. One hook stays on it; `close` takes it off.
-
-    Attributes:
-        graphs: Every module graph so far.
-    """
+    """The permanent watch on one model, which it does not keep alive. One hook stays on it; `close` takes it off."""
 
     def __init__(
         self,
@@ -112,17 +104,14 @@ class Rounds:
         `listener` wants `kinds` of `io`, `io_grad`, `params` and `params_grad`. If `inline`, what is compiled stays so
         in logged steps, but for those whose graph is wanted.
         """
-        self.graphs: list[ModuleGraph] = []
         self._listener, self._kinds, self._phase = listener, kinds, phase
         self._updates = Updates(optimizer, self, self._fail_at_update) if optimizer is not None else None
-        self._lock = threading.RLock()
+        self._lock = interrupts.lock()
         self._round: Round | None = None
         self._settled: Round | None = None
-        self._by_signature: dict[Signature, int] = {}
-        self._unknown: set[Signature] = set()
-        self._latest: ModuleGraph | None = None
-        self._traces = 1
+        self._known = KnownGraphs()
         self._broken: set[str] = set()
+        self._was_interrupted = False
         self._called = weakref.ref(model)
         self._compiled = CompiledCall()
         self._arms = Arms()
@@ -130,10 +119,19 @@ class Rounds:
         def fail(fault: Exception) -> None:
             self._fail("", fault)
 
-        self._looks = Looks(unwrapped(model), self._see, kinds=kinds, fail=self._fail) if inline else None
+        self._exits = ExitStack()
+        self._looks: Looks | None = None
         self._written: Written | None = None
-        self._gates = Gates(model, before=self._before_compiled, after=self._after_compiled, fail=fail)
-        self._handle = model.register_forward_pre_hook(Hook(self._on_forward, fail), with_kwargs=True)
+        try:
+            self._looks = Looks(unwrapped(model), self._see, kinds=kinds, fail=self._fail) if inline else None
+            gates = Gates(model, before=self._before_compiled, after=self._after_compiled, fail=fail)
+            self._exits.callback(gates.close)
+            on_forward = model.register_forward_pre_hook(Hook(self._on_forward, fail), with_kwargs=True)
+            self._exits.callback(on_forward.remove)
+        except BaseException:  # nobody will hold this, so nobody else could take it off
+            self._take_off()
+            raise
+        interrupts.tell(self)
 
     def close(self) -> None:
         """Hand over what is at hand and take everything off the model. May be called again."""
@@ -142,6 +140,15 @@ class Rounds:
                 self._end_round()
             finally:
                 self._take_off()
+
+    @property
+    def graphs(self) -> tuple[ModuleGraph, ...]:
+        """Every module graph so far; of the step that is going on, too, once its forward pass is over."""
+        with self._lock:
+            if (one := self._round) is not None:
+                with suppress(Exception), Aside():  # ours; it is told when the step is over
+                    return self._known.with_current(one)
+            return tuple(self._known.graphs)
 
     def before_update(self) -> None:
         """The optimizer is about to move the parameters (for `updates.Updates`)."""
@@ -155,6 +162,21 @@ class Rounds:
             if self._round is not None:
                 self._round.after_update()
 
+    def interrupted(self, at_work: Sequence[object]) -> None:
+        """An interrupt came in our code, in this thread (for `interrupts.Interruptible`).
+
+        A step that was being worked on is given up: nobody knows how far that has come. One that is in its forward
+        pass is at the end of it.
+        """
+        one = self._round
+        if any(each is self or (one is not None and one.is_done_by(each)) for each in at_work):
+            self._was_interrupted = True
+            self._arms.is_walked = False
+            self._give_up()
+        elif one is not None and one.thread == threading.get_ident():
+            one.abandon()
+        self._compiled.end()
+
     def settle(self) -> None:
         """Hand over a step after which nothing has happened for a while. For any thread, now and then.
 
@@ -163,6 +185,8 @@ class Rounds:
         if not self._lock.acquire(blocking=False):  # the model's thread is at it, and may be waiting for this one
             return
         try:
+            if self._round is not None:
+                self._round.leave_abandoned()
             if self._round is not None and self._round.rests():
                 ended, self._round = self._round, None
                 self._hand_over(ended)
@@ -214,7 +238,7 @@ class Rounds:
         make: Callable[..., Round] = Round
         if compiled and self._looks is not None and self._written is not None:
             make = partial(CompiledRound, as_in=self._written)
-        trace = Trace() if self._traces > 0 and make is Round else None
+        trace = Trace() if self._known.traces > 0 and make is Round else None
         return make(
             unwrapped(model),
             step,
@@ -245,7 +269,7 @@ class Rounds:
             logged, into = self._admits(model, compiled=True), None
             if isinstance(one := self._round, CompiledRound):
                 hooks_outside = calls_hooks_of(passage.compiled, unwrapped(model))
-                into = looking(whole=not hooks_outside)
+                into = Looking(whole=not hooks_outside)
                 if hooks_outside:
                     one.show("input", input_tensors(passage.args, passage.kwargs))
             self._compiled.begin(id(passage.compiled), logged=logged, into=into)
@@ -253,7 +277,7 @@ class Rounds:
     def _after_compiled(self, model: nn.Module, passage: Passage) -> None:
         """It has returned, or raised."""
         with self._lock:
-            self._compiled.end(id(passage.compiled))
+            self._compiled.end_at(id(passage.compiled))
             one = self._round
             if one is not None and not one.calls:
                 self._drop_round()  # the model was no part of what was computed
@@ -279,13 +303,30 @@ class Rounds:
             looks.close()
 
     def _end_round(self) -> None:
-        settled, ended = self._settled, self._round
-        self._settled = self._round = None
-        for one in (settled, ended):
-            if one is not None:
-                self._release(one)
-        if ended is not None:
+        self._tell_of_interrupt()
+        if self._settled is not None:
+            self._release(self._settled)
+            self._settled = None
+        if (ended := self._round) is not None:
+            self._release(ended)
+            self._round = None
             self._hand_over(ended)
+
+    def _tell_of_interrupt(self) -> None:
+        was_interrupted, self._was_interrupted = self._was_interrupted, False
+        if was_interrupted:
+            self._listener.note(INTERRUPTED)
+
+    def _give_up(self) -> None:
+        """Take everything of the step off the model and hand over nothing, although the step is not over."""
+        given_up = self._settled, self._round
+        self._settled = self._round = None
+        with ExitStack() as parts:
+            parts.callback(self._arms.take_off)
+            for one in given_up:
+                if one is not None:
+                    parts.callback(active.leave, one)
+                    parts.callback(one.finish)
 
     def _release(self, ended: Round) -> None:
         """Take a step's hooks off. Each part is done, also if another fails."""
@@ -298,54 +339,15 @@ class Rounds:
     def _hand_over(self, ended: Round) -> None:
         self._report_trace(ended.trace)
         with Aside():
-            graph, is_new = self._graph_of(ended)
-        self._latest = graph
+            graph = self._known.add(ended)
         if self._looks is not None and not isinstance(ended, CompiledRound):
             self._written = written(graph.calls, ended.rows) if graph is not None else None
-        self._listener.take(Observation(ended.step, ended.rows, graph, is_new))
+        self._listener.take(Observation(ended.step, ended.rows, graph, graph_is_new=not self._known.is_told(graph)))
+        self._known.tell(graph)
 
     def _report_trace(self, trace: Trace | None) -> None:
         if trace is not None and trace.fault is not None:
             self._listener.fail("", trace.fault)
-
-    def _graph_of(self, ended: Round) -> tuple[ModuleGraph | None, bool]:
-        """The module graph of a round; whether it is new or has changed."""
-        calls = ended.calls
-        if (latest := self._latest) is not None and ended.trace is None and is_same(latest, calls, ended.attached):
-            return latest, False
-        signature = tuple((call.module, call.call, call.parent) for call in calls)
-        at = self._by_signature.get(signature)
-        if ended.trace is not None:
-            self._traces -= 1
-            if at is None and ended.trace.fault is None:
-                return self._add_graph(ended, signature), True
-        if at is None:
-            self._want_trace_of(signature)
-            return None, False
-        known = self.graphs[at]
-        self.graphs[at] = merged = merge(known, calls, ended.attached)
-        return merged, merged is not known
-
-    def _want_trace_of(self, signature: Signature) -> None:
-        """Trace some of the next steps, in the hope that one calls its modules in this new way again."""
-        if signature not in self._unknown and len(self.graphs) < MOST_GRAPHS:
-            self._unknown.add(signature)
-            self._traces = TRACES_FOR_A_GRAPH
-
-    def _add_graph(self, ended: Round, signature: Signature) -> ModuleGraph:
-        assert ended.trace is not None
-        nodes, edges = without_empty_insides(ended.trace.nodes, ended.trace.edges)
-        graph = ModuleGraph(
-            id=len(self.graphs),
-            first_step=ended.step,
-            modules=module_facts(ended.model),
-            calls=tuple(ended.calls),
-            nodes=nodes,
-            edges=edges,
-        )
-        self._by_signature[signature] = graph.id
-        self.graphs.append(graph)
-        return graph
 
     def _fail(self, module: str, fault: Exception) -> None:
         """Look at `module` no more; if it is the model itself, at nothing."""
@@ -376,15 +378,16 @@ class Rounds:
         """
         called = self._called()
         if ended.forward_open and called is not None:
-            held = force_eager() or ExitStack()
+            holder, held = object(), ExitStack()
+            held.callback(release_eager, holder)
             held.callback(ended.finish)
+            hold_eager(holder)
             until_left(called, held, ended.thread)
 
     def _take_off(self) -> None:
         with ExitStack() as parts:
-            parts.callback(self._handle.remove)
+            parts.callback(self._exits.close)
             parts.callback(self._arms.take_off)
-            parts.callback(self._gates.close)
             parts.callback(self._close_looks)
             if self._updates is not None:
                 parts.callback(self._updates.close)

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.leaves import tensor_info, tensors
 from torchgraph_explorer.capture.paths import Edge as GradientEdge
 from torchgraph_explorer.capture.paths import edge_of, is_stale, reached, sequence_number
@@ -102,9 +103,9 @@ class Trace(TorchDispatchMode):
         """The edges so far, by source and target."""
         return tuple(Edge(*ends, gradient) for ends, gradient in sorted(self._edges.items()))
 
-    def enter(self, call: int, inputs: Iterable[tuple[TensorInfo, Tensor]]) -> None:
-        """Call number `call` begins, inside the one that is open."""
-        outer = self._stack[-1]
+    def enter(self, call: int, inputs: Iterable[tuple[TensorInfo, Tensor]], *, within: int | None) -> None:
+        """Call number `call` begins, inside the open one `within`; those inside of that are over."""
+        outer = self._open(within)
         inside = _Inside(call, self._add(Node("call", outer.level, call=call)), sequence_number())
         self._parents[call] = (outer.level, inside.node)
         placeholders: dict[int, tuple[Tensor, list[int]]] = {}
@@ -118,9 +119,7 @@ class Trace(TorchDispatchMode):
 
     def leave(self, call: int, outputs: Sequence[tuple[TensorInfo, Tensor]]) -> None:
         """The open call number `call` has returned `outputs`; those within it are over too."""
-        while self._stack[-1].level != call:
-            self._stack.pop()
-        inside = self._stack[-1]
+        inside = self._open(call)
         for info, tensor in outputs:
             self._connect(tensor, self._add(Node("output", inside.level, tensor=info)), inside)
         self._stack.pop()
@@ -129,6 +128,12 @@ class Trace(TorchDispatchMode):
         self._stack[-1].spans.append((inside.first, sequence_number(), inside.node))
         inside.labels.clear()
         inside.late.clear()
+
+    def _open(self, level: Level) -> _Inside:
+        """The open call `level`; those within it were left by an exception."""
+        while self._stack[-1].level != level:
+            self._stack.pop()
+        return self._stack[-1]
 
     def attach(self, call: int, tensors: Iterable[tuple[TensorInfo, Tensor]]) -> None:
         """Tensors of the open call `call` were given names; each becomes a node of its inside."""
@@ -149,18 +154,28 @@ class Trace(TorchDispatchMode):
         """Spare torch importing dynamo, which takes seconds."""
         return False
 
+    @interrupts.entry
     def __torch_dispatch__(  # noqa: PLR0917  # torch's signature
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run the operation as it is, then note where its results came from."""
         kwargs = kwargs or {}
-        result = func(*args, **kwargs)
-        if self.fault is None and not self.over:
-            try:
-                self._note(func, (args, kwargs), result)
-            except Exception as fault:  # ours, in the middle of the user's operation: it must not surface there
-                self.fault = fault
+        try:
+            result = func(*args, **kwargs)
+            if self.fault is None and not self.over:
+                self._try_to_note(func, (args, kwargs), result)
+        except Exception:
+            raise
+        except BaseException:
+            interrupts.put_right()
+            raise
         return result
+
+    def _try_to_note(self, func: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]], result: Any) -> None:
+        try:
+            self._note(func, arguments, result)
+        except Exception as fault:  # ours, in the middle of the user's operation: it must not surface there
+            self.fault = fault
 
     def _note(self, func: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]], result: Any) -> None:
         inside = self._stack[-1]

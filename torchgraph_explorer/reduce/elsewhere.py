@@ -14,6 +14,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from torchgraph_explorer.interrupts import Restoring
 from torchgraph_explorer.reduce.native import Part, Rows
 
 ROOM = 1 << 20
@@ -155,7 +156,9 @@ class _Copy:
             return
         own = torch.cuda.Stream(device)
         own.wait_stream(stream)
-        with torch.cuda.stream(own):
+        current = torch.cuda.current_stream(device), torch.cuda.current_stream()
+        with Restoring(lambda: [torch.cuda.set_stream(each) for each in current]):  # the last sets the device, too
+            torch.cuda.set_stream(own)
             self._buffers = [buffer.to("cpu", non_blocking=True) for buffer in memory.buffers]  # into pinned memory
             self._done = torch.cuda.Event()
             self._done.record(own)

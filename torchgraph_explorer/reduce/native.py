@@ -62,7 +62,13 @@ class _Buffers(ctypes.Structure):
 
 
 class _Room:
-    """Memory for a number of rows. `address` is what rows.c takes for it."""
+    """Memory for a number of rows.
+
+    Attributes:
+        add_row: Of rows.c, into this memory; returns 0 if it is full.
+        add_sample: The same.
+        add_norms: The same.
+    """
 
     def __init__(self, rows: int, entries: int) -> None:
         self.size = rows, entries
@@ -72,7 +78,10 @@ class _Room:
         self._tables = np.zeros(_TABLES, np.uint32)
         parts = (self._statistics, self._ends, self._buckets, self._counts, self._tables)
         self._buffers = _Buffers(*(part.ctypes.data for part in parts), rows, entries, 0, 0)
-        self.address = ctypes.addressof(self._buffers)
+        add_row, add_sample, add_norms = functions()
+        address = ctypes.addressof(self._buffers)
+        self.add_row, self.add_sample = partial(add_row, address), partial(add_sample, address)
+        self.add_norms = partial(add_norms, address)
 
     def repeat(self, times: int) -> None:
         """Have the last row tell of so many times the elements that it was made of."""
@@ -106,13 +115,7 @@ class Rows:
         """
         self._full: list[Part] = []
         self._count = 0
-        self._move_into(_Room(FIRST_ROWS, FIRST_ENTRIES))
-
-    def _move_into(self, room: _Room) -> None:
-        self._room = room
-        add_row, add_sample, add_norms = functions()
-        self._add_row, self._add_sample = partial(add_row, room.address), partial(add_sample, room.address)
-        self._add_norms = partial(add_norms, room.address)
+        self._room = _Room(FIRST_ROWS, FIRST_ENTRIES)
 
     def add(self, tensor: Tensor, *, first: int, stride: int, length: int, divisor: float, repeats: int = 1) -> int:
         """Add the row of `length` elements of `tensor`, from number `first`, `stride` apart; returns its number.
@@ -121,7 +124,7 @@ class Rows:
         `repeats` that are equal.
         """
         kind, count = TYPES[tensor.dtype], tensor.numel()
-        while not self._add_row(tensor.data_ptr(), kind, count, first, stride, length, divisor):
+        while not self._room.add_row(tensor.data_ptr(), kind, count, first, stride, length, divisor):
             self._grow()
         return self._added(repeats)
 
@@ -130,14 +133,14 @@ class Rows:
     ) -> int:
         """Add the row of a tensor of `count` elements, so many NaN, infinite and minus infinite, known by a sample."""
         place = sample.data_ptr(), TYPES[sample.dtype], sample.numel(), divisor, count, *non_finite
-        while not self._add_sample(*place):
+        while not self._room.add_sample(*place):
             self._grow()
         return self._added(repeats)
 
     def add_norms(self, tensor: Tensor, *, samples: int, divisor: float, repeats: int = 1) -> int:
         """Add the row of the l2 norms of `tensor` cut into `samples` equal pieces; returns its number."""
         size = tensor.numel() // samples if samples else 0
-        while not self._add_norms(tensor.data_ptr(), TYPES[tensor.dtype], samples, size, divisor):
+        while not self._room.add_norms(tensor.data_ptr(), TYPES[tensor.dtype], samples, size, divisor):
             self._grow()
         return self._added(repeats)
 
@@ -163,7 +166,7 @@ class Rows:
         """The room is full: put it aside and go on in one of twice the size."""
         self._full.append(self._room.part())
         rows, entries = self._room.size
-        self._move_into(_Room(2 * rows, 2 * entries))
+        self._room = _Room(2 * rows, 2 * entries)
 
 
 def joined(parts: Sequence[Part]) -> Part:

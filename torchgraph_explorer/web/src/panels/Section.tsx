@@ -5,10 +5,11 @@ import type {JSX} from 'preact';
 import {useId} from 'preact/hooks';
 
 import {page} from '../api/client';
-import type {TensorInfo} from '../api/types';
+import type {SeriesInfo, TensorInfo} from '../api/types';
 import {tensorLine} from '../graph/facts';
 import {data, type TensorSeries} from '../state/store';
 import {Chart} from './Chart';
+import {missingGradient} from './missingGradient';
 import type {Subject} from './subject';
 
 export interface SectionProps {
@@ -45,7 +46,7 @@ function Tensor({tensor, subject}: {tensor: TensorSeries; subject: Subject}): JS
       <h4>
         <span class="tensor-path">{path}</span>
         {info && <span class="tensor-shape">{tensorLine(info)}</span>}
-        {gradient === null && value !== null && <span class="tensor-none">{noGradient(tensor, info)}</span>}
+        {gradient === null && value !== null && <NoGradient series={value} info={info} />}
       </h4>
       <div class="tensor-charts">
         {value && <Chart key={value.series} series={value} subject={name} />}
@@ -59,10 +60,13 @@ function Tensor({tensor, subject}: {tensor: TensorSeries; subject: Subject}): JS
 }
 
 /** Why there is no gradient to show. */
-function noGradient({value}: TensorSeries, info: TensorInfo | null): string {
-  const kind = value?.role === 'param' ? 'params_grad' : 'io_grad';
-  const isLogged = data.value?.session?.log.includes(kind) ?? true;
-  if (!isLogged) return 'gradient not logged';
-  if (!info?.requires_grad) return 'no gradient';
-  return page === null ? 'no gradient yet' : 'no gradient in this page';
+function NoGradient({series, info}: {series: SeriesInfo; info: TensorInfo | null}): JSX.Element {
+  const log = data.value?.session?.log ?? null;
+  const isFinished = data.value?.finished != null;
+  const {text, why} = missingGradient({series, info, log, inPage: page !== null, isFinished});
+  return (
+    <span class="tensor-none" title={why || undefined}>
+      {text}
+    </span>
+  );
 }

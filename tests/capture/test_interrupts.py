@@ -1,0 +1,291 @@
+"""Ctrl-C at any instruction of ours leaves torch as it was, and the training and the record go on after it."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import torchgraph_explorer
+from tests.listening import Listening
+from torchgraph_explorer import attach, interrupts, watch
+from torchgraph_explorer.watcher import Watcher
+
+OURS = str(Path(torchgraph_explorer.__file__).parent)
+STEPS = 6
+NOT_LOGGED = 2
+LAST_INTERRUPTED = 3
+"""The steps after it show whether all goes on."""
+
+Place = tuple[CodeType, int]
+"""An instruction: its code, and where in it."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """An instruction that is interrupted.
+
+    Attributes:
+        step: In which step.
+        place: Which it is.
+        time: The how manieth time in the step.
+    """
+
+    step: int
+    place: Place
+    time: int
+
+    def __str__(self) -> str:
+        code, at = self.place
+        return f"step {self.step}, {Path(code.co_filename).stem}.{code.co_qualname}, {at}, time {self.time}"
+
+
+@dataclass
+class Tracer:
+    """Counts the instructions of ours that this thread executes, and interrupts one."""
+
+    target: Target | None = None
+    seen: Counter[Place] = field(default_factory=Counter)
+    met: bool = False
+
+    def __call__(self, frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:
+        is_wanted = frame.f_code is self.target.place[0] if self.target else frame.f_code.co_filename.startswith(OURS)
+        if not is_wanted:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self.within
+
+    def within(self, frame: FrameType, event: str, _arg: object) -> Callable[..., Any]:
+        if event == "opcode":
+            place = frame.f_code, frame.f_lasti
+            self.seen[place] += 1
+            if self.target is not None and place == self.target.place and self.seen[place] == self.target.time:
+                self.met = True
+                raise KeyboardInterrupt
+        return self.within
+
+    def __enter__(self) -> None:
+        sys.settrace(self)
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+
+
+class Net(nn.Module):
+    """Does what makes us do much: in place, twice, by a view, by keyword, attached, with buffers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 6), nn.Linear(6, 2)
+        self.norm, self.twice = nn.BatchNorm1d(6), nn.ReLU(inplace=True)
+
+    def forward(self, x: Tensor, *, scale: Tensor) -> Tensor:
+        x = self.twice(self.norm(self.first(x)))
+        x = attach(x * scale, self, "scaled")
+        x.view(-1)[:2].mul_(2)
+        result: Tensor = self.last(self.twice(x))
+        return result
+
+
+@dataclass
+class Training:
+    """A model, and what one step of it does."""
+
+    model: nn.Module
+    called: nn.Module
+    optimizer: torch.optim.Optimizer
+
+    def step(self, number: int) -> Tensor:
+        torch.manual_seed(number)
+        x, scale = torch.randn(3, 4, requires_grad=True), torch.randn(6)
+        self.optimizer.zero_grad()
+        loss: Tensor = self.called(x, scale=scale).square().sum()
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach()
+
+    def state(self) -> Any:
+        return copy.deepcopy((self.model.state_dict(), self.optimizer.state_dict()))
+
+    def set_state(self, state: Any) -> None:
+        self.model.load_state_dict(state[0])
+        self.optimizer.load_state_dict(state[1])
+
+
+def plain() -> Training:
+    torch.manual_seed(0)
+    model = Net()
+    return Training(model, model, torch.optim.SGD(model.parameters(), 0.05, momentum=0.9))
+
+
+@dataclass
+class Trained:
+    """What a training left behind."""
+
+    told: list[bytes]
+    heard: Listening
+    steps: list[list[Any]] = field(default_factory=list)
+
+
+def train(make: Callable[[], Training], *, watched: bool, target: Target | None = None, skip: int | None = None) -> Any:
+    """Train, interrupted at `target` or without the step `skip`."""
+    training, heard = make(), Listening()
+    watcher = listened(training, heard) if watched else None
+    told = []
+    for number in range(STEPS):
+        state, torchs = training.state(), state_of_torch()
+        if number == skip:
+            continue
+        tracer = Tracer(target)
+        try:
+            if target is not None and number == target.step:
+                with tracer:
+                    training.step(number)
+            else:
+                told.append(training.step(number).numpy().tobytes())
+        except KeyboardInterrupt:
+            assert state_of_torch() == torchs
+            assert not held()
+        if target is not None and number == target.step:
+            if not tracer.met:
+                pytest.skip("not executed this time")
+            training.set_state(state)
+    if watcher is not None:
+        watcher.close()
+        assert hooks_on(training.model) == 0
+    told += [tensor.numpy().tobytes() for tensor in training.model.state_dict().values()]
+    told += [each["momentum_buffer"].numpy().tobytes() for each in training.optimizer.state.values()]
+    return Trained(told, heard)
+
+
+def listened(training: Training, heard: Listening) -> Watcher:
+    return watch(
+        training.called,
+        backend=heard,
+        log_freq=lambda step: step != NOT_LOGGED,
+        sample_n=None,
+        optimizer=training.optimizer,
+        verbose=False,
+    )
+
+
+def state_of_torch() -> dict[str, object]:
+    """All that is global, or of this thread."""
+    dynamo: Any = sys.modules.get("torch._dynamo.eval_frame")
+    c: Any = torch._C
+    return {
+        "gradients": torch.is_grad_enabled(),
+        "inference": torch.is_inference_mode_enabled(),
+        "autocast": (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled()),
+        "dispatch modes": [c._get_dispatch_stack_at(i) for i in range(c._len_torch_dispatch_stack())],
+        "function modes": c._len_torch_function_stack(),
+        "functions": str(c._get_torch_function_state()),
+        "transforms": c._functorch.get_dynamic_layer_stack_depth(),
+        "stance": dynamo and dynamo._stance,
+        "saved tensors": c._autograd._saved_tensors_hooks_is_enabled(),
+        "deterministic": (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
+        "anomalies": torch.is_anomaly_enabled(),
+        "type": torch.get_default_dtype(),
+        "garbage": gc.isenabled(),
+        "changed": list(interrupts.here.changed),
+    }
+
+
+def held() -> list[Any]:
+    """Locks of ours that another thread cannot have."""
+    found: list[Any] = []
+
+    def try_all() -> None:
+        for lock in tuple(interrupts._locks):
+            if lock.acquire(timeout=5):
+                lock.release()
+            else:
+                found.append(lock)
+
+    other = threading.Thread(target=try_all)
+    other.start()
+    other.join()
+    return found
+
+
+def hooks_on(model: nn.Module) -> int:
+    return sum(
+        len(hooks)
+        for module in model.modules()
+        for name, hooks in vars(module).items()
+        if name.endswith(("hooks", "hooks_with_kwargs", "hooks_always_called")) and hooks
+    )
+
+
+@cache
+def executed(make: Callable[[], Training]) -> tuple[Target, ...]:
+    """Every instruction of ours that a training executes, at the first, a middle and the last time in each step."""
+    training = make()
+    watcher = listened(training, Listening())
+    targets = []
+    for number in range(LAST_INTERRUPTED + 1):
+        tracer = Tracer()
+        with tracer:
+            training.step(number)
+        for place, times in tracer.seen.items():
+            targets += [Target(number, place, time) for time in sorted({1, (times + 1) // 2, times})]
+    watcher.close()
+    return tuple(targets)
+
+
+@cache
+def unwatched(make: Callable[[], Training], skip: int) -> Trained:
+    trained: Trained = train(make, watched=False, skip=skip)
+    return trained
+
+
+@cache
+def uninterrupted(make: Callable[[], Training], skip: int) -> Trained:
+    trained: Trained = train(make, watched=True, skip=skip)
+    return trained
+
+
+def check(make: Callable[[], Training], target: Target) -> None:
+    done: Trained = train(make, watched=True, target=target)
+    assert done.told == unwatched(make, target.step).told
+    expected = uninterrupted(make, target.step).heard
+    assert_same_last_frame(done.heard, expected)
+    steps = [frame.step for frame in done.heard.frames]
+    notes = done.heard.finished.notes
+    assert all("interrupted" in note for note in notes), notes
+    counted = STEPS if steps[-1] == STEPS - 1 else STEPS - 1  # an interrupt may come before the step is counted
+    missing = set(range(counted)) - set(steps) - {NOT_LOGGED}
+    assert missing <= {target.step, target.step - 1}
+    assert bool(notes) >= bool(missing), f"{missing} are missing, and nothing is said"
+
+
+def assert_same_last_frame(heard: Listening, expected: Listening) -> None:
+    assert heard.recorded() == expected.recorded()
+    assert {frame.graph for frame in heard.frames} - {None} <= {graph.id for graph in heard.graphs}
+    for key in expected.recorded():
+        told, whole = heard.row(key), expected.row(key)
+        np.testing.assert_equal(told[0], whole[0], err_msg=str(key))
+        assert told[1].buckets.tobytes() == whole[1].buckets.tobytes(), key
+
+
+SOME = 60
+"""Of the instructions, in the quick test."""
+
+
+@pytest.mark.parametrize("part", range(SOME))
+def test_an_interrupt_at_an_instruction_of_ours_leaves_torch_as_it_was(part: int) -> None:
+    targets = executed(plain)
+    check(plain, targets[part * len(targets) // SOME])

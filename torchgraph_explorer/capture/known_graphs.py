@@ -1,0 +1,100 @@
+"""The module graphs of one model: one for each way in which it calls its modules."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from torchgraph_explorer.capture.facts import module_facts
+from torchgraph_explorer.capture.graphs import is_same, merge, without_empty_insides
+from torchgraph_explorer.capture.round import Round
+from torchgraph_explorer.records import Call, ModuleGraph
+
+Signature: TypeAlias = "tuple[tuple[str, int, int | None], ...]"
+
+TRACES_FOR_A_GRAPH = 4
+"""Steps that are traced to get hold of a way of calling the modules that was seen in a step not traced."""
+
+MOST_GRAPHS = 64
+"""Ways in which a model calls its modules that are drawn; a model that finds ever new ones is not traced for ever."""
+
+
+class KnownGraphs:
+    """Every graph so far, and whether the next step is to be traced to find another.
+
+    Attributes:
+        graphs: By id, the oldest first.
+        traces: Steps that are still to be traced.
+    """
+
+    def __init__(self) -> None:
+        """Trace the first step."""
+        self.graphs: list[ModuleGraph] = []
+        self.traces = 1
+        self._by_signature: dict[Signature, int] = {}
+        self._unknown: set[Signature] = set()
+        self._latest: ModuleGraph | None = None
+        self._told: dict[int, ModuleGraph] = {}
+
+    def add(self, ended: Round) -> ModuleGraph | None:
+        """The graph of a step which is over; None while it was not traced."""
+        self._latest = graph = self._graph_of(ended)
+        return graph
+
+    def with_current(self, one: Round) -> tuple[ModuleGraph, ...]:
+        """All graphs, with that of a step which is not over yet, as far as it has come: it is not kept."""
+        signature = _signature(one.calls)
+        if not one.is_traced or signature in self._by_signature:
+            return tuple(self.graphs)
+        return (*self.graphs, self._traced(one))
+
+    def is_told(self, graph: ModuleGraph | None) -> bool:
+        """Whether `tell` was called with it in this form."""
+        return graph is None or self._told.get(graph.id) is graph
+
+    def tell(self, graph: ModuleGraph | None) -> None:
+        """It was handed over."""
+        if graph is not None:
+            self._told[graph.id] = graph
+
+    def _graph_of(self, ended: Round) -> ModuleGraph | None:
+        calls = ended.calls
+        if (latest := self._latest) is not None and ended.trace is None and is_same(latest, calls, ended.attached):
+            return latest
+        signature = _signature(calls)
+        at = self._by_signature.get(signature)
+        if ended.trace is not None:
+            self.traces -= 1
+            if at is None and ended.trace.fault is None:
+                return self._keep(self._traced(ended), signature)
+        if at is None:
+            self._want_trace_of(signature)
+            return None
+        self.graphs[at] = merged = merge(self.graphs[at], calls, ended.attached)
+        return merged
+
+    def _want_trace_of(self, signature: Signature) -> None:
+        """Trace some of the next steps, in the hope that one calls its modules in this new way again."""
+        if signature not in self._unknown and len(self.graphs) < MOST_GRAPHS:
+            self._unknown.add(signature)
+            self.traces = TRACES_FOR_A_GRAPH
+
+    def _keep(self, graph: ModuleGraph, signature: Signature) -> ModuleGraph:
+        self.graphs.append(graph)  # before it is known where: an interrupt may come between the two
+        self._by_signature[signature] = graph.id
+        return graph
+
+    def _traced(self, one: Round) -> ModuleGraph:
+        assert one.trace is not None
+        nodes, edges = without_empty_insides(one.trace.nodes, one.trace.edges)
+        return ModuleGraph(
+            id=len(self.graphs),
+            first_step=one.step,
+            modules=module_facts(one.model),
+            calls=tuple(one.calls),
+            nodes=nodes,
+            edges=edges,
+        )
+
+
+def _signature(calls: list[Call]) -> Signature:
+    return tuple((call.module, call.call, call.parent) for call in calls)
