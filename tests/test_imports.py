@@ -35,7 +35,20 @@ def room(*rooms: str, libraries: str = "") -> Room:
 
 
 SHARED = frozenset(
-    {"buckets", "errors", "interrupts", "missing", "patience", "printable", "records", "say", "temporary", "version"}
+    {
+        "buckets",
+        "errors",
+        "interrupts",
+        "labels",
+        "missing",
+        "patience",
+        "printable",
+        "records",
+        "say",
+        "shapes",
+        "temporary",
+        "version",
+    }
 )
 ROOMS = {
     **dict.fromkeys(SHARED, room()),

@@ -56,12 +56,14 @@ class TensorInfo:
         shape: Its dimensions; None for a dimension that varied between calls.
         dtype: As torch prints it, without `torch.`: `float32`.
         requires_grad: Gradient reaches it.
+        varied: Sizes that were seen of each None in `shape`, the first ones that were; empty where they are not known.
     """
 
     path: str
     shape: Shape
     dtype: str
     requires_grad: bool
+    varied: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +74,14 @@ class Module:
         name: Qualified name as in `named_modules()`; empty for the model itself.
         class_name: `Conv2d`.
         class_path: `torch.nn.modules.conv.Conv2d`.
-        extra_repr: What the module says of itself, as (key, value) rows; positional facts have an empty key.
+        extra_repr: What the module says of itself, as (key, value) rows; a fact that it does not name, and that is no
+            argument of its class either, has an empty key.
         params: Its immediate parameters.
         own_params: Elements in its immediate parameters.
         total_params: Elements in its own and its submodules' parameters, shared ones once.
         trainable_params: Those of `total_params` that require a gradient.
+        forward_parameters: Names of the parameters of `forward` that take positional arguments, `*args` with its star;
+            empty where they are not known.
     """
 
     name: str
@@ -87,6 +92,7 @@ class Module:
     own_params: int
     total_params: int
     trainable_params: int
+    forward_parameters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

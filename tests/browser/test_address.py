@@ -36,7 +36,7 @@ def chosen(viewer: Viewer, digits: str) -> Viewer:
 
 def expect_chosen(viewer: Viewer) -> None:
     """The screen of `chosen`."""
-    expect_open(viewer, "DigitsNet", "stage2", "0")
+    expect_open(viewer, "DigitsNet", "stage2", "stage2.0")
     expect(viewer.page.locator(".panel")).to_have_count(2)
     expect(viewer.node(RELU)).to_have_attribute("aria-selected", "true")
     expect(viewer.node(RELU).locator(".node-pin")).to_be_visible()

@@ -41,7 +41,7 @@ def test_the_model_itself_is_open_at_first(at_top: Viewer) -> None:
 def test_a_double_click_opens_the_inside(at_top: Viewer) -> None:
     at_top.node("stage2#0").dblclick()
     at_top.node("stage2.0#0").dblclick()
-    expect_open(at_top, "DigitsNet", "stage2", "0")
+    expect_open(at_top, "DigitsNet", "stage2", "stage2.0")
     expect(at_top.node("stage2.0.relu#1")).to_be_visible()
 
 
@@ -88,7 +88,7 @@ def test_back_and_forward_lead_out_and_in_whatever_was_pinned_meanwhile(at_top: 
     at_top.node("stage3.1.conv1#0").click()
     at_top.page.keyboard.press("p")
     expect(at_top.page).to_have_url(re.compile("pin="))
-    for go, names in (("back", ["stage3"]), ("back", []), ("forward", ["stage3"]), ("forward", ["stage3", "1"])):
+    for go, names in (("back", ["stage3"]), ("back", []), ("forward", ["stage3"]), ("forward", ["stage3", "stage3.1"])):
         getattr(at_top.page, f"go_{go}")()
         expect_open(at_top, "DigitsNet", *names)
         expect(at_top.panel("stage3.1.conv1#0")).to_be_visible()
@@ -97,8 +97,8 @@ def test_back_and_forward_lead_out_and_in_whatever_was_pinned_meanwhile(at_top: 
 @pytest.mark.parametrize(
     ("words", "key", "crumbs"),
     [
-        pytest.param("stage3.1.conv2", "stage3.1.conv2#0", ["DigitsNet", "stage3", "1"], id="by name"),
-        pytest.param("stage1 BatchNorm2d", "stage1.0.norm1#0", ["DigitsNet", "stage1", "0"], id="by class"),
+        pytest.param("stage3.1.conv2", "stage3.1.conv2#0", ["DigitsNet", "stage3", "stage3.1"], id="by name"),
+        pytest.param("stage1 BatchNorm2d", "stage1.0.norm1#0", ["DigitsNet", "stage1", "stage1.0"], id="by class"),
     ],
 )
 def test_searching_jumps_to_a_call(at_top: Viewer, words: str, key: str, crumbs: list[str]) -> None:

@@ -71,7 +71,7 @@ def test_the_outline_is_walked_by_arrow_keys(viewer: Viewer, digits: str) -> Non
     for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowDown", "p", "Enter"):
         outline.press(key)
     expect(viewer.panel("stage1.0#0")).to_be_visible()
-    expect_open(viewer, "DigitsNet", "stage1", "0")
+    expect_open(viewer, "DigitsNet", "stage1", "stage1.0")
 
 
 def test_the_outline_is_walked_past_modules_that_are_not_called(own_viewer: Viewer, own_logdir: Path) -> None:

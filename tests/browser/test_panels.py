@@ -81,7 +81,7 @@ def test_pins_have_different_colours(in_block: Viewer) -> None:
 def test_the_find_button_leads_to_the_node_from_anywhere(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, inside="stage3.1#0", pin=f"0.{CONV}")
     viewer.button("Find stage2.0.conv1 in the graph").click()
-    expect(viewer.crumbs).to_have_text(["DigitsNet", "stage2", "0"])
+    expect(viewer.crumbs).to_have_text(["DigitsNet", "stage2", "stage2.0"])
     expect(viewer.node(CONV)).to_have_attribute("aria-selected", "true")
     expect(viewer.node(CONV)).to_be_in_viewport()
 
@@ -97,8 +97,9 @@ def test_closing_a_panel_takes_the_pin_away(viewer: Viewer, digits: str) -> None
 def test_each_tensor_has_its_value_and_gradient_side_by_side(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, pin="0.classifier#0")
     expect(viewer.strips).to_have_count(8)
+    expect(viewer.chart("classifier, x, value")).to_be_visible()
     names = [name.split(":")[0] for name in viewer.strips.evaluate_all("(all) => all.map((one) => one.ariaLabel)")]
-    tensors = ("input[0]", "output", "weight", "bias")
+    tensors = ("x", "output", "weight", "bias")
     kinds = ("gradient norm per sample", "gradient norm per sample", "gradient", "gradient")
     expected = [
         (f"classifier, {path}, value", f"classifier, {path}, {kind}") for path, kind in zip(tensors, kinds, strict=True)
@@ -117,9 +118,7 @@ def test_an_attached_tensor_has_a_panel_of_its_own(viewer: Viewer, digits: str) 
 def test_a_placeholder_shows_its_own_tensor_alone(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, inside="stage2.0#0", pin="0.stage2.0#0/input[0]")
     expect(viewer.strips).to_have_count(2)
-    expect(
-        viewer.chart("stage2.0 \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} input[0], input[0], value")
-    ).to_be_visible()
+    expect(viewer.chart("stage2.0 \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} x, x, value")).to_be_visible()
 
 
 def test_a_folded_section_shows_no_strips(viewer: Viewer, digits: str) -> None:

@@ -16,7 +16,7 @@ from torchgraph_explorer.record.history import History
 pytestmark = pytest.mark.browser
 
 OUTPUT = "classifier, output, value"
-INPUT = "classifier, input[0], value"
+INPUT = "classifier, x, value"
 FACTS = {"mean": "mean", "std": "std", "min": "min", "max": "max", "l2": "l2_norm"}
 
 
@@ -110,7 +110,7 @@ def test_the_statistics_are_those_of_the_record(pinned: Viewer, logdir: Path, di
     for step in (0, 12, 21, STEPS - 1):
         pinned.slider.fill(str(step))
         expect(pinned.readout).to_contain_text(f"step {step}")
-        shown = pinned.statistics(f"classifier, {path}, value")
+        shown = pinned.statistics(f"classifier, {path.replace('input[0]', 'x')}, value")
         expected = {fact: float(history.column(column)[step]) for fact, column in FACTS.items()}
         assert {fact: shown[fact] for fact in FACTS} == pytest.approx(expected, rel=0.05)  # two digits are shown
 

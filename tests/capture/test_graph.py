@@ -163,7 +163,7 @@ def test_a_dimension_that_varies_is_left_open() -> None:
     assert [graph.id for graph in heard.graphs] == [0, 0], "written again once, when it changed"
     first, last = heard.graphs
     assert first.calls[0].inputs[0].shape == (4, 1, 8, 8)
-    assert last.calls[0].inputs[0].shape == (None, 1, 8, 8)
+    assert (last.calls[0].inputs[0].shape, last.calls[0].inputs[0].varied) == ((None, 1, 8, 8), ((4, 2),))
     assert next(node for node in last.nodes if node.kind == "input").tensor == last.calls[0].inputs[0]
 
 
@@ -184,8 +184,8 @@ def test_module_facts_say_what_the_module_says_of_itself() -> None:
     assert facts["stem"].class_name == "Conv2d"
     assert facts["stem"].class_path == "torch.nn.modules.conv.Conv2d"
     assert facts["stem"].extra_repr == (
-        ("", "1"),
-        ("", "4"),
+        ("in_channels", "1"),
+        ("out_channels", "4"),
         ("kernel_size", "(3, 3)"),
         ("stride", "(1, 1)"),
         ("padding", "(1, 1)"),

@@ -48,7 +48,7 @@ SESSION = Session(
 )
 
 WEIGHT = TensorInfo("weight", (3, 4), "float32", True)
-IMAGE = TensorInfo("input['image']", (None, 4), "bfloat16", False)
+IMAGE = TensorInfo("input['image']", (None, 4), "bfloat16", False, ((32, 7),))
 LOGITS = TensorInfo("output", (), "float32", True)
 
 GRAPH = ModuleGraph(
@@ -56,7 +56,7 @@ GRAPH = ModuleGraph(
     first_step=10,
     modules=(
         Module("", "ResNet", "net.ResNet", (), (), 0, 12, 12),
-        Module("fc", "Linear", "torch.nn.Linear", (("", "4"), ("bias", "False")), (WEIGHT,), 12, 12, 0),
+        Module("fc", "Linear", "torch.nn.Linear", (("", "4"), ("bias", "False")), (WEIGHT,), 12, 12, 0, ("input",)),
     ),
     calls=(Call("", 0, None, (IMAGE,), (LOGITS,)), Call("fc", 0, 0, (IMAGE,), ()), Call("fc", 1, 0, (), (LOGITS,))),
     nodes=(

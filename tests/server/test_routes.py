@@ -102,7 +102,14 @@ def test_a_graph_is_told_by_indices(served: App) -> None:
         (1, 0, 0),
         (1, 1, 0),
     ]
-    image = {"path": "input['image']", "shape": [None, 4], "dtype": "bfloat16", "requires_grad": False}
+    image = {
+        "path": "input['image']",
+        "shape": [None, 4],
+        "dtype": "bfloat16",
+        "requires_grad": False,
+        "varied": [[32, 7]],
+    }
+    assert told["modules"][1]["forward_parameters"] == ["input"]
     assert told["nodes"][1] == {"kind": "input", "inside": 0, "call": None, "tensor": image}
     assert told["edges"][0] == {"source": 1, "target": 2, "gradient": False}
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from operator import eq
 
 from torchgraph_explorer.records import Call, Edge, ModuleGraph, Node, TensorInfo
+from torchgraph_explorer.shapes import joined
 
 
 def without_empty_insides(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:
@@ -59,9 +60,10 @@ def _merge_infos(known: tuple[TensorInfo, ...], new: tuple[TensorInfo, ...]) -> 
 
 
 def _merge_info(known: TensorInfo, new: TensorInfo) -> TensorInfo:
-    if known.shape == new.shape or len(known.shape) != len(new.shape):
+    """`known` itself where no other dimension is open then: a graph is not written anew for each new size."""
+    if all(a == b or a is None for a, b in zip(known.shape, new.shape, strict=False)):
         return known
-    return replace(known, shape=tuple(a if a == b else None for a, b in zip(known.shape, new.shape, strict=True)))
+    return joined(known, new)
 
 
 def _merge_node(node: Node, shapes: Mapping[tuple[int | None, str, str], TensorInfo]) -> Node:

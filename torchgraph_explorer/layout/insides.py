@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from torchgraph_explorer.labels import label_within, tensor_name
 from torchgraph_explorer.layout.sizes import call_size, tensor_size
 from torchgraph_explorer.layout.structure import Size, Structure
 from torchgraph_explorer.records import ModuleGraph, Node
@@ -59,11 +60,12 @@ def inside_of(graph: ModuleGraph, call: int | None) -> Inside:
 
 @dataclass(frozen=True, slots=True)
 class _Members:
-    """The nodes and the edges of each inside, and the class of each module."""
+    """The nodes and the edges of each inside, and of each module its class and the parameters of its `forward`."""
 
     nodes: dict[int | None, list[int]]
     edges: dict[int | None, list[int]]
     classes: dict[str, str]
+    parameters: dict[str, tuple[str, ...]]
 
 
 @lru_cache(maxsize=KEPT)
@@ -77,13 +79,17 @@ def _members(identical: _Identical) -> _Members:
         inside = graph.nodes[edge.source].inside
         if inside == graph.nodes[edge.target].inside:
             edges.setdefault(inside, []).append(number)
-    return _Members(nodes, edges, {module.name: module.class_name for module in graph.modules})
+    classes = {module.name: module.class_name for module in graph.modules}
+    return _Members(nodes, edges, classes, {module.name: module.forward_parameters for module in graph.modules})
 
 
 def _size(graph: ModuleGraph, members: _Members, node: Node) -> Size:
+    outer = "" if node.inside is None else graph.calls[node.inside].module
     if node.call is None:
-        return tensor_size(node.tensor)
-    return call_size(graph.calls[node.call], members.classes, has_inside=node.call in members.nodes)
+        return tensor_size(tensor_name(node.tensor.path, members.parameters[outer]) if node.tensor else "")
+    call = graph.calls[node.call]
+    label = label_within(call.module, outer, members.classes)
+    return call_size(call, label, members.classes[call.module], has_inside=node.call in members.nodes)
 
 
 def _of_kind(drawn: Sequence[Node], kind: str) -> tuple[int, ...]:

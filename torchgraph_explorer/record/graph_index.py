@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.records import ModuleGraph, TensorInfo
+from torchgraph_explorer.shapes import joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,5 @@ def _varied_infos(old: tuple[TensorInfo, ...], new: tuple[TensorInfo, ...]) -> t
 
 
 def _varied_info(old: TensorInfo, new: TensorInfo) -> TensorInfo:
-    if len(old.shape) != len(new.shape):
-        return new
-    return replace(new, shape=tuple(a if a == b else None for a, b in zip(old.shape, new.shape, strict=True)))
+    both = joined(old, new)
+    return replace(new, shape=both.shape, varied=both.varied) if len(old.shape) == len(new.shape) else new

@@ -12,6 +12,7 @@ from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.framing import DamageError
 from torchgraph_explorer.record.graph_parts import GraphParts, graph_parts
 from torchgraph_explorer.records import Call, Edge, Module, ModuleGraph, Node, NodeKind, TensorInfo
+from torchgraph_explorer.shapes import MOST_SIZES
 
 _KINDS = MappingProxyType(
     {"input": pb.Node.INPUT, "output": pb.Node.OUTPUT, "call": pb.Node.CALL, "attached": pb.Node.ATTACHED}
@@ -100,6 +101,7 @@ def _module_message(module: Module) -> pb.Module:
         own_params=module.own_params,
         total_params=module.total_params,
         trainable_params=module.trainable_params,
+        forward_parameters=module.forward_parameters,
     )
 
 
@@ -113,6 +115,7 @@ def _module_value(message: pb.Module) -> Module:
         own_params=message.own_params,
         total_params=message.total_params,
         trainable_params=message.trainable_params,
+        forward_parameters=tuple(message.forward_parameters),
     )
 
 
@@ -157,9 +160,17 @@ def _text(value: str) -> str:
 
 def _tensor_message(tensor: TensorInfo) -> pb.Tensor:
     shape = [_VARIED if size is None else size for size in tensor.shape]
-    return pb.Tensor(path=printable(tensor.path), shape=shape, dtype=tensor.dtype, requires_grad=tensor.requires_grad)
+    varied = [pb.Sizes(size=sizes) for sizes in tensor.varied]
+    return pb.Tensor(
+        path=printable(tensor.path),
+        shape=shape,
+        dtype=tensor.dtype,
+        requires_grad=tensor.requires_grad,
+        varied=varied,
+    )
 
 
 def _tensor_value(message: pb.Tensor) -> TensorInfo:
     shape = tuple(None if size == _VARIED else size for size in message.shape)
-    return TensorInfo(message.path, shape, message.dtype, message.requires_grad)
+    varied = tuple(tuple(sizes.size[:MOST_SIZES]) for sizes in message.varied[: shape.count(None)])
+    return TensorInfo(message.path, shape, message.dtype, message.requires_grad, varied)

@@ -8,6 +8,7 @@ import './styles/base.css';
 import './styles/app.css';
 import './styles/graph.css';
 import './styles/sidebar.css';
+import './styles/places.css';
 import {App} from './view/App';
 import {startTheme} from './view/theme';
 

@@ -13,6 +13,7 @@ const NOTHING: Choices = {
   chart: {},
   colourBy: 'class',
   theme: 'auto',
+  hidden: [],
 };
 
 const EVERYTHING: Choices = {
@@ -29,6 +30,7 @@ const EVERYTHING: Choices = {
   chart: {mode: 'line', statistic: 'std', range: 'full', scale: 'symlog', counts: 'log', time: 'wall', bins: 32, reject: 0.05},
   colourBy: 'grad_norm',
   theme: 'dark',
+  hidden: ['modules', 'steps'],
 };
 
 describe('the address', () => {
@@ -43,7 +45,7 @@ describe('the address', () => {
   test('is empty while nothing is chosen', () => expect(encode(NOTHING)).toBe(''));
 
   test('takes what it does not understand as not said', () => {
-    const odd = '#mode=pie&theme=blue&step=-3&bins=1e9&reject=x&pin=9.fc%230&pin=fc&unknown=1&scale=symlog';
+    const odd = '#mode=pie&theme=blue&step=-3&bins=1e9&reject=x&pin=9.fc%230&pin=fc&unknown=1&hide=moon&scale=symlog';
     expect(decode(odd)).toEqual({...NOTHING, chart: {scale: 'symlog'}});
   });
 

@@ -1,8 +1,8 @@
 import {describe, expect, test} from 'vitest';
 import {colourAt, colourScale, isStrong} from '../src/graph/colours';
-import {nodeText, openableCalls, shapeText, trail, trainableText} from '../src/graph/facts';
+import {nodeText, openableCalls, trail, trainableText} from '../src/graph/facts';
 import {familyOf} from '../src/graph/families';
-import {areaOf, areaToKeep, centreOn, clip, firstView, fitView, isInSight, meet, neighbour, nodeArea, splineArea, splinePath} from '../src/graph/geometry';
+import {areaOf, areaToKeep, clip, meet, neighbour, nodeArea, splineArea, splinePath} from '../src/graph/geometry';
 import {ancestors, outlineOf, rowsOf} from '../src/graph/outline';
 import type {OutlineModule} from '../src/graph/outline';
 import {search} from '../src/graph/search';
@@ -10,33 +10,9 @@ import type {Node} from '../src/api/types';
 import {GRAPH, module} from './fixtures';
 
 describe('geometry', () => {
-  const pane = {width: 248, height: 248};
-
   test('a spline is a path of cubic pieces', () => {
     expect(splinePath([[0, 0], [0, 10], [5, 10.04], [5, 20], [5, 30], [6, 30], [6, 40]])).toBe('M0,0C0,10 5,10 5,20C5,30 6,30 6,40');
     expect(splinePath([[0, 0], [1, 1]])).toBe('');
-  });
-
-  test('a drawing is fitted into the middle, and small ones are not blown up', () => {
-    expect(fitView({width: 400, height: 100}, pane)).toEqual({k: 0.5, x: 24, y: 99});
-    expect(fitView({width: 10, height: 10}, pane).k).toBe(1.25);
-  });
-
-  test('a tall drawing is first seen at its beginning, at a size that can be read', () => {
-    expect(firstView({width: 100, height: 30_000}, pane)).toEqual({k: 1, x: 74, y: 24});
-    expect(firstView({width: 200, height: 200}, pane)).toEqual(fitView({width: 200, height: 200}, pane));
-  });
-
-  test('a node that is looked for stands in the middle and can be read', () => {
-    expect(centreOn({x: 100, y: 50}, pane, {k: 0.1, x: 0, y: 0})).toEqual({k: 0.7, x: 54, y: 89});
-  });
-
-  test.each([
-    [{k: 1, x: 0, y: 0}, true],
-    [{k: 1, x: -120, y: 0}, false],
-    [{k: 1, x: 0, y: 200}, false],
-  ])('a node in the view %j is in sight: %s', (view, expected) => {
-    expect(isInSight({node: 0, x: 100, y: 60, width: 60, height: 40}, pane, view)).toBe(expected);
   });
 
   test.each([
@@ -97,14 +73,8 @@ describe('outline', () => {
 });
 
 describe('facts', () => {
-  test.each([
-    [[null, 3, 8], '–×3×8'],
-    [[], 'scalar'],
-    [[0], '0'],
-  ])('the shape %j reads %s', (shape, text) => expect(shapeText(shape)).toBe(text));
-
   test('a second call is numbered', () => {
-    expect(nodeText(GRAPH, GRAPH.nodes[6] as Node)).toEqual({label: 'act', detail: 'ReLU #2', shape: '–×8'});
+    expect(nodeText(GRAPH, GRAPH.nodes[6] as Node)).toEqual({label: 'act', detail: 'ReLU #2', shape: 'N×8'});
   });
 
   test('a call that holds only placeholders has no inside to open', () => expect([...openableCalls(GRAPH)]).toEqual([0, 1]));

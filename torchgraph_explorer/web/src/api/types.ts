@@ -97,6 +97,8 @@ export interface TensorInfo {
   shape: (number | null)[];
   dtype: string;
   requires_grad: boolean;
+  /** Sizes that were seen of each null dimension, the first ones that were; empty where they are not known. */
+  varied?: number[][];
 }
 
 export interface Module {
@@ -104,12 +106,14 @@ export interface Module {
   name: string;
   class_name: string;
   class_path: string;
-  /** (key, value) rows; positional facts have an empty key. */
+  /** (key, value) rows; a fact without a name has an empty key. */
   extra_repr: [string, string][];
   params: TensorInfo[];
   own_params: number;
   total_params: number;
   trainable_params: number;
+  /** Parameters of `forward` that take positional arguments, `*args` with its star; empty where they are not known. */
+  forward_parameters?: string[];
 }
 
 export interface Call {

@@ -1,8 +1,8 @@
 /** One series over time: heat, bands or a line, with the chosen step's bars beside it. */
 
-import {useComputed, useSignalEffect, type ReadonlySignal} from '@preact/signals';
+import {computed, useComputed, useSignalEffect, type ReadonlySignal} from '@preact/signals';
 import type {JSX, RefObject} from 'preact';
-import {useRef} from 'preact/hooks';
+import {useMemo, useRef} from 'preact/hooks';
 
 import type {SeriesHistory} from '../api/types';
 import {chart, currentFrame, data, hoverFrame} from '../state/store';
@@ -36,7 +36,10 @@ export function Strip({name, history, chosen = history}: StripProps): JSX.Elemen
   const view = useView(box);
   const layout = useComputed(() => stripLayout(view.width.value, chart.value.bins));
   const scene = useComputed(() => workOut(history.value, view.width.value));
-  const summary = useComputed(() => (history.value === null ? `${name}: loading` : summaryOf(name, history.value, stepsNow())));
+  const summary = useMemo(
+    () => computed(() => (history.value === null ? `${name}: loading` : summaryOf(name, history.value, stepsNow()))),
+    [name, history], // of an input the name is known when the graph has come
+  );
   useSignalEffect(() => makeRoom(layout.value.plot.width));
   const canvases = usePictures({scene, history, chosen, view, layout});
   const pointer = usePointer({box, scene, chosen});

@@ -1,12 +1,8 @@
 /** What is said of modules, calls and tensors, as text. */
 
 import type {Call, Module, ModuleGraph, Node, TensorInfo} from '../api/types';
-import {lastPart} from './outline';
-
-/** `32×3×8×8`; a dimension that varied is `–`; of a zero-dimensional tensor `scalar`. */
-export function shapeText(shape: readonly (number | null)[]): string {
-  return shape.length === 0 ? 'scalar' : shape.map((size) => size ?? '–').join('×');
-}
+import {callLabel, moduleNameOf, tensorNameOf} from './labels';
+import {lettersOf, shapeText} from './shapes';
 
 /** `float32` as `f32`, short enough for a table. */
 export function dtypeText(dtype: string): string {
@@ -19,7 +15,7 @@ export function factText([key, value]: readonly [string, string]): string {
 }
 
 export interface NodeText {
-  /** Last part of the name, or the tensor's path. */
+  /** The module's name within the call, or the tensor's. */
   label: string;
   /** Class, with `#2` on a second call. */
   detail: string;
@@ -29,15 +25,17 @@ export interface NodeText {
 
 /** What is written on a node. */
 export function nodeText(graph: ModuleGraph, node: Node): NodeText {
-  if (node.call === null) return tensorText(node);
+  const shapeOf = (tensor: TensorInfo | null | undefined): string => (tensor ? shapeText(tensor, lettersOf(graph)) : '');
+  if (node.call === null) return {label: placeholderName(graph, node), detail: node.kind, shape: shapeOf(node.tensor)};
   const call = graph.calls[node.call] as Call;
-  const module = graph.modules[call.module] as Module;
-  const label = module.name === '' ? module.class_name : lastPart(module.name);
-  return {label, detail: classText(module, call), shape: call.outputs[0] ? shapeText(call.outputs[0].shape) : ''};
+  const detail = classText(graph.modules[call.module] as Module, call);
+  return {label: callLabel(graph, node.call, node.inside), detail, shape: shapeOf(call.outputs[0])};
 }
 
-function tensorText({kind, tensor}: Node): NodeText {
-  return {label: tensor?.path ?? '', detail: kind, shape: tensor ? shapeText(tensor.shape) : ''};
+/** The name of an input, output or attached tensor of the call whose inside it is in. */
+export function placeholderName(graph: ModuleGraph, {kind, inside, tensor}: Node): string {
+  const path = tensor?.path ?? '';
+  return kind === 'input' ? tensorNameOf(graph, inside === null ? '' : moduleNameOf(graph, inside), path) : path;
 }
 
 /** `ReLU`, and `ReLU #2` for the second call of one module. */
@@ -57,9 +55,9 @@ export function trainableText({total_params: total, trainable_params: trainable}
   return trainable === total ? 'trainable' : 'partly frozen';
 }
 
-/** `32×8×8 f32`. */
-export function tensorLine({dtype, shape}: TensorInfo): string {
-  return `${shapeText(shape)} ${dtypeText(dtype)}`;
+/** `N×8×8 f32`. */
+export function tensorLine(graph: ModuleGraph, tensor: TensorInfo): string {
+  return `${shapeText(tensor, lettersOf(graph))} ${dtypeText(tensor.dtype)}`;
 }
 
 /** The calls from the model's own down to call `inside`. */

@@ -32,37 +32,6 @@ function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-/** The view in which the whole drawing stands centred in the pane, never larger than `largest`. */
-export function fitView(drawing: Box, pane: Box, {margin = 24, largest = 1.25} = {}): View {
-  const room = (length: number): number => Math.max(1, length - 2 * margin);
-  const scale = Math.min(room(pane.width) / Math.max(1, drawing.width), room(pane.height) / Math.max(1, drawing.height));
-  const k = Math.min(scale, largest);
-  return {k, x: (pane.width - k * drawing.width) / 2, y: (pane.height - k * drawing.height) / 2};
-}
-
-/** The view in which one opens a call: all of it where that is readable, else its beginning at a size that is. */
-export function firstView(drawing: Box, pane: Box, {margin = 24, readable = 0.55} = {}): View {
-  const all = fitView(drawing, pane, {margin});
-  if (all.k >= readable) return all;
-  const acrossFits = Math.max(readable, (pane.width - 2 * margin) / Math.max(1, drawing.width));
-  const k = Math.min(acrossFits, 1);
-  return {k, x: (pane.width - k * drawing.width) / 2, y: margin};
-}
-
-/** `view` moved, and enlarged when too small to read, so that the node stands in the middle of the pane. */
-export function centreOn({x, y}: {x: number; y: number}, pane: Box, view: View, readable = 0.7): View {
-  const k = Math.max(view.k, readable);
-  return {k, x: pane.width / 2 - k * x, y: pane.height / 2 - k * y};
-}
-
-/** Does the whole node stand within the pane? */
-export function isInSight(node: PlacedNode, pane: Box, {k, x, y}: View, margin = 8): boolean {
-  const left = k * (node.x - node.width / 2) + x;
-  const top = k * (node.y - node.height / 2) + y;
-  const isAcross = left >= margin && left + k * node.width <= pane.width - margin;
-  return isAcross && top >= margin && top + k * node.height <= pane.height - margin;
-}
-
 /** A rectangle of the drawing. */
 export interface Area {
   left: number;

@@ -3,6 +3,7 @@
 import type {ModuleGraph} from '../api/types';
 import {callKey} from '../state/keys';
 import type {NodeKey} from '../state/keys';
+import {moduleClasses, moduleLabel} from './labels';
 
 export interface OutlineModule {
   name: string;
@@ -23,7 +24,7 @@ export interface OutlineRow {
 export function outlineOf(graph: ModuleGraph): OutlineModule | null {
   const byName = new Map<string, OutlineModule>();
   for (const {name, class_name: className} of graph.modules) {
-    const label = name === '' ? className : lastPart(name);
+    const label = name === '' ? className : moduleLabel(name, moduleClasses(graph));
     byName.set(name, {name, label, className, calls: [], children: []});
   }
   graph.calls.forEach((call, i) => byName.get(graph.modules[call.module]?.name ?? '')?.calls.push(callKey(graph, i)));
@@ -37,10 +38,6 @@ function ownerOf(byName: Map<string, OutlineModule>, name: string): OutlineModul
 
 export function parentName(name: string): string {
   return name.slice(0, Math.max(0, name.lastIndexOf('.')));
-}
-
-export function lastPart(name: string): string {
-  return name.slice(name.lastIndexOf('.') + 1);
 }
 
 /** The names of the modules around `name`, the model itself included. */

@@ -6,6 +6,8 @@ import {useEffect, useMemo} from 'preact/hooks';
 import type {SeriesInfo} from '../api/types';
 import {Elements, Facts} from '../charts/Facts';
 import {Strip} from '../charts/Strip';
+import {seriesName} from '../graph/labels';
+import {graph} from '../state/store';
 import {closeUps, liveHistories} from './live';
 
 const TITLES: Record<SeriesInfo['kind'], string> = {
@@ -29,7 +31,7 @@ export function Chart({series, subject}: {series: SeriesInfo; subject: string}):
         {TITLES[series.kind]}
         <Elements history={chosen} />
       </figcaption>
-      <Strip name={`${subject}, ${series.path}, ${TITLES[series.kind]}`} history={history} chosen={chosen} />
+      <Strip name={`${subject}, ${seriesName(graph.value, series)}, ${TITLES[series.kind]}`} history={history} chosen={chosen} />
       <Facts history={chosen} />
     </figure>
   );

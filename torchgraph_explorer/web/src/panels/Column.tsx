@@ -4,6 +4,7 @@ import type {JSX} from 'preact';
 
 import {page} from '../api/client';
 import {data, find, graph, seriesOfNode, unpin, type NodeSeries, type Pin} from '../state/store';
+import {makeWay} from '../view/sides';
 import {Section} from './Section';
 import {subjectOf, type Subject} from './subject';
 
@@ -37,6 +38,11 @@ export function Column({pin}: {pin: Pin}): JSX.Element {
   );
 }
 
+function goTo(key: Pin['key']): void {
+  makeWay();
+  find(key);
+}
+
 function Header({pin: {key}, subject: {title, call, detail}}: {pin: Pin; subject: Subject}): JSX.Element {
   const name = `${title} ${call}`.trim();
   return (
@@ -49,7 +55,7 @@ function Header({pin: {key}, subject: {title, call, detail}}: {pin: Pin; subject
         {call && <span class="panel-call">{call}</span>}
         <span class="panel-class">{detail}</span>
       </h2>
-      <button type="button" class="panel-button" aria-label={`Find ${name} in the graph`} title="Find in graph" onClick={() => find(key)}>
+      <button type="button" class="panel-button" aria-label={`Find ${name} in the graph`} title="Find in graph" onClick={() => goTo(key)}>
         <svg viewBox="0 0 16 16" aria-hidden="true">
           <circle cx="8" cy="8" r="4.5" />
           <path d="M8 1v4M8 11v4M1 8h4M11 8h4" />

@@ -7,7 +7,9 @@ import {useId} from 'preact/hooks';
 import {page} from '../api/client';
 import type {SeriesInfo, TensorInfo} from '../api/types';
 import {tensorLine} from '../graph/facts';
-import {data, type TensorSeries} from '../state/store';
+import {seriesName} from '../graph/labels';
+import {lettersOf, variedText} from '../graph/shapes';
+import {data, graph, type TensorSeries} from '../state/store';
 import {Chart} from './Chart';
 import {missingGradient} from './missingGradient';
 import type {Subject} from './subject';
@@ -38,14 +40,19 @@ export function Section({title, tensors, subject}: SectionProps): JSX.Element | 
 }
 
 function Tensor({tensor, subject}: {tensor: TensorSeries; subject: Subject}): JSX.Element {
-  const {path, value, gradient, optimizer} = tensor;
-  const info = subject.tensor((value ?? gradient ?? optimizer[0])!);
+  const {value, gradient, optimizer} = tensor;
+  const series = (value ?? gradient ?? optimizer[0])!;
+  const info = subject.tensor(series);
   const name = [subject.title, subject.call].filter(Boolean).join(' ');
   return (
     <article class="tensor">
       <h4>
-        <span class="tensor-path">{path}</span>
-        {info && <span class="tensor-shape">{tensorLine(info)}</span>}
+        <span class="tensor-path">{seriesName(graph.value, series)}</span>
+        {info && graph.value && (
+          <span class="tensor-shape" title={variedText(info, lettersOf(graph.value)) || undefined}>
+            {tensorLine(graph.value, info)}
+          </span>
+        )}
         {gradient === null && value !== null && <NoGradient series={value} info={info} />}
       </h4>
       <div class="tensor-charts">

@@ -2,6 +2,7 @@
 
 import type {ModuleGraph, SeriesInfo, TensorInfo} from '../api/types';
 import {nameText} from '../graph/facts';
+import {tensorNameOf} from '../graph/labels';
 import {parseKey, type NodeKey, type ParsedKey} from '../state/keys';
 
 export interface Subject {
@@ -21,7 +22,7 @@ export function subjectOf(key: NodeKey, graph: ModuleGraph | null): Subject {
   if (parsed === null) return {title: key, call: '', detail: '', tensor: () => null};
   const module = graph?.modules.find(({name}) => name === parsed.module);
   const owner = module ? nameText(module) : parsed.module || 'model';
-  const title = parsed.kind === 'call' ? owner : `${owner} › ${parsed.path}`;
+  const title = parsed.kind === 'call' ? owner : `${owner} › ${tensorNameOf(graph, parsed.module, parsed.path)}`;
   const detail = {call: module?.class_name ?? '', placeholder: 'tensor', attached: 'attached tensor'}[parsed.kind];
   const tensors = graph === null ? new Map<string, TensorInfo>() : tensorsOf(graph, parsed);
   const call = parsed.call === 0 ? '' : `#${parsed.call + 1}`;

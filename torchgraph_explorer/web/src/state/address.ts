@@ -1,5 +1,7 @@
 /** What the user chose, as the fragment of the address: a link or a reload reproduces the screen. */
 
+import {PARTS} from './parts';
+import type {Part} from './parts';
 import {CHART_DEFAULTS} from './store';
 import type {ChartOptions, Pin, Theme} from './store';
 
@@ -17,6 +19,8 @@ export interface Choices {
   chart: Partial<ChartOptions>;
   colourBy: string;
   theme: Theme;
+  /** Parts of the screen that were put away. */
+  hidden: readonly Part[];
 }
 
 const WORDS = {
@@ -40,6 +44,7 @@ export function encode(choices: Choices): string {
   for (const [name, value] of Object.entries(choices.chart)) query.set(name, String(value));
   if (choices.colourBy !== 'class') query.set('colour', choices.colourBy);
   if (choices.theme !== 'auto') query.set('theme', choices.theme);
+  for (const part of PARTS) if (choices.hidden.includes(part)) query.append('hide', part);
   return query.toString();
 }
 
@@ -58,6 +63,7 @@ export function decode(fragment: string): Choices {
     chart: chartOf(query),
     colourBy: query.get('colour') ?? 'class',
     theme: (THEMES.includes(theme) ? theme : 'auto') as Theme,
+    hidden: PARTS.filter((part) => query.getAll('hide').includes(part)),
   };
 }
 

@@ -75,6 +75,7 @@ function choices(): Choices {
     chart: changedOptions(store.chartChoice.value),
     colourBy: store.colourBy.value,
     theme: store.theme.value,
+    hidden: store.hidden.value,
   };
 }
 
@@ -95,6 +96,7 @@ function adopt(choices: Choices): void {
     store.chartChoice.value = choices.chart;
     store.colourBy.value = choices.colourBy;
     store.theme.value = choices.theme;
+    store.hidden.value = choices.hidden;
     adoptStep(choices.step);
   });
 }

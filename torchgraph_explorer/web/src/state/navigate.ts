@@ -16,8 +16,13 @@ function parentOf(graph: ModuleGraph, calls: ReadonlyMap<NodeKey, number>, key: 
   return parsed.kind === 'call' ? (graph.calls[call]?.parent ?? null) : call;
 }
 
-/** Opens the inside of a call; null is the top. */
+/** Opens the inside of a call; null is the top. What was asked for before, and is still to come, is no longer wanted. */
 export function openCall(call: number | null): void {
+  store.wanted.value = null;
+  enter(call);
+}
+
+function enter(call: number | null): void {
   const graph = store.graph.value;
   if (!graph || call === store.inside.value) return;
   batch(() => {
@@ -54,7 +59,7 @@ export function goTo(key: NodeKey): void {
   const parent = graph ? parentOf(graph, store.callIndex.value, key) : undefined;
   if (parent === undefined) return;
   batch(() => {
-    openCall(parent);
+    enter(parent);
     store.selected.value = key;
   });
 }

@@ -6,6 +6,7 @@ import type {Finished, GraphInfo, ModuleGraph, RunInfo, SeriesInfo, Session} fro
 import {usualGraph} from './frames';
 import {belongs, callKey, groupSeries, parseKey} from './keys';
 import type {NodeKey, NodeSeries} from './keys';
+import type {Part} from './parts';
 
 export type {NodeKey, NodeSeries, TensorSeries} from './keys';
 
@@ -87,6 +88,8 @@ export const chartChoice: Signal<Partial<ChartOptions>> = signal({});
 /** `class`, or the name of a measure. */
 export const colourBy: Signal<string> = signal('class');
 export const theme: Signal<Theme> = signal<Theme>('auto');
+/** The parts of the screen that the user has put away. */
+export const hidden: Signal<readonly Part[]> = signal([]);
 
 /** The frame under the pointer, on all charts at once. */
 export const hoverFrame: Signal<number | null> = signal(null);

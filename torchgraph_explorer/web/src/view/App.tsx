@@ -1,7 +1,7 @@
 /** The whole screen. */
 
-import {computed, signal} from '@preact/signals';
-import {useEffect} from 'preact/hooks';
+import {useSignalEffect} from '@preact/signals';
+import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import {Tip} from '../charts/Tip';
 import {Panels} from '../panels/Panels';
 import * as store from '../state/store';
@@ -11,79 +11,46 @@ import {dragged} from './drag';
 import {GraphPane} from './GraphPane';
 import {Header} from './Header';
 import {Help, isHelpOpen} from './Help';
+import {coverChanged} from './look';
 import {pageKeys} from './pageKeys';
 import {Outline} from './Outline';
+import {Rail} from './Rail';
 import {isSearching, Search} from './Search';
+import {arrangement, measureWindow, modulesWidth, over, panelsShare, reveal, windowSize} from './sides';
 import {remembered, Splitter} from './Splitter';
 import {TimeBar} from './TimeBar';
 import {Tooltip} from './Tooltip';
 
-const sidebar = remembered('sidebar', 248);
 const facts = remembered('facts', 300);
-const panels = remembered('panels', 0.52);
-const windowWidth = signal(window.innerWidth);
-const windowHeight = signal(window.innerHeight);
-const NARROW_PANELS = 248;
 const LEAST_GRAPH = 300;
 const OUTLINE_AND_BARS = 240;
 
-const factsHeight = computed(() => Math.min(facts.value, windowHeight.value - OUTLINE_AND_BARS));
-
-/** The panels' width in pixels: a share of the window once something is pinned. */
-const panelsWidth = computed(() => {
-  const room = windowWidth.value - sidebar.value - LEAST_GRAPH;
-  const wanted = store.pins.value.length === 0 ? NARROW_PANELS : panels.value * (windowWidth.value - sidebar.value);
-  return Math.max(200, Math.min(wanted, room));
-});
-
 export function App() {
   useEffect(() => {
-    const resize = (): void => {
-      windowWidth.value = window.innerWidth;
-      windowHeight.value = window.innerHeight;
-    };
-    addEventListener('resize', resize);
+    addEventListener('resize', measureWindow);
     addEventListener('keydown', pageKeys);
     return () => {
-      removeEventListener('resize', resize);
+      removeEventListener('resize', measureWindow);
       removeEventListener('keydown', pageKeys);
     };
   }, []);
   useEffect(() => {
     document.title = [store.model.value, store.run.value, 'torchgraph'].filter(Boolean).join(' · ');
   }, [store.model.value, store.run.value]);
+  useShownPins();
+  useLayoutEffect(coverChanged, [over.value]);
+  const {isDocked, isCompact} = arrangement.value;
   return (
     <>
-      <div class="app" inert={isSearching.value || isHelpOpen.value}>
-        <Header />
+      <div class="app" data-compact={isCompact || undefined} inert={isSearching.value || isHelpOpen.value}>
+        {isDocked.header && <Header />}
         <main class="columns">
-          <div class="sidebar" style={{width: `${sidebar.value}px`}}>
-            <Outline />
-            <Splitter
-              label="Height of the facts"
-              size={factsHeight.value}
-              onSize={(size) => (facts.value = size)}
-              low={80}
-              high={windowHeight.value - OUTLINE_AND_BARS}
-              grows="up"
-            />
-            <div class="details-box" style={{height: `${factsHeight.value}px`}}>
-              <Details />
-            </div>
-          </div>
-          <Splitter
-            label="Width of the outline"
-            size={sidebar.value}
-            onSize={(size) => (sidebar.value = size)}
-            low={160}
-            high={480}
-            grows="right"
-          />
+          {isDocked.modules ? <DockedModules /> : <Rail part="modules" icon="left" title="Modules" />}
           <GraphPane />
-          {store.pins.value.length > 0 && <PanelSplitter />}
-          <PanelArea />
+          {isDocked.panels ? <DockedPanels /> : <PanelsRail />}
+          <Drawer />
         </main>
-        <TimeBar />
+        {isDocked.steps ? <TimeBar /> : <StepsAway />}
       </div>
       <Tooltip />
       <Tip />
@@ -94,30 +61,115 @@ export function App() {
   );
 }
 
-function PanelSplitter() {
-  const total = windowWidth.value - sidebar.value;
+/** A node that is pinned is to be seen, wherever the panels are. */
+function useShownPins(): void {
+  const before = useRef(store.pins.peek().length);
+  useSignalEffect(() => {
+    const {length} = store.pins.value;
+    if (length > before.current) reveal('panels');
+    before.current = length;
+  });
+}
+
+function DockedModules() {
   return (
-    <Splitter
-      label="Width of the panels"
-      size={panelsWidth.value}
-      onSize={(pixels) => (panels.value = pixels / total)}
-      low={240}
-      high={total - LEAST_GRAPH}
-      grows="left"
-    />
+    <>
+      <Modules width={modulesWidth.value} />
+      <Splitter
+        label="Width of the outline"
+        size={modulesWidth.value}
+        onSize={(size) => (modulesWidth.value = size)}
+        low={160}
+        high={480}
+        grows="right"
+      />
+    </>
   );
 }
 
-function PanelArea() {
+function Modules({width}: {width: number}) {
+  const {height} = windowSize.value;
+  return (
+    <div class="sidebar" style={{width: `${width}px`}}>
+      <Outline />
+      <Splitter
+        label="Height of the facts"
+        size={Math.min(facts.value, Math.max(80, height - OUTLINE_AND_BARS))}
+        onSize={(size) => (facts.value = size)}
+        low={80}
+        high={Math.max(80, height - OUTLINE_AND_BARS)}
+        grows="up"
+      />
+      <div class="details-box" style={{height: `${facts.value}px`}}>
+        <Details />
+      </div>
+    </div>
+  );
+}
+
+function DockedPanels() {
+  const left = arrangement.value.isDocked.modules ? modulesWidth.value : 0;
+  const total = windowSize.value.width - left;
+  const {panelsWidth} = arrangement.value;
+  return (
+    <>
+      {store.pins.value.length > 0 && (
+        <Splitter
+          label="Width of the panels"
+          size={panelsWidth}
+          onSize={(pixels) => (panelsShare.value = pixels / total)}
+          low={264}
+          high={total - LEAST_GRAPH}
+          grows="left"
+        />
+      )}
+      <PanelArea width={panelsWidth} />
+    </>
+  );
+}
+
+function PanelArea({width}: {width: number}) {
   const target = dragged.value === null ? '' : dragged.value.isOverPanels ? ' is-target is-over' : ' is-target';
   return (
-    <aside class={`panel-area${target}`} data-drop="panels" aria-label="Panels" style={{width: `${panelsWidth.value}px`}}>
+    <aside class={`panel-area${target}`} data-drop="panels" aria-label="Panels" style={{width: `${width}px`}}>
       {store.pins.value.length > 0 && <ChartOptions />}
       <div class="panel-content">
         <Panels />
       </div>
       {dragged.value && <div class="drop-hint">Drop to pin {dragged.value.label}</div>}
     </aside>
+  );
+}
+
+function PanelsRail() {
+  return (
+    <Rail part="panels" icon="right" title="Panels" isTarget={over.value !== 'panels'}>
+      {store.pins.value.map(({key, colour}) => (
+        <i key={key} class="swatch" style={{background: `var(--pin-${colour})`}} />
+      ))}
+      {dragged.value && over.value !== 'panels' && <b class="drop-hint">Drop to pin</b>}
+    </Rail>
+  );
+}
+
+/** The modules or the panels over the graph, where there is no room beside it. */
+function Drawer() {
+  const {modulesWidth: modules, panelsWidth: panels} = arrangement.value;
+  if (over.value !== 'modules' && over.value !== 'panels') return null;
+  return (
+    <div class={`drawer drawer-${over.value}`} data-covers="graph">
+      {over.value === 'modules' ? <Modules width={modules} /> : <PanelArea width={panels} />}
+    </div>
+  );
+}
+
+function StepsAway() {
+  const step = store.data.value?.steps[store.currentFrame.value ?? -1];
+  return (
+    <div class="steps-away">
+      {over.value === 'steps' && <TimeBar />}
+      <Rail part="steps" icon="up" title={step === undefined ? 'Steps' : `Step ${step}`} />
+    </div>
   );
 }
 

@@ -15,7 +15,7 @@ import * as store from '../state/store';
 import {attachCamera, detail, sight} from './camera';
 import {canvasKeys} from './canvasKeys';
 import {GraphNode} from './GraphNode';
-import {camera, keepCentred, useLook} from './look';
+import {camera, followPane, useLook} from './look';
 import {hover} from './hover';
 
 export function Canvas() {
@@ -24,7 +24,7 @@ export function Canvas() {
   useEffect(() => {
     const attached = attachCamera(svg.current as SVGSVGElement, content.current as SVGGElement);
     camera.value = attached;
-    const watcher = new ResizeObserver(keepCentred(attached));
+    const watcher = new ResizeObserver(followPane(svg.current as SVGSVGElement, attached));
     watcher.observe(svg.current as SVGSVGElement);
     return () => {
       watcher.disconnect();

@@ -2,8 +2,10 @@
 
 import type {ComponentChildren} from 'preact';
 import type {Call, Module, ModuleGraph, TensorInfo} from '../api/types';
-import {classText, dtypeText, nameText, shapeText, trainableText} from '../graph/facts';
+import {classText, dtypeText, nameText, placeholderName, trainableText} from '../graph/facts';
+import {seriesName, tensorName} from '../graph/labels';
 import {nodeIndex, openable, statisticsOf} from '../graph/scene';
+import {lettersOf, shapeText, variedText} from '../graph/shapes';
 import {callKey} from '../state/keys';
 import type {NodeKey} from '../state/keys';
 import {formatCount, formatNumber, nonfinite} from '../state/measures';
@@ -24,8 +26,8 @@ export function Details() {
   if (!node?.tensor) return <div class="details dim pad">{key} is not in this graph.</div>;
   return (
     <section class="details" aria-label="Facts">
-      <Head title={node.tensor.path} subtitle={node.kind === 'attached' ? 'attached tensor' : `${node.kind} of the open call`} nodeKey={key} />
-      <Tensors title="Tensor" tensors={[node.tensor]} />
+      <Head title={placeholderName(graph, node)} subtitle={node.kind === 'attached' ? 'attached tensor' : `${node.kind} of the open call`} nodeKey={key} />
+      <Tensors title="Tensor" graph={graph} tensors={[{...node.tensor, path: placeholderName(graph, node)}]} />
       <Statistics nodeKey={key} />
     </section>
   );
@@ -44,9 +46,9 @@ function CallDetails({graph, index, nodeKey}: {graph: ModuleGraph; index: number
         </button>
       )}
       <Rows rows={moduleRows(module, call)} />
-      <Tensors title="Inputs" tensors={call.inputs} />
-      <Tensors title="Outputs" tensors={call.outputs} />
-      <Tensors title="Parameters" tensors={module.params} />
+      <Tensors title="Inputs" graph={graph} tensors={call.inputs} parameters={module.forward_parameters} />
+      <Tensors title="Outputs" graph={graph} tensors={call.outputs} />
+      <Tensors title="Parameters" graph={graph} tensors={module.params} />
       <Statistics nodeKey={nodeKey} />
     </section>
   );
@@ -77,8 +79,15 @@ function moduleRows(module: Module, call: Call): [string, string][] {
     ['Class', module.class_path],
     ['Call', `${call.call + 1}`],
     ['Parameters', params === 0 ? 'none' : `${formatCount(params)}${own}, ${trainableText(module)}`],
-    ...module.extra_repr.map(([key, value], i): [string, string] => [key || `argument ${i + 1}`, value]),
+    ...module.extra_repr.filter(([key]) => key !== ''),
+    ...namelessRow(module),
   ];
+}
+
+/** What the module says of itself without a name, as it says it. */
+function namelessRow({extra_repr}: Module): [string, string][] {
+  const values = extra_repr.flatMap(([key, value]) => (key === '' ? [value] : []));
+  return values.length === 0 ? [] : [['extra_repr', values.join(', ')]];
 }
 
 function Rows({rows}: {rows: readonly [string, string][]}) {
@@ -99,16 +108,27 @@ function breakable(text: string): ComponentChildren {
   return text.split(/(?<=\.)(?=[A-Za-z_])/).flatMap((part, i) => (i === 0 ? [part] : [<wbr key={i} />, part]));
 }
 
-function Tensors({title, tensors}: {title: string; tensors: readonly TensorInfo[]}) {
+interface TensorsProps {
+  title: string;
+  graph: ModuleGraph;
+  tensors: readonly TensorInfo[];
+  /** Of the `forward` that they are arguments of. */
+  parameters?: readonly string[] | undefined;
+}
+
+function Tensors({title, graph, tensors, parameters = []}: TensorsProps) {
   if (tensors.length === 0) return null;
+  const letters = lettersOf(graph);
   return (
     <table class="fact-table">
       <caption>{title}</caption>
       <tbody>
         {tensors.map((tensor) => (
           <tr key={tensor.path}>
-            <th scope="row" title={tensor.path}>{tensor.path}</th>
-            <td>{shapeText(tensor.shape)}</td>
+            <th scope="row" title={tensorName(tensor.path, parameters)}>
+              {tensorName(tensor.path, parameters)}
+            </th>
+            <td title={variedText(tensor, letters) || undefined}>{shapeText(tensor, letters)}</td>
             <td class="dim" title={tensor.requires_grad ? tensor.dtype : `${tensor.dtype}, no gradient`}>
               {dtypeText(tensor.dtype)}
             </td>
@@ -122,9 +142,9 @@ function Tensors({title, tensors}: {title: string; tensors: readonly TensorInfo[
 /** Mean, standard deviation and what is odd, of each tensor of the node at the current step. */
 function Statistics({nodeKey}: {nodeKey: NodeKey}) {
   const {input, output, params, attached} = store.seriesOfNode(nodeKey);
-  const tensors = [...input, ...output, ...params, ...attached];
+  const groups = Object.entries({input, output, parameter: params, attached});
   const step = store.data.value?.steps[store.currentFrame.value ?? -1];
-  if (tensors.length === 0 || step === undefined) return null;
+  if (groups.every(([, tensors]) => tensors.length === 0) || step === undefined) return null;
   return (
     <table class="fact-table statistics">
       <caption>At step {step}</caption>
@@ -139,23 +159,25 @@ function Statistics({nodeKey}: {nodeKey: NodeKey}) {
         </tr>
       </thead>
       <tbody>
-        {tensors.map((tensor) => (
-          <StatisticsRow key={tensor.path + (tensor.value?.role ?? '')} tensor={tensor} />
-        ))}
+        {groups.map(([role, tensors]) =>
+          tensors.map((tensor) => <StatisticsRow key={`${role} ${tensor.path}`} tensor={tensor} role={role} />),
+        )}
       </tbody>
     </table>
   );
 }
 
-function StatisticsRow({tensor: {path, value, gradient}}: {tensor: TensorSeries}) {
+function StatisticsRow({tensor: {path, value, gradient}, role}: {tensor: TensorSeries; role: string}) {
+  const series = value ?? gradient;
+  const name = series ? seriesName(store.graph.value, series) : path;
   const values = value && statisticsOf(value.series);
   const gradients = gradient && statisticsOf(gradient.series);
   const norm = gradients && (gradient.kind === 'grad' ? gradients.l2_norm : gradients.mean);
   const odd = (values ? nonfinite(values) : 0) + (gradients ? nonfinite(gradients) : 0);
   return (
     <tr>
-      <th scope="row" title={path}>
-        {path}
+      <th scope="row" title={`${role} ${name}`}>
+        {name}
         {odd > 0 && <b class="odd" title={`${odd} NaN or infinite elements`}> !</b>}
       </th>
       <td>{values ? formatNumber(values.mean) : '–'}</td>

@@ -1,41 +1,89 @@
 /** The graph with its tools: where one is, what colours it, zoom, legend. */
 
 import {Fragment} from 'preact';
-import {nameText, trail} from '../graph/facts';
+import {trail} from '../graph/facts';
+import {callLabel} from '../graph/labels';
 import {layoutProblem} from '../graph/scene';
 import {requestProblem} from '../state/follow';
 import {canLeadOut, isAlone, leadOut, openCall} from '../state/navigate';
 import * as store from '../state/store';
 import {Canvas} from './Canvas';
+import type {Part} from '../state/parts';
+import {HeaderItems} from './Header';
 import {IconButton} from './Icon';
+import type {IconName} from './Icon';
 import {Legend} from './Legend';
 import {camera, fit} from './look';
 import {GraphNotice} from './Notice';
 import {isSearching} from './Search';
 import {Select} from './Select';
+import {arrangement, isShown, over, toggle, toggleLabel} from './sides';
 
 export function GraphPane() {
   const problem = layoutProblem.value ?? requestProblem.value;
+  const {isDocked} = arrangement.value;
   return (
     <section class="graph-pane" aria-label="Graph">
       <div class="pane-bar">
+        <MenuButton />
+        <DockButton part="modules" icon="left" />
         <IconButton icon="out" label="Lead out (Backspace)" onPress={leadOut} disabled={!canLeadOut.value} />
         <Breadcrumb />
         <GraphChooser />
         <IconButton icon="search" label="Search (/)" onPress={() => (isSearching.value = true)} />
+        {!isDocked.legend && <ToggleButton part="legend" icon="legend" />}
+        <DockButton part="panels" icon="right" />
       </div>
       <div class="canvas-box">
         <Canvas />
         <GraphNotice />
         {problem && <div class="strip-notice">{problem}</div>}
-        <div class="zoom-buttons">
+        <div class="zoom-buttons" data-covers="graph">
           <IconButton icon="plus" label="Zoom in (+)" onPress={() => camera.value?.zoomBy(1.3)} />
           <IconButton icon="minus" label="Zoom out (−)" onPress={() => camera.value?.zoomBy(1 / 1.3)} />
           <IconButton icon="fit" label="Fit (F)" onPress={fit} />
         </div>
       </div>
-      <Legend />
+      {isDocked.legend && <Legend />}
+      <Popover />
     </section>
+  );
+}
+
+/** The header's items, where it is put away; the dot tells whether the run is live. */
+function MenuButton() {
+  if (arrangement.value.isDocked.header) return null;
+  return (
+    <span class={`menu-button connection is-${store.connection.value}`}>
+      <ToggleButton part="header" icon="menu" />
+      <i class="dot" />
+    </span>
+  );
+}
+
+/** Puts a part away that stands at a side. When it is away, its rail brings it back. */
+function DockButton({part, icon}: {part: Part; icon: IconName}) {
+  return arrangement.value.isDocked[part] ? <ToggleButton part={part} icon={icon} /> : null;
+}
+
+function ToggleButton({part, icon}: {part: Part; icon: IconName}) {
+  return <IconButton icon={icon} label={toggleLabel(part)} onPress={() => toggle(part)} isExpanded={isShown(part)} />;
+}
+
+/** What has no room beside the graph and was opened, below the buttons. */
+function Popover() {
+  if (over.value === 'legend') {
+    return (
+      <div class="popover">
+        <Legend />
+      </div>
+    );
+  }
+  if (over.value !== 'header') return null;
+  return (
+    <div class="popover menu" role="group" aria-label="Menu">
+      <HeaderItems />
+    </div>
   );
 }
 
@@ -63,14 +111,9 @@ function Breadcrumb() {
     <nav class="breadcrumb" aria-label="Where you are">
       {!isAlone.value && <Crumb label="Calls of the model" isHere={calls.length === 0} onPress={() => openCall(null)} />}
       {calls.map((index, depth) => {
-        const call = graph.calls[index];
-        const module = call && graph.modules[call.module];
-        if (!call || !module) return null;
-        const name = nameText(module);
-        const outer = calls[depth - 1];
-        const prefix = outer === undefined ? '' : `${graph.modules[graph.calls[outer]?.module ?? 0]?.name ?? ''}.`;
-        const short = prefix !== '.' && name.startsWith(prefix) ? name.slice(prefix.length) : name;
-        const label = call.call === 0 ? short : `${short} #${call.call + 1}`;
+        const number = graph.calls[index]?.call ?? 0;
+        const name = callLabel(graph, index, calls[depth - 1] ?? null);
+        const label = number === 0 ? name : `${name} #${number + 1}`;
         return (
           <Fragment key={index}>
             {(depth > 0 || !isAlone.value) && (

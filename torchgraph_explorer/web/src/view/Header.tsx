@@ -10,15 +10,27 @@ import {Icon, IconButton} from './Icon';
 import {isHelpOpen} from './Help';
 import {isSearching} from './Search';
 import {Select} from './Select';
+import {toggle, toggleLabel} from './sides';
 import {nextTheme} from './theme';
 
+/** The bar, where there is room for it. */
 export function Header() {
+  return (
+    <header class="header">
+      <WordMark />
+      <HeaderItems />
+      <IconButton icon="up" label={toggleLabel('header')} onPress={() => toggle('header')} isExpanded />
+    </header>
+  );
+}
+
+/** What is in it, also where it is folded into a menu. */
+export function HeaderItems() {
   const runs = store.runs.value ?? [];
   const models = runs.find(({run}) => run === store.run.value)?.models ?? [];
   const theme = store.theme.value;
   return (
-    <header class="header">
-      <WordMark />
+    <>
       {store.run.value !== null && (
         <Select
           label="Run"
@@ -43,7 +55,7 @@ export function Header() {
       </button>
       <IconButton icon={theme} label={`Theme: ${theme === 'auto' ? "the system's" : theme} (T)`} onPress={nextTheme} />
       <IconButton icon="help" label="Keys and help (?)" onPress={() => (isHelpOpen.value = true)} />
-    </header>
+    </>
   );
 }
 

@@ -2,6 +2,7 @@
 
 import {signal} from '@preact/signals';
 import {useLayoutEffect, useRef} from 'preact/hooks';
+import {PARTS, partKey} from '../state/parts';
 import {giveFocus} from './focus';
 import {IconButton} from './Icon';
 
@@ -17,6 +18,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['+ −, wheel', 'Zoom'],
   [', .', 'Step back, step forward'],
   ['L', 'Follow the latest step'],
+  [PARTS.map(partKey).join(' '), `Show or hide: ${PARTS.join(', ')}`],
   ['T', 'Light, dark or the system’s theme'],
   ['Esc', 'Close, or select nothing'],
   ['?', 'This help'],

@@ -16,6 +16,12 @@ const PATHS = {
   previous: 'M10 3.5 5.5 8l4.5 4.5',
   next: 'M6 3.5 10.5 8 6 12.5',
   latest: 'M3 3.5 7.5 8 3 12.500M9 3.500v9',
+  menu: 'M2.5 4h11M2.5 8h11M2.5 12h11',
+  up: 'M3.5 10 8 5.5l4.5 4.5',
+  down: 'M3.5 6 8 10.5 12.5 6',
+  left: 'M2.5 3h11v10h-11zM6 3v10M11 6.2 9.200 8l1.800 1.800',
+  right: 'M2.5 3h11v10h-11zM10 3v10M5 6.2 6.800 8 5 9.800',
+  legend: 'M2.5 3h3v3h-3zM8 4.500h6M2.5 10h3v3h-3zM8 11.500h6',
   options: 'M2 4.500h7M12 4.500h2M2 11.500h2M7 11.500h7M9 3v3M4 10v3',
 } as const;
 export type IconName = keyof typeof PATHS;
@@ -34,16 +40,19 @@ interface IconButtonProps {
   label: string;
   onPress: () => void;
   isPressed?: boolean;
+  /** It opens something, which is open. */
+  isExpanded?: boolean;
   disabled?: boolean;
 }
 
-export function IconButton({icon, label, onPress, isPressed, disabled}: IconButtonProps) {
+export function IconButton({icon, label, onPress, isPressed, isExpanded, disabled}: IconButtonProps) {
   return (
     <button
       type="button"
       class="icon-button"
       aria-label={label}
       aria-pressed={isPressed}
+      aria-expanded={isExpanded}
       title={label}
       disabled={disabled}
       onClick={onPress}

@@ -6,7 +6,9 @@ import type {Family} from '../graph/families';
 import {nodeMeasure, nodeValues, openable, scene, valueScale} from '../graph/scene';
 import {formatNumber, NODE_MEASURES} from '../state/measures';
 import * as store from '../state/store';
+import {IconButton} from './Icon';
 import {Select} from './Select';
+import {arrangement, toggle, toggleLabel} from './sides';
 
 const COLOURS = [{value: 'class', label: 'Class'}, ...NODE_MEASURES.map(({name, label}) => ({value: name, label}))];
 const STOPS = [0, 0.25, 0.5, 0.75, 1];
@@ -33,6 +35,9 @@ export function Legend() {
         </div>
       )}
       {now.layout.approximate && <div class="dim">{now.layout.approximate}</div>}
+      {arrangement.value.isDocked.legend && (
+        <IconButton icon="down" label={toggleLabel('legend')} onPress={() => toggle('legend')} isExpanded />
+      )}
     </div>
   );
 }

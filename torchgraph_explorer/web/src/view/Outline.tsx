@@ -11,6 +11,7 @@ import {parseKey} from '../state/keys';
 import {openCall, togglePin} from '../state/navigate';
 import * as store from '../state/store';
 import {Icon} from './Icon';
+import {makeWay} from './sides';
 
 const ROW_PX = 24;
 const SPARE_ROWS = 8;
@@ -101,6 +102,7 @@ function Row({row: {module, depth, isOpen}, top}: {row: OutlineRow; top: number}
       onClick={() => {
         goTo(module.name);
         if (call === undefined) toggle(module.name);
+        else makeWay();
       }}
       onDblClick={() => index !== undefined && openable.value.has(index) && openCall(index)}
     >

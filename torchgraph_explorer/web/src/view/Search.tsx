@@ -10,6 +10,7 @@ import {callKey} from '../state/keys';
 import type {NodeKey} from '../state/keys';
 import * as store from '../state/store';
 import {giveFocus} from './focus';
+import {makeWay} from './sides';
 
 export const isSearching = signal(false);
 const typed = signal('');
@@ -118,6 +119,7 @@ function keys(event: KeyboardEvent): void {
 function jump(key: NodeKey | undefined): void {
   if (key === undefined) return;
   close();
+  makeWay();
   store.find(key);
 }
 

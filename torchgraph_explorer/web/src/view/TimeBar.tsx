@@ -4,6 +4,7 @@ import {clockNumber} from '../charts/format';
 import {stepBy} from '../state/navigate';
 import * as store from '../state/store';
 import {Icon, IconButton} from './Icon';
+import {toggle, toggleLabel} from './sides';
 
 export function TimeBar() {
   const data = store.data.value;
@@ -33,11 +34,13 @@ export function TimeBar() {
         type="button"
         class="button follow"
         aria-pressed={isFollowing}
+        aria-label="Follow latest"
         title="Always show the latest step (L)"
         onClick={() => (store.frame.value = null)}
       >
-        <Icon name="latest" /> Follow latest
+        <Icon name="latest" /> <span>Follow latest</span>
       </button>
+      <IconButton icon="down" label={toggleLabel('steps')} onPress={() => toggle('steps')} isExpanded />
     </footer>
   );
 }

@@ -15,9 +15,15 @@ const LARGEST = 4;
 export type Detail = 'all' | 'names' | 'none';
 
 export interface Camera {
+  /** Where it looks, or, while it glides, where it will. */
   view: () => View;
   pane: () => Box;
+  /** Looks elsewhere, by our choice. */
   show: (view: View, isSmooth?: boolean) => void;
+  /** Goes on from where the user has moved the drawing to. */
+  follow: (view: View, isSmooth?: boolean) => void;
+  /** Moves the drawing within the pane, now and where it is gliding to: the pane itself has moved on the screen. */
+  shift: (x: number, y: number) => void;
   zoomBy: (factor: number) => void;
   /** Has the user moved the drawing since `show`? */
   isMoved: () => boolean;
@@ -31,40 +37,58 @@ export const detail: Signal<Detail> = signal<Detail>('all');
 /** Lets the pointer move and scale `content` within `svg`. A press on a node does not pan. */
 export function attachCamera(svg: SVGSVGElement, content: SVGGElement): Camera {
   let now: View = {k: 1, x: 0, y: 0};
+  let target: View | null = null;
   let gliding = 0;
   let isMoved = false;
+  const pane = (): Box => ({width: svg.clientWidth, height: svg.clientHeight});
+  const stop = (): void => {
+    cancelAnimationFrame(gliding);
+    target = null;
+  };
   const behaviour: ZoomBehavior<SVGSVGElement, unknown> = zoom<SVGSVGElement, unknown>()
     .scaleExtent([SMALLEST, LARGEST])
     .filter((event: MouseEvent) => !(event.type !== 'wheel' && isNode(event.target)) && event.button === 0)
     .on('zoom', ({transform: {k, x, y}, sourceEvent}) => {
       if (sourceEvent) {
-        cancelAnimationFrame(gliding);
+        stop();
         isMoved = true;
       }
       now = {k, x, y};
       content.setAttribute('transform', `translate(${x},${y}) scale(${k})`);
-      sight.value = areaToKeep(areaOf({width: svg.clientWidth, height: svg.clientHeight}, now), sight.peek());
+      sight.value = areaToKeep(areaOf(pane(), now), sight.peek());
       detail.value = k >= 0.5 ? 'all' : k >= 0.28 ? 'names' : 'none';
     });
   const root = select(svg).call(behaviour).on('dblclick.zoom', null);
   const jump = ({k, x, y}: View): void => behaviour.transform(root, zoomIdentity.translate(x, y).scale(k));
-  const show = (view: View, isSmooth = false): void => {
-    cancelAnimationFrame(gliding);
-    isMoved = false;
-    if (isSmooth && !prefersStill()) gliding = glide(now, view, jump, (frame) => (gliding = frame));
-    else jump(view);
+  const follow = (view: View, isSmooth = false): void => {
+    stop();
+    if (!isSmooth || prefersStill()) return jump(view);
+    target = view;
+    gliding = glide(now, view, jump, (frame) => (frame === null ? (target = null) : (gliding = frame)));
   };
   return {
-    view: () => now,
-    pane: () => ({width: svg.clientWidth, height: svg.clientHeight}),
-    show,
+    view: () => target ?? now,
+    pane,
+    show: (view, isSmooth) => {
+      isMoved = false;
+      follow(view, isSmooth);
+    },
+    follow,
+    shift: (x, y) => {
+      const moved = (view: View): View => ({...view, x: view.x + x, y: view.y + y});
+      const goal = target;
+      stop();
+      jump(moved(now));
+      if (goal) follow(moved(goal), true);
+    },
     zoomBy: (factor) => {
+      stop();
       behaviour.scaleBy(root, factor);
       isMoved = true;
     },
     isMoved: () => isMoved,
     detach: () => {
-      cancelAnimationFrame(gliding);
+      stop();
       root.on('.zoom', null);
     },
   };
@@ -80,15 +104,15 @@ function prefersStill(): boolean {
 
 const GLIDE_MS = 220;
 
-/** Moves from one view to another, easing out; returns the first animation frame and hands on the later ones. */
-function glide(from: View, to: View, show: (view: View) => void, keep: (frame: number) => void): number {
+/** Moves from one view to another, easing out. Returns the first animation frame and hands on the later ones, null at the end. */
+function glide(from: View, to: View, show: (view: View) => void, keep: (frame: number | null) => void): number {
   const start = performance.now();
   const tick = (time: number): void => {
     const share = Math.min(1, Math.max(0, (time - start) / GLIDE_MS));
     const t = 1 - (1 - share) ** 3;
     const between = (a: number, b: number): number => a + (b - a) * t;
     show({k: between(from.k, to.k), x: between(from.x, to.x), y: between(from.y, to.y)});
-    if (share < 1) keep(requestAnimationFrame(tick));
+    keep(share < 1 ? requestAnimationFrame(tick) : null);
   };
   return requestAnimationFrame(tick);
 }

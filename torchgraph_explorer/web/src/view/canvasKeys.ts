@@ -1,13 +1,13 @@
 /** The keyboard in the graph pane. */
 
-import type {PlacedNode} from '../api/types';
-import {centreOn, isInSight, neighbour} from '../graph/geometry';
+import {neighbour} from '../graph/geometry';
 import type {Direction} from '../graph/geometry';
 import {openable, scene} from '../graph/scene';
 import {nodeKey} from '../state/keys';
 import {leadOut, openCall, togglePin} from '../state/navigate';
 import * as store from '../state/store';
-import {camera, fit, placedNode} from './look';
+import {bringIntoSight, camera, fit, placedNode} from './look';
+import {closeOver} from './sides';
 
 const ARROWS: Record<string, Direction> = {ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down'};
 const ZOOM = 1.3;
@@ -21,7 +21,7 @@ const ACTIONS: Record<string, () => void> = {
   '+': () => camera.value?.zoomBy(ZOOM),
   '=': () => camera.value?.zoomBy(ZOOM),
   '-': () => camera.value?.zoomBy(1 / ZOOM),
-  Escape: () => (store.selected.value = null),
+  Escape: () => void (closeOver() || (store.selected.value = null)),
 };
 
 export function canvasKeys(event: KeyboardEvent): void {
@@ -49,9 +49,4 @@ function moveSelection(direction: Direction): void {
   if (!next) return;
   store.selected.value = nodeKey(now.graph, next.node);
   bringIntoSight(next);
-}
-
-function bringIntoSight(placed: PlacedNode): void {
-  const eye = camera.value;
-  if (eye && !isInSight(placed, eye.pane(), eye.view())) eye.show(centreOn(placed, eye.pane(), eye.view(), 0), true);
 }

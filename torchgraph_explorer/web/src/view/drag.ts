@@ -1,6 +1,6 @@
 /** Dragging a node to the panels. */
 
-import {signal} from '@preact/signals';
+import {batch, signal} from '@preact/signals';
 import type {Signal} from '@preact/signals';
 import type {NodeKey} from '../state/keys';
 import * as store from '../state/store';
@@ -36,7 +36,7 @@ export function startDrag(event: PointerEvent, key: NodeKey, label: string): voi
     dragged.value = null;
   };
   const drop = (): void => {
-    if (dragged.value?.isOverPanels) store.pin(key);
+    if (dragged.value?.isOverPanels) pinAndSelect(key);
     end();
   };
   const escape = (pressed: KeyboardEvent): void => {
@@ -48,6 +48,13 @@ export function startDrag(event: PointerEvent, key: NodeKey, label: string): voi
   addEventListener('pointerup', drop);
   addEventListener('pointercancel', end);
   addEventListener('keydown', escape, true);
+}
+
+function pinAndSelect(key: NodeKey): void {
+  batch(() => {
+    store.selected.value = key; // so that the graph keeps it in sight when the panels take their room
+    store.pin(key);
+  });
 }
 
 function isOverPanels(x: number, y: number): boolean {

@@ -1,10 +1,12 @@
 /** Keys that work wherever the focus is, but for text fields and open dialogs. */
 
 import {stepBy} from '../state/navigate';
+import {PARTS, partKey} from '../state/parts';
 import * as store from '../state/store';
 import {canvasKeys} from './canvasKeys';
 import {isHelpOpen} from './Help';
 import {isSearching} from './Search';
+import {toggle} from './sides';
 import {nextTheme} from './theme';
 
 const ACTIONS: Record<string, () => void> = {
@@ -14,6 +16,7 @@ const ACTIONS: Record<string, () => void> = {
   '.': () => stepBy(1),
   l: () => (store.frame.value = null),
   t: nextTheme,
+  ...Object.fromEntries(PARTS.map((part) => [partKey(part), () => toggle(part)])),
 };
 
 /** Controls that need these keys themselves. */

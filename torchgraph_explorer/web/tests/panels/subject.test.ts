@@ -4,7 +4,7 @@ import type {ModuleGraph, SeriesInfo, TensorInfo} from '../../src/api/types';
 import {subjectOf} from '../../src/panels/subject';
 
 const tensor = (path: string): TensorInfo => ({path, shape: [null, 3], dtype: 'float32', requires_grad: true});
-const module = {class_path: '', extra_repr: [], own_params: 0, total_params: 0, trainable_params: 0};
+const module = {class_path: '', extra_repr: [], own_params: 0, total_params: 0, trainable_params: 0, forward_parameters: ['x']};
 
 const graph: ModuleGraph = {
   graph: 0,
@@ -28,7 +28,7 @@ describe('the subject of a panel', () => {
     {key: '#0', title: 'Net', call: '', detail: 'Net'},
     {key: 'act#0', title: 'act', call: '', detail: 'ReLU'},
     {key: 'act#1', title: 'act', call: '#2', detail: 'ReLU'},
-    {key: '#0/input[0]', title: 'Net › input[0]', call: '', detail: 'tensor'},
+    {key: '#0/input[0]', title: 'Net › x', call: '', detail: 'tensor'},
     {key: '#0@features', title: 'Net › features', call: '', detail: 'attached tensor'},
     {key: 'gone#0', title: 'gone', call: '', detail: ''},
   ])('$key is $title', ({key, ...expected}) => {

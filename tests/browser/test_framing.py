@@ -1,0 +1,302 @@
+"""Where the graph looks after what one does: at what was asked for, whole if it can be read, and nowhere else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.page import Viewer, expect_open
+
+pytestmark = pytest.mark.browser
+
+LOOK = """() => {
+  const pane = document.querySelector('.canvas').getBoundingClientRect();
+  const boxesOf = (what) => [...document.querySelectorAll(what)].map((one) => one.getBoundingClientRect());
+  const [covers, boxes] = [boxesOf('[data-covers=graph]'), boxesOf('.node-box')];
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  const isIn = (a, b) => a.left >= b.left && a.right <= b.right && a.top >= b.top && a.bottom <= b.bottom;
+  const isFree = (box) => isIn(box, pane) && !covers.some((one) => meet(one, box));
+  const nodes = [...document.querySelectorAll('.node')].map((one) => [one.dataset.key, one.querySelector('.node-box')]);
+  const sight = Object.fromEntries(nodes.map(([key, box]) => [key, isFree(box.getBoundingClientRect())]));
+  const transform = document.querySelector('.canvas > g').getAttribute('transform');
+  const [, x, y, scale] = /translate\\((.*),(.*)\\) scale\\((.*)\\)/.exec(transform);
+  return {
+    sight,
+    view: [Number(x), Number(y), Number(scale)],
+    left: Math.min(...boxes.map((box) => box.left)) - pane.left,
+    right: pane.right - Math.max(...boxes.map((box) => box.right)),
+    top: Math.min(...boxes.map((box) => box.top)) - pane.top,
+    bottom: pane.bottom - Math.max(...boxes.map((box) => box.bottom)),
+  };
+}"""
+
+READABLE = 0.6
+MOST_SLANT = 110
+"""Pixels that the boxes may stand nearer to one side than to the other: lines beside them are of the drawing, too."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the pane shows.
+
+    Attributes:
+        sight: Whether each box that is in the page is within the pane, and covered by nothing.
+        view: Shift and scale of the drawing.
+        left: Pixels from the pane's side to the nearest box; negative if it is cut off. So are the others.
+    """
+
+    sight: dict[str, bool]
+    view: list[float]
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+    @property
+    def scale(self) -> float:
+        return self.view[2]
+
+
+def look(viewer: Viewer) -> Look:
+    """What the pane shows, once two frames have passed."""
+    viewer.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    return Look(**viewer.page.evaluate(LOOK))
+
+
+def expect_whole(viewer: Viewer) -> None:
+    """The whole drawing is in sight, can be read, and stands in the middle."""
+    seen = look(viewer)
+    assert [key for key, is_free in seen.sight.items() if not is_free] == []
+    assert seen.scale >= READABLE
+    assert abs(seen.left - seen.right) < MOST_SLANT
+    assert abs(seen.top - seen.bottom) < MOST_SLANT
+
+
+def expect_in_sight(viewer: Viewer, key: str) -> None:
+    """The node can be seen and read, and no part of the pane is empty beside a part of the drawing that is cut off."""
+    seen = look(viewer)
+    assert seen.sight[key]
+    assert seen.scale >= READABLE
+    assert seen.left > 0
+    assert seen.right > 0
+    assert min(seen.top, seen.bottom) < 60, "it is a long drawing"
+
+
+def press(*keys: str) -> Callable[[Viewer], None]:
+    def act(viewer: Viewer) -> None:
+        for key in keys:
+            viewer.page.keyboard.press(key)
+
+    return act
+
+
+def drag_to_the_panels(viewer: Viewer) -> None:
+    viewer.drag(viewer.node("stage2.0.conv2#0"), viewer.panels)
+    expect(viewer.panel("stage2.0.conv2#0")).to_be_visible()
+
+
+def resize(width: int, height: int) -> Callable[[Viewer], None]:
+    return lambda viewer: viewer.page.set_viewport_size({"width": width, "height": height})
+
+
+def widen_the_panels(viewer: Viewer) -> None:
+    drag_to_the_panels(viewer)
+    splitter = viewer.page.get_by_role("separator", name="Width of the panels")
+    for _ in range(6):
+        splitter.press("ArrowRight")
+
+
+BLOCK_ACTIONS: dict[str, Callable[[Viewer], None]] = {
+    "nothing": lambda viewer: None,
+    "drag into the panels": drag_to_the_panels,
+    "pin the last one by its key": lambda viewer: (viewer.node("stage2.0.relu#1").click(), press("p")(viewer))[-1],
+    "widen the panels": widen_the_panels,
+    "put the modules away": press("1"),
+    "put the panels away": press("2"),
+    "put everything away": press("1", "2", "3", "4", "5"),
+    "put everything away and bring it back": press(*"1234512345"),
+    "a smaller window": resize(900, 640),
+    "a larger window": resize(2560, 1440),
+    "a portrait window": resize(620, 1000),
+    "zoom in and fit": press("+", "+", "+", "f"),
+}
+
+
+@pytest.mark.parametrize("act", BLOCK_ACTIONS.values(), ids=BLOCK_ACTIONS)
+def test_what_fits_stays_in_sight_as_a_whole(viewer: Viewer, digits: str, act: Callable[[Viewer], None]) -> None:
+    viewer.open(digits, inside="stage2.0#0")
+    expect(viewer.node("stage2.0.conv2#0")).to_be_visible()
+    act(viewer)
+    expect_whole(viewer)
+
+
+def by_double_click(viewer: Viewer) -> None:
+    viewer.node("stage2#0").dblclick()
+    viewer.node("stage2.0#0").dblclick()
+
+
+def by_the_tree(viewer: Viewer) -> None:
+    outline = viewer.page.get_by_role("tree", name="Modules")
+    outline.get_by_role("treeitem", name="stage2").locator(".outline-twist").click()
+    outline.locator('[id="module-stage2.0"]').dblclick()
+
+
+def by_searching(viewer: Viewer) -> None:
+    viewer.search("stage2.0.relu").first.click()
+
+
+def by_leading_out(viewer: Viewer) -> None:
+    viewer.search("stage2.0.relu").first.click()
+    expect_open(viewer, "DigitsNet", "stage2", "stage2.0")
+    viewer.crumbs.nth(1).click()
+    expect_open(viewer, "DigitsNet", "stage2")
+    viewer.node("stage2.0#0").dblclick()
+
+
+@pytest.mark.parametrize(
+    "go",
+    [
+        pytest.param(by_double_click, id="double click"),
+        pytest.param(by_the_tree, id="the tree"),
+        pytest.param(by_searching, id="the search"),
+        pytest.param(by_leading_out, id="out and in again"),
+    ],
+)
+def test_what_is_opened_is_seen_as_a_whole_though_one_looked_elsewhere_before(
+    viewer: Viewer, digits: str, go: Callable[[Viewer], None]
+) -> None:
+    viewer.open(digits)
+    expect(viewer.node("stage2#0")).to_be_visible()
+    go(viewer)
+    expect_open(viewer, "DigitsNet", "stage2", "stage2.0")
+    expect_whole(viewer)
+    for key in ("+", "+", "+", "Backspace"):
+        viewer.page.keyboard.press(key)
+    expect_open(viewer, "DigitsNet", "stage2")
+    expect_whole(viewer)
+    viewer.node("stage2.0#0").dblclick()
+    expect_open(viewer, "DigitsNet", "stage2", "stage2.0")
+    expect_whole(viewer)
+
+
+def test_another_run_or_model_is_seen_as_a_whole(viewer: Viewer, digits: str, pair: str) -> None:
+    viewer.open(digits)
+    expect_open(viewer, "DigitsNet")
+    for _ in range(4):
+        viewer.page.keyboard.press("+")
+    viewer.choose("Run", pair)
+    expect_open(viewer, "Gates")
+    expect_whole(viewer)
+    viewer.choose("Model", "linear")
+    expect_open(viewer, "Sequential")
+    expect_whole(viewer)
+
+
+def pan(viewer: Viewer) -> list[float]:
+    """Move and zoom the drawing with the mouse; where it stands then."""
+    box = viewer.page.locator(".canvas").bounding_box()
+    assert box is not None
+    scale = look(viewer).scale
+    viewer.page.mouse.move(box["x"] + 40, box["y"] + box["height"] - 30)
+    viewer.page.mouse.down()
+    viewer.page.mouse.move(box["x"] + 110, box["y"] + box["height"] - 90, steps=4)
+    viewer.page.mouse.up()
+    viewer.page.mouse.wheel(0, -120)
+    transform = viewer.page.locator(".canvas > g")
+    expect(transform).not_to_have_attribute("transform", re.compile(rf"scale\({re.escape(f'{scale:g}')}\)"))
+    return look(viewer).view
+
+
+def test_the_users_own_view_is_kept_while_he_changes_time_and_colour(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, inside="stage2.0#0")
+    expect(viewer.node("stage2.0.conv2#0")).to_be_visible()
+    mine = pan(viewer)
+    viewer.slider.fill("7")
+    expect(viewer.readout).to_contain_text("step 7")
+    viewer.choose("Colour", "Output std")
+    expect(viewer.node("stage2.0.conv2#0")).to_have_class(re.compile("by-value"))
+    viewer.page.keyboard.press("t")
+    assert look(viewer).view == mine
+
+
+def test_the_users_own_view_keeps_what_he_selected_in_sight(viewer: Viewer, many: str) -> None:
+    viewer.open(many, inside="layers#0", selected="layers.30#0")
+    expect(viewer.node("layers.30#0")).to_be_visible()
+    scale = pan(viewer)[2]
+    viewer.search("layers.200").first.click()
+    expect(viewer.node("layers.200#0")).to_be_visible()
+    viewer.page.keyboard.press("+")
+    for keys in ("1", "2", "1", "p", "3", "5"):
+        viewer.page.keyboard.press(keys)
+        assert look(viewer).sight["layers.200#0"]
+    assert look(viewer).scale > scale
+
+
+MANY_ACTIONS: dict[str, Callable[[Viewer], None]] = {
+    "the tree": lambda viewer: viewer.page.locator('[id="module-layers.203"]').click(),
+    "the search": lambda viewer: viewer.search("layers.390").first.click(),
+    "the panels": press("p"),
+    "the sides put away": press("1", "2"),
+    "a small window": resize(480, 300),
+    "a portrait window": resize(300, 480),
+    "a large window": resize(2560, 1440),
+    "walking": press(*["ArrowDown"] * 12),
+    "zooming out and searching": lambda viewer: (press("f")(viewer), viewer.search("layers.17").first.click())[-1],
+}
+
+
+@pytest.mark.parametrize("act", MANY_ACTIONS.values(), ids=MANY_ACTIONS)
+def test_of_400_modules_the_one_that_was_asked_for_is_in_sight(
+    viewer: Viewer, many: str, act: Callable[[Viewer], None]
+) -> None:
+    viewer.open(many, inside="layers#0", selected="layers.200#0")
+    expect(viewer.node("layers.200#0")).to_be_visible()
+    expect_in_sight(viewer, "layers.200#0")
+    act(viewer)
+    expect(viewer.page.locator(".node.is-selected")).to_be_visible()
+    key = viewer.page.locator(".node.is-selected").get_attribute("data-key")
+    assert key is not None
+    expect_in_sight(viewer, key)
+
+
+def test_400_modules_are_first_seen_at_their_beginning(viewer: Viewer, many: str) -> None:
+    viewer.open(many, inside="layers#0")
+    expect(viewer.node("layers.0#0")).to_be_visible()
+    expect_in_sight(viewer, "layers#0/input[0]")
+    assert 0 < look(viewer).top < 40
+
+
+@pytest.mark.parametrize(("width", "height"), [(480, 300), (640, 480), (320, 480)])
+@pytest.mark.parametrize("drawer", ["1", "2"], ids=["modules", "panels"])
+def test_what_is_asked_for_is_not_hidden_below_what_lies_over_the_graph(
+    viewer: Viewer, many: str, drawer: str, width: int, height: int
+) -> None:
+    viewer.page.set_viewport_size({"width": width, "height": height})
+    viewer.open(many, inside="layers#0", selected="layers.200#0")
+    expect(viewer.node("layers.200#0")).to_be_visible()
+    viewer.page.keyboard.press(drawer)
+    expect(viewer.page.locator(".drawer")).to_be_visible()
+    viewer.search("layers.100").first.click()
+    expect(viewer.node("layers.100#0")).to_be_visible()
+    assert look(viewer).sight["layers.100#0"]
+
+
+def test_the_drawing_glides_unless_one_prefers_no_motion(viewer: Viewer, many: str) -> None:
+    viewer.page.emulate_media(reduced_motion="no-preference")
+    viewer.open(many, inside="layers#0", selected="layers.20#0")
+    expect(viewer.node("layers.20#0")).to_be_visible()
+    viewer.page.evaluate(
+        """() => {
+          const drawing = document.querySelector('.canvas > g');
+          window.views = new Set();
+          const note = () => window.views.add(drawing.getAttribute('transform'));
+          new MutationObserver(note).observe(drawing, {attributes: true});
+        }"""
+    )
+    viewer.search("layers.25").first.click()
+    viewer.page.wait_for_function("() => window.views.size > 3")
+    viewer.page.wait_for_function(f"() => ({LOOK})().sight['layers.25#0']")

@@ -1,0 +1,60 @@
+"""How modules and tensors are called where they are shown. `web/src/graph/labels.ts` is the same in TypeScript."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+_ARGUMENT = re.compile(r"input\[(?:(\d+)|'([^'\\]*)'|\"([^\"\\]*)\")\](.*)", re.ASCII | re.DOTALL)
+
+
+def tensor_name(path: str, forward_parameters: Sequence[str]) -> str:
+    """A tensor's path in the words of its module's `forward`: `input[0]['mask']` as `batch['mask']`.
+
+    The path itself where it is no argument, or where `forward` has no parameter for it, or none is known.
+    """
+    found = _ARGUMENT.fullmatch(path)
+    if found is None or not forward_parameters:
+        return path
+    position, single, double, rest = found.groups()
+    if position is None:
+        key = single if single is not None else double
+        return key + rest if key.isidentifier() and key.isascii() else path
+    name = _positional(int(position), forward_parameters)
+    return path if name is None else name + rest
+
+
+def _positional(at: int, parameters: Sequence[str]) -> str | None:
+    """The parameter that takes positional argument number `at`; of `*args`, which of them."""
+    last = len(parameters) - 1
+    if parameters[last].startswith("*") and at >= last:
+        return f"{parameters[last][1:]}[{at - last}]"
+    return parameters[at] if at <= last else None
+
+
+def module_label(name: str, classes: Mapping[str, str]) -> str:
+    """The last part of a module's name; of what stands in a list or a dictionary, that one's label before it.
+
+    `stage2.conv1` is `conv1`, `encoder.blocks.0` is `blocks.0`, and `encoder.blocks.0.1` is `blocks.0.1`.
+
+    Args:
+        name: Qualified.
+        classes: Name of the class of each module.
+    """
+    owner, _, last = name.rpartition(".")
+    if owner and (_is_index(last) or classes.get(owner) == "ModuleDict"):
+        return f"{module_label(owner, classes)}.{last}"
+    return last
+
+
+def label_within(name: str, outer: str, classes: Mapping[str, str]) -> str:
+    """What a module is called in the inside of a call of the module `outer`: no other one there has that label."""
+    prefix = f"{outer}." if outer else ""
+    if not name.startswith(prefix):
+        return name
+    child, dot, rest = name[len(prefix) :].partition(".")
+    return module_label(prefix + child, classes) + dot + rest
+
+
+def _is_index(part: str) -> bool:
+    return part.isascii() and part.isdecimal()

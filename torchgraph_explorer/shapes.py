@@ -1,0 +1,84 @@
+"""Shapes in which some dimensions varied: what is known of those, and how they are written.
+
+`web/src/graph/shapes.ts` writes them alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, islice
+from typing import TypeAlias
+
+from torchgraph_explorer.records import ModuleGraph, TensorInfo
+
+Sizes: TypeAlias = "tuple[int, ...]"
+"""Sizes that one dimension was seen with, in the order in which they were."""
+
+Letters: TypeAlias = "Mapping[Sizes | int, str]"
+"""A letter for each dimension that varied: by the sizes it was seen with, else by its number in the shape."""
+
+MOST_SIZES = 8
+"""Sizes that are kept of one dimension."""
+
+_OTHERS = "LABCDEFGHIJKMOPQRSTUVWXYZ"
+
+
+def joined(old: TensorInfo, new: TensorInfo) -> TensorInfo:
+    """`old`, with those dimensions open in which the two differ; `old` itself where it has no other sizes then.
+
+    Tensors that have not the same number of dimensions cannot be joined: that is `old`, too.
+    """
+    if (old.shape == new.shape and old.varied == new.varied) or len(old.shape) != len(new.shape):
+        return old
+    sizes = [_union(*both) for both in zip(sizes_of(old), sizes_of(new), strict=True)]
+    shape = tuple(a if a == b else None for a, b in zip(old.shape, new.shape, strict=True))
+    varied = tuple(seen for seen, size in zip(sizes, shape, strict=True) if size is None)
+    return replace(old, shape=shape, varied=varied if any(varied) else ())
+
+
+def sizes_of(info: TensorInfo) -> list[Sizes]:
+    """The sizes that each dimension was seen with; none where that is not known."""
+    varied = iter(info.varied)
+    return [next(varied, ()) if size is None else (size,) for size in info.shape]
+
+
+def _union(old: Sizes, new: Sizes) -> Sizes:
+    return tuple(islice(dict.fromkeys(chain(old, new)), MOST_SIZES))
+
+
+def letters(graph: ModuleGraph) -> Letters:
+    """A letter for each dimension that varied. Those that were seen with the same sizes, in turn, have the same one.
+
+    `N` is the first one that comes first in a shape, which the batch usually does; then come `L`, `A`, `B` and so on.
+    """
+    keys = list(dict.fromkeys(chain.from_iterable(_open(info) for info in _tensors(graph))))
+    batch = next((key for key, place in keys if place == 0), None)
+    others = dict.fromkeys(key for key, _ in keys if key != batch)
+    named = {} if batch is None else {batch: "N"}
+    return named | {key: _letter(number) for number, key in enumerate(others)}
+
+
+def shape_text(info: TensorInfo, named: Letters) -> str:
+    """`N×3×8×8`; `scalar` without dimensions."""
+    names = {place: named.get(key, "N") for key, place in _open(info)}
+    return "×".join(names[at] if size is None else str(size) for at, size in enumerate(info.shape)) or "scalar"
+
+
+def _letter(number: int) -> str:
+    turn, at = divmod(number, len(_OTHERS))
+    return f"{_OTHERS[at]}{turn + 1 if turn else ''}"
+
+
+def _open(info: TensorInfo) -> Iterator[tuple[Sizes | int, int]]:
+    """Of each dimension that varied: what tells it from others, and its number."""
+    for place, (size, seen) in enumerate(zip(info.shape, sizes_of(info), strict=True)):
+        if size is None:
+            yield seen or place, place
+
+
+def _tensors(graph: ModuleGraph) -> Iterator[TensorInfo]:
+    for call in graph.calls:
+        yield from call.inputs
+        yield from call.outputs
+    yield from (node.tensor for node in graph.nodes if node.tensor is not None)
