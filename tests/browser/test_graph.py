@@ -184,4 +184,4 @@ def test_nodes_are_coloured_by_a_statistic_of_the_step(at_top: Viewer) -> None:
 def test_a_node_without_the_statistic_is_hatched(viewer: Viewer, pair: str) -> None:
     viewer.open(pair, model="gates", colour="grad_norm")
     expect(viewer.node("quiet#0").locator(".node-hatch")).to_be_attached()
-    expect(viewer.page.get_by_role("group", name="Legend")).to_contain_text("no data")
+    expect(viewer.page.get_by_role("group", name="Legend")).to_contain_text("not recorded")

@@ -88,6 +88,16 @@ def frame(step: int, *, series: Iterable[int] = (0, 1, 2, 3), graph: int | None 
     return Frame(step, 2_000.0 + step, step / 4, graph, ids, rows, statistics, histograms(count, rng))
 
 
+def clean(step: int, **counts: float) -> Frame:
+    """A frame of finite numbers, but for `counts` in its last row."""
+    one = frame(step)
+    statistics = np.abs(one.statistics)
+    statistics[:, [STATISTICS.index(name) for name in ("nan", "positive_infinity", "negative_infinity")]] = 0
+    for name, count in counts.items():
+        statistics[-1, STATISTICS.index(name)] = count
+    return replace(one, statistics=statistics)
+
+
 def histograms(rows: int, rng: np.random.Generator) -> Histograms:
     """One row after the other: of a hundred values, of none, of a million zeros, and so on."""
     found = []

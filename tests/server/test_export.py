@@ -9,13 +9,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from tests.contracts import page as contract
-from tests.record.examples import GRAPH, SERIES, frame, write, write_small_run
+from tests.record.examples import GRAPH, SERIES, clean, frame, write, write_small_run
+from tests.record.long_runs import write_long_run
 from tests.server.pages import Page, part, read_page
 from torchgraph_explorer.buckets import LAST_BUCKET, Histograms, upper_edge
 from torchgraph_explorer.cli import main
@@ -25,7 +27,7 @@ from torchgraph_explorer.record.runs import open_run
 from torchgraph_explorer.records import Call, Frame, Module, ModuleGraph, Node, Series
 from torchgraph_explorer.server import bundle, export, notebook
 from torchgraph_explorer.server.export import export_page
-from torchgraph_explorer.server.page.choice import spread
+from torchgraph_explorer.server.page.choice import spread, with_frame
 from torchgraph_explorer.server.page.histories import Ints
 
 SAMPLE = 16_384
@@ -87,7 +89,7 @@ def test_steps_are_thinned_evenly(frames: int, most: int, kept: list[int]) -> No
 
 
 def test_a_thinned_page_keeps_the_first_and_the_last_step_and_says_so(tmp_path: Path) -> None:
-    write(tmp_path, GRAPH, SERIES, *(contract.odd_frame(step) for step in range(0, 306, 6)))
+    write(tmp_path, GRAPH, SERIES, *(clean(step) for step in range(0, 306, 6)))
     page = exported(tmp_path, steps=10)
     assert (len(page.steps), page.steps[0], page.steps[-1]) == (10, 0, 300)
     assert set(np.diff(page.steps)) == {30, 36}
@@ -172,7 +174,7 @@ def noise_statistics(rng: np.random.Generator, rows: int) -> npt.NDArray[np.floa
     return np.stack([*exact, low, high, mean, absolute, std, norm], axis=-1).astype(np.float32)
 
 
-SIZES = {"a small run": (20, 20, 150_000), "a usual one": (100, 100, 1_100_000), "the largest": (200, 100, 2_100_000)}
+SIZES = {"a small run": (20, 20, 180_000), "a usual one": (100, 100, 1_100_000), "the largest": (200, 100, 2_100_000)}
 """Bytes that a page of so many series and steps may have when every series is kept, at the worst noise there is."""
 
 
@@ -317,3 +319,54 @@ def test_show_elsewhere_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "IPython", None)
     with pytest.raises(OptionError, match=r"this is no notebook. Use export_page\(run, 'page.html'\)"):
         notebook.show(open_run(tmp_path))
+
+
+def nonfinite_of(tmp_path: Path, bad_step: int | None, **choices: Any) -> tuple[Page, dict[str, Any]]:
+    """A page of a long run with NaN in one step, and what it says of that."""
+    write_long_run(tmp_path / "long", 1_000, series=30, bad_step=bad_step)
+    page = read_page(export_page(open_run(tmp_path / "long"), **choices))
+    return page, page.model["nonfinite"]
+
+
+def test_a_page_knows_of_nan_at_every_step_and_shows_the_first_one(tmp_path: Path) -> None:
+    page, said = nonfinite_of(tmp_path, 617, steps=10)
+    assert (said["frames"], said["bad"], said["is_complete"]) == (1_000, [[617, 617, 1]], True)
+    assert said["first"]["step"] == 617
+    assert said["first"]["tensor"]["module"] == "layer0"
+    assert len(page.steps) == 10
+    assert {0, 617, 999} <= set(page.steps)
+
+
+def test_a_page_names_tensors_with_nan_that_it_has_no_numbers_of(tmp_path: Path) -> None:
+    page, said = nonfinite_of(tmp_path, 617, steps=10, series=0)
+    [tensor] = said["hidden"]["tensors"]
+    assert (tensor["module"], tensor["role"], tensor["has_nan"], tensor["has_infinite"]) == (
+        "layer0",
+        "output",
+        True,
+        False,
+    )
+    assert said["hidden"]["at"] == [[[0, 1]] if step == 617 else [] for step in page.steps]
+
+
+def test_a_page_of_a_clean_run_says_that_there_is_no_nan(tmp_path: Path) -> None:
+    _, said = nonfinite_of(tmp_path, None, steps=10)
+    assert (said["bad"], said["first"], said["hidden"]["tensors"]) == ([], None, [])
+
+
+@pytest.mark.parametrize(
+    ("frames", "wanted", "kept"),
+    [
+        ([0, 5, 9], None, [0, 5, 9]),
+        ([0, 5, 9], 5, [0, 5, 9]),
+        ([0, 5, 9], 7, [0, 7, 9]),
+        ([0, 3, 6, 9], 8, [0, 3, 8, 9]),
+        ([0, 9], 7, [0, 9]),
+        ([9], 7, [9]),
+        ([], None, []),
+    ],
+)
+def test_the_first_bad_frame_takes_the_place_of_the_nearest(
+    frames: list[int], wanted: int | None, kept: list[int]
+) -> None:
+    assert with_frame(frames, wanted) == kept

@@ -214,3 +214,14 @@ def test_a_thousand_steps_are_drawn(tmp_path: Path, browser: Browser) -> None:
         for tab in watched(browser, board.url):
             tab.open()
             expect(tab.viewer.locator(".connection")).to_contain_text("1000 steps")
+
+
+def test_the_tab_names_the_first_nan_and_leads_there(tab: Tab) -> None:
+    tab.open()
+    first = tab.viewer.locator(".first-trouble")
+    expect(first).to_have_text("First NaN at step 20: classifier (call 1), output")
+    first.click()
+    expect(tab.viewer.locator("output.readout")).to_contain_text("step 20")
+    expect(tab.viewer.locator('.node[data-key="classifier#0"] .node-badge')).to_have_text("first NaN")
+    expect(tab.viewer.locator('[data-pin="classifier#0"]')).to_be_visible()
+    shoot(tab, "nan")

@@ -12,6 +12,7 @@ from torchgraph_explorer.errors import NotFoundError
 from torchgraph_explorer.record.frame_reading import read_frame, read_history
 from torchgraph_explorer.record.history import History
 from torchgraph_explorer.record.model_index import ModelIndex, SessionIndex
+from torchgraph_explorer.record.nonfinite import Flags, are_nonfinite, nonfinite_frames, traits
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.rank_notes import finished_together, missing_ranks
 from torchgraph_explorer.records import Finished, Frame, Kind, ModuleGraph, Role, Series, Session
@@ -184,6 +185,24 @@ class ModelRecord:
         found = read_history(index, number, frames=frames, notices=self._notices)
         self._notices.announce()
         return found
+
+    def nonfinite(self, first_frame: int = 0, stop_frame: int | None = None) -> Flags:
+        """Which frames from `first_frame` on, up to `stop_frame`, hold NaN or infinity that should not be there.
+
+        −∞ that masks something is none of it, nor is what is damaged. Reads some 60 bytes a tensor and frame.
+
+        Raises:
+            RecordError: The run is gone.
+        """
+        index = self._index
+        stop = len(index.frames.frames) if stop_frame is None else stop_frame
+        return nonfinite_frames(index, first_frame, stop, of=traits(index.series))
+
+    def nonfinite_series(self, frame: Frame) -> tuple[Series, ...]:
+        """The series that hold it at one frame, as `frame` gives it."""
+        series = self.series
+        found = are_nonfinite(frame.series, frame.statistics[frame.rows], traits(series))
+        return tuple(series[one] for one in frame.series[found].tolist())
 
     @property
     def _index(self) -> ModelIndex:

@@ -18,8 +18,9 @@ from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.reader import Run
 from torchgraph_explorer.server.bundle import BUNDLE, MISSING
 from torchgraph_explorer.server.pack import pieces
-from torchgraph_explorer.server.page.choice import Candidate, candidates, spread
+from torchgraph_explorer.server.page.choice import Candidate, candidates, spread, with_frame
 from torchgraph_explorer.server.page.model import Arrays, page_model
+from torchgraph_explorer.server.page.nonfinite import Trouble, nonfinite_json, trouble_of
 from torchgraph_explorer.server.page.text import as_text, compressed
 from torchgraph_explorer.version import __version__
 
@@ -84,7 +85,8 @@ def export_page(
         run: What `open_run` gives; what has been read of it so far is shown.
         path: The file to write. One that is there is replaced.
         models: Names of the models to show; all by default.
-        steps: Steps to show at most, of each model: the first, the last, and others evenly between.
+        steps: Steps to show at most, of each model: the first, the last, and others evenly between, among them the
+            first one with NaN or infinity.
         series: Series to keep at most, those that share their numbers counted once: what was attached first, then those
             of the model itself and of ever deeper modules. By default as many as make a page of 2 MB.
 
@@ -96,13 +98,14 @@ def export_page(
     _require(steps=steps, series=series, models=models)
     shown = [run.model(name) for name in dict.fromkeys(run.models if models is None else models)]
     viewer = _viewer(BUNDLE)
-    frames = [spread(len(model), steps) for model in shown]
+    troubles = [trouble_of(model) for model in shown]
+    frames = [with_frame(spread(len(model), steps), one.first) for model, one in zip(shown, troubles, strict=True)]
     offered = candidates(shown)
     kept = offered[:series] if series is not None else offered[: _affordable(offered, frames)]
-    page = _page(run, shown, viewer=viewer, frames=frames, kept=kept)
+    page = _page(run, shown, viewer=viewer, frames=frames, kept=kept, troubles=troubles)
     while series is None and len(page) > PAGE_BYTES and len(kept) > LEAST_SERIES:
         kept = kept[: max(LEAST_SERIES, int(0.99 * len(kept) * PAGE_BYTES / len(page)))]
-        page = _page(run, shown, viewer=viewer, frames=frames, kept=kept)
+        page = _page(run, shown, viewer=viewer, frames=frames, kept=kept, troubles=troubles)
     if path is not None:
         _write(Path(path), page)
     return page
@@ -155,12 +158,14 @@ def _page(
     viewer: _Viewer,
     frames: Sequence[Sequence[int]],
     kept: Sequence[Candidate],
+    troubles: Sequence[Trouble],
 ) -> bytes:
     said, arrays = [], Arrays()
     for number, model in enumerate(models):
         series = sorted(one for group in kept if group.model == number for one in group.series)
         words, own = page_model(run, model, frames=frames[number], series=series)
-        said.append(words)
+        nonfinite = nonfinite_json(model, troubles, frames=frames[number], series=series)
+        said.append({**words, "nonfinite": nonfinite})
         arrays |= {f"{number}.{name}": array for name, array in own.items()}
     meta = {"version": __version__, "run": _run_json(run, models), "models": said}
     head, *blocks = pieces(meta, arrays)

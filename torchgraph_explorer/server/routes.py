@@ -122,6 +122,12 @@ def _frame(query: Mapping[str, str], runs: RunSource) -> Response:
     return Response(200, BINARY, frame_answer(opened, model, _whole(query, "frame")))
 
 
+def _nonfinite(query: Mapping[str, str], runs: RunSource) -> Response:
+    opened, model = _open(query, runs)
+    held = _whole(query, "epoch", least=-1), _whole(query, "frames")
+    return json_response(opened.nonfinite.answer(opened.run, model, epoch=opened.epoch(model), held=held))
+
+
 def _health(_query: Mapping[str, str], runs: RunSource) -> Response:
     return json_response({"product": "torchgraph_explorer", "version": __version__, "logdir": runs.logdir})
 
@@ -133,6 +139,7 @@ ROUTES: dict[str, Callable[[Mapping[str, str], RunSource], Response]] = {
     "/api/layout": _layout,
     "/api/history": _history,
     "/api/frame": _frame,
+    "/api/nonfinite": _nonfinite,
     "/api/health": _health,
 }
 

@@ -18,6 +18,7 @@ from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.reader import Run
 from torchgraph_explorer.record.remote import RemoteFolder, is_url
 from torchgraph_explorer.record.runs import RunInfo, list_runs
+from torchgraph_explorer.server.nonfinite import NonFinite
 from torchgraph_explorer.server.thinning import Thinning
 
 MOST_OPEN = 32
@@ -39,10 +40,12 @@ class OpenRun:
         opening: Differs each time that it is opened. Frames and series are numbered by the reader, so another reader,
             also one in a server that was started again, may number them in another way.
         thinning: Histories in bins of several steps, as they were asked for.
+        nonfinite: Where there is NaN or infinity.
     """
 
     run: Run
     thinning: Thinning = field(default_factory=Thinning)
+    nonfinite: NonFinite = field(default_factory=NonFinite)
     opening: int = field(default_factory=lambda: secrets.randbelow(2**32) * EPOCHS)
 
     def epoch(self, model: ModelRecord) -> int:

@@ -49,6 +49,14 @@ def spread(frames: int, most: int) -> list[int]:
     return np.unique(np.linspace(0, frames - 1, min(most, frames)).round().astype(int)).tolist() if frames else []
 
 
+def with_frame(frames: list[int], wanted: int | None) -> list[int]:
+    """`frames` with `wanted` in place of the nearest one that is neither the first nor the last, if there is one."""
+    if wanted is None or wanted in frames or not frames[1:-1]:
+        return frames
+    nearest = min(frames[1:-1], key=lambda frame: abs(frame - wanted))
+    return sorted({*frames, wanted} - {nearest})
+
+
 def candidates(models: Sequence[ModelRecord]) -> list[Candidate]:
     """All series of all models, those to be kept first in front: of the model itself, then of what is ever deeper."""
     found = [one for number, model in enumerate(models) for one in _of_model(number, model)]

@@ -1,6 +1,6 @@
 /** What the viewer asks. A server answers it, or the page itself when it was exported. */
 
-import type {FrameStatistics, History, Layout, ModuleGraph, Runs, Updates} from './types';
+import type {FrameStatistics, History, Layout, ModuleGraph, NonFinite, Runs, Updates} from './types';
 
 export interface Model {
   run: string;
@@ -35,4 +35,6 @@ export interface Answers {
   history: (model: Model, wanted: WantedHistory, signal?: AbortSignal) => Promise<History>;
   /** The statistics of every series at one frame. */
   frame: (model: Model, frame: number, signal?: AbortSignal) => Promise<FrameStatistics>;
+  /** Where there is NaN or infinity, as far as that is new for a client that holds so many frames of an epoch. */
+  nonfinite: (model: Model, held: Pick<Held, 'epoch' | 'frames'>, signal?: AbortSignal) => Promise<NonFinite>;
 }

@@ -17,4 +17,5 @@ export const {
   layout: fetchLayout,
   history: fetchHistory,
   frame: fetchFrame,
+  nonfinite: fetchNonFinite,
 } = page?.answers ?? server;

@@ -6,7 +6,7 @@ import type {Numbers} from './numbers';
 import {unpack} from './pack';
 import type {Packed} from './pack';
 import {STATISTICS} from './types';
-import type {FrameStatistics, Layout, ModuleGraph, RunInfo, Updates} from './types';
+import type {FrameStatistics, HiddenTensor, Layout, ModuleGraph, NonFinite, RunInfo, Updates} from './types';
 
 declare global {
   /** Set before the viewer starts, and only in an exported page. */
@@ -36,6 +36,13 @@ interface PageModel {
   /** Per graph: pairs of an inside and the number of its drawing. */
   insides: {graph: number; insides: [number | null, number][]}[];
   recorded: Recorded;
+  nonfinite: NonFinite & {hidden: Hidden};
+}
+
+/** What holds NaN or infinity and has no numbers on the page: the tensors, and by frame spans of them. */
+interface Hidden {
+  tensors: HiddenTensor[];
+  at: [start: number, stop: number][][];
 }
 
 /** A layout without the numbers of its nodes and edges, which are in the order that the graph has them in. */
@@ -72,6 +79,7 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
         return {epoch: 0, frames: numbers.frames, unit: 1, from: 0, series: new Map(series.map((one) => [one, numbers.history(one)]))};
       },
       frame: async (model, frame) => frameOf(find(model), frame),
+      nonfinite: async (model, held) => nonfiniteSince(find(model).nonfinite, held),
     },
   };
 }
@@ -115,10 +123,15 @@ function pairs(line: readonly number[]): [number, number][] {
   return Array.from({length: line.length / 2}, (_, i) => [line[2 * i] as number, line[2 * i + 1] as number]);
 }
 
-function frameOf({numbers, updates}: OpenModel, frame: number): FrameStatistics {
+function nonfiniteSince(all: NonFinite, {epoch, frames}: Pick<Held, 'epoch' | 'frames'>): NonFinite {
+  return epoch === all.epoch && frames === all.frames ? {...all, from: frames, bad: []} : all;
+}
+
+function frameOf({numbers, updates, nonfinite: {hidden}}: OpenModel, frame: number): FrameStatistics {
   const width = STATISTICS.length;
   const series = Uint32Array.from(Array(numbers.series).keys()).filter((one) => numbers.isPresent(one, frame));
   const statistics = new Float32Array(series.length * width);
   series.forEach((one, row) => statistics.set(numbers.statistics(one).subarray(frame * width, (frame + 1) * width), row * width));
-  return {epoch: 0, frame, step: updates.frames.step[frame] as number, series, statistics};
+  const unseen = (hidden.at[frame] ?? []).flatMap(([start, stop]) => hidden.tensors.slice(start, stop));
+  return {epoch: 0, frame, step: updates.frames.step[frame] as number, series, statistics, hidden: unseen};
 }

@@ -25,6 +25,7 @@ export const server: Answers = {
     const series = arrayOf(packed, 'series', Uint32Array);
     return {epoch, frame: index, step, series, statistics: arrayOf(packed, 'statistics', Float32Array)};
   },
+  nonfinite: (model, held, signal) => json('nonfinite', {...model, ...held}, signal),
 };
 
 interface HistoryMeta {

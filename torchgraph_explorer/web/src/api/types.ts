@@ -64,6 +64,9 @@ export interface SeriesInfo {
   kind: Kind;
 }
 
+/** What names a tensor's series, in any numbering. */
+export type SeriesName = Omit<SeriesInfo, 'series'>;
+
 export interface GraphInfo {
   graph: number;
   first_step: number;
@@ -203,6 +206,8 @@ export interface SeriesHistory {
   offsets: Uint32Array;
   buckets: Int16Array;
   counts: Uint32Array;
+  /** So many frames were looked at; those after its last entry that were have nothing. Left out: up to the last entry. */
+  until?: number;
 }
 
 export interface History {
@@ -225,4 +230,35 @@ export interface FrameStatistics {
   series: Uint32Array;
   /** `[n, 12]`. */
   statistics: Float32Array;
+  /** Of an exported page: what holds NaN or infinity there and has no numbers on the page. */
+  hidden?: readonly HiddenTensor[];
+}
+
+/** A tensor of which only that it holds NaN or infinity is known. */
+export interface HiddenTensor extends SeriesName {
+  has_nan: boolean;
+  has_infinite: boolean;
+}
+
+/** Where NaN or infinity came up first. */
+export interface FirstNonFinite {
+  step: number;
+  /** The earliest tensor in the order of execution, and how many of its elements they are; null where that cannot be told. */
+  tensor: (SeriesName & {nan: number; infinite: number; count: number}) | null;
+}
+
+/** At which steps something is NaN or infinite that should not be, from `api/nonfinite`. */
+export interface NonFinite {
+  epoch: number;
+  /** The frame from which on the answer tells everything. */
+  from: number;
+  /** Frames that were looked at. */
+  frames: number;
+  /** Stretches of logged steps: the first step, the last one, and how many. */
+  bad: [first: number, last: number, count: number][];
+  first: FirstNonFinite | null;
+  /** The run's other models that have some. */
+  others: string[];
+  is_complete: boolean;
+  are_others_complete: boolean;
 }

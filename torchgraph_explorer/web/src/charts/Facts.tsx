@@ -7,7 +7,7 @@ import type {SeriesHistory} from '../api/types';
 import {formatCount, formatNumber, nonfinite, type Row} from '../state/measures';
 import {currentFrame, data} from '../state/store';
 import {percent} from './format';
-import {entryOf, mergedText, rowOfEntry} from './history';
+import {entryOf, isLost, lostText, mergedText, rowOfEntry} from './history';
 import {troubleOf, type Fact} from './tipFacts';
 
 /** What `Facts` lists of a row of statistics. */
@@ -22,6 +22,11 @@ function factsOf(row: Row): Fact[] {
   ];
 }
 
+/** All is lost to the same. */
+function isOneKind(history: SeriesHistory, entry: number): boolean {
+  return isLost(history, entry) && troubleOf(rowOfEntry(history, entry)).length === 1;
+}
+
 /** The chosen step's statistics; says so when the series has none there. */
 export function Facts({history}: {history: ReadonlySignal<SeriesHistory | null>}): JSX.Element | null {
   const [held, frame] = [history.value, currentFrame.value];
@@ -33,9 +38,11 @@ export function Facts({history}: {history: ReadonlySignal<SeriesHistory | null>}
   return (
     <>
       {merged !== null && <p class="facts-none">{merged}</p>}
+      {row.count === 0 && <p class="facts-none">no elements</p>}
+      {isLost(held, entry) && <p class="facts-lost">{lostText(row)}</p>}
       <dl class="facts">
-        {factsOf(row).map((fact) => pair(fact))}
-        {troubleOf(row).map((fact) => pair(fact, 'is-trouble'))}
+        {row.sampled > 0 && factsOf(row).map((fact) => pair(fact))}
+        {!isOneKind(held, entry) && troubleOf(row).map((fact) => pair(fact, 'is-trouble'))}
       </dl>
     </>
   );

@@ -2,7 +2,7 @@
 
 import {computed, useComputed, useSignalEffect, type ReadonlySignal} from '@preact/signals';
 import type {JSX, RefObject} from 'preact';
-import {useMemo, useRef} from 'preact/hooks';
+import {useEffect, useMemo, useRef} from 'preact/hooks';
 
 import type {SeriesHistory} from '../api/types';
 import {chart, currentFrame, data, hoverFrame} from '../state/store';
@@ -14,6 +14,7 @@ import {followPalette} from './palette';
 import {usePointer} from './pointer';
 import {sceneOf, type Scene} from './scene';
 import {makeRoom, sharedAxis} from './sharedAxis';
+import {tellScale} from './shownScales';
 import {stepByKey} from './stepping';
 import {stepSummary, summaryOf} from './summary';
 import {timePixel} from './timeAxis';
@@ -99,13 +100,17 @@ function usePictures({scene, history, chosen, view, layout}: Pictured): Record<'
   const [plot, slice] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
   const palette = followPalette();
   const {isVisible} = view;
+  useEffect(() => () => tellScale(plot, null), []);
   const watch = () => void [history.value, chart.value, sharedAxis.value, palette.value, view.width.value];
   usePainting({
     canvas: plot,
     isVisible,
     watch,
     area: () => (scene.value === null ? null : whole(layout.value)),
-    paint: (context) => drawPlot(context, scene.value!, palette.value),
+    paint: (context) => {
+      tellScale(plot, scene.value!.scale.kind);
+      drawPlot(context, scene.value!, palette.value);
+    },
   });
   usePainting({
     canvas: slice,

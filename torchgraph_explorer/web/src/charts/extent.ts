@@ -28,13 +28,28 @@ const DRIFT = 1 / 8;
  * does not squash the others. Null when no frame has a finite element.
  */
 export function robustExtent(history: SeriesHistory, reject: number): Bounds | null {
-  if (reject <= 0) return fullExtent(history);
-  const ends: number[] = [];
+  return extentOfEnds(endsOf(history, reject), reject);
+}
+
+/** The extent of what lies between the ends of entries. */
+export function extentOfEnds(ends: Float64Array, reject: number): Bounds | null {
+  return usualExtent(ends, {reject: Math.max(0, reject), room: DRIFT});
+}
+
+const known = new WeakMap<SeriesHistory, {reject: number; ends: Float64Array}>();
+
+/** Where each entry's elements lie without the proportion `reject` that is farthest from its median: low, high, low, high, … */
+export function endsOf(history: SeriesHistory, reject: number): Float64Array {
+  const before = known.get(history);
+  if (before?.reject === reject) return before.ends;
+  const ends = new Float64Array(2 * history.frame.length);
   for (let entry = 0; entry < history.frame.length; entry++) {
-    const {low, high} = trimmed(histogramOf(history, entry), boundsOf(history, entry), reject);
-    ends.push(low, high);
+    const bounds = boundsOf(history, entry);
+    const {low, high} = reject > 0 ? trimmed(histogramOf(history, entry), bounds, reject) : bounds;
+    ends.set([low, high], 2 * entry);
   }
-  return usualExtent(ends, {reject, room: DRIFT});
+  known.set(history, {reject, ends});
+  return ends;
 }
 
 /** The bounds of a histogram without the proportion `reject` of its elements that is farthest from the median. */

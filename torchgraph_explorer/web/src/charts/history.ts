@@ -35,6 +35,21 @@ export function nonfiniteOf(history: SeriesHistory, entry: number): number {
   return cell(history, entry, NAN) + cell(history, entry, NAN + 1) + cell(history, entry, NAN + 2);
 }
 
+/** An entry has elements, and none of them is finite. */
+export function isLost(history: SeriesHistory, entry: number): boolean {
+  return history.offsets[entry] === history.offsets[entry + 1] && nonfiniteOf(history, entry) > 0;
+}
+
+/** What the elements of a row are, none of which is finite. */
+export function whatIsLost(row: Row): string {
+  return row.nan === 0 ? 'infinite' : row.positive_infinity + row.negative_infinity === 0 ? 'NaN' : 'NaN or infinite';
+}
+
+/** `all 2,048 NaN`, `all 12 infinite`, `all 40 NaN or infinite`. */
+export function lostText(row: Row): string {
+  return `all ${row.count.toLocaleString('en')} ${whatIsLost(row)}`;
+}
+
 /** The entry in which a frame of the model is; -1 when the series has none there. */
 export function entryOf({frame: frames, last}: SeriesHistory, frame: number): number {
   let low = 0;

@@ -4,9 +4,9 @@ import type {SeriesHistory} from '../api/types';
 import {measureNamed} from '../state/measures';
 import type {ChartOptions} from '../state/store';
 import {bandsOf, type BandPoint} from './bands';
-import type {Columns} from './columns';
+import {entriesByColumn, type Columns} from './columns';
 import {heatOf, type Heat} from './heat';
-import {nonfiniteOf} from './history';
+import {isLost, nonfiniteOf, rowOfEntry, whatIsLost} from './history';
 import {stripLayout, type StripLayout} from './layout';
 import {linePoints, linesOf, type LinePoint} from './lines';
 import {placesOf, type Places} from './places';
@@ -35,6 +35,10 @@ export interface Scene {
   content: Content;
   /** Columns in which something was NaN or infinite. */
   nonfinite: number[];
+  /** Columns in which all was, ascending. */
+  lost: number[];
+  /** Columns of steps at which the series was not recorded, ascending. */
+  missing: number[];
 }
 
 export interface SceneInput {
@@ -50,7 +54,8 @@ export function sceneOf({history, options, axis, width}: SceneInput): Scene {
   const places = placesOf(axis, {width: layout.plot.width, unit: history.unit});
   const {columns} = places;
   const nonfinite = nonfiniteColumns(history, columns);
-  const shared = {history, options, layout, axis, places, columns, nonfinite};
+  const gaps = {lost: lostColumns(history, columns), missing: missingColumns(history, columns)};
+  const shared = {history, options, layout, axis, places, columns, nonfinite, ...gaps};
   return {...shared, ...WORK_OUT[options.mode](shared)};
 }
 
@@ -85,9 +90,30 @@ function nonfiniteColumns(history: SeriesHistory, {of}: Columns): number[] {
   return [...found];
 }
 
+function lostColumns(history: SeriesHistory, columns: Columns): number[] {
+  const groups = entriesByColumn(history, columns);
+  return groups.filter(({entries}) => entries.every((entry) => isLost(history, entry))).map(({column}) => column);
+}
+
+function missingColumns(history: SeriesHistory, {left, of}: Columns): number[] {
+  const until = history.until ?? (history.last.at(-1) ?? -1) + 1;
+  const isMissing = new Uint8Array(left.length);
+  for (let frame = 0; frame < Math.min(until, of.length); frame++) if (of[frame]! >= 0) isMissing[of[frame]!] = 1;
+  history.frame.forEach((frame) => of[frame]! >= 0 && (isMissing[of[frame]!] = 0));
+  return Array.from(isMissing.keys()).filter((column) => isMissing[column] === 1);
+}
+
 /** Why a plot stays empty, as a short text; null when it does not. */
 export function emptiness({history, content}: Scene): string | null {
   if (history.frame.length === 0) return 'nothing recorded yet';
   const isEmpty = content.mode === 'line' ? content.lines.length === 0 : history.counts.length === 0;
-  return isEmpty ? 'no finite values' : null;
+  return isEmpty ? withoutValues(history) : null;
+}
+
+function withoutValues(history: SeriesHistory): string {
+  const entries = Array.from(history.frame.keys());
+  const lost = entries.filter((entry) => isLost(history, entry));
+  if (lost.length === 0) return entries.every((entry) => rowOfEntry(history, entry).count === 0) ? 'no elements' : 'no finite values';
+  const kinds = new Set(lost.map((entry) => whatIsLost(rowOfEntry(history, entry))));
+  return kinds.size === 1 ? `all ${[...kinds][0]}` : 'all NaN or infinite';
 }

@@ -3,7 +3,7 @@
 import {formatCount, formatNumber, measureNamed, type Row} from '../state/measures';
 import {QUANTILES, quantiles} from './buckets';
 import {aboutCount, axisNumber} from './format';
-import {boundsOf, entryOf, histogramOf, isMerged, rowOfEntry} from './history';
+import {boundsOf, entryOf, histogramOf, isLost, isMerged, lostText, rowOfEntry} from './history';
 import type {Box} from './layout';
 import {countIn, rebin, type RowGrid} from './rebin';
 import {scaleNumber} from './scale';
@@ -27,6 +27,8 @@ export function tipFacts(scene: Scene, frame: number, row: number | null, steps:
   const statistics = rowOfEntry(history, entry);
   const about = row === null ? CONTENT[scene.content.mode](scene, entry) : binFacts(scene, entry, row);
   const trouble = troubleOf(statistics);
+  if (statistics.count === 0) return [['', 'no elements']];
+  if (isLost(history, entry)) return [['', lostText(statistics)], ...(trouble.length > 1 ? trouble : [])];
   const first: Fact[] = trouble.length > 0 && isMerged(history, entry) ? [['first at step', String(steps[history.bad[entry]!])]] : [];
   return [...about, ['mean', formatNumber(statistics.mean)], ['std', formatNumber(statistics.std)], ...trouble, ...first];
 }

@@ -53,6 +53,11 @@ export function colourAt(t: number, isSigned: boolean): string {
   return `color-mix(in oklab, var(${name}-${stop + 1}) ${share}%, var(${name}-${stop}))`;
 }
 
+/** The colour at `t` of a count of NaN and infinity: ever more red, and always such that text and hatching are seen on it. */
+export function troubleColourAt(t: number): string {
+  return `color-mix(in oklab, var(--bad) ${Math.round(8 + 42 * clamp(t))}%, var(--surface))`;
+}
+
 /** Does the colour at `t` stand out against the surface, so that what is written on it must be inverse? */
 export function isStrong(t: number, isSigned: boolean): boolean {
   return isSigned ? Math.abs(t - 0.5) > 0.36 : t > 0.6;

@@ -10,7 +10,7 @@ import {frameStatistics} from '../state/follow';
 import {nodeKey, parseKey} from '../state/keys';
 import type {NodeKey} from '../state/keys';
 import {chosenModel} from '../state/live';
-import {NODE_MEASURES, rowAt} from '../state/measures';
+import {NODE_MEASURES, nonfinite, rowAt} from '../state/measures';
 import type {NodeMeasure, Row} from '../state/measures';
 import * as store from '../state/store';
 import {colourScale} from './colours';
@@ -126,20 +126,37 @@ export function statisticsOf(series: number): Row | null {
   return rowAt(statistics, row);
 }
 
-/** The measure of each node of the scene that has one: of a call's first output that has data, or of the tensor itself. */
-export const nodeValues: ReadonlySignal<Map<number, number>> = computed(() => {
+/** What a node is coloured by: a value on the scale, or one of those that have a look of their own. */
+export type NodeState =
+  | {kind: 'value'; value: number}
+  | {kind: 'zero'}
+  /** Some of the tensor's elements are NaN or infinite. */
+  | {kind: 'nonfinite'; row: Row}
+  /** The tensor has no elements. */
+  | {kind: 'empty'};
+
+/** The state of each node of the scene whose tensor was recorded: of a call's first output that has data, or of the tensor itself. */
+export const nodeStates: ReadonlySignal<Map<number, NodeState>> = computed(() => {
   const measure = nodeMeasure.value;
   const now = scene.value;
-  const found = new Map<number, number>();
+  const found = new Map<number, NodeState>();
   if (!measure || !now) return found;
   for (const {node} of now.layout.nodes) {
-    const value = valueOf(now.graph, node, measure);
-    if (value !== null && !Number.isNaN(value)) found.set(node, value);
+    const row = rowOf(now.graph, node, measure);
+    if (row) found.set(node, stateOf(row, measure));
   }
   return found;
 });
 
-function valueOf(graph: ModuleGraph, node: number, measure: NodeMeasure): number | null {
+/** How a row of statistics is shown where nodes are coloured by `measure`. */
+export function stateOf(row: Row, measure: NodeMeasure): NodeState {
+  const value = measure.of(row);
+  if (!measure.isCount && (nonfinite(row) > 0 || Math.abs(value) === Infinity)) return {kind: 'nonfinite', row};
+  if (row.count === 0 || Number.isNaN(value)) return {kind: 'empty'};
+  return value === 0 ? {kind: 'zero'} : {kind: 'value', value};
+}
+
+function rowOf(graph: ModuleGraph, node: number, measure: NodeMeasure): Row | null {
   const parsed = parseKey(nodeKey(graph, node));
   const {kind} = graph.nodes[node] as Node;
   if (!parsed) return null;
@@ -148,11 +165,19 @@ function valueOf(graph: ModuleGraph, node: number, measure: NodeMeasure): number
   for (const one of series) {
     const isOurs = one.role === role && one.kind === measure.kind && (parsed.path === '' || one.path === parsed.path);
     const row = isOurs ? statisticsOf(one.series) : null;
-    if (row) return measure.of(row);
+    if (row) return row;
   }
   return null;
 }
 
-export const valueScale: ReadonlySignal<ColourScale | null> = computed(() =>
-  colourScale([...nodeValues.value.values()], nodeMeasure.value?.isSigned ?? false),
-);
+/** How many nodes of the scene are in each kind of state. */
+export const stateCounts: ReadonlySignal<Record<NodeState['kind'] | 'missing', number>> = computed(() => {
+  const counts = {value: 0, zero: 0, nonfinite: 0, empty: 0, missing: 0};
+  for (const {node} of scene.value?.layout.nodes ?? []) counts[nodeStates.value.get(node)?.kind ?? 'missing'] += 1;
+  return counts;
+});
+
+export const valueScale: ReadonlySignal<ColourScale | null> = computed(() => {
+  const values = [...nodeStates.value.values()].flatMap((state) => (state.kind === 'value' ? [state.value] : []));
+  return colourScale(values, nodeMeasure.value?.isSigned ?? false);
+});

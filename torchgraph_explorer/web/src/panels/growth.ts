@@ -2,7 +2,7 @@
 
 import {STATISTICS, type SeriesHistory} from '../api/types';
 
-type Numbers = Exclude<SeriesHistory[keyof SeriesHistory], number>;
+type Numbers = Exclude<SeriesHistory[keyof SeriesHistory], number | undefined>;
 const WIDTH = STATISTICS.length;
 
 /** Numbers that an entry has of its own, by field. */
@@ -78,8 +78,8 @@ export class GrowingHistory {
     this.#counts.cut(entries);
   }
 
-  /** All that was appended so far, as one history. */
-  view(): SeriesHistory {
+  /** All that was appended so far, as one history of the first `until` frames. */
+  view(until?: number): SeriesHistory {
     const {frame, last, merged, bad, statistics, lowest, highest} = this.#perEntry;
     return {
       unit: this.unit,
@@ -93,6 +93,7 @@ export class GrowingHistory {
       offsets: this.#offsets.view(),
       buckets: this.#buckets.view(),
       counts: this.#counts.view(),
+      ...(until === undefined ? {} : {until}),
     };
   }
 }

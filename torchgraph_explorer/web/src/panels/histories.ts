@@ -167,8 +167,7 @@ function append(held: Held, answer: History, {series, most}: {series: number; mo
   if (isAnew) held.growing = new GrowingHistory(answer.unit);
   Object.assign(held, {frames: answer.frames, unit: answer.unit, most});
   if (news !== undefined && news.frame.length > 0) held.growing.append(news, answer.from);
-  else if (held.shown.peek() !== null && !isAnew) return;
-  held.shown.value = held.growing.view();
+  held.shown.value = held.growing.view(answer.frames);
 }
 
 function dropSpare(held: Map<number, Held>): void {

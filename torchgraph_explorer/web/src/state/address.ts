@@ -26,7 +26,7 @@ export interface Choices {
 const WORDS = {
   mode: ['heat', 'bands', 'line'],
   range: ['robust', 'full'],
-  scale: ['linear', 'symlog'],
+  scale: ['auto', 'linear', 'symlog'],
   counts: ['linear', 'log'],
   time: ['step', 'clock', 'wall'],
 } as const;

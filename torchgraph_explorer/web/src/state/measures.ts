@@ -44,6 +44,8 @@ export function measureNamed(name: string): Measure {
 /** A measure of a call's output, for colouring its node. */
 export interface NodeMeasure extends Measure {
   kind: Kind;
+  /** It counts NaN and infinity, so that it has a value where there are some. */
+  isCount: boolean;
 }
 
 export const NODE_MEASURES: readonly NodeMeasure[] = [
@@ -53,12 +55,12 @@ export const NODE_MEASURES: readonly NodeMeasure[] = [
   ofOutput('max', 'Output maximum'),
   ofOutput('zero_fraction', 'Output share of zeros'),
   ofOutput('nonfinite', 'Output NaN and infinite'),
-  {name: 'grad_norm', label: 'Gradient norm, mean', kind: 'grad_norm', of: (row) => row.mean, isSigned: false},
-  {name: 'grad_nonfinite', label: 'Gradient NaN and infinite', kind: 'grad_norm', of: nonfinite, isSigned: false},
+  {name: 'grad_norm', label: 'Gradient norm, mean', kind: 'grad_norm', of: (row) => row.mean, isSigned: false, isCount: false},
+  {name: 'grad_nonfinite', label: 'Gradient NaN and infinite', kind: 'grad_norm', of: nonfinite, isSigned: false, isCount: true},
 ];
 
 function ofOutput(name: string, label: string): NodeMeasure {
-  return {...measureNamed(name), label, kind: 'value'};
+  return {...measureNamed(name), label, kind: 'value', isCount: name === 'nonfinite'};
 }
 
 /** Two to four significant digits: `0.0312`, `1.2e−7`, `12350` of 12345, `–` for what is not a number. */

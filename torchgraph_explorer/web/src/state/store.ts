@@ -41,7 +41,8 @@ export interface ChartOptions {
   /** Drawn by `line`: one of `measures.ts`. */
   statistic: string;
   range: 'robust' | 'full';
-  scale: 'linear' | 'symlog';
+  /** `auto` leaves it to the data. */
+  scale: 'auto' | 'linear' | 'symlog';
   counts: 'linear' | 'log';
   time: 'step' | 'clock' | 'wall';
   /** Rows of a drawn histogram. */
@@ -56,7 +57,7 @@ export const CHART_DEFAULTS: ChartOptions = {
   mode: 'heat',
   statistic: 'mean',
   range: 'robust',
-  scale: 'linear',
+  scale: 'auto',
   counts: 'linear',
   time: 'step',
   bins: 64,

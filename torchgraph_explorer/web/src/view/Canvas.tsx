@@ -5,8 +5,9 @@ import type {Edge, Module, Node, PlacedEdge, PlacedNode} from '../api/types';
 import {nodeText} from '../graph/facts';
 import {familyOf} from '../graph/families';
 import {meet, nodeArea, splinePath} from '../graph/geometry';
-import {nodeIndex, nodeMeasure, nodeValues, openable, pinColours, scene, valueScale} from '../graph/scene';
+import {nodeIndex, nodeMeasure, nodeStates, openable, pinColours, scene, valueScale} from '../graph/scene';
 import type {Scene} from '../graph/scene';
+import {marks, originKeys, originText} from '../graph/troubleNow';
 import {wiresOf} from '../graph/wires';
 import {nodeKey} from '../state/keys';
 import type {NodeKey} from '../state/keys';
@@ -15,6 +16,7 @@ import * as store from '../state/store';
 import {attachCamera, detail, sight} from './camera';
 import {canvasKeys} from './canvasKeys';
 import {GraphNode} from './GraphNode';
+import type {GraphNodeProps} from './GraphNode';
 import {camera, followPane, useLook} from './look';
 import {hover} from './hover';
 
@@ -78,12 +80,7 @@ function Nodes({scene: now, selected}: {scene: Scene; selected: number | undefin
   const {graph, layout} = now;
   const shown = layout.nodes.filter((placed) => placed.node === selected || isNear(placed, now));
   const measure = nodeMeasure.value;
-  const scale = valueScale.value;
-  const values = nodeValues.value;
-  const heat = (node: number): number | null | undefined => {
-    const value = values.get(node);
-    return measure === null ? undefined : value === undefined || scale === null ? null : scale.at(value);
-  };
+  const origin = originKeys.value.find((key) => nodeIndex.value.has(key));
   return (
     <g>
       {shown.map((placed) => {
@@ -103,8 +100,11 @@ function Nodes({scene: now, selected}: {scene: Scene; selected: number | undefin
             isOpenable={canOpen}
             isSelected={placed.node === selected}
             pin={pinColours.value.get(key) ?? null}
-            heat={heat(placed.node)}
+            heat={heatOf(placed.node)}
+            mark={marks.value.nodes.get(placed.node) ?? null}
+            origin={key === origin ? originText.value : null}
             isSigned={measure?.isSigned ?? false}
+            isCount={measure?.isCount ?? false}
             onSelect={select}
             onOpen={open}
             onHover={hover}
@@ -113,6 +113,13 @@ function Nodes({scene: now, selected}: {scene: Scene; selected: number | undefin
       })}
     </g>
   );
+}
+
+function heatOf(node: number): GraphNodeProps['heat'] {
+  const [scale, state] = [valueScale.value, nodeStates.value.get(node)];
+  if (nodeMeasure.value === null) return undefined;
+  if (state?.kind !== 'value') return state?.kind ?? null;
+  return scale === null ? null : scale.at(state.value);
 }
 
 function select(key: NodeKey): void {
@@ -127,32 +134,43 @@ function open(key: NodeKey): void {
 function Edges({scene: now}: {scene: Scene}) {
   const {edges} = now.layout;
   const hasGradient = ({edge}: PlacedEdge): boolean => now.graph.edges[edge]?.gradient ?? true;
+  const isBad = (placed: PlacedEdge): boolean => carriesTrouble(now, placed);
   if (isLarge(now)) {
+    const good = edges.filter((placed) => !isBad(placed));
     return (
       <g>
-        <Wiring edges={edges.filter((placed) => !hasGradient(placed))} hasGradient={false} />
-        <Wiring edges={edges.filter(hasGradient)} hasGradient />
+        <Wiring edges={good.filter((placed) => !hasGradient(placed))} hasGradient={false} />
+        <Wiring edges={good.filter(hasGradient)} hasGradient />
+        {good.length < edges.length && <Wiring edges={edges.filter(isBad)} hasGradient isBad />}
       </g>
     );
   }
   return (
     <g>
       {edges.map((placed) => (
-        <EdgePath key={placed.edge} placed={placed} hasGradient={hasGradient(placed)} />
+        <EdgePath key={placed.edge} placed={placed} hasGradient={hasGradient(placed)} isBad={isBad(placed)} />
       ))}
     </g>
   );
 }
 
+/** NaN or infinity comes out of the one end and into the other. */
+function carriesTrouble({graph}: Scene, {edge}: PlacedEdge): boolean {
+  const {gives, takes} = marks.value;
+  const ends = graph.edges[edge];
+  return ends !== undefined && gives.has(ends.source) && takes.has(ends.target);
+}
+
 /** The edges of a large drawing. From afar they have no arrows, which could not be seen. */
-function Wiring({edges, hasGradient}: {edges: readonly PlacedEdge[]; hasGradient: boolean}) {
+function Wiring({edges, hasGradient, isBad = false}: {edges: readonly PlacedEdge[]; hasGradient: boolean; isBad?: boolean}) {
   const {shared, tips} = wiresOf(edges, sight.value);
   const isFar = detail.value === 'none';
-  const name = `edge${hasGradient ? '' : ' no-gradient'}`;
+  const name = `edge${hasGradient ? '' : ' no-gradient'}${isBad ? ' is-bad' : ''}`;
+  const arrow = isBad ? 'url(#arrow-bad)' : 'url(#arrow)';
   return (
     <>
       <path class={name} d={isFar ? shared + tips.join('') : shared} />
-      {!isFar && tips.map((tip) => <path key={tip} class={name} d={tip} marker-end="url(#arrow)" />)}
+      {!isFar && tips.map((tip) => <path key={tip} class={name} d={tip} marker-end={arrow} />)}
     </>
   );
 }
@@ -176,11 +194,14 @@ interface EdgePathProps {
   hasGradient: boolean;
   /** One of its ends is selected. */
   isSelected?: boolean;
+  /** NaN or infinity goes along it. */
+  isBad?: boolean;
 }
 
-function EdgePath({placed, hasGradient, isSelected = false}: EdgePathProps) {
-  const name = `edge${hasGradient ? '' : ' no-gradient'}${isSelected ? ' is-selected' : ''}`;
-  return <path class={name} d={splinePath(placed.points)} marker-end={`url(#arrow${isSelected ? '-selected' : ''})`} />;
+function EdgePath({placed, hasGradient, isSelected = false, isBad = false}: EdgePathProps) {
+  const name = `edge${hasGradient ? '' : ' no-gradient'}${isSelected ? ' is-selected' : ''}${isBad ? ' is-bad' : ''}`;
+  const arrow = isSelected ? 'arrow-selected' : isBad ? 'arrow-bad' : 'arrow';
+  return <path class={name} d={splinePath(placed.points)} marker-end={`url(#${arrow})`} />;
 }
 
 function Definitions() {
@@ -188,8 +209,15 @@ function Definitions() {
     <defs>
       <Arrow id="arrow" />
       <Arrow id="arrow-selected" />
+      <Arrow id="arrow-bad" />
       <pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
         <line class="hatch-line" x1="0" y1="0" x2="0" y2="6" />
+      </pattern>
+      <pattern id="dots" width="7" height="7" patternUnits="userSpaceOnUse">
+        <circle class="dots-dot" cx="3.5" cy="3.5" r="1.1" />
+      </pattern>
+      <pattern id="hatch-bad" width="9" height="9" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">
+        <line class="hatch-bad-line" x1="0" y1="0" x2="0" y2="9" />
       </pattern>
     </defs>
   );

@@ -1,5 +1,6 @@
 /** How the panels draw. Only sets `store.chart`. */
 
+import {scalesOnShow} from '../charts/shownScales';
 import {MEASURES} from '../state/measures';
 import * as store from '../state/store';
 import type {ChartOptions as Options} from '../state/store';
@@ -17,6 +18,7 @@ const RANGES: Option[] = [
   {value: 'full', label: 'Full'},
 ];
 const SCALES: Option[] = [
+  {value: 'auto', label: 'Auto'},
   {value: 'linear', label: 'Linear'},
   {value: 'symlog', label: 'Symlog'},
 ];
@@ -36,11 +38,18 @@ export function ChartOptions() {
         <Select label="Statistic" value={chart.statistic} options={STATISTICS} onChoose={set('statistic')} isBare />
       )}
       <Select label="Range" value={chart.range} options={RANGES} onChoose={set('range')} />
-      <Select label="Scale" value={chart.scale} options={SCALES} onChoose={set('scale')} />
+      <Select label="Scale" value={chart.scale} options={scales(chart.scale)} onChoose={set('scale')} />
       {chart.mode === 'heat' && <Select label="Counts" value={chart.counts} options={COUNTS} onChoose={set('counts')} />}
       <MoreOptions />
     </div>
   );
+}
+
+/** What the data have chosen is told while the choice is theirs. */
+function scales(chosen: Options['scale']): Option[] {
+  const shown = scalesOnShow.value;
+  if (chosen !== 'auto' || shown === null) return SCALES;
+  return SCALES.map((option) => (option.value === 'auto' ? {...option, label: `Auto (${shown})`} : option));
 }
 
 function MoreOptions() {

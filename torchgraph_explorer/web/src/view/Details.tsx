@@ -1,14 +1,17 @@
 /** The facts of what is selected, or of the call that is open. */
 
 import type {ComponentChildren} from 'preact';
+import {lostText} from '../charts/history';
 import type {Call, Module, ModuleGraph, TensorInfo} from '../api/types';
 import {classText, dtypeText, nameText, placeholderName, trainableText} from '../graph/facts';
 import {seriesName, tensorName} from '../graph/labels';
 import {nodeIndex, openable, statisticsOf} from '../graph/scene';
 import {lettersOf, shapeText, variedText} from '../graph/shapes';
+import {countsText, isAll} from '../graph/stateText';
 import {callKey} from '../state/keys';
 import type {NodeKey} from '../state/keys';
 import {formatCount, formatNumber, nonfinite} from '../state/measures';
+import type {Row} from '../state/measures';
 import {openCall, togglePin} from '../state/navigate';
 import * as store from '../state/store';
 import type {TensorSeries} from '../state/store';
@@ -172,17 +175,24 @@ function StatisticsRow({tensor: {path, value, gradient}, role}: {tensor: TensorS
   const name = series ? seriesName(store.graph.value, series) : path;
   const values = value && statisticsOf(value.series);
   const gradients = gradient && statisticsOf(gradient.series);
-  const norm = gradients && (gradient.kind === 'grad' ? gradients.l2_norm : gradients.mean);
-  const odd = (values ? nonfinite(values) : 0) + (gradients ? nonfinite(gradients) : 0);
+  const odd = [values, gradients].flatMap((row) => (row && nonfinite(row) > 0 ? [row] : []));
   return (
     <tr>
       <th scope="row" title={`${role} ${name}`}>
         {name}
-        {odd > 0 && <b class="odd" title={`${odd} NaN or infinite elements`}> !</b>}
+        {odd.length > 0 && <b class="odd" title={odd.map(countsText).join('; ')}> !</b>}
       </th>
-      <td>{values ? formatNumber(values.mean) : '–'}</td>
-      <td>{values ? formatNumber(values.std) : '–'}</td>
-      <td>{norm === null ? '–' : formatNumber(norm)}</td>
+      <Cell row={values} of={({mean}) => mean} />
+      <Cell row={values} of={({std}) => std} />
+      <Cell row={gradients} of={(row) => (gradient?.kind === 'grad' ? row.l2_norm : row.mean)} />
     </tr>
   );
+}
+
+/** A statistic; where there is none, why: not recorded, no elements, or none that is finite. */
+function Cell({row, of}: {row: Row | null; of: (row: Row) => number}) {
+  if (!row) return <td class="dim" title="not recorded at this step">–</td>;
+  if (isAll(row)) return <td class="odd" title={lostText(row)}>{row.nan > 0 ? 'NaN' : '∞'}</td>;
+  if (row.count === 0) return <td class="dim" title="no elements">empty</td>;
+  return <td>{formatNumber(of(row))}</td>;
 }

@@ -1,8 +1,10 @@
 /** A box of the graph. */
 
 import type {PlacedNode} from '../api/types';
-import {colourAt, isStrong} from '../graph/colours';
+import {colourAt, isStrong, troubleColourAt} from '../graph/colours';
 import type {NodeText} from '../graph/facts';
+import {markText, markWords} from '../graph/nonfinite';
+import type {Mark} from '../graph/nonfinite';
 import type {NodeKey} from '../state/keys';
 import {startDrag} from './drag';
 import {fitting, textWidth} from './textWidth';
@@ -23,24 +25,31 @@ export interface GraphNodeProps {
   isOpenable: boolean;
   isSelected: boolean;
   pin: number | null;
-  /** Place on the colour scale; null has no data; undefined is coloured by class. */
-  heat: number | null | undefined;
+  /** Place on the colour scale, or a look of its own; null was not recorded; undefined is coloured by class. */
+  heat: number | 'zero' | 'nonfinite' | 'empty' | null | undefined;
+  /** It, or something inside of it, holds NaN or infinity. */
+  mark: Mark | null;
+  /** What began here; null where nothing did. */
+  origin: string | null;
   isSigned: boolean;
+  /** The scale counts NaN and infinity. */
+  isCount: boolean;
   onSelect: (key: NodeKey) => void;
   onOpen: (key: NodeKey) => void;
   onHover: (key: NodeKey | null, element: Element | null) => void;
 }
 
 export function GraphNode(props: GraphNodeProps) {
-  const {placed, nodeKey, kind, text, isOpenable, isSelected, pin} = props;
+  const {placed, nodeKey, kind, text, isOpenable, isSelected, pin, mark} = props;
   const {width, height} = placed;
+  const box = {width, height, rx: kind === 'call' ? 6 : height / 2};
   return (
     <g
       id={props.id}
       class={classOf(props)}
       role="option"
       aria-selected={isSelected}
-      aria-label={`${text.label}, ${text.detail}${isOpenable ? ', has an inside' : ''}${pin === null ? '' : ', pinned'}`}
+      aria-label={`${text.label}, ${text.detail}${isOpenable ? ', has an inside' : ''}${mark ? `, ${markWords(mark)}` : ''}${pin === null ? '' : ', pinned'}`}
       data-key={nodeKey}
       transform={`translate(${placed.x - width / 2},${placed.y - height / 2})`}
       style={styleOf(props)}
@@ -51,11 +60,28 @@ export function GraphNode(props: GraphNodeProps) {
       onPointerLeave={() => props.onHover(null, null)}
     >
       {isOpenable && <rect class="node-behind" x={3} y={3} width={width} height={height} rx={6} />}
-      <rect class="node-box" width={width} height={height} rx={kind === 'call' ? 6 : height / 2} />
-      {props.heat === null && <rect class="node-hatch" width={width} height={height} rx={kind === 'call' ? 6 : height / 2} />}
+      <rect class="node-box" {...box} />
+      {props.heat === null && <rect class="node-hatch" {...box} />}
+      {(props.heat === 'zero' || props.heat === 'empty') && <rect class={`node-${props.heat}`} {...box} />}
+      {(mark !== null || props.heat === 'nonfinite') && <rect class="node-bad" {...box} />}
       {kind === 'call' && <rect class="node-stripe" x={0} y={0} width={4} height={height} rx={2} />}
       <NodeLines text={text} isCall={kind === 'call'} isOpenable={isOpenable} width={width} height={height} />
+      {mark && <MarkBadge text={props.origin ?? markText(mark)} isOrigin={props.origin !== null} />}
       {pin !== null && <circle class="node-pin" cx={width} cy={0} r={6} style={{fill: `var(--pin-${pin})`}} />}
+    </g>
+  );
+}
+
+const BADGE = {weight: 700, px: 10};
+
+/** What is wrong, as text on the upper edge. Where it began, the text is filled and says so. */
+function MarkBadge({text, isOrigin}: {text: string; isOrigin: boolean}) {
+  return (
+    <g class={`node-badge${isOrigin ? ' is-origin' : ''}`} transform="translate(10,-7)">
+      <rect width={textWidth(text, BADGE) + 10} height={14} rx={3} />
+      <text x={5} y={7.5} dominant-baseline="central">
+        {text}
+      </text>
     </g>
   );
 }
@@ -107,8 +133,8 @@ function NodeLines({text, isCall, isOpenable, width, height}: LinesProps) {
   );
 }
 
-function classOf({kind, isSelected, isOpenable, pin, heat, isSigned}: GraphNodeProps): string {
-  const strong = heat !== null && heat !== undefined && isStrong(heat, isSigned);
+function classOf({kind, isSelected, isOpenable, pin, heat, isSigned, isCount, mark}: GraphNodeProps): string {
+  const strong = typeof heat === 'number' && !isCount && isStrong(heat, isSigned);
   return [
     'node',
     `node-${kind}`,
@@ -117,15 +143,18 @@ function classOf({kind, isSelected, isOpenable, pin, heat, isSigned}: GraphNodeP
     pin !== null && 'is-pinned',
     heat === undefined ? 'by-class' : 'by-value',
     strong && 'is-strong',
+    (mark !== null || heat === 'nonfinite') && 'is-bad',
+    heat === 'nonfinite' && 'is-off-scale',
+    mark?.isInside && 'is-bad-inside',
   ]
     .filter(Boolean)
     .join(' ');
 }
 
-function styleOf({family, heat, isSigned, pin}: GraphNodeProps): Record<string, string> {
+function styleOf({family, heat, isSigned, isCount, pin}: GraphNodeProps): Record<string, string> {
   return {
     '--family': `var(--family-${family})`,
-    ...(typeof heat === 'number' ? {'--fill': colourAt(heat, isSigned)} : {}),
+    ...(typeof heat === 'number' ? {'--fill': isCount ? troubleColourAt(heat) : colourAt(heat, isSigned)} : {}),
     ...(pin === null ? {} : {'--pin': `var(--pin-${pin})`}),
   };
 }

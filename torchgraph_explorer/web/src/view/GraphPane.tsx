@@ -4,6 +4,7 @@ import {Fragment} from 'preact';
 import {trail} from '../graph/facts';
 import {callLabel} from '../graph/labels';
 import {layoutProblem} from '../graph/scene';
+import {marks} from '../graph/troubleNow';
 import {requestProblem} from '../state/follow';
 import {canLeadOut, isAlone, leadOut, openCall} from '../state/navigate';
 import * as store from '../state/store';
@@ -121,7 +122,7 @@ function Breadcrumb() {
                 /
               </span>
             )}
-            <Crumb label={label} isHere={depth === calls.length - 1} onPress={() => openCall(index)} />
+            <Crumb label={label} isHere={depth === calls.length - 1} isBad={marks.value.calls.has(index)} onPress={() => openCall(index)} />
           </Fragment>
         );
       })}
@@ -129,9 +130,9 @@ function Breadcrumb() {
   );
 }
 
-function Crumb({label, isHere, onPress}: {label: string; isHere: boolean; onPress: () => void}) {
+function Crumb({label, isHere, isBad = false, onPress}: {label: string; isHere: boolean; isBad?: boolean; onPress: () => void}) {
   return (
-    <button type="button" class="crumb" aria-current={isHere ? 'location' : undefined} title={label} onClick={onPress}>
+    <button type="button" class={`crumb${isBad ? ' is-bad' : ''}`} aria-current={isHere ? 'location' : undefined} title={label} onClick={onPress}>
       {label}
     </button>
   );

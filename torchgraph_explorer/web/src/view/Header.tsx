@@ -5,7 +5,9 @@ import {signal} from '@preact/signals';
 import {page} from '../api/client';
 import type {Page} from '../api/page';
 import {askNow, chosenModel, chosenRun, openModel, retryAt} from '../state/live';
+import {nonfinite} from '../state/nonfinite';
 import * as store from '../state/store';
+import {FirstTrouble} from './FirstTrouble';
 import {Icon, IconButton} from './Icon';
 import {isHelpOpen} from './Help';
 import {isSearching} from './Search';
@@ -43,10 +45,11 @@ export function HeaderItems() {
         <Select
           label="Model"
           value={store.model.value}
-          options={withCurrent(models.map((model) => ({value: model, label: model})), store.model.value)}
+          options={withCurrent(models.map((model) => ({value: model, label: modelLabel(model)})), store.model.value)}
           onChoose={(model) => openModel(store.run.value as string, model)}
         />
       )}
+      <FirstTrouble />
       <Warnings />
       <div class="spacer" />
       <ConnectionState />
@@ -57,6 +60,13 @@ export function HeaderItems() {
       <IconButton icon="help" label="Keys and help (?)" onPress={() => (isHelpOpen.value = true)} />
     </>
   );
+}
+
+/** A model in whose steps there is NaN or infinity says so in the list. */
+function modelLabel(model: string): string {
+  const {first = null, others = []} = nonfinite.value ?? {};
+  const isBad = others.includes(model) || (first !== null && model === store.model.value);
+  return isBad ? `${model} – NaN or ∞` : model;
 }
 
 interface Choice {

@@ -66,7 +66,8 @@ function HelpBox() {
         </dl>
         <p class="dim">
           A box with a second edge behind it has an inside. Round boxes are the inputs, outputs and attached tensors of the open
-          call. A dashed line carries data but no gradient. The address holds everything you chose: copy it to share this screen.
+          call. A dashed line carries data but no gradient. Red and hatched is what holds NaN or infinity at this step; the header leads to
+          where that began. The address holds everything you chose: copy it to share this screen.
         </p>
       </div>
     </div>

@@ -1,9 +1,10 @@
 /** What colours the graph, and what its colours and lines mean. */
 
-import {colourAt} from '../graph/colours';
+import {colourAt, troubleColourAt} from '../graph/colours';
 import {FAMILIES, familyOf} from '../graph/families';
 import type {Family} from '../graph/families';
-import {nodeMeasure, nodeValues, openable, scene, valueScale} from '../graph/scene';
+import {nodeMeasure, openable, scene, stateCounts, valueScale} from '../graph/scene';
+import {marks} from '../graph/troubleNow';
 import {formatNumber, NODE_MEASURES} from '../state/measures';
 import * as store from '../state/store';
 import {IconButton} from './Icon';
@@ -26,6 +27,7 @@ export function Legend() {
         onChoose={(value) => (store.colourBy.value = value)}
       />
       {nodeMeasure.value ? <ScaleLegend /> : <ClassLegend />}
+      <MarkLegend />
       {edges.some((edge) => edge && !edge.gradient) && (
         <div class="legend-item" title="Data flows here, but no gradient comes back">
           <svg width="22" height="8" aria-hidden="true">
@@ -67,7 +69,8 @@ function familiesOnShow(): Family[] {
 
 function ScaleLegend() {
   const scale = valueScale.value;
-  const isPartial = nodeValues.value.size < (scene.value?.layout.nodes.length ?? 0);
+  const {zero, nonfinite, empty, missing} = stateCounts.value;
+  const colour = (t: number): string => (nodeMeasure.value?.isCount ? troubleColourAt(t) : colourAt(t, scale?.isSigned ?? false));
   return (
     <div class="legend-scale">
       {scale ? (
@@ -75,20 +78,44 @@ function ScaleLegend() {
           <span>{formatNumber(scale.low)}</span>
           <div
             class="legend-ramp"
-            style={{background: `linear-gradient(to right, ${STOPS.map((t) => colourAt(t, scale.isSigned)).join(', ')})`}}
+            style={{background: `linear-gradient(to right, ${STOPS.map(colour).join(', ')})`}}
           />
           <span>{formatNumber(scale.high)}</span>
           {scale.isLog && <span class="dim">logarithmic</span>}
         </>
       ) : (
-        <span class="dim">No node of this drawing has it at this step.</span>
+        <span class="dim">{withoutScale(stateCounts.value)}</span>
       )}
-      {isPartial && (
-        <div class="legend-item">
-          <i class="swatch swatch-hatch" />
-          no data
-        </div>
-      )}
+      <Look name="zero" text="0" count={zero} />
+      <Look name="bad" text="not finite" count={nonfinite} />
+      <Look name="empty" text="no elements" count={empty} />
+      <Look name="hatch" text="not recorded" count={missing} />
     </div>
   );
+}
+
+/** Why there is no value on the scale. */
+function withoutScale({zero, nonfinite}: {zero: number; nonfinite: number}): string {
+  if (nonfinite > 0) return `Not finite at this step in ${nonfinite} ${nonfinite === 1 ? 'node' : 'nodes'}.`;
+  return zero > 0 ? 'All 0 at this step.' : 'Recorded of no node of this drawing at this step.';
+}
+
+/** A look of its own, beside the scale: what it means, and how many nodes have it. */
+function Look({name, text, count}: {name: string; text: string; count: number}) {
+  if (count === 0) return null;
+  return (
+    <div class="legend-item" title={`${count} ${count === 1 ? 'node' : 'nodes'}`}>
+      <i class={`swatch swatch-${name}`} />
+      {text}
+      <span class="dim">{count}</span>
+    </div>
+  );
+}
+
+/** Nodes of this drawing that are marked, in whatever colouring. */
+function MarkLegend() {
+  const count = (scene.value?.layout.nodes ?? []).filter(({node}) => marks.value.nodes.has(node)).length;
+  if (nodeMeasure.value === null) return <Look name="bad" text="NaN or infinity" count={count} />;
+  const isTold = count === stateCounts.value.nonfinite;
+  return isTold ? null : <Look name="bad" text="NaN or infinity in some tensor" count={count} />;
 }

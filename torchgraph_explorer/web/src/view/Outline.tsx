@@ -6,7 +6,9 @@ import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import {familyOf} from '../graph/families';
 import {ancestors, outlineOf, parentName, rowsOf} from '../graph/outline';
 import type {OutlineRow} from '../graph/outline';
+import {markText, markWords} from '../graph/nonfinite';
 import {openable, pinColours} from '../graph/scene';
+import {marks} from '../graph/troubleNow';
 import {parseKey} from '../state/keys';
 import {openCall, togglePin} from '../state/navigate';
 import * as store from '../state/store';
@@ -89,6 +91,7 @@ function Row({row: {module, depth, isOpen}, top}: {row: OutlineRow; top: number}
   const colour = module.calls.map((key) => pinColours.value.get(key)).find((one) => one !== undefined);
   const index = call === undefined ? undefined : store.callIndex.value.get(call);
   const isInside = index !== undefined && index === store.inside.value;
+  const mark = marks.value.modules.get(module.name);
   return (
     <div
       id={`module-${module.name}`}
@@ -122,6 +125,11 @@ function Row({row: {module, depth, isOpen}, top}: {row: OutlineRow; top: number}
       <span class="outline-label">{module.label}</span>
       {module.name !== '' && <span class="outline-class">{module.className}</span>}
       {module.calls.length > 1 && <span class="outline-calls">×{module.calls.length}</span>}
+      {mark && (
+        <span class={`outline-bad${mark.isInside ? ' is-inside' : ''}`} title={markWords(mark)}>
+          {markText(mark)}
+        </span>
+      )}
       {colour !== undefined && <i class="outline-pin" style={{background: `var(--pin-${colour})`}} />}
     </div>
   );

@@ -1,10 +1,16 @@
 /** The step on show, chosen by a slider; without a choice the latest is followed. */
 
+import {signal} from '@preact/signals';
 import {clockNumber} from '../charts/format';
+import {nearestBad} from '../state/badSteps';
 import {stepBy} from '../state/navigate';
 import * as store from '../state/store';
 import {Icon, IconButton} from './Icon';
 import {toggle, toggleLabel} from './sides';
+import {badSpans, TimeMarks} from './TimeMarks';
+
+/** The slider is moved by a pointer, which cannot tell many steps on one pixel apart. */
+const isPointed = signal(false);
 
 export function TimeBar() {
   const data = store.data.value;
@@ -16,19 +22,25 @@ export function TimeBar() {
       <IconButton icon="previous" label="Step back (,)" onPress={() => stepBy(-1)} disabled={!frame} />
       <IconButton icon="next" label="Step forward (.)" onPress={() => stepBy(1)} disabled={isFollowing || frame === null} />
       <Readout />
-      <input
-        type="range"
-        class="time-slider"
-        aria-label="Step"
-        aria-valuetext={frame === null ? 'no step yet' : `step ${data?.steps[frame]}`}
-        min={0}
-        max={Math.max(0, last)}
-        step={1}
-        value={frame ?? 0}
-        disabled={last < 1}
-        style={{'--share': `${last > 0 ? (100 * (frame ?? 0)) / last : 0}%`}}
-        onInput={(event) => choose(Number(event.currentTarget.value), last)}
-      />
+      <div class="time-track">
+        <TimeMarks />
+        <input
+          type="range"
+          class="time-slider"
+          aria-label="Step"
+          aria-valuetext={frame === null ? 'no step yet' : `step ${data?.steps[frame]}${isBad(frame) ? ', has NaN or infinity' : ''}`}
+          min={0}
+          max={Math.max(0, last)}
+          step={1}
+          value={frame ?? 0}
+          disabled={last < 1}
+          style={{'--share': `${last > 0 ? (100 * (frame ?? 0)) / last : 0}%`}}
+          onPointerDown={() => (isPointed.value = true)}
+          onPointerUp={() => (isPointed.value = false)}
+          onPointerCancel={() => (isPointed.value = false)}
+          onInput={({currentTarget: slider}) => choose(framePointedAt(slider, last), last)}
+        />
+      </div>
       <span class="time-last dim">{last >= 0 ? data?.steps[last] : ''}</span>
       <button
         type="button"
@@ -45,6 +57,16 @@ export function TimeBar() {
   );
 }
 
+function isBad(frame: number): boolean {
+  return badSpans.value.some(({from, to}) => to - from >= 1 && from < frame && frame < to);
+}
+
+/** What the slider says; pressed where several steps share a pixel, the one with NaN or infinity. */
+function framePointedAt(slider: HTMLInputElement, last: number): number {
+  const frame = Number(slider.value);
+  return isPointed.value ? nearestBad(badSpans.value, frame, (2 * last) / Math.max(1, slider.clientWidth)) : frame;
+}
+
 function choose(frame: number, last: number): void {
   store.frame.value = frame >= last ? null : frame;
 }
@@ -59,6 +81,7 @@ function Readout() {
   return (
     <output class="readout">
       <b>step {data.steps[frame]}</b>
+      {isBad(frame) && <b class="is-bad">NaN or ∞</b>}
       {name && clock !== null && clock !== undefined && <span>{`${name} ${clockNumber(clock)}`}</span>}
       <span class="dim" title={time.toLocaleString()}>
         {time.toLocaleTimeString()}

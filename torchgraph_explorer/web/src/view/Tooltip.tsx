@@ -3,9 +3,11 @@
 import type {ModuleGraph, TensorInfo} from '../api/types';
 import {classText, factText, nameText, placeholderName, tensorLine} from '../graph/facts';
 import {tensorName} from '../graph/labels';
-import {nodeIndex, nodeMeasure, nodeValues} from '../graph/scene';
+import {markWords} from '../graph/nonfinite';
+import {nodeIndex, nodeMeasure, nodeStates} from '../graph/scene';
 import {lettersOf, variedText} from '../graph/shapes';
-import {formatNumber} from '../state/measures';
+import {stateText} from '../graph/stateText';
+import {marks} from '../graph/troubleNow';
 import * as store from '../state/store';
 import {dragged} from './drag';
 import {hovered} from './hover';
@@ -41,6 +43,7 @@ export function Tooltip() {
         </>
       )}
       <MeasureLine node={index as number} />
+      <MarkLine node={index as number} />
     </div>
   );
 }
@@ -97,10 +100,14 @@ function Varied({graph, tensors}: {graph: ModuleGraph; tensors: readonly TensorI
 function MeasureLine({node}: {node: number}) {
   const measure = nodeMeasure.value;
   if (!measure) return null;
-  const value = nodeValues.value.get(node);
   return (
     <div class="tooltip-measure">
-      {measure.label}: <b>{value === undefined ? 'no data' : formatNumber(value)}</b>
+      {measure.label}: <b>{stateText(nodeStates.value.get(node), measure)}</b>
     </div>
   );
+}
+
+function MarkLine({node}: {node: number}) {
+  const mark = marks.value.nodes.get(node);
+  return mark ? <div class="tooltip-measure is-bad">{markWords(mark)}</div> : null;
 }

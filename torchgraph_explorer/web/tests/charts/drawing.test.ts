@@ -1,6 +1,7 @@
 import {describe, expect, test} from 'vitest';
 
 import {historyFrom} from '../../gallery/samples';
+import {runsOf} from '../../src/charts/draw/gaps';
 import {aboutCount, axisNumber, clockNumber, clockNumbers, percent, stepNumbers} from '../../src/charts/format';
 import {stripLayout} from '../../src/charts/layout';
 import {parseStops, ramp, rgbOf} from '../../src/charts/ramp';
@@ -49,7 +50,7 @@ describe('a strip', () => {
 
   test.each(['heat', 'bands', 'line'] as const)('in mode %s says why it is empty', (mode) => {
     expect(emptiness(scene([], mode))).toBe('nothing recorded yet');
-    expect(emptiness(scene([[NaN]], mode))).toBe('no finite values');
+    expect(emptiness(scene([[NaN]], mode))).toBe('all NaN');
     expect(emptiness(scene([[1]], mode))).toBeNull();
   });
 
@@ -138,4 +139,44 @@ describe('texts', () => {
   ])('the clock value %f is %s', (value, text) => {
     expect(clockNumber(value)).toBe(text);
   });
+});
+
+describe('columns without a finite element', () => {
+  const times = Array.from({length: 6}, (_, i) => i);
+  const axis = timeAxis('step', {steps: times, times, clock: times.map(() => null)});
+  const scene = (elements: number[][], changes: Partial<ReturnType<typeof historyFrom>> = {}) =>
+    sceneOf({history: {...historyFrom(elements), ...changes}, options: CHART_DEFAULTS, axis, width: 300});
+
+  test('are lost where all is NaN or infinite, and only there', () => {
+    const {lost, missing, nonfinite} = scene([[1], [NaN, 1], [NaN, NaN], [Infinity], [], [0]]);
+    expect([lost, missing, nonfinite]).toEqual([[2, 3], [], [1, 2, 3]]);
+  });
+
+  test('are missing where the series was not recorded', () => {
+    const frame = Uint32Array.of(1, 2, 4);
+    expect(scene([[1], [2], [3]], {frame, last: frame}).missing).toEqual([0, 3]);
+  });
+
+  test('are missing after its last step as far as that is known', () => {
+    expect(scene([[1], [2]], {until: 4}).missing).toEqual([2, 3]);
+    expect(scene([[1], [2]]).missing).toEqual([]);
+  });
+
+  test('are runs of neighbours', () => {
+    expect(runsOf([2, 3, 4, 7])).toEqual([[2, 4], [7, 7]]);
+    expect(runsOf([])).toEqual([]);
+  });
+});
+
+test('an empty plot says what became of its values', () => {
+  const frames = {steps: [0, 1], times: [0, 1], clock: [null, null]};
+  const text = (elements: number[][]) =>
+    emptiness(sceneOf({history: historyFrom(elements), options: CHART_DEFAULTS, axis: timeAxis('step', frames), width: 300}));
+  expect([[[NaN], [NaN]], [[Infinity]], [[NaN], [-Infinity]], [[], []], [[NaN], []]].map(text)).toEqual([
+    'all NaN',
+    'all infinite',
+    'all NaN or infinite',
+    'no elements',
+    'all NaN',
+  ]);
 });

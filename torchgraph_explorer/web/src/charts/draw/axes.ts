@@ -27,6 +27,14 @@ export function drawValueAxis(context: Context, {layout: {plot}, scale}: Scene, 
     context.fillStyle = isEnd ? palette.ink : palette.label;
     context.fillText(scaleNumber(value, scale), plot.x - TICK - 4, y, plot.x - TICK - 4);
   }
+  if (scale.kind === 'symlog') drawScaleName(context, plot, palette);
+}
+
+/** Below the axis, where the data may have chosen the scale. */
+function drawScaleName(context: Context, plot: Box, palette: Palette): void {
+  context.textBaseline = 'top';
+  context.fillStyle = palette.label;
+  context.fillText('symlog', plot.x - TICK - 8, plot.y + plot.height + RIM + TICK + 3, plot.x - TICK - 8);
 }
 
 interface Label {

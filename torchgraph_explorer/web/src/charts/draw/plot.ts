@@ -4,6 +4,7 @@ import type {Palette} from '../palette';
 import {emptiness, type Scene} from '../scene';
 import {drawFrame, drawTimeAxis, drawValueAxis, drawZero} from './axes';
 import {drawBands} from './bands';
+import {drawGaps} from './gaps';
 import {drawHeat} from './heat';
 import {drawLines} from './line';
 import {drawMarks} from './marks';
@@ -15,11 +16,12 @@ export function drawPlot(context: Context, scene: Scene, palette: Palette): void
   context.font = palette.font;
   const empty = emptiness(scene);
   drawFrame(context, scene, palette);
+  drawGaps(context, scene, palette);
   if (empty === null) {
     drawContent(context, scene, palette);
     drawValueAxis(context, scene, palette);
   } else {
-    drawText(context, scene, {text: empty, colour: palette.label});
+    drawText(context, scene, {text: empty, palette});
   }
   drawMarks(context, scene, palette);
   drawTimeAxis(context, scene, palette);
@@ -33,9 +35,14 @@ function drawContent(context: Context, scene: Scene, palette: Palette): void {
   if (content.mode === 'line') drawLines(context, content.lines, {scene, palette});
 }
 
-function drawText(context: Context, {layout: {plot}}: Scene, {text, colour}: {text: string; colour: string}): void {
-  context.fillStyle = colour;
+/** Writes in the middle of the plot, on a ground of its own where that is hatched. */
+function drawText(context: Context, {layout: {plot}, lost}: Scene, {text, palette}: {text: string; palette: Palette}): void {
+  const [x, y] = [plot.x + plot.width / 2, plot.y + plot.height / 2];
+  const width = Math.min(context.measureText(text).width, plot.width - 8);
+  context.fillStyle = palette.surface;
+  if (lost.length > 0) context.fillRect(x - width / 2 - 4, y - 9, width + 8, 18);
+  context.fillStyle = lost.length > 0 ? palette.nonfinite : palette.label;
   context.textAlign = 'center';
   context.textBaseline = 'middle';
-  context.fillText(text, plot.x + plot.width / 2, plot.y + plot.height / 2, plot.width - 8);
+  context.fillText(text, x, y, plot.width - 8);
 }

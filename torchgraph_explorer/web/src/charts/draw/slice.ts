@@ -1,13 +1,14 @@
 /** The chosen step's histogram as bars beside the plot. */
 
 import type {SeriesHistory} from '../../api/types';
-import {boundsOf, entryOf, histogramOf} from '../history';
+import {boundsOf, entryOf, histogramOf, isLost} from '../history';
 import {RIM, type Box} from '../layout';
 import type {Palette} from '../palette';
 import {rebin, type RowGrid} from '../rebin';
 import {scaleNumber} from '../scale';
 import type {Scene} from '../scene';
 import {sliceBars, type Bar} from '../slice';
+import {drawHatch, lostHatch} from './gaps';
 import type {Context} from './plot';
 
 export interface Chosen {
@@ -24,6 +25,7 @@ export function drawSlice(context: Context, scene: Scene, {history, frame, palet
   context.fillRect(slice.x, slice.y, 1, slice.height);
   const entry = frame === null ? -1 : entryOf(history, frame);
   if (entry < 0) return;
+  if (isLost(history, entry)) drawHatch(context, {...slice, x: slice.x + 1, width: slice.width - 1}, lostHatch(palette));
   const rows = rebin(histogramOf(history, entry), boundsOf(history, entry), scene.grid);
   const inside = {...slice, x: slice.x + 1, width: slice.width - 1};
   for (const bar of sliceBars(rows, scene.grid, scene.options.counts)) drawBar(context, bar, {box: inside, grid: scene.grid, palette});

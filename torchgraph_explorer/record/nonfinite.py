@@ -1,0 +1,161 @@
+"""Where something is NaN or infinite that should not be: which series of a step, and which frames of a model.
+
+Not everything infinite is a fault. Attention masks hold −∞ on purpose, and so does what is masked before a softmax. So
+−∞, where there is nothing worse, does not count
+
+- in a tensor of only zeros and −∞ that no gradient reaches, which is an additive mask,
+- in an input of a call whose outputs do not have any, which has taken it for a mask.
+
+`web/src/graph/nonfinite.ts` knows the same rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.record.folder import ReadAt, reading
+from torchgraph_explorer.record.frame_body import WORD, Table, read_row
+from torchgraph_explorer.record.frame_layout import FrameLayout
+from torchgraph_explorer.record.model_index import UNKNOWN, ModelIndex
+from torchgraph_explorer.record.rank_frames import Frames
+from torchgraph_explorer.records import STATISTICS, Series
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float32]
+
+_COUNTED = ("nan", "positive_infinity", "negative_infinity", "zeros", "sampled")
+_NON_FINITE = 3  # the first ones of them
+_COLUMNS = [STATISTICS.index(name) for name in _COUNTED]
+_GRADIENTS = ("grad", "grad_norm")
+
+_TRIES = 64
+"""Rows of a frame that are looked at to find one that is not damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What the rule has to know of a model's series, by their ids.
+
+    Attributes:
+        call: A number that the series of one call share; -1 for a parameter, which no single call has.
+        is_input: A value of an input.
+        is_output: A value of an output.
+        is_bare: A value that no gradient was seen of.
+    """
+
+    call: Ints
+    is_input: Flags
+    is_output: Flags
+    is_bare: Flags
+
+
+def traits(series: Sequence[Series]) -> Traits:
+    """The traits of `series`, whose ids are their places."""
+    calls: dict[tuple[str, int | None], int] = {}
+    graded = {(one.module, one.call, one.role, one.path) for one in series if one.kind in _GRADIENTS}
+
+    def number(one: Series) -> int:
+        return -1 if one.call is None else calls.setdefault((one.module, one.call), len(calls))
+
+    def flags(of: Sequence[bool]) -> Flags:
+        return np.array(of, dtype=np.bool_)
+
+    return Traits(
+        call=np.array([number(one) for one in series], dtype=np.int64),
+        is_input=flags([one.kind == "value" and one.role == "input" for one in series]),
+        is_output=flags([one.kind == "value" and one.role == "output" for one in series]),
+        is_bare=flags(
+            [one.kind == "value" and (one.module, one.call, one.role, one.path) not in graded for one in series]
+        ),
+    )
+
+
+def are_nonfinite(series: npt.NDArray[np.integer], statistics: Floats, of: Traits) -> Flags:
+    """Which of `series` of one frame, with these `[n, STATISTICS]`, hold NaN or infinity that should not be there."""
+    return _are_nonfinite(series.astype(np.int64), statistics[:, _COLUMNS], of)
+
+
+def _are_nonfinite(series: Ints, counts: Floats, of: Traits) -> Flags:
+    """`counts` are the columns `_COUNTED`."""
+    nan, positive, negative, zeros, sampled = counts.T
+    is_worse = (nan > 0) | (positive > 0)
+    is_low = ~is_worse & (negative > 0)
+    is_low &= ~(of.is_bare[series] & (sampled > 0) & (zeros == sampled))
+    found = is_worse | is_low
+    calls = of.call[series]
+    is_taken = is_low & of.is_input[series] & ~np.isin(calls, calls[found & of.is_output[series]])
+    unwanted: Flags = found & ~is_taken
+    return unwanted
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What frames of one layout have in common.
+
+    Attributes:
+        layout: As written.
+        columns: Where in the table's words the counts are.
+        series: The reader's ids, without those that are not known.
+        rows: The row of each.
+    """
+
+    layout: FrameLayout
+    columns: list[int]
+    series: Ints
+    rows: Ints
+
+
+def nonfinite_frames(model: ModelIndex, first: int, stop: int, *, of: Traits) -> Flags:
+    """Which of the frames from `first` up to `stop` hold NaN or infinity that should not be there.
+
+    Reads the counts only, some 60 bytes a row; what is damaged does not count.
+
+    Raises:
+        RecordError: A file is gone.
+    """
+    frames = model.frames.frames[first:stop]
+    found = np.zeros(len(frames), dtype=np.bool_)
+    numbers, shares = model.frames.by_rank(frames)
+    known = {layout: _known(model, layout, len(of.call)) for layout in set(shares["layout"].tolist())}
+    for segment, places in groupby(_by_segment(shares), key=lambda place: int(shares["segment"][place])):
+        with reading(model.frames.segment(segment)) as read:
+            for place in places:
+                number, layout = int(numbers[place]), known[int(shares["layout"][place])]
+                if layout is not None and not found[number]:
+                    found[number] = _is_nonfinite(read, shares[place], layout, of=of)
+    return found
+
+
+def _by_segment(shares: Frames) -> Iterator[int]:
+    yield from np.argsort(shares["segment"], kind="stable").tolist()
+
+
+def _known(model: ModelIndex, number: int, series_count: int) -> _Known | None:
+    layout = model.frames.layout(number)
+    if layout is None or not set(_COUNTED) <= set(layout.statistics):
+        return None
+    series = model.session_of(number).reader_ids(layout.series).astype(np.int64)
+    is_known = (series != UNKNOWN) & (series < series_count)
+    columns = [layout.statistics.index(name) for name in _COUNTED]
+    return _Known(layout, columns, series[is_known], layout.rows[is_known].astype(np.int64))
+
+
+def _is_nonfinite(read: ReadAt, facts: np.void, known: _Known, *, of: Traits) -> bool:
+    layout = known.layout
+    table = Table(int(facts["body"]), int(facts["body_size"]), layout.row_count, layout.statistics)
+    size = table.rows * table.row_size
+    words = read(table.offset, size) if size <= table.size else b""
+    if not size or len(words) < size:
+        return False
+    counts = np.frombuffer(words, dtype="<f4").reshape(table.rows, table.row_size // WORD)[:, known.columns]
+    if not (counts[:, :_NON_FINITE] > 0).any():  # as almost always
+        return False
+    suspects = np.unique(known.rows[_are_nonfinite(known.series, counts[known.rows], of)])
+    return any(read_row(read, table, row) is not None for row in suspects[:_TRIES].tolist())

@@ -1,0 +1,215 @@
+/** Which tensors of a step hold NaN or infinity that should not be there, and what is marked because of them. */
+
+import type {FrameStatistics, HiddenTensor, ModuleGraph, Node, SeriesInfo, SeriesName} from '../api/types';
+import {callKey} from '../state/keys';
+import type {NodeKey} from '../state/keys';
+import {rowAt} from '../state/measures';
+import type {Row} from '../state/measures';
+import {ancestors} from './outline';
+
+/** A tensor with NaN or infinity. */
+export interface BadTensor {
+  name: SeriesName;
+  hasNan: boolean;
+  hasInfinite: boolean;
+}
+
+interface Found {
+  name: SeriesInfo;
+  row: Row;
+}
+
+/** Those of a step. −∞ that masks something is left out: the rule is that of `record/nonfinite.py`, which says why. */
+export function badTensors(frame: FrameStatistics | null, series: readonly SeriesInfo[]): BadTensor[] {
+  if (frame === null) return [];
+  const found: Found[] = [];
+  frame.series.forEach((id, at) => {
+    const name = series[id];
+    if (name && isBad(frame.statistics, at)) found.push({name, row: rowAt(frame.statistics, at)});
+  });
+  return [...withoutMasks(found, series).map(badTensor), ...(frame.hidden ?? []).map(hiddenTensor)];
+}
+
+function badTensor({name, row}: Found): BadTensor {
+  return {name, hasNan: row.nan > 0, hasInfinite: row.positive_infinity + row.negative_infinity > 0};
+}
+
+function hiddenTensor({has_nan: hasNan, has_infinite: hasInfinite, ...name}: HiddenTensor): BadTensor {
+  return {name, hasNan, hasInfinite};
+}
+
+const WIDTH = 12;
+const NAN = 2; // and +∞ and −∞ beside it
+
+function isBad(statistics: Float32Array, row: number): boolean {
+  const at = row * WIDTH + NAN;
+  return statistics[at]! > 0 || statistics[at + 1]! > 0 || statistics[at + 2]! > 0;
+}
+
+function withoutMasks(found: readonly Found[], series: readonly SeriesInfo[]): readonly Found[] {
+  if (!found.some(isLow)) return found;
+  const graded = new Set(series.filter(({kind}) => kind === 'grad' || kind === 'grad_norm').map(tensorOf));
+  const rest = found.filter((one) => !(isLow(one) && isAdditiveMask(one, graded)));
+  const giving = new Set(rest.filter(({name}) => name.role === 'output' && name.kind === 'value').map(({name}) => callOf(name)));
+  const isTaken = ({name}: Found): boolean => name.role === 'input' && name.kind === 'value' && !giving.has(callOf(name));
+  return rest.filter((one) => !(isLow(one) && isTaken(one)));
+}
+
+/** There is −∞ and nothing worse. */
+function isLow({row}: Found): boolean {
+  return !(row.nan > 0) && !(row.positive_infinity > 0);
+}
+
+function isAdditiveMask({name, row}: Found, graded: ReadonlySet<string>): boolean {
+  return name.kind === 'value' && row.sampled > 0 && row.zeros === row.sampled && !graded.has(tensorOf(name));
+}
+
+function callOf({module, call}: SeriesName): NodeKey {
+  return `${module}#${call}`;
+}
+
+function tensorOf({module, call, role, path}: SeriesName): string {
+  return JSON.stringify([module, call, role, path]);
+}
+
+/** What a node, call or module is marked with. */
+export interface Mark {
+  /** What its values hold; where these are finite, its gradients and what an optimizer made of them. */
+  hasNan: boolean;
+  hasInfinite: boolean;
+  /** No value does. */
+  isGradientOnly: boolean;
+  /** Only something inside has it. */
+  isInside: boolean;
+  /** What it has itself, values before gradients: `∞ in output`, `NaN in gradient of weight`. */
+  tensors: string[];
+}
+
+/** What is marked in a graph. */
+export interface Marks {
+  calls: Map<number, Mark>;
+  /** By index in `ModuleGraph.nodes`. */
+  nodes: Map<number, Mark>;
+  modules: Map<string, Mark>;
+  /** Nodes out of which NaN or infinity goes on, and into which it comes. */
+  gives: Set<number>;
+  takes: Set<number>;
+}
+
+export const NO_MARKS: Marks = {calls: new Map(), nodes: new Map(), modules: new Map(), gives: new Set(), takes: new Set()};
+
+/** What to mark because of `bad`: the calls and tensors that have it, and all that they are inside of. */
+export function marksOf(graph: ModuleGraph, bad: readonly BadTensor[], index: ReadonlyMap<NodeKey, number>): Marks {
+  if (bad.length === 0) return NO_MARKS;
+  const marks: Marks = {calls: new Map(), nodes: new Map(), modules: new Map(), gives: new Set(), takes: new Set()};
+  const callsOf = callsByModule(graph);
+  for (const one of bad) {
+    const {module, call, role} = one.name;
+    const known = call === null ? (callsOf.get(module) ?? []) : [index.get(`${module}#${call}`)].filter((found) => found !== undefined);
+    markModule(marks.modules, one);
+    for (const number of known) markCall(marks, graph, {number, one, isInside: role === 'attached'});
+  }
+  markNodes(marks, graph, tensorsByPlace(bad));
+  return marks;
+}
+
+function callsByModule(graph: ModuleGraph): Map<string, number[]> {
+  const found = new Map<string, number[]>();
+  graph.calls.forEach(({module}, call) => {
+    const name = graph.modules[module]?.name ?? '';
+    found.set(name, [...(found.get(name) ?? []), call]);
+  });
+  return found;
+}
+
+function markModule(modules: Map<string, Mark>, one: BadTensor): void {
+  const {module} = one.name;
+  modules.set(module, joined(modules.get(module), one));
+  for (const around of ancestors(module)) modules.set(around, inside(modules.get(around), one));
+}
+
+function markCall({calls}: Marks, graph: ModuleGraph, {number, one, isInside}: {number: number; one: BadTensor; isInside: boolean}): void {
+  calls.set(number, isInside ? inside(calls.get(number), one) : joined(calls.get(number), one));
+  for (let around = graph.calls[number]?.parent ?? null; around !== null; around = graph.calls[around]?.parent ?? null) {
+    calls.set(around, inside(calls.get(around), one));
+  }
+}
+
+/** By call and path, for the round nodes: inputs and outputs of the open call, and attached tensors. */
+function tensorsByPlace(bad: readonly BadTensor[]): Map<string, BadTensor[]> {
+  const found = new Map<string, BadTensor[]>();
+  for (const one of bad) {
+    const place = placeOf(`${one.name.module}#${one.name.call}`, one.name.role, one.name.path);
+    found.set(place, [...(found.get(place) ?? []), one]);
+  }
+  return found;
+}
+
+function placeOf(call: NodeKey, role: string, path: string): string {
+  return `${call} ${role} ${path}`;
+}
+
+function markNodes(marks: Marks, graph: ModuleGraph, byPlace: ReadonlyMap<string, readonly BadTensor[]>): void {
+  graph.nodes.forEach((node, i) => {
+    const mark = node.call === null ? markOfTensor(graph, node, byPlace) : marks.calls.get(node.call);
+    if (!mark) return;
+    marks.nodes.set(i, mark);
+    if (node.call === null ? !mark.isGradientOnly : hasValue(graph, node.call, 'output', byPlace)) marks.gives.add(i);
+    if (node.call === null ? !mark.isGradientOnly : hasValue(graph, node.call, 'input', byPlace)) marks.takes.add(i);
+  });
+}
+
+function markOfTensor(graph: ModuleGraph, {kind, inside: owner, tensor}: Node, byPlace: ReadonlyMap<string, readonly BadTensor[]>): Mark | undefined {
+  const call = owner === null ? '#0' : callKey(graph, owner);
+  const bad = byPlace.get(placeOf(call, kind, tensor?.path ?? '')) ?? [];
+  return bad.reduce<Mark | undefined>((mark, one) => joined(mark, one), undefined);
+}
+
+function hasValue(graph: ModuleGraph, call: number, role: 'input' | 'output', byPlace: ReadonlyMap<string, readonly BadTensor[]>): boolean {
+  const tensors = graph.calls[call]?.[role === 'input' ? 'inputs' : 'outputs'] ?? [];
+  const key = callKey(graph, call);
+  return tensors.some(({path}) => byPlace.get(placeOf(key, role, path))?.some(({name}) => name.kind === 'value'));
+}
+
+function joined(mark: Mark | undefined, {name, hasNan, hasInfinite}: BadTensor): Mark {
+  const own = mark?.isInside ? undefined : mark; // what it has itself says more than what is inside of it
+  const isGradient = name.kind !== 'value';
+  const text = `${kindsText(hasNan, hasInfinite)} in ${tensorText(name)}`;
+  const tensors = isGradient || own?.isGradientOnly === false ? [...(own?.tensors ?? []), text] : [text, ...(own?.tensors ?? [])];
+  const ofOne = {hasNan, hasInfinite, isGradientOnly: isGradient, isInside: false};
+  if (own && own.isGradientOnly !== isGradient) return own.isGradientOnly ? {...ofOne, tensors} : {...own, tensors};
+  return {...ofOne, hasNan: hasNan || (own?.hasNan ?? false), hasInfinite: hasInfinite || (own?.hasInfinite ?? false), tensors};
+}
+
+function inside(mark: Mark | undefined, one: BadTensor): Mark {
+  return mark && !mark.isInside ? mark : {...joined(mark ? {...mark, isInside: false} : undefined, one), isInside: true, tensors: []};
+}
+
+/** What a series is called beside its module: `output`, `gradient of weight`. */
+export function tensorText({role, path, kind}: Pick<SeriesName, 'role' | 'path' | 'kind'>): string {
+  const name = role === 'param' ? `parameter ${path}` : role === 'attached' ? `attached tensor ${path}` : path;
+  return {
+    value: name,
+    grad: `gradient of ${path}`,
+    grad_norm: `gradient of ${path}`,
+    optimizer_grad: `gradient of ${path} that the optimizer took`,
+    update: `update of ${path}`,
+    update_ratio: `update-to-weight ratio of ${path}`,
+  }[kind];
+}
+
+/** What is written on a mark: `NaN`, `∞`, `NaN ∞`; with what it is only in. */
+export function markText({hasNan, hasInfinite, isGradientOnly, isInside}: Mark): string {
+  return `${kindsText(hasNan, hasInfinite)}${isInside ? ' inside' : isGradientOnly ? ' gradient' : ''}`;
+}
+
+function kindsText(hasNan: boolean, hasInfinite: boolean): string {
+  return [hasNan && 'NaN', hasInfinite && '∞'].filter(Boolean).join(' ');
+}
+
+/** A mark in words. */
+export function markWords(mark: Mark): string {
+  if (mark.isInside) return markText(mark);
+  const [shown, more] = [mark.tensors.slice(0, 3), mark.tensors.length - 3];
+  return `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}

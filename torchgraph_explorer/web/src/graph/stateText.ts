@@ -1,0 +1,39 @@
+/** What a node is coloured by, in words. */
+
+import {lostText} from '../charts/history';
+import {formatNumber, nonfinite} from '../state/measures';
+import type {NodeMeasure, Row} from '../state/measures';
+import type {NodeState} from './scene';
+
+/** `0.031`; `all 2,048 NaN`; `0.031 of the finite elements; 3 NaN`; `not recorded at this step`. */
+export function stateText(state: NodeState | undefined, measure: NodeMeasure): string {
+  switch (state?.kind) {
+    case undefined:
+      return 'not recorded at this step';
+    case 'empty':
+      return 'no elements';
+    case 'zero':
+      return '0';
+    case 'value':
+      return formatNumber(state.value);
+    case 'nonfinite':
+      return nonfiniteText(state.row, measure);
+  }
+}
+
+function nonfiniteText(row: Row, measure: NodeMeasure): string {
+  if (isAll(row)) return lostText(row);
+  const value = formatNumber(measure.of(row));
+  return nonfinite(row) > 0 ? `${value} of the finite elements; ${countsText(row)}` : value;
+}
+
+/** No element is finite, and there are some. */
+export function isAll(row: Row): boolean {
+  return row.count > 0 && nonfinite(row) >= row.count;
+}
+
+/** `3 NaN, 1 +∞`. */
+export function countsText({nan, positive_infinity: positive, negative_infinity: negative}: Row): string {
+  const kinds = [[nan, 'NaN'], [positive, '+∞'], [negative, '−∞']] as const;
+  return kinds.flatMap(([count, what]) => (count > 0 ? [`${count.toLocaleString('en')} ${what}`] : [])).join(', ');
+}
