@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -66,7 +66,7 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[str, ...]]] = {
     "a function": (lambda: called_by(double), ("x",)),
     "partial": (lambda: called_by(functools.partial(double)), ("x",)),
     "a compiled function": (lambda: called_by(torch.compile(double, backend="eager")), ("x",)),
-    "a compiled module": (lambda: torch.compile(Wrapped(), backend="eager"), ("image", "mask")),  # type: ignore[dict-item]
+    "a compiled module": (lambda: cast("nn.Module", torch.compile(Wrapped(), backend="eager")), ("image", "mask")),
     "a script": (lambda: torch.jit.script(nn.Linear(2, 2)), ("input",)),
     "a trace": (lambda: torch.jit.trace(nn.Linear(2, 2), torch.zeros(1, 2)), ("input",)),
     "a builtin": (lambda: called_by(torch.relu), ()),

@@ -22,6 +22,7 @@ from tests.server.pages import Page, part, read_page
 from torchgraph_explorer.buckets import LAST_BUCKET, Histograms, upper_edge
 from torchgraph_explorer.cli import main
 from torchgraph_explorer.errors import NotFoundError, OptionError
+from torchgraph_explorer.printable import printable
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.runs import open_run
 from torchgraph_explorer.records import Call, Frame, Module, ModuleGraph, Node, Series
@@ -174,7 +175,7 @@ def noise_statistics(rng: np.random.Generator, rows: int) -> npt.NDArray[np.floa
     return np.stack([*exact, low, high, mean, absolute, std, norm], axis=-1).astype(np.float32)
 
 
-SIZES = {"a small run": (20, 20, 180_000), "a usual one": (100, 100, 1_100_000), "the largest": (200, 100, 2_100_000)}
+SIZES = {"a small run": (20, 20, 180_000), "a usual one": (100, 100, 1_150_000), "the largest": (200, 100, 2_100_000)}
 """Bytes that a page of so many series and steps may have when every series is kept, at the worst noise there is."""
 
 
@@ -186,7 +187,7 @@ def test_a_page_is_small(tmp_path: Path, series: int, steps: int, most: int) -> 
     assert len(export_page(run, series=series)) < most
     page = export_page(run)
     assert len(page) <= min(most, export.PAGE_BYTES)
-    assert len(read_page(page).keys) >= 0.95 * series
+    assert len(read_page(page).keys) >= 0.9 * series
 
 
 def test_a_page_asks_for_nothing_and_has_no_handlers(recorded_run: Path) -> None:
@@ -212,7 +213,7 @@ def test_names_cannot_leave_their_place(tmp_path: Path) -> None:
     modules = (replace(GRAPH.modules[0], class_name=EVIL), GRAPH.modules[1])
     write(tmp_path / EVIL.replace("/", "|"), replace(GRAPH, modules=modules), SERIES, frame(0))
     page = exported(tmp_path)
-    assert page.model["graphs"][0]["modules"][0]["class_name"] == EVIL
+    assert page.model["graphs"][0]["modules"][0]["class_name"] == printable(EVIL)
     assert page.text.count("<script") == page.text.count("</script") == 4
     assert "alert(1)" in page.text.partition("</title>")[0]
     assert "<script>alert" not in page.text
