@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.hooks import Guarded, are_walked
 
 
@@ -167,11 +168,16 @@ class _Enter(_Telling):
 class _Leave(_Telling):
     __slots__ = ()
 
+    @interrupts.entry
     def __call__(self, *arguments: Any) -> None:
         """Guarded, and nothing is taken off meanwhile if it may not be."""
-        self._arms.is_walked = are_walked()
-        super().__call__(*arguments)
-        self._arms.is_walked = False
+        try:
+            self._arms.is_walked = are_walked()
+            super().__call__(*arguments)
+            self._arms.is_walked = False
+        except BaseException:
+            interrupts.put_right()
+            raise
 
     def act(self, _module: nn.Module, _args: object, _kwargs: object, output: object) -> None:
         """The module has returned, or raised."""

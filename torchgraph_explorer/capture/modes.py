@@ -43,7 +43,7 @@ class Modes:
                 soon(_restack_after_dispatch)
 
     def leave_soon(self) -> None:
-        """An interrupt has ended the forward pass, and no hook was told: leave in its own thread, if it is the main one."""
+        """An interrupt has ended the forward pass, and no hook was told: leave in its thread, if it is the main one."""
         release_eager(self)
         if self._trace is not None and not self._trace.over and self._thread == threading.main_thread().ident:
             self._trace.over = True

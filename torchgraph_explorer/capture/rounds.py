@@ -169,9 +169,9 @@ class Rounds:
         pass is at the end of it.
         """
         one = self._round
+        self._arms.is_walked = False
         if any(each is self or (one is not None and one.is_done_by(each)) for each in at_work):
             self._was_interrupted = True
-            self._arms.is_walked = False
             self._give_up()
         elif one is not None and one.thread == threading.get_ident():
             one.abandon()

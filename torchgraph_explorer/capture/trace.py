@@ -163,19 +163,16 @@ class Trace(TorchDispatchMode):
         try:
             result = func(*args, **kwargs)
             if self.fault is None and not self.over:
-                self._try_to_note(func, (args, kwargs), result)
+                try:
+                    self._note(func, (args, kwargs), result)
+                except Exception as fault:  # ours, in the middle of the user's operation: it must not surface there
+                    self.fault = fault
         except Exception:
             raise
         except BaseException:
             interrupts.put_right()
             raise
         return result
-
-    def _try_to_note(self, func: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]], result: Any) -> None:
-        try:
-            self._note(func, arguments, result)
-        except Exception as fault:  # ours, in the middle of the user's operation: it must not surface there
-            self.fault = fault
 
     def _note(self, func: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]], result: Any) -> None:
         inside = self._stack[-1]
