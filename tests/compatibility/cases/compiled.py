@@ -292,12 +292,12 @@ def _as_logged(called: Any, number: int) -> Any:
         return four_samples(called, number)
 
 
-@case("the default backend", lacks=NO_COMPILER, **OPTIONS)
+@case("the default backend, whose logged steps run as written unwatched, too", lacks=NO_COMPILER, **OPTIONS)
 def _() -> Any:
     return compiled(net(), lambda model: wrapped(model, backend="inductor"), forward=_as_logged)
 
 
-@case("watched, then with the default backend", lacks=NO_COMPILER, **OPTIONS)
+@case("watched, then with the default backend, whose logged steps run as written unwatched, too", lacks=NO_COMPILER, **OPTIONS)
 def _() -> Any:
     return compiled(net(), lambda model: wrapped(model, backend="inductor"), late=True, forward=_as_logged)
 
