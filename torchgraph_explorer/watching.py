@@ -108,8 +108,8 @@ def watch(
         scaler: The GradScaler in use. Gradients are recorded without its factor, which is recorded too.
         compiled: How to log a step of a model that `torch.compile` has compiled: `"eager"` runs that step as it was
             written, `"inline"` compiles operations into the model that show its tensors, so that it stays compiled.
-            What is compiled for the other steps is the same as unwatched, with both. With torch's default backend, a step
-            that is logged rounds differently from the compiled one and may draw other random numbers.
+            What is compiled for the other steps is the same as unwatched, with both. With torch's default backend, a
+            step that is logged rounds differently from the compiled one and may draw other random numbers.
         ranks: Where several processes train the model: `"merged"` makes one record of them, as if the tensors were
             concatenated; with `"all"` each rank is a model of its own, `<name> (rank 0)` and so on.
         name: The model's name in the run; by default its class.

@@ -34,8 +34,9 @@ Written by `python -m tests.compatibility` from a run of every case; `make test`
 
 - **undisturbed**: the model is trained twice from the same seed, unwatched and watched, and losses, parameters,
   buffers, gradients, optimizer state and random number generators are the same by bytes; so are the state dict, what it
-  prints, and copies made by `deepcopy`, `pickle` and `torch.save`, between steps and within one. There is one exception: logged
-  steps of a model that the default backend of `torch.compile` has compiled, see [Compiled](#compiled).
+  prints, and copies made by `deepcopy`, `pickle` and `torch.save`, between steps and within one. There is one
+  exception: logged steps of a model that the default backend of `torch.compile` has compiled, see
+  [Compiled](#compiled).
 - **complete**: every module call that plain hooks see is in the graph and every tensor a series, at its step; the graph
   has the edges that autograd knows of; each output of the model that turns NaN when an input does leads back to it.
 - **unkillable**: with one function of ours made to raise, the training is the same by bytes, and it is said once. Each
@@ -52,18 +53,19 @@ With `watch(..., compiled="inline")`. Complete means here that the record is tha
 COMPILED = """\
 With the backends that compute as torch itself does, `eager` and `aot_eager`, every step is the same by bytes.
 
-The default backend, `inductor`, makes code that rounds differently from the model as it was written, and that draws other random
-numbers for dropout and the like. With it:
+The default backend, `inductor`, makes code that rounds differently from the model as it was written, and that draws
+other random numbers for dropout and the like. With it:
 
-- A step that is not logged runs the very code of the unwatched training: from the same parameters, buffers and random state it gives
-  the same by bytes. So does a training of which no step is logged.
-- A step that is logged does not. It runs as it was written or, with `compiled="inline"`, in a second compiled form, which may be
-  rounded differently; the first one runs as written there, too, since the graph is taken from it. Without random numbers it
-  differs in the last bits of float32 (some 3e-7 was measured), with dropout in which elements are dropped. The steps after it begin
-  from what it has left, so the training is not by bytes the unwatched one from there on.
+- A step that is not logged runs the very code of the unwatched training: from the same parameters, buffers and random
+  state it gives the same by bytes. So does a training of which no step is logged.
+- A step that is logged does not. It runs as it was written or, with `compiled="inline"`, in a second compiled form,
+  which may be rounded differently; the first one runs as written there, too, since the graph is taken from it. Without
+  random numbers it differs in the last bits of float32 (some 3e-7 was measured), with dropout in which elements are
+  dropped. The steps after it begin from what it has left, so the training is not by bytes the unwatched one from there
+  on.
 
-`tests/compatibility/test_default_backend.py` holds all of this. The two cases of the default backend here are compared with an
-unwatched training that runs the same steps as written."""
+`tests/compatibility/test_default_backend.py` holds all of this. The two cases of the default backend here are compared
+with an unwatched training that runs the same steps as written."""
 
 NO_TIMM = """\
 timm is not among them: of its releases, none that was tried (1.0.31 to 0.4.12) imports without torchvision, which has

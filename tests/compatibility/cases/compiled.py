@@ -297,7 +297,7 @@ def _() -> Any:
     return compiled(net(), lambda model: wrapped(model, backend="inductor"), forward=_as_logged)
 
 
-@case("watched, then with the default backend, whose logged steps run as written unwatched, too", lacks=NO_COMPILER, **OPTIONS)
+@case("watched, then with the default backend, as in the last case", lacks=NO_COMPILER, **OPTIONS)
 def _() -> Any:
     return compiled(net(), lambda model: wrapped(model, backend="inductor"), late=True, forward=_as_logged)
 
