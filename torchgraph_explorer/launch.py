@@ -17,8 +17,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
-from torchgraph_explorer import at_exit
-from torchgraph_explorer.patience import SECONDS, NoAnswerError, in_time
+from torchgraph_explorer import at_exit, patience
+from torchgraph_explorer.patience import NoAnswerError, in_time
 from torchgraph_explorer.say import told, warn
 from torchgraph_explorer.temporary import own_folder
 
@@ -78,7 +78,7 @@ def _write_down(note: Path, choose: Callable[[], Place]) -> Place:
 def _remove(note: Path) -> None:
     """At exit, where a store is not waited for any longer than elsewhere."""
     with suppress(OSError, NoAnswerError):
-        in_time(partial(note.unlink, missing_ok=True), seconds=SECONDS)
+        in_time(partial(note.unlink, missing_ok=True), seconds=patience.SECONDS)
 
 
 def _read(note: Path, *, patience: float) -> Place | None:

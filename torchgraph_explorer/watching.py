@@ -17,14 +17,14 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from torchgraph_explorer import at_exit
+from torchgraph_explorer import at_exit, patience
 from torchgraph_explorer.capture.distributed import Parts, Rank, this_rank
 from torchgraph_explorer.capture.wrappers import unwrapped
 from torchgraph_explorer.earlier import earlier_watch, taking_over
 from torchgraph_explorer.errors import OptionError, TorchgraphError
 from torchgraph_explorer.launch import Place, agreed_place
 from torchgraph_explorer.options import KINDS, check
-from torchgraph_explorer.patience import SECONDS, NoThreadError, in_time
+from torchgraph_explorer.patience import NoThreadError, in_time
 from torchgraph_explorer.place import Wanted, find_place, leave_place
 from torchgraph_explorer.printable import printable
 from torchgraph_explorer.recorder import WAITING
@@ -162,7 +162,7 @@ def watch(
     merged = rank if ranks == "merged" else None
     parts = Parts(model) if merged is not None else None
     earlier = earlier_watch(model, name)
-    context, patience = None, SECONDS
+    context, seconds = None, patience.SECONDS
     if backends.record:
         if wandb_run is not None or (run is None and writer is None and wants_wandb):
             run = run_of_wandb(wandb_run)
@@ -171,7 +171,7 @@ def watch(
         if found is None:
             backends = Backends(record=False, viewer=False, sinks=backends.sinks)
         else:
-            (logdir, run), folder, patience = found
+            (logdir, run), folder, seconds = found
             context = SinkContext(
                 folder, logdir, run, name, writer=writer, wandb_run=wandb_run, upload_record=upload_record
             )
@@ -198,7 +198,7 @@ def watch(
             watched_by(watcher)
     if verbose:
         _introduce(watcher, sinks)
-    _wait_for_the_store(watcher, patience)
+    _wait_for_the_store(watcher, seconds)
     return watcher
 
 
@@ -307,7 +307,7 @@ def _start_viewer(logdir: str, host: str, port: int, *, verbose: bool) -> Viewer
     try:
         viewer = in_time(
             lambda: start_viewer(logdir, host=host, port=port),
-            seconds=SECONDS_TO_START + SECONDS,
+            seconds=SECONDS_TO_START + patience.SECONDS,
             too_late=lambda late: late.stop(),
         )
     except NoThreadError:  # without which nothing is recorded either, as is said when that begins
@@ -327,8 +327,9 @@ def _wait_for_the_store(watcher: Watcher, seconds: float) -> None:
     """Come back when the record has begun, or after so many seconds, which is said."""
     if not watcher.has_begun(time.monotonic() + seconds):
         warn(
-            f"{watcher.run_dir or 'A sink'} has not answered within {SECONDS:g} s. Training goes on. {watcher.name} is "
-            f"recorded when it answers; until then {WAITING} logged steps wait in memory, and further ones are dropped."
+            f"{watcher.run_dir or 'A sink'} has not answered within {patience.SECONDS:g} s. Training goes on. "
+            f"{watcher.name} is recorded when it answers; until then {WAITING} logged steps wait in memory, and "
+            f"further ones are dropped."
         )
 
 

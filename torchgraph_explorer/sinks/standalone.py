@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypedDict
 
+from torchgraph_explorer import patience
 from torchgraph_explorer.errors import TorchgraphError
-from torchgraph_explorer.patience import SECONDS, NoAnswerError, in_time
+from torchgraph_explorer.patience import NoAnswerError, in_time
 from torchgraph_explorer.say import told
 
 SECONDS_TO_START = 30.0
@@ -137,7 +138,7 @@ def _start(logdir: str, host: str, port: int) -> _Process:
 def _errors() -> AbstractContextManager[IO[bytes] | None]:
     """A file for what the server has to say of its end; None where there is no temporary folder, or it hangs."""
     try:
-        return in_time(tempfile.TemporaryFile, seconds=SECONDS, too_late=lambda file: file.close())
+        return in_time(tempfile.TemporaryFile, seconds=patience.SECONDS, too_late=lambda file: file.close())
     except (OSError, NoAnswerError):
         return nullcontext()
 
