@@ -76,7 +76,7 @@ class Stream:
 
         `before_step` is called in the training thread when such a step begins.
         """
-        self.saw_a_step = False
+        self.saw_a_step = self._is_given_up = False
         self._name, self._settings, self._wants = session.model, settings, wants
         self._before_step = before_step or (lambda: None)
         self._model = weakref.ref(model)  # not kept alive by being watched
@@ -116,7 +116,7 @@ class Stream:
                 warn(f"{self._name}: the end of the record is missing ({told(fault)}).")
 
     def _note_nothing(self, reason: Callable[[], str] | None) -> None:
-        if reason is not None and not self.saw_a_step and self.is_recording:
+        if reason is not None and not (self.saw_a_step or self._is_given_up) and self.is_recording:
             self._recorder.note(f"{self._name}: no step was recorded. {reason()}")
 
     def wants(self, step: int) -> bool:
@@ -157,6 +157,7 @@ class Stream:
 
     def fail(self, module: str, fault: Exception) -> None:
         """Something went wrong while capturing `module` (for `capture.rounds.Listener`)."""
+        self._is_given_up = self._is_given_up or not module
         what = f"module {module!r} is" if module else "the whole model is"
         if module == OPTIMIZER:
             what = "the optimizer's updates are"

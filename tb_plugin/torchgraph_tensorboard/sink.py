@@ -12,8 +12,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from torchgraph_explorer.errors import OptionError
-from torchgraph_explorer.record.folder import plugin_folder
+from torchgraph_explorer.errors import OptionError, RecordError
+from torchgraph_explorer.record.folder import plugin_folder, segment_files
 from torchgraph_explorer.record.remote import is_url
 from torchgraph_explorer.records import Record, Session
 from torchgraph_explorer.sinks import Sink, SinkContext
@@ -77,7 +77,10 @@ class TensorBoardSink:
 
 def _has_record(run_dir: str) -> bool:
     """There is something to mark. A folder that cannot be written to is the record's to tell of."""
-    return is_url(run_dir) or plugin_folder(Path(run_dir)).is_dir()
+    try:
+        return is_url(run_dir) or bool(segment_files(plugin_folder(Path(run_dir))))
+    except RecordError:
+        return False
 
 
 def open_sink(context: SinkContext) -> Sink:

@@ -22,6 +22,7 @@ from typing import Any
 from torchgraph_explorer.errors import RecordError, TorchgraphError
 from torchgraph_explorer.record.folder import PLUGIN, Piece, ReadAt, SegmentFile, segment_files, segment_number
 from torchgraph_explorer.record.outbox import Encoded
+from torchgraph_explorer.record.segments import next_number
 
 FLUSH_SECONDS = 10.0
 """Records are put, as one segment, when the last put was so long ago."""
@@ -103,7 +104,7 @@ class RemoteSegments:
         files, folder = self._place = self._place or _place(self._url)
         if self._number is None:
             files.makedirs(str(folder), exist_ok=True)
-            self._number = _next_number(files, folder)
+            self._number = next_number(PurePosixPath(path).name for path in _listing(files, str(folder)))
         path = folder / f"{self._number:06d}-{self._session}.tgraph"
         files.pipe_file(str(path), b"".join((self._begin(self._number), *(piece.data for piece in waiting))))
         self._number += 1
@@ -120,11 +121,6 @@ def _place(url: str) -> tuple[Any, PurePosixPath]:
 
     files, root = url_to_fs(url)
     return files, PurePosixPath(str(root).rstrip("/"), *PLUGIN)
-
-
-def _next_number(files: Any, folder: PurePosixPath) -> int:
-    numbers = (segment_number(PurePosixPath(path).name) for path in _listing(files, str(folder)))
-    return max((number + 1 for number in numbers if number is not None), default=0)
 
 
 def check_url(url: str) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
-from torchgraph_explorer.record.folder import plugin_folder, segment_files
+from torchgraph_explorer.record.folder import plugin_folder, segment_number
 from torchgraph_explorer.record.outbox import Encoded
+
+_MOST = 10**9
+"""Segments of a run. What has a larger number is none of ours."""
 
 
 class LocalSegments:
@@ -101,7 +104,7 @@ class LocalSegments:
     def _renew(self, *, is_whole: bool) -> None:
         """Go on in a new file. The one before stays open until there is one: it tells whether the folder is gone."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        number = max((file.number + 1 for file in segment_files(self._folder)), default=0)
+        number = next_number(file.name for file in self._folder.iterdir())
         while True:
             path = self._folder / f"{number:06d}.tgraph"
             try:
@@ -121,6 +124,12 @@ class LocalSegments:
         self.close()
         self._file, self._path, self._size = file, path, len(beginning)
         self._has_links, self._is_torn = has_links, False
+
+
+def next_number(names: Iterable[str]) -> int:
+    """The number of the segment after those that have these names, of which some may be something else."""
+    numbers = (segment_number(name) for name in names)
+    return max((number + 1 for number in numbers if number is not None and number < _MOST), default=0)
 
 
 def _write(file: FileIO, data: bytes) -> None:
