@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +16,9 @@ from torch.utils.tensorboard import SummaryWriter
 
 from tests.record.examples import SESSION
 from tests.tb_plugin.runs import mark
-from torchgraph_explorer import OptionError, open_run, watch
+from torchgraph_explorer import OptionError, TorchgraphWarning, open_run, watch
 from torchgraph_explorer.record.framing import VERSION
+from torchgraph_tensorboard import sink
 from torchgraph_tensorboard.metadata import marker_summary, parse_marker
 from torchgraph_tensorboard.sink import EVENT_FILE
 
@@ -89,6 +91,56 @@ def test_a_run_at_a_url_is_marked_there() -> None:
     files = fsspec.filesystem("memory")
     assert files.ls("/marked/run", detail=False) == [f"/marked/run/{EVENT_FILE}"]
     files.store.clear()
+
+
+@pytest.fixture
+def _looked_for_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sink, "LOOK_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("_looked_for_at_once")
+@pytest.mark.filterwarnings("ignore:.*was deleted or moved away:torchgraph_explorer.TorchgraphWarning")
+@pytest.mark.parametrize("writes", [False, True], ids=["alone", "with a writer"])
+def test_a_run_that_is_deleted_is_marked_again_with_its_record(writes: bool, tmp_path: Path) -> None:
+    model, folder = nn.Linear(3, 2), tmp_path / "run"
+    writer = SummaryWriter(str(folder)) if writes else None
+    given = {"writer": writer} if writes else {"logdir": tmp_path, "run": "run"}
+    with watch(model, log_freq=1, backend="tensorboard", verbose=False, **given) as watcher:  # type: ignore[arg-type]
+        model(torch.randn(4, 3)).sum().backward()
+        model(torch.randn(4, 3)).sum().backward()
+        shutil.rmtree(folder)
+        for _ in range(3):
+            model(torch.randn(4, 3)).sum().backward()
+    assert watcher.run_dir == str(folder)
+    assert open_run(folder).model().steps.tolist()[-1] == 4
+    assert markers(folder) == [(EVENT_FILE, "torchgraph")]
+    if writer is not None:
+        writer.close()
+
+
+@pytest.mark.usefixtures("_looked_for_at_once")
+def test_a_marker_that_could_not_be_put_is_put_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    whole, faults = sink.mark_folder, [OSError(28, "No space left on device")] * 2
+
+    def mark_folder(run_dir: str) -> None:
+        if faults:
+            raise faults.pop()
+        whole(run_dir)
+
+    monkeypatch.setattr(sink, "mark_folder", mark_folder)
+    assert markers(train(backend="tensorboard", logdir=tmp_path)) == [(EVENT_FILE, "torchgraph")]
+    assert not [one for one in recwarn if issubclass(one.category, TorchgraphWarning)]
+
+
+def test_a_run_that_tensorboard_will_not_find_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sink, "mark_folder", refuse)
+    with pytest.warns(TorchgraphWarning, match="TensorBoardSink failed.* No space left on device"):
+        train(backend="tensorboard", logdir=tmp_path)
 
 
 def test_the_terminal_is_told_what_to_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

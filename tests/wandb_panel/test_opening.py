@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,10 +10,13 @@ from types import SimpleNamespace
 import pytest
 from torch import nn
 
+from tests.compatibility.test_sink_faults import wandb_run
+from tests.stores import gated_folder
 from torchgraph_explorer import OptionError, watch
 from torchgraph_explorer.errors import NotFoundError
 from torchgraph_wandb.panels import chart_key
 from torchgraph_wandb.records_online import RunPath, run_path
+from torchgraph_wandb.sink import Preset
 from torchgraph_wandb.snapshots import Maker
 
 
@@ -108,3 +112,34 @@ def test_a_snapshot_that_is_not_waited_for_leaves_no_process(recorded_run: Path)
     assert child is not None
     assert child.poll() is not None
     assert not maker.is_busy
+
+
+@pytest.mark.parametrize(
+    "fault", [OSError(24, "Too many open files"), FileNotFoundError(2, "No usable temporary directory")]
+)
+def test_a_snapshot_that_the_system_refuses_is_tried_again_later(
+    fault: OSError, recorded_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> str:
+        raise fault
+
+    maker = Maker(str(recorded_run), "Sequential")
+    with monkeypatch.context() as patch:
+        patch.setattr("tempfile.mkdtemp", refuse)
+        maker.try_to_begin(page=False)
+    assert (maker.is_busy, str(fault) in maker.fault) == (False, True)
+    maker.try_to_begin(page=False)
+    assert maker.take(patience=60.0) is not None
+
+
+def test_a_home_that_hangs_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    with gated_folder(str(tmp_path / "home")) as gate:
+        gate.close()
+        began = time.monotonic()
+        preset = Preset(wandb_run())
+        assert time.monotonic() - began < 2
+        assert preset.chart is None
+        gate.open()
+        preset.wait(10)
+    assert threading.main_thread().name not in gate.threads
