@@ -101,11 +101,16 @@ def small_modules(groups: int = 20, pairs: int = 10, width: int = 32) -> Subject
     return Subject("400 small modules", model, torch.randn(width, width), mean_square)
 
 
+def narrow(width: int = 8, blocks: int = 16, batch: int = 32) -> Subject:
+    """As `deep`, with so little to compute that calls are what takes the time."""
+    return deep(width, blocks, batch)
+
+
 def mean_square(output: Tensor) -> Tensor:
     """A loss that needs no target."""
     return output.square().mean()
 
 
 SUBJECTS: dict[str, Callable[[], Subject]] = {
-    make.__name__: make for make in (deep, resnet18, transformer, small_modules, digits)
+    make.__name__: make for make in (deep, resnet18, transformer, narrow, small_modules, digits)
 }
