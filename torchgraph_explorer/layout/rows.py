@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from torchgraph_explorer.layout.structure import Line, Placing, Point, Structure, layers
 
@@ -112,14 +113,14 @@ def _span(structure: Structure, rows: _Rows, edges: Sequence[int]) -> tuple[int,
 
 def _slots(spans: dict[tuple[str, int], tuple[int, int]]) -> dict[tuple[str, int], int]:
     """A slot for each bundle, such that no two bundles of one slot stand side by side."""
-    free_from: list[int] = []
+    free: list[int] = []
+    taken: list[tuple[int, int]] = []  # from which row on each is free again, and which it is
     slots: dict[tuple[str, int], int] = {}
     for bundle, (start, stop) in sorted(spans.items(), key=lambda item: item[1]):
-        slot = next((slot for slot, free in enumerate(free_from) if free <= start), len(free_from))
-        if slot == len(free_from):
-            free_from.append(stop)
-        free_from[slot] = stop
-        slots[bundle] = slot
+        while taken and taken[0][0] <= start:
+            heappush(free, heappop(taken)[1])
+        slots[bundle] = heappop(free) if free else len(taken)
+        heappush(taken, (stop, slots[bundle]))
     return slots
 
 

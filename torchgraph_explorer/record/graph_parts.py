@@ -27,6 +27,9 @@ from torchgraph_explorer.record.limits import (
 _LONG_SHAPE = 8
 """Dimensions that a tensor has at no extra charge."""
 
+_LONGEST_VARINT = 10
+"""Bytes."""
+
 _VARINT, _EIGHT_BYTES, _SIZED, _FOUR_BYTES = 0, 1, 2, 5
 """Protobuf's wire types. Source: https://protobuf.dev/programming-guides/encoding/"""
 
@@ -100,12 +103,12 @@ _PARTS: Mapping[int, tuple[str, Callable[[bytes], Any], Callable[[Any], int]]] =
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
     """The number and content of each message, or other field of its own size, that `data` has at its top level."""
-    at = 0
-    while at < len(data):
+    at, end = 0, len(data)
+    while at < end:
         tag, at = _varint(data, at)
-        size, begin = _extent(data, at, tag & 7)
+        size, begin = _varint(data, at) if tag & 7 == _SIZED else _extent(data, at, tag & 7)
         at = begin + size
-        if at > len(data):
+        if at > end:
             raise DamageError
         if tag & 7 == _SIZED:
             if size > PART_BYTES:
@@ -114,9 +117,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _extent(data: bytes, at: int, wire_type: int) -> tuple[int, int]:
-    """The size of a field whose tag ends at `at`, and where its content begins."""
-    if wire_type == _SIZED:
-        return _varint(data, at)
+    """The size of a field without a size of its own whose tag ends at `at`, and where its content begins."""
     if wire_type == _VARINT:
         return 0, _varint(data, at)[1]
     if wire_type == _EIGHT_BYTES:
@@ -129,10 +130,10 @@ def _extent(data: bytes, at: int, wire_type: int) -> tuple[int, int]:
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """The number at `at`, and where it ends."""
     number = shift = 0
-    for end in range(at, min(at + 10, len(data))):
-        byte = data[end]
-        number |= (byte & 0x7F) << shift
+    for byte in data[at : at + _LONGEST_VARINT]:
+        at += 1
         if byte < 0x80:
-            return number, end + 1
+            return number | byte << shift, at
+        number |= (byte & 0x7F) << shift
         shift += 7
     raise DamageError

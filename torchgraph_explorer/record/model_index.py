@@ -122,6 +122,7 @@ class ModelIndex:
         self._series_ids: dict[object, int] = {}
         self._launches: Launches | None = None
         self._damaged = DamagedCopies()
+        self._known_graphs: dict[tuple[str, int], tuple[int, int, int]] = {}
 
     @property
     def series(self) -> tuple[Series, ...]:
@@ -211,15 +212,19 @@ class ModelIndex:
         return known
 
     def _take_graph(self, head: pb.Graph, found: Found, source: Source) -> None:
+        name, content = (source.session, head.id), (head.check, head.first_step, found.body_size)
+        if self._known_graphs.get(name) == content:
+            return  # graphs are written several times
         body = source.read(found.body, found.body_size)
         if crc32(body) != head.check:
-            body = self._damaged.mended((source.session, head.id), body, head.check)
+            body = self._damaged.mended(name, body, head.check)
         graph, missing = decode_graph(head, body)
         if missing:
             source.notices.add_unknown("node", (self.name, source.session, head.id), missing)
         launch = self.launches.members[source.session].launch if self.launches.has_ranks else None
         if self.graphs.add(source.session, graph, launch=launch):
             self.epoch += 1
+        self._known_graphs[name] = content
 
     def _take_finished(self, finished: Finished, session: SessionIndex) -> None:
         session.finished = finished

@@ -10,7 +10,7 @@ from typing import Any
 from torchgraph_explorer.layout.placing import layout
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.runs import RunInfo
-from torchgraph_explorer.records import STATISTICS, Call, ModuleGraph, Series, Session
+from torchgraph_explorer.records import STATISTICS, Call, Edge, Module, ModuleGraph, Node, Series, Session, TensorInfo
 from torchgraph_explorer.server.pack import pack
 from torchgraph_explorer.server.runs import OpenRun
 
@@ -98,15 +98,29 @@ def graph_answer(model: ModelRecord, graph: ModuleGraph) -> Json:
         "graph": graph.id,
         "revision": model.graph_revision(graph.id),
         "first_step": graph.first_step,
-        "modules": [asdict(module) for module in graph.modules],
+        "modules": [_module(module) for module in graph.modules],
         "calls": [_call(call, number[call.module]) for call in graph.calls],
-        "nodes": [asdict(node) for node in graph.nodes],
-        "edges": [asdict(edge) for edge in graph.edges],
+        "nodes": [_node(node) for node in graph.nodes],
+        "edges": [_fields_of(edge) for edge in graph.edges],
     }
 
 
+def _module(module: Module) -> Json:
+    return {**_fields_of(module), "params": [_fields_of(one) for one in module.params]}
+
+
 def _call(call: Call, module: int) -> Json:
-    return {**asdict(call), "module": module}
+    inputs, outputs = ([_fields_of(one) for one in some] for some in (call.inputs, call.outputs))
+    return {**_fields_of(call), "module": module, "inputs": inputs, "outputs": outputs}
+
+
+def _node(node: Node) -> Json:
+    return {**_fields_of(node), "tensor": _fields_of(node.tensor) if node.tensor else None}
+
+
+def _fields_of(one: Module | Call | Node | Edge | TensorInfo) -> Json:
+    """As `asdict`, but for what is within, and ten times as fast; there may be a hundred thousand."""
+    return {name: getattr(one, name) for name in one.__slots__}
 
 
 def layout_answer(graph: ModuleGraph, inside: int | None) -> Json:
