@@ -5,6 +5,7 @@ Run it with `python -m benchmarks.record`; `--full` reads a run of more than a g
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from torchgraph_explorer.record.frame_body import encode_body
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.records import Frame
-from torchgraph_explorer.server.histories import WantedHistory, history_answer
+from torchgraph_explorer.server.histories import Bounds, WantedHistory, history_answer
 from torchgraph_explorer.server.runs import OpenRun, Runs
 
 STEPS = 20
@@ -101,8 +102,9 @@ def over(read: Callable[[int], object], places: Iterable[int]) -> Spread:
 
 
 def bins(opened: OpenRun, model: ModelRecord, series: int) -> bytes:
-    """A series as the server answers it to a page."""
-    return history_answer(opened, model, WantedHistory([series], first_frame=0, most=BINS))
+    """A series as the server answers it to a page, all of it in one answer."""
+    wanted = WantedHistory([series], first_frame=0, most=BINS)
+    return history_answer(opened, model, wanted, bounds=Bounds(seconds=math.inf))
 
 
 def seconds_of(act: Callable[[], object]) -> float:

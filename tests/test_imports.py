@@ -69,7 +69,7 @@ ROOMS = {
     "run_names": room(),
     "torchexplorer": room("watcher"),
     "schedule": room(),
-    "server": room("layout", "record", libraries="IPython waitress"),
+    "server": room("layout", "record", libraries="IPython tornado"),
     "sinks": room("record", "server"),
     "stream": room("capture", "recorder", "reduce", "schedule", "sinks", libraries="torch"),
     "torchgraph_tensorboard": room(

@@ -102,6 +102,7 @@ def test_a_server_that_is_gone_is_said_and_its_return_is_noticed(
     training.steps(2)
     own_viewer.open("live", pin="0.0#0")
     expect(own_viewer.connection).to_have_text("Live, 2 steps")
+    expect(own_viewer.node("0#0")).to_be_visible()
     own_server.stop()
     expect(own_viewer.connection).to_contain_text("The server does not answer. Trying again")
     expect(own_viewer.node("0#0")).to_be_visible()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from tests.server.asking import ask
-from torchgraph_explorer.server.guard import LOOPBACK, own_hosts_only, token_only
+from torchgraph_explorer.server.guard import LOOPBACK, host_name, own_hosts_only, token_only
 from torchgraph_explorer.server.response import App, Environment, StartResponse, problem, send
 
 TOKEN = "s3cret-Token_"
@@ -20,17 +22,85 @@ def served() -> App:
     return token_only(open_door, TOKEN)
 
 
-HOSTS = {
-    **dict.fromkeys(("localhost:8080", "127.0.0.1", "127.0.0.1:80", "[::1]:8080", "LocalHost:8080"), 200),
-    **dict.fromkeys(("evil.example", "evil.example:8080", "localhost.evil.example", "192.168.0.7", "", "[::2]"), 403),
-}
+OURS = ("localhost", "localhost:8080", "127.0.0.1", "127.0.0.1:80", "[::1]", "[::1]:65535", "LocalHost:1", "LOCALHOST")
+FOREIGN = (
+    *("evil.example", "evil.example:8080", "localhost.evil.example", "192.168.0.7", "", "[::2]", "::1", "0.0.0.0"),
+    *("[::1].evil", "[::1].evil:80", "[::1]evil", "[::1", "::1]", "[[::1]]", "[::1]:", "[::1%25lo]", "[::1%lo]:80"),
+    *("[::ffff:127.0.0.1]", "[0:0:0:0:0:0:0:1]", "[v1.localhost]", "[localhost]", "[127.0.0.1]"),
+    *("localhost:80:evil.com", "localhost:80@evil.com", "localhost@evil.com", "evil.com@localhost", "u:p@localhost"),
+    *("localhost:", "localhost:0", "localhost:65536", "localhost:99999999999", "localhost:-1", "localhost:+80"),
+    *("localhost: 80", "localhost:80 ", " localhost", "localhost:8o", "localhost:0x50", "localhost:80,localhost"),
+    *("localhost,evil.com", "localhost, localhost", "localhost evil.com", "localhost\tevil.com", "localhost:\xb2"),
+    *("localhost.", "localhost..", ".localhost", "localhost.:80", "127.0.0.1.", "127.0.0.01", "127.1", "2130706433"),
+    *("%6cocalhost", "localhost%00", "localhost%2eevil.com", "localhost\0", "localhost\n", "localhost/", "localhost/a"),
+    *(
+        "localhost?",
+        "localhost#",
+        "localhost\\evil.com",
+        "http://localhost",
+        "//localhost",
+        "xn--localhost-",
+        "localho\u017ft",
+    ),
+    *(
+        "\uff4cocalhost",
+        "localhost\uff0eevil.com",
+        "localhost:\uff18\uff10",
+        "loca\xadlhost",
+        "127\u3002 0.0.1",
+        "a" * 9999,
+    ),
+)
 
 
-@pytest.mark.parametrize(("host", "status"), HOSTS.items())
-def test_only_our_own_names_are_answered(host: str, status: int) -> None:
+@pytest.mark.parametrize("host", OURS)
+def test_our_own_names_are_answered(host: str) -> None:
+    assert ask(own_hosts_only(open_door, LOOPBACK), "/", HTTP_HOST=host).status == 200
+
+
+@pytest.mark.parametrize("host", FOREIGN)
+def test_no_other_name_is_answered(host: str) -> None:
     answer = ask(own_hosts_only(open_door, LOOPBACK), "/", HTTP_HOST=host)
-    assert answer.status == status
-    assert status == 200 or repr(host.partition(":")[0])[:-1] in answer.json["error"]
+    assert answer.status == 403
+    assert repr(host[:80]) in answer.json["error"]
+    assert len(answer.json["error"]) < 400
+
+
+PORTS = frozenset(map(str, range(1, 65536)))
+ODD = [
+    *"localhst127.:[]%@,/\\?#&=+- \t\r\n\0_09aAzZ",
+    "\xb2",
+    "\xa0",
+    "\u017f",
+    "\u0661",
+    "\uff0e",
+    ":80",
+    "::",
+    "evil.com",
+    "[::1]",
+]
+
+
+def is_ours(host: str) -> bool:
+    """By counting up what is allowed."""
+    names = [name for name in ("localhost", "127.0.0.1", "[::1]") if host.isascii() and host.lower().startswith(name)]
+    return any(host[len(name) :] == "" or (host[len(name)] == ":" and host[len(name) + 1 :] in PORTS) for name in names)
+
+
+def mutated(rng: random.Random) -> str:
+    letters = list(rng.choice(OURS))
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randint(0, len(letters))
+        letters[at : at + rng.randint(0, 2)] = rng.choice(([], [rng.choice(ODD)], [rng.choice(ODD), rng.choice(ODD)]))
+    return "".join(letters)
+
+
+def test_of_a_hundred_thousand_mutated_names_just_ours_are_taken() -> None:
+    rng = random.Random(0)
+    hosts = {mutated(rng) for _ in range(100_000)}
+    taken = {host for host in hosts if host_name(host) in LOOPBACK}
+    assert taken == {host for host in hosts if is_ours(host)}
+    assert len(taken) > 100
 
 
 def cookie_of(served: App) -> str:

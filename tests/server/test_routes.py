@@ -234,6 +234,8 @@ def test_every_answer_carries_the_safety_headers(path: str, served: App) -> None
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Content-Security-Policy"].startswith("default-src 'self';")
     assert "script" not in headers["Content-Security-Policy"]
+    assert headers["Content-Security-Policy"].endswith("; frame-ancestors 'self'")
+    assert headers["X-Frame-Options"] == "SAMEORIGIN"
     assert headers["Cache-Control"] in ("no-store", "no-cache")
 
 

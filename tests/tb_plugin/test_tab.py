@@ -181,6 +181,15 @@ def test_in_a_notebook(board: Board, browser: Browser) -> None:
             expect(viewer.locator(".connection")).to_contain_text(f"{STEPS} steps")
 
 
+def test_a_page_that_is_not_tensorboards_may_not_show_the_tab_alone(board: Board, browser: Browser) -> None:
+    with serving(notebook(f"{board.url}data/plugin/torchgraph/app.html?host=tensorboard")) as address:
+        page = browser.new_page()
+        page.goto(address)
+        expect(page.locator("iframe")).to_be_visible()
+        assert page.frames[1].url == "chrome-error://chromewebdata/"
+        page.close()
+
+
 def test_new_steps_appear_and_a_deleted_run_is_told(tmp_path: Path, browser: Browser) -> None:
     record_digits(tmp_path, "live", steps=2)
     with tensorboard("--logdir", str(tmp_path)) as board:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
+from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.layout.placing import layout
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.runs import RunInfo
-from torchgraph_explorer.records import STATISTICS, Call, Edge, Module, ModuleGraph, Node, Series, Session, TensorInfo
+from torchgraph_explorer.records import STATISTICS, Call, ModuleGraph, Series, Session
 from torchgraph_explorer.server.pack import pack
 from torchgraph_explorer.server.runs import OpenRun
 
 Json = dict[str, Any]
+
+MOST_NEWS = 2**16
+"""Frames, and series, in one answer of `api/updates`; the client asks again for more."""
+
+MOST_PARTS = 250_000
+"""Modules, calls, nodes and edges of a graph that is told and laid out; that takes seconds and some 20 MB."""
 
 
 def runs_answer(logdir: str, runs: Sequence[RunInfo]) -> Json:
@@ -42,8 +50,8 @@ class Held:
     series: int
 
 
-def updates_answer(opened: OpenRun, model: ModelRecord, held: Held) -> Json:
-    """`api/updates`.
+def updates_answer(opened: OpenRun, model: ModelRecord, held: Held, *, most: int | None = None) -> Json:
+    """`api/updates`, with at most so many frames and series.
 
     Another thread may read on meanwhile. So the epoch is asked for first: what is newer than it is then told again.
     """
@@ -51,7 +59,10 @@ def updates_answer(opened: OpenRun, model: ModelRecord, held: Held) -> Json:
     steps, series, finished = model.steps, model.series, model.finished
     reset = held.epoch != now or held.frames > len(steps) or held.series > len(series)
     first_frame, first_series = (0, 0) if reset else (held.frames, held.series)
-    new = slice(first_frame, len(steps))
+    stop_frame, stop_series = len(steps), len(series)
+    if most is not None:
+        stop_frame, stop_series = min(stop_frame, first_frame + most), min(stop_series, first_series + most)
+    new = slice(first_frame, stop_frame)
     return {
         "run": opened.run.name,
         "model": model.name,
@@ -65,7 +76,8 @@ def updates_answer(opened: OpenRun, model: ModelRecord, held: Held) -> Json:
             "clock": [_number(value) for value in model.clock[new].tolist()],
             "graph": [graph if graph >= 0 else None for graph in model.graph_ids[new].tolist()],
         },
-        "series": {"first": first_series, "items": [_series(one) for one in series[first_series:]]},
+        "series": {"first": first_series, "items": [_series(one) for one in series[first_series:stop_series]]},
+        "more": stop_frame < len(steps) or stop_series < len(series),
         "graphs": [
             {"graph": graph.id, "first_step": graph.first_step, "revision": model.graph_revision(graph.id)}
             for graph in model.graphs
@@ -77,7 +89,7 @@ def updates_answer(opened: OpenRun, model: ModelRecord, held: Held) -> Json:
 
 def session_json(session: Session) -> Json:
     """A session, as `api/updates` has it."""
-    return {key: value for key, value in asdict(session).items() if key not in ("id", "rank", "world_size")}
+    return {key: value for key, value in plain(session).items() if key not in ("id", "rank", "world_size")}
 
 
 def _series(one: Series) -> Json:
@@ -91,6 +103,20 @@ def _series(one: Series) -> Json:
     }
 
 
+def require_drawable(graph: ModuleGraph) -> None:
+    """Refuse a graph that would take too long to tell, and that no browser could draw.
+
+    Raises:
+        OptionError: It is larger than `MOST_PARTS`.
+    """
+    parts = len(graph.modules) + len(graph.calls) + len(graph.nodes) + len(graph.edges)
+    if parts > MOST_PARTS:
+        raise OptionError(
+            f"Graph {graph.id} has {parts:,} modules, calls, nodes and edges; at most {MOST_PARTS:,} can be shown. "
+            f"Watch a part of the model: watch(model.part)."
+        )
+
+
 def graph_answer(model: ModelRecord, graph: ModuleGraph) -> Json:
     """`api/graph`."""
     number = {module.name: i for i, module in enumerate(graph.modules)}
@@ -98,34 +124,21 @@ def graph_answer(model: ModelRecord, graph: ModuleGraph) -> Json:
         "graph": graph.id,
         "revision": model.graph_revision(graph.id),
         "first_step": graph.first_step,
-        "modules": [_module(module) for module in graph.modules],
+        "modules": [plain(module) for module in graph.modules],
         "calls": [_call(call, number[call.module]) for call in graph.calls],
-        "nodes": [_node(node) for node in graph.nodes],
-        "edges": [_fields_of(edge) for edge in graph.edges],
+        "nodes": [plain(node) for node in graph.nodes],
+        "edges": [plain(edge) for edge in graph.edges],
     }
 
 
-def _module(module: Module) -> Json:
-    return {**_fields_of(module), "params": [_fields_of(one) for one in module.params]}
-
-
 def _call(call: Call, module: int) -> Json:
-    inputs, outputs = ([_fields_of(one) for one in some] for some in (call.inputs, call.outputs))
-    return {**_fields_of(call), "module": module, "inputs": inputs, "outputs": outputs}
-
-
-def _node(node: Node) -> Json:
-    return {**_fields_of(node), "tensor": _fields_of(node.tensor) if node.tensor else None}
-
-
-def _fields_of(one: Module | Call | Node | Edge | TensorInfo) -> Json:
-    """As `asdict`, but for what is within, and ten times as fast; there may be a hundred thousand."""
-    return {name: getattr(one, name) for name in one.__slots__}
+    return {**plain(call), "module": module}
 
 
 def layout_answer(graph: ModuleGraph, inside: int | None) -> Json:
     """`api/layout`."""
-    return asdict(layout(graph, inside))
+    placed: Json = plain(layout(graph, inside))
+    return placed
 
 
 def frame_answer(opened: OpenRun, model: ModelRecord, index: int) -> bytes:
@@ -133,6 +146,21 @@ def frame_answer(opened: OpenRun, model: ModelRecord, index: int) -> bytes:
     epoch, frame = opened.epoch(model), model.frame(index)
     meta = {"epoch": epoch, "frame": index, "step": frame.step, "statistics": list(STATISTICS)}
     return pack(meta, {"series": frame.series, "statistics": frame.statistics[frame.rows]})
+
+
+def plain(value: Any) -> Any:
+    """A value of `records.py` or `layout` as JSON has it; faster than `dataclasses.asdict`, which copies deeply."""
+    if isinstance(value, (tuple, list)):
+        return [plain(one) for one in value]
+    kind: type = type(value)
+    names = _names(kind)
+    return {name: plain(getattr(value, name)) for name in names} if names else value
+
+
+@lru_cache(maxsize=64)
+def _names(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass; of another type, none."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
 
 
 def _number(value: float) -> float | None:

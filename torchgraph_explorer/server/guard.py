@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Iterable
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode
 
@@ -11,21 +12,27 @@ from torchgraph_explorer.server.response import App, Environment, StartResponse,
 
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]", "::1"))
 
+LAST_PORT = 65535
+
+_HOST = re.compile(r"(?P<name>[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[1-9][0-9]{0,4}))?")
+"""A Host header: a name or address, and a port. Stricter than RFC 3986: no percent-encoding, zone, or empty port."""
+
 
 def own_hosts_only(inner: App, hosts: frozenset[str]) -> App:
     """Refuse a request whose Host header names another host.
 
     A page elsewhere may point a name of its own at 127.0.0.1 and so read what is served there (DNS rebinding); its
-    requests carry that name.
+    requests carry that name. Exactly one of `hosts` is accepted, in any case, with any port: a tunnel may use another
+    one than this server.
     """
 
     def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
-        host = _host_name(environment.get("HTTP_HOST", ""))
-        if host.lower() in hosts:
+        host = environment.get("HTTP_HOST", "")
+        if host_name(host) in hosts:
             return inner(environment, start_response)
         said = (
-            f"Host {host!r} is not one of this server's names: {', '.join(sorted(hosts))}. Open it by one of these, "
-            f"or serve with --host and the access token that comes with it."
+            f"Host {host[:80]!r} is not one of this server's names: {', '.join(sorted(hosts))}. Open it by one of "
+            f"these, or serve with --host and the access token that comes with it."
         )
         return send(problem(403, said), environment, start_response)
 
@@ -63,8 +70,9 @@ def _same(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(), other.encode())
 
 
-def _host_name(host: str) -> str:
-    """`host:port` without the port; an IPv6 address keeps its brackets."""
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0]
+def host_name(header: str) -> str | None:
+    """The name in a Host header, in small letters, an IPv6 address in its brackets; None where it is no such header."""
+    match = _HOST.fullmatch(header)
+    if match is None or int(match["port"] or 1) > LAST_PORT:
+        return None
+    return match["name"].lower()

@@ -1,18 +1,24 @@
-"""`api/history`: every frame, or bins of several where there are more than can be shown. See http_api.md."""
+"""`api/history`: every frame, or bins of several where there are more than can be shown. See http_api.md.
+
+An answer takes a limited time and memory whatever is asked for: it goes as far as that allows, and says how far.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer.record.merging import Bins, part, single, unit_for
+from torchgraph_explorer.record.merging import Bins, joined, part, single, unit_for
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.records import STATISTICS
 from torchgraph_explorer.server.pack import pack
 from torchgraph_explorer.server.runs import OpenRun
+from torchgraph_explorer.server.thinning import MOST_BINS, Thinning, copied, size_of, sizes_of
 
 Arrays = dict[str, npt.NDArray[np.generic]]
 
@@ -22,7 +28,7 @@ class WantedHistory:
     """What a client of `api/history` asks for.
 
     Attributes:
-        series: Ids of the series.
+        series: Ids of the series, each once.
         first_frame: Where to go on from.
         stop_frame: The frame before which to stop; None for all there are.
         most: Frames or bins that it can show; None for every frame.
@@ -36,27 +42,89 @@ class WantedHistory:
     unit: int = 0
 
 
-def history_answer(opened: OpenRun, model: ModelRecord, wanted: WantedHistory) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one answer may cost.
+
+    Attributes:
+        seconds: After these no more is read.
+        size: Bytes of bins in memory after which no more is read, and of which an answer is made; it has about half.
+        rows: Rows that are read in between, one of each series and frame; so many are read in any case.
+    """
+
+    seconds: float = 1.0
+    size: int = 2**25
+    rows: int = 4096
+
+
+BOUNDS = Bounds()
+
+
+class Source(Protocol):
+    """Where bins come from, from a first frame on."""
+
+    def frames(self, series: int) -> int:
+        """Up to which frame those of a series are known."""
+
+    def extend(self, series: int, stop: int) -> int:
+        """Know them up to the frame `stop`; gives how many bytes they take."""
+
+    def bins(self, series: int, stop: int) -> Bins:
+        """Those that begin before the frame `stop`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EveryFrame:
+    """Frames one by one, from `first` on, as they are read."""
+
+    model: ModelRecord
+    first: int
+    _read: dict[int, list[Bins]] = field(default_factory=dict)
+    _frames: dict[int, int] = field(default_factory=dict)
+
+    def frames(self, series: int) -> int:
+        """See `Source`."""
+        return self._frames.get(series, self.first)
+
+    def extend(self, series: int, stop: int) -> int:
+        """See `Source`."""
+        found = self._read.setdefault(series, [])
+        found.append(single(self.model.history(series, self.frames(series), stop)))
+        self._frames[series] = stop
+        return sum(size_of(one) for one in found)
+
+    def bins(self, series: int, stop: int) -> Bins:
+        """See `Source`."""
+        read = self._read.get(series) or [single(self.model.history(series, 0, 0))]
+        found = joined(read)
+        return part(found, 0, int(np.searchsorted(found.first, stop)))
+
+
+def history_answer(opened: OpenRun, model: ModelRecord, wanted: WantedHistory, *, bounds: Bounds = BOUNDS) -> bytes:
     """`api/history`.
 
     Another thread may read on meanwhile, so the epoch is asked for first, and frames that have come since the steps
     were are left for next time.
     """
     epoch = opened.epoch(model)
-    steps = model.steps[: wanted.stop_frame]
-    unit = 1 if wanted.most is None else unit_for(steps, wanted.most)
-    first = _first_frame(steps, wanted, unit)
+    steps, known = model.steps, len(model.series)
+    for one in wanted.series:
+        if one >= known:
+            model.history(one, 0, 0)  # says which there are
+    stop = len(steps) if wanted.stop_frame is None else min(wanted.stop_frame, len(steps))
+    unit = 1 if wanted.most is None else unit_for(steps[:stop], min(wanted.most, MOST_BINS))
+    first = _first_frame(steps[:stop], wanted, unit)
+    source: Source = EveryFrame(model, first)
+    if wanted.most is not None:
+        source = Thinning(model, epoch, steps, unit, first)
+    reached = _read(source, wanted.series, first=first, stop=stop, bounds=bounds)
+    found, reached = _within(source, wanted.series, stop=reached, size=bounds.size)
     arrays: Arrays = {}
     for one in wanted.series:
-        if wanted.most is None:
-            found = single(model.history(one, first, len(steps)))
-        else:
-            found = opened.thinning.bins(model, one, epoch=epoch, steps=steps, unit=unit)
-            found = part(found, int(np.searchsorted(found.first, first)))
-        arrays |= {f"{one}.{name}": array for name, array in _arrays(found, unit).items()}
+        arrays |= {f"{one}.{name}": array for name, array in _arrays(found.pop(one), unit).items()}
     meta = {
         "epoch": epoch,
-        "frames": len(steps),
+        "frames": reached,
         "series": list(wanted.series),
         "statistics": list(STATISTICS),
         "unit": unit,
@@ -73,6 +141,35 @@ def _first_frame(steps: npt.NDArray[np.int64], wanted: WantedHistory, unit: int)
     if unit != wanted.unit:
         return 0
     return first if first == len(steps) else int(np.searchsorted(steps, steps[first] // unit * unit))
+
+
+def _read(source: Source, series: Sequence[int], *, first: int, stop: int, bounds: Bounds) -> int:
+    """Have every series read as far as the bounds allow, and a piece at least; the frame up to which that is."""
+    deadline = time.monotonic() + bounds.seconds
+    reached = min((source.frames(one) for one in series), default=stop)
+    at_once = max(1, bounds.rows // max(1, len(series)))
+    while reached < stop:
+        reached = min(reached + at_once, stop)
+        size = sum(source.extend(one, reached) for one in series)
+        if time.monotonic() > deadline or size > bounds.size:
+            break
+    return min(max(reached, first), stop)
+
+
+def _within(source: Source, series: Sequence[int], *, stop: int, size: int) -> tuple[dict[int, Bins], int]:
+    """The bins of each series up to `stop`, or to an earlier frame so that all together take about `size` bytes.
+
+    Each series has an equal share of that, and one bin at least.
+    """
+    found: dict[int, Bins] = {}
+    for one in series:
+        bins = source.bins(one, stop)
+        fit = max(1, int(np.searchsorted(sizes_of(bins), size // len(series), side="right")))
+        if fit < len(bins):
+            stop = int(bins.first[fit])
+            bins = copied(part(bins, 0, fit))
+        found[one] = bins
+    return {one: part(bins, 0, int(np.searchsorted(bins.first, stop))) for one, bins in found.items()}, stop
 
 
 def _arrays(bins: Bins, unit: int) -> Arrays:

@@ -29,11 +29,11 @@ POLICY = (
 )
 """Content-Security-Policy: nothing from elsewhere, and no inline scripts. Inline styles place the nodes."""
 
-SAFETY = (
-    ("X-Content-Type-Options", "nosniff"),
-    ("Referrer-Policy", "no-referrer"),
-    ("Content-Security-Policy", POLICY),
-)
+FRAME_ANCESTORS = "torchgraph.frame_ancestors"
+"""In the WSGI environment: which pages may show an answer in a frame, as the policy has it; "" leaves that open."""
+
+OWN_PAGES = "'self'"
+"""What holds where the environment does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,20 @@ def send(response: Response, environment: Environment, start_response: StartResp
     response = _compressed(response, environment.get("HTTP_ACCEPT_ENCODING", ""))
     headers = [("Content-Type", response.content_type), ("Content-Length", str(len(response.body)))]
     status = f"{response.status} {HTTPStatus(response.status).phrase}"
-    start_response(status, [*headers, *response.headers, *SAFETY])
+    start_response(status, [*headers, *response.headers, *_safety(environment.get(FRAME_ANCESTORS, OWN_PAGES))])
     return [] if environment.get("REQUEST_METHOD") == "HEAD" else [response.body]
+
+
+def _safety(ancestors: str) -> list[tuple[str, str]]:
+    policy = f"{POLICY}; frame-ancestors {ancestors}" if ancestors else POLICY
+    headers = [
+        ("X-Content-Type-Options", "nosniff"),
+        ("Referrer-Policy", "no-referrer"),
+        ("Content-Security-Policy", policy),
+    ]
+    if ancestors == OWN_PAGES:  # it can say nothing else; browsers that know the policy do not look at it
+        headers.append(("X-Frame-Options", "SAMEORIGIN"))
+    return headers
 
 
 def _compressed(response: Response, accepted: str) -> Response:

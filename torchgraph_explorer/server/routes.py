@@ -11,10 +11,12 @@ from torchgraph_explorer.errors import NotFoundError, OptionError, RecordError, 
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.records import ModuleGraph
 from torchgraph_explorer.server.answers import (
+    MOST_NEWS,
     Held,
     frame_answer,
     graph_answer,
     layout_answer,
+    require_drawable,
     runs_answer,
     updates_answer,
 )
@@ -86,7 +88,7 @@ def _runs(_query: Mapping[str, str], runs: RunSource) -> Response:
 def _updates(query: Mapping[str, str], runs: RunSource) -> Response:
     opened, model = _open(query, runs)
     held = Held(_whole(query, "epoch", least=-1), _whole(query, "frames"), _whole(query, "series"))
-    return json_response(updates_answer(opened, model, held))
+    return json_response(updates_answer(opened, model, held, most=MOST_NEWS))
 
 
 def _graph(query: Mapping[str, str], runs: RunSource) -> Response:
@@ -108,7 +110,7 @@ def _history(query: Mapping[str, str], runs: RunSource) -> Response:
     if len(series) > MOST_SERIES:
         raise OptionError(f"{len(series)} series were asked for at once; at most {MOST_SERIES} can be.")
     wanted = WantedHistory(
-        series=series,
+        series=tuple(dict.fromkeys(series)),
         first_frame=_whole(query, "from"),
         stop_frame=_whole(query, "to") if "to" in query else None,
         most=_whole(query, "most", least=LEAST_BINS) if "most" in query else None,
@@ -157,6 +159,7 @@ def _graph_of(model: ModelRecord, query: Mapping[str, str]) -> ModuleGraph:
     number, graphs = _whole(query, "graph"), model.graphs
     if number >= len(graphs):
         raise NotFoundError(f"Model {model.name!r} has no graph {number}; it has {len(graphs)}.")
+    require_drawable(graphs[number])
     return graphs[number]
 
 

@@ -19,7 +19,6 @@ from torchgraph_explorer.record.reader import Run
 from torchgraph_explorer.record.remote import RemoteFolder, is_url
 from torchgraph_explorer.record.runs import RunInfo, list_runs
 from torchgraph_explorer.server.nonfinite import NonFinite
-from torchgraph_explorer.server.thinning import Thinning
 
 MOST_OPEN = 32
 """Runs kept open; the one not asked for longest is closed when another is opened."""
@@ -39,12 +38,10 @@ class OpenRun:
         run: The reader.
         opening: Differs each time that it is opened. Frames and series are numbered by the reader, so another reader,
             also one in a server that was started again, may number them in another way.
-        thinning: Histories in bins of several steps, as they were asked for.
         nonfinite: Where there is NaN or infinity.
     """
 
     run: Run
-    thinning: Thinning = field(default_factory=Thinning)
     nonfinite: NonFinite = field(default_factory=NonFinite)
     opening: int = field(default_factory=lambda: secrets.randbelow(2**32) * EPOCHS)
 

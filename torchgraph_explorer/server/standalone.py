@@ -14,23 +14,25 @@ import sys
 import threading
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
 
-import waitress
-
 from torchgraph_explorer.errors import OptionError, TorchgraphWarning
-from torchgraph_explorer.server.guard import LOOPBACK, own_hosts_only, token_only
+from torchgraph_explorer.server.embedding import framed_by_notebooks
+from torchgraph_explorer.server.guard import LAST_PORT, LOOPBACK, own_hosts_only, token_only
+from torchgraph_explorer.server.http_server import BACKLOG, HttpServer
 from torchgraph_explorer.server.response import App
 from torchgraph_explorer.server.routes import app
 from torchgraph_explorer.server.runs import Runs
 
 PORTS_TRIED = 50
-LAST_PORT = 65535
-THREADS = 8
 
-MOST_BODY = 2**16
-"""Bytes of a request's body, of which none is needed."""
+SECONDS_BETWEEN_SIGNALS = 0.5
+"""Windows hands Ctrl-C on only when a wait is over."""
+
+SECONDS_TO_END = 2.0
+"""For the event loop to close its connections."""
 
 EVERY_ADDRESS = ("0.0.0.0", "::")
 
@@ -48,21 +50,24 @@ class Server:
     url: str
     port: int
     is_exposed: bool
-    _waitress: waitress.server.BaseWSGIServer
+    _http: HttpServer
 
     def run(self) -> None:
         """Serve until the process ends, which this is the purpose of; Ctrl-C ends it quietly."""
         warnings.simplefilter("ignore", TorchgraphWarning)  # the viewer shows what is damaged
-        logging.getLogger("waitress").setLevel(logging.ERROR)  # not that requests wait a moment for their turn
-        try:
-            self._waitress.run()
-        except OSError:
-            if self._waitress.socket.fileno() >= 0:  # else it was closed while it waited for requests
-                raise
+        logging.getLogger("tornado").setLevel(logging.ERROR)  # not what is wrong with a request
+        # In a thread, so that a signal never interrupts the event loop: it would be taken for a fault of the loop's.
+        thread = threading.Thread(target=self._http.run, daemon=True)
+        thread.start()
+        with suppress(KeyboardInterrupt, SystemExit):
+            while thread.is_alive():
+                thread.join(SECONDS_BETWEEN_SIGNALS)
+        self.close()
+        thread.join(SECONDS_TO_END)
 
     def close(self) -> None:
         """Listen no more, so that `run` comes back where it was called in another thread."""
-        self._waitress.close()
+        self._http.close()
 
 
 def listen(logdir: str, *, host: str, port: int) -> Server:
@@ -78,14 +83,12 @@ def listen(logdir: str, *, host: str, port: int) -> Server:
     taken = sock.getsockname()[1]
     is_exposed = host not in LOOPBACK and not host.startswith("127.")
     served, query = _guarded(app(Runs(logdir)), host) if not is_exposed else _with_token(app(Runs(logdir)))
-    server = waitress.create_server(
-        served, sockets=[sock], threads=THREADS, ident=None, max_request_body_size=MOST_BODY
-    )
-    return Server(f"http://{_shown(host)}:{taken}/{query}", taken, is_exposed, server)
+    http = HttpServer(framed_by_notebooks(served), sock)
+    return Server(f"http://{_shown(host)}:{taken}/{query}", taken, is_exposed, http)
 
 
 def _guarded(served: App, host: str) -> tuple[App, str]:
-    return own_hosts_only(served, LOOPBACK | {host}), ""
+    return own_hosts_only(served, LOOPBACK | {f"[{host}]" if ":" in host else host}), ""
 
 
 def _with_token(served: App) -> tuple[App, str]:
@@ -130,7 +133,7 @@ def _listening(host: str, port: int) -> socket.socket | None:
         if sys.platform != "win32":  # where it would share the port with whoever has it
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
-        sock.listen()  # at once: until then another process could bind the port as well
+        sock.listen(BACKLOG)  # at once: until then another process could bind the port as well
     except OSError as fault:
         sock.close()
         if fault.errno in (errno.EADDRINUSE, errno.EACCES):

@@ -1,9 +1,11 @@
-"""The merged histories of a run's series: worked out once, and then only what is new."""
+"""The merged histories of series: worked out once, piece by piece, and then only what is new."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,75 +13,176 @@ import numpy.typing as npt
 
 from torchgraph_explorer.record.merging import Bins, joined, merge, part, single
 from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.records import STATISTICS
 
-KEPT = 256
-"""Series of a run whose bins are kept; of a long run each takes 2 to 6 MB: 4,096 bins of 0.5 to 1.5 kB."""
+KEPT_BYTES = 2**28
+"""Bins that are kept, of all runs together; of a long run a series has 2 to 6 MB: 4,096 bins of 0.5 to 1.5 kB."""
 
 MOST_BINS = 4096
-"""Bins that are kept of a series though coarser ones are asked for: as many as the widest page shows.
+"""Bins of a series, as many as the widest page shows. So many are kept though coarser ones are asked for.
 
 With fewer, a wide page and a narrow one would take turns at having all frames read again.
 """
 
-FRAMES_AT_ONCE = 4096
-"""Frames that are read and merged in one go, to bound the memory that takes."""
+OVERHEAD = 4096
+"""Bytes that a series takes besides its bins."""
+
+PART = 64
+"""Bins that are kept as one piece; only the last piece is copied when frames are added."""
+
+PER_BIN, PER_ENTRY = 8 * (3 * len(STATISTICS) + 5), 2 + 8
+"""Bytes of a bin, and of an entry of its histogram."""
 
 Steps = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
-class _Held:
-    """One series' bins; the lock is held while they are added to.
+class Held:
+    """One series' bins; the lock is held while they are read or added to.
 
     Attributes:
         unit: Steps of a bin; 0 while there is none.
-        bins: The bins.
-        frames: Frames that have been looked at.
+        start: The frame from which on frames have been looked at; a bin begins there.
+        frames: The frame up to which they have.
+        parts: The bins, in pieces.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     unit: int = 0
-    bins: Bins | None = None
+    start: int = 0
     frames: int = 0
+    parts: list[Bins] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the bins."""
+        return OVERHEAD + sum(size_of(one) for one in self.parts)
 
 
-class Thinning:
-    """Merged histories of one run. For many threads."""
+class Shelf:
+    """What is kept of all runs' series, at most so many bytes; what was not asked for longest goes first."""
 
-    def __init__(self) -> None:
-        self._held: OrderedDict[tuple[str, int, int], _Held] = OrderedDict()
+    def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
+        self._most, self._total = most_bytes, 0
+        self._held: OrderedDict[object, tuple[Held, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def bins(self, model: ModelRecord, series: int, *, epoch: int, steps: Steps, unit: int) -> Bins:
-        """One series over the frames at `steps` in bins of `unit` steps, a power of two.
+    def __len__(self) -> int:
+        return len(self._held)
 
-        `epoch` is the model's, asked for before `steps`. Bins are kept as fine as they were asked for.
-        """
-        held = self._slot((model.name, epoch, series))
-        with held.lock:
-            if held.bins is None or not 0 < held.unit <= unit or held.frames > len(steps):
-                held.bins, held.frames = single(model.history(series, 0, 0)), 0
-                held.unit = unit
-            for first in range(held.frames, len(steps), FRAMES_AT_ONCE):
-                stop = min(first + FRAMES_AT_ONCE, len(steps))
-                new = single(model.history(series, first, stop))
-                held.bins = _extended(held.bins, new, steps=steps, unit=held.unit)
-                held.frames = stop
-            merged = merge(held.bins, steps, unit)
-            if len(held.bins) > MOST_BINS:
-                held.bins, held.unit = merged, unit
-            return merged
+    @property
+    def size(self) -> int:
+        """Bytes of all that is kept."""
+        return self._total
 
-    def _slot(self, key: tuple[str, int, int]) -> _Held:
+    def take(self, key: object) -> Held:
+        """What is kept under `key`, or room for it."""
         with self._lock:
-            held = self._held.setdefault(key, _Held())
+            held, _ = self._held.setdefault(key, (Held(), 0))
             self._held.move_to_end(key)
-            while len(self._held) > KEPT:
-                self._held.popitem(last=False)
             return held
 
+    def weigh(self, key: object, held: Held) -> None:
+        """Say that `held`, which was taken, has become as large as it is now."""
+        size = held.size
+        with self._lock:
+            if self._held.get(key, (None, 0))[0] is not held:
+                return
+            self._total += size - self._held[key][1]
+            self._held[key] = held, size
+            while self._total > self._most and len(self._held) > 1:
+                _, (_, gone) = self._held.popitem(last=False)
+                self._total -= gone
 
-def _extended(bins: Bins, new: Bins, *, steps: Steps, unit: int) -> Bins:
-    """`bins` and then `new`, of which the first may belong into the last bin."""
-    last = max(len(bins) - 1, 0)
-    return joined([part(bins, 0, last), merge(joined([part(bins, last), new]), steps, unit)])
+
+SHELF = Shelf()
+
+
+@dataclass(frozen=True, slots=True)
+class Thinning:
+    """Merged histories of one model in bins of so many steps. For many threads.
+
+    Attributes:
+        model: Whose.
+        epoch: As clients know it, asked for before `steps`.
+        steps: Those of all its frames.
+        unit: Steps of a bin, a power of two.
+        first: The frame from which on bins are wanted; one begins there.
+        shelf: Where bins are kept, as fine as they were asked for.
+    """
+
+    model: ModelRecord
+    epoch: int
+    steps: Steps
+    unit: int
+    first: int
+    shelf: Shelf = SHELF
+
+    def frames(self, series: int) -> int:
+        """Up to which frame the bins of a series are known; `first` where none are."""
+        with self._held(series) as held:
+            return held.frames
+
+    def extend(self, series: int, stop: int) -> int:
+        """Know the bins of a series up to the frame `stop`; gives how many bytes they take, from `first` on."""
+        with self._held(series) as held:
+            self._read(held, series, stop)
+            return sum(map(size_of, self._parts(held)))
+
+    def bins(self, series: int, stop: int) -> Bins:
+        """The bins of a series that begin before the frame `stop`. The last may hold later frames as well."""
+        with self._held(series) as held:
+            self._read(held, series, stop)
+            found = joined(self._parts(held))
+            found = part(found, int(np.searchsorted(found.first, self.first)))
+            found = merge(found, self.steps, self.unit)
+            return part(found, 0, int(np.searchsorted(found.first, stop)))
+
+    def _parts(self, held: Held) -> list[Bins]:
+        """The pieces that have bins from `first` on; the last one in any case."""
+        return [one for one in held.parts if len(one) and one.first[-1] >= self.first] or held.parts[-1:]
+
+    @contextmanager
+    def _held(self, series: int) -> Iterator[Held]:
+        """What is kept of a series, without bins that are of no use here.
+
+        These are too coarse, begin too late, end too early to go on from, or are of frames that are gone.
+        """
+        key = (self.model.name, self.epoch, series)
+        held = self.shelf.take(key)
+        with held.lock:
+            is_fine_enough = 0 < held.unit <= self.unit
+            if not (is_fine_enough and held.start <= self.first <= held.frames <= len(self.steps)):
+                held.parts = [single(self.model.history(series, 0, 0))]
+                held.unit, held.start, held.frames = self.unit, self.first, self.first
+            yield held
+            self.shelf.weigh(key, held)
+
+    def _read(self, held: Held, series: int, stop: int) -> None:
+        if held.frames >= stop:
+            return
+        new = single(self.model.history(series, held.frames, stop))
+        # The first frames may belong into the last bin.
+        held.parts[-1:] = _pieces(merge(joined([held.parts[-1], new]), self.steps, held.unit))
+        held.frames = stop
+        if held.unit < self.unit and sum(map(len, held.parts)) > MOST_BINS:
+            held.parts, held.unit = _pieces(merge(joined(held.parts), self.steps, self.unit)), self.unit
+
+
+def size_of(bins: Bins) -> int:
+    """Bytes that bins take, about."""
+    return int(sizes_of(bins)[-1]) if len(bins) else 0
+
+
+def sizes_of(bins: Bins) -> npt.NDArray[np.int64]:
+    """Bytes that the bins up to each one, and this, take together."""
+    return np.arange(1, len(bins) + 1) * PER_BIN + bins.offsets[1:] * PER_ENTRY
+
+
+def copied(bins: Bins) -> Bins:
+    """The same in memory of its own, so that it does not keep all that it was cut from."""
+    return joined([bins])
+
+
+def _pieces(bins: Bins) -> list[Bins]:
+    return [copied(part(bins, at, at + PART)) for at in range(0, len(bins), PART)] or [bins]

@@ -1,6 +1,6 @@
 import {describe, expect, test} from 'vitest';
 import type {Updates} from '../src/api/types';
-import {applyUpdates, frameAtStep, usualGraph} from '../src/state/frames';
+import {applyUpdates, frameAtStep, heldAfter, joinedUpdates, usualGraph} from '../src/state/frames';
 import {backOff} from '../src/state/live';
 import {series} from './fixtures';
 
@@ -13,6 +13,7 @@ function updates(fields: Partial<Updates>): Updates {
     session: null,
     frames: {first: 2, step: [], time: [], clock: [], graph: []},
     series: {first: 1, items: []},
+    more: false,
     graphs: [],
     finished: null,
     warnings: [],
@@ -45,6 +46,18 @@ describe('an answer', () => {
   test('that comes twice does not add its frames twice', () => {
     const late = updates({frames: {first: 1, step: [10, 20], time: [2, 3], clock: [null, null], graph: [0, 0]}});
     expect(applyUpdates(HELD, late).steps).toEqual([0, 10, 20]);
+  });
+
+  test('that came in two is one', () => {
+    const more = {...FIRST, more: true};
+    expect(heldAfter(more)).toEqual({epoch: 0, frames: 2, series: 1});
+    const frames = {first: 2, step: [20], time: [3], clock: [0.5], graph: [0]};
+    const rest = updates({frames, series: {first: 1, items: [series(1, {})]}});
+    const whole = applyUpdates(null, joinedUpdates(more, rest));
+    expect(joinedUpdates(more, rest)).toMatchObject({more: false, reset: true});
+    expect(whole.steps).toEqual([0, 10, 20]);
+    expect(whole.series.map((one) => one.series)).toEqual([0, 1]);
+    expect(joinedUpdates(more, updates({reset: true, epoch: 1}))).toMatchObject({epoch: 1, frames: {step: []}});
   });
 
   test('of another epoch replaces what is held', () => {

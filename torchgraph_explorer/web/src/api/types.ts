@@ -89,6 +89,8 @@ export interface Updates {
   session: Session | null;
   frames: {first: number; step: number[]; time: number[]; clock: (number | null)[]; graph: (number | null)[]};
   series: {first: number; items: SeriesInfo[]};
+  /** There are more frames or series: ask again for them. */
+  more: boolean;
   graphs: GraphInfo[];
   finished: Finished | null;
   warnings: string[];

@@ -26,6 +26,8 @@ interface Held {
   /** Steps of its bins, and how many of them were allowed. */
   unit: number;
   most: number;
+  /** It has come whole once, in one answer or in several; until then `shown` stays as it is. */
+  isWhole: boolean;
   wanted: number;
 }
 
@@ -34,7 +36,7 @@ export type Wanted = Required<Pick<WantedHistory, 'series' | 'from' | 'most' | '
 
 /** Series in one request; more wait for the next, so that the first ones are on show early. */
 const AT_ONCE = 24;
-/** Frames of all these series together; the server has to read them, a hundred thousand in a second. */
+/** Frames of all these series together; the server has to read them, a hundred thousand in a second, and answers piece by piece. */
 const FRAMES_AT_ONCE = 240_000;
 const RETRY_MS = 2000;
 /** Series kept though nobody wants them, for when they are wanted again. */
@@ -118,7 +120,8 @@ export class Histories {
   #take(answer: History, {wanted, now}: {wanted: Wanted; now: Source}): void {
     this.#request = null;
     if (answer.epoch !== now.epoch) return; // the poll will say so too, and then everything is asked for again
-    batch(() => wanted.series.forEach((series) => append(this.#hold(series), answer, {series, most: wanted.most})));
+    const isLast = answer.frames >= now.frames || answer.frames <= wanted.from;
+    batch(() => wanted.series.forEach((series) => append(this.#hold(series), answer, {series, most: wanted.most, isLast})));
     if (answer.frames > wanted.from) this.#pump(); // else the server is behind its own poll: wait for the next one
   }
 
@@ -140,8 +143,8 @@ export class Histories {
   }
 }
 
-function nothing(): Pick<Held, 'growing' | 'frames' | 'unit' | 'most'> {
-  return {growing: new GrowingHistory(), frames: 0, unit: 0, most: 0};
+function nothing(): Pick<Held, 'growing' | 'frames' | 'unit' | 'most' | 'isWhole'> {
+  return {growing: new GrowingHistory(), frames: 0, unit: 0, most: 0, isWhole: false};
 }
 
 /** Where to go on from: at the beginning, when there is now room for finer bins. */
@@ -149,10 +152,10 @@ function rest({frames, unit, most}: Held, now: Source): {from: number; unit: num
   return unit > 1 && now.most > most ? {from: 0, unit: 0} : {from: frames, unit};
 }
 
-/** The series that are farthest behind, together; null when all wanted ones are up to date. */
+/** The series that are least behind, together, so that one that comes in several answers is finished first; null when all wanted ones are up to date. */
 function nextRequest(held: Map<number, Held>, now: Source): Wanted | null {
   const wanted = [...held].flatMap(([id, one]) => (one.wanted > 0 ? [{id, ...rest(one, now)}] : []));
-  const behind = wanted.filter(({from}) => from < now.frames).sort((a, b) => a.from - b.from);
+  const behind = wanted.filter(({from}) => from < now.frames).sort((a, b) => b.from - a.from);
   const [first] = behind;
   if (first === undefined) return null;
   const {from, unit} = first;
@@ -161,13 +164,12 @@ function nextRequest(held: Map<number, Held>, now: Source): Wanted | null {
   return {series: series.slice(0, atOnce), from, most: now.most, unit};
 }
 
-function append(held: Held, answer: History, {series, most}: {series: number; most: number}): void {
+function append(held: Held, answer: History, {series, most, isLast}: {series: number; most: number; isLast: boolean}): void {
   const news = answer.series.get(series);
-  const isAnew = answer.from === 0 || answer.unit !== held.unit;
-  if (isAnew) held.growing = new GrowingHistory(answer.unit);
-  Object.assign(held, {frames: answer.frames, unit: answer.unit, most});
+  if (answer.from === 0 || answer.unit !== held.unit) Object.assign(held, {growing: new GrowingHistory(answer.unit), isWhole: false});
+  Object.assign(held, {frames: answer.frames, unit: answer.unit, most, isWhole: held.isWhole || isLast});
   if (news !== undefined && news.frame.length > 0) held.growing.append(news, answer.from);
-  held.shown.value = held.growing.view(answer.frames);
+  if (held.isWhole) held.shown.value = held.growing.view(answer.frames);
 }
 
 function dropSpare(held: Map<number, Held>): void {

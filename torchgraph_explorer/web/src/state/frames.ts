@@ -1,7 +1,27 @@
 /** Joins what is new to what is held. */
 
+import type {Held} from '../api/client';
 import type {Updates} from '../api/types';
 import type {ModelData} from './store';
+
+/** Two answers as one, the second of which was asked for by who held the first. */
+export function joinedUpdates(one: Updates, next: Updates): Updates {
+  if (next.reset) return next;
+  const {frames, series} = one;
+  const added = {
+    first: frames.first,
+    step: [...frames.step, ...next.frames.step],
+    time: [...frames.time, ...next.frames.time],
+    clock: [...frames.clock, ...next.frames.clock],
+    graph: [...frames.graph, ...next.frames.graph],
+  };
+  return {...next, reset: one.reset, frames: added, series: {first: series.first, items: [...series.items, ...next.series.items]}};
+}
+
+/** What a client holds after an answer. */
+export function heldAfter({epoch, frames, series}: Updates): Held {
+  return {epoch, frames: frames.first + frames.step.length, series: series.first + series.items.length};
+}
 
 /** The model's data after an answer; `held` itself when the answer brings nothing. */
 export function applyUpdates(held: ModelData | null, updates: Updates): ModelData {

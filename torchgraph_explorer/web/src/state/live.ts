@@ -6,7 +6,7 @@ import {ApiError, fetchRuns, fetchUpdates, isAbort, page} from '../api/client';
 import type {Held, Model} from '../api/client';
 import type {RunInfo, Runs, Updates} from '../api/types';
 import {isHiddenByHost, preferredRun, whenShown} from '../host/tensorboard';
-import {applyUpdates, frameAtStep} from './frames';
+import {applyUpdates, frameAtStep, heldAfter, joinedUpdates} from './frames';
 import * as store from './store';
 
 const POLL_MS = 1000;
@@ -79,7 +79,9 @@ async function askAll(signal: AbortSignal): Promise<void> {
   polls += 1;
   const model = chosenModel();
   if (model === null || signal.aborted) return;
-  showUpdates(await fetchUpdates(model, held(model), signal));
+  let updates = await fetchUpdates(model, held(model), signal);
+  while (updates.more) updates = joinedUpdates(updates, await fetchUpdates(model, heldAfter(updates), signal));
+  showUpdates(updates);
 }
 
 function succeed(): void {

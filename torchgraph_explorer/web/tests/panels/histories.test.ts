@@ -118,6 +118,37 @@ describe('histories', () => {
     expect(fetchHistory.mock.calls.map(([, wanted]) => wanted.series)).toEqual([[1, 2], [3]]);
   });
 
+  test('that come in several answers show when they are whole, one after the other', async () => {
+    const {held, fetchHistory} = setUp(100_000);
+    const seen: unknown[] = [];
+    fetchHistory.mockImplementation(async (_, {series, from}) => {
+      seen.push([series, from, held.of(1).peek()?.frame.length ?? null]);
+      const frames = Math.min(from + 40_000, 100_000);
+      const one = historyFrom([...Array.from({length: from / 1000}, () => null), [from]]);
+      const shifted = {...one, unit: 128, frame: Uint32Array.of(from)};
+      return {epoch: 0, frames, unit: 128, from, series: new Map(series.map((id) => [id, shifted]))};
+    });
+    [1, 2, 3].forEach((series) => held.want(series));
+    await settle();
+    expect(seen).toEqual([
+      [[1, 2], 0, null],
+      [[1, 2], 40_000, null],
+      [[1, 2], 80_000, null],
+      [[3], 0, 3],
+      [[3], 40_000, 3],
+      [[3], 80_000, 3],
+    ]);
+    expect([...held.of(3).value!.frame]).toEqual([0, 40_000, 80_000]);
+  });
+
+  test('that a server which is behind its own poll cannot tell whole are shown as far as they go', async () => {
+    const {held, source} = setUp(3);
+    source.value = {...source.value!, frames: 9};
+    held.want(4);
+    await settle();
+    expect(held.of(4).value!.frame.length).toBe(3);
+  });
+
   test('in bins go on with the last bin, which has grown', async () => {
     const {held, fetchHistory, source} = setUp(6);
     const bins = (values: number[][], from: number) => {

@@ -1,0 +1,62 @@
+"""Which pages may show the viewer in a frame: notebooks and TensorBoard. From any other it would be clickjacking."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from torchgraph_explorer.server.guard import host_name
+from torchgraph_explorer.server.response import FRAME_ANCESTORS, App, Environment, StartResponse
+
+NOTEBOOKS = ("http://localhost:*", "http://127.0.0.1:*", "vscode-webview:", "vscode-file:")
+"""Jupyter on this machine at any port (`http:` stands for `https:` too); VS Code's notebooks, and its window."""
+
+COLAB = ("https://colab.research.google.com", "https://*.googleusercontent.com", "https://*.prod.colab.dev")
+"""Google Colab: its page, what shows a cell's output, and the proxy to a port."""
+
+IN_COLAB = "COLAB_RELEASE_TAG"
+"""Set in the environment of every process there."""
+
+
+def framed_by_notebooks(inner: App) -> App:
+    """Let notebooks show `inner` in a frame: on this machine, or on the host by whose name we are asked."""
+
+    def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
+        host = host_name(environment.get("HTTP_HOST", ""))
+        own = () if host is None or host.startswith("[") else (f"http://{host}:*",)  # a policy cannot name IPv6
+        colab = COLAB if IN_COLAB in os.environ else ()
+        sources = dict.fromkeys(("'self'", *NOTEBOOKS, *own, *colab))
+        return inner({**environment, FRAME_ANCESTORS: " ".join(sources)}, start_response)
+
+    return serve
+
+
+def framed_by_tensorboard(inner: App) -> App:
+    """Let TensorBoard's own pages show `inner` in a frame, and so whoever may show TensorBoard.
+
+    That is TensorBoard's to say, and it lets everybody. A policy that names its notebooks would be refused: it holds
+    `http:` sources for a fault.
+    """
+
+    def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
+        sources = "" if _is_asked_by_own_page(environment) else "'self'"
+        return inner({**environment, FRAME_ANCESTORS: sources}, start_response)
+
+    return serve
+
+
+def _is_asked_by_own_page(environment: Environment) -> bool:
+    """A page of the same origin asks. Browsers say so by `Sec-Fetch-Site`, but only over HTTPS and on localhost."""
+    said = environment.get("HTTP_SEC_FETCH_SITE")
+    if said is not None:
+        return bool(said == "same-origin")
+    host = environment.get("HTTP_HOST", "")
+    return bool(host) and _netloc(environment.get("HTTP_REFERER", "")) == host
+
+
+def _netloc(url: str) -> str:
+    try:
+        return urlsplit(url).netloc
+    except ValueError:  # a bracket that does not close
+        return ""
