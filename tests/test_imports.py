@@ -58,6 +58,7 @@ ROOMS = {
     "capture": room(libraries="torch"),
     "browser": room(),
     "cli": room("__init__", "browser", "demo", "record", "server", libraries="torchgraph_wandb"),
+    "continuing": room("capture", "launch", "record", "run_names", "sinks"),
     "earlier": room("at_exit", "watcher", libraries="torch"),
     "demo": room("__init__", "browser", libraries="rich sklearn torch"),
     "launch": room("at_exit"),
@@ -71,18 +72,19 @@ ROOMS = {
     "schedule": room(),
     "server": room("layout", "record", libraries="IPython tornado"),
     "sinks": room("record", "server"),
-    "stream": room("capture", "recorder", "reduce", "schedule", "sinks", libraries="torch"),
+    "stream": room("capture", "continuing", "recorder", "reduce", "schedule", "sinks", libraries="torch"),
     "torchgraph_tensorboard": room(
         "record", "server", "sinks", libraries="fsspec google tensorboard torchgraph_tensorboard"
     ),
     "torchgraph_wandb": room(
-        "layout", "record", "server", "sinks", libraries="torchgraph_wandb wandb wandb_workspaces"
+        "continuing", "layout", "record", "server", "sinks", libraries="torchgraph_wandb wandb wandb_workspaces"
     ),
-    "watcher": room("capture", "record", "schedule", "server", "sinks", "stream", libraries="torch"),
+    "watcher": room("capture", "continuing", "record", "schedule", "server", "sinks", "stream", libraries="torch"),
     "options": room("schedule", "stream", libraries="torch"),
     "watching": room(
         "at_exit",
         "capture",
+        "continuing",
         "earlier",
         "launch",
         "options",

@@ -204,7 +204,7 @@ def _model_facts(model: ModelRecord) -> dict[str, Any]:
         "graphs": len(model.graphs),
         "sessions": len(model.sessions),
         "finished": model.finished is not None,
-        "notes": list(model.finished.notes) if model.finished else [],
+        "notes": [*model.notes, *(model.finished.notes if model.finished else ())],
     }
 
 

@@ -24,13 +24,15 @@ def earlier_watch(model: nn.Module, name: str) -> Watcher | None:
 
 
 @contextmanager
-def taking_over(earlier: Watcher | None, run_dir: str | None, *, shares_viewer: bool, is_told: bool) -> Iterator[int]:
-    """End `earlier`, and give the step at which a watch that records to `run_dir` goes on.
+def taking_over(
+    earlier: Watcher | None, run_dir: str | None, *, shares_viewer: bool, is_told: bool
+) -> Iterator[int | None]:
+    """End `earlier`, and give the step at which a watch that records to `run_dir` goes on; None where it does not.
 
     A viewer that both share stays, since `earlier` leaves it only when the block ends.
     """
     if earlier is None:
-        yield 0
+        yield None
         return
     if shares_viewer:
         earlier.finish()
@@ -43,5 +45,5 @@ def taking_over(earlier: Watcher | None, run_dir: str | None, *, shares_viewer: 
             f"{earlier.name} was being watched: that watch is closed, and this one {where}. "
             f"To keep both, give them different names with name=."
         )
-    yield earlier.step if goes_on else 0
+    yield earlier.step if goes_on else None
     earlier.close()

@@ -55,6 +55,12 @@ def agreed_place(given: Place | None, choose: Callable[[], Place], *, is_leader:
         return given or choose()
 
 
+def agreed_step(step: int, *, is_leader: bool) -> int:
+    """The step to begin with: as the leader says, which is `step` for itself."""
+    _, agreed = agreed_place(("", str(step)) if is_leader else None, lambda: ("", "0"), is_leader=is_leader)
+    return int(agreed)
+
+
 def _alone(note: Path, choose: Callable[[], Place]) -> Place:
     """Where to record without the leader, together with others that it has left alone."""
     warn(

@@ -73,10 +73,14 @@ class Recorder:
         *,
         now: Callable[[], float],
         when_idle: Callable[[], None],
+        steps: Callable[[], int] | None = None,
     ) -> None:
-        """Write `session` and what follows to `sinks`; call `when_idle` when nothing has come for a moment."""
+        """Write `session` and what follows to `sinks`; call `when_idle` when nothing has come for a moment.
+
+        `steps` says, at the end, how many steps were counted.
+        """
         self._sinks = list(sinks)
-        self._now, self._when_idle = now, when_idle
+        self._now, self._when_idle, self._steps = now, when_idle, steps
         self._queue: queue.SimpleQueue[Step | None] = queue.SimpleQueue()
         self._own: deque[Step] = deque()
         self._dropped = Missing()
@@ -192,7 +196,7 @@ class Recorder:
     def _end(self) -> None:
         if self._dropped:
             self._notes.append(f"{self._dropped} were dropped, since writing was slower than the training.")
-        self._write(Finished(self._now(), tuple(self._notes)))
+        self._write(Finished(self._now(), tuple(self._notes), self._steps() if self._steps is not None else None))
         for sink in list(self._sinks):
             self._guarded(sink, sink.close)
 

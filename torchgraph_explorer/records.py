@@ -218,6 +218,7 @@ class Session:
         clock: Name of the second time axis, e.g. `epoch`; None without.
         rank: Which of the processes that train the model together wrote; None where there is one, or each is a model.
         world_size: How many they are.
+        notes: How its steps join those of earlier sessions, in sentences, where that is not plain.
     """
 
     id: str
@@ -235,6 +236,7 @@ class Session:
     clock: str | None
     rank: int | None = None
     world_size: int = 1
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,10 +275,12 @@ class Finished:
     Attributes:
         time: Seconds since the epoch.
         notes: What was not recorded, in sentences; empty when all went well.
+        steps: That it had counted, so that the next one would have had this number; None where that is not known.
     """
 
     time: float
     notes: tuple[str, ...] = field(default=())
+    steps: int | None = None
 
 
 Record: TypeAlias = "Session | ModuleGraph | tuple[Series, ...] | Frame | Finished"

@@ -36,6 +36,10 @@ def check_logdir(logdir: object) -> str:
     return path
 
 
+_OF_WANDB = "wandb-"
+"""How the names of the runs begin that belong to a W&B run."""
+
+
 def check_run_name(run: str) -> str:
     """`run`, a folder name or a path of several below the logdir, with names that a folder can have.
 
@@ -157,4 +161,9 @@ def run_of_wandb(wandb_run: object) -> str | None:
     """
     active = wandb_run if wandb_run is not None else getattr(sys.modules.get("wandb"), "run", None)
     number = getattr(active, "id", None)
-    return f"wandb-{number}" if isinstance(number, str) else None
+    return f"{_OF_WANDB}{number}" if isinstance(number, str) else None
+
+
+def is_of_wandb(run: str) -> bool:
+    """The run has the name of a W&B run's record."""
+    return run.startswith(_OF_WANDB)

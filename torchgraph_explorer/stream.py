@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 
 from torchgraph_explorer.capture.phases import Phase
 from torchgraph_explorer.capture.rounds import OPTIMIZER, Observation, Rounds
+from torchgraph_explorer.continuing import recorded_again
 from torchgraph_explorer.recorder import Recorder, Step
 from torchgraph_explorer.records import Session
 from torchgraph_explorer.reduce.batch import Batch
@@ -58,6 +59,7 @@ class Stream:
     Attributes:
         rounds: The watch on the model.
         saw_a_step: Something was recorded.
+        recorded: One more than the highest step that the run holds of earlier sessions; 0 if that is of no concern.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Stream:
         `before_step` is called in the training thread when such a step begins.
         """
         self.saw_a_step = self._is_given_up = False
+        self.recorded = 0
         self._name, self._settings, self._wants = session.model, settings, wants
         self._before_step = before_step or (lambda: None)
         self._model = weakref.ref(model)  # not kept alive by being watched
@@ -87,7 +90,7 @@ class Stream:
         self._began: tuple[float, float | None, float | None] = (0.0, None, None)
         inline = settings.compiled == "inline"
         self.rounds = Rounds(model, self, kinds=kinds, phase=phase, optimizer=settings.optimizer, inline=inline)
-        self._recorder = Recorder(session, sinks, now=time.time, when_idle=self.rounds.settle)
+        self._recorder = Recorder(session, sinks, now=time.time, when_idle=self.rounds.settle, steps=lambda: phase.step)
 
     @property
     def is_recording(self) -> bool:
@@ -141,6 +144,8 @@ class Stream:
     def take(self, observation: Observation) -> None:
         """A logged step is over (for `capture.rounds.Listener`)."""
         assert self._batch is not None
+        if not self.saw_a_step and observation.step < self.recorded:
+            self._recorder.note(f"{self._name}: {recorded_again(observation.step, self.recorded)}")
         self.saw_a_step = True
         moment, clock, scale = self._began
         self._recorder.put(

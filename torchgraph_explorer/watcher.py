@@ -15,6 +15,7 @@ from torch import nn
 from torchgraph_explorer import interrupts, patience
 from torchgraph_explorer.capture.phases import Evaluation, Training
 from torchgraph_explorer.capture.wrappers import unwrapped
+from torchgraph_explorer.continuing import Start
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.records import ModuleGraph, Session
 from torchgraph_explorer.say import told, warn
@@ -124,6 +125,11 @@ class Watcher:
         if not _is_step(step):
             raise OptionError(f"step={step!r} is no step. Set a whole number from 0 to {LAST_STEP}.")
         self._training.step = int(step)
+        self._train.recorded = 0  # whoever says which step it is knows how it joins the earlier ones
+
+    def begin(self, start: Start) -> None:
+        """Count from where `start` says. For `watch`, before the first step."""
+        self._training.step, self._train.recorded = min(start.step, LAST_STEP), start.recorded
 
     @property
     @interrupts.guarded

@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 from torchgraph_explorer import at_exit, patience
 from torchgraph_explorer.capture.distributed import Parts, Rank, this_rank
 from torchgraph_explorer.capture.wrappers import unwrapped
+from torchgraph_explorer.continuing import Start, begin_in
 from torchgraph_explorer.earlier import earlier_watch, taking_over
 from torchgraph_explorer.errors import OptionError, TorchgraphError
 from torchgraph_explorer.launch import Place, agreed_place
@@ -162,10 +163,11 @@ def watch(
     merged = rank if ranks == "merged" else None
     parts = Parts(model) if merged is not None else None
     earlier = earlier_watch(model, name)
-    context, seconds = None, patience.SECONDS
+    context, seconds, is_named = None, patience.SECONDS, False
     if backends.record:
         if wandb_run is not None or (run is None and writer is None and wants_wandb):
             run = run_of_wandb(wandb_run)
+        is_named = run is not None or writer is not None
         choose = partial(_choose_place, logdir, run, name, writer=writer, rank=rank, earlier=earlier)
         found = find_place(choose, Wanted(logdir, run, name, writer=writer, rank=rank))
         if found is None:
@@ -181,23 +183,26 @@ def watch(
     is_told = rank is None or rank.is_leader
     with taking_over(earlier, run_dir, shares_viewer=shares_viewer, is_told=is_told) as step:
         viewer = _start_viewer(logdir, host, port, verbose=verbose) if backends.viewer else None
+        begin = Start(step or 0)
+        if step is None and context is not None:
+            begin = begin_in(context, backends.opened, rank, is_named=is_named, seconds=seconds)
         watcher = Watcher(
             model,
             settings,
-            session=_session(model, settings, name, rank=merged),
+            session=_session(model, settings, name, rank=merged, notes=begin.notes),
             sinks=sinks,
             more_sinks=lambda phase: _sinks(backends, _of_phase(context, phase), parts),
             run_dir=run_dir,
             viewer=viewer,
             before_step=parts.look if parts is not None else None,
         )
-        watcher.step = step
+        watcher.begin(begin)
     at_exit.add(watcher, block=block_at_exit)
     for sink in sinks:  # one may have to know its watcher, to be finished before something else ends
         if watched_by := getattr(sink, "watched_by", None):
             watched_by(watcher)
     if verbose:
-        _introduce(watcher, sinks)
+        _introduce(watcher, sinks, begin)
     _wait_for_the_store(watcher, seconds)
     return watcher
 
@@ -333,7 +338,7 @@ def _wait_for_the_store(watcher: Watcher, seconds: float) -> None:
         )
 
 
-def _introduce(watcher: Watcher, sinks: Sequence[Sink]) -> None:
+def _introduce(watcher: Watcher, sinks: Sequence[Sink], begin: Start) -> None:
     if watcher.url is not None:
         say(f"watching {watcher.name} at {watcher.url}")
     if watcher.run_dir is not None:
@@ -341,9 +346,11 @@ def _introduce(watcher: Watcher, sinks: Sequence[Sink]) -> None:
     for sink in sinks:  # one may have something to say of where it is seen
         if introduction := getattr(sink, "introduction", None):
             say(introduction)
+    if begin.told:
+        say(begin.told)
 
 
-def _session(model: nn.Module, settings: Settings, name: str, *, rank: Rank | None) -> Session:
+def _session(model: nn.Module, settings: Settings, name: str, *, rank: Rank | None, notes: tuple[str, ...]) -> Session:
     return Session(
         id=uuid.uuid4().hex,
         model=name,
@@ -364,6 +371,7 @@ def _session(model: nn.Module, settings: Settings, name: str, *, rank: Rank | No
         clock=settings.time_log[0] if settings.time_log else None,
         rank=rank.number if rank is not None else None,
         world_size=rank.world_size if rank is not None else 1,
+        notes=notes,
     )
 
 

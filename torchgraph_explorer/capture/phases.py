@@ -11,6 +11,10 @@ from torch import nn
 class Phase(Protocol):
     """A kind of forward passes."""
 
+    @property
+    def step(self) -> int:
+        """How many steps were counted."""
+
     def takes(self, model: nn.Module) -> bool:
         """Whether a pass that begins now is one of them."""
 
@@ -45,6 +49,11 @@ class Evaluation:
     def __init__(self, training: Training) -> None:
         """Evaluate what `training` counts."""
         self._training = training
+
+    @property
+    def step(self) -> int:
+        """See `Phase`."""
+        return self._training.step
 
     def takes(self, model: nn.Module) -> bool:
         """See `Phase`."""

@@ -49,6 +49,7 @@ def session_message(session: Session) -> pb.Session:
         clock=None if session.clock is None else printable(session.clock),
         rank=session.rank,
         world_size=session.world_size,
+        notes=(printable(note, most=LONGEST_TEXT, lines=True) for note in session.notes),
     )
 
 
@@ -77,6 +78,7 @@ def session_value(message: pb.Session) -> Session:
         clock=message.clock if message.HasField("clock") else None,
         rank=message.rank if message.HasField("rank") else None,
         world_size=max(message.world_size, 1),
+        notes=tuple(message.notes),
     )
 
 
@@ -126,7 +128,7 @@ def _one_series(message: pb.Series) -> Series:
 def finished_message(finished: Finished) -> pb.Finished:
     """The orderly end of a session."""
     notes = (printable(note, most=LONGEST_TEXT, lines=True) for note in finished.notes)
-    return pb.Finished(time=finished.time, notes=notes)
+    return pb.Finished(time=finished.time, notes=notes, steps=finished.steps)
 
 
 def finished_value(message: pb.Finished) -> Finished:
@@ -135,4 +137,5 @@ def finished_value(message: pb.Finished) -> Finished:
     Raises:
         DamageError: It was at no time.
     """
-    return Finished(moment(message.time, "time"), tuple(message.notes))
+    steps = message.steps if message.HasField("steps") else None
+    return Finished(moment(message.time, "time"), tuple(message.notes), steps)

@@ -148,6 +148,15 @@ class ModelIndex:
         """How many ranks there were, by the layout of a frame."""
         return np.array([self.sessions[one].session.world_size for one in self.frames.writers], dtype=np.int64)
 
+    @property
+    def writing_order(self) -> npt.NDArray[np.int64]:
+        """Which session wrote, by the layout of a frame: numbered as they began, those of one launch of ranks alike."""
+        if self.launches.has_ranks:
+            number = {session: member.launch for session, member in self.launches.members.items()}
+        else:
+            number = {session: at for at, session in enumerate(self.sessions)}
+        return np.array([number[one] for one in self.frames.writers], dtype=np.int64)
+
     def begin(self, session: Session) -> None:
         """Note a segment of `session`."""
         if session.id not in self.sessions:

@@ -15,6 +15,7 @@ from torchgraph_explorer.record.model_index import ModelIndex, SessionIndex
 from torchgraph_explorer.record.nonfinite import Flags, are_nonfinite, nonfinite_frames, traits
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.rank_notes import finished_together, missing_ranks
+from torchgraph_explorer.record.session_notes import mixed_sessions
 from torchgraph_explorer.records import Finished, Frame, Kind, ModuleGraph, Role, Series, Session
 
 
@@ -67,10 +68,12 @@ class ModelRecord:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be known of the frames, in sentences: where not every rank is in them."""
+        """What is to be known of the frames, in sentences: how sessions join, and where not every rank is in them."""
         index = self._index
         frames = index.frames.frames
-        return missing_ranks(frames["step"], frames["ranks"], index.world_sizes[frames["layout"]])
+        told = dict.fromkeys(note for one in index.sessions.values() for note in one.session.notes)
+        mixed = mixed_sessions(frames["step"], index.writing_order[frames["layout"]])
+        return *told, *mixed, *missing_ranks(frames["step"], frames["ranks"], index.world_sizes[frames["layout"]])
 
     @property
     def steps(self) -> npt.NDArray[np.int64]:

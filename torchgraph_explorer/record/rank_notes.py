@@ -23,7 +23,8 @@ def finished_together(sessions: Sequence[SessionIndex]) -> Finished | None:
         for note in one.finished.notes if one.finished else ():
             told.setdefault(note, []).append(one.session.rank or 0)
     notes = (note if len(of) == len(sessions) else f"{_named(of)}: {note}" for note, of in told.items())
-    return Finished(max(end.time for end in ends if end), tuple(notes))
+    steps = [end.steps for end in ends if end and end.steps is not None]
+    return Finished(max(end.time for end in ends if end), tuple(notes), max(steps, default=None))
 
 
 def missing_ranks(steps: Ints, ranks: npt.NDArray[np.int32], world_sizes: Ints) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ def updates_answer(opened: OpenRun, model: ModelRecord, held: Held, *, most: int
 
 def session_json(session: Session) -> Json:
     """A session, as `api/updates` has it."""
-    return {key: value for key, value in plain(session).items() if key not in ("id", "rank", "world_size")}
+    return {key: value for key, value in plain(session).items() if key not in ("id", "rank", "world_size", "notes")}
 
 
 def _series(one: Series) -> Json:

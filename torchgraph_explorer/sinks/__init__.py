@@ -71,6 +71,9 @@ OPENED: dict[str, str] = {
 It is imported when it is asked for. The extra of this package that brings the library has the backend's name.
 """
 
+RESUMED: dict[str, str] = {"wandb": "torchgraph_wandb.resuming:resumed"}
+"""Those whose service can resume a run: what tells `continuing` of it, from the service's run and a model's name."""
+
 BACKENDS = {
     "standalone": Backends(record=True, viewer=True),
     "record": Backends(record=True, viewer=False),

@@ -1,0 +1,93 @@
+"""How far a model was recorded in a run before: from the heads of its records alone, the latest segment first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from torchgraph_explorer.record.folder import ReadAt, plugin_folder, reading, segment_files
+from torchgraph_explorer.record.messages import session_value
+from torchgraph_explorer.record.remote import is_url, remote_pieces
+from torchgraph_explorer.record.scan import Scanner
+
+READ_WHOLE = 16 << 20
+"""Bytes of a segment that is read in one go, as it is best read from elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What earlier sessions recorded of a model.
+
+    Attributes:
+        steps: Where the latest of them ended: the step that would have come next; 0 without any.
+        reached: One more than the highest step that is recorded.
+    """
+
+    steps: int = 0
+    reached: int = 0
+
+
+def look_back(run_dir: str, model: str) -> Iterator[Earlier]:
+    """What is recorded of `model` in the folder or at the URL `run_dir`, as it becomes known: the last says it all.
+
+    What is damaged is passed over.
+
+    Raises:
+        RecordError: Something cannot be read, or a newer release wrote it.
+    """
+    latest, steps, reached = None, 0, 0
+    for source, size, opened in reversed(_segments(run_dir)):
+        with opened as read:
+            ended = _end(source, size, read if size > READ_WHOLE else _held(read(0, size)), model=model)
+        if ended is None or not max(ended.recorded, ended.counted):
+            continue
+        latest = latest or ended.session
+        if ended.session == latest:
+            steps = max(steps, ended.recorded, ended.counted)
+        reached = max(reached, ended.recorded)
+        yield Earlier(steps, reached)
+
+
+def _segments(run_dir: str) -> list[tuple[str, int, AbstractContextManager[ReadAt]]]:
+    """Name, size and how to read each segment, by number."""
+    if is_url(run_dir):
+        return [(piece.source, piece.size, piece.reading()) for piece in remote_pieces(run_dir).get(".", [])]
+    return [(str(file.path), file.size, reading(file.path)) for file in segment_files(plugin_folder(Path(run_dir)))]
+
+
+def _held(data: bytes) -> ReadAt:
+    def read(offset: int, size: int) -> bytes:
+        return data[offset : offset + size]
+
+    return read
+
+
+class _End(NamedTuple):
+    """Where a segment ends: its session, one more than its highest step, and how many steps its end says."""
+
+    session: str
+    recorded: int
+    counted: int
+
+
+def _end(source: str, size: int, read: ReadAt, *, model: str) -> _End | None:
+    """Where the segment ends; None if it is not of `model`."""
+    session, recorded, counted = None, 0, 0
+    scanner = Scanner(source)
+    while (found := scanner.next(read, size)) is not None:
+        head = found.head
+        if head is None:
+            continue
+        if head.HasField("segment"):
+            written = session_value(head.segment.session)
+            if written.model != model:
+                return None
+            session = written.id
+        elif head.HasField("frame"):
+            recorded = max(recorded, head.frame.step + 1)
+        elif head.HasField("finished"):
+            counted = head.finished.steps
+    return None if session is None else _End(session, recorded, counted)

@@ -1,0 +1,26 @@
+"""What is to be told of a model that several sessions recorded, one after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+
+def mixed_sessions(steps: Ints, order: Ints) -> tuple[str, ...]:
+    """A sentence on the frames at `steps` that are older than frames of lower steps; none if no frame is.
+
+    `order` numbers the session of each frame, or the launch of ranks that it was part of; later ones are higher.
+    """
+    older = steps[order < np.maximum.accumulate(order)]
+    if not len(older):
+        return ()
+    if len(older) == 1:
+        which = f"Step {older[0]} is"
+    else:
+        which = f"{len(older):,} of {len(steps):,} recorded steps, from {older[0]} to {older[-1]}, are"
+    return (
+        f"Two sessions are mixed: {which} of an earlier session than the steps before. The run was continued at a "
+        f"lower step, and training has not come that far again. watcher.step says where a session begins.",
+    )
