@@ -37,7 +37,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "record": RECORD,
     "standalone": ("torchgraph_explorer.sinks.standalone",),
     "tensorboard": ("torchgraph_tensorboard.sink", "torchgraph_tensorboard.metadata"),
-    "wandb": ("torchgraph_wandb.sink", "torchgraph_wandb.snapshots", "torchgraph_wandb.keeping"),
+    "wandb": ("torchgraph_wandb.sink", "torchgraph_wandb.snapshots", "torchgraph_wandb.schedule"),
 }
 """What each backend is made of, besides what others have too."""
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -50,17 +51,34 @@ def environment(backend: Backend, home: Path) -> Environment:
     }
 
 
-def run_training(way: str, backend: Backend, home: Path, *, before: str = "") -> Trained:
-    """Train as `tests.wandb_panel.training` does it; `before` is a shell command to run first, like ulimit."""
-    logdir = home / "runs"
-    command = [sys.executable, "-m", "tests.wandb_panel.training", way, str(logdir)]
+def command_line(way: str, logdir: Path, options: dict[str, Any]) -> list[str]:
+    """To train as `tests.wandb_panel.training` does it."""
+    return [sys.executable, "-m", "tests.wandb_panel.training", way, str(logdir), json.dumps(options)]
+
+
+def run_training(
+    way: str, backend: Backend, home: Path, *, before: str = "", logdir: str = "runs", **options: Any
+) -> Trained:
+    """Train in some way; `before` is a shell command to run first, like ulimit."""
+    command = command_line(way, home / logdir, options)
     if before:
         command = ["bash", "-c", f'{before} && exec "$@"', "bash", *command]
     done = subprocess.run(
         command, env=environment(backend, home), cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
-    return Trained(json.loads(done.stdout.splitlines()[-1]), done.stderr, logdir)
+    return Trained(json.loads(done.stdout.splitlines()[-1]), done.stderr, home / logdir)
+
+
+@contextmanager
+def started_training(way: str, backend: Backend, home: Path, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A training that goes on until the block ends, or kills it."""
+    command, surroundings = command_line(way, home / "runs", options), environment(backend, home)
+    with subprocess.Popen(command, env=surroundings, cwd=ROOT, stdout=subprocess.PIPE, text=True) as training:
+        try:
+            yield training
+        finally:
+            training.kill()
 
 
 @pytest.fixture

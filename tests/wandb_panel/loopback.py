@@ -86,6 +86,11 @@ def global_id(kind: str, number: object) -> str:
     return base64.b64encode(f"{kind}:{number}".encode()).decode()
 
 
+def name_of(identifier: str) -> str:
+    """What `global_id` was made of."""
+    return base64.b64decode(identifier).decode().partition(":")[2]
+
+
 # What each GraphQL operation is answered. The name of a function is the operation's.
 
 
@@ -130,12 +135,14 @@ def run_resume_status(backend: Backend, asked: Json) -> Json:
 
 
 def upsert_bucket(backend: Backend, asked: Json) -> Json:
-    name = asked["name"]
+    name = asked.get("name") or name_of(asked["id"])
     is_new = name not in backend.runs
     run = backend.runs.setdefault(
         name, StoredRun(name, asked.get("entity") or ENTITY, asked.get("project") or "uncategorized", f"run {name}")
     )
     run.config |= json.loads(asked.get("config") or "{}")
+    if asked.get("summaryMetrics"):  # as `Api().run(...).summary.update` sends it: all of it
+        run.summary = json.loads(asked["summaryMetrics"])
     run.display_name = asked.get("displayName") or run.display_name
     project = {
         "id": global_id("Project", 1),

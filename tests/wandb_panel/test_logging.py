@@ -112,13 +112,6 @@ def test_an_offline_run_shows_the_same_after_sync(train: Train, backend: Backend
     assert panel.hover_strip(0, side=1, share=0.99)[:2] == ["input[0], gradient norm", "step 4"]
 
 
-def test_a_resumed_run_shows_both_its_parts(train: Train, backend: Backend) -> None:
-    told = train("resumed").told
-    run = backend.runs[told["run"]]
-    assert facts(backend, run)[2] == "|".join(map(str, range(10)))
-    assert len(open_run(told["run_dir"]).model().sessions) == 2
-
-
 def test_several_runs_and_models_in_one_process_keep_apart(train: Train, backend: Backend) -> None:
     first, second = (backend.runs[number] for number in train("sweep").told["runs"])
     assert facts(backend, first, "torchgraph/first_table")[1].startswith("Net: 12 modules, 131 parameters")

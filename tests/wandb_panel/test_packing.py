@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ import pytest
 from torchgraph_explorer import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.records import STATISTICS, Frame, Series
-from torchgraph_wandb.keeping import GROWTH, MOST, STEPS, Schedule, Thinned, is_page_due, thinned_numbers
+from torchgraph_wandb.keeping import STEPS, Thinned, thinned_numbers
 from torchgraph_wandb.letters import ALPHABET, packed_levels, packed_numbers
 from torchgraph_wandb.looks import LOOKS, looks
 from torchgraph_wandb.snapshot_process import state_of
@@ -159,26 +158,3 @@ def test_a_thinned_sequence_counts_what_it_was_given() -> None:
     for letter in "abcdefgh":
         thinned.add(letter)
     assert (len(thinned), thinned.kept) == (8, ["a", "e", "h"])
-
-
-def test_snapshots_become_rarer_and_have_an_end() -> None:
-    schedule, taken = Schedule(), []
-    for count in range(1, 1_000_000):
-        if schedule.is_due(count, now=float(count)):
-            schedule.began(count, now=float(count))
-            taken.append(count)
-    assert taken[:4] == [1, 2, 3, 4]
-    assert len(taken) <= 115 < MOST
-    assert all(later <= earlier * GROWTH + 1 for earlier, later in pairwise(taken))
-
-
-def test_a_snapshot_that_took_long_puts_off_the_next() -> None:
-    schedule = Schedule()
-    schedule.began(1, now=0.0)
-    schedule.took(seconds=2.0)
-    assert not schedule.is_due(100, now=19.9)
-    assert schedule.is_due(100, now=20.1)
-
-
-def test_the_page_is_logged_seldom() -> None:
-    assert [count for count in range(1, 600) if is_page_due(count, pages=2)][:1] == [64]

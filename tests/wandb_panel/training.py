@@ -1,4 +1,6 @@
-"""A training that logs to W&B in some way, run in a process of its own: `python -m tests.wandb_panel.training WAY`.
+"""A training that logs to W&B in some way, in a process of its own: `python -m tests.wandb_panel.training WAY LOGDIR`.
+
+What the way needs besides is a third argument, as JSON.
 
 It prints a line of JSON: what the test is to know of it.
 """
@@ -194,15 +196,28 @@ def offline(logdir: str) -> object:
     return {"run": run.id, "folder": str(folder)}
 
 
-def resumed(logdir: str) -> object:
-    """Five steps in one run, and five more in the same run, later."""
+def session(logdir: str, *, steps: int, run: str, resume: str | None = None, mode: str = "online") -> object:
+    """One session of a run that may have had others."""
+    with begin(id=run, resume=resume, mode=mode, entity="ent") as active:
+        model = Net()
+        watcher = watch(model, backend="wandb", log_freq=1, logdir=logdir)
+        train(model, steps, lambda _step, loss: active.log({"loss": loss}))
+        folder = Path(active.dir).parent
+    return {"run": run, "run_dir": watcher.run_dir, "step": watcher.step, "folder": str(folder)}
+
+
+def unlogged(logdir: str, *, steps: int, seconds: float) -> object:
+    """A training of slow steps that logs nothing of its own to W&B, and so ends no row; it says when a step is over."""
+    begin(id="unlogged")
     model = Net()
-    with begin() as run, watched(model, logdir):
-        train(model, 5, lambda _step, loss: run.log({"loss": loss}))
-    with begin(id=run.id, resume="must") as again, watched(model, logdir) as watcher:
-        watcher.step = 5
-        train(model, 5, lambda _step, loss: again.log({"loss": loss}))
-    return {"run": run.id, "run_dir": watcher.run_dir}
+    watched(model, logdir)
+
+    def log(step: int, _loss: float) -> None:
+        print(step, flush=True)
+        time.sleep(seconds)
+
+    train(model, steps, log)
+    return {}
 
 
 def sweep(logdir: str) -> object:
@@ -297,7 +312,8 @@ WAYS = (
     begun_late_with_evaluation,
     never_begun,
     offline,
-    resumed,
+    session,
+    unlogged,
     sweep,
     agent,
     many_steps,
@@ -308,5 +324,6 @@ WAYS = (
 if __name__ == "__main__":
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    ways = {way.__name__: way for way in WAYS}
-    print(json.dumps(ways[sys.argv[1]](sys.argv[2])))
+    ways: dict[str, Callable[..., object]] = {way.__name__: way for way in WAYS}
+    options = json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
+    print(json.dumps(ways[sys.argv[1]](sys.argv[2], **options)))

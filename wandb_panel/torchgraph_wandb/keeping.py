@@ -1,23 +1,13 @@
-"""Which steps a chart shows, and when it is logged anew."""
+"""Which steps a chart shows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 STEPS = 48
 """Steps that a chart shows, at most; one column each in a heat strip."""
-
-GROWTH = 1.12
-"""Each snapshot comes after so many times the logged steps of the one before: 60 for 2,000 steps, 112 for a million."""
-
-MOST = 130
-"""Snapshots of a run, at most, besides the one at its end."""
-
-SHARE = 0.1
-"""Of the time, at most, in which a snapshot is being made. That happens in another process."""
 
 
 class Thinned(Generic[T]):
@@ -57,37 +47,3 @@ def thinned_numbers(count: int, most: int = STEPS) -> list[int]:
     for number in range(count):
         chosen.add(number)
     return chosen.kept
-
-
-@dataclass(slots=True)
-class Schedule:
-    """When to log: ever more rarely, and never for more than a small share of the time.
-
-    Uploads cost sockets that wandb frees only at the end of a run, so their number is what has to stay small.
-    """
-
-    taken: int = 0
-    _next_count: int = 1
-    _next_time: float = 0.0
-
-    def is_due(self, count: int, now: float) -> bool:
-        """Whether to make a snapshot, when so many steps have been recorded."""
-        return count >= self._next_count and now >= self._next_time and self.taken < MOST
-
-    def began(self, count: int, now: float) -> None:
-        """One is being made. If it fails, the next one comes as if it had not."""
-        self.taken += 1
-        self._next_count = max(count + 1, round(count * GROWTH))
-        self._next_time = now
-
-    def took(self, seconds: float) -> None:
-        """The one that was begun last was made in so many seconds."""
-        self._next_time += seconds / SHARE
-
-
-def is_page_due(count: int, pages: int) -> bool:
-    """Whether to log the large page again, when so many steps were recorded and so many pages logged.
-
-    That is at 1, 8, 64, 512 and so on.
-    """
-    return count >= 1 << 3 * pages

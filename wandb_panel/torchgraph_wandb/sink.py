@@ -8,22 +8,32 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
 from torchgraph_explorer.errors import OptionError
-from torchgraph_explorer.patience import SECONDS
 from torchgraph_explorer.records import Finished, Frame, Record
-from torchgraph_explorer.say import say, told
+from torchgraph_explorer.say import say, told, warn
 from torchgraph_explorer.sinks import Sink, SinkContext
-from torchgraph_wandb.keeping import Schedule, is_page_due
 from torchgraph_wandb.late import LateSink
-from torchgraph_wandb.panels import log_chart, log_page
+from torchgraph_wandb.panels import Shown, log_chart, log_page, show, show_at_once
 from torchgraph_wandb.presets import Place, PresetError, expected, publish_chart, remembered
+from torchgraph_wandb.resuming import steps_key
+from torchgraph_wandb.schedule import is_due, is_page_due
 from torchgraph_wandb.snapshots import Maker, Snapshot
 
-SECONDS_TO_END = (18.0, 6.0)
-"""That the end of a run waits for the last snapshot, and for a second try. The recorder waits 30 s for the sink."""
+TICK = 0.5
+"""Seconds between two looks at whether a snapshot is ready or due."""
+
+SECONDS_TO_UPLOAD = 5.5
+"""After which W&B's client has uploaded a file: it waits for five, to upload several at once."""
+
+SECONDS_TO_LEAVE = 4.0
+"""That the end of a run waits for W&B to come back from what is being logged."""
+
+SECONDS_TO_END = (15.0, 5.0)
+"""That it waits for the last snapshot, and for a second try. The recorder waits 30 s for the sink."""
 
 SECONDS_TO_PUBLISH = 4.0
 """That it waits for the chart to be published, which was begun when the run was."""
@@ -59,7 +69,9 @@ def open_sink(context: SinkContext) -> Sink:
 
 
 class WandbSink:
-    """Logs the chart's table ever more rarely, the page still more rarely, and both at the end.
+    """Logs the chart's table as `schedule` says, the page more rarely, and both at the end.
+
+    It does so in a thread of its own, so that what is recorded gets there also while no further step comes.
 
     Attributes:
         introduction: Where it is to be seen.
@@ -69,10 +81,13 @@ class WandbSink:
         self._run, self._model = run, context.model_name
         self._upload = context.run_dir if context.upload_record else None
         self._maker = Maker(context.run_dir, context.model_name)
-        self._schedule = Schedule()
         self._preset = Preset(run)
-        self._count = self._pages = 0
+        self._progress = Progress()
+        self._uploads = Uploads()
+        self._ready: Ready | None = None
+        self._first: First | None = First()
         self._is_charted = False
+        self._ticks = Ticks(self._keep_up, self._fail)
         self.introduction = f"W&B: {run.url}" if getattr(run, "url", None) else f"W&B run {run.id}"
 
     def watched_by(self, watcher: Finishing) -> None:
@@ -84,27 +99,48 @@ class WandbSink:
         if _is_disabled(self._run):
             return
         if isinstance(record, Frame):
-            self._count += 1
-            self._keep_up()
-        elif isinstance(record, Finished) and self._count:
+            self._progress = self._progress.after(record.step, now=time.monotonic())
+            self._ticks.begin()
+        elif isinstance(record, Finished) and self._progress.frames:
+            if record.steps is not None:
+                self._progress = replace(self._progress, steps=record.steps)
             self._end()
 
     def close(self) -> None:
         """Nothing more will be logged."""
+        self._ticks.end(SECONDS_TO_LEAVE)
         self._maker.stop()
 
     def _keep_up(self) -> None:
-        """Log a snapshot that is ready, or begin one that is due. Waits for nothing."""
+        """Log a snapshot that is ready, or begin one that is due. Waits for no training and no snapshot."""
+        now, progress = time.monotonic(), self._progress
+        elapsed = now - progress.began
         if _is_over(self._run):
             self._maker.stop()
-        elif (snapshot := self._maker.take()) is not None:
-            self._log(snapshot)
-        elif not self._maker.is_busy and self._schedule.is_due(self._count, time.monotonic()):
-            self._maker.try_to_begin(page=is_page_due(self._count, self._pages), aside=True)
-            self._schedule.began(self._count, time.monotonic())
+            return
+        if (snapshot := self._maker.take()) is not None:
+            self._ready = Ready(snapshot, now)
+        if self._first is not None and self._first.is_due(now):
+            first, self._first = self._first, None
+            show_at_once(self._run, first.shown)
+        elif self._ready is not None:
+            # Which preset draws the table is said only with the table, so the first one waits for that a little.
+            if not self._preset.is_coming or now - self._ready.since >= SECONDS_TO_PUBLISH:
+                ready, self._ready = self._ready, None
+                self._log(ready.snapshot)
+        elif not self._maker.is_busy and progress.frames > self._uploads.frames and self._uploads.is_due(elapsed):
+            self._maker.try_to_begin(page=is_page_due(elapsed, self._uploads.pages), aside=True)
+            self._uploads = replace(self._uploads, last=elapsed, frames=progress.frames)
+
+    def _fail(self, fault: Exception) -> None:
+        """Something in W&B raises: its panels are left as they are until the end, where it is tried once more."""
+        warn(f"{self._model}: the W&B chart is not kept up to date any more ({told(fault)}).")
 
     def _end(self) -> None:
         """Log all there is."""
+        if not self._ticks.end(SECONDS_TO_LEAVE):
+            say(f"{self._model}: W&B does not answer; its chart lacks the last steps, which are in the run's folder.")
+            return
         if _is_over(self._run):
             say(f"{self._model}: the W&B run had ended; it lacks the last steps, which are in the run's folder.")
             return
@@ -130,14 +166,117 @@ class WandbSink:
         return None
 
     def _log(self, snapshot: Snapshot) -> None:
-        self._schedule.took(snapshot.seconds)
-        self._preset.wait_for_memory(SECONDS)
         preset = self._preset.chart
-        log_chart(self._run, self._model, snapshot.rows, preset=preset if not self._is_charted else None)
+        shown = dict(log_chart(self._run, self._model, snapshot.rows, preset=preset if not self._is_charted else None))
         self._is_charted = self._is_charted or preset is not None
         if snapshot.page is not None:
-            log_page(self._run, self._model, snapshot.page)
-            self._pages += 1
+            shown |= log_page(self._run, self._model, snapshot.page)
+        self._uploads = self._uploads.after(snapshot)
+        shown[steps_key(self._model)] = self._progress.steps
+        show(self._run, shown)
+        # The client itself tells the server within 15 seconds, so later ones do not need it.
+        is_first = self._first is not None and not self._first.shown and not _is_offline(self._run)
+        self._first = First(shown, time.monotonic() + SECONDS_TO_UPLOAD) if is_first else None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the record is.
+
+    Attributes:
+        frames: Recorded so far.
+        steps: One more than the latest step.
+        began: The moment of the first frame, of the monotonic clock.
+    """
+
+    frames: int = 0
+    steps: int = 0
+    began: float = 0.0
+
+    def after(self, step: int, *, now: float) -> Progress:
+        """With one frame more."""
+        return Progress(self.frames + 1, step + 1, self.began if self.frames else now)
+
+
+@dataclass(frozen=True, slots=True)
+class Uploads:
+    """What was uploaded so far.
+
+    Attributes:
+        files: Tables and pages.
+        pages: Of them.
+        last: When the latest snapshot was begun, in seconds from the first frame; None without any.
+        frames: That were recorded then.
+        making: Seconds that it took to be made.
+    """
+
+    files: int = 0
+    pages: int = 0
+    last: float | None = None
+    frames: int = 0
+    making: float = 0.0
+
+    def is_due(self, elapsed: float) -> bool:
+        """Whether to begin the next snapshot."""
+        return is_due(elapsed, self.last, self.files, making=self.making)
+
+    def after(self, snapshot: Snapshot) -> Uploads:
+        """With those of `snapshot`."""
+        pages = int(snapshot.page is not None)
+        return replace(self, files=self.files + 1 + pages, pages=self.pages + pages, making=snapshot.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """What is shown first, to be told to the server at the moment `at` of the monotonic clock; nothing yet if empty."""
+
+    shown: Shown = field(default_factory=dict)
+    at: float = 0.0
+
+    def is_due(self, now: float) -> bool:
+        """Whether to tell it now."""
+        return bool(self.shown) and now >= self.at
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A snapshot that is still to be logged, and since when."""
+
+    snapshot: Snapshot
+    since: float
+
+
+class Ticks:
+    """Calls `act` again and again in a thread of its own, from `begin` to `end`, or until it raises."""
+
+    def __init__(self, act: Callable[[], None], fail: Callable[[Exception], None]) -> None:
+        self._act, self._fail = act, fail
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """From now on. May be called again."""
+
+        def ticking() -> None:
+            try:
+                self._run()
+            except Exception as fault:  # of W&B, or of what makes snapshots; the training goes on without them
+                self._fail(fault)
+
+        if self._thread is None:
+            self._thread = threading.Thread(target=ticking, name="torchgraph-wandb-ticks", daemon=True)
+            self._thread.start()
+
+    def end(self, seconds: float) -> bool:
+        """No more; whether the last call came back within `seconds`. May be called again."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(seconds)
+        return self._thread is None or not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._ended.wait(TICK):
+            self._act()
 
 
 class Preset:
@@ -149,7 +288,6 @@ class Preset:
 
     def __init__(self, run: Any) -> None:
         self.chart: str | None = None
-        self._is_looked_up = threading.Event()
         self._thread: threading.Thread | None = None
         if _is_disabled(run):
             return
@@ -160,29 +298,26 @@ class Preset:
             thread.start()
             self._thread = thread
 
+    @property
+    def is_coming(self) -> bool:
+        """It is still being published."""
+        return self._thread is not None and self._thread.is_alive()
+
     def wait(self, seconds: float) -> None:
         """Come back when it is known whether it is there, or after so many seconds."""
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def wait_for_memory(self, seconds: float) -> None:
-        """Come back when it is known whether it was published before, or after so many seconds."""
-        if self._thread is not None:
-            self._is_looked_up.wait(seconds)
-
     def _settle(self, place: Place, *, is_offline: bool) -> None:
         """In a thread of its own: what was published is remembered in the user's home, which may not answer."""
         try:
             self._look_up(place, is_offline=is_offline)
-            self._is_looked_up.set()
             if self.chart is None and not is_offline:
                 self.chart = publish_chart(place)
         except PresetError as refusal:
             say(f"{refusal}. The page, which is logged too, shows the same until then.")
         except Exception as fault:
             say(f"the W&B chart cannot be published ({told(fault)}). The page, which is logged too, shows the same.")
-        finally:
-            self._is_looked_up.set()
 
     def _look_up(self, place: Place, *, is_offline: bool) -> None:
         known = remembered(place) if place.entity else None

@@ -59,7 +59,7 @@ def state_of(model: ModelRecord, *, way: Way = "graphviz") -> State:
     graph = model.graphs[known[-1]]
     most = affordable_steps(len(model.series), STEPS)
     frames = [model.frame(number) for number in thinned_numbers(len(model), most)]
-    return State(model.session, graph, draw(graph, way=way), model.series, frames, len(model))
+    return State(model.session, graph, draw(graph, way=way), model.series, frames, len(model), model.notes)
 
 
 def page(run: Run, model: str) -> bytes:

@@ -32,7 +32,7 @@ COLUMNS = ("part", "packed")
 LIST = "|"
 
 FIELDS = {
-    "facts": ("model", "told", "steps", "home"),
+    "facts": ("model", "told", "steps", "home", "notes"),
     "insides": ("key", "parent", "title", "trail", "width", "height"),
     "nodes": ("key", "inside", "owner", "only", "opens", "label", "detail", "shape", "colour", "told", "looks", "box"),
     "edges": ("inside", "carries", "path"),
@@ -40,7 +40,7 @@ FIELDS = {
 }
 """The fields of a line of each part.
 
-- `home`: the inside to begin with. `steps`: their numbers.
+- `home`: the inside to begin with. `steps`: their numbers. `notes`: sentences on how sessions join.
 - `key`, `owner`: a call, as `call_key` writes it, or `module#*` for a module's parameters. `only`: of an owner's
   tensors just the attached one of this path. `opens`: the key of the inside that a click opens.
 - `trail`: the titles and keys of the insides on the way there, in turn. `box`: centre, width and height.
@@ -67,6 +67,7 @@ class State:
         series: With ids from 0 on, each its place here.
         frames: The steps to show; their `series` are ids of the above.
         logged: How many steps were recorded.
+        notes: What is to be known of them, in sentences.
     """
 
     session: Session
@@ -75,6 +76,7 @@ class State:
     series: Sequence[Series]
     frames: Sequence[Frame]
     logged: int
+    notes: tuple[str, ...] = ()
 
 
 def table_rows(state: State) -> list[tuple[str, str]]:
@@ -129,7 +131,8 @@ def _facts(state: State) -> tuple[str, ...]:
         f"{state.session.class_name}: {len(state.graph.modules):,} modules, {params:,} parameters; "
         f"{state.logged:,} steps recorded, {len(steps)} shown"
     )
-    return state.session.model, told, LIST.join(map(str, steps)), call_key(state.graph, _home(state))
+    home = call_key(state.graph, _home(state))
+    return state.session.model, told, LIST.join(map(str, steps)), home, " ".join(state.notes)
 
 
 def _home(state: State) -> int | None:

@@ -1,0 +1,51 @@
+"""What the server has of a training that was killed, through the real client."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.wandb_panel.conftest import started_training
+from tests.wandb_panel.emulator import chart_of
+from tests.wandb_panel.loopback import Backend, StoredRun
+
+pytestmark = pytest.mark.slow
+
+CHART, TABLE = "torchgraph/Net", "torchgraph/Net_table"
+
+
+def shown_steps(backend: Backend, run: StoredRun) -> list[int]:
+    rows = json.loads(backend.run_file(run, TABLE))["data"]
+    line = next(packed for part, packed in rows if part == "facts")
+    return [int(step) for step in line.split("\t")[2].split("|")]
+
+
+def wait_for(is_so: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.1)
+    return is_so()
+
+
+def test_a_training_that_is_killed_soon_after_it_began_has_a_chart(backend: Backend, tmp_path: Path) -> None:
+    with started_training("unlogged", backend, tmp_path, steps=1000, seconds=0.2) as training:
+        assert training.stdout is not None
+        training.stdout.readline()
+        time.sleep(12)
+        training.kill()
+    run = backend.runs["unlogged"]
+    assert run.history == []  # no row of the training's own has ended
+    assert len(shown_steps(backend, run)) >= 5
+    assert {row["part"] for row in chart_of(backend, CHART, run).rows} >= {"facts", "nodes", "tensors"}
+
+
+def test_what_was_recorded_gets_there_while_no_further_step_comes(backend: Backend, tmp_path: Path) -> None:
+    with started_training("unlogged", backend, tmp_path, steps=3, seconds=80.0) as training:
+        assert training.stdout is not None
+        training.stdout.readline()
+        assert wait_for(lambda: TABLE in backend.runs["unlogged"].summary, 20)
+        assert shown_steps(backend, backend.runs["unlogged"]) == [0]

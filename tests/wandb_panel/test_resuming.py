@@ -1,0 +1,78 @@
+"""A W&B run that goes on: where its steps begin, and what is said of it, through the real client."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.wandb_panel.conftest import Train, environment
+from tests.wandb_panel.loopback import Backend
+from tests.wandb_panel.test_logging import facts
+from torchgraph_explorer import open_run
+
+pytestmark = pytest.mark.slow
+
+FIRST, SECOND = 6, 4
+
+
+@pytest.mark.parametrize("resume", ["must", "allow"])
+@pytest.mark.parametrize("mode", ["online", "offline"])
+def test_a_resumed_run_goes_on_where_its_record_ends(train: Train, resume: str, mode: str) -> None:
+    train("session", steps=FIRST, run="r", mode=mode)
+    trained = train("session", steps=SECOND, run="r", resume=resume, mode=mode)
+    model = open_run(trained.told["run_dir"]).model()
+    assert model.steps.tolist() == list(range(FIRST + SECOND))
+    assert (len(model.sessions), model.notes) == (2, ())
+    assert "W&B resumes this run: its steps go on at 6, where its record ends." in trained.said
+
+
+def test_the_chart_of_a_resumed_run_shows_both_its_parts(train: Train, backend: Backend) -> None:
+    train("session", steps=FIRST, run="r")
+    train("session", steps=SECOND, run="r", resume="must")
+    assert facts(backend, backend.runs["r"])[2] == "|".join(map(str, range(FIRST + SECOND)))
+
+
+@pytest.mark.parametrize("resume", ["must", "allow"])
+def test_without_its_folder_it_goes_on_where_the_summary_says(train: Train, backend: Backend, resume: str) -> None:
+    train("session", steps=FIRST, run="r", logdir="here")
+    trained = train("session", steps=SECOND, run="r", resume=resume, logdir="elsewhere")
+    model = open_run(trained.told["run_dir"]).model()
+    assert model.steps.tolist() == list(range(FIRST, FIRST + SECOND))
+    assert model.notes == (
+        "Steps 0 to 5 were recorded elsewhere, and the record there has them: they are not in this one.",
+    )
+    assert "where the count in W&B ends" in trained.said
+    assert "recorded elsewhere" in facts(backend, backend.runs["r"])[-1]
+    assert backend.runs["r"].summary["torchgraph/Net_steps"] == FIRST + SECOND
+
+
+@pytest.mark.parametrize(("resume", "said"), [("must", "begin at 0, since no earlier one is known"), ("allow", "")])
+def test_offline_without_its_folder_it_begins_anew(train: Train, resume: str, said: str) -> None:
+    trained = train("session", steps=SECOND, run="r", resume=resume, mode="offline")
+    assert open_run(trained.told["run_dir"]).model().steps.tolist() == list(range(SECOND))
+    assert said in trained.said
+    assert ("resumes" in trained.said) == bool(said)
+
+
+@pytest.mark.parametrize("mode", ["online", "offline"])
+def test_a_run_that_is_begun_again_under_its_id_says_that_it_is_mixed(
+    train: Train, backend: Backend, mode: str
+) -> None:
+    train("session", steps=FIRST, run="r", mode=mode)
+    trained = train("session", steps=SECOND, run="r", mode=mode)
+    assert "Step 0 is recorded again: this run holds steps up to 5 of an earlier session" in trained.said
+    [mixed] = open_run(trained.told["run_dir"]).model().notes
+    assert mixed.startswith("Two sessions are mixed: 2 of 6 recorded steps, from 4 to 5, are of an earlier session")
+    if mode == "online":
+        assert "Two sessions are mixed" in facts(backend, backend.runs["r"])[-1]
+
+
+def test_an_offline_session_that_is_synced_leaves_its_count(train: Train, backend: Backend, tmp_path: Path) -> None:
+    told = train("session", steps=FIRST, run="r", mode="offline").told
+    sync = [sys.executable, "-m", "wandb", "sync", told["folder"]]
+    surroundings = environment(backend, tmp_path)
+    subprocess.run(sync, env=surroundings, cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    assert backend.runs["r"].summary["torchgraph/Net_steps"] == FIRST
