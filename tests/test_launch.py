@@ -17,7 +17,7 @@ from torch import nn
 from torchgraph_explorer import launch, watch
 from torchgraph_explorer.capture.distributed import Parts, Rank, this_rank
 from torchgraph_explorer.errors import OptionError, TorchgraphWarning
-from torchgraph_explorer.launch import agreed_place
+from torchgraph_explorer.launch import agreed_place, agreed_step
 from torchgraph_explorer.records import Kind, Series
 from torchgraph_explorer.sinks import resolve
 from torchgraph_explorer.watching import _of_rank
@@ -110,6 +110,13 @@ def test_a_place_that_is_not_needed_is_not_looked_for(monkeypatch: pytest.Monkey
     for _ in range(2):
         monkeypatch.setattr(launch, "_numbers", itertools.count())  # of another process of the launch
         assert agreed_place(None, places.pop, is_leader=True) == ("runs", "chosen")
+
+
+@pytest.mark.usefixtures("quick")
+def test_ranks_begin_where_the_first_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    for is_leader, own in ((True, 20), (False, 0)):
+        monkeypatch.setattr(launch, "_numbers", itertools.count())  # of another process of the launch
+        assert agreed_step(own, is_leader=is_leader) == 20
 
 
 def test_ranks_that_cannot_leave_notes_go_their_own_ways(quick: Path) -> None:
