@@ -54,7 +54,8 @@ def begin_in(
 ) -> Start:
     """Where to begin in the run of `context`: at 0, or where its earlier steps end if one of `backends` resumes it.
 
-    Ranks begin where the first one of their machine does. Comes back within so many seconds, or when that one has said it.
+    Ranks begin where the first one of their machine does. Comes back within so many seconds, or when that one has said
+    it.
     A store elsewhere is asked only if the run `is_named`; else it is a new one.
     """
     agrees = rank is not None and is_of_wandb(context.run)

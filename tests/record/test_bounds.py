@@ -132,7 +132,7 @@ CRAFTED = {
     "many graphs of empty nodes": lambda: graphs(b"\x1a\x02\x08\x09", 300),
     "a graph of very many edges": edges,
     "a graph in which all goes everywhere": fan,
-    "a layout of very many series": lambda: large_layout(),
+    "a layout of very many series": large_layout,
     "many layouts of many series": lambda: frames(many_layouts()),
     "many layouts of few series": lambda: frames(many_layouts(4_000, 200)),
     "a layout of many columns": lambda: frames(iter([pb.Layout(series=[0], row=[0], statistics=["min"] * 10**7)])),
