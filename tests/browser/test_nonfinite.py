@@ -14,6 +14,7 @@ from torch import nn
 from tests.browser.conftest import NewContext
 from tests.browser.page import Viewer, expect_open
 from tests.browser.runs import mean_square, watching
+from tests.browser.servers import ServerProcess
 from tests.record.long_runs import write_long_run
 from tests.troubled import STEPS, TROUBLED, record_troubled
 from torchgraph_explorer import open_run
@@ -314,3 +315,18 @@ def test_the_scale_that_the_data_choose_is_told_and_the_user_may_choose_another(
     viewer.choose("Scale", "Linear")
     expect(scale.locator("option").first).to_have_text("Auto")
     viewer.page.wait_for_url(re.compile("scale=linear"))
+
+
+@pytest.mark.parametrize("size", [(480, 300), (700, 500), (320, 170)], ids=lambda size: "x".join(map(str, size)))
+def test_the_first_nan_is_told_in_a_place_without_room_for_the_header(
+    new_context: NewContext, server: ServerProcess, troubled: Path, size: tuple[int, int]
+) -> None:
+    assert troubled.exists()
+    viewer = Viewer(new_context(viewport=dict(zip(("width", "height"), size, strict=True))).new_page(), server.url)
+    viewer.open("deep", step=4)
+    expect(first(viewer)).to_be_in_viewport(ratio=1)
+    expect(first(viewer)).to_contain_text("NaN at step 3")
+    expect(viewer.page.locator(".time-marks i").first).to_be_visible()
+    first(viewer).click()
+    expect(viewer.node("body.1.act#0")).to_have_attribute("aria-selected", "true")
+    assert viewer.complaints == []

@@ -5,11 +5,14 @@ import {callKey} from '../state/keys';
 import type {NodeKey} from '../state/keys';
 import {rowAt} from '../state/measures';
 import type {Row} from '../state/measures';
+import {tensorName} from './labels';
 import {ancestors} from './outline';
 
 /** A tensor with NaN or infinity. */
 export interface BadTensor {
   name: SeriesName;
+  /** What it is called, where that is not its path. */
+  label?: string;
   hasNan: boolean;
   hasInfinite: boolean;
 }
@@ -103,7 +106,9 @@ export function marksOf(graph: ModuleGraph, bad: readonly BadTensor[], index: Re
   if (bad.length === 0) return NO_MARKS;
   const marks: Marks = {calls: new Map(), nodes: new Map(), modules: new Map(), gives: new Set(), takes: new Set()};
   const callsOf = callsByModule(graph);
-  for (const one of bad) {
+  const parameters = new Map(graph.modules.map((module) => [module.name, module.forward_parameters ?? []]));
+  for (const nameless of bad) {
+    const one = labelled(nameless, parameters);
     const {module, call, role} = one.name;
     const known = call === null ? (callsOf.get(module) ?? []) : [index.get(`${module}#${call}`)].filter((found) => found !== undefined);
     markModule(marks.modules, one);
@@ -111,6 +116,12 @@ export function marksOf(graph: ModuleGraph, bad: readonly BadTensor[], index: Re
   }
   markNodes(marks, graph, tensorsByPlace(bad));
   return marks;
+}
+
+/** An input goes by the name that its module's `forward` has for it. */
+function labelled(one: BadTensor, parameters: ReadonlyMap<string, readonly string[]>): BadTensor {
+  const {role, module, path} = one.name;
+  return role === 'input' ? {...one, label: tensorName(path, parameters.get(module) ?? [])} : one;
 }
 
 function callsByModule(graph: ModuleGraph): Map<string, number[]> {
@@ -171,10 +182,10 @@ function hasValue(graph: ModuleGraph, call: number, role: 'input' | 'output', by
   return tensors.some(({path}) => byPlace.get(placeOf(key, role, path))?.some(({name}) => name.kind === 'value'));
 }
 
-function joined(mark: Mark | undefined, {name, hasNan, hasInfinite}: BadTensor): Mark {
+function joined(mark: Mark | undefined, {name, label, hasNan, hasInfinite}: BadTensor): Mark {
   const own = mark?.isInside ? undefined : mark; // what it has itself says more than what is inside of it
   const isGradient = name.kind !== 'value';
-  const text = `${kindsText(hasNan, hasInfinite)} in ${tensorText(name)}`;
+  const text = `${kindsText(hasNan, hasInfinite)} in ${tensorText({...name, path: label ?? name.path})}`;
   const tensors = isGradient || own?.isGradientOnly === false ? [...(own?.tensors ?? []), text] : [text, ...(own?.tensors ?? [])];
   const ofOne = {hasNan, hasInfinite, isGradientOnly: isGradient, isInside: false};
   if (own && own.isGradientOnly !== isGradient) return own.isGradientOnly ? {...ofOne, tensors} : {...own, tensors};

@@ -4,6 +4,7 @@ import {useSignalEffect} from '@preact/signals';
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import {Tip} from '../charts/Tip';
 import {Panels} from '../panels/Panels';
+import {marks} from '../graph/troubleNow';
 import * as store from '../state/store';
 import {ChartOptions} from './ChartOptions';
 import {Details} from './Details';
@@ -19,6 +20,7 @@ import {isSearching, Search} from './Search';
 import {arrangement, measureWindow, modulesWidth, over, panelsShare, reveal, windowSize} from './sides';
 import {remembered, Splitter} from './Splitter';
 import {TimeBar} from './TimeBar';
+import {TimeMarks} from './TimeMarks';
 import {Tooltip} from './Tooltip';
 
 const facts = remembered('facts', 300);
@@ -45,7 +47,7 @@ export function App() {
       <div class="app" data-compact={isCompact || undefined} inert={isSearching.value || isHelpOpen.value}>
         {isDocked.header && <Header />}
         <main class="columns">
-          {isDocked.modules ? <DockedModules /> : <Rail part="modules" icon="left" title="Modules" />}
+          {isDocked.modules ? <DockedModules /> : <ModulesRail />}
           <GraphPane />
           {isDocked.panels ? <DockedPanels /> : <PanelsRail />}
           <Drawer />
@@ -141,6 +143,14 @@ function PanelArea({width}: {width: number}) {
   );
 }
 
+function ModulesRail() {
+  return (
+    <Rail part="modules" icon="left" title="Modules">
+      {marks.value.modules.size > 0 && <i class="swatch swatch-bad" />}
+    </Rail>
+  );
+}
+
 function PanelsRail() {
   return (
     <Rail part="panels" icon="right" title="Panels" isTarget={over.value !== 'panels'}>
@@ -168,7 +178,9 @@ function StepsAway() {
   return (
     <div class="steps-away">
       {over.value === 'steps' && <TimeBar />}
-      <Rail part="steps" icon="up" title={step === undefined ? 'Steps' : `Step ${step}`} />
+      <Rail part="steps" icon="up" title={step === undefined ? 'Steps' : `Step ${step}`}>
+        <TimeMarks />
+      </Rail>
     </div>
   );
 }

@@ -1,17 +1,25 @@
 /** Where NaN or infinity came up first, in the header; a press goes there. */
 
+import type {FirstNonFinite} from '../api/types';
+import {tensorNameOf} from '../graph/labels';
 import {firstText, troubleTitle} from '../graph/troubleText';
 import {nonfinite} from '../state/nonfinite';
 import * as store from '../state/store';
 import {goToTrouble} from './goToTrouble';
 import {Icon} from './Icon';
 
+/** With an input as its module calls it. */
+function named({step, tensor}: FirstNonFinite): FirstNonFinite {
+  const isInput = tensor?.role === 'input';
+  return {step, tensor: isInput ? {...tensor, path: tensorNameOf(store.graph.value, tensor.module, tensor.path)} : tensor};
+}
+
 export function FirstTrouble() {
   const known = nonfinite.value;
   const data = store.data.value;
   if (!known?.first || !data) return null;
   const {first} = known;
-  const {what, place} = firstText(first, data.session?.class_name ?? store.model.value ?? '');
+  const {what, place} = firstText(named(first), data.session?.class_name ?? store.model.value ?? '');
   return (
     <button
       type="button"

@@ -10,6 +10,7 @@ import {canLeadOut, isAlone, leadOut, openCall} from '../state/navigate';
 import * as store from '../state/store';
 import {Canvas} from './Canvas';
 import type {Part} from '../state/parts';
+import {FirstTrouble} from './FirstTrouble';
 import {HeaderItems} from './Header';
 import {IconButton} from './Icon';
 import type {IconName} from './Icon';
@@ -38,6 +39,7 @@ export function GraphPane() {
       <div class="canvas-box">
         <Canvas />
         <GraphNotice />
+        {!isDocked.header && <TroubleOver />}
         {problem && <div class="strip-notice">{problem}</div>}
         <div class="zoom-buttons" data-covers="graph">
           <IconButton icon="plus" label="Zoom in (+)" onPress={() => camera.value?.zoomBy(1.3)} />
@@ -48,6 +50,15 @@ export function GraphPane() {
       {isDocked.legend && <Legend />}
       <Popover />
     </section>
+  );
+}
+
+/** Where NaN or infinity began is told also where there is no header. */
+function TroubleOver() {
+  return (
+    <div class="trouble-over" data-covers="graph">
+      <FirstTrouble />
+    </div>
   );
 }
 

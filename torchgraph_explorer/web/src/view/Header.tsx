@@ -1,5 +1,6 @@
 /** The bar at the top: what is on show, and whether it is live. */
 
+import type {ComponentChildren} from 'preact';
 import {useEffect} from 'preact/hooks';
 import {signal} from '@preact/signals';
 import {page} from '../api/client';
@@ -20,14 +21,16 @@ export function Header() {
   return (
     <header class="header">
       <WordMark />
-      <HeaderItems />
+      <HeaderItems>
+        <FirstTrouble />
+      </HeaderItems>
       <IconButton icon="up" label={toggleLabel('header')} onPress={() => toggle('header')} isExpanded />
     </header>
   );
 }
 
-/** What is in it, also where it is folded into a menu. */
-export function HeaderItems() {
+/** What is in it, also where it is folded into a menu; `children` stand behind run and model. */
+export function HeaderItems({children}: {children?: ComponentChildren}) {
   const runs = store.runs.value ?? [];
   const models = runs.find(({run}) => run === store.run.value)?.models ?? [];
   const theme = store.theme.value;
@@ -49,7 +52,7 @@ export function HeaderItems() {
           onChoose={(model) => openModel(store.run.value as string, model)}
         />
       )}
-      <FirstTrouble />
+      {children}
       <Warnings />
       <div class="spacer" />
       <ConnectionState />
