@@ -23,6 +23,7 @@ from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.printable import LONGEST, printable, printable_path
 from torchgraph_explorer.record.runs import list_runs
 from torchgraph_explorer.record.writer import RecordWriter
+from torchgraph_explorer.records import Finished
 from torchgraph_explorer.server.export import export_page
 
 NAMES = {
@@ -250,3 +251,16 @@ def test_a_record_that_the_format_cannot_hold_costs_itself_alone(
         writer.write(record)
     writer.write(frame(2))
     assert open_run(tmp_path).model().steps.tolist() == [0, 2]
+
+
+def test_steps_that_the_format_cannot_hold_are_said_once_and_counted(
+    tmp_path: Path, writer: RecordWriter, recwarn: pytest.WarningsRecorder
+) -> None:
+    for step in (-3, -2, 5, -1):
+        writer.write(frame(0, seed=1) if step == 5 else replace(frame(1), step=step))
+    writer.write(Finished(9.0))
+    [sentence] = [str(one.message) for one in recwarn if issubclass(one.category, TorchgraphWarning)]
+    assert sentence.startswith("Step -3 cannot be recorded (ValueError: ")
+    finished = open_run(tmp_path).model().finished
+    assert finished is not None
+    assert finished.notes == ("3 logged steps (-3 to -2, -1) could not be recorded.",)

@@ -80,6 +80,7 @@ class Stream:
         """
         self.saw_a_step = self._is_given_up = False
         self.recorded = 0
+        self._told: set[str] = set()
         self._name, self._settings, self._wants = session.model, settings, wants
         self._before_step = before_step or (lambda: None)
         self._model = weakref.ref(model)  # not kept alive by being watched
@@ -116,7 +117,10 @@ class Stream:
             try:
                 part()
             except Exception as fault:  # at the end of the user's training, which is not to fail by ours
-                warn(f"{self._name}: the end of the record is missing ({told(fault)}).")
+                sentence = f"{self._name}: the end of the record is missing ({told(fault)})."
+                if sentence not in self._told:
+                    self._told.add(sentence)
+                    warn(sentence)
 
     def _note_nothing(self, reason: Callable[[], str] | None) -> None:
         if reason is not None and not (self.saw_a_step or self._is_given_up) and self.is_recording:

@@ -30,6 +30,7 @@ from torchgraph_wandb import snapshots
 RECORD = (
     "torchgraph_explorer.sinks.record",
     "torchgraph_explorer.record.writer",
+    "torchgraph_explorer.record.outbox",
     "torchgraph_explorer.record.segments",
 )
 

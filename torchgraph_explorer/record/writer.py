@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from torchgraph_explorer.missing import Missing
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.definitions import Definitions
 from torchgraph_explorer.record.frame_body import encode_body
@@ -43,6 +44,7 @@ class RecordWriter:
         self._outbox: Outbox | None = None
         self._definitions = Definitions()
         self._notes: list[str] = []
+        self._unwritable = Missing()
         self._layout: tuple[tuple[bytes, bytes, int], bytes] = ((b"", b"", -1), b"")
 
     def write(self, record: Record) -> None:
@@ -55,8 +57,9 @@ class RecordWriter:
         try:
             data = self._encode(record)
         except Exception as fault:  # a name or number that nobody thought of
-            self._note(f"{_what(record)} cannot be recorded ({told(fault)}).")
+            self._leave_out(record, fault)
             return
+        self._unwritable.end()
         self._outbox.add(Encoded(data, record.step if isinstance(record, Frame) else None))
 
     def put_if_due(self) -> None:
@@ -75,6 +78,15 @@ class RecordWriter:
             return RemoteSegments(self._run_dir, self._beginning, limit=limit, session=session.id)
         limit = self._segment_bytes or SEGMENT_BYTES
         return LocalSegments(Path(self._run_dir), self._beginning, limit=limit, when_gone=self._note_gone)
+
+    def _leave_out(self, record: Record, fault: Exception) -> None:
+        """Warn of the first step that the format cannot hold; how many they were is noted in the end."""
+        if not isinstance(record, Frame):
+            self._note(f"{_what(record)} cannot be recorded ({told(fault)}).")
+            return
+        if not self._unwritable:
+            warn(f"{_what(record)} cannot be recorded ({told(fault)}).")
+        self._unwritable.add(record.step)
 
     def _note_gone(self, first: int | None) -> None:
         lacks = "What it held is lost" if first is None else f"The steps before {first} are missing in it now"
@@ -102,7 +114,8 @@ class RecordWriter:
                 return self._definitions.due(len(frame)) + frame
             case Finished():
                 assert self._outbox is not None
-                record = replace(record, notes=(*record.notes, *self._notes, *self._outbox.notes))
+                unwritable = (f"{self._unwritable} could not be recorded.",) * bool(self._unwritable)
+                record = replace(record, notes=(*record.notes, *self._notes, *self._outbox.notes, *unwritable))
                 return framed(pb.Head(finished=finished_message(record)).SerializeToString())
             case _:
                 return self._definitions.added(record)
