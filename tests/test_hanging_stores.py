@@ -210,7 +210,7 @@ def test_the_users_thread_touches_nothing_at_a_url() -> None:
 def test_a_touch_in_the_users_thread_would_be_seen(tmp_path: Path) -> None:
     for touch in (Path.mkdir, Path.stat, lambda path: list(path.iterdir()), lambda path: path.joinpath("a").touch()):
         with gated_folder(str(tmp_path / "runs")) as gate:
-            touch(tmp_path / "runs")  # type: ignore[operator]
+            touch(tmp_path / "runs")
         assert gate.threads == {threading.main_thread().name}
 
 

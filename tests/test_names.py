@@ -49,7 +49,7 @@ class Net(nn.Module):
         super().__init__()
         self.name = name
         self.register_module(name, nn.Linear(3, 3))
-        self.register_module("inner", nn.Sequential())
+        self.inner = nn.Sequential()
         self.inner.register_module(name, nn.Linear(3, 3))
         self.register_parameter(name + "!", nn.Parameter(torch.ones(3)))
 
@@ -57,7 +57,8 @@ class Net(nn.Module):
         return f"{self.name}={self.name}"
 
     def forward(self, *, x: Tensor, **others: Tensor) -> dict[object, Tensor]:
-        x = attach(self._modules[self.name](x) * self._parameters[self.name + "!"], self, self.name)  # type: ignore[misc]
+        layer = dict(self.named_children())[self.name]
+        x = attach(layer(x) * dict(self.named_parameters())[self.name + "!"], self, self.name)
         for other in others.values():
             x = x + other
         return {self.name: self.inner(x), Key(self.name): x}

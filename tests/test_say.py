@@ -54,7 +54,7 @@ class Odd(Exception):
 class Unfinished(io.StringIO):
     """A stream without most of what a stream has."""
 
-    write = flush = property()  # type: ignore[assignment]
+    write = flush = property()
 
 
 def closed() -> io.StringIO:
@@ -168,7 +168,7 @@ def test_letters_that_a_stream_has_not_are_escaped(monkeypatch: pytest.MonkeyPat
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
     monkeypatch.setattr(sys, "stderr", stream)
     say("a → b")
-    assert stream.buffer.getvalue() == b"torchgraph: a \\u2192 b\n"  # type: ignore[attr-defined]
+    assert stream.buffer.getvalue() == b"torchgraph: a \\u2192 b\n"
 
 
 @pytest.mark.parametrize("speak", [say, warn])

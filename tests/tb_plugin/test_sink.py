@@ -105,7 +105,7 @@ def test_a_run_that_is_deleted_is_marked_again_with_its_record(writes: bool, tmp
     model, folder = nn.Linear(3, 2), tmp_path / "run"
     writer = SummaryWriter(str(folder)) if writes else None
     given = {"writer": writer} if writes else {"logdir": tmp_path, "run": "run"}
-    with watch(model, log_freq=1, backend="tensorboard", verbose=False, **given) as watcher:  # type: ignore[arg-type]
+    with watch(model, log_freq=1, backend="tensorboard", verbose=False, **given) as watcher:
         model(torch.randn(4, 3)).sum().backward()
         model(torch.randn(4, 3)).sum().backward()
         shutil.rmtree(folder)

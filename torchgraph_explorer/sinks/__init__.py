@@ -15,9 +15,9 @@ from torchgraph_explorer.records import Record
 class Sink(Protocol):
     """Where the records of one session go. All calls come from one thread, which is not the training's.
 
-    A sink that raises is closed and gets no more records, which is said once: only the sink itself can know whether what
-    it was given is half written. One whose store may be away for a while keeps the records itself and raises nothing, as
-    the run's own record does. A sink that does not come back holds up the others.
+    A sink that raises is closed and gets no more records, which is said once: only the sink itself can know whether
+    what it was given is half written. One whose store may be away for a while keeps the records itself and raises
+    nothing, as the run's own record does. A sink that does not come back holds up the others.
 
     A method `when_idle()`, if there is one, is called now and then while nothing comes.
     """
