@@ -149,8 +149,7 @@ def soon(act: Callable[[], bool]) -> None:
     pythonapi.Py_AddPendingCall(_run_waiting, None)
 
 
-@CFUNCTYPE(c_int, c_void_p)  # type: ignore[untyped-decorator]
-def _run_waiting(_: object) -> int:
+def _run_all(_: object) -> int:
     try:
         for act in tuple(_waiting):
             if _is_done(act):
@@ -160,6 +159,9 @@ def _run_waiting(_: object) -> int:
     if _waiting:
         pythonapi.Py_AddPendingCall(_run_waiting, None)
     return 0
+
+
+_run_waiting = CFUNCTYPE(c_int, c_void_p)(_run_all)  # as C calls it; it has to be kept
 
 
 def _is_done(act: Callable[[], bool]) -> bool:

@@ -138,7 +138,8 @@ def plain() -> Training:
 def wrapped(**options: Any) -> Training:
     training = plain()
     torch.compiler.reset()
-    return replace(training, called=torch.compile(training.model, backend="aot_eager"), options=options)
+    called: Any = torch.compile(training.model, backend="aot_eager")
+    return replace(training, called=called, options=options)
 
 
 def in_place() -> Training:

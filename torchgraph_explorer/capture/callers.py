@@ -11,9 +11,9 @@ from torchgraph_explorer.interrupts import Restoring
 
 
 def users_frame() -> Any:
-    """The innermost Python frame that is not this package's: that of torch, which calls our hook."""
+    """The innermost Python frame that is not of this folder: that of torch, which calls our hook."""
     frame: Any = sys._getframe()
-    while frame.f_globals.get("__name__", "").startswith("torchgraph_explorer."):
+    while frame.f_globals.get("__package__") == __package__:
         frame = frame.f_back
     return frame
 
