@@ -72,7 +72,6 @@ NOT_BROKEN = {
     "stream.Stream.wait": "the same",
     "watcher.Watcher.close": "called by the user, as the rest are; all that it calls is broken instead",
     "watcher.Watcher.finish": "the same",
-    "watcher.Watcher.end": "the same",
     "watcher.Watcher.step": "the same",
     "watcher.Watcher.__enter__": "the same",
     "watcher.Watcher.__exit__": "the same",

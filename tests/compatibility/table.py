@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tests.compatibility.case import Case
 from tests.compatibility.cases import (
     arguments,
@@ -82,8 +84,15 @@ def faults_in(function: str) -> list[tuple[Case, Fault]]:
     return [(calling, Fault(function))] if calling is not None else []
 
 
-def faults_for(case: Case) -> list[Fault]:
-    """The faults to try a case with: of functions that most models need, others for each case."""
+def faults_for(case: Case) -> Iterator[Fault]:
+    """The faults to try a case with: of functions that most models need, others for each case; else of one it calls."""
     needed = sorted(calls_of(next(each for each in CASES if each.id == AWKWARD)))
     first = CASES.index(case)
-    return [Fault(needed[(first * 7 + i * 31) % len(needed)], 3 * (first % 2)) for i in range(TRIES)]
+    for i in range(TRIES):
+        yield Fault(needed[(first * 7 + i * 31) % len(needed)], 3 * (first % 2))
+    yield Fault(min(calls_of(case)))
+
+
+def is_first_of_its_theme(case: Case) -> bool:
+    """Whether it stands for its theme, where one case of each is enough."""
+    return case is next(each for each in CASES if each.theme == case.theme and not each.missing and not each.cannot)

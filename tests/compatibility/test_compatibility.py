@@ -11,8 +11,8 @@ import torch
 from tests.compatibility.case import Case
 from tests.compatibility.complete import check_complete
 from tests.compatibility.faults import HANDLERS, Fault, check_unkillable, faults_while_training, stale_names
-from tests.compatibility.table import CASES, faults_for, faults_in
-from tests.compatibility.undisturbed import check_undisturbed
+from tests.compatibility.table import CASES, faults_for, faults_in, is_first_of_its_theme
+from tests.compatibility.undisturbed import check_copies, check_undisturbed
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +38,11 @@ def _marks(case: Case, promise: str) -> list[pytest.MarkDecorator]:
 @pytest.mark.parametrize("case", marked("P1"))
 def test_training_is_undisturbed(case: Case) -> None:
     check_undisturbed(case)
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES if is_first_of_its_theme(case)])
+def test_a_watched_model_is_copied_like_an_unwatched_one(case: Case) -> None:
+    check_copies(case)
 
 
 @pytest.mark.parametrize("case", marked("P2"))
