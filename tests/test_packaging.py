@@ -19,6 +19,8 @@ from torchgraph_explorer.version import __version__
 ROOT = Path(__file__).parent.parent
 STALE = "torchgraph_explorer/web/dist/assets/stale.js"
 
+pytestmark = pytest.mark.xdist_group("wheel")  # built once
+
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:

@@ -29,7 +29,8 @@ def marked(promise: str) -> list[object]:
 
 
 def _marks(case: Case, promise: str) -> list[pytest.MarkDecorator]:
-    marks = [pytest.mark.slow] if case.slow else []
+    marks = [pytest.mark.xdist_group(case.id)]  # its promises share the run of the unwatched model
+    marks += [pytest.mark.slow] if case.slow else []
     marks += [pytest.mark.skip(reason=case.missing)] if case.missing else []
     marks += [pytest.mark.xfail(reason=case.cannot[promise], strict=True)] if promise in case.cannot else []
     return marks
