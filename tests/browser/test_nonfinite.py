@@ -233,7 +233,8 @@ class Growing:
     """A model that is trained a step at a time, into the run `live`."""
 
     def __init__(self, logdir: Path) -> None:
-        self.model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+        self.last = nn.Linear(3, 2)
+        self.model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), self.last)
         self.watcher = watching(self.model, logdir, "live")
 
     def step(self) -> None:
@@ -252,11 +253,11 @@ def test_nan_that_comes_up_while_one_looks_on_is_marked_within_seconds(own_viewe
     own_viewer.open("live")
     expect(own_viewer.node("2#0")).to_be_visible()
     expect(first(own_viewer)).to_have_count(0)
-    growing.model[2].weight.data[0, 0] = torch.nan
+    growing.last.weight.data[0, 0] = torch.nan
     growing.step()
     expect(first(own_viewer)).to_have_text("First NaN at step 1: 2, parameter weight", timeout=3_000)
     expect(own_viewer.node("2#0").locator(".node-badge")).to_have_text("first NaN")
-    growing.model[2].weight.data[0, 0] = 0.0
+    growing.last.weight.data[0, 0] = 0.0
     growing.model.zero_grad()
     growing.step()
     expect(own_viewer.readout).to_contain_text("step 2", timeout=3_000)
@@ -266,7 +267,7 @@ def test_nan_that_comes_up_while_one_looks_on_is_marked_within_seconds(own_viewe
 
 def test_another_model_of_the_run_that_has_some_says_so_in_the_list(own_viewer: Viewer, own_logdir: Path) -> None:
     good, bad = nn.Sequential(nn.Linear(4, 2)), nn.Sequential(nn.Linear(4, 2))
-    bad[0].weight.data[0, 0] = torch.nan
+    bad.get_parameter("0.weight").data[0, 0] = torch.nan
     with watching(good, own_logdir, "two", name="good"), watching(bad, own_logdir, "two", name="bad"):
         for model in (good, bad):
             mean_square(model(torch.randn(5, 4))).backward()
