@@ -277,9 +277,9 @@ def _speaks(node: ast.AST) -> str:
         case ast.Attribute(value=ast.Attribute(value=ast.Name(id="sys"), attr=stream), attr=attribute):
             return f"sys.{stream}.{attribute}" if stream.strip("_") in ("stdout", "stderr") else ""
         case ast.Attribute(value=ast.Name(id="warnings" | "logging" | "traceback" as module), attr=attribute):
-            is_quiet = attribute.startswith(("format", "catch_", "walk", "extract"))
+            is_quiet = attribute.startswith(("format", "catch_", "tb_"))  # the last: of a variable of that name
             return "" if is_quiet else f"{module}.{attribute}"
-        case ast.ImportFrom(module="warnings" | "logging" | "traceback" | "sys" as module):
+        case ast.ImportFrom(module="warnings" | "logging" | "traceback" as module):
             return f"from {module}"
     return ""
 
@@ -300,6 +300,7 @@ def test_only_say_says_something_while_a_model_trains(file: Path) -> None:
         pytest.param("import warnings\nwarnings.warn('x')", ["warnings.warn"], id="warning"),
         pytest.param("from warnings import warn", ["from warnings"], id="imported"),
         pytest.param("import logging\nlog = logging.getLogger()", ["logging.getLogger"], id="log"),
+        pytest.param("import traceback\ntraceback.print_exc()", ["traceback.print_exc"], id="traceback"),
         pytest.param("from torchgraph_explorer.say import warn\nwarn('x')", [], id="say"),
     ],
 )

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from logging import getLogger
 from typing import Any, TypeAlias
 
 from torchgraph_wandb.table import COLUMNS, FIELDS
-
-logger = getLogger(__name__)
 
 Shown: TypeAlias = "Mapping[str, object]"
 """What the run's summary says of panels, by their keys."""
@@ -93,8 +90,8 @@ def show_at_once(run: Any, shown: Shown) -> None:
     try:
         api: Any = wandb.Api(overrides={"base_url": str(run.settings.base_url), "entity": run.entity}, timeout=SECONDS)
         api.run(path).summary.update(dict(shown))
-    except Exception as fault:  # wandb raises what its service, its transport and its server do
-        logger.debug("%s: the chart comes with the next summary (%s)", path, fault)
+    except Exception:  # of its service, its transport or its server; the chart comes with the next summary
+        return
 
 
 def facts(rows: list[tuple[str, str]]) -> Mapping[str, str]:
