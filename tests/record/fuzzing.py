@@ -8,7 +8,6 @@ import resource
 import shutil
 import signal
 import sys
-import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -30,7 +29,7 @@ from tests.record.reading import read_everything
 from torchgraph_explorer.records import Finished
 
 MOST_SECONDS = 30
-"""Of computing, for one case; most take a tenth of a second. Being traced, Python takes three times as long."""
+"""Of computing, for one case; most take a tenth of a second."""
 
 MOST_WAITING = 240
 """Seconds by the clock, for the machine may be busy."""
@@ -126,16 +125,13 @@ def within_bounds(what: object) -> Iterator[None]:
     handlers = [signal.signal(number, end) for number, _, _ in limits]
     for _, timer, seconds in limits:
         signal.setitimer(timer, seconds)
-    tracemalloc.start()
     try:
         yield
-        peak = tracemalloc.get_traced_memory()[1]
     finally:
-        tracemalloc.stop()
         for (number, timer, _), handler in zip(limits, handlers, strict=True):
             signal.setitimer(timer, 0)
             signal.signal(number, handler)
-    grown = max(peak, _memory() - before)  # protobuf's own memory is in the second only
+    grown = _memory() - before
     assert grown < MOST_BYTES, f"{what}: {grown >> 20} MiB"
 
 

@@ -53,8 +53,8 @@ def varint(number: int) -> bytes:
 
 
 def fan() -> bytes:
-    """A graph of 400 nodes, every one of which goes to every later one beyond the next."""
-    count = 400
+    """A graph of 200 nodes, every one of which goes to every later one beyond the next."""
+    count = 200
     edges = tuple(Edge(a, b, False) for a in range(1, count) for b in range(a + 2, count + 1))
     head, body = encode_graph(replace(graph_of(count), edges=edges))
     return framed(pb.Head(graph=head).SerializeToString(), body)
@@ -63,7 +63,7 @@ def fan() -> bytes:
 def edges() -> bytes:
     """A graph of as many edges as there may be in so many bytes, beside as many nodes."""
     rng = np.random.default_rng(0)
-    count = 60_000
+    count = 20_000
     ends = np.sort(rng.integers(1, count, (count, 2)), axis=1).tolist()
     head, body = encode_graph(replace(graph_of(count), edges=tuple(Edge(a, b, False) for a, b in ends)))
     return framed(pb.Head(graph=head).SerializeToString(), body)
@@ -82,17 +82,20 @@ def frame_head(number: int, layout: bytes, **fields: int) -> bytes:
 
 def large_layout() -> bytes:
     """A frame whose layout would have 150 million series."""
-    packer, some = zlib.compressobj(9), bytes(1 << 16)
-    pieces = [
-        b"\x0a" + varint(LARGE // 2),
-        *[some] * (LARGE // 2 // len(some)),
-        b"\x12" + varint(LARGE // 2),
-        *[some] * (LARGE // 2 // len(some)),
-    ]
-    return framed(frame_head(0, b"".join(map(packer.compress, pieces)) + packer.flush()), bytes(64))
+    packer, count = zlib.compressobj(9), LARGE // 2
+    packed = b"".join(
+        packer.compress(piece) for field in (b"\x0a", b"\x12") for piece in (field + varint(count), *blocks(count))
+    )
+    return framed(frame_head(0, packed + packer.flush()), bytes(64))
 
 
-def many_layouts(count: int = 200, series: int = 500_000) -> Iterator[pb.Layout]:
+def blocks(count: int) -> Iterator[bytes]:
+    """So many zeros."""
+    for at in range(0, count, 1 << 16):
+        yield bytes(min(1 << 16, count - at))
+
+
+def many_layouts(count: int = 60, series: int = 500_000) -> Iterator[pb.Layout]:
     for number in range(count):
         yield pb.Layout(series=[number, *[1] * series], row=[0] * (series + 1), rows=1)
 

@@ -99,6 +99,8 @@ def inflated(data: bytes, limit: int) -> bytes:
     Raises:
         DamageError: It is more, or `data` is not compressed, or not whole.
     """
+    if limit <= 0:  # which means no limit to zlib
+        raise DamageError
     stream = zlib.decompressobj()
     try:
         content = stream.decompress(data, limit)

@@ -38,7 +38,7 @@ LAYOUT_SERIES = 1 << 20
 LAYOUT_BYTES = 1 << 22
 """A layout, not compressed. The two differences of a series take 2 bytes, most often."""
 
-LAYOUTS_FREE, LAYOUTS_PER_BYTE = 1 << 24, 4
+LAYOUTS_FREE, LAYOUTS_PER_BYTE = 1 << 23, 4
 """So many bytes of different layouts of a model, and so many more for each byte of its frames' bodies."""
 
 MOST_INFLATED = 1100
