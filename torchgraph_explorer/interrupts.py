@@ -120,6 +120,7 @@ def put_right() -> None:
     for each in tuple(_locks):
         while each._is_owned():
             each.release()
+    ask()  # at the end: it is tried all the time from here on
 
 
 def _at_work() -> list[object]:
@@ -140,28 +141,51 @@ def _within_entries(frame: FrameType | None) -> bool:
     return False
 
 
-_waiting: list[Callable[[], bool]] = []
+class _Waiting:
+    """What is to be done in the main thread, soon.
+
+    Attributes:
+        acts: Each returns whether it was done.
+        tries: How often it was tried since it was asked for.
+    """
+
+    def __init__(self) -> None:
+        self.acts: list[Callable[[], bool]] = []
+        self.tries = 0
+
+
+MOST_TRIES = 10_000
+"""Some ten milliseconds' worth. The user may have stopped the interrupt on its way, and goes on where it came."""
+
+_waiting = _Waiting()
 
 
 def soon(act: Callable[[], bool]) -> None:
-    """Call `act` in the main thread as soon as it runs Python code, again and again until it returns True."""
-    _waiting.append(act)
-    pythonapi.Py_AddPendingCall(_run_waiting, None)
+    """Call `act` in the main thread between its instructions, from `ask` on, again and again until it returns True."""
+    _waiting.acts.append(act)
 
 
-def _run_all(_: object) -> int:
+def ask() -> None:
+    """Begin, or begin again after too many tries. For any thread."""
+    if _waiting.acts:
+        _waiting.tries = 0
+        pythonapi.Py_AddPendingCall(_run_waiting, None)
+
+
+def _try_all(_: object) -> int:
     try:
-        for act in tuple(_waiting):
+        for act in tuple(_waiting.acts):
             if _is_done(act):
-                _waiting.remove(act)
+                _waiting.acts.remove(act)
     except KeyboardInterrupt:  # which would be lost here
         interrupt_main()
-    if _waiting:
+    _waiting.tries += 1
+    if _waiting.acts and _waiting.tries < MOST_TRIES:
         pythonapi.Py_AddPendingCall(_run_waiting, None)
     return 0
 
 
-_run_waiting = CFUNCTYPE(c_int, c_void_p)(_run_all)  # as C calls it; it has to be kept
+_run_waiting = CFUNCTYPE(c_int, c_void_p)(_try_all)  # as C calls it; it has to be kept
 
 
 def _is_done(act: Callable[[], bool]) -> bool:

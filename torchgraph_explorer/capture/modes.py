@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import threading
 from functools import partial
-from types import FrameType
+from typing import Any
 
+from torchgraph_explorer.capture.callers import is_caller
 from torchgraph_explorer.capture.eager import hold_eager, release_eager
 from torchgraph_explorer.capture.mode_stack import modes, set_modes
 from torchgraph_explorer.capture.trace import Trace
@@ -19,35 +19,45 @@ class Modes:
     def __init__(self, trace: Trace | None) -> None:
         """Nothing is switched on yet."""
         self._trace = trace
-        self._thread: int | None = None
+        self._frame: Any = None
 
-    def enter(self) -> None:
-        """The forward pass begins."""
+    def enter(self, frame: Any) -> None:
+        """The forward pass begins: `frame` is that of torch's call of the model, in this thread."""
         hold_eager(self)
         if self._trace is not None:
-            self._trace.over = False
-            self._thread = threading.get_ident()
+            self._trace.over, self._frame = False, frame
             _restack(self._trace)
 
     def leave(self) -> None:
         """The forward pass is over, or was given up. May be called again.
 
         The trace can only be taken out in its own thread. Called in another, it notes no more, and waits there for a
-        further call. Called within an operation that it is told of, it is taken out after that.
+        further call.
         """
         release_eager(self)
+        self._frame = None  # which would keep what the user's call has made
         if self._trace is not None:
             self._trace.over = True
             _restack()
-            if self._thread == threading.get_ident() == threading.main_thread().ident and _is_in_dispatch():
-                soon(_restack_after_dispatch)
 
-    def leave_soon(self) -> None:
-        """An interrupt has ended the forward pass, and no hook was told: leave in its thread, if it is the main one."""
+    def leave_later(self) -> None:
+        """The forward pass is being left by an interrupt, or was: leave once it is. For any thread.
+
+        Not before: the trace may be telling of an operation now, so that it is not among the modes; and what torch
+        notes of them on the way in, as a compiled module does, it restores on the way out. Interrupts come in the main
+        thread; what another one has left on waits for a further call of `leave` there.
+        """
         release_eager(self)
-        if self._trace is not None and not self._trace.over and self._thread == threading.main_thread().ident:
+        if self._trace is not None and not self._trace.over:
             self._trace.over = True
-            soon(_restack_after_dispatch)
+            soon(self._leave_if_left)
+
+    def _leave_if_left(self) -> bool:
+        if here.changed or is_caller(self._frame, sys._getframe()) or _is_torch_at_work():
+            return False
+        self._frame = None
+        _restack()
+        return True
 
 
 def _restack(*lowest: Trace) -> None:
@@ -68,17 +78,9 @@ def _restack(*lowest: Trace) -> None:
             """Done at its end, also after an interrupt."""
 
 
-def _restack_after_dispatch() -> bool:
-    """Take out the traces that are over, unless one is being told of an operation now, or all modes are left."""
-    if _is_in_dispatch() or here.changed:
-        return False
-    _restack()
-    return True
-
-
-def _is_in_dispatch() -> bool:
-    frame: FrameType | None = sys._getframe()
-    told = Trace.__torch_dispatch__.__code__
-    while frame is not None and frame.f_code is not told:
+def _is_torch_at_work() -> bool:
+    """Whether we are called between two instructions of torch's, which may rely on the modes being what they were."""
+    frame: Any = sys._getframe()
+    while frame.f_globals.get("__name__", "").startswith("torchgraph_explorer"):
         frame = frame.f_back
-    return frame is not None
+    return bool(frame.f_globals.get("__name__", "").partition(".")[0] == "torch")

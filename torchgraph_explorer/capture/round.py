@@ -192,7 +192,7 @@ class Round:
                 return
             self._forwards += 1
             self._raising = sys.exc_info()[1]
-            self._modes.enter()
+            self._modes.enter(users_frame())
         self.enter("", args, kwargs)
 
     def attach(self, tensor: object, module: nn.Module, name: str) -> None:
@@ -219,10 +219,17 @@ class Round:
 
     def finish(self) -> None:
         """Take every hook off. Each part is done, also if another fails."""
+        self._finish(self._modes.leave)
+
+    def give_up(self) -> None:
+        """Do so after an interrupt, which may still be on its way out of the forward pass."""
+        self._finish(self._modes.leave_later)
+
+    def _finish(self, leave: Callable[[], None]) -> None:
         with ExitStack() as parts:
             parts.callback(self._disarm)
             parts.callback(self._taps.remove)
-            parts.callback(self._modes.leave)
+            parts.callback(leave)
             self._stack.clear()
 
     def _arm(self, called: nn.Module) -> None:
@@ -246,7 +253,7 @@ class Round:
         if self._stack:
             self._stack.clear()
             self._dead_ends += 1
-            self._modes.leave()
+            self._modes.leave_later()
             self.trace = None
 
     def leave_abandoned(self) -> None:
@@ -255,7 +262,7 @@ class Round:
         For any thread that holds the lock.
         """
         if self._stack and not self.forward_open:
-            self._modes.leave_soon()
+            self._modes.leave_later()
 
     def lose(self, name: str, fault: Exception) -> None:
         """Capturing `name` failed: look at it no more, and do not draw a graph that lacks something."""

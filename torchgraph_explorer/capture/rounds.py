@@ -187,6 +187,7 @@ class Rounds:
         try:
             if self._round is not None:
                 self._round.leave_abandoned()
+            interrupts.ask()
             if self._round is not None and self._round.rests():
                 ended, self._round = self._round, None
                 self._hand_over(ended)
@@ -326,7 +327,7 @@ class Rounds:
             for one in given_up:
                 if one is not None:
                     parts.callback(active.leave, one)
-                    parts.callback(one.finish)
+                    parts.callback(one.give_up)
 
     def _release(self, ended: Round) -> None:
         """Take a step's hooks off. Each part is done, also if another fails."""
