@@ -86,7 +86,7 @@ def check(seed: int, folder: Path) -> None:
             os.utime(file, (0, 0))
     if rng.random() < 0.15:
         rng.choice(ODD_FILES)(segment(logdir / "bad", 700_000 + rng.randrange(9)))
-    with within_bounds(seed):
+    with within_bounds(f"seed {seed}"):
         read_everything(logdir, "bad", rng, export=rng.random() < 0.15)
     shutil.rmtree(logdir)
 

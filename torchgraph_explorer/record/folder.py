@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import stat
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -98,7 +99,7 @@ def local_pieces(logdir: Path) -> dict[str, list[Piece]]:
     for folder, names in _folders(logdir):
         if PLUGIN[0] in names and (pieces := _pieces(Path(folder, *PLUGIN))):
             found[Path(folder).relative_to(logdir).as_posix()] = pieces
-            names.remove(PLUGIN[0])
+            del names[PLUGIN[0]]
     return found
 
 
@@ -109,23 +110,39 @@ def leads_in_a_circle(root: Path, name: str) -> bool:
     return len(set(keys)) < len(keys)
 
 
-def _folders(root: Path) -> Iterator[tuple[str, list[str]]]:
-    """Every folder in or below `root`, with the names of those in it, of which some may be removed to skip them."""
-    above: dict[str, tuple[_Key, ...]] = {}
+def _folders(root: Path) -> Iterator[tuple[str, dict[str, bool]]]:
+    """Every folder in or below `root`, and of those in it the names, of which some may be removed to skip them.
+
+    With a name stands whether it is a link. Links are followed last, so that what they lead to has its own name first.
+    """
+    waiting: deque[tuple[str, tuple[_Key, ...]]] = deque([(os.fspath(root), ())])
     visits: dict[_Key, int] = {}
-    for folder, names, _ in os.walk(root, followlinks=True):
+    while waiting:
+        folder, above = waiting.popleft()
         try:
-            key = _key(folder)
-        except OSError:  # it has gone meanwhile
-            names.clear()
+            key, names = _key(folder), _folders_in(folder)
+        except OSError:  # it has gone meanwhile, or may not be looked into
             continue
-        ancestors = above.pop(folder, ())
         visits[key] = visits.get(key, 0) + 1
-        if key in ancestors or visits[key] > _MOST_PATHS:
-            names.clear()
+        if key in above or visits[key] > _MOST_PATHS:
             continue
         yield folder, names
-        above |= {os.path.join(folder, name): (*ancestors, key) for name in names}  # noqa: PTH118  (as os.walk has it)
+        for name, is_link in names.items():
+            found = (os.path.join(folder, name), (*above, key))  # noqa: PTH118  (there may be very many)
+            waiting.append(found) if is_link else waiting.appendleft(found)
+
+
+def _folders_in(folder: str) -> dict[str, bool]:
+    """The names of the folders in `folder`, and whether they are links to folders."""
+    with os.scandir(folder) as entries:
+        return {entry.name: entry.is_symlink() for entry in entries if _is_folder(entry)}
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
 
 
 def _key(folder: str | Path) -> _Key:

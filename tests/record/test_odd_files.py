@@ -1,0 +1,142 @@
+"""Files that are called as segments are, and links to runs: what is no file is left alone, and no link leads astray."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.record.examples import other_session, segment, write, write_small_run
+from torchgraph_explorer.errors import RecordError
+from torchgraph_explorer.record import folder
+from torchgraph_explorer.record.runs import list_runs, open_run
+from torchgraph_explorer.record.writer import RecordWriter
+
+
+def listen(place: Path) -> None:
+    """A socket is named by at most some hundred letters."""
+    here = Path.cwd()
+    os.chdir(place.parent)
+    try:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.bind(place.name)
+    finally:
+        os.chdir(here)
+
+
+ODD: dict[str, Callable[[Path], object]] = {
+    "a pipe": os.mkfifo,
+    "a folder": Path.mkdir,
+    "a socket": listen,
+    "a link to nothing": lambda place: place.symlink_to("nowhere"),
+    "a link to itself": lambda place: place.symlink_to(place.name),
+    "a link to a pipe": lambda place: (os.mkfifo(place.with_suffix(".pipe")), place.symlink_to(f"{place.stem}.pipe")),
+    "a link to a device": lambda place: place.symlink_to("/dev/zero"),
+    "a link to a folder": lambda place: place.symlink_to("."),
+    "a file of a long number": lambda place: place.with_name(f"{'9' * 20}.tgraph").write_bytes(b"x"),
+    "a file of other figures": lambda place: place.with_name("\u0660\u0660\u0660\u0660\u0660\u0667.tgraph").write_bytes(
+        b"x"
+    ),
+}
+
+
+@pytest.mark.parametrize("make", ODD.values(), ids=ODD)
+def test_what_is_no_segment_file_is_left_alone(make: Callable[[Path], object], tmp_path: Path) -> None:
+    write_small_run(tmp_path / "run")
+    make(segment(tmp_path / "run", 7))
+    done = threading.Event()
+
+    def read() -> None:
+        assert [(info.models, info.error) for info in list_runs(tmp_path)] == [(("net",), None)]
+        run = open_run(tmp_path / "run")
+        assert (len(run.model()), run.warnings) == (3, ())
+        write(tmp_path / "run", session=other_session("later"))
+        assert run.refresh()
+        done.set()
+
+    threading.Thread(target=read, daemon=True).start()
+    assert done.wait(20), "it hangs, or has failed"
+
+
+def test_a_file_that_becomes_a_pipe_is_told_and_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_small_run(tmp_path)
+    listed = folder.segment_files(segment(tmp_path).parent)
+    segment(tmp_path).unlink()
+    os.mkfifo(segment(tmp_path))
+    monkeypatch.setattr(folder, "segment_files", lambda _: listed)
+    with pytest.raises(RecordError, match="is no file any more, but something else"):
+        open_run(tmp_path)
+
+
+def test_a_sparse_file_of_zeros_is_not_gone_through(tmp_path: Path) -> None:
+    write_small_run(tmp_path / "run")
+    with segment(tmp_path / "run", 3).open("wb") as file:
+        file.truncate(1 << 42)
+    began = time.process_time()
+    assert [info.models for info in list_runs(tmp_path)] == [("net",)]
+    with pytest.warns(UserWarning, match="000003.tgraph: it has 4,398,046,511,104 bytes, more than a"):
+        assert len(open_run(tmp_path / "run").model()) == 3
+    assert time.process_time() - began < 5
+
+
+def test_a_run_of_empty_files_is_one_about_to_begin_and_later_none(tmp_path: Path) -> None:
+    segment(tmp_path / "killed").parent.mkdir(parents=True)
+    segment(tmp_path / "killed").touch()
+    assert [info.error for info in list_runs(tmp_path)] == [None]
+    os.utime(segment(tmp_path / "killed"), (0, 0))
+    assert "its files are empty. Their writer was interrupted" in str(list_runs(tmp_path)[0].error)
+
+
+def test_links_to_runs_and_to_folders_of_runs_are_followed(tmp_path: Path) -> None:
+    write_small_run(tmp_path / "elsewhere" / "deep" / "run")
+    logdir = tmp_path / "logdir"
+    write_small_run(logdir / "own")
+    for name, target in {
+        "again": "own",
+        "far": tmp_path / "elsewhere" / "deep" / "run",
+        "group": tmp_path / "elsewhere",
+        "nowhere": "missing",
+    }.items():
+        (logdir / name).symlink_to(target)
+    (tmp_path / "link").symlink_to(logdir)
+    for place in (logdir, tmp_path / "link"):
+        found = {info.name: info for info in list_runs(place)}
+        assert sorted(found) == ["again", "far", "group/deep/run", "own"]
+        assert {len(open_run(info.path).model()) for info in found.values()} == {3}
+
+
+def test_links_that_lead_in_a_circle_are_followed_once(tmp_path: Path) -> None:
+    write_small_run(tmp_path / "a")
+    (tmp_path / "a" / "up").symlink_to(tmp_path)
+    (tmp_path / "a" / "self").symlink_to(".")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "to a").symlink_to(tmp_path / "a")
+    (tmp_path / "loop").symlink_to("loop")
+    assert sorted(info.name for info in list_runs(tmp_path)) == ["a", "b/to a"]
+
+
+def test_many_links_at_each_other_do_not_multiply(tmp_path: Path) -> None:
+    names = [f"group{number}" for number in range(12)]
+    for name in names:
+        (tmp_path / name).mkdir()
+        for other in names:
+            (tmp_path / name / f"to {other}").symlink_to(tmp_path / other)
+    write_small_run(tmp_path / "group0" / "run")
+    began = time.process_time()
+    assert "group0/run" in {info.name for info in list_runs(tmp_path)}
+    assert time.process_time() - began < 5
+
+
+def test_a_writer_goes_on_beside_odd_files(tmp_path: Path) -> None:
+    for number, make in enumerate(ODD.values()):
+        segment(tmp_path, number).parent.mkdir(parents=True, exist_ok=True)
+        make(segment(tmp_path, number))
+    writer = RecordWriter(tmp_path)
+    writer.write(other_session("one"))
+    writer.close()
+    assert open_run(tmp_path).models == ("net",)
