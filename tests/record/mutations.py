@@ -213,7 +213,7 @@ def _layout_bomb(size: int, number: int, rng: random.Random) -> Piece:
 def _series_bomb(size: int, number: int, rng: random.Random) -> Piece:
     if rng.random() < 0.5:
         return Piece(b"\x1a" + _sized(b"\x0a\x00" * min(size // 2, 1 << 15)))
-    one = pb.Series(id=2**24 - number, module="x", role=1, kind=1)
+    one = pb.Series(id=2**24 - number, module="x", role=pb.Series.INPUT, kind=pb.Series.VALUE)
     return Piece(pb.Head(series=pb.SeriesAdded(series=[one])).SerializeToString())
 
 
@@ -297,33 +297,42 @@ WEIGHTS = (6, 4, 6, 4, 3, 3, 1, 2, 3)
 
 def change(message: Message, rng: random.Random) -> None:
     """Change one field, somewhere in `message`."""
-    fields = message.DESCRIPTOR.fields
-    inner = [(field, value) for field, value in message.ListFields() if field.type == FieldDescriptor.TYPE_MESSAGE]
-    if inner and rng.random() < 0.8:
-        field, value = rng.choice(inner)
-        if field.message_type.GetOptions().map_entry:
-            value[rng.choice(TEXT)] = rng.choice(TEXT)
-        elif not field.is_repeated:
-            change(value, rng)
-        elif rng.random() < 0.7:
-            change(rng.choice(value), rng)
-        else:
-            _change_list(value, rng)
+    inner: list[tuple[FieldDescriptor, Any]] = [
+        (field, value) for field, value in message.ListFields() if field.type == FieldDescriptor.TYPE_MESSAGE
+    ]
+    if not inner or rng.random() < 0.2:
+        fields: list[Any] = list(message.DESCRIPTOR.fields)
+        _change_field(message, rng.choice(fields), rng)
         return
-    field = rng.choice(fields)
-    if field.type == FieldDescriptor.TYPE_MESSAGE:
-        if field.message_type.GetOptions().map_entry:
-            getattr(message, field.name)[rng.choice(TEXT)] = rng.choice(TEXT)
-        elif field.is_repeated:
-            change(getattr(message, field.name).add(), rng)
-        else:
-            message.ClearField(field.name) if rng.random() < 0.5 else getattr(message, field.name).SetInParent()
+    field, value = rng.choice(inner)
+    if _is_map(field):
+        value[rng.choice(TEXT)] = rng.choice(TEXT)
+    elif not field.is_repeated:
+        change(value, rng)
+    elif rng.random() < 0.7:
+        change(rng.choice(value), rng)
+    else:
+        _change_list(value, rng)
+
+
+def _change_field(message: Message, field: FieldDescriptor, rng: random.Random) -> None:
+    value = getattr(message, field.name)
+    if _is_map(field):
+        value[rng.choice(TEXT)] = rng.choice(TEXT)
+    elif field.type == FieldDescriptor.TYPE_MESSAGE and field.is_repeated:
+        change(value.add(), rng)
+    elif field.type == FieldDescriptor.TYPE_MESSAGE and rng.random() < 0.5:
+        value.SetInParent()
     elif field.is_repeated:
-        _change_list(getattr(message, field.name), rng, lambda: _scalar(field, rng))
-    elif rng.random() < 0.15:
+        _change_list(value, rng, lambda: _scalar(field, rng))
+    elif field.type == FieldDescriptor.TYPE_MESSAGE or rng.random() < 0.15:
         message.ClearField(field.name)
     else:
         setattr(message, field.name, _scalar(field, rng))
+
+
+def _is_map(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
 def _change_list(values: Any, rng: random.Random, new: Callable[[], Any] | None = None) -> None:

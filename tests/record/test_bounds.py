@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -100,8 +101,11 @@ def many_layouts(count: int = 60, series: int = 500_000) -> Iterator[pb.Layout]:
         yield pb.Layout(series=[number, *[1] * series], row=[0] * (series + 1), rows=1)
 
 
-def series(**fields: object) -> bytes:
-    one = pb.Series(role=1, kind=1, **fields)  # type: ignore[arg-type]
+SHOWN: dict[str, Any] = {"role": pb.Series.INPUT, "kind": pb.Series.VALUE}
+
+
+def series(**fields: Any) -> bytes:
+    one = pb.Series(**SHOWN, **fields)
     return framed(pb.Head(series=pb.SeriesAdded(series=[one])).SerializeToString())
 
 
@@ -123,7 +127,7 @@ def rows() -> bytes:
 NOISE = b"\x7a" + varint(600_000) + random.Random(0).randbytes(600_000)
 """A field that is not known, of bytes that cannot be compressed: with them, much more may be."""
 
-CRAFTED = {
+CRAFTED: dict[str, Callable[[], bytes]] = {
     "a graph of empty modules": lambda: graph(b"\x0a\x00"),
     "a graph of empty edges": lambda: graph(b"\x22\x00"),
     "a graph of a long name": lambda: graph(b"x", begin=b"\x0a" + varint(LARGE + 9) + b"\x0a" + varint(LARGE)),
@@ -145,7 +149,7 @@ CRAFTED = {
     "empty series": lambda: framed(pb.Head(series=pb.SeriesAdded(series=[pb.Series()] * 300_000)).SerializeToString()),
     "many series": lambda: framed(
         pb.Head(
-            series=pb.SeriesAdded(series=[pb.Series(id=at, call=at, role=1, kind=1) for at in range(50_000)])
+            series=pb.SeriesAdded(series=[pb.Series(id=at, call=at, **SHOWN) for at in range(50_000)])
         ).SerializeToString()
     ),
     "many sessions": lambda: b"".join(map(session, range(8_000))),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,8 @@ from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.runs import open_run
 from torchgraph_explorer.records import STATISTICS, Finished, Series
 
-MORE = pb.Series(id=4, module="more", call=0, role=1, path="input", kind=1)
+MORE: dict[str, Any] = {"id": 4, "module": "more", "call": 0, "role": 1, "path": "input", "kind": 1}
+LATER: dict[str, Any] = {"id": 6, "role": 1, "kind": 99}
 
 
 def crafted(tmp_path: Path, *more: bytes) -> Path:
@@ -84,8 +86,8 @@ def quiet_history(model: ModelRecord) -> History:
 
 def test_what_a_later_release_adds_is_passed_over_and_said_once(tmp_path: Path) -> None:
     record = framed(b"\xfa\x01\x03abc")  # field 31
-    role, kind = series(id=5, role=9, kind=1), series(id=6, role=1, kind=99)
-    both = framed(pb.Head(series=pb.SeriesAdded(series=[MORE, pb.Series(id=6, role=1, kind=99)])).SerializeToString())
+    role, kind = series(id=5, role=9, kind=1), series(**LATER)
+    both = framed(pb.Head(series=pb.SeriesAdded(series=[pb.Series(**MORE), pb.Series(**LATER)])).SerializeToString())
     last = framed(pb.Head(finished=pb.Finished(time=5.0)).SerializeToString())
     with pytest.warns(TorchgraphWarning, match="written by a newer release"):
         run = open_run(crafted(tmp_path, record, *2 * [role], kind, both, last))
@@ -99,7 +101,7 @@ def test_what_a_later_release_adds_is_passed_over_and_said_once(tmp_path: Path) 
 def test_nodes_of_a_kind_that_is_not_known_are_left_out_of_the_graph(tmp_path: Path) -> None:
     head, body = encode_graph(GRAPH)
     later = pb.GraphBody.FromString(zlib.decompress(body))
-    later.nodes.insert(2, pb.Node(kind=77))
+    later.nodes.insert(2, pb.Node.FromString(b"\x08\x4d"))
     for edge in later.edges:
         edge.source, edge.target = edge.source + (edge.source > 1), edge.target + (edge.target > 1)
     later.edges.append(pb.Edge(source=2, target=3))

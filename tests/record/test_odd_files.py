@@ -29,13 +29,18 @@ def listen(place: Path) -> None:
         os.chdir(here)
 
 
+def link_to_a_pipe(place: Path) -> None:
+    os.mkfifo(place.with_suffix(".pipe"))
+    place.symlink_to(f"{place.stem}.pipe")
+
+
 ODD: dict[str, Callable[[Path], object]] = {
     "a pipe": os.mkfifo,
     "a folder": Path.mkdir,
     "a socket": listen,
     "a link to nothing": lambda place: place.symlink_to("nowhere"),
     "a link to itself": lambda place: place.symlink_to(place.name),
-    "a link to a pipe": lambda place: (os.mkfifo(place.with_suffix(".pipe")), place.symlink_to(f"{place.stem}.pipe")),
+    "a link to a pipe": link_to_a_pipe,
     "a link to a device": lambda place: place.symlink_to("/dev/zero"),
     "a link to a folder": lambda place: place.symlink_to("."),
     "a file of a long number": lambda place: place.with_name(f"{'9' * 20}.tgraph").write_bytes(b"x"),
@@ -96,12 +101,13 @@ def test_links_to_runs_and_to_folders_of_runs_are_followed(tmp_path: Path) -> No
     write_small_run(tmp_path / "elsewhere" / "deep" / "run")
     logdir = tmp_path / "logdir"
     write_small_run(logdir / "own")
-    for name, target in {
+    targets: dict[str, str | Path] = {
         "again": "own",
         "far": tmp_path / "elsewhere" / "deep" / "run",
         "group": tmp_path / "elsewhere",
         "nowhere": "missing",
-    }.items():
+    }
+    for name, target in targets.items():
         (logdir / name).symlink_to(target)
     (tmp_path / "link").symlink_to(logdir)
     for place in (logdir, tmp_path / "link"):

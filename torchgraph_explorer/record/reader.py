@@ -213,10 +213,10 @@ class Run:
             raise DamageError
         if head.HasField("segment"):
             require_version(head.segment.version, str(segment.file.path))
-            begun = session_value(head.segment.session)
-            if segment.session not in (None, (begun.model, begun.id)):
+            written = session_value(head.segment.session)
+            if segment.session not in (None, (written.model, written.id)):
                 raise DamageError("it is of another session than the records before it")
-            segment.session = self._begin(begun)
+            segment.session = self._begin(written)
         elif segment.session is not None:
             model, session = segment.session
             self._models[model].take(head, found, Source(read, segment.file, session, self._notices))
