@@ -214,7 +214,7 @@ MISTAKES: dict[str, tuple[Callable[[Path], dict[str, Any]], str]] = {
     ),
     "name is a number": (lambda _: {"name": 3}, r"name=3 is no name for a model\. Pass a str"),
     "name is bytes": (lambda _: {"name": b"net"}, r"name=b'net' is no name for a model"),
-    "bins": (lambda _: {"bins": 2**40}, r"bins=1099511627776 .* from 2 to 65536"),
+    "bins": (lambda _: {"bins": 2**40}, r"bins=1099511627776 .* from 1 to 65536"),
 }
 
 
