@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from torchgraph_explorer import continuing, open_run, watch
+from torchgraph_explorer import continuing, open_run, patience, watch
 from torchgraph_explorer.continuing import Resumed, Start, begin_in
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.record.earlier import Earlier, look_back
@@ -132,7 +132,7 @@ def test_a_resumed_run_goes_on_after_what_is_known_of_it(
 ) -> None:
     train(tmp_path, 6)
     monkeypatch.setattr(continuing, "_resumed", lambda *_: resumed)
-    begin = begin_in(context(tmp_path), (), None, is_named=True)
+    begin = begin_in(context(tmp_path), (), None, is_named=True, seconds=patience.SECONDS)
     assert (begin.step, begin.recorded) == (first, 6)
     assert told in begin.told
     assert bool(begin.told) == bool(told)
@@ -145,7 +145,7 @@ def test_a_run_of_which_nothing_is_known_begins_at_0(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_certain: bool, said: str
 ) -> None:
     monkeypatch.setattr(continuing, "_resumed", lambda *_: Resumed("W&B", None, is_certain))
-    begin = begin_in(context(tmp_path), (), None, is_named=True)
+    begin = begin_in(context(tmp_path), (), None, is_named=True, seconds=patience.SECONDS)
     assert begin.step == 0
     assert said in begin.told
     assert bool(begin.told) == bool(said)
@@ -153,10 +153,10 @@ def test_a_run_of_which_nothing_is_known_begins_at_0(
 
 def test_a_store_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hangs = threading.Event()
-    monkeypatch.setattr(continuing, "SECONDS", 0.2)
+    monkeypatch.setattr(patience, "SECONDS", 0.2)
     monkeypatch.setattr(continuing, "look_back", lambda *_: iter([Earlier(3, 3)] if hangs.wait(30) else []))
     began = time.monotonic()
-    begin = begin_in(context(tmp_path), (), None, is_named=True)
+    begin = begin_in(context(tmp_path), (), None, is_named=True, seconds=patience.SECONDS)
     hangs.set()
     assert time.monotonic() - began < 5
     assert begin == Start(

@@ -15,10 +15,16 @@ from typing import Any
 from playwright.sync_api import Browser, ConsoleMessage, Page
 
 from tests.wandb_panel.loopback import Backend, StoredRun
+from torchgraph_explorer import open_run
+from torchgraph_wandb.chart.spec import chart_spec
+from torchgraph_wandb.panels import fields
+from torchgraph_wandb.snapshot_process import state_of
+from torchgraph_wandb.table import COLUMNS
+from torchgraph_wandb.table import table_rows as table_rows_of
+from torchgraph_wandb.troubles import NOTHING, search_on
 
 HERE = Path(__file__).parent
 LIBRARIES = HERE / "node_modules"
-TOOLBAR = 30
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,17 @@ def chart_of(backend: Backend, key: str, *runs: StoredRun) -> Chart:
         strings=panel["stringSettings"],
         rows=[row for run in runs for row in table_rows(backend, run, asked_table(panel))],
     )
+
+
+def chart_of_records(*run_dirs: Path, theme: str = "light") -> Chart:
+    """The panel that runs would show whose records are in these folders."""
+    rows = []
+    for run_dir in run_dirs:
+        model = open_run(run_dir).model()
+        own = {"id": run_dir.name, "name": run_dir.name, "_defaultColorIndex": 0}
+        packed = table_rows_of(state_of(model, search_on(model, NOTHING), way="rows"))
+        rows += [{**dict(zip(COLUMNS, row, strict=True)), **own} for row in packed]
+    return Chart(chart_spec(), fields(), {"theme": theme}, rows)
 
 
 def asked_table(panel: dict[str, Any]) -> str:
@@ -93,7 +110,28 @@ class Panel:
     def place(self, key: str) -> tuple[float, float]:
         """The middle of a node, on the page."""
         at = self.data("here_nodes", "key").index(key)
-        return self.data("here_nodes", "cx")[at], self.data("here_nodes", "cy")[at] + TOOLBAR
+        return self.data("here_nodes", "cx")[at], self.data("here_nodes", "cy")[at] + self.signal("top")
+
+    def items(self, mark: str) -> list[dict[str, Any]]:
+        """What is drawn as the marks of this name: their places on the page, colours, texts, dashes and data."""
+        found: list[dict[str, Any]] = self.page.evaluate("name => itemsOf(name)", mark)
+        return found
+
+    def node(self, key: str) -> dict[str, Any]:
+        """How a node is drawn."""
+        return next(item for item in self.items("node") if item["datum"]["key"] == key)
+
+    def texts(self, mark: str) -> list[dict[str, Any]]:
+        """What is written within the group of this name, and where: left, top, right and bottom on the page."""
+        found: list[dict[str, Any]] = self.page.evaluate("name => textsIn(name)", mark)
+        return found
+
+    def image(self, strip: int, name: str, *, slot: int = 0) -> list[list[list[int]]]:
+        """The pixels of an image of a strip, row by row, as red, green, blue and opacity."""
+        found: list[list[list[int]]] = self.page.evaluate(
+            "([slot, strip, name]) => pixelsOf(slot, strip, name)", [slot, strip, name]
+        )
+        return found
 
     def click(self, key: str) -> None:
         self.page.mouse.click(*self.place(key))
@@ -110,26 +148,41 @@ class Panel:
         self.page.mouse.up()
         self.settle()
 
-    def hover_strip(self, slot: int, *, side: int, share: float) -> list[str]:
-        """Point at the first strip of a column, at a share of its width; the lines of the tooltip."""
-        left, width = self.signal("graph_w") + slot * self.signal("column_w"), (self.signal("column_w") - 24) / 2
-        y = TOOLBAR + 40 + self.data(f"tensors_{slot}", "top")[0] + 17 + 30
-        self.page.mouse.move(left + 8 + side * (width + 8) + width * share, y)
+    def pin(self, key: str) -> None:
+        """Click the button in a node's upper right corner."""
+        at, zoom = self.data("here_nodes", "key").index(key), self.signal("zoom")
+        x, y = self.place(key)
+        width, height = (self.data("here_nodes", side)[at] for side in "wh")
+        self.page.mouse.click(x + width / 2 - 9 * zoom, y - height / 2 + 10 * zoom)
+        self.settle()
+
+    def hover_strip(self, slot: int, *, side: int, share: float, down: float = 0.5, strip: int = 0) -> list[str]:
+        """Point at a strip of a column, at a share of its width and height; the lines of the tooltip."""
+        there = [item for item in self.items(f"strip_{slot}") if item["datum"]["side"] == side][strip]
+        width, height = there["right"] - there["left"], there["bottom"] - there["top"]
+        self.page.mouse.move(there["left"] + width * share, there["top"] + height * down)
         self.settle()
         lines: list[str] = self.signal("tip")["lines"]
         return lines
 
     def press(self, button: str) -> None:
-        """Click one of the buttons of the bar, by where it stands."""
-        middles = {"find": 43, "look": 172, "zoom_out": 275, "zoom_in": 299, "zoom_fit": 327, "run_next": 384}
-        self.page.mouse.click(middles[button], TOOLBAR / 2)
+        """Click one of the buttons of the bar."""
+        self._click_on(self.items(button)[0])
+
+    def colour_by(self, look: str) -> None:
+        """Choose what nodes are coloured by."""
+        self.press("look")
+        self._click_on(next(item for item in self.items("look_row") if item["datum"]["said"] == look))
+
+    def _click_on(self, item: dict[str, Any]) -> None:
+        self.page.mouse.click((item["left"] + item["right"]) / 2, (item["top"] + item["bottom"]) / 2)
         self.settle()
 
     def press_parent(self, title: str) -> None:
         """Click a name in the list of parents, on its first letters."""
         at = self.data("trail", "title").index(title)
         left = self.data("trail", "end")[at] - self.data("trail", "room")[at] + self.signal("trail_left")
-        self.page.mouse.click(left + 16, TOOLBAR + 12)
+        self.page.mouse.click(left + 16, self.signal("top") + 12)
         self.settle()
 
     def settle(self) -> None:

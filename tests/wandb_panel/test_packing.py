@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +13,25 @@ from torchgraph_explorer import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.records import STATISTICS, Frame, Series
 from torchgraph_wandb.keeping import STEPS, Thinned, thinned_numbers
-from torchgraph_wandb.letters import ALPHABET, packed_levels, packed_numbers
-from torchgraph_wandb.looks import LOOKS, looks
+from torchgraph_wandb.letters import (
+    ALPHABET,
+    NOT_FINITE,
+    NOT_RECORDED,
+    SHARE_STEPS,
+    SIZE_OCTAVES,
+    TOP,
+    ZERO,
+    packed_codes,
+    packed_flags,
+    packed_numbers,
+    share_codes,
+    size_codes,
+)
+from torchgraph_wandb.looks import looks
 from torchgraph_wandb.snapshot_process import state_of
-from torchgraph_wandb.strips import INNER, MARKED, ROWS, TOLD, strips
-from torchgraph_wandb.table import COLUMNS, FIELDS, PIECE, SIDES, affordable_steps, clean, table_rows
+from torchgraph_wandb.strips import HAS_NAN, INNER, IS_MISSING, strips
+from torchgraph_wandb.table import COLUMNS, FIELDS, LETTERS_A_STEP, PIECE, affordable_steps, clean, table_rows
+from torchgraph_wandb.tensors import SIDES
 
 
 def unpacked(text: str) -> list[float]:
@@ -40,9 +55,29 @@ def test_nan_stays_nan() -> None:
     assert math.isnan(unpacked(packed_numbers([math.nan]))[0])
 
 
-def test_two_rows_share_a_letter_step_by_step() -> None:
-    levels = np.array([[1, 0], [2, 7], [0, 3], [5, 0]])
-    assert packed_levels(levels) == ALPHABET[8 + 2] + ALPHABET[0 + 5] + ALPHABET[0 + 7] + ALPHABET[3 * 8]
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.123, 1 / 16_384, 3 / 16_384, 0.0])
+def test_a_share_comes_back_precisely_enough_to_count_with(share: float) -> None:
+    code = int(share_codes(share))
+    found = 0.0 if code == ZERO else 2.0 ** ((code - TOP) / SHARE_STEPS)
+    assert found == pytest.approx(share, rel=2.1e-3)
+    assert round(found * 16_384) == pytest.approx(share * 16_384, rel=2.1e-3, abs=0.01)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-19, 0.004, 1.0, 123.0, 9e18], ids=str)
+def test_a_size_comes_back_to_two_per_cent(size: float) -> None:
+    code = int(size_codes(size))
+    found = 0.0 if code == ZERO else 2.0 ** ((code - 1) / (TOP - 1) * SIZE_OCTAVES - SIZE_OCTAVES / 2)
+    assert found == pytest.approx(size, rel=0.02)
+
+
+def test_zero_not_finite_and_not_recorded_are_three_things() -> None:
+    assert size_codes([0.0, math.inf, math.nan]).tolist() == [ZERO, NOT_FINITE, NOT_RECORDED]
+
+
+def test_a_code_takes_two_letters_and_a_flag_one() -> None:
+    codes = np.array([[ZERO, 65], [NOT_FINITE, NOT_RECORDED]])
+    assert packed_codes(codes) == "00" + ALPHABET[1] * 2 + ALPHABET[63] + ALPHABET[62] + ALPHABET[63] * 2
+    assert packed_flags(np.array([0, 5, 63])) == "05" + ALPHABET[63]
 
 
 @pytest.fixture
@@ -80,37 +115,58 @@ def bits(bucket: int) -> float:
 
 def test_a_column_of_a_strip_counts_each_row(model: ModelRecord) -> None:
     frames = [model.frame(number) for number in range(len(model))]
-    drawn = strips(frames, len(model.series), reject=0.1)
+    drawn = strips(frames, model.series, reject=0.1)
     for series in range(len(model.series)):
         low, high = drawn.axes[series]
         below = counted(frames[-1], series, low + (high - low) * np.linspace(0, 1, INNER + 1))
         total = counted(frames[-1], series, np.array([math.inf]))[0]
-        counts = np.diff([0.0, *below, total])
-        expected = np.ceil(7 * (counts / counts.max()) ** 0.6 - 1e-6).clip(0, 7)
-        expected[-1] = min(expected[-1], MARKED - 1)
-        assert drawn.levels[series, -1].tolist() == pytest.approx(expected.tolist(), abs=1), model.series[series]
+        shares = np.diff([0.0, *below, total]) / total
+        codes = drawn.cells[series, -1]
+        found = np.where(codes == ZERO, 0.0, 2.0 ** ((codes - TOP) / SHARE_STEPS))
+        assert found.tolist() == pytest.approx(shares.tolist(), rel=2e-2, abs=2e-4), model.series[series]
 
 
-def test_a_step_with_nan_is_marked_and_one_without_the_series_is_empty(model: ModelRecord) -> None:
-    frames = [model.frame(0), model.frame(1)]
-    series = int(frames[0].series[0])
-    statistics = frames[0].statistics.copy()
-    statistics[int(frames[0].rows[0]), STATISTICS.index("nan")] = 2
-    marked = Frame(**{**{name: getattr(frames[0], name) for name in frames[0].__slots__}, "statistics": statistics})
-    without = frames[1].series != series
-    left = {**{name: getattr(frames[1], name) for name in frames[1].__slots__}}
-    absent = Frame(**{**left, "series": frames[1].series[without], "rows": frames[1].rows[without]})
-    drawn = strips([marked, absent], len(model.series), reject=0.1)
-    assert drawn.levels[series, 0, ROWS - 1] == MARKED
-    assert not drawn.levels[series, 1].any()
-    assert np.isnan(drawn.told[series, 1]).all()
+def changed(frame: Frame, **columns: float) -> Frame:
+    """The frame, with its first series' statistics changed."""
+    statistics = frame.statistics.copy()
+    for name, value in columns.items():
+        statistics[int(frame.rows[0]), STATISTICS.index(name)] = value
+    return replace(frame, statistics=statistics)
 
 
-def test_nan_at_an_early_step_still_colours_its_node(model: ModelRecord) -> None:
-    drawn = strips([model.frame(0), model.frame(1)], len(model.series), reject=0.1)
-    drawn.told[0, 0, TOLD.index("nonfinite")] = 3
-    at = list(LOOKS).index("NaN and infinity")
-    assert max(row[at] for row in looks(model.series, drawn).by_owner.values()) == 3
+def test_nan_no_finite_value_and_no_series_are_told_apart_step_by_step(model: ModelRecord) -> None:
+    frame = model.frame(0)
+    series = int(frame.series[0])
+    lost = {"nan": 2, "sampled": 0, "min": math.nan, "max": math.nan, "mean": math.nan}
+    kept = frame.series != series
+    absent = replace(frame, series=frame.series[kept], rows=frame.rows[kept])
+    drawn = strips([frame, changed(frame, nan=2), changed(frame, **lost), absent], model.series, reject=0.1)
+    assert drawn.flags[series].tolist() == [0, HAS_NAN, HAS_NAN, IS_MISSING]
+    assert (drawn.cells[series, :2] <= TOP).all()
+    assert (drawn.cells[series, 2] == NOT_FINITE).all()
+    assert (drawn.cells[series, 3] == NOT_RECORDED).all()
+    assert np.isnan(drawn.told[series, 3]).all()
+
+
+def test_a_mask_of_minus_infinity_is_no_fault(model: ModelRecord) -> None:
+    frame = model.frame(0)
+    mask = next(one for one in model.series if one.role == "input" and one.kind == "value" and one.module == "")
+    first = np.argsort(frame.series != mask.id, kind="stable")
+    frame = replace(frame, series=frame.series[first], rows=frame.rows[first])
+    drawn = strips([changed(frame, negative_infinity=3)], model.series, reject=0.1)
+    assert drawn.flags[mask.id].tolist() == [0]
+
+
+def test_a_statistic_that_is_not_finite_is_no_gap(model: ModelRecord) -> None:
+    frame = model.frame(0)
+    output = next(one.id for one in model.series if (one.role, one.kind) == ("output", "value"))
+    first = np.argsort(frame.series != output, kind="stable")
+    frame = replace(frame, series=frame.series[first], rows=frame.rows[first])
+    drawn = strips([frame, changed(frame, nan=4, sampled=0, std=math.nan)], model.series, reject=0.1)
+    series = model.series[output]
+    values = looks(model.series, drawn).by_owner[f"{series.module}#{series.call}"][:, 0]
+    assert math.isfinite(values[0])
+    assert math.isinf(values[1])
 
 
 def test_the_table_has_few_rows_of_text_and_no_column_that_wandb_overwrites(model: ModelRecord) -> None:
@@ -123,8 +179,8 @@ def test_the_table_has_few_rows_of_text_and_no_column_that_wandb_overwrites(mode
 @pytest.mark.parametrize("series", [1, 200, 5_000, 30_000])
 def test_a_table_of_very_many_series_stays_below_wandbs_limits(series: int) -> None:
     steps = affordable_steps(series, STEPS)
-    letters = 3 * 2 + steps * (ROWS // 2 + 3 * len(TOLD))
-    assert 8 <= steps <= STEPS
+    letters = 3 * 2 + steps * LETTERS_A_STEP
+    assert 4 <= steps <= STEPS
     assert series * letters < 25e6 / 2
     assert series * letters / PIECE < 10_000 / 2
 

@@ -40,7 +40,7 @@ def test_it_is_full_vega_with_a_dataset_that_wandb_fills() -> None:
 
 def test_it_asks_for_the_columns_of_the_table_and_nothing_else() -> None:
     asked = set(re.findall(r"\$\{(\w+):(\w+)", json.dumps(SPEC)))
-    assert asked == {("field", column) for column in COLUMNS}
+    assert asked == {("string", "theme"), *(("field", column) for column in COLUMNS)}
 
 
 def test_no_mark_has_the_name_of_a_dataset() -> None:

@@ -1,13 +1,15 @@
-"""What the nodes of a graph can be coloured by: statistics of their tensors, most of them at the latest step."""
+"""What the nodes of a graph can be coloured by, step by step: statistics of their tensors."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from torchgraph_explorer.records import ModuleGraph, Node, Series
-from torchgraph_wandb.strips import TOLD, Strips
+from torchgraph_wandb.strips import HAS_INFINITY, HAS_NAN, TOLD, Strips
 
 LOOKS = {
     "spread of output": ("output", "value", "std"),
@@ -19,43 +21,63 @@ LOOKS = {
 }
 """What is offered: the role and kind of the series, and the statistic. Several series: the largest; empty: any."""
 
-EVER = ("nonfinite",)
-"""Statistics of which the largest of all steps is shown: a step with NaN is looked for, wherever it was."""
+Floats = npt.NDArray[np.float64]
+
+USUAL = (2, 98)
+"""Percentiles between which the colours differ: a few steps that exploded do not make all others alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """The statistics of every owner of tensors (see `table.call_key`), in the order of `LOOKS`."""
+    """The statistics of every owner of tensors (see `table.call_key`), `[steps, len(LOOKS)]`.
 
-    by_owner: dict[str, list[float]]
+    NaN where there is none, and infinity where it is not finite.
+    """
 
-    def of(self, graph: ModuleGraph, node: Node) -> list[float]:
-        """Those of a call with its module's parameters; NaN where there is none, and for placeholders."""
+    by_owner: Mapping[str, Floats]
+    steps: int
+
+    def of(self, graph: ModuleGraph, node: Node) -> Floats:
+        """Those of a call with its module's parameters; NaN for what is no call."""
+        nothing = np.full((self.steps, len(LOOKS)), np.nan)
         if node.call is None:
-            return [math.nan] * len(LOOKS)
+            return nothing
         call = graph.calls[node.call]
-        owners = (f"{call.module}#{call.call}", f"{call.module}#*")
-        rows = [self.by_owner[owner] for owner in owners if owner in self.by_owner]
-        return [_largest([row[at] for row in rows]) for at in range(len(LOOKS))]
+        found = (self.by_owner.get(owner, nothing) for owner in (f"{call.module}#{call.call}", f"{call.module}#*"))
+        return np.fmax(*found)
 
 
 def looks(series: Sequence[Series], drawn: Strips) -> Looks:
-    """The statistics at the last step that has the series; those in `EVER` over all steps."""
-    found: dict[str, list[float]] = {}
+    """The statistics at each step."""
+    steps = drawn.told.shape[1]
+    found: dict[str, Floats] = {}
     for number, one in enumerate(series):
         owner = f"{one.module}#{'*' if one.call is None else one.call}"
-        row = found.setdefault(owner, [math.nan] * len(LOOKS))
+        mine = found.setdefault(owner, np.full((steps, len(LOOKS)), np.nan))
         for at, (role, kind, statistic) in enumerate(LOOKS.values()):
             if role in ("", one.role) and kind in ("", one.kind):
-                told = drawn.told[number, :, TOLD.index(statistic)].tolist()
-                row[at] = _largest([row[at], (_largest if statistic in EVER else _latest)(told)])
-    return Looks(found)
+                mine[:, at] = np.fmax(mine[:, at], _values(drawn, number, statistic))
+    return Looks(found, steps)
 
 
-def _latest(values: Sequence[float]) -> float:
-    return next((value for value in reversed(values) if not math.isnan(value)), math.nan)
+def _values(drawn: Strips, series: int, statistic: str) -> Floats:
+    told = drawn.told[series].astype(np.float64)
+    nonfinite, value = told[:, TOLD.index("nonfinite")], told[:, TOLD.index(statistic)]
+    if statistic == "nonfinite":  # without what is infinite on purpose
+        return np.where(
+            (drawn.flags[series] & (HAS_NAN | HAS_INFINITY)) > 0, value, np.where(np.isnan(value), value, 0)
+        )
+    return np.where(np.isnan(value) & (nonfinite > 0), np.inf, value)
 
 
-def _largest(values: Sequence[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return max(known) if known else math.nan
+def usual_ranges(found: Sequence[Floats]) -> Floats:
+    """Between which values most of the statistics of some nodes lie, `[len(LOOKS), 2]`; NaN without any above 0."""
+    ranges = np.full((len(LOOKS), 2), np.nan)
+    if not found:
+        return ranges
+    together = np.concatenate(found)
+    for at in range(len(LOOKS)):
+        known = together[:, at][np.isfinite(together[:, at]) & (together[:, at] > 0)]
+        if len(known):
+            ranges[at] = np.percentile(known, USUAL)
+    return ranges

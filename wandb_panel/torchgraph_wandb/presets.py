@@ -20,7 +20,7 @@ from torchgraph_wandb.chart.spec import chart_spec
 
 Access: TypeAlias = Literal["private", "public"]
 
-TABLE_VERSION = 1
+TABLE_VERSION = 2
 """Of what the table holds. A chart of another version cannot read it."""
 
 TITLE = "torchgraph explorer"

@@ -100,7 +100,7 @@ def _report(path: RunPath, run: Any, charted: Sequence[Charted], *, title: str) 
 
 
 def _panels(wr: Any, one: Charted) -> list[Any]:
-    from torchgraph_wandb.panels import fields
+    from torchgraph_wandb.panels import THEME, fields
 
     page = wr.MediaBrowser(
         title=one.model,
@@ -114,7 +114,7 @@ def _panels(wr: Any, one: Charted) -> list[Any]:
         query={"summaryTable": {"tableKey": one.table_key}},
         chart_name=one.preset,
         chart_fields=fields(),
-        chart_strings={"model": one.model, "told": one.told},
+        chart_strings={"model": one.model, "told": one.told, "theme": THEME},
         layout=wr.Layout(x=0, y=0, w=COLUMNS, h=ROWS),
     )
     return [chart, page]

@@ -8,7 +8,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -17,14 +17,13 @@ from torchgraph_explorer.records import Finished, Frame, Record
 from torchgraph_explorer.say import say, told, warn
 from torchgraph_explorer.sinks import Sink, SinkContext
 from torchgraph_wandb.late import LateSink
-from torchgraph_wandb.panels import Shown, log_chart, log_page, show, show_at_once
+from torchgraph_wandb.panels import log_chart, log_page, show, show_at_once
 from torchgraph_wandb.presets import Place, PresetError, expected, publish_chart, remembered
+from torchgraph_wandb.progress import First, Progress, Ready, Uploads
 from torchgraph_wandb.resuming import steps_key
-from torchgraph_wandb.schedule import is_due, is_page_due
+from torchgraph_wandb.schedule import is_page_due
 from torchgraph_wandb.snapshots import Maker, Snapshot
-
-TICK = 0.5
-"""Seconds between two looks at whether a snapshot is ready or due."""
+from torchgraph_wandb.ticks import Ticks
 
 SECONDS_TO_UPLOAD = 5.5
 """After which W&B's client has uploaded a file: it waits for five, to upload several at once."""
@@ -177,106 +176,6 @@ class WandbSink:
         # The client itself tells the server within 15 seconds, so later ones do not need it.
         is_first = self._first is not None and not self._first.shown and not _is_offline(self._run)
         self._first = First(shown, time.monotonic() + SECONDS_TO_UPLOAD) if is_first else None
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far the record is.
-
-    Attributes:
-        frames: Recorded so far.
-        steps: One more than the latest step.
-        began: The moment of the first frame, of the monotonic clock.
-    """
-
-    frames: int = 0
-    steps: int = 0
-    began: float = 0.0
-
-    def after(self, step: int, *, now: float) -> Progress:
-        """With one frame more."""
-        return Progress(self.frames + 1, step + 1, self.began if self.frames else now)
-
-
-@dataclass(frozen=True, slots=True)
-class Uploads:
-    """What was uploaded so far.
-
-    Attributes:
-        files: Tables and pages.
-        pages: Of them.
-        last: When the latest snapshot was begun, in seconds from the first frame; None without any.
-        frames: That were recorded then.
-        making: Seconds that it took to be made.
-    """
-
-    files: int = 0
-    pages: int = 0
-    last: float | None = None
-    frames: int = 0
-    making: float = 0.0
-
-    def is_due(self, elapsed: float) -> bool:
-        """Whether to begin the next snapshot."""
-        return is_due(elapsed, self.last, self.files, making=self.making)
-
-    def after(self, snapshot: Snapshot) -> Uploads:
-        """With those of `snapshot`."""
-        pages = int(snapshot.page is not None)
-        return replace(self, files=self.files + 1 + pages, pages=self.pages + pages, making=snapshot.seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class First:
-    """What is shown first, to be told to the server at the moment `at` of the monotonic clock; nothing yet if empty."""
-
-    shown: Shown = field(default_factory=dict)
-    at: float = 0.0
-
-    def is_due(self, now: float) -> bool:
-        """Whether to tell it now."""
-        return bool(self.shown) and now >= self.at
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """A snapshot that is still to be logged, and since when."""
-
-    snapshot: Snapshot
-    since: float
-
-
-class Ticks:
-    """Calls `act` again and again in a thread of its own, from `begin` to `end`, or until it raises."""
-
-    def __init__(self, act: Callable[[], None], fail: Callable[[Exception], None]) -> None:
-        self._act, self._fail = act, fail
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def begin(self) -> None:
-        """From now on. May be called again."""
-
-        def ticking() -> None:
-            try:
-                self._run()
-            except Exception as fault:  # of W&B, or of what makes snapshots; the training goes on without them
-                self._fail(fault)
-
-        if self._thread is None:
-            self._thread = threading.Thread(target=ticking, name="torchgraph-wandb-ticks", daemon=True)
-            self._thread.start()
-
-    def end(self, seconds: float) -> bool:
-        """No more; whether the last call came back within `seconds`. May be called again."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join(seconds)
-        return self._thread is None or not self._thread.is_alive()
-
-    def _run(self) -> None:
-        while not self._ended.wait(TICK):
-            self._act()
 
 
 class Preset:

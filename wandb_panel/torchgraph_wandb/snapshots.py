@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchgraph_explorer.say import told
-from torchgraph_wandb.snapshot_process import PAGE, TABLE
+from torchgraph_wandb.snapshot_process import PAGE, SEARCHED, TABLE
 
 SECONDS = 120.0
 """That a snapshot may take."""
@@ -53,6 +53,7 @@ class Maker:
         self._way = "graphviz"
         self._child: subprocess.Popen[bytes] | None = None
         self._folder = Path()
+        self._searched = b""
         self._began = self._began_at = 0.0
         self.fault = ""
 
@@ -66,6 +67,7 @@ class Maker:
         assert self._child is None, "one at a time"
         self._folder = Path(tempfile.mkdtemp(prefix="torchgraph-"))
         self._began, self._began_at = time.monotonic(), time.time()
+        (self._folder / SEARCHED).write_bytes(self._searched)
         command = [sys.executable, "-m", "torchgraph_wandb.snapshot_process", self._run_dir, self._model]
         command += [
             str(self._folder),
@@ -139,6 +141,7 @@ class Maker:
         rows = [(part, packed) for part, packed in json.loads((self._folder / TABLE).read_text(encoding="utf-8"))]
         page = self._folder / PAGE
         text = page.read_text(encoding="utf-8") if page.is_file() else None
+        self._searched = (self._folder / SEARCHED).read_bytes()
         ended = max(file.stat().st_mtime for file in self._folder.iterdir())
         return Snapshot(rows, text, max(0.0, ended - self._began_at))
 

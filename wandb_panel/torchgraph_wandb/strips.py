@@ -1,4 +1,4 @@
-"""Histograms over the steps as heat strips: few rows, few levels, for every series at once."""
+"""Histograms over the steps as heat strips: few rows, for every series at once."""
 
 from __future__ import annotations
 
@@ -9,19 +9,28 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.buckets import Histograms, bucket_of, lower_edge, quantiles, upper_edge
-from torchgraph_explorer.records import STATISTICS, Frame
-from torchgraph_wandb.letters import LEVELS, packed_levels, packed_numbers
+from torchgraph_explorer.record.nonfinite import Traits, are_nonfinite, traits
+from torchgraph_explorer.records import STATISTICS, Frame, Series
+from torchgraph_wandb.letters import (
+    NOT_FINITE,
+    NOT_RECORDED,
+    Codes,
+    packed_codes,
+    packed_flags,
+    packed_numbers,
+    share_codes,
+)
 
 ROWS = 24
 """Rows of a strip. The outermost two hold what lies beyond the axis."""
 
 INNER = ROWS - 2
 
-MARKED = LEVELS - 1
-"""Level of the topmost row at a step with NaN or infinity. What lies above the axis stays below it."""
-
-TOLD = ("mean", "std", "min", "max", "l2_norm", "zero_share", "nonfinite")
+TOLD = ("mean", "std", "min", "max", "l2_norm", "zero_share", "nonfinite", "sampled")
 """What is told of each step, in this order."""
+
+HAS_NAN, HAS_INFINITY, IS_MISSING = 1, 2, 4
+"""Flags of a step of a series. NaN and infinity where they should not be; see `record.nonfinite`."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,36 +44,52 @@ class Strips:
 
     Attributes:
         axes: Where the inner rows of each series begin and end, `[series, 2]`; NaN without any finite value.
-        levels: `[series, steps, ROWS]`, from 0 to 7, the lowest row first.
+        cells: Codes of the share of a step's elements in each row, `[series, steps, ROWS]`, the lowest row first. All
+            rows are `NOT_FINITE` at a step without a finite element, and `NOT_RECORDED` at one without the series.
+        flags: `[series, steps]`, of the flags above.
         told: `[series, steps, len(TOLD)]`; NaN at a step without the series.
     """
 
     axes: Floats
-    levels: npt.NDArray[np.uint8]
+    cells: Codes
+    flags: npt.NDArray[np.uint8]
     told: npt.NDArray[np.float32]
 
     def packed(self, series: int) -> str:
-        """One series as letters: its axis, its levels from the top row down, and what is told of each step."""
-        heat = packed_levels(self.levels[series, :, ::-1].T)
-        return packed_numbers(self.axes[series]) + heat + packed_numbers(self.told[series])
+        """One series as letters: axis, flags, cells step by step from the top row down, what is told of each step."""
+        parts = (packed_flags(self.flags[series]), packed_codes(self.cells[series, :, ::-1]))
+        return packed_numbers(self.axes[series]) + "".join(parts) + packed_numbers(self.told[series])
 
 
-def strips(frames: Sequence[Frame], series: int, *, reject: float) -> Strips:
-    """Strips of the series 0 to `series - 1`, a column for each of `frames`.
+def strips(frames: Sequence[Frame], series: Sequence[Series], *, reject: float) -> Strips:
+    """Strips of `series`, a column for each of `frames`.
 
     `reject` is the share of extreme elements, frame by frame, that the axes leave out.
     """
-    told = np.full((series, len(frames), len(TOLD)), np.nan, dtype=np.float32)
-    ends = np.full((series, len(frames), 2), np.nan)
+    shape = (len(series), len(frames))
+    told = np.full((*shape, len(TOLD)), np.nan, dtype=np.float32)
+    ends = np.full((*shape, 2), np.nan)
+    flags = np.full(shape, IS_MISSING, dtype=np.uint8)
+    of = traits(series)
     for column, frame in enumerate(frames):
         told[frame.series, column] = _told(frame.statistics)[frame.rows]
         ends[frame.series, column] = _ends(frame, reject)[frame.rows]
+        flags[frame.series, column] = _flags(frame, of)
     axes = _axes(ends)
-    levels = np.zeros((series, len(frames), ROWS), dtype=np.uint8)
+    cells = np.full((*shape, ROWS), NOT_RECORDED, dtype=np.int64)
     for column, frame in enumerate(frames):
-        levels[frame.series, column] = _levels(frame, axes[frame.series])
-    levels[..., -1] = np.where(told[..., TOLD.index("nonfinite")] > 0, MARKED, np.minimum(levels[..., -1], MARKED - 1))
-    return Strips(axes, levels, told)
+        cells[frame.series, column] = _cells(frame, axes[frame.series])
+    return Strips(axes, cells, flags, told)
+
+
+def _flags(frame: Frame, of: Traits) -> npt.NDArray[np.uint8]:
+    """Those of each of the frame's series."""
+    statistics = frame.statistics[frame.rows]
+    is_bad = are_nonfinite(frame.series, statistics, of)
+    nan, above, below = (
+        statistics[:, STATISTICS.index(name)] > 0 for name in ("nan", "positive_infinity", "negative_infinity")
+    )
+    return np.where(is_bad, HAS_NAN * nan + HAS_INFINITY * (above | below), 0).astype(np.uint8)
 
 
 def _told(statistics: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -99,16 +124,16 @@ def _axes(ends: Floats) -> Floats:
     return axes.astype(np.float32).astype(np.float64)
 
 
-def _levels(frame: Frame, axes: Floats) -> npt.NDArray[np.uint8]:
+def _cells(frame: Frame, axes: Floats) -> Codes:
     """The column of each of the frame's series, `[series, ROWS]`."""
     edges = axes[:, :1] + (axes[:, 1:] - axes[:, :1]) * np.linspace(0, 1, INNER + 1)
     below = np.nan_to_num(_below(frame, edges))
     total = _totals(frame.histograms)[frame.rows].astype(np.float64)[:, None]
     counts = np.diff(below, axis=1, prepend=0.0, append=total)
-    most = counts.max(axis=1, keepdims=True)
-    share = np.divide(counts, most, out=np.zeros_like(counts), where=most > 0)
-    found: npt.NDArray[np.uint8] = np.ceil((LEVELS - 1) * np.clip(share, 0, 1) ** 0.6 - 1e-6).astype(np.uint8)
-    return found
+    codes = share_codes(np.divide(counts, total, out=np.zeros_like(counts), where=total > 0))
+    statistics = _told(frame.statistics)[frame.rows]
+    is_lost = (statistics[:, TOLD.index("sampled")] == 0) & (statistics[:, TOLD.index("nonfinite")] > 0)
+    return np.where(is_lost[:, None], NOT_FINITE, codes)
 
 
 def _totals(histograms: Histograms) -> npt.NDArray[np.int64]:

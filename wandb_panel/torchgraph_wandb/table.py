@@ -7,20 +7,33 @@ table, so that both sides agree. Fields are separated by tabs, lines by line fee
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from torchgraph_explorer.records import Frame, Kind, ModuleGraph, Node, Series, Session
-from torchgraph_wandb.drawing import Drawing, Drawings
-from torchgraph_wandb.letters import packed_numbers
-from torchgraph_wandb.looks import looks
-from torchgraph_wandb.strips import Strips, strips
+import numpy as np
+
+from torchgraph_explorer.records import ModuleGraph, Node, Series
+from torchgraph_wandb.drawing import Drawings
+from torchgraph_wandb.letters import (
+    CODE_LETTERS,
+    FLOAT_LETTERS,
+    packed_codes,
+    packed_flags,
+    packed_numbers,
+    size_codes,
+)
+from torchgraph_wandb.looks import Looks, looks, usual_ranges
+from torchgraph_wandb.state import State, call_key
+from torchgraph_wandb.strips import ROWS, TOLD, Strips, strips
+from torchgraph_wandb.tensors import tensor_rows
+from torchgraph_wandb.troubles import Marks, marks
 from torchgraph_wandb.wording import (
     TENSOR,
     call_lines,
     class_text,
-    family_colour,
+    family_of,
+    first_text,
     label,
     shape_text,
     tensor_lines,
@@ -32,19 +45,38 @@ COLUMNS = ("part", "packed")
 LIST = "|"
 
 FIELDS = {
-    "facts": ("model", "told", "steps", "home", "notes"),
-    "insides": ("key", "parent", "title", "trail", "width", "height"),
-    "nodes": ("key", "inside", "owner", "only", "opens", "label", "detail", "shape", "colour", "told", "looks", "box"),
+    "facts": ("model", "told", "steps", "home", "bad", "first", "extent", "notes"),
+    "insides": ("key", "parent", "title", "trail", "width", "height", "ranges", "marks"),
+    "nodes": (
+        "key",
+        "inside",
+        "owner",
+        "only",
+        "opens",
+        "label",
+        "detail",
+        "shape",
+        "family",
+        "told",
+        "looks",
+        "marks",
+        "box",
+    ),
     "edges": ("inside", "carries", "path"),
     "tensors": ("owner", "role", "path", "shape", "values", "gradients"),
 }
 """The fields of a line of each part.
 
 - `home`: the inside to begin with. `steps`: their numbers. `notes`: sentences on how sessions join.
+- `bad`: a letter for each step, see `state.BAD`. `first`: where NaN or infinity came up first, as a list of its place
+  in `steps`, the step, the node's key, its inside and what to say; empty if it did not. `extent`: how many steps have.
 - `key`, `owner`: a call, as `call_key` writes it, or `module#*` for a module's parameters. `only`: of an owner's
-  tensors just the attached one of this path. `opens`: the key of the inside that a click opens.
+  tensors just the attached one of this path. `opens`: the key of the inside that a click opens. `family`: its place in
+  `wording.FAMILIES`.
 - `trail`: the titles and keys of the insides on the way there, in turn. `box`: centre, width and height.
-- `looks`: what a node can be coloured by, see `looks`. `values`, `gradients`: see `Strips.packed`; may be empty.
+- `looks`: step by step what a node can be coloured by, as codes, see `looks`. `ranges`: between which values each of
+  those lies inside. `marks`: flags step by step, see `troubles`; those of an inside are of all that is in it.
+- `values`, `gradients`: see `Strips.packed`; may be empty.
 """
 
 PIECE = 200_000
@@ -53,49 +85,41 @@ PIECE = 200_000
 BUDGET = 8_000_000
 """Characters of a table, about; a model of very many series shows fewer steps."""
 
-ROLES = ("input", "output", "attached", "param")
+LETTERS_A_STEP = 1 + CODE_LETTERS * ROWS + FLOAT_LETTERS * len(TOLD)
+"""Of a series."""
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """All that a chart is made of, at one moment.
+class Drawn:
+    """What is drawn of a state, besides its graph."""
 
-    Attributes:
-        session: Of the model.
-        graph: The latest.
-        drawings: Of that graph.
-        series: With ids from 0 on, each its place here.
-        frames: The steps to show; their `series` are ids of the above.
-        logged: How many steps were recorded.
-        notes: What is to be known of them, in sentences.
-    """
-
-    session: Session
-    graph: ModuleGraph
-    drawings: Drawings
-    series: Sequence[Series]
-    frames: Sequence[Frame]
-    logged: int
-    notes: tuple[str, ...] = ()
+    state: State
+    strips: Strips
+    looks: Looks
+    marks: Marks
 
 
 def table_rows(state: State) -> list[tuple[str, str]]:
     """The rows for `COLUMNS`. Complete in themselves: a later table replaces an earlier one."""
-    drawn = strips(state.frames, len(state.series), reject=state.session.reject_outlier_proportion)
+    drawn = _drawn(state)
     lines: dict[str, Iterable[Sequence[str]]] = {
         "facts": [_facts(state)],
-        "insides": _insides(state.graph, state.drawings),
-        "nodes": _nodes(state, drawn),
+        "insides": _insides(drawn),
+        "nodes": _nodes(drawn),
         "edges": _edges(state.graph, state.drawings),
-        "tensors": _tensors(state, drawn),
+        "tensors": tensor_rows(state, drawn.strips),
     }
     return [(part, piece) for part, parts in lines.items() for piece in _pieces(parts)]
 
 
+def _drawn(state: State) -> Drawn:
+    found = strips(state.frames, state.series, reject=state.session.reject_outlier_proportion)
+    return Drawn(state, found, looks(state.series, found), marks(state.graph, state.series, found.flags))
+
+
 def affordable_steps(series: int, most: int) -> int:
     """How many steps, up to `most`, a table of so many series can show within `BUDGET`."""
-    letters_a_step = 12 + 3 * 7
-    return max(8, min(most, BUDGET // max(1, series * letters_a_step)))
+    return max(4, min(most, BUDGET // max(1, series * LETTERS_A_STEP)))
 
 
 def _pieces(lines: Iterable[Sequence[str]]) -> list[str]:
@@ -116,13 +140,6 @@ def clean(text: str) -> str:
     return text.replace("\t", " ").replace("\n", " ").replace("\r", " ")
 
 
-def call_key(graph: ModuleGraph, call: int | None) -> str:
-    """How a call is named: `layers.0.conv#1`; the top, which holds the calls of the model itself, is `top`."""
-    if call is None:
-        return "top"
-    return f"{graph.calls[call].module}#{graph.calls[call].call}"
-
-
 def _facts(state: State) -> tuple[str, ...]:
     steps = [frame.step for frame in state.frames]
     root = next((module for module in state.graph.modules if module.name == ""), None)
@@ -131,8 +148,42 @@ def _facts(state: State) -> tuple[str, ...]:
         f"{state.session.class_name}: {len(state.graph.modules):,} modules, {params:,} parameters; "
         f"{state.logged:,} steps recorded, {len(steps)} shown"
     )
-    home = call_key(state.graph, _home(state))
-    return state.session.model, told, LIST.join(map(str, steps)), home, " ".join(state.notes)
+    bad = packed_flags(np.array(state.trouble.bad if state.trouble else [0] * len(steps), dtype=np.int64))
+    return (
+        state.session.model,
+        told,
+        LIST.join(map(str, steps)),
+        call_key(state.graph, _home(state)),
+        bad,
+        LIST.join(part.replace(LIST, "/") for part in _first(state)),
+        f"{state.trouble.count:,} of {state.logged:,} recorded steps" if state.trouble else "",
+        " ".join(state.notes),
+    )
+
+
+def _first(state: State) -> tuple[str, ...]:
+    """The field `first`."""
+    if state.trouble is None:
+        return ()
+    step, origin = state.frames[state.trouble.frame].step, state.trouble.origin
+    key, inside = _node_of(state, origin) if origin is not None else ("", "")
+    frame = state.frames[state.trouble.frame]
+    return str(state.trouble.frame), str(step), key, inside, first_text(frame, origin, state.session.class_name)
+
+
+def _node_of(state: State, series: Series) -> tuple[str, str]:
+    """Key of the node that a series belongs to, and of the inside that it is in; empty if the graph has none."""
+    graph = state.graph
+    found = (
+        n for n, call in enumerate(graph.calls) if call.module == series.module and series.call in (None, call.call)
+    )
+    number = next(found, None)
+    if number is None:
+        return "", ""
+    if series.role == "attached":
+        key = call_key(graph, number)
+        return f"{key}@{series.path}", key
+    return call_key(graph, number), call_key(graph, graph.calls[number].parent)
 
 
 def _home(state: State) -> int | None:
@@ -141,10 +192,13 @@ def _home(state: State) -> int | None:
     return roots[0] if len(roots) == 1 and roots[0] in state.drawings else None
 
 
-def _insides(graph: ModuleGraph, drawings: Drawings) -> Iterable[tuple[str, ...]]:
-    for inside, drawing in drawings.items():
+def _insides(drawn: Drawn) -> Iterable[tuple[str, ...]]:
+    graph = drawn.state.graph
+    for inside, drawing in drawn.state.drawings.items():
         parent = graph.calls[inside].parent if inside is not None else None
         trail = [part for call in _way(graph, inside) for part in (_title(graph, call), call_key(graph, call))]
+        nodes = [graph.nodes[number] for number in drawing.boxes]
+        marked = [drawn.marks.of(graph, node) for node in nodes] + [np.zeros(drawn.marks.steps, dtype=np.uint8)]
         yield (
             call_key(graph, inside),
             call_key(graph, parent) if inside is not None else "",
@@ -152,6 +206,8 @@ def _insides(graph: ModuleGraph, drawings: Drawings) -> Iterable[tuple[str, ...]
             LIST.join(part.replace(LIST, "/") for part in trail),
             f"{drawing.width:.0f}",
             f"{drawing.height:.0f}",
+            packed_numbers(usual_ranges([drawn.looks.of(graph, node) for node in nodes])),
+            packed_flags(np.bitwise_or.reduce(marked)),
         )
 
 
@@ -173,31 +229,37 @@ def _title(graph: ModuleGraph, inside: int | None) -> str:
     return (name or class_name) + (f" #{call.call + 1}" if call.call else "")
 
 
-def _nodes(state: State, drawn: Strips) -> Iterable[tuple[str, ...]]:
-    seen = looks(state.series, drawn)
-    for inside, drawing in state.drawings.items():
+def _nodes(drawn: Drawn) -> Iterable[tuple[str, ...]]:
+    graph = drawn.state.graph
+    for inside, drawing in drawn.state.drawings.items():
         for number, (x, y, width, height) in drawing.boxes.items():
-            node = state.graph.nodes[number]
+            node = graph.nodes[number]
             box = LIST.join(f"{part:.0f}" for part in (x, y, width, height))
-            yield (*_node(state, node, call_key(state.graph, inside)), packed_numbers(seen.of(state.graph, node)), box)
+            seen = packed_codes(size_codes(drawn.looks.of(graph, node))) if node.call is not None else ""
+            yield (
+                *_node(drawn.state, node, call_key(graph, inside)),
+                seen,
+                packed_flags(drawn.marks.of(graph, node)),
+                box,
+            )
 
 
 def _node(state: State, node: Node, inside: str) -> tuple[str, ...]:
-    """All fields of a node but its looks and its box."""
+    """All fields of a node but its looks, its marks and its box."""
     graph = state.graph
     if node.call is None:
         path = node.tensor.path if node.tensor else ""
         only = path if node.kind == "attached" else ""
         told = LIST.join(line.replace(LIST, "/") for line in tensor_lines(node.tensor, node.kind))
         shape = shape_text(node.tensor.shape) if node.tensor else ""
-        return (f"{inside}@{path}", inside, inside, only, "", path, node.kind, shape, TENSOR, told)
+        return (f"{inside}@{path}", inside, inside, only, "", path, node.kind, shape, str(TENSOR), told)
     call, key = graph.calls[node.call], call_key(graph, node.call)
     module = next(module for module in graph.modules if module.name == call.module)
     opens = key if node.call in state.drawings else ""
     told = LIST.join(line.replace(LIST, "/") for line in call_lines(module, call))
     shape = shape_text(call.outputs[0].shape) if call.outputs else ""
-    colour = family_colour(module.class_name, has_inside=bool(opens))
-    return (key, inside, key, "", opens, label(module), class_text(module, call), shape, colour, told)
+    family = family_of(module.class_name, has_inside=bool(opens))
+    return (key, inside, key, "", opens, label(module), class_text(module, call), shape, str(family), told)
 
 
 def _edges(graph: ModuleGraph, drawings: Drawings) -> Iterable[tuple[str, ...]]:
@@ -215,43 +277,3 @@ def svg_path(points: Sequence[tuple[float, float]]) -> str:
     angle = math.atan2(tip[1] - before[1], tip[0] - before[0])
     ends = [(tip[0] - 7 * math.cos(angle + turn), tip[1] - 7 * math.sin(angle + turn)) for turn in (0.45, -0.45)]
     return f"{curve}M{ends[0][0]:.0f},{ends[0][1]:.0f}L{tip[0]:.0f},{tip[1]:.0f}L{ends[1][0]:.0f},{ends[1][1]:.0f}"
-
-
-SIDES: dict[Kind, tuple[str, int]] = {
-    "value": ("", 0),
-    "grad_norm": ("", 1),
-    "grad": ("", 1),
-    "update": (": update", 0),
-    "optimizer_grad": (": update", 1),
-    "update_ratio": (": update / value", 0),
-}
-"""What is added to a tensor's path for each kind, and on which side of that line it stands."""
-
-
-def _tensors(state: State, drawn: Strips) -> Iterable[tuple[str, ...]]:
-    """A line for each tensor, its values beside its gradients; inputs before outputs before parameters."""
-    shapes = _shapes(state.graph)
-    pairs: dict[tuple[str, str, str], list[str]] = {}
-    for number, one in enumerate(state.series):
-        owner = f"{one.module}#{'*' if one.call is None else one.call}"
-        more, side = SIDES[one.kind]
-        pairs.setdefault((owner, one.role, one.path + more), ["", ""])[side] = drawn.packed(number)
-    for (owner, role, path), (left, right) in sorted(pairs.items(), key=lambda item: ROLES.index(item[0][1])):
-        yield owner, role, path, shapes.get((owner, role, path), ""), left, right
-
-
-def _shapes(graph: ModuleGraph) -> Mapping[tuple[str, str, str], str]:
-    found: dict[tuple[str, str, str], str] = {}
-    for number, call in enumerate(graph.calls):
-        owner = call_key(graph, number)
-        found |= {(owner, "input", tensor.path): shape_text(tensor.shape) for tensor in call.inputs}
-        found |= {(owner, "output", tensor.path): shape_text(tensor.shape) for tensor in call.outputs}
-    for module in graph.modules:
-        found |= {(f"{module.name}#*", "param", tensor.path): shape_text(tensor.shape) for tensor in module.params}
-    for node in graph.nodes:
-        if node.kind == "attached" and node.tensor:
-            found[call_key(graph, node.inside), "attached", node.tensor.path] = shape_text(node.tensor.shape)
-    return found
-
-
-__all__ = ["BUDGET", "COLUMNS", "FIELDS", "LIST", "Drawing", "State", "affordable_steps", "call_key", "table_rows"]

@@ -1,4 +1,4 @@
-"""What is said of modules and tensors in the chart, and the colours of module families."""
+"""What is said of modules and tensors in the chart, and which families modules are of."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable
 
-from torchgraph_explorer.records import Call, Module, Shape, TensorInfo
+from torchgraph_explorer.records import STATISTICS, Call, Frame, Module, Series, Shape, TensorInfo
 
 MOST_ROWS = 12
 """Tensors that a tooltip names."""
@@ -15,27 +15,27 @@ WIDTH = 58
 """Letters in a line of a tooltip."""
 
 FAMILIES = {
-    "loss": (r"loss$|criterion$", "#c03b3b"),
-    "attention": (r"attention|attn", "#c2417d"),
-    "regularisation": (r"dropout|drop_?path|stochasticdepth", "#94835a"),
-    "embedding": (r"embedding|positional", "#0e7fa8"),
-    "normalisation": (r"norm(\d+d?)?$|norm[^a-z]|localresponse", "#15877c"),
-    "pooling": (r"pool", "#5f7f1e"),
-    "recurrent": (r"(lstm|gru|rnn)(cell)?$|^(lstm|gru|rnn)", "#a0522d"),
-    "activation": (r"relu|elu$|gelu|silu|swish|mish|sigmoid|tanh|soft(max|min|plus)|hard|threshold|glu$", "#c4731a"),
-    "convolution": (r"conv|unfold|^fold$|pixelshuffle|upsample", "#3b74c9"),
-    "linear": (r"linear|dense|^mlp$|projection$", "#8858c4"),
+    "loss": r"loss$|criterion$",
+    "attention": r"attention|attn",
+    "regularisation": r"dropout|drop_?path|stochasticdepth",
+    "embedding": r"embedding|positional",
+    "normalisation": r"norm(\d+d?)?$|norm[^a-z]|localresponse",
+    "pooling": r"pool",
+    "recurrent": r"(lstm|gru|rnn)(cell)?$|^(lstm|gru|rnn)",
+    "activation": r"relu|elu$|gelu|silu|swish|mish|sigmoid|tanh|soft(max|min|plus)|hard|threshold|glu$",
+    "convolution": r"conv|unfold|^fold$|pixelshuffle|upsample",
+    "linear": r"linear|dense|^mlp$|projection$",
 }
-"""Pattern of class names, and colour; the first that matches counts. The colours are the viewer's."""
+"""Patterns of class names; the first that matches counts. The chart has a colour for each, and three more."""
 
-CONTAINER, OTHER, TENSOR = "#5b6475", "#6f778a", "#9aa3b2"
+CONTAINER, OTHER, TENSOR = range(len(FAMILIES), len(FAMILIES) + 3)
 
 
-def family_colour(class_name: str, *, has_inside: bool) -> str:
-    """The colour of a class; one of the user's own that has an inside is a container."""
-    for family, (pattern, colour) in FAMILIES.items():
+def family_of(class_name: str, *, has_inside: bool) -> int:
+    """The place of a class in `FAMILIES`; one of the user's own that has an inside is a container."""
+    for number, (family, pattern) in enumerate(FAMILIES.items()):
         if re.search(pattern, class_name, re.IGNORECASE):
-            return CONTAINER if has_inside and family in ("convolution", "linear") else colour
+            return CONTAINER if has_inside and family in ("convolution", "linear") else number
     return CONTAINER if has_inside else OTHER
 
 
@@ -73,6 +73,31 @@ def tensor_lines(tensor: TensorInfo | None, kind: str) -> list[str]:
 def tensor_text(tensor: TensorInfo) -> str:
     """Shape and type, and whether gradient reaches it."""
     return f"{shape_text(tensor.shape)} {tensor.dtype}{'' if tensor.requires_grad else ', no gradient'}"
+
+
+def first_text(frame: Frame, origin: Series | None, class_name: str) -> str:
+    """`First NaN at step 6: blocks.0.inner (call 1), output`; the place is left out where it is not known."""
+    if origin is None:
+        return f"First NaN or infinity at step {frame.step:,}"
+    row = frame.statistics[frame.rows[frame.series == origin.id][0]]
+    kind = "NaN" if row[STATISTICS.index("nan")] > 0 else "infinity"
+    call = "" if origin.call is None else f" (call {origin.call + 1})"
+    return f"First {kind} at step {frame.step:,}: {origin.module or class_name}{call}, {series_text(origin)}"
+
+
+def series_text(series: Series) -> str:
+    """What a series is called beside its module: `output`, `gradient of weight`."""
+    name = f"parameter {series.path}" if series.role == "param" else series.path
+    if series.role == "attached":
+        name = f"attached tensor {series.path}"
+    return {
+        "value": name,
+        "grad": f"gradient of {series.path}",
+        "grad_norm": f"gradient of {series.path}",
+        "optimizer_grad": f"gradient of {series.path} that the optimizer took",
+        "update": f"update of {series.path}",
+        "update_ratio": f"update-to-weight ratio of {series.path}",
+    }[series.kind]
 
 
 def _few(tensors: Iterable[TensorInfo]) -> list[TensorInfo]:

@@ -1,10 +1,9 @@
-"""The columns beside the graph: the tensors of a pinned call as heat strips."""
+"""The columns beside the graph: which tensors of a pinned call they show, and where each of these stands."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from torchgraph_wandb.chart.numbers import code, number, shown
+from torchgraph_wandb.chart.data import tensor_lines
+from torchgraph_wandb.chart.numbers import code, number
 from torchgraph_wandb.chart.parts import (
     Spec,
     colour,
@@ -19,18 +18,16 @@ from torchgraph_wandb.chart.parts import (
     text,
     when,
 )
-from torchgraph_wandb.chart.signals import TOOLBAR
-from torchgraph_wandb.letters import FLOAT_LETTERS
-from torchgraph_wandb.strips import INNER, MARKED, ROWS
+from torchgraph_wandb.chart.strip_images import strip_images
+from torchgraph_wandb.chart.strip_marks import strip_marks
+from torchgraph_wandb.chart.strip_places import GAP, SECTION, SIDE, STRIP, STRIP_W, TITLE, strip_x
+from torchgraph_wandb.letters import CODE_LETTERS, FLOAT_LETTERS
+from torchgraph_wandb.strips import ROWS
+from torchgraph_wandb.table import FIELDS
 
-HEADER, SECTION, TITLE, STRIP, GAP = 44, 22, 17, 60, 12
-SIDE, MIDDLE = 8, 8
-"""Margins beside the strips, and between the two of a tensor, in pixels."""
+HEADER = 44
 
 SECTIONS = {"input": "Input", "output": "Output", "attached": "Attached", "param": "Parameters"}
-
-STRIP_W = f"((column_w - {2 * SIDE + MIDDLE}) / 2)"
-AXIS = 2 * FLOAT_LETTERS
 
 
 def column_signals(slot: int) -> list[Spec]:
@@ -38,19 +35,68 @@ def column_signals(slot: int) -> list[Spec]:
     height = f"(length(data('tensors_{slot}')) ? peek(data('tensors_{slot}')).bottom : 0)"
     limit = f"max(0, {height} - stage_h + {HEADER + 8})"
     is_here = f"slots > {slot} && x() >= graph_w + {slot}*column_w && x() < graph_w + {slot + 1}*column_w"
+    is_down = "abs(event.deltaY) >= abs(event.deltaX) && !event.shiftKey"
     pinned = f"data('pin_{slot}')[0]"
     return [
         derived(f"key_{slot}", f"{slot} < slots ? pins[first + {slot}] : ''"),
         derived(f"owner_{slot}", f"length(data('pin_{slot}')) ? {pinned}.owner : ''"),
         derived(f"only_{slot}", f"length(data('pin_{slot}')) ? {pinned}.only : ''"),
         derived(f"params_{slot}", f"substring(owner_{slot}, 0, lastindexof(owner_{slot}, '#')) + '#*'"),
-        derived(f"colour_{slot}", f"pin_colours[(first + {slot}) % length(pin_colours)]"),
+        derived(f"colour_{slot}", f"paint.pins[(first + {slot}) % length(paint.pins)]"),
         state(
             f"scroll_{slot}",
             "0",
-            on("wheel!", f"{is_here} ? clamp(scroll_{slot} + event.deltaY * 0.6, 0, {limit}) : scroll_{slot}"),
+            on(
+                "wheel!",
+                f"{is_here} && {is_down} ? clamp(scroll_{slot} + event.deltaY*0.6, 0, {limit}) : scroll_{slot}",
+            ),
             when(f"key_{slot}", "0"),
         ),
+    ]
+
+
+def owners(slots: int) -> Spec:
+    """Whose tensors some column shows."""
+    return derived("owners", "[" + ", ".join(f"owner_{slot}, params_{slot}" for slot in range(slots)) + "]")
+
+
+def axes() -> Spec:
+    """By tensor, between which values all selected runs together lie: flipping between them changes no axis."""
+    place = {name: FIELDS["tensors"].index(name) for name in FIELDS["tensors"]}
+    return dataset(
+        "axes",
+        "wandb",
+        *tensor_lines(),
+        formula("fields", "split(datum.line, '\\t')"),
+        formula("tensor", f"datum.owner + ' ' + datum.fields[{place['role']}] + ' ' + datum.fields[{place['path']}]"),
+        *_sides(f"[datum.fields[{place['values']}], datum.fields[{place['gradients']}]]"),
+        formula("key", KEY),
+        keep("isFinite(datum.low) && isFinite(datum.high)"),
+        {
+            "type": "aggregate",
+            "groupby": ["key"],
+            "fields": ["low", "high"],
+            "ops": ["min", "max"],
+            "as": ["low", "high"],
+        },
+    )
+
+
+KEY = "datum.tensor + ' ' + datum.side"
+"""What names a strip in every run."""
+
+
+def _sides(packs: str) -> list[Spec]:
+    """A datum for each strip of a tensor, with its axis."""
+    return [
+        formula("sides", "[0, 1]"),
+        formula("pack", packs),
+        {"type": "flatten", "fields": ["pack", "sides"], "as": ["letters", "side"]},
+        keep("datum.letters != ''"),
+        formula("low_code", code("datum.letters", 0)),
+        formula("high_code", code("datum.letters", 1)),
+        formula("low", number("datum.low_code")),
+        formula("high", number("datum.high_code")),
     ]
 
 
@@ -65,6 +111,7 @@ def column_data(slot: int) -> list[Spec]:
         dataset(f"pin_{slot}", "nodes", keep(f"key_{slot} != '' && datum.key == key_{slot}")),
         dataset(f"tensors_{slot}", "tensors", keep(is_wanted), *_stacked()),
         dataset(f"strips_{slot}", f"tensors_{slot}", *_unpacked()),
+        dataset(f"ticks_{slot}", f"strips_{slot}", *_ticks()),
     ]
 
 
@@ -80,33 +127,53 @@ def _stacked() -> list[Spec]:
 
 
 def _unpacked() -> list[Spec]:
-    """A datum for each strip, with its axis, and its heat as an image."""
-    letters_a_step = ROWS // 2
-    told = f"{AXIS} + {letters_a_step}*step_count"
-    place = f"(datum.$x*{letters_a_step} + floor(datum.$y/2))"
-    level = f"(floor(indexof(letters, substring(datum.heat, {place}, {place} + 1)) / (datum.$y % 2 ? 1 : 8)) % 8)"
-    is_rim = f"datum.$y == 0 || datum.$y == {ROWS - 1}"
-    marked = f"datum.$y == 0 && {level} == {MARKED} ? '#d41f1f'"
+    """A datum for each strip: the parts of its letters, its axis, and that of all runs."""
+    begin = 2 * FLOAT_LETTERS
+    cells = f"{begin} + step_count"
+    told = f"{cells} + {CODE_LETTERS * ROWS}*step_count"
     return [
-        formula("sides", "[0, 1]"),
-        formula("pack", "[datum.values, datum.gradients]"),
-        {"type": "flatten", "fields": ["pack", "sides"], "as": ["letters", "side"]},
-        keep("datum.letters != ''"),
-        formula("low_code", code("datum.letters", 0)),
-        formula("high_code", code("datum.letters", 1)),
-        formula("low", number("datum.low_code")),
-        formula("high", number("datum.high_code")),
-        formula("heat", f"substring(datum.letters, {AXIS}, {told})"),
-        formula("told", f"substring(datum.letters, {told})"),
-        formula("grid", f"{{width: step_count, height: {ROWS}, values: []}}"),
+        formula("tensor", "datum.owner + ' ' + datum.role + ' ' + datum.path"),
+        *_sides("[datum.values, datum.gradients]"),
+        formula("key", KEY),
         {
-            "type": "heatmap",
-            "field": "grid",
-            "as": "image",
-            "color": {"expr": f"{marked} : {is_rim} ? rim_colours[{level}] : heat_colours[{level}]"},
-            "opacity": {"expr": f"{level} > 0 ? 1 : 0"},
+            "type": "lookup",
+            "from": "axes",
+            "key": "key",
+            "fields": ["key"],
+            "values": ["low", "high"],
+            "as": ["axis_low", "axis_high"],
         },
+        formula("has_axis", "isFinite(datum.low) && isNumber(datum.axis_low)"),
+        formula("flags", f"substring(datum.letters, {begin}, {cells})"),
+        formula("cells", f"substring(datum.letters, {cells}, {told})"),
+        formula("told", f"substring(datum.letters, {told})"),
+        formula("x", strip_x("datum.side")),
+        *strip_images(),
     ]
+
+
+def _ticks() -> list[Spec]:
+    """Where steps are written below a strip: the first and the last, and one between where there is room."""
+    wide = "length(steps[step_count - 1])*5 + 4"
+    between = f"3*({wide}) < {STRIP_W}"
+    return [
+        keep("step_count > 0"),
+        *_flatten_ticks(f"step_count < 2 ? [0] : step_count > 2 && {between} ? {_MIDDLE} : [0, step_count - 1]"),
+        formula("align", "datum.tick == 0 ? 'left' : datum.tick == step_count - 1 ? 'right' : 'center'"),
+        formula("tick_x", f"datum.x + (datum.tick + 0.5)/step_count*{STRIP_W}"),
+        formula(
+            "label_x",
+            f"datum.align == 'left' ? datum.x : datum.align == 'right' ? datum.x + {STRIP_W} : datum.tick_x",
+        ),
+        formula("said", "steps[datum.tick]"),
+    ]
+
+
+_MIDDLE = "[0, floor((step_count - 1)/2), step_count - 1]"
+
+
+def _flatten_ticks(places: str) -> list[Spec]:
+    return [formula("places", places), {"type": "flatten", "fields": ["places"], "as": ["tick"]}]
 
 
 def column(slot: int) -> Spec:
@@ -117,7 +184,7 @@ def column(slot: int) -> Spec:
         *_header(slot),
         listens=True,
         x=f"graph_w + {slot}*column_w",
-        y={"value": TOOLBAR},
+        y="top",
         width=f"{slot} < slots ? column_w : 0",
         height=f"{slot} < slots ? stage_h : 0",
         fill=colour("paper"),
@@ -136,7 +203,7 @@ def _header(slot: int) -> list[Spec]:
             y={"value": 0},
             width="column_w",
             height={"value": HEADER - 4},
-            fill=colour("#f7f8fa"),
+            fill=colour("bar"),
         ),
         mark("rect", x={"value": 0}, y={"value": 0}, width="column_w", height={"value": 3}, fill=f"colour_{slot}"),
         text(
@@ -179,106 +246,37 @@ def _header(slot: int) -> list[Spec]:
 
 
 def _scrolled(slot: int) -> Spec:
-    tensors, strips = f"tensors_{slot}", f"strips_{slot}"
-    left = f"({SIDE} + datum.side*({STRIP_W} + {MIDDLE}))"
-    top = f"(datum.top + {TITLE} - scroll_{slot})"
-    down = f"{STRIP}*(1 + {INNER}*datum.high/(datum.high - datum.low))/{ROWS}"
-    zero = f"datum.low < 0 && datum.high > 0 ? {top} + {down} : {top}"
+    tensors = f"tensors_{slot}"
     kind = "datum.role == 'param' ? 'gradient' : 'gradient norm'"
+    section = f"datum.top - {SECTION // 2} - scroll_{slot}"
+    line = f"datum.top + 7 - scroll_{slot}"
+    half: Spec = {"limit": f"{STRIP_W} + 30"}
     return group(
         f"inside_{slot}",
         text(
-            f"{{{', '.join(f'{role}: {quotedtitle!r}' for role, quotedtitle in SECTIONS.items())}}}[datum.role]",
+            f"{{{', '.join(f'{role}: {said!r}' for role, said in SECTIONS.items())}}}[datum.role]",
             data=tensors,
             x={"value": SIDE},
-            y=f"datum.top - {SECTION // 2} - scroll_{slot}",
+            y=section,
             fontWeight={"value": 600},
             opacity="datum.title ? 1 : 0",
             size=11.5,
         ),
-        text(
-            "datum.path",
-            data=tensors,
-            x={"value": SIDE},
-            y=f"datum.top + 7 - scroll_{slot}",
-            limit=STRIP_W,
-            size=10.5,
-            ink="soft",
-        ),
+        text("datum.path", data=tensors, x={"value": SIDE}, y=line, size=10.5, ink="soft", **half),
         text(
             "datum.shape",
             data=tensors,
             x=f"column_w - {SIDE}",
-            y=f"datum.top + 7 - scroll_{slot}",
+            y=line,
             align={"value": "right"},
-            limit=STRIP_W,
             size=10,
             ink="faint",
+            **half,
         ),
-        mark(
-            "image",
-            data=strips,
-            image={"field": "image"},
-            x=left,
-            y=top,
-            width=STRIP_W,
-            height={"value": STRIP},
-            aspect="false",
-            smooth="false",
-        ),
-        mark(
-            "rule",
-            data=strips,
-            x=left,
-            x2=f"{left} + {STRIP_W}",
-            y=zero,
-            stroke=colour("soft"),
-            strokeDash={"value": [2, 2]},
-            opacity="datum.low < 0 && datum.high > 0 ? 0.6 : 0",
-        ),
-        mark(
-            "rule",
-            data=strips,
-            x=f"{left} + {STRIP_W}*(hover_step + 0.5)/max(1, step_count)",
-            y=top,
-            y2=f"{top} + {STRIP}",
-            stroke=colour("ink"),
-            opacity="hover_step >= 0 ? 0.55 : 0",
-        ),
-        mark(
-            "rect",
-            data=strips,
-            name=f"strip_{slot}",
-            listens=True,
-            x=left,
-            y=top,
-            width=STRIP_W,
-            height={"value": STRIP},
-            fill={"value": "transparent"},
-            stroke=colour("frame"),
-            cursor={"value": "crosshair"},
-        ),
-        *(
-            halo
-            for said, down in ((shown("datum.high"), 8), (shown("datum.low"), STRIP - 7))
-            for halo in haloed(said, data=strips, x=f"{left} + 3", y=f"{top} + {down}")
-        ),
-        text(
-            f"datum.title ? ({kind}) : ''",
-            data=tensors,
-            x=f"{SIDE + MIDDLE} + {STRIP_W}",
-            y=f"datum.top - {SECTION // 2} - scroll_{slot}",
-            size=9.5,
-            ink="faint",
-        ),
+        text(f"datum.title ? ({kind}) : ''", data=tensors, x=strip_x("1"), y=section, size=9.5, ink="faint"),
+        *strip_marks(slot),
         x={"value": 0},
         y={"value": HEADER - 4},
         width="column_w",
         height=f"max(0, stage_h - {HEADER - 4})",
     )
-
-
-def haloed(said: str, *, data: str, **place: Any) -> list[Spec]:
-    """Small text that can be read on any background."""
-    edge: Spec = {"stroke": colour("paper"), "strokeWidth": {"value": 3}, "strokeOpacity": {"value": 0.8}}
-    return [text(said, data=data, size=9, **place, **more) for more in (edge, {})]

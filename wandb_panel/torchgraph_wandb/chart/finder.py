@@ -21,7 +21,7 @@ def module_list() -> Spec:
             stroke=colour("accent"),
             cornerRadius={"value": 3},
         ),
-        text(typed, x={"value": 12}, y={"value": 16}, fill="query == '' ? '#656e7e' : '#1a1f2b'"),
+        text(typed, x={"value": 12}, y={"value": 16}, fill="query == '' ? paint.faint : paint.ink"),
         mark(
             "rect",
             name="list_row",
@@ -31,7 +31,7 @@ def module_list() -> Spec:
             y=row,
             width="list_w - 12",
             height={"value": LIST_ROW},
-            fill="datum.inside == here ? '#f1f5fd' : '#ffffff'",
+            fill="datum.inside == here ? paint.glow : paint.paper",
             cursor={"value": "pointer"},
         ),
         mark(
@@ -41,9 +41,16 @@ def module_list() -> Spec:
             y=f"{row} + 3",
             width={"value": 3},
             height={"value": LIST_ROW - 6},
-            fill="datum.colour",
+            fill="paint.families[toNumber(datum.family)]",
         ),
-        text("datum.title", data="listed", x={"value": 14}, y=f"{row} + {LIST_ROW // 2}", limit="list_w*0.62"),
+        text(
+            "datum.title",
+            data="listed",
+            x={"value": 14},
+            y=f"{row} + {LIST_ROW // 2}",
+            limit="list_w*0.62",
+            fill="datum.is_bad ? paint.bad : paint.ink",
+        ),
         text(
             "datum.detail",
             data="listed",

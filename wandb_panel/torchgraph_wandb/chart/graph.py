@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from torchgraph_wandb.chart.finder import module_list
 from torchgraph_wandb.chart.notes import drop_zone, hint, legend, nothing
-from torchgraph_wandb.chart.parts import COLOURS, SHADES, Spec, colour, group, mark, text
-from torchgraph_wandb.chart.signals import TOOLBAR, TRAIL
+from torchgraph_wandb.chart.parts import Spec, colour, group, mark, text
+from torchgraph_wandb.chart.signals import TRAIL
+from torchgraph_wandb.chart.timebar import time_bar
 
 SCALE = {
     "name": "shade",
@@ -14,97 +15,157 @@ SCALE = {
     "domain": {
         "signal": "shades[0] < shades[1] ? shades : isValid(shades[0]) ? [shades[0] - 1, shades[0] + 1] : [0, 1]"
     },
-    "range": list(SHADES),
+    "range": {"signal": "paint.shades"},
 }
 """From the logarithm of a statistic to a colour."""
+
+LEFT, TOP = "(datum.cx - datum.w/2)", "(datum.cy - datum.h/2)"
+PINNED = "paint.pins[datum.pin % length(paint.pins)]"
 
 
 def stage() -> Spec:
     """The area on the left."""
     return group(
         "stage",
-        mark(
-            "path",
-            data="here_edges",
-            path="datum.path",
-            x="ox",
-            y="oy",
-            scaleX="zoom",
-            scaleY="zoom",
-            stroke="datum.carries == 'gradient' ? '#7d8798' : '#b4bbc7'",
-            strokeWidth="min(1.2, 0.2 + zoom)",
-            strokeDash="datum.carries == 'gradient' ? [] : [4, 3]",
-        ),
-        *_nodes(),
+        _edges(),
+        *_boxes(),
+        *_texts(),
+        *_pin_buttons(),
+        *_badges(),
         *_trail(),
         *legend(),
         *hint(),
+        *time_bar(),
         drop_zone(),
         nothing(),
         module_list(),
         listens=True,
         x={"value": 0},
-        y={"value": TOOLBAR},
+        y="top",
         width="graph_w",
         height="stage_h",
         fill=colour("canvas"),
     )
 
 
-def _nodes() -> list[Spec]:
-    left, top = "datum.cx - datum.w/2", "datum.cy - datum.h/2"
-    pinned = "datum.pin >= 0 ? pin_colours[datum.pin % length(pin_colours)]"
-    band: Spec = {
-        "x": left,
-        "y": top,
-        "height": "datum.h",
-        "width": "datum.opens != '' || datum.key == datum.owner ? 4 : 0",
-    }
-    ink = colour("soft")
+def _edges() -> Spec:
+    return mark(
+        "path",
+        data="here_edges",
+        path="datum.path",
+        x="ox",
+        y="oy",
+        scaleX="zoom",
+        scaleY="zoom",
+        stroke="datum.carries == 'gradient' ? paint.edge : paint.edge_soft",
+        strokeWidth="min(1.2, 0.2 + zoom)",
+        strokeDash="datum.carries == 'gradient' ? [] : [4, 3]",
+    )
+
+
+def _boxes() -> list[Spec]:
+    """Nodes. What is not finite is red and hatched in every colouring; what was not recorded has a dashed rim."""
+    fill = (
+        "datum.is_bad ? paint.bad_soft : datum.is_missing ? paint.missing : "
+        "isNumber(datum.shade) && !isNaN(datum.shade) ? scale('shade', datum.shade) : paint.paper"
+    )
+    stroke = (
+        f"datum.key == found ? paint.accent : datum.pin >= 0 ? {PINNED} : datum.badge != '' ? paint.bad : "
+        "hovered == datum.key ? paint.faint : datum.is_missing ? paint.missing_ink : paint.frame"
+    )
     return [
         mark(
             "rect",
             name="node",
             listens=True,
             data="here_nodes",
-            x=left,
-            y=top,
+            x=LEFT,
+            y=TOP,
             width="datum.w",
             height="datum.h",
             cornerRadius="datum.key == datum.owner ? 4 : 12",
-            fill=f"isNumber(datum.shade) && !isNaN(datum.shade) ? scale('shade', datum.shade) : '{COLOURS['paper']}'",
-            stroke=f"datum.key == found ? '#2458d3' : {pinned} : hovered == datum.key ? '#656e7e' : '#c6cbd5'",
-            strokeWidth="datum.key == found || datum.pin >= 0 ? 2.5 : 1",
+            fill=fill,
+            stroke=stroke,
+            strokeWidth="datum.key == found || datum.pin >= 0 ? 2.5 : datum.is_bad ? 2 : datum.badge != '' ? 1.5 : 1",
+            strokeDash="datum.is_missing && datum.badge == '' ? [3, 3] : []",
             cursor="datum.opens != '' ? 'pointer' : 'grab'",
         ),
-        mark("rect", data="here_nodes", fill="datum.colour", cornerRadius="2", **band),
-        text(
-            "datum.label",
+        mark(
+            "rule",
+            data="hatching",
+            x="datum.x1",
+            y="datum.y1",
+            x2="datum.x2",
+            y2="datum.y2",
+            stroke=colour("bad"),
+            strokeWidth={"value": 2},
+            opacity={"value": 0.4},
+        ),
+        mark(
+            "rect",
             data="here_nodes",
-            size="11.5 * zoom",
-            x=f"{left} + 10*zoom",
-            y="datum.key == datum.owner ? datum.cy - 8*zoom : datum.cy",
-            limit="datum.w - 14*zoom",
-            fontWeight={"value": 600},
+            fill="paint.families[toNumber(datum.family)]",
+            cornerRadius="2",
+            x=LEFT,
+            y=TOP,
+            height="datum.h",
+            width="datum.opens != '' || datum.key == datum.owner ? 4 : 0",
+        ),
+    ]
+
+
+_VALUE = (
+    "look == 0 || datum.looks == '' ? datum.shape : datum.is_missing ? 'not recorded' : "
+    "datum.is_bad && !(datum.look_value >= 0) ? 'not finite' : format(datum.look_value, '.2~g')"
+)
+
+
+def _texts() -> list[Spec]:
+    """What is written on nodes; where that is hatched, each letter has a rim of the ground."""
+    is_call = "datum.key == datum.owner"
+    lines = (
+        ("datum.label", "ink", "11.5 * zoom", f"{is_call} ? datum.cy - 8*zoom : datum.cy"),
+        (f"{is_call} ? datum.detail : ''", "soft", "10 * zoom", "datum.cy + 9*zoom"),
+        (f"{is_call} ? {_VALUE} : ''", "soft", "9.5 * zoom", "datum.cy + 9*zoom"),
+    )
+    found = []
+    for number, (said, ink, size, y) in enumerate(lines):
+        place: Spec = {"x": f"{LEFT} + 10*zoom", "limit": "datum.w - 14*zoom"}
+        if number == len(lines) - 1:
+            place = {"x": "datum.cx + datum.w/2 - 7*zoom", "align": {"value": "right"}}
+        weight: Spec = {"fontWeight": {"value": 600}} if number == 0 else {}
+        rim: Spec = {"stroke": colour("bad_soft"), "strokeWidth": {"value": 4}}
+        found += [text(said, data="bad_nodes", size=size, ink="bad_soft", y=y, **place, **weight, **rim)]
+        found += [text(said, data="here_nodes", size=size, ink=ink, y=y, **place, **weight)]
+    return found
+
+
+def _badges() -> list[Spec]:
+    """On the upper rim of nodes that have NaN or infinity, and of those that have some inside."""
+    scale = "clamp(zoom, 0.65, 1.15)"
+    left, top = f"{LEFT} + 8*zoom", f"{TOP} - 9*{scale}"
+    return [
+        mark(
+            "rect",
+            data="badges",
+            x=left,
+            y=top,
+            width=f"datum.badge_w*{scale}",
+            height=f"13*{scale}",
+            cornerRadius={"value": 3},
+            fill="datum.is_bad ? paint.bad : paint.paper",
+            stroke=colour("bad"),
         ),
         text(
-            "datum.key == datum.owner ? datum.detail : ''",
-            data="here_nodes",
-            size="10 * zoom",
-            x=f"{left} + 10*zoom",
-            y="datum.cy + 9*zoom",
-            fill=ink,
+            "datum.badge",
+            data="badges",
+            size=f"9.5*{scale}",
+            x=f"{left} + datum.badge_w/2*{scale}",
+            y=f"{top} + 6.5*{scale}",
+            align={"value": "center"},
+            fill="datum.is_bad ? paint.bad_ink : paint.bad",
+            fontWeight={"value": 700},
         ),
-        text(
-            "datum.key == datum.owner ? datum.shape : ''",
-            data="here_nodes",
-            size="9.5 * zoom",
-            x="datum.cx + datum.w/2 - 7*zoom",
-            y="datum.cy + 9*zoom",
-            align={"value": "right"},
-            fill=colour("faint"),
-        ),
-        *_pin_buttons(),
     ]
 
 
@@ -119,7 +180,7 @@ def _pin_buttons() -> list[Spec]:
             listens=True,
             data="here_nodes",
             size=f"{has} ? 130*zoom*zoom : 0",
-            fill="datum.pin >= 0 ? pin_colours[datum.pin % length(pin_colours)] : '#ffffff'",
+            fill=f"datum.pin >= 0 ? {PINNED} : paint.paper",
             stroke=colour("frame"),
             opacity=f"{has} ? 1 : 0",
             cursor={"value": "pointer"},
@@ -130,7 +191,7 @@ def _pin_buttons() -> list[Spec]:
             data="here_nodes",
             size="11 * zoom",
             align={"value": "center"},
-            fill="datum.pin >= 0 ? '#ffffff' : '#4a5364'",
+            fill="datum.pin >= 0 ? paint.paper : paint.soft",
             **place,
         ),
     ]
@@ -161,7 +222,7 @@ def _trail() -> list[Spec]:
             name="trail_step",
             x="10 + trail_left + datum.end - datum.room",
             y={"value": TRAIL / 2 + 1},
-            fill=f"datum.target == here ? '{COLOURS['ink']}' : '{COLOURS['accent']}'",
+            fill="datum.is_bad ? paint.bad : datum.target == here ? paint.ink : paint.accent",
             fontWeight="datum.target == here ? 600 : 400",
             cursor={"value": "pointer"},
         ),

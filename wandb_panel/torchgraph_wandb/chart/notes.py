@@ -4,53 +4,132 @@ from __future__ import annotations
 
 from torchgraph_wandb.chart.numbers import shown
 from torchgraph_wandb.chart.parts import Spec, colour, group, mark, text
-from torchgraph_wandb.chart.signals import DROP_ZONE, HINT, LEGEND
+from torchgraph_wandb.chart.signals import DROP_ZONE, LEGEND
+from torchgraph_wandb.chart.themes import FEWEST
 
 
 def legend() -> list[Spec]:
-    """What the shades stand for, while nodes are coloured by a statistic."""
-    is_there = "look > 0 && isValid(shades[0])"
-    ramp = [
-        mark(
-            "rect",
-            x=f"12 + {step}*12",
-            y=f"stage_h - {LEGEND - 6}",
-            width={"value": 12},
-            height={"value": 8},
-            fill=f"scale('shade', shades[0] + (shades[1]-shades[0])*{step}/9)",
-            opacity=f"{is_there} ? 1 : 0",
-        )
-        for step in range(10)
-    ]
-    low, high = shown("exp(shades[0])"), shown("exp(shades[1])")
-    said = f"look == 0 ? '' : look_names[look] + ({is_there} ? ': ' + {low} + ' to ' + {high} : ': none here')"
+    """What the colours of nodes and of strips stand for."""
     ground = mark(
         "rect",
         x={"value": 6},
-        y=f"stage_h - {LEGEND}",
-        width={"value": 250},
-        height={"value": LEGEND - 4},
+        y="stage_h - time_h - legend_h",
+        width="min(graph_w - 12, 268)",
+        height="legend_h",
         fill=colour("canvas"),
-        opacity="look == 0 ? 0 : 0.88",
+        opacity="legend_lines ? 0.9 : 0",
     )
-    return [ground, *ramp, text(said, x={"value": 12}, y="stage_h - 14", size=10.5, fill=colour("soft"))]
+    return [ground, *_shades(), *_kinds(), *_heat()]
+
+
+def _line(number: str) -> str:
+    """Where a line of the legend is, counted from the lowest, which is 0."""
+    return f"(stage_h - time_h - 2 - {LEGEND}*(0.5 + ({number})))"
+
+
+def _shades() -> list[Spec]:
+    """The statistic that nodes are coloured by."""
+    y = _line("(has_kinds ? 1 : 0) + (has_heat ? 1 : 0)")
+    is_there = "has_shades && isValid(shades[0])"
+    ramp = [
+        mark(
+            "rect",
+            x=f"12 + {step}*8",
+            y=f"{y} - 5",
+            width={"value": 8},
+            height={"value": 10},
+            fill=f"scale('shade', shades[0] + (shades[1]-shades[0])*{step}/7)",
+            opacity=f"{is_there} ? 1 : 0",
+        )
+        for step in range(8)
+    ]
+    low, high = shown("exp(shades[0])"), shown("exp(shades[1])")
+    said = f"!has_shades ? '' : look_names[look] + ({is_there} ? ': ' + {low} + ' to ' + {high} : ': none')"
+    return [*ramp, text(said, x=f"{is_there} ? 82 : 12", y=y, size=10.5, ink="soft", limit="graph_w - 92")]
+
+
+def _kinds() -> list[Spec]:
+    """Zero, not finite and not recorded, which look the same on nodes and in strips."""
+    y = _line("has_heat ? 1 : 0")
+    is_there = "has_kinds ? 1 : 0"
+    found: list[Spec] = []
+    for said, x, fill, stroke in (
+        ("zero", 12, "paper", "frame"),
+        ("NaN, ∞", 66, "bad_soft", "bad"),
+        ("not recorded", 134, "missing", "missing_ink"),
+    ):
+        dash: Spec = {"strokeDash": {"value": [2, 2]}} if fill == "missing" else {}
+        found += [
+            mark(
+                "rect",
+                x={"value": x},
+                y=f"{y} - 5",
+                width={"value": 16},
+                height={"value": 10},
+                fill=colour(fill),
+                stroke=colour(stroke),
+                opacity=is_there,
+                **dash,
+            ),
+            text(said=f"'{said}'", x={"value": x + 21}, y=y, size=10, ink="soft", opacity=is_there),
+        ]
+    hatch = [
+        mark(
+            "rule",
+            x={"value": 66 + 2 + 5 * line},
+            x2={"value": 66 + 7 + 5 * line},
+            y=f"{y} + 5",
+            y2=f"{y} - 5",
+            stroke=colour("bad"),
+            strokeWidth={"value": 1.5},
+            opacity=is_there,
+        )
+        for line in range(2)
+    ]
+    return [*found, *hatch]
+
+
+def _heat() -> list[Spec]:
+    """How strips say how many values a row has; the scale is the same for all steps, tensors and runs."""
+    y = _line("0")
+    is_there = "has_heat ? 1 : 0"
+    cells = [_cell(12 + 8 * at, f"paint.heat[{42 + 3 * at}]", y=y, is_there=is_there) for at in range(8)]
+    beyond = [_cell(182 + 8 * at, f"paint.rim[{48 + 7 * at}]", y=y, is_there=is_there) for at in range(3)]
+    said: Spec = {"y": y, "size": 10, "ink": "soft", "opacity": is_there}
+    least = f"'{FEWEST:.1%} to all in a row'"
+    return [*cells, *beyond, text(least, x={"value": 81}, **said), text("'beyond'", x={"value": 211}, **said)]
+
+
+def _cell(x: int, fill: str, *, y: str, is_there: str) -> Spec:
+    place: Spec = {"x": {"value": x}, "y": f"{y} - 5", "width": {"value": 8}, "height": {"value": 10}}
+    return mark("rect", fill=fill, opacity=is_there, **place)
 
 
 def hint() -> list[Spec]:
     """What one can do, until something is pinned."""
-    said = "click: open a module   ·   drag to the right, or +: its tensors over the steps   ·   wheel: zoom"
-    is_there = "length(pins) == 0 && run_count > 0 && look == 0 && !is_dragging"
+    long = "click: open a module   ·   drag to the right, or +: its tensors over the steps   ·   wheel: zoom"
+    short = "click: open   ·   drag to the right, or +: tensors   ·   wheel: zoom"
+    is_there = "hint_h > 0 && !is_dragging"
     ground = mark(
         "rect",
         x={"value": 0},
-        y=f"stage_h - {HINT}",
+        y="stage_h - time_h - hint_h",
         width="graph_w",
-        height={"value": HINT},
+        height="hint_h",
         fill=colour("canvas"),
         opacity=f"{is_there} ? 0.88 : 0",
     )
-    place: Spec = {"x": "graph_w/2", "y": f"stage_h - {HINT // 2}", "align": {"value": "center"}}
-    return [ground, text(f"{is_there} ? '{said}' : ''", limit="graph_w - 12", size=10.5, ink="faint", **place)]
+    place: Spec = {"x": "graph_w/2", "y": "stage_h - time_h - hint_h/2", "align": {"value": "center"}}
+    return [
+        ground,
+        text(
+            f"!({is_there}) ? '' : graph_w > 560 ? '{long}' : '{short}'",
+            limit="graph_w - 12",
+            size=10.5,
+            ink="faint",
+            **place,
+        ),
+    ]
 
 
 def drop_zone() -> Spec:

@@ -6,6 +6,7 @@ dataset has inline values. Expressions are text in Vega's expression language.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 Spec: TypeAlias = dict[str, Any]
@@ -93,32 +94,12 @@ def text(
     return mark("text", data=data, name=name, listens=bool(name), text=said, **{**settings, **encoding})
 
 
-COLOURS = {
-    "paper": "#ffffff",
-    "canvas": "#f5f6f8",
-    "line": "#e1e4ea",
-    "frame": "#c6cbd5",
-    "ink": "#1a1f2b",
-    "soft": "#4a5364",
-    "faint": "#656e7e",
-    "accent": "#2458d3",
-    "glow": "#e7edfc",
-    "bad": "#d41f1f",
-}
-"""The viewer's light theme: the chart brings its own background, so that it is legible in both of W&B's."""
-
-PINS = ("#d9480f", "#1971c2", "#2b8a3e", "#9c36b5", "#b08400", "#0b8599")
-HEAT = ("#ffffff", "#dfe8fa", "#c0d3f5", "#98b6ee", "#6f97e6", "#4877d8", "#2f5fc8", "#173f9e")
-RIM = ("#ffffff", "#fdeed9", "#fadfb8", "#f5c98a", "#efb163", "#e6983f", "#d98021", "#c2680a")
-SHADES = ("#f1f5fd", "#bcd0f5", "#7fa5ec")
-
-
 def colour(name: str) -> Spec:
-    """A colour by its name in `COLOURS`, or as CSS has it."""
-    return {"value": COLOURS.get(name, name)}
+    """A colour by its name in the theme, see `themes`."""
+    return signal(f"paint.{name}")
 
 
-def listed(values: tuple[str, ...]) -> str:
+def listed(values: Iterable[str]) -> str:
     """A list of texts, as an expression."""
     return "[" + ", ".join(quoted(value) for value in values) + "]"
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from torchgraph_wandb.chart.data import LOOK_NAMES
-from torchgraph_wandb.chart.parts import HEAT, PINS, RIM, Spec, derived, listed, on, state, when
+from torchgraph_wandb.chart.parts import Spec, derived, listed, on, state, when
 from torchgraph_wandb.letters import ALPHABET
-from torchgraph_wandb.table import LIST
+from torchgraph_wandb.table import FIELDS, LIST
 
 TOOLBAR = 30
-TRAIL, LEGEND, HINT = 22, 42, 22
-"""Heights that the list of parents, the legend and the hint take from the graph."""
+BANNER = 22
+TRAIL, LEGEND, HINT, TIME = 22, 16, 22, 26
+"""Heights that the list of parents, a line of the legend, the hint and the time bar take from the graph."""
 
-COLUMN = 250
-LEAST_GRAPH = 290
+COLUMN = 260
+LEAST_GRAPH = 280
 DROP_ZONE = 150
 LIST_ROW = 18
 SLOTS = 6
@@ -20,38 +21,41 @@ SLOTS = 6
 
 
 def signals() -> list[Spec]:
-    """All but those of the columns beside the graph."""
-    return [*_constants(), *_choices(), *_places(), *_pointer(), *_finding()]
+    """All but those of the themes and of the columns beside the graph."""
+    return [*_constants(), *_choices(), *_steps(), *_places(), *_pointer(), *_finding()]
 
 
 def _constants() -> list[Spec]:
-    return [
-        {"name": "letters", "value": ALPHABET},
-        derived("heat_colours", listed(HEAT)),
-        derived("rim_colours", listed(RIM)),
-        derived("pin_colours", listed(PINS)),
-        derived("look_names", listed(LOOK_NAMES)),
-    ]
+    return [{"name": "letters", "value": ALPHABET}, derived("look_names", listed(LOOK_NAMES))]
 
 
 def _choices() -> list[Spec]:
     """Which run, which inside, which columns, which colours."""
     turn = "(run_at + {0} + length(data('runs'))) % length(data('runs'))"
     removed = "replace(pins_text, '\\n' + {0} + '\\n', '\\n')"
+    nothing = ", ".join(f"{field}: ''" for field in FIELDS["facts"])
+    to_first = "first_bad_key != '' && indexof(pins, first_bad_key) < 0"
     return [
         state("run_at", "0", on("@run_next:click", turn.format(1)), on("@run_previous:click", turn.format(-1))),
         derived("run_count", "length(data('runs'))"),
         derived("run", "run_count ? data('runs')[min(run_at, run_count - 1)].run : ''"),
         derived("run_name", "run_count ? data('runs')[min(run_at, run_count - 1)].name : ''"),
-        derived("facts", "length(data('facts')) ? data('facts')[0] : {model: '', told: '', steps: '', home: ''}"),
+        derived("facts", f"length(data('facts')) ? data('facts')[0] : {{{nothing}}}"),
         derived("steps", f"split(facts.steps, '{LIST}')"),
         derived("step_count", "facts.steps == '' ? 0 : length(steps)"),
+        derived("first_bad", f"facts.first == '' ? ['', '', '', '', ''] : split(facts.first, '{LIST}')"),
+        derived("first_bad_key", "first_bad[2]"),
         state(
             "chosen",
             "''",
             on("@node:click", "moved < 5 && !event.shiftKey && datum.opens != '' ? datum.opens : chosen"),
             on("@trail_step:click", "datum.target"),
             on("@list_row:click", "datum.inside"),
+            on("@trouble:click", "first_bad[3] != '' ? first_bad[3] : chosen"),
+            *(
+                on(f"@find_{slot}:click", f"length(data('pin_{slot}')) ? data('pin_{slot}')[0].inside : chosen")
+                for slot in range(SLOTS)
+            ),
         ),
         derived("here", "indexof(pluck(data('insides'), 'key'), chosen) >= 0 ? chosen : facts.home"),
         # Lists cannot be appended to in Vega. Here each key stands between line feeds.
@@ -61,37 +65,80 @@ def _choices() -> list[Spec]:
             on("@pin:click", f"datum.pin >= 0 ? {removed.format('datum.key')} : pins_text + datum.key + '\\n'"),
             on("@node:click", "event.shiftKey && datum.pin < 0 ? pins_text + datum.key + '\\n' : pins_text"),
             on("window:mouseup", "is_dropped && indexof(pins, dragged) < 0 ? pins_text + dragged + '\\n' : pins_text"),
+            on("@trouble:click", f"{to_first} ? pins_text + first_bad_key + '\\n' : pins_text"),
             *(on(f"@close_{slot}:click", removed.format(f"pins[first + {slot}]")) for slot in range(SLOTS)),
         ),
         derived("pins", "slice(split(pins_text, '\\n'), 1, -1)"),
+        state("look", "0", on("@look_row:click", "datum.at")),
         state(
-            "look",
-            "0",
-            on("@look:click", "(look + (event.shiftKey ? length(look_names) - 1 : 1)) % length(look_names)"),
+            "look_open",
+            "false",
+            on("@look:click", "!look_open"),
+            on("@look_row:click, @stage:mousedown, @node:mousedown, @find:click", "false"),
+            on("window:keydown", "event.key == 'Escape' ? false : look_open"),
         ),
-        derived("shades", "extent(pluck(data('here_nodes'), 'shade'))"),
+        # Of all selected runs, so that a colour says the same in each of them.
+        derived("shades", "[extent(pluck(data('ranges'), 'low'))[0], extent(pluck(data('ranges'), 'high'))[1]]"),
+    ]
+
+
+def _steps() -> list[Spec]:
+    """Which step is shown. It is kept as a number, so that another run shows the same one."""
+    at = "clamp(floor((x() - time_x)/max(1, time_w)*step_count), 0, max(0, step_count - 1))"
+    pointed = f"({at}) >= step_count - 1 ? -1 : toNumber(steps[{at}])"
+    return [
+        derived("time_x", "96"),
+        derived("time_w", "max(20, graph_w - 96 - 12)"),
+        state(
+            "wanted",
+            "-1",
+            on("@time:mousedown", pointed),
+            on("[@time:mousedown, window:mouseup] > window:mousemove", pointed),
+            on("@trouble:click", "toNumber(first_bad[1])"),
+            *(on(f"@strip_{slot}:click", "toNumber(steps[strip_tip.step])") for slot in range(SLOTS)),
+        ),
+        derived("shown", "wanted < 0 ? max(0, step_count - 1) : max(0, length(data('reached')) - 1)"),
+        derived("is_shown_bad", "length(data('step_marks')) > shown && (data('step_marks')[shown].mark & 1) == 1"),
     ]
 
 
 def _places() -> list[Spec]:
     """Where the graph and the columns are."""
+    wheeled = "abs(event.deltaX) > abs(event.deltaY) || event.shiftKey"
+    last = "max(0, length(pins) - slots)"
+    onwards = "(abs(event.deltaX) > 0 ? event.deltaX : event.deltaY) > 0 ? 1 : -1"
     return [
+        derived("look_w", "width < 640 ? 112 : 172"),
         derived("capacity", f"min({SLOTS}, max(1, floor((width - {LEAST_GRAPH}) / {COLUMN})))"),
         derived("slots", "min(length(pins), capacity)"),
         state(
             "first",
             "0",
             when("pins_text", "max(0, length(split(pins_text, '\\n')) - 2 - capacity)"),
-            on("@columns_next:click", "min(first + 1, max(0, length(pins) - slots))"),
+            on("@columns_next:click", f"min(first + 1, {last})"),
             on("@columns_previous:click", "max(first - 1, 0)"),
+            on("wheel", f"{wheeled} && x() > graph_w ? clamp(first + ({onwards}), 0, {last}) : first"),
         ),
         derived("column_w", f"min({COLUMN}, width * 0.6)"),
         derived("graph_w", "max(60, width - slots * column_w)"),
-        derived("stage_h", f"max(40, height - {TOOLBAR})"),
+        derived("trouble_h", f"facts.first != '' ? {BANNER} : 0"),
+        derived("note_h", f"facts.notes != '' ? {BANNER} : 0"),
+        derived("top", f"{TOOLBAR} + trouble_h + note_h"),
+        derived("stage_h", "max(40, height - top)"),
         derived("here_w", "length(data('here_inside')) ? toNumber(data('here_inside')[0].width) : 100"),
         derived("here_h", "length(data('here_inside')) ? toNumber(data('here_inside')[0].height) : 100"),
         derived("trail_left", "length(data('trail')) ? min(0, graph_w - 12 - peek(data('trail')).end) : 0"),
-        derived("foot", f"look > 0 ? {LEGEND} : length(pins) ? 8 : {HINT}"),
+        derived("time_h", f"step_count > 1 && stage_h > 120 ? {TIME} : 0"),
+        # In a small panel the graph needs the room: then the legend has one line, of what is coloured or marked.
+        derived("has_shades", "look > 0 && stage_h > 160"),
+        derived(
+            "has_kinds", "stage_h > 300 ? look > 0 || facts.first != '' : stage_h > 160 && !look && facts.first != ''"
+        ),
+        derived("has_heat", "slots > 0 && stage_h > 300"),
+        derived("legend_lines", "(has_shades ? 1 : 0) + (has_kinds ? 1 : 0) + (has_heat ? 1 : 0)"),
+        derived("legend_h", f"legend_lines ? legend_lines*{LEGEND} + 6 : 0"),
+        derived("hint_h", f"length(pins) == 0 && look == 0 && legend_lines == 0 && run_count > 0 ? {HINT} : 0"),
+        derived("foot", "time_h + legend_h + hint_h + 2"),
         derived("sight_w", "max(40, graph_w - 24)"),
         derived("sight_h", f"max(40, stage_h - {TRAIL + 8} - foot)"),
         derived("whole", "min(sight_w / here_w, sight_h / here_h)"),
@@ -108,8 +155,8 @@ def _places() -> list[Spec]:
 def _camera() -> list[Spec]:
     """How the graph is moved and enlarged. What is under the pointer stays there."""
     wheel = "clamp(camera.k * pow(1.0015, -event.deltaY), 0.2, 8)"
-    is_graph = f"x() < graph_w && y() > {TOOLBAR} && !(list_open && x() < list_w)"
-    wheeled = _zoomed(wheel, "x()", f"(y() - {TOOLBAR})")
+    is_graph = "x() < graph_w && y() > top && !(list_open && x() < list_w)"
+    wheeled = _zoomed(wheel, "x()", "(y() - top)")
     return [
         on("wheel!", f"{is_graph} ? {wheeled} : camera"),
         on("@zoom_in:click", _zoomed("min(camera.k*1.3, 8)", "graph_w/2", "stage_h/2")),
@@ -164,7 +211,7 @@ def _pointer() -> list[Spec]:
 
 _DROPPED = (
     "(event.buttons & 1) == 1 && dragged != '' && moved > 4 && indexof(pins, dragged) < 0 && "
-    f"x() > drop_x && x() < width && y() > {TOOLBAR} && y() < height"
+    "x() > drop_x && x() < width && y() > top && y() < height"
 )
 
 
@@ -185,7 +232,7 @@ def _finding() -> list[Spec]:
             "list_open",
             "false",
             on("@find:click", "!list_open"),
-            on("@list_row:click, @stage:mousedown, @node:mousedown", "false"),
+            on("@list_row:click, @stage:mousedown, @node:mousedown, @look:click", "false"),
             on("window:keydown", "event.key == 'Escape' ? false : list_open"),
         ),
         state("query", "''", on("window:keydown", typed), when("list_open", "''")),
@@ -197,7 +244,14 @@ def _finding() -> list[Spec]:
         ),
         derived("list_w", "min(300, graph_w)"),
         derived("list_rows", f"list_open ? floor((stage_h - 34) / {LIST_ROW}) : 0"),
-        state("found", "''", on("@list_row:click", "datum.key"), *_finds(), on("@stage:mousedown", "''")),
+        state(
+            "found",
+            "''",
+            on("@list_row:click", "datum.key"),
+            *_finds(),
+            on("@trouble:click", "first_bad_key"),
+            on("@stage:mousedown", "''"),
+        ),
     ]
 
 

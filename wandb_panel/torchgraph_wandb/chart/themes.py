@@ -1,0 +1,156 @@
+"""The colours of the chart, light and dark: those of the viewer.
+
+What is around the chart cannot be known: W&B tells a specification nothing of its own theme. So the chart brings its
+own background, and the theme is a setting of the panel, and a button.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from torchgraph_wandb.chart.parts import Spec, derived, listed, on, quoted, state
+from torchgraph_wandb.letters import ALPHABET, SHARE_STEPS, TOP
+
+LIGHT: dict[str, str] = {
+    "paper": "#ffffff",
+    "bar": "#f7f8fa",
+    "canvas": "#f5f6f8",
+    "line": "#e1e4ea",
+    "frame": "#c6cbd5",
+    "control": "#8a92a0",
+    "ink": "#1a1f2b",
+    "soft": "#4a5364",
+    "faint": "#656e7e",
+    "accent": "#2458d3",
+    "glow": "#e7edfc",
+    "bad": "#c81414",
+    "bad_ink": "#ffffff",
+    "bad_soft": "#fde7e6",
+    "warn": "#8a5a00",
+    "warn_soft": "#fdf3dc",
+    "missing": "#e3e6ec",
+    "missing_ink": "#a9b1bf",
+    "edge": "#7d8798",
+    "edge_soft": "#b4bbc7",
+    "tip": "#1a1f2b",
+    "tip_ink": "#ffffff",
+}
+DARK: dict[str, str] = {
+    "paper": "#171b23",
+    "bar": "#1c212b",
+    "canvas": "#0f1218",
+    "line": "#2a303d",
+    "frame": "#3c4454",
+    "control": "#6f7889",
+    "ink": "#e7eaf0",
+    "soft": "#b3bbc9",
+    "faint": "#8f98a8",
+    "accent": "#7ca3ff",
+    "glow": "#1f2b49",
+    "bad": "#ff6258",
+    "bad_ink": "#2a0503",
+    "bad_soft": "#47191a",
+    "warn": "#e6b450",
+    "warn_soft": "#33290f",
+    "missing": "#2b313d",
+    "missing_ink": "#545e70",
+    "edge": "#8f98a8",
+    "edge_soft": "#566074",
+    "tip": "#e7eaf0",
+    "tip_ink": "#171b23",
+}
+
+HEAT = (
+    ("#e6edfb", "#bcd0f5", "#6f97e6", "#2f5fc8", "#12317d"),
+    ("#1f2c4a", "#27427c", "#345aa8", "#7ba6f2", "#e2ecff"),
+)
+RIM = (
+    ("#fdeed9", "#f9d8a6", "#eda94f", "#d07a1b", "#8f4800"),
+    ("#38291a", "#5a411e", "#8f6226", "#d18f35", "#ffd591"),
+)
+"""Where colours of a strip lie between, from few values to all; light, and dark. In a rim they lie beyond the axis."""
+
+FEWEST = 1 / 256
+"""The share of a step's values up to which a row has the first colour. From there on each doubling is as far."""
+
+
+def by_letter(ends: Sequence[str]) -> tuple[str, ...]:
+    """A colour for each letter that the code of a share may begin with."""
+    shares = (2.0 ** (((first << 6) + 32 - TOP) / SHARE_STEPS) for first in range(len(ALPHABET)))
+    return tuple(_between(ends, 1 - math.log(share) / math.log(FEWEST)) for share in shares)
+
+
+def _between(ends: Sequence[str], place: float) -> str:
+    """The colour at `place`, from 0 to 1, of a ramp through `ends`."""
+    along = min(max(place, 0.0), 1.0) * (len(ends) - 1)
+    at = min(int(along), len(ends) - 2)
+    low, high = ([int(colour[n : n + 2], 16) for n in (1, 3, 5)] for colour in ends[at : at + 2])
+    mixed = (round(a + (b - a) * (along - at)) for a, b in zip(low, high, strict=True))
+    return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
+LISTS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
+    "heat": (by_letter(HEAT[0]), by_letter(HEAT[1])),
+    "rim": (by_letter(RIM[0]), by_letter(RIM[1])),
+    "shades": (("#eaf0fd", "#bcd0f5", "#7fa5ec"), ("#1d2a45", "#27427c", "#3f6cc0")),
+    "pins": (
+        ("#d9480f", "#1971c2", "#2b8a3e", "#9c36b5", "#b08400", "#0b8599", "#d6336c", "#5f5bd0"),
+        ("#ff8a4c", "#5aaef5", "#5fce7a", "#d98bef", "#e0bb3c", "#3ec6d8", "#ff7aa8", "#a39cff"),
+    ),
+    # As `wording.FAMILIES`, then containers, other classes and tensors.
+    "families": (
+        (
+            "#c03b3b",
+            "#c2417d",
+            "#94835a",
+            "#0e7fa8",
+            "#15877c",
+            "#5f7f1e",
+            "#a0522d",
+            "#c4731a",
+            "#3b74c9",
+            "#8858c4",
+            "#5b6475",
+            "#6f778a",
+            "#9aa3b2",
+        ),
+        (
+            "#f07575",
+            "#f07fb0",
+            "#c4b07e",
+            "#4fb9e0",
+            "#45bdb0",
+            "#a3c14a",
+            "#d58e68",
+            "#eda04e",
+            "#6ea2f2",
+            "#b58cf0",
+            "#8b95a7",
+            "#98a1b3",
+            "#6f7889",
+        ),
+    ),
+}
+"""Colours of which there are several; from little to much where that is meant. Light, and dark."""
+
+SETTING = "${string:theme:light}"
+"""The panel's setting, which W&B puts in."""
+
+
+def theme_signals() -> list[Spec]:
+    """Which theme there is, and its colours."""
+    turned = on("@theme:click", "theme == 'dark' ? 'light' : 'dark'")
+    light, dark = (
+        _object(colours, {name: both[number] for name, both in LISTS.items()})
+        for number, colours in enumerate((LIGHT, DARK))
+    )
+    return [
+        state("theme", f"{quoted(SETTING)} == 'dark' ? 'dark' : 'light'", turned),
+        derived("paint", f"theme == 'dark' ? {dark} : {light}"),
+    ]
+
+
+def _object(colours: Mapping[str, str], lists: Mapping[str, Sequence[str]]) -> str:
+    parts = [f"{name}: {quoted(value)}" for name, value in colours.items()]
+    return "{" + ", ".join([*parts, *(f"{name}: {listed(values)}" for name, values in lists.items())]) + "}"
