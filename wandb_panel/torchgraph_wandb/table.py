@@ -7,6 +7,7 @@ table, so that both sides agree. Fields are separated by tabs, lines by line fee
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -30,6 +31,7 @@ from torchgraph_wandb.tensors import tensor_rows
 from torchgraph_wandb.troubles import Marks, marks
 from torchgraph_wandb.wording import (
     TENSOR,
+    WIDTH,
     call_lines,
     class_text,
     family_of,
@@ -67,7 +69,7 @@ FIELDS = {
 }
 """The fields of a line of each part.
 
-- `home`: the inside to begin with. `steps`: their numbers. `notes`: sentences on how sessions join.
+- `home`: the inside to begin with. `steps`: their numbers. `notes`: lines on how sessions join.
 - `bad`: a letter for each step, see `state.BAD`. `first`: where NaN or infinity came up first, as a list of its place
   in `steps`, the step, the node's key, its inside and what to say; empty if it did not. `extent`: how many steps have.
 - `key`, `owner`: a call, as `call_key` writes it, or `module#*` for a module's parameters. `only`: of an owner's
@@ -157,7 +159,7 @@ def _facts(state: State) -> tuple[str, ...]:
         bad,
         LIST.join(part.replace(LIST, "/") for part in _first(state)),
         f"{state.trouble.count:,} of {state.logged:,} recorded steps" if state.trouble else "",
-        " ".join(state.notes),
+        LIST.join(line.replace(LIST, "/") for note in state.notes for line in textwrap.wrap(note, WIDTH)),
     )
 
 

@@ -81,7 +81,7 @@ def _numbers(graph: ModuleGraph) -> dict[tuple[str, int | None], list[int]]:
 
 def _bits(flags: Bits, *, is_value: bool) -> Bits:
     own = flags & (HAS_NAN | HAS_INFINITY)
-    return own if is_value else (own * 4).astype(np.uint8)
+    return (own if is_value else own * 4).astype(np.uint8)
 
 
 def _inside(bits: Bits) -> Bits:

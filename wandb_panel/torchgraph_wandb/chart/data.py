@@ -112,6 +112,7 @@ def _shades() -> list[Spec]:
         formula("look_value", size("datum.look_code")),
         formula("shade", "datum.look_value > 0 ? log(datum.look_value) : NaN"),
         formula("is_missing", f"datum.look_code == {NOT_RECORDED}"),
+        formula("is_lost", f"datum.look_code == {NOT_FINITE}"),
         formula("pin", "indexof(pins, datum.key)"),
     ]
 
@@ -124,7 +125,7 @@ def _marked() -> list[Spec]:
     )
     return [
         formula("mark", f"max(0, {flag('datum.marks', 'shown')})"),
-        formula("is_bad", f"(datum.mark & {OWN}) > 0 || datum.look_code == {NOT_FINITE}"),
+        formula("is_bad", f"(datum.mark & {OWN}) > 0 || datum.is_lost"),
         formula("badge", f"datum.is_bad ? {what} : datum.mark & {INSIDE} ? 'NaN, ∞ inside' : ''"),
         formula("badge_w", "length(datum.badge)*5.6 + 8"),
     ]

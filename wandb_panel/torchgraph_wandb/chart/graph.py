@@ -114,9 +114,10 @@ def _boxes() -> list[Spec]:
     ]
 
 
+_DETAIL = "datum.is_missing ? 'not recorded' : datum.is_lost ? 'not finite' : datum.detail"
 _VALUE = (
-    "look == 0 || datum.looks == '' ? datum.shape : datum.is_missing ? 'not recorded' : "
-    "datum.is_bad && !(datum.look_value >= 0) ? 'not finite' : format(datum.look_value, '.2~g')"
+    "look == 0 || datum.looks == '' ? datum.shape : datum.is_missing || datum.is_lost ? '' : "
+    "format(datum.look_value, '.2~g')"
 )
 
 
@@ -125,7 +126,7 @@ def _texts() -> list[Spec]:
     is_call = "datum.key == datum.owner"
     lines = (
         ("datum.label", "ink", "11.5 * zoom", f"{is_call} ? datum.cy - 8*zoom : datum.cy"),
-        (f"{is_call} ? datum.detail : ''", "soft", "10 * zoom", "datum.cy + 9*zoom"),
+        (f"{is_call} ? ({_DETAIL}) : ''", "soft", "10 * zoom", "datum.cy + 9*zoom"),
         (f"{is_call} ? {_VALUE} : ''", "soft", "9.5 * zoom", "datum.cy + 9*zoom"),
     )
     found = []

@@ -90,7 +90,13 @@ def banners() -> list[Spec]:
     first = f"'✕  ' + first_bad[4] + ({more}) + '   ·   click to go there'"
     return [
         *_banner("trouble", first, y=str(TOOLBAR), height="trouble_h", ink="bad"),
-        *_banner("session_note", "'!  ' + facts.notes", y=f"{TOOLBAR} + trouble_h", height="note_h", ink="warn"),
+        *_banner(
+            "session_note",
+            f"'!  ' + join(split(facts.notes, '{LIST}'), ' ')",
+            y=f"{TOOLBAR} + trouble_h",
+            height="note_h",
+            ink="warn",
+        ),
     ]
 
 
@@ -181,16 +187,21 @@ def button(name: str, said: str, *, x: str, width: str, is_there: str = "true") 
 
 def tip_signals() -> list[Spec]:
     """The lines of the tooltip and where it is."""
+    marked, nothing = f"(datum.badge == '' ? '' : '{LIST}' + datum.badge + ' at step ' + steps[shown])", "{lines: []}"
     return [
         state(
             "node_tip",
-            "{lines: []}",
+            nothing,
+            on("@node:mousemove", f"{{lines: split(datum.told + {marked}, '{LIST}')}}"),
             on(
-                "@node:mousemove",
-                f"{{lines: split(datum.told + (datum.badge == '' ? '' : '{LIST}' + datum.badge + "
-                f"' at step ' + steps[shown]), '{LIST}')}}",
+                "@trouble:mousemove",
+                "{lines: [first_bad[4], facts.extent + ' have NaN or infinity', 'click to go there']}",
             ),
-            on("@node:mouseout, @node:mousedown", "{lines: []}"),
+            on("@session_note:mousemove", f"{{lines: split(facts.notes, '{LIST}')}}"),
+            on(
+                "@node:mouseout, @node:mousedown, @trouble:mouseout, @trouble:mousedown, @session_note:mouseout",
+                nothing,
+            ),
         ),
         derived("tip", f"{{lines: is_dragging ? [] : strip_tip.over ? {STRIP_LINES} : node_tip.lines}}"),
         derived("tip_w", f"length(tip.lines) ? extent(pluck(data('tip_lines'), 'letters'))[1] * {TIP_LETTER} + 16 : 0"),
