@@ -294,9 +294,8 @@ def test_the_command_line_writes_the_page(tmp_path: Path, capsys: pytest.Capture
 def test_a_notebook_shows_a_run_in_a_frame_that_may_only_run_scripts(tmp_path: Path) -> None:
     write_small_run(tmp_path)
     shown = open_run(tmp_path)._repr_html_()
-    found = re.fullmatch(
-        r'<iframe sandbox="allow-scripts" title="torchgraph" style="[^"]*" srcdoc="([^"]*)"></iframe>', shown
-    )
+    sandbox = 'sandbox="allow-scripts allow-downloads"'
+    found = re.fullmatch(rf'<iframe {sandbox} title="torchgraph" style="[^"]*" srcdoc="([^"]*)"></iframe>', shown)
     assert found is not None
     text = found[1].replace("&quot;", '"').replace("&amp;", "&")
     assert read_page(text.encode()).steps == [0, 10, 20]

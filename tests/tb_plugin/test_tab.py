@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -234,3 +235,47 @@ def test_the_tab_names_the_first_nan_and_leads_there(tab: Tab) -> None:
     expect(tab.viewer.locator('.node[data-key="classifier#0"] .node-badge')).to_have_text("first NaN")
     expect(tab.viewer.locator('[data-pin="classifier#0"]')).to_be_visible()
     shoot(tab, "nan")
+
+
+def test_the_runs_are_those_that_tensorboard_filters_also_when_that_changes(tmp_path: Path, browser: Browser) -> None:
+    for name in ("alpha", "beta", "gamma"):
+        record(tmp_path / name, (0, 1))
+        add_scalars(tmp_path / name, [0, 1])
+    with tensorboard("--logdir", str(tmp_path)) as board:
+        for tab in watched(browser, board.url):
+            tab.open(run="alpha")
+            run, runs = tab.viewer.get_by_label("Run", exact=True), tab.viewer.get_by_role("searchbox")
+            expect(run).to_have_value("alpha")
+            for filtered, expected in (
+                ("bet|gam", ["beta", "gamma"]),
+                ("amm", ["gamma"]),
+                ("", ["alpha", "beta", "gamma"]),
+            ):
+                tab.switch_to("Time Series")
+                box = tab.page.locator('input[placeholder="Filter runs (regex)"]')
+                box.click()
+                box.press("Control+A")
+                box.press("Delete")
+                box.press_sequentially(filtered)
+                tab.switch_to("torchgraph")
+                expect(runs).to_have_value(filtered)
+                options = run.locator("option")
+                expect(options).to_have_count(len(expected))
+                assert sorted(options.all_text_contents()) == expected
+                expect(run).to_have_value(re.compile(filtered or "."))
+
+
+def test_a_picture_and_a_table_are_saved_in_the_tab(tab: Tab, tmp_path: Path) -> None:
+    tab.open(pin="0.classifier#0")
+    expect(tab.chart("classifier, output, value")).to_be_visible()
+    table = tab.viewer.get_by_role("button", name="Save classifier, output, value as CSV")
+    with tab.page.expect_download() as waiting:
+        table.click()
+    waiting.value.save_as(tmp_path / "table.csv")
+    assert len((tmp_path / "table.csv").read_text(encoding="utf-8").split()) == STEPS + 1
+    for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
+        tab.viewer.get_by_label("Save the graph as a picture").first.click()
+        with tab.page.expect_download() as waiting:
+            tab.viewer.get_by_role("button", name=f"Save as {kind}").click()
+        waiting.value.save_as(tmp_path / "picture")
+        assert (tmp_path / "picture").read_bytes().startswith(start)

@@ -1,4 +1,4 @@
-"""A run shown in a notebook: the exported page, in a frame that may run scripts and nothing else."""
+"""A run shown in a notebook: the exported page, in a frame that may run scripts, save files, and nothing else."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def frame(
     page = export_page(run, models=models, steps=steps, series=series).decode()
     inner = page.replace("&", "&amp;").replace('"', "&quot;")
     style = f"width: 100%; height: {int(height)}px; border: 1px solid #8884; border-radius: 6px"
-    return f'<iframe sandbox="allow-scripts" title="torchgraph" style="{style}" srcdoc="{inner}"></iframe>'
+    return f'<iframe sandbox="allow-scripts allow-downloads" title="torchgraph" style="{style}" srcdoc="{inner}"></iframe>'
 
 
 def show(

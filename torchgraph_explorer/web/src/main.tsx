@@ -11,6 +11,7 @@ import './styles/graph.css';
 import './styles/sidebar.css';
 import './styles/places.css';
 import './styles/nonfinite.css';
+import './styles/tools.css';
 import {App} from './view/App';
 import {startTheme} from './view/theme';
 

@@ -36,7 +36,7 @@ describe('search', () => {
     name,
     className: name.includes('bn') ? 'BatchNorm2d' : 'Conv2d',
   }));
-  const names = (typed: string): string[] => search(items, typed).map(({name}) => name);
+  const names = (typed: string): string[] => search(items, typed).items.map(({name}) => name);
 
   test.each([
     ['conv1', ['conv1', 'layer1.conv1', 'layer2.conv1', 'layer1.conv10']],

@@ -1,5 +1,6 @@
 import {describe, expect, it} from 'vitest';
 import {runFilterIn, viewIn, withView} from '../src/host/address';
+import {filtered} from '../src/state/runFilter';
 
 describe('our part of the address of TensorBoard', () => {
   const view = 'run=a%2Fb&pin=0.conv%230';
@@ -28,10 +29,23 @@ describe('our part of the address of TensorBoard', () => {
 });
 
 describe('the filter of runs', () => {
-  it('is a regular expression of the query', () => {
-    expect(runFilterIn('?runFilter=seed%5B23%5D')?.test('SEED3')).toBe(true);
+  it('is in the query, empty where there is none', () => {
+    expect(runFilterIn('?runFilter=seed%5B23%5D')).toBe('seed[23]');
+    expect([runFilterIn(''), runFilterIn('?runFilter=')]).toEqual(['', '']);
   });
-  it('is null where there is none, or where it is not finished', () => {
-    expect([runFilterIn(''), runFilterIn('?runFilter='), runFilterIn('?runFilter=%28a')]).toEqual([null, null, null]);
+
+  const RUNS = ['seed1', 'SEED2', 'seed3', 'a(b', 'x.y'].map((run) => ({run}));
+  it.each([
+    ['', ['seed1', 'SEED2', 'seed3', 'a(b', 'x.y'], null],
+    ['seed[23]', ['SEED2', 'seed3'], null],
+    ['1|x', ['seed1', 'x.y'], null],
+    ['a(', ['a(b'], /^“a\(” is not a regular expression: .+\. It is taken as plain text\.$/],
+    ['(e+)+$', [], /^“\(e\+\)\+\$” could take too long/],
+    ['nothing', [], /^No run has a name that matches\.$/],
+  ])('%s lets the matching runs through', (filter, expected, problem) => {
+    const found = filtered(RUNS, filter);
+    expect(found.runs.map(({run}) => run)).toEqual(expected);
+    if (problem === null) expect(found.problem).toBeNull();
+    else expect(found.problem).toMatch(problem);
   });
 });

@@ -16,15 +16,9 @@ export function withView(hash: string, view: string): string | null {
   return `#${[...others, ...(view === '' ? [] : [OURS + encodeURIComponent(view)])].join('&')}`;
 }
 
-/** What TensorBoard filters runs by, a regular expression in the query of its page; null if nothing. */
-export function runFilterIn(search: string): RegExp | null {
-  const filter = new URLSearchParams(search).get('runFilter');
-  if (!filter) return null;
-  try {
-    return new RegExp(filter, 'i');
-  } catch {
-    return null; // it may be half typed
-  }
+/** What TensorBoard filters runs by, a regular expression in the query of its page; empty if nothing. */
+export function runFilterIn(search: string): string {
+  return new URLSearchParams(search).get('runFilter') ?? '';
 }
 
 function parts(hash: string): string[] {

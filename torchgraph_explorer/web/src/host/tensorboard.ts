@@ -1,5 +1,5 @@
 /**
- * TensorBoard as our host: its theme, whether it shows our tab, and the address of its page.
+ * TensorBoard as our host: its theme, whether it shows our tab, its filter of runs, and the address of its page.
  *
  * It tells a tab nothing of these, but the tab is in a frame of the same origin, so we look. Elsewhere all of this stays
  * as it is at the start.
@@ -13,6 +13,7 @@ const ENTRY = /[?&]host=tensorboard\b/;
 
 const hidden = signal(false);
 const dark: Signal<boolean | null> = signal(null);
+const filter = signal('');
 let view = '';
 
 /** Whether TensorBoard shows another tab, or nothing of ours is in sight. */
@@ -20,8 +21,15 @@ export const isHiddenByHost: ReadonlySignal<boolean> = hidden;
 /** Whether TensorBoard's theme is the dark one; null elsewhere. */
 export const hostIsDark: ReadonlySignal<boolean | null> = dark;
 
+/** TensorBoard's filter of runs, a regular expression; empty elsewhere, and where it has none. */
+export const hostRunFilter: ReadonlySignal<string> = filter;
+
+/** TensorBoard writes its filter into its address as it is typed, but tells nobody. */
+const LOOK_MS = 500;
+
 const host = tensorBoard();
 if (host !== null) {
+  followRunFilter(host);
   followTheme(host);
   followSight();
   followAddress(host);
@@ -41,6 +49,14 @@ function followTheme({document}: Window): void {
   const look = (): void => void (dark.value = document.body.classList.contains('dark-mode'));
   look();
   new MutationObserver(look).observe(document.body, {attributes: true, attributeFilter: ['class']});
+}
+
+/** Which of its runs are ticked TensorBoard keeps to itself: that is in no address and no store that a tab could read. */
+function followRunFilter(host: Window): void {
+  const look = (): void => void (filter.value = runFilterIn(host.location.search));
+  look();
+  setInterval(look, LOOK_MS);
+  effect(() => void (hidden.value || look()));
 }
 
 /** TensorBoard keeps the frame of a tab that it does not show, without a height; `document.hidden` is false then. */
@@ -77,10 +93,4 @@ function write({history, location: {hash}}: Window): void {
 /** Calls `act` each time that the tab comes into sight. */
 export function whenShown(act: () => void): void {
   effect(() => void (hidden.value || act()));
-}
-
-/** The first of `runs` that TensorBoard's filter of runs lets through, if it has one; else the first of all. */
-export function preferredRun<Run extends {run: string}>(runs: readonly Run[]): Run | undefined {
-  const filter = host === null ? null : runFilterIn(host.location.search);
-  return runs.find(({run}) => filter?.test(run)) ?? runs[0];
 }

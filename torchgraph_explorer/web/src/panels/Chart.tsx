@@ -8,6 +8,7 @@ import {Elements, Facts} from '../charts/Facts';
 import {Strip} from '../charts/Strip';
 import {seriesName} from '../graph/labels';
 import {graph} from '../state/store';
+import {SaveTable} from './SaveTable';
 import {closeUps, liveHistories} from './live';
 
 const TITLES: Record<SeriesInfo['kind'], string> = {
@@ -25,13 +26,15 @@ export function Chart({series, subject}: {series: SeriesInfo; subject: string}):
   const chosen = useMemo(() => closeUps.of(series.series, history), [series.series]);
   useEffect(() => liveHistories.want(series.series), [series.series]);
   useEffect(() => closeUps.want(series.series, history), [series.series]);
+  const name = `${subject}, ${seriesName(graph.value, series)}, ${TITLES[series.kind]}`;
   return (
     <figure class="chart">
       <figcaption>
         {TITLES[series.kind]}
         <Elements history={chosen} />
+        <SaveTable name={name} history={history} />
       </figcaption>
-      <Strip name={`${subject}, ${seriesName(graph.value, series)}, ${TITLES[series.kind]}`} history={history} chosen={chosen} />
+      <Strip name={name} history={history} chosen={chosen} />
       <Facts history={chosen} />
     </figure>
   );

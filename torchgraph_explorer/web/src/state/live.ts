@@ -5,8 +5,9 @@ import type {Signal} from '@preact/signals';
 import {ApiError, fetchRuns, fetchUpdates, isAbort, page} from '../api/client';
 import type {Held, Model} from '../api/client';
 import type {RunInfo, Runs, Updates} from '../api/types';
-import {isHiddenByHost, preferredRun, whenShown} from '../host/tensorboard';
+import {hostRunFilter, isHiddenByHost, whenShown} from '../host/tensorboard';
 import {applyUpdates, frameAtStep, heldAfter, joinedUpdates} from './frames';
+import {filtered, runFilter} from './runFilter';
 import * as store from './store';
 
 const POLL_MS = 1000;
@@ -23,6 +24,7 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 let asking: AbortController | null = null;
 let failures = 0;
 let polls = 0;
+let followedFilter = '';
 /** The model that `store.data` is of. */
 let heldModel: Model | null = null;
 
@@ -35,12 +37,24 @@ export function backOff(failed: number): number {
 export function start(): void {
   document.addEventListener('visibilitychange', () => isHidden() || askNow());
   whenShown(askNow);
+  effect(followHostFilter);
   window.addEventListener('resize', () => isHidden() || asking || askNow());
   effect(() => {
     void [store.run.value, store.model.value];
     asking?.abort();
     askNow();
   });
+}
+
+/** When the host filters its runs anew, so do we; a run that is not among them makes way for the first that is. */
+function followHostFilter(): void {
+  const filter = hostRunFilter.value;
+  if (filter === followedFilter) return;
+  followedFilter = filter;
+  runFilter.value = filter;
+  const {runs} = filtered(store.runs.peek() ?? [], filter);
+  const [first] = runs;
+  if (first !== undefined && store.run.peek() !== null && !runs.some(({run}) => run === store.run.peek())) openModel(first.run, null);
 }
 
 /** Asks at once, instead of when the wait is over. */
@@ -133,7 +147,7 @@ function showRuns({logdir, runs}: Runs): void {
   batch(() => {
     store.logdir.value = logdir;
     if (JSON.stringify(store.runs.value) !== JSON.stringify(runs)) store.runs.value = runs;
-    const run = store.run.value === null ? preferredRun(runs) : runs.find((one) => one.run === store.run.value);
+    const run = store.run.value === null ? (filtered(runs, runFilter.peek()).runs[0] ?? runs[0]) : runs.find((one) => one.run === store.run.value);
     if (!run) return;
     store.run.value = run.run;
     if (store.model.value === null) store.model.value = run.models[0] ?? null;

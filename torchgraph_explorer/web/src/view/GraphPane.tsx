@@ -18,6 +18,7 @@ import {Legend} from './Legend';
 import {camera, fit} from './look';
 import {GraphNotice} from './Notice';
 import {isSearching} from './Search';
+import {SaveMenu} from './SaveMenu';
 import {Select} from './Select';
 import {arrangement, isShown, over, toggle, toggleLabel} from './sides';
 
@@ -33,6 +34,7 @@ export function GraphPane() {
         <Breadcrumb />
         <GraphChooser />
         <IconButton icon="search" label="Search (/)" onPress={() => (isSearching.value = true)} />
+        <SaveMenu />
         {!isDocked.legend && <ToggleButton part="legend" icon="legend" />}
         <DockButton part="panels" icon="right" />
       </div>

@@ -12,6 +12,7 @@ import {FirstTrouble} from './FirstTrouble';
 import {Icon, IconButton} from './Icon';
 import {isHelpOpen} from './Help';
 import {isSearching} from './Search';
+import {RunChooser} from './RunChooser';
 import {Select} from './Select';
 import {toggle, toggleLabel} from './sides';
 import {nextTheme} from './theme';
@@ -36,14 +37,7 @@ export function HeaderItems({children}: {children?: ComponentChildren}) {
   const theme = store.theme.value;
   return (
     <>
-      {store.run.value !== null && (
-        <Select
-          label="Run"
-          value={store.run.value}
-          options={withCurrent(runs.map(({run, error}) => ({value: run, label: error ? `${run} (damaged)` : run})), store.run.value)}
-          onChoose={(run) => openModel(run, null)}
-        />
-      )}
+      <RunChooser />
       {store.model.value !== null && store.run.value !== null && (
         <Select
           label="Model"
@@ -77,7 +71,7 @@ interface Choice {
   label: string;
 }
 
-/** A run that a link names stays in the list even if the folder no longer has it. */
+/** A model that a link names stays in the list even if the run does not have it. */
 function withCurrent(options: Choice[], current: string): Choice[] {
   const isKnown = options.some(({value}) => value === current);
   return isKnown ? options : [{value: current, label: `${current} (not found)`}, ...options];

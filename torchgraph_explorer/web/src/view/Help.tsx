@@ -9,7 +9,7 @@ import {IconButton} from './Icon';
 export const isHelpOpen = signal(false);
 
 const KEYS: readonly (readonly [string, string])[] = [
-  ['/', 'Search a call by name or class'],
+  ['/', 'Search a call by name or class, or by a regular expression'],
   ['← ↑ ↓ →', 'Select the next node'],
   ['Enter, double click', "Open a call's inside"],
   ['Backspace', 'Lead out'],

@@ -35,7 +35,8 @@ const everything = computed<Found[]>(() => {
   });
 });
 
-const found = computed(() => search(everything.value, typed.value));
+const result = computed(() => search(everything.value, typed.value));
+const found = computed(() => result.value.items);
 
 export function Search() {
   return isSearching.value ? <SearchBox /> : null;
@@ -63,8 +64,9 @@ function SearchBox() {
           aria-expanded="true"
           aria-controls="search-results"
           aria-activedescendant={at < 0 ? undefined : `found-${at}`}
-          aria-label="Name or class"
-          placeholder="Name or class, e.g. layer1 conv"
+          aria-label="Name or class, or a regular expression"
+          aria-describedby="search-problem"
+          placeholder="Name or class: layer1 conv, conv2|head"
           spellcheck={false}
           value={typed.value}
           onInput={(event) => {
@@ -73,6 +75,9 @@ function SearchBox() {
           }}
           onKeyDown={keys}
         />
+        <p id="search-problem" class="search-problem" role="status">
+          {result.value.problem}
+        </p>
         <ul id="search-results" role="listbox" aria-label="Calls">
           {found.value.map((one, i) => (
             <Result key={one.key} found={one} index={i} isChosen={i === at} />
