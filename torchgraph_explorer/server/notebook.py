@@ -30,7 +30,8 @@ def frame(
     page = export_page(run, models=models, steps=steps, series=series).decode()
     inner = page.replace("&", "&amp;").replace('"', "&quot;")
     style = f"width: 100%; height: {int(height)}px; border: 1px solid #8884; border-radius: 6px"
-    return f'<iframe sandbox="allow-scripts allow-downloads" title="torchgraph" style="{style}" srcdoc="{inner}"></iframe>'
+    sandbox = "allow-scripts allow-downloads"
+    return f'<iframe sandbox="{sandbox}" title="torchgraph" style="{style}" srcdoc="{inner}"></iframe>'
 
 
 def show(
