@@ -162,6 +162,7 @@ CRAFTED: dict[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CRAFTED)
 def test_a_small_file_takes_little_memory_and_time(name: str, tmp_path: Path) -> None:
     content = CRAFTED[name]()

@@ -373,7 +373,7 @@ def _() -> Any:
     plain = training.step
     watchers: list[Any] = []
     training.after_watch = lambda: watchers.append(
-        watch(training.model, log_freq=2, backend=Listening(), verbose=False)
+        watch(training.model, log_freq=2, backend=Listening(), verbose=False, name="again")
     )
     training.close = lambda: [watcher.close() for watcher in watchers]
 
