@@ -162,7 +162,8 @@ _waiting = _Waiting()
 
 def soon(act: Callable[[], bool]) -> None:
     """Call `act` in the main thread between its instructions, from `ask` on, again and again until it returns True."""
-    _waiting.acts.append(act)
+    if act not in _waiting.acts:
+        _waiting.acts.append(act)
 
 
 def ask() -> None:

@@ -35,10 +35,10 @@ class Modes:
         further call.
         """
         release_eager(self)
-        self._frame = None  # which would keep what the user's call has made
         if self._trace is not None:
             self._trace.over = True
             _restack()
+            self._frame = None  # which would keep what the user's call has made
 
     def leave_later(self) -> None:
         """The forward pass is being left by an interrupt, or was: leave once it is. For any thread.
@@ -48,15 +48,15 @@ class Modes:
         thread; what another one has left on waits for a further call of `leave` there.
         """
         release_eager(self)
-        if self._trace is not None and not self._trace.over:
+        if self._trace is not None and self._frame is not None:
             self._trace.over = True
             soon(self._leave_if_left)
 
     def _leave_if_left(self) -> bool:
         if here.changed or is_caller(self._frame, sys._getframe()) or _is_torch_at_work():
             return False
-        self._frame = None
         _restack()
+        self._frame = None
         return True
 
 
