@@ -6,10 +6,9 @@ import importlib
 import inspect
 import pkgutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache, partial
 from types import FunctionType, ModuleType
 from typing import Any
 from unittest import mock
@@ -72,89 +71,19 @@ NOT_BROKEN = {
     "stream.Stream.wait": "the same",
     "watcher.Watcher.close": "called by the user, as the rest are; all that it calls is broken instead",
     "watcher.Watcher.finish": "the same",
+    "watcher.Watcher.end": "the same",
     "watcher.Watcher.step": "the same",
     "watcher.Watcher.__enter__": "the same",
     "watcher.Watcher.__exit__": "the same",
 }
 """Names, or beginnings of names, of what is left whole, and why."""
 
-BY_WATCH = "watch() calls it, before training begins"
-ON_REQUEST = "the user calls it"
-ON_A_GPU = "tests/reduce/test_elsewhere.py calls it; no case trains on a GPU"
 
-NOT_CALLED = {
-    "capture.arming.Arms.__init__": BY_WATCH,
-    "capture.arming.Arms.tidy": "takes off hooks that an exception of the user's has left on",
-    "capture.compiled.Gates.__init__": BY_WATCH,
-    "capture.compiled.Gates._fail_at_registration": "called where a hook that the user registers cannot be looked at",
-    "capture.compiled.Gates._hook": BY_WATCH,
-    "capture.compiled.Gates._on_compile": "called where the user compiles in the middle of training",
-    "capture.compiled.Gates._put_before": BY_WATCH,
-    "capture.compiled.Gates._put_in_place": BY_WATCH,
-    "capture.compiled.Gates._runs_model": BY_WATCH,
-    "capture.compiled._compiled_modules": BY_WATCH,
-    "capture.compiled.until_left": "replaced once dynamo is loaded",
-    "capture.compiled_looks.Looks.__init__": BY_WATCH,
-    "capture.compiled_looks._Looking.__init__": "called when the package is imported",
-    "capture.compiled_looks._Placing.__init__": "run by dynamo, which traces through it",
-    "capture.compiled_looks._Unpickled": "called where a compiled model is pickled",
-    "capture.compiled_looks._operator": "called once in a process",
-    "capture.compiled_round.CompiledRound.begin": "called where the model is compiled without its own hooks",
-    "capture.distributed": "test_distributed.py calls it; no case has several ranks",
-    "capture.gradients._nothing": "does nothing",
-    "capture.parameters.Parameters.are_added_to": "called where micro-batches are accumulated for an optimizer",
-    "capture.parameters.Parameters.forget": "called where a step is given up",
-    "capture.phases.Evaluation.__init__": BY_WATCH,
-    "capture.phases.Training.__init__": BY_WATCH,
-    "capture.round.Round._rested": "called where training pauses for half a second",
-    "capture.round.Round.close": "called where training pauses for half a second",
-    "capture.round.Round.rests": "called where training pauses for half a second",
-    "capture.rounds.Rounds.__init__": BY_WATCH,
-    "capture.rounds.Rounds._go_eager": "called where compiled='inline' finds no way in",
-    "capture.trace.Trace._should_skip_dynamo": "asked by torch, where a traced model is compiled",
-    "capture.updates.Updates.__init__": BY_WATCH,
-    "recorder.Recorder.__init__": BY_WATCH,
-    "recorder.Recorder._run": "begins before training does",
-    "reduce.elsewhere": ON_A_GPU,
-    "reduce.native.Rows.add_sample": ON_A_GPU,
-    "reduce.sampling.Sampler.__init__": BY_WATCH,
-    "stream.Stream.__init__": BY_WATCH,
-    "watcher.Watcher.__init__": BY_WATCH,
-    "watcher.Watcher._recorded": ON_REQUEST,
-    "watcher.Watcher._repr_html_": ON_REQUEST,
-    "watcher.Watcher.export": ON_REQUEST,
-    "watcher.Watcher.graph": ON_REQUEST,
-    "watcher.first_of_each": BY_WATCH,
-}
-"""Names, or beginnings of names, of what no case calls while it trains, and why."""
-
-HANDLERS = {
-    "capture.arming._Leave.fail": "capture.round.Round.leave",
-    "capture.arming._Telling.fail": "capture.arming._Enter.act",
-    "capture.gradients.Tap.fail": "capture.gradients.Taps.arrive",
-    "capture.gradients._Share.fail": "capture.gradients._Share.act",
-    "capture.round.Round.end_forward": "capture.round.Round.leave",
-    "capture.round.Round.lose": "capture.arming._Enter.act",
-    "capture.rounds.Rounds._fail_at_update": "capture.rounds.Rounds.before_update",
-}
-"""Functions that are called only after another has failed, and the one whose failure leads to them."""
-
-
-@cache
 def all_faults() -> tuple[Fault, ...]:
     """A fault for every function and method of capture, reduce, the recorder, the watcher, and for a sink's two."""
     names = functions_of(_modules())
     names += ["tests.listening.Listening.write", "tests.listening.Listening.close"]
-    return tuple(Fault(name) for name in names if not _is_named_in(NOT_BROKEN, name))
-
-
-def faults_while_training() -> tuple[Fault, ...]:
-    """Those that some case meets on its own."""
-    return tuple(
-        fault
-        for fault in all_faults()
-        if not _is_named_in(NOT_CALLED, fault.name) and not _is_named_in(HANDLERS, fault.name)
-    )
+    return tuple(Fault(name) for name in names if not _is_left_whole(name))
 
 
 def functions_of(modules: Iterable[ModuleType]) -> list[str]:
@@ -162,19 +91,8 @@ def functions_of(modules: Iterable[ModuleType]) -> list[str]:
     return [f"{module.__name__}.{name}" for module in modules for name in _functions(module)]
 
 
-def _is_named_in(table: Mapping[str, str], name: str) -> bool:
-    return name.removeprefix("torchgraph_explorer.").startswith(tuple(table))
-
-
-def stale_names() -> list[str]:
-    """What the tables name that is not, or no longer, there."""
-    names = [name.removeprefix("torchgraph_explorer.") for name in functions_of(_modules())]
-    return [
-        known
-        for table in (NOT_BROKEN, NOT_CALLED, HANDLERS)
-        for known in table
-        if not any(name.startswith(known) for name in names)
-    ]
+def _is_left_whole(name: str) -> bool:
+    return name.removeprefix("torchgraph_explorer.").startswith(tuple(NOT_BROKEN))
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -208,48 +126,14 @@ def _is_ours(value: object, name: str, module: ModuleType) -> bool:
 @contextmanager
 def injected(fault: Fault, switch: Switch) -> Iterator[None]:
     """Have one function raise, wherever it was imported to, once the switch is on."""
-
-    def act() -> None:
-        switch.calls += switch.on
-        if switch.calls > fault.after:
-            raise Injected(str(fault))
-
+    where, _, attribute = fault.name.rpartition(".")
+    owner = _owner(where)
+    whole = inspect.getattr_static(owner, attribute)
     try:
-        with _before_each_call(fault.name, act):
+        with _patched(owner, attribute, _broken(whole, fault, switch)):
             yield
     finally:
         _give_back()
-
-
-@cache
-def calls_of(case: Case) -> Mapping[str, int]:
-    """How often each function that may be broken is called while `case` trains, from when a fault would act."""
-    calls: dict[str, int] = {}
-    switch = Switch()
-
-    def count(name: str) -> None:
-        if switch.on:
-            calls[name] = calls.get(name, 0) + 1
-
-    def around(_training: object, _watcher: object) -> Any:
-        switch.on = True
-        return nullcontext()
-
-    with ExitStack() as patches:
-        for fault in all_faults():
-            patches.enter_context(_before_each_call(fault.name, partial(count, fault.name)))
-        run(case, watched=True, options=case.options, around=around)
-    return calls
-
-
-@contextmanager
-def _before_each_call(name: str, act: Callable[[], None]) -> Iterator[None]:
-    """Call `act` before each call of the function with this full name, wherever it was imported to."""
-    where, _, attribute = name.rpartition(".")
-    owner = _owner(where)
-    whole = inspect.getattr_static(owner, attribute)
-    with _patched(owner, attribute, _preceded(whole, act)):
-        yield
 
 
 def _give_back() -> None:
@@ -268,33 +152,33 @@ def _owner(where: str) -> Any:
         return getattr(importlib.import_module(module), name)
 
 
-def _preceded(whole: Any, act: Callable[[], None]) -> Any:
-    """A function, method or property that calls `act` and then does what `whole` does."""
+def _broken(whole: Any, fault: Fault, switch: Switch) -> Any:
     function: Any = whole.fget if isinstance(whole, property) else getattr(whole, "__func__", whole)
 
-    def preceded(*args: Any, **kwargs: Any) -> Any:
-        act()
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        switch.calls += switch.on
+        if switch.calls > fault.after:
+            raise Injected(str(fault))
         return function(*args, **kwargs)
 
     if isinstance(whole, property):
-        return property(preceded, whole.fset)
-    return type(whole)(preceded) if isinstance(whole, (classmethod, staticmethod)) else preceded
+        return property(broken, whole.fset)
+    return type(whole)(broken) if isinstance(whole, (classmethod, staticmethod)) else broken
 
 
 @contextmanager
-def _patched(owner: Any, attribute: str, replacement: Any) -> Iterator[None]:
+def _patched(owner: Any, attribute: str, broken: Any) -> Iterator[None]:
     whole = inspect.getattr_static(owner, attribute)
     places = [(owner, attribute)]
     if inspect.ismodule(owner):
-        ours = [module for name, module in [*sys.modules.items()] if name.startswith("torchgraph_explorer")]
         places += [
             (module, name)
-            for module in ours
-            if module is not owner
+            for module in [*sys.modules.values()]
+            if getattr(module, "__name__", "").startswith("torchgraph_explorer") and module is not owner
             for name, value in list(vars(module).items())
             if value is whole
         ]
-    patches = [mock.patch.object(place, name, replacement) for place, name in places]
+    patches = [mock.patch.object(place, name, broken) for place, name in places]
     try:
         for patch in patches:
             patch.start()
@@ -304,25 +188,21 @@ def _patched(owner: Any, attribute: str, replacement: Any) -> Iterator[None]:
             patch.stop()
 
 
-def check_unkillable(case: Case, fault: Fault, *more: Fault) -> bool:
-    """Raise an AssertionError unless the training is that of the unwatched model; returns whether each fault was met.
+def check_unkillable(case: Case, fault: Fault) -> bool:
+    """Raise an AssertionError unless the training is that of the unwatched model; returns whether the fault was met.
 
-    The functions are whole until the model is watched, and stay broken until all is closed.
+    The function is whole until the model is watched, and stays broken until all is closed.
     """
-    faults = {each: Switch() for each in (fault, *more)}
+    switch = Switch()
 
     def around(_training: object, _watcher: object) -> Any:
-        for switch in faults.values():
-            switch.on = True
+        switch.on = True
         return nullcontext()
 
-    with ExitStack() as stack:
-        for each, switch in faults.items():
-            stack.enter_context(injected(each, switch))
+    with injected(fault, switch):
         done = run(case, watched=True, options=case.options, around=around)
-    broken = ", ".join(map(str, faults))
-    assert_same(unwatched(case), done, what=f"with {broken} broken, something else came out", besides="counted")
-    met = [switch.calls > each.after for each, switch in faults.items()]
-    assert len(done.said) == len(set(done.said)), f"with {broken} broken, the same was said twice: {done.said}"
-    assert done.said or not any(met), f"{broken} failed, and nobody was told"
-    return all(met)
+    assert_same(unwatched(case), done, what=f"with {fault} broken, something else came out", besides="counted")
+    said, met = done.said, switch.calls > fault.after
+    assert len(said) == len(set(said)), f"with {fault} broken, the same was said twice: {said}"
+    assert said or not met, f"{fault} failed {switch.calls - fault.after} times, and nobody was told"
+    return met

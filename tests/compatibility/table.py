@@ -1,4 +1,4 @@
-"""All the cases, by theme, and the faults that each is run with."""
+"""All the cases, by theme, and which faults each is run with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.compatibility.cases import (
     structure,
     surroundings,
 )
-from tests.compatibility.faults import Fault, calls_of
+from tests.compatibility.faults import Fault, all_faults
 
 CASES: tuple[Case, ...] = (
     *earlier.TABLE,
@@ -36,63 +36,32 @@ CASES: tuple[Case, ...] = (
     *frameworks.case.cases,
 )
 
-AWKWARD = "awkward models: two inputs, in-place, reused"
+THOROUGH = {"awkward models: two inputs, in-place, reused": (0, 3), "autograd: activation checkpointing": (3,)}
+"""Cases that are run with every fault there is, after so many calls that go well."""
 
-THOROUGH = {AWKWARD: (0, 3), "autograd: activation checkpointing": (3,)}
-"""Cases that are run with a fault in every function they call, after so many calls that go well."""
+PARTLY = {
+    "precision and loops: a GradScaler that watch() is told of, as of the optimizer, clipping and a skipped step": (
+        "update",
+        "scale",
+    ),
+    "precision and loops: evaluations recorded as a phase of their own": ("phases", "first_of_each"),
+}
+"""Cases that are run with the faults which only they meet: those that have one of these in their name."""
 
-FURTHER = (
-    "precision and loops: a GradScaler that watch() is told of, as of the optimizer, clipping and a skipped step",
-    "precision and loops: evaluations recorded as a phase of their own",
-    "precision and loops: gradients written by hand, without autograd",
-    "autograd: an exception in backward",
-    "inputs and outputs: tensors of eleven dimensions",
-    "inputs and outputs: a sparse matrix",
-    "inputs and outputs: a strided nested tensor",
-    "inputs and outputs: conjugated and negated views",
-    "inputs and outputs: a wrapper subclass whose operations are dispatched in Python",
-    "in-place: chunks, splits and unbound parts that are changed later",
-    "structure: modules added while training",
-    "structure: layers frozen and thawed between steps",
-    "structure: a model that calls itself",
-    "structure: a hundred calls of one module",
-    "surroundings: inference threads between the steps, with and without gradients",
-    "surroundings: an inference thread that calls the model during the step",
-    "surroundings: a scripted submodule",
-    "compiled, and logged compiled: the whole model, fullgraph",
-    "compiled, and logged compiled: a part of the model in place",
-    "compiled: in place, then watched",
-)
-"""Cases that are run with faults in the functions that only they call; the first that calls one."""
-
-TRIES = 6
-"""Faults that a case is tried with until it meets one."""
+FAULTS_A_CASE = 1
 
 
-def faults_in(function: str) -> list[tuple[Case, Fault]]:
-    """The cases that meet a fault in the function with this full name: at once, or after some calls that go well."""
-    cases = {case.id: case for case in CASES}
-    met = [
-        (cases[name], Fault(function, after))
-        for name, many in THOROUGH.items()
-        for after in many
-        if calls_of(cases[name]).get(function, 0) > after
-    ]
-    if met:
-        return met
-    calling = next((cases[name] for name in FURTHER if calls_of(cases[name]).get(function)), None)
-    return [(calling, Fault(function))] if calling is not None else []
+def thorough() -> Iterator[tuple[Case, Fault]]:
+    """Each fault with a case that meets it: at once, or after some calls that go well."""
+    parts = {**dict.fromkeys(THOROUGH, ("",)), **PARTLY}
+    for case in CASES:
+        for fault in all_faults():
+            if any(part in fault.name for part in parts.get(case.id, ())):
+                yield from ((case, Fault(fault.name, after)) for after in THOROUGH.get(case.id, (0, 3)))
 
 
-def faults_for(case: Case) -> Iterator[Fault]:
-    """The faults to try a case with: of functions that most models need, others for each case; else of one it calls."""
-    needed = sorted(calls_of(next(each for each in CASES if each.id == AWKWARD)))
-    first = CASES.index(case)
-    for i in range(TRIES):
-        yield Fault(needed[(first * 7 + i * 31) % len(needed)], 3 * (first % 2))
-    yield Fault(min(calls_of(case)))
-
-
-def is_first_of_its_theme(case: Case) -> bool:
-    """Whether it stands for its theme, where one case of each is enough."""
-    return case is next(each for each in CASES if each.theme == case.theme and not each.missing and not each.cannot)
+def faults_for(case: Case) -> list[Fault]:
+    """The faults that a case is run with. Others for each, so that together the cases meet all of them."""
+    faults = all_faults()
+    first = CASES.index(case) * FAULTS_A_CASE
+    return [Fault(faults[(first + i) * 7 % len(faults)].name, 3 * (first % 2)) for i in range(FAULTS_A_CASE)]
