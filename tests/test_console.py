@@ -1,4 +1,4 @@
-"""Whatever stderr and the warnings' machinery are, nothing that is said reaches training; and only say.py says it."""
+"""Whatever stderr and the warnings' machinery are, nothing that is said reaches training; and only console.py prints."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ FILES = [
 
 
 def speaks(source: str) -> list[str]:
-    """What in `source` says something by other means than say.py."""
+    """What in `source` says something by other means than console.py."""
     return [found for node in ast.walk(ast.parse(source)) if (found := _speaks(node))]
 
 

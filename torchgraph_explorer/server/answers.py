@@ -149,7 +149,7 @@ def frame_answer(opened: OpenRun, model: ModelRecord, index: int) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """A value of `records.py` or `layout` as JSON has it; faster than `dataclasses.asdict`, which copies deeply."""
+    """A value of `schema.py` or `layout` as JSON has it; faster than `dataclasses.asdict`, which copies deeply."""
     if isinstance(value, (tuple, list)):
         return [plain(one) for one in value]
     kind: type = type(value)
