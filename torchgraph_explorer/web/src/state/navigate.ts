@@ -64,13 +64,6 @@ export function goTo(key: NodeKey): void {
   });
 }
 
-/** Pins what is selected, or takes its pin away. */
-export function togglePin(key: NodeKey | null = store.selected.value): void {
-  if (key === null) return;
-  if (store.isPinned(key)) store.unpin(key);
-  else store.pin(key);
-}
-
 /** Shows the frame `by` frames from the current one; the last one is followed from then on. */
 export function stepBy(by: number): void {
   const last = (store.data.value?.steps.length ?? 0) - 1;

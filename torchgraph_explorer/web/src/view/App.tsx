@@ -1,7 +1,6 @@
 /** The whole screen. */
 
-import {useSignalEffect} from '@preact/signals';
-import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
+import {useEffect, useLayoutEffect} from 'preact/hooks';
 import {Tip} from '../charts/Tip';
 import {Panels} from '../panels/Panels';
 import {marks} from '../graph/troubleNow';
@@ -17,7 +16,7 @@ import {pageKeys} from './pageKeys';
 import {Outline} from './Outline';
 import {Rail} from './Rail';
 import {isSearching, Search} from './Search';
-import {arrangement, measureWindow, modulesWidth, over, panelsShare, reveal, windowSize} from './sides';
+import {arrangement, measureWindow, modulesWidth, over, panelsShare, windowSize} from './sides';
 import {remembered, Splitter} from './Splitter';
 import {TimeBar} from './TimeBar';
 import {TimeMarks} from './TimeMarks';
@@ -39,7 +38,6 @@ export function App() {
   useEffect(() => {
     document.title = [store.model.value, store.run.value, 'torchgraph'].filter(Boolean).join(' · ');
   }, [store.model.value, store.run.value]);
-  useShownPins();
   useLayoutEffect(coverChanged, [over.value]);
   const {isDocked, isCompact} = arrangement.value;
   return (
@@ -61,16 +59,6 @@ export function App() {
       <Help />
     </>
   );
-}
-
-/** A node that is pinned is to be seen, wherever the panels are. */
-function useShownPins(): void {
-  const before = useRef(store.pins.peek().length);
-  useSignalEffect(() => {
-    const {length} = store.pins.value;
-    if (length > before.current) reveal('panels');
-    before.current = length;
-  });
 }
 
 function DockedModules() {

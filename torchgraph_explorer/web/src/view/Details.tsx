@@ -12,10 +12,11 @@ import {callKey} from '../state/keys';
 import type {NodeKey} from '../state/keys';
 import {formatCount, formatNumber, nonfinite} from '../state/measures';
 import type {Row} from '../state/measures';
-import {openCall, togglePin} from '../state/navigate';
+import {openCall} from '../state/navigate';
 import * as store from '../state/store';
 import type {TensorSeries} from '../state/store';
 import {Icon, IconButton} from './Icon';
+import {togglePin} from './pinning';
 
 export function Details() {
   const graph = store.graph.value;

@@ -10,9 +10,10 @@ import {markText, markWords} from '../graph/nonfinite';
 import {openable, pinColours} from '../graph/scene';
 import {marks} from '../graph/troubleNow';
 import {parseKey} from '../state/keys';
-import {openCall, togglePin} from '../state/navigate';
+import {openCall} from '../state/navigate';
 import * as store from '../state/store';
 import {Icon} from './Icon';
+import {togglePin} from './pinning';
 import {makeWay} from './sides';
 
 const ROW_PX = 24;

@@ -4,9 +4,10 @@ import {neighbour} from '../graph/geometry';
 import type {Direction} from '../graph/geometry';
 import {openable, scene} from '../graph/scene';
 import {nodeKey} from '../state/keys';
-import {leadOut, openCall, togglePin} from '../state/navigate';
+import {leadOut, openCall} from '../state/navigate';
 import * as store from '../state/store';
 import {bringIntoSight, camera, fit, placedNode} from './look';
+import {togglePin} from './pinning';
 import {closeOver} from './sides';
 
 const ARROWS: Record<string, Direction> = {ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down'};

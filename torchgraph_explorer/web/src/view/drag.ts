@@ -4,6 +4,7 @@ import {batch, signal} from '@preact/signals';
 import type {Signal} from '@preact/signals';
 import type {NodeKey} from '../state/keys';
 import * as store from '../state/store';
+import {pinNode} from './pinning';
 
 export interface Dragged {
   key: NodeKey;
@@ -53,7 +54,7 @@ export function startDrag(event: PointerEvent, key: NodeKey, label: string): voi
 function pinAndSelect(key: NodeKey): void {
   batch(() => {
     store.selected.value = key; // so that the graph keeps it in sight when the panels take their room
-    store.pin(key);
+    pinNode(key);
   });
 }
 

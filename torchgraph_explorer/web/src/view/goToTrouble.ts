@@ -6,6 +6,7 @@ import {nodeIndex} from '../graph/scene';
 import {keysOf} from '../graph/troubleNow';
 import {frameAtStep} from '../state/frames';
 import * as store from '../state/store';
+import {pinNode} from './pinning';
 
 let stop: () => void = () => undefined;
 
@@ -30,7 +31,7 @@ export function goToTrouble({step, tensor}: FirstNonFinite): void {
     if (isOther) return;
     const key = keysOf(tensor).find((one) => nodeIndex.value.has(one));
     if (key === undefined) return;
-    queueMicrotask(() => batch(() => (store.pin(key), store.find(key))));
+    queueMicrotask(() => batch(() => (pinNode(key), store.find(key))));
   });
   stop = dispose;
 }
