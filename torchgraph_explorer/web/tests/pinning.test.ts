@@ -10,8 +10,8 @@ async function view(size: keyof typeof SIZES) {
   vi.stubGlobal('localStorage', {getItem: () => null, setItem: () => undefined});
   const [{togglePin}, {isShown, toggle}, {pins}] = await Promise.all([
     import('../src/view/pinning'),
-    import('../src/view/sides'),
-    import('../src/state/store'),
+    import('../src/view/layout/sides'),
+    import('../src/view/state/choices'),
   ]);
   return {togglePin, isShown, toggle, pins};
 }

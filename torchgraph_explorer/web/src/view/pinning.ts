@@ -1,9 +1,9 @@
 /** Pinning a node also brings back the panels, wherever they were put away. */
 
 import {batch} from '@preact/signals';
-import type {NodeKey} from '../state/keys';
-import * as store from '../state/store';
-import {reveal} from './sides';
+import type {NodeKey} from '../graph/keys';
+import * as store from './state/choices';
+import {reveal} from './layout/sides';
 
 /** Pins a node and shows the panels; does nothing when it is pinned already. */
 export function pinNode(key: NodeKey): void {
