@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_imports import FILES
+from tests.test_imports import FILES, ROOMS, SHARED, room_of
 from torchgraph_explorer import watch
 from torchgraph_explorer.cli import _parser
 
@@ -160,6 +160,23 @@ def test_the_way_of_one_tensor_goes_through_functions_that_exist() -> None:
         source = (ROOT / file).read_text(encoding="utf-8")
         for part in name.split("."):
             assert re.search(rf"^\s*(export )?(def|class|function) {part}\b", source, re.MULTILINE), f"{file}: {name}"
+
+
+ROOM_FOLDERS = [file for file in FILES if file.name == "__init__.py" and room_of(file) not in ("__init__", *SHARED)]
+
+
+@pytest.mark.parametrize("file", ROOM_FOLDERS, ids=[str(file.parent.relative_to(ROOT)) for file in ROOM_FOLDERS])
+def test_a_folder_says_who_may_import_it(file: Path) -> None:
+    told = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    sentence = re.search(r"^Imported by ([^.]*)\.", told, re.MULTILINE)
+    if sentence is None:  # a folder within a room
+        assert "Used " in told
+    else:
+        room = room_of(file)
+        libraries = {name for name, one in ROOMS.items() if room in one.libraries and name != room}
+        assert set(re.findall(r"`(\w+)`", sentence[1])) == libraries | {
+            name for name, one in ROOMS.items() if room in one.rooms
+        }
 
 
 def table_of_parameters() -> Iterator[tuple[str, str | None]]:
