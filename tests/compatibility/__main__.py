@@ -39,8 +39,8 @@ Written by `python -m tests.compatibility` from a run of every case; `make test`
   [Compiled](#compiled).
 - **complete**: every module call that plain hooks see is in the graph and every tensor a series, at its step; the graph
   has the edges that autograd knows of; each output of the model that turns NaN when an input does leads back to it.
-- **unkillable**: with one function of ours made to raise, the training is the same by bytes, and one warning says so. Each
-  case is run with another function; those marked † with every one there is.
+- **unkillable**: with one function of ours made to raise, the training is the same by bytes, and one warning says so.
+  Each case is run with another function; those marked † with every one there is.
 
 A note marks a promise that cannot be kept for a case. It says why, and what you see instead.
 """
