@@ -29,7 +29,7 @@ OVERLAPS = """() => {
 }"""
 
 LANDSCAPE = [(320, 240), (480, 300), (640, 480), (1024, 600), (1440, 900), (2560, 1440)]
-SIZES = [*LANDSCAPE, *((height, width) for width, height in LANDSCAPE[1:4])]  # 240 × 320 cuts the last buttons off
+SIZES = [*LANDSCAPE, *((height, width) for width, height in LANDSCAPE[:4])]
 SMALL = [size for size in SIZES if min(size) < 480]
 PARTS = ["modules", "panels", "header", "legend", "steps"]
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 from torchgraph_explorer.errors import OptionError, UnknownBackendError
-from torchgraph_explorer.records import Record
+from torchgraph_explorer.schema import Record
 
 
 @runtime_checkable

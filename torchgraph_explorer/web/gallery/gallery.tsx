@@ -7,7 +7,7 @@
 
 import '../src/styles/theme.css';
 import '../src/charts/charts.css';
-import '../src/panels/panels.css';
+import '../src/view/panels/panels.css';
 
 import {signal} from '@preact/signals';
 import {render, type JSX} from 'preact';
@@ -15,7 +15,7 @@ import {render, type JSX} from 'preact';
 import {Elements, Facts} from '../src/charts/Facts';
 import {Strip} from '../src/charts/Strip';
 import {Tip} from '../src/charts/Tip';
-import {data, frame, setChart, type ChartOptions, type ModelData} from '../src/state/store';
+import {data, frame, setChart, type ChartOptions, type ModelData} from '../src/view/state/choices';
 import {exhibits, type Exhibit} from './exhibits';
 
 const query = new URLSearchParams(location.search);

@@ -2,7 +2,7 @@
 
 import {ofFrames} from '../src/api/frames';
 import {STATISTICS, type SeriesHistory} from '../src/api/types';
-import {bucketOf} from '../src/charts/buckets';
+import {bucketOf} from '../src/histogram/buckets';
 
 /** A frame's elements. */
 export type Elements = ArrayLike<number>;

@@ -1,9 +1,9 @@
 import {render} from 'preact';
-import {startScene} from './graph/scene';
-import {startFollowing} from './state/follow';
-import {start} from './state/live';
-import {startNonFinite} from './state/nonfinite';
-import {startMirror} from './state/mirror';
+import {startScene} from './view/pane/scene';
+import {startFollowing} from './model/model';
+import {start} from './view/state/live';
+import {startNonFinite} from './model/nonfinite';
+import {startMirror} from './view/state/mirror';
 import './styles/theme.css';
 import './styles/base.css';
 import './styles/app.css';
@@ -13,7 +13,7 @@ import './styles/places.css';
 import './styles/nonfinite.css';
 import './styles/tools.css';
 import {App} from './view/App';
-import {startTheme} from './view/theme';
+import {startTheme} from './view/header/theme';
 
 startMirror();
 startTheme();

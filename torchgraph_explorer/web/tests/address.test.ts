@@ -1,6 +1,6 @@
 import {describe, expect, test} from 'vitest';
-import {changedOptions, decode, encode} from '../src/state/address';
-import type {Choices} from '../src/state/address';
+import {changedOptions, decode, encode} from '../src/view/state/address';
+import type {Choices} from '../src/view/state/address';
 
 const NOTHING: Choices = {
   run: null,

@@ -1,8 +1,8 @@
 import {describe, expect, test} from 'vitest';
-import {PARTS} from '../src/state/parts';
-import type {Part} from '../src/state/parts';
-import {arrange, RAIL_PX} from '../src/view/arrangement';
-import type {Screen} from '../src/view/arrangement';
+import {PARTS} from '../src/view/state/parts';
+import type {Part} from '../src/view/state/parts';
+import {arrange, RAIL_PX} from '../src/view/layout/arrangement';
+import type {Screen} from '../src/view/layout/arrangement';
 
 function screen(width: number, height: number, more: Partial<Screen> = {}): Screen {
   return {width, height, hidden: [], pins: 0, modulesWidth: 248, panelsShare: 0.52, ...more};

@@ -2,10 +2,10 @@ import {beforeEach, describe, expect, test, vi} from 'vitest';
 import {fetchFrame, fetchGraph, fetchLayout} from '../src/api/client';
 import type {Model} from '../src/api/client';
 import type {FrameStatistics, Layout, ModuleGraph} from '../src/api/types';
-import {layoutProblem, scene, startScene} from '../src/graph/scene';
-import {frameStatistics, requestProblem, startFollowing} from '../src/state/follow';
-import {openModel} from '../src/state/live';
-import * as store from '../src/state/store';
+import {layoutProblem, scene, startScene} from '../src/view/pane/scene';
+import {frameStatistics, requestProblem, startFollowing} from '../src/model/model';
+import {openModel} from '../src/view/state/live';
+import * as store from '../src/view/state/choices';
 import {GRAPH} from './fixtures';
 
 vi.mock('../src/api/client', async (original) => ({

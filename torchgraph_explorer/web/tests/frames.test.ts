@@ -1,7 +1,7 @@
 import {describe, expect, test} from 'vitest';
 import type {Updates} from '../src/api/types';
-import {applyUpdates, frameAtStep, heldAfter, joinedUpdates, usualGraph} from '../src/state/frames';
-import {backOff} from '../src/state/live';
+import {applyUpdates, frameAtStep, heldAfter, joinedUpdates, usualGraph} from '../src/model/updates';
+import {backOff} from '../src/view/state/live';
 import {series} from './fixtures';
 
 function updates(fields: Partial<Updates>): Updates {

@@ -1,6 +1,6 @@
 import {describe, expect, it} from 'vitest';
 import {runFilterIn, viewIn, withView} from '../src/host/address';
-import {filtered} from '../src/state/runFilter';
+import {filtered} from '../src/view/state/runFilter';
 
 describe('our part of the address of TensorBoard', () => {
   const view = 'run=a%2Fb&pin=0.conv%230';

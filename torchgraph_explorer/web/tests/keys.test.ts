@@ -1,6 +1,6 @@
 import {describe, expect, test} from 'vitest';
-import {belongs, callKey, groupSeries, nodeKey, parseKey} from '../src/state/keys';
-import type {ParsedKey} from '../src/state/keys';
+import {belongs, callKey, groupSeries, nodeKey, parseKey} from '../src/graph/keys';
+import type {ParsedKey} from '../src/graph/keys';
 import {GRAPH, series} from './fixtures';
 
 describe('a key', () => {

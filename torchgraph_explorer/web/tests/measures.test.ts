@@ -1,5 +1,5 @@
 import {expect, test} from 'vitest';
-import {formatCount, formatNumber, MEASURES, rowAt} from '../src/state/measures';
+import {formatCount, formatNumber, MEASURES, rowAt} from '../src/statistics';
 
 test.each([
   [0, '0'],

@@ -42,7 +42,7 @@ class Entries {
 /** The viewer's choices, mirrored in a window that was opened with this address. */
 async function opened(hash: string) {
   vi.resetModules();
-  const [store, {startMirror}] = await Promise.all([import('../src/state/store'), import('../src/state/mirror')]);
+  const [store, {startMirror}] = await Promise.all([import('../src/view/state/choices'), import('../src/view/state/mirror')]);
   const entries = new Entries([{state: null, hash}]);
   vi.stubGlobal('history', entries);
   vi.stubGlobal('location', entries);

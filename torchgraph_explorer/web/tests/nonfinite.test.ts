@@ -4,12 +4,12 @@ import type {FirstNonFinite, FrameStatistics, NonFinite, SeriesInfo, SeriesName}
 import {badTensors, marksOf, markText, markWords} from '../src/graph/nonfinite';
 import type {BadTensor, Marks} from '../src/graph/nonfinite';
 import {firstText, troubleTitle} from '../src/graph/troubleText';
-import {marksOnBar, nearestBad, spansOf} from '../src/state/badSteps';
-import {callKey} from '../src/state/keys';
-import {NODE_MEASURES} from '../src/state/measures';
-import type {Row} from '../src/state/measures';
-import {extended} from '../src/state/nonfinite';
-import {stateOf} from '../src/graph/scene';
+import {marksOnBar, nearestBad, spansOf} from '../src/view/time/badSteps';
+import {callKey} from '../src/graph/keys';
+import {NODE_MEASURES} from '../src/statistics';
+import type {Row} from '../src/statistics';
+import {extended} from '../src/model/nonfinite';
+import {stateOf} from '../src/view/pane/scene';
 import {stateText} from '../src/graph/stateText';
 import {GRAPH, series} from './fixtures';
 

@@ -1,5 +1,5 @@
 import {expect, test} from 'vitest';
-import * as store from '../src/state/store';
+import * as store from '../src/view/state/choices';
 
 const graphs = [0, 1, 2].map((graph) => ({graph, first_step: 10 * graph, revision: 0}));
 const nothing = {epoch: 0, session: null, series: [], finished: null, warnings: []};

@@ -4,10 +4,10 @@ import type {ReadonlySignal} from '@preact/signals';
 import type {JSX} from 'preact';
 
 import type {SeriesHistory} from '../api/types';
-import {formatCount, formatNumber, nonfinite, type Row} from '../state/measures';
-import {currentFrame, data} from '../state/store';
+import {formatCount, formatNumber, nonfinite, type Row} from '../statistics';
+import {currentFrame, data} from '../view/state/choices';
 import {percent} from './format';
-import {entryOf, isLost, lostText, mergedText, rowOfEntry} from './history';
+import {entryOf, isLost, lostText, mergedText, rowOfEntry} from '../history';
 import {troubleOf, type Fact} from './tipFacts';
 
 /** What `Facts` lists of a row of statistics. */

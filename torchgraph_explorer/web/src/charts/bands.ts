@@ -1,9 +1,9 @@
 /** Quantiles over time, one set per column of pixels, cut into pieces where a series has gaps. */
 
 import type {SeriesHistory} from '../api/types';
-import {QUANTILES, quantiles, sumOf} from './buckets';
+import {QUANTILES, quantiles, sumOf} from '../histogram/buckets';
 import {entriesByColumn, type Columns} from './columns';
-import {boundsOf, histogramOf} from './history';
+import {boundsOf, histogramOf} from '../history';
 
 /** The quantiles of one column, in the order of `QUANTILES`. */
 export interface BandPoint {

@@ -1,8 +1,8 @@
 /** Which values a strip shows: all of them, or all but the most extreme. */
 
-import {quantiles, spanOf, total, type Bounds, type Histogram} from './buckets';
+import {quantiles, spanOf, total, type Bounds, type Histogram} from '../histogram/buckets';
 import type {SeriesHistory} from '../api/types';
-import {boundsOf, histogramOf} from './history';
+import {boundsOf, histogramOf} from '../history';
 
 /** From the smallest to the largest element of all frames; null when no frame has a finite element. */
 export function fullExtent(history: SeriesHistory): Bounds | null {

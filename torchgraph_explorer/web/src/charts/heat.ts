@@ -1,10 +1,10 @@
 /** Histograms over time as a grid of shares, and how strongly each share is drawn. */
 
 import type {SeriesHistory} from '../api/types';
-import {clamp} from './buckets';
+import {clamp} from '../histogram/buckets';
 import {entriesByColumn, type ColumnEntries, type Columns} from './columns';
-import {boundsOf, histogramOf, nonfiniteOf} from './history';
-import {addTo, emptyRows, type RowGrid, type Rows} from './rebin';
+import {boundsOf, histogramOf, nonfiniteOf} from '../history';
+import {addTo, emptyRows, type RowGrid, type Rows} from '../histogram/rebin';
 
 /** What a heat strip shows, one column after the other. Shares are of a column's finite elements. */
 export interface Heat {

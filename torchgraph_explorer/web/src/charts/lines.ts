@@ -1,9 +1,9 @@
 /** A statistic over time, as the points of lines that break where there is none. */
 
 import type {SeriesHistory} from '../api/types';
-import type {Measure} from '../state/measures';
+import type {Measure} from '../statistics';
 import {pieces} from './bands';
-import {isMerged, rangeOfEntry, rowOfEntry} from './history';
+import {isMerged, rangeOfEntry, rowOfEntry} from '../history';
 
 export interface LinePoint {
   frame: number;

@@ -5,9 +5,9 @@ import type {JSX, RefObject} from 'preact';
 import {useEffect} from 'preact/hooks';
 
 import type {SeriesHistory} from '../api/types';
-import {currentFrame, data, hoverFrame} from '../state/store';
+import {currentFrame, data, hoverFrame} from '../view/state/choices';
 import {entriesBeside} from './columns';
-import {entryOf, mergedText, nonfiniteOf} from './history';
+import {entryOf, mergedText, nonfiniteOf} from '../history';
 import type {Box} from './layout';
 import type {Scene} from './scene';
 import {chooseFrame} from './stepping';

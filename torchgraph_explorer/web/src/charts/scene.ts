@@ -1,16 +1,16 @@
 /** Everything a strip draws, worked out before anything is drawn. */
 
 import type {SeriesHistory} from '../api/types';
-import {measureNamed} from '../state/measures';
-import type {ChartOptions} from '../state/store';
+import {measureNamed} from '../statistics';
+import type {ChartOptions} from '../view/state/choices';
 import {bandsOf, type BandPoint} from './bands';
 import {entriesByColumn, type Columns} from './columns';
 import {heatOf, type Heat} from './heat';
-import {isLost, nonfiniteOf, rowOfEntry, whatIsLost} from './history';
+import {isLost, nonfiniteOf, rowOfEntry, whatIsLost} from '../history';
 import {stripLayout, type StripLayout} from './layout';
 import {linePoints, linesOf, type LinePoint} from './lines';
 import {placesOf, type Places} from './places';
-import {isWhole, rowGrid, type RowGrid} from './rebin';
+import {isWhole, rowGrid, type RowGrid} from '../histogram/rebin';
 import type {ValueScale} from './scale';
 import type {TimeAxis} from './timeAxis';
 import {bandScale, elementScale, measureScale} from './valueAxis';

@@ -1,7 +1,7 @@
 /** One step's histogram as bars beside a strip, row by row on the strip's own value axis. */
 
-import {clamp} from './buckets';
-import {countIn, type RowGrid, type Rows} from './rebin';
+import {clamp} from '../histogram/buckets';
+import {countIn, type RowGrid, type Rows} from '../histogram/rebin';
 
 /** A bar. Lengths are shares of the room there is. */
 export interface Bar {

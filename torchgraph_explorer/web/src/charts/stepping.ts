@@ -1,6 +1,6 @@
 /** Choosing a step by keyboard, the same on every strip. */
 
-import {currentFrame, data, frame} from '../state/store';
+import {currentFrame, data, frame} from '../view/state/choices';
 
 const PAGE = 10;
 

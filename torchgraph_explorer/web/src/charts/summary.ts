@@ -1,9 +1,9 @@
 /** What a strip shows, in words. */
 
 import type {SeriesHistory} from '../api/types';
-import {formatNumber, nonfinite} from '../state/measures';
+import {formatNumber, nonfinite} from '../statistics';
 import {fullExtent} from './extent';
-import {entryOf, mergedText, nonfiniteOf, rowOfEntry} from './history';
+import {entryOf, mergedText, nonfiniteOf, rowOfEntry} from '../history';
 
 /** A strip in a sentence or two: how many steps, between which values, and whether anything was not finite. */
 export function summaryOf(name: string, history: SeriesHistory, steps: ArrayLike<number>): string {

@@ -1,11 +1,11 @@
 /** What the pointer on a strip tells: the step, the bin, and the statistics there. */
 
-import {formatCount, formatNumber, measureNamed, type Row} from '../state/measures';
-import {QUANTILES, quantiles} from './buckets';
+import {formatCount, formatNumber, measureNamed, type Row} from '../statistics';
+import {QUANTILES, quantiles} from '../histogram/buckets';
 import {aboutCount, axisNumber} from './format';
-import {boundsOf, entryOf, histogramOf, isLost, isMerged, lostText, rowOfEntry} from './history';
+import {boundsOf, entryOf, histogramOf, isLost, isMerged, lostText, rowOfEntry} from '../history';
 import type {Box} from './layout';
-import {countIn, rebin, type RowGrid} from './rebin';
+import {countIn, rebin, type RowGrid} from '../histogram/rebin';
 import {scaleNumber} from './scale';
 import type {Scene} from './scene';
 

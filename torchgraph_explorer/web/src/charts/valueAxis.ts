@@ -1,10 +1,10 @@
 /** The value axis of a strip: which extent it shows, on which scale. */
 
 import type {SeriesHistory} from '../api/types';
-import {measureNamed} from '../state/measures';
-import type {ChartOptions} from '../state/store';
+import {measureNamed} from '../statistics';
+import type {ChartOptions} from '../view/state/choices';
 import type {BandPoint} from './bands';
-import type {Bounds} from './buckets';
+import type {Bounds} from '../histogram/buckets';
 import {axisExtent, endsOf, extentOfEnds, robustExtent, usualExtent} from './extent';
 import {linePoints} from './lines';
 import {linearBelow, linearScale, symlogScale, type ScaleKind, type ValueScale} from './scale';

@@ -1,10 +1,10 @@
 /** Which tensors of a step hold NaN or infinity that should not be there, and what is marked because of them. */
 
 import type {FrameStatistics, HiddenTensor, ModuleGraph, Node, SeriesInfo, SeriesName} from '../api/types';
-import {callKey} from '../state/keys';
-import type {NodeKey} from '../state/keys';
-import {rowAt} from '../state/measures';
-import type {Row} from '../state/measures';
+import {callKey} from './keys';
+import type {NodeKey} from './keys';
+import {rowAt} from '../statistics';
+import type {Row} from '../statistics';
 import {tensorName} from './labels';
 import {ancestors} from './outline';
 

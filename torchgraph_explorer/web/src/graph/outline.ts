@@ -1,8 +1,8 @@
 /** The tree of modules, as the rows of a list. */
 
 import type {ModuleGraph} from '../api/types';
-import {callKey} from '../state/keys';
-import type {NodeKey} from '../state/keys';
+import {callKey} from './keys';
+import type {NodeKey} from './keys';
 import {moduleClasses, moduleLabel} from './labels';
 
 export interface OutlineModule {

@@ -1,9 +1,9 @@
 /** What a node is coloured by, in words. */
 
-import {lostText} from '../charts/history';
-import {formatNumber, nonfinite} from '../state/measures';
-import type {NodeMeasure, Row} from '../state/measures';
-import type {NodeState} from './scene';
+import {lostText} from '../history';
+import {formatNumber, nonfinite} from '../statistics';
+import type {NodeMeasure, Row} from '../statistics';
+import type {NodeState} from '../view/pane/scene';
 
 /** `0.031`; `all 2,048 NaN`; `0.031 of the finite elements; 3 NaN`; `not recorded at this step`. */
 export function stateText(state: NodeState | undefined, measure: NodeMeasure): string {

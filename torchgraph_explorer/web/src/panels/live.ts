@@ -3,11 +3,11 @@
 import {computed} from '@preact/signals';
 
 import {fetchHistory} from '../api/client';
-import {mostBins} from '../charts/sharedAxis';
-import {chosenModel} from '../state/live';
-import {currentFrame, data} from '../state/store';
-import {CloseUps} from './closeUps';
-import {Histories, type Source} from './histories';
+import {mostBins} from '../view/panels/setting';
+import {chosenModel} from '../view/state/live';
+import {currentFrame, data} from '../view/state/choices';
+import {CloseUps} from '../model/closeUps';
+import {Histories, type Source} from '../model/histories';
 
 const source = computed<Source | null>(() => {
   const [model, held] = [chosenModel(), data.value];

@@ -1,27 +1,26 @@
 /** The whole screen. */
 
-import {useSignalEffect} from '@preact/signals';
-import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
+import {useEffect, useLayoutEffect} from 'preact/hooks';
 import {Tip} from '../charts/Tip';
-import {Panels} from '../panels/Panels';
-import {marks} from '../graph/troubleNow';
-import * as store from '../state/store';
-import {ChartOptions} from './ChartOptions';
-import {Details} from './Details';
-import {dragged} from './drag';
-import {GraphPane} from './GraphPane';
-import {Header} from './Header';
+import {Panels} from './panels/Panels';
+import {marks} from './pane/marks';
+import * as store from './state/choices';
+import {ChartOptions} from './panels/ChartOptions';
+import {Details} from './outline/Details';
+import {dragged} from './pane/drag';
+import {GraphPane} from './pane/GraphPane';
+import {Header} from './header/Header';
 import {Help, isHelpOpen} from './Help';
-import {coverChanged} from './look';
+import {coverChanged} from './pane/look';
 import {pageKeys} from './pageKeys';
-import {Outline} from './Outline';
-import {Rail} from './Rail';
+import {Outline} from './outline/Outline';
+import {Rail} from './layout/Rail';
 import {isSearching, Search} from './Search';
-import {arrangement, measureWindow, modulesWidth, over, panelsShare, reveal, windowSize} from './sides';
-import {remembered, Splitter} from './Splitter';
-import {TimeBar} from './TimeBar';
-import {TimeMarks} from './TimeMarks';
-import {Tooltip} from './Tooltip';
+import {arrangement, measureWindow, modulesWidth, over, panelsShare, windowSize} from './layout/sides';
+import {remembered, Splitter} from './controls/Splitter';
+import {TimeBar} from './time/TimeBar';
+import {TimeMarks} from './time/TimeMarks';
+import {Tooltip} from './pane/Tooltip';
 
 const facts = remembered('facts', 300);
 const LEAST_GRAPH = 300;
@@ -39,7 +38,6 @@ export function App() {
   useEffect(() => {
     document.title = [store.model.value, store.run.value, 'torchgraph'].filter(Boolean).join(' · ');
   }, [store.model.value, store.run.value]);
-  useShownPins();
   useLayoutEffect(coverChanged, [over.value]);
   const {isDocked, isCompact} = arrangement.value;
   return (
@@ -61,16 +59,6 @@ export function App() {
       <Help />
     </>
   );
-}
-
-/** A node that is pinned is to be seen, wherever the panels are. */
-function useShownPins(): void {
-  const before = useRef(store.pins.peek().length);
-  useSignalEffect(() => {
-    const {length} = store.pins.value;
-    if (length > before.current) reveal('panels');
-    before.current = length;
-  });
 }
 
 function DockedModules() {

@@ -2,9 +2,9 @@
 
 import {signal} from '@preact/signals';
 import {useLayoutEffect, useRef} from 'preact/hooks';
-import {PARTS, partKey} from '../state/parts';
-import {giveFocus} from './focus';
-import {IconButton} from './Icon';
+import {PARTS, partKey} from './state/parts';
+import {giveFocus} from './controls/focus';
+import {IconButton} from './controls/Icon';
 
 export const isHelpOpen = signal(false);
 

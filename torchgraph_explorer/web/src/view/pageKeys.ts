@@ -1,13 +1,13 @@
 /** Keys that work wherever the focus is, but for text fields and open dialogs. */
 
-import {stepBy} from '../state/navigate';
-import {PARTS, partKey} from '../state/parts';
-import * as store from '../state/store';
-import {canvasKeys} from './canvasKeys';
+import {stepBy} from './state/navigate';
+import {PARTS, partKey} from './state/parts';
+import * as store from './state/choices';
+import {canvasKeys} from './pane/canvasKeys';
 import {isHelpOpen} from './Help';
 import {isSearching} from './Search';
-import {toggle} from './sides';
-import {nextTheme} from './theme';
+import {toggle} from './layout/sides';
+import {nextTheme} from './header/theme';
 
 const ACTIONS: Record<string, () => void> = {
   '/': () => (isSearching.value = true),

@@ -1,7 +1,7 @@
 import {readFileSync} from 'node:fs';
 import {describe, expect, test} from 'vitest';
 
-import {bucketOf, lowerEdge, quantiles, QUANTILES, upperEdge} from '../../src/charts/buckets';
+import {bucketOf, lowerEdge, quantiles, QUANTILES, upperEdge} from '../../src/histogram/buckets';
 
 interface Contract {
   edges: {bucket: number; lower: number; upper: number}[];

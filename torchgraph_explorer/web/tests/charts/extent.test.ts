@@ -2,7 +2,7 @@ import {describe, expect, test} from 'vitest';
 
 import {historyFrom, normal, randomFrom} from '../../gallery/samples';
 import {axisExtent, fullExtent, usualExtent, robustExtent, trimmed} from '../../src/charts/extent';
-import {boundsOf, histogramOf} from '../../src/charts/history';
+import {boundsOf, histogramOf} from '../../src/history';
 
 const ramp = Array.from({length: 1000}, (_, i) => i - 499.5);
 

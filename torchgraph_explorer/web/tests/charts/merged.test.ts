@@ -2,14 +2,14 @@ import {describe, expect, test} from 'vitest';
 
 import {historyFrom} from '../../gallery/samples';
 import type {SeriesHistory} from '../../src/api/types';
-import {entryOf, mergedText} from '../../src/charts/history';
+import {entryOf, mergedText} from '../../src/history';
 import {linePoints, linesOf} from '../../src/charts/lines';
 import {sceneOf} from '../../src/charts/scene';
 import {stepSummary, summaryOf} from '../../src/charts/summary';
 import {timeAxis} from '../../src/charts/timeAxis';
 import {tipFacts} from '../../src/charts/tipFacts';
-import {measureNamed} from '../../src/state/measures';
-import {CHART_DEFAULTS} from '../../src/state/store';
+import {measureNamed} from '../../src/statistics';
+import {CHART_DEFAULTS} from '../../src/view/state/choices';
 
 const STEPS = [0, 10, 20, 30, 40, 50, 60];
 

@@ -5,7 +5,7 @@ import {bandsOf, type BandPoint} from '../../src/charts/bands';
 import {columnsOf} from '../../src/charts/columns';
 import {linePoints, linesOf} from '../../src/charts/lines';
 import {stepSummary, summaryOf} from '../../src/charts/summary';
-import {measureNamed} from '../../src/state/measures';
+import {measureNamed} from '../../src/statistics';
 
 const columns = columnsOf([0.5, 1.5, 2.5, 3.5], 4);
 

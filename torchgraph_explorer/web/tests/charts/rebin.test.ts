@@ -2,8 +2,8 @@ import {describe, expect, test} from 'vitest';
 
 import {historyFrom, normal, randomFrom} from '../../gallery/samples';
 import {elementsIn} from '../../src/charts/heat';
-import {boundsOf, histogramOf} from '../../src/charts/history';
-import {countIn, isWhole, rebin, rowGrid, type RowGrid} from '../../src/charts/rebin';
+import {boundsOf, histogramOf} from '../../src/history';
+import {countIn, isWhole, rebin, rowGrid, type RowGrid} from '../../src/histogram/rebin';
 import {linearScale, symlogScale} from '../../src/charts/scale';
 
 function rowsOf(elements: number[], grid: RowGrid) {

@@ -3,8 +3,8 @@ import {describe, expect, test} from 'vitest';
 import {historyFrom, normal, randomFrom} from '../../gallery/samples';
 import {chooseScale} from '../../src/charts/scaleChoice';
 import {bandScale, elementScale, measureScale} from '../../src/charts/valueAxis';
-import {CHART_DEFAULTS} from '../../src/state/store';
-import type {ChartOptions} from '../../src/state/store';
+import {CHART_DEFAULTS} from '../../src/view/state/choices';
+import type {ChartOptions} from '../../src/view/state/choices';
 
 const random = randomFrom(3);
 

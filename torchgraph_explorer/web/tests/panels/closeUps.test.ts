@@ -3,7 +3,7 @@ import {beforeEach, describe, expect, test, vi} from 'vitest';
 
 import {historyFrom} from '../../gallery/samples';
 import type {History, SeriesHistory} from '../../src/api/types';
-import {CloseUps, type Chosen} from '../../src/panels/closeUps';
+import {CloseUps, type Chosen} from '../../src/model/closeUps';
 
 const MODEL = {run: 'r', model: 'm'};
 const at = (frame: number): Chosen => ({model: MODEL, epoch: 0, frame});

@@ -3,7 +3,7 @@ import {describe, expect, test, vi} from 'vitest';
 
 import {historyFrom} from '../../gallery/samples';
 import type {History} from '../../src/api/types';
-import {Histories, type FetchHistory, type Source} from '../../src/panels/histories';
+import {Histories, type FetchHistory, type Source} from '../../src/model/histories';
 
 const MODEL = {run: 'r', model: 'm'};
 const settle = () => new Promise((resolve) => setTimeout(resolve));

@@ -1,6 +1,6 @@
 import {expect, it} from 'vitest';
 
-import {missingGradient, type Circumstances} from '../../src/panels/missingGradient';
+import {missingGradient, type Circumstances} from '../../src/view/panels/missingGradient';
 
 const ALL = ['io', 'io_grad', 'params', 'params_grad'];
 

@@ -1,7 +1,7 @@
 import {describe, expect, test} from 'vitest';
 
 import type {ModuleGraph, SeriesInfo, TensorInfo} from '../../src/api/types';
-import {subjectOf} from '../../src/panels/subject';
+import {subjectOf} from '../../src/view/panels/subject';
 
 const tensor = (path: string): TensorInfo => ({path, shape: [null, 3], dtype: 'float32', requires_grad: true});
 const module = {class_path: '', extra_repr: [], own_params: 0, total_params: 0, trainable_params: 0, forward_parameters: ['x']};

@@ -1,10 +1,10 @@
 /** The chosen step's histogram as bars beside the plot. */
 
 import type {SeriesHistory} from '../../api/types';
-import {boundsOf, entryOf, histogramOf, isLost} from '../history';
+import {boundsOf, entryOf, histogramOf, isLost} from '../../history';
 import {RIM, type Box} from '../layout';
 import type {Palette} from '../palette';
-import {rebin, type RowGrid} from '../rebin';
+import {rebin, type RowGrid} from '../../histogram/rebin';
 import {scaleNumber} from '../scale';
 import type {Scene} from '../scene';
 import {sliceBars, type Bar} from '../slice';

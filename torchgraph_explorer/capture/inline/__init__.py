@@ -1,0 +1,1 @@
+"""Capture from inside compiled code: all that `compiled="inline"` needs."""

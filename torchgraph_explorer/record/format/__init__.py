@@ -1,0 +1,1 @@
+"""The bytes of a record: the envelope, packed histograms, protobuf messages."""

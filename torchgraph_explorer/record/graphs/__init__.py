@@ -1,0 +1,1 @@
+"""Module graphs in a record."""

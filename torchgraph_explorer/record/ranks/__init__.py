@@ -1,0 +1,1 @@
+"""One model that several ranks recorded, read as one."""

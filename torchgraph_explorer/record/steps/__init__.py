@@ -1,0 +1,1 @@
+"""What one step recorded: its rows, where they are, and their history."""

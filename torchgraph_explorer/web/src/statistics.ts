@@ -1,0 +1,86 @@
+/** What can be read off a row of statistics: by the graph's colours and by the panels' lines. */
+
+import {STATISTICS} from './api/types';
+import type {Kind, Statistic} from './api/types';
+
+/** The statistics of one series at one frame. */
+export type Row = Record<Statistic, number>;
+
+/** Row `row` of a statistics matrix, by name. */
+export function rowAt(statistics: Float32Array, row: number): Row {
+  const start = row * STATISTICS.length;
+  return Object.fromEntries(STATISTICS.map((name, column) => [name, statistics[start + column] ?? NaN])) as Row;
+}
+
+export interface Measure {
+  name: string;
+  label: string;
+  of: (row: Row) => number;
+  /** Values of both signs mean something: colours diverge from zero. */
+  isSigned: boolean;
+}
+
+export const MEASURES: readonly Measure[] = [
+  {name: 'mean', label: 'Mean', of: (row) => row.mean, isSigned: true},
+  {name: 'std', label: 'Standard deviation', of: (row) => row.std, isSigned: false},
+  {name: 'absolute_mean', label: 'Absolute mean', of: (row) => row.absolute_mean, isSigned: false},
+  {name: 'l2_norm', label: 'L2 norm', of: (row) => row.l2_norm, isSigned: false},
+  {name: 'min', label: 'Minimum', of: (row) => row.min, isSigned: true},
+  {name: 'max', label: 'Maximum', of: (row) => row.max, isSigned: true},
+  {name: 'zero_fraction', label: 'Share of zeros', of: (row) => row.zeros / row.sampled, isSigned: false},
+  {name: 'nonfinite', label: 'NaN and infinite', of: nonfinite, isSigned: false},
+];
+
+/** How many elements were NaN or infinite. */
+export function nonfinite(row: Row): number {
+  return row.nan + row.positive_infinity + row.negative_infinity;
+}
+
+/** The measure called `name`; the first one for a name that is none. */
+export function measureNamed(name: string): Measure {
+  return MEASURES.find((one) => one.name === name) ?? (MEASURES[0] as Measure);
+}
+
+/** A measure of a call's output, for colouring its node. */
+export interface NodeMeasure extends Measure {
+  kind: Kind;
+  /** It counts NaN and infinity, so that it has a value where there are some. */
+  isCount: boolean;
+}
+
+export const NODE_MEASURES: readonly NodeMeasure[] = [
+  ofOutput('std', 'Output std'),
+  ofOutput('absolute_mean', 'Output absolute mean'),
+  ofOutput('mean', 'Output mean'),
+  ofOutput('max', 'Output maximum'),
+  ofOutput('zero_fraction', 'Output share of zeros'),
+  ofOutput('nonfinite', 'Output NaN and infinite'),
+  {name: 'grad_norm', label: 'Gradient norm, mean', kind: 'grad_norm', of: (row) => row.mean, isSigned: false, isCount: false},
+  {name: 'grad_nonfinite', label: 'Gradient NaN and infinite', kind: 'grad_norm', of: nonfinite, isSigned: false, isCount: true},
+];
+
+function ofOutput(name: string, label: string): NodeMeasure {
+  return {...measureNamed(name), label, kind: 'value', isCount: name === 'nonfinite'};
+}
+
+/** Two to four significant digits: `0.0312`, `1.2e−7`, `12350` of 12345, `–` for what is not a number. */
+export function formatNumber(value: number): string {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? '–' : value > 0 ? '∞' : '−∞';
+  const size = Math.abs(value);
+  if (size === 0) return '0';
+  if (size < 1e-2 || size >= 1e6) return value.toExponential(1).replace('-', '−').replace('e+', 'e').replace('e-', 'e−');
+  return String(Number(value.toPrecision(size >= 1000 ? 4 : 3))).replace('-', '−');
+}
+
+const THOUSANDS: readonly (readonly [number, string])[] = [
+  [1e9, 'B'],
+  [1e6, 'M'],
+  [1e3, 'k'],
+];
+
+/** A count, short: `73.9k`. */
+export function formatCount(count: number): string {
+  const rounded = Number(count.toPrecision(3));
+  const [size, suffix] = THOUSANDS.find(([least]) => rounded >= least) ?? [1, ''];
+  return size === 1 ? String(Math.round(count)) : `${Number((rounded / size).toPrecision(3))}${suffix}`;
+}

@@ -1,0 +1,172 @@
+/** The bar at the top: what is on show, and whether it is live. */
+
+import type {ComponentChildren} from 'preact';
+import {useEffect} from 'preact/hooks';
+import {signal} from '@preact/signals';
+import {page} from '../../api/client';
+import type {Page} from '../../api/page';
+import {askNow, chosenModel, chosenRun, openModel, retryAt} from '../state/live';
+import {nonfinite} from '../../model/nonfinite';
+import * as store from '../state/choices';
+import {FirstTrouble} from './FirstTrouble';
+import {Icon, IconButton} from '../controls/Icon';
+import {isHelpOpen} from '../Help';
+import {isSearching} from '../Search';
+import {RunChooser} from './RunChooser';
+import {Select} from '../controls/Select';
+import {toggle, toggleLabel} from '../layout/sides';
+import {nextTheme} from './theme';
+
+/** The bar, where there is room for it. */
+export function Header() {
+  return (
+    <header class="header">
+      <WordMark />
+      <HeaderItems>
+        <FirstTrouble />
+      </HeaderItems>
+      <IconButton icon="up" label={toggleLabel('header')} onPress={() => toggle('header')} isExpanded />
+    </header>
+  );
+}
+
+/** What is in it, also where it is folded into a menu; `children` stand behind run and model. */
+export function HeaderItems({children}: {children?: ComponentChildren}) {
+  const runs = store.runs.value ?? [];
+  const models = runs.find(({run}) => run === store.run.value)?.models ?? [];
+  const theme = store.theme.value;
+  return (
+    <>
+      <RunChooser />
+      {store.model.value !== null && store.run.value !== null && (
+        <Select
+          label="Model"
+          value={store.model.value}
+          options={withCurrent(models.map((model) => ({value: model, label: modelLabel(model)})), store.model.value)}
+          onChoose={(model) => openModel(store.run.value as string, model)}
+        />
+      )}
+      {children}
+      <Warnings />
+      <div class="spacer" />
+      <ConnectionState />
+      <button type="button" class="search-button" onClick={() => (isSearching.value = true)}>
+        <Icon name="search" /> Search <kbd>/</kbd>
+      </button>
+      <IconButton icon={theme} label={`Theme: ${theme === 'auto' ? "the system's" : theme} (T)`} onPress={nextTheme} />
+      <IconButton icon="help" label="Keys and help (?)" onPress={() => (isHelpOpen.value = true)} />
+    </>
+  );
+}
+
+/** A model in whose steps there is NaN or infinity says so in the list. */
+function modelLabel(model: string): string {
+  const {first = null, others = []} = nonfinite.value ?? {};
+  const isBad = others.includes(model) || (first !== null && model === store.model.value);
+  return isBad ? `${model} – NaN or ∞` : model;
+}
+
+interface Choice {
+  value: string;
+  label: string;
+}
+
+/** A model that a link names stays in the list even if the run does not have it. */
+function withCurrent(options: Choice[], current: string): Choice[] {
+  const isKnown = options.some(({value}) => value === current);
+  return isKnown ? options : [{value: current, label: `${current} (not found)`}, ...options];
+}
+
+function WordMark() {
+  return (
+    <div class="word-mark" aria-label="torchgraph explorer">
+      <svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true">
+        <path class="mark-line" d="M12 7v3.5M12 10.5c0 3-5 2.5-5 5.5M12 10.5c0 3 5 2.5 5 5.5" />
+        <circle class="mark-root" cx="12" cy="4.5" r="2.8" />
+        <circle class="mark-left" cx="7" cy="18.5" r="2.5" />
+        <circle class="mark-right" cx="17" cy="18.5" r="2.8" />
+      </svg>
+      <span>torchgraph</span>
+    </div>
+  );
+}
+
+function Warnings() {
+  const data = store.data.value;
+  const all = [...(data?.warnings ?? []), ...(data?.finished?.notes ?? [])];
+  if (all.length === 0) return null;
+  return (
+    <details class="warnings">
+      <summary>
+        {all.length} {all.length === 1 ? 'note' : 'notes'}
+      </summary>
+      <ul>
+        {all.map((text) => (
+          <li key={text}>{text}</li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+function ConnectionState() {
+  const state = store.connection.value;
+  return (
+    <>
+      <span class="sr-only" role="status">
+        {stateText()}
+      </span>
+      <div class={`connection is-${state}`}>
+        <i class="dot" />
+        <span>{state === 'retrying' ? <Retrying /> : connectionText()}</span>
+        {state === 'retrying' && (
+          <button type="button" class="button" onClick={askNow}>
+            Retry now
+          </button>
+        )}
+      </div>
+    </>
+  );
+}
+
+/** What is read aloud when it changes: without the steps and the seconds, which change all the time. */
+function stateText(): string {
+  const state = store.connection.value;
+  if (state === 'retrying') return store.problem.value ?? 'The server does not answer.';
+  if (state === 'loading') return 'Loading';
+  if (page !== null) return 'Exported';
+  if (store.runs.value?.length === 0) return 'Waiting for a run';
+  if (state === 'empty') return chosenRun()?.error ? 'Cannot be read' : 'Nothing recorded yet';
+  return state === 'finished' ? 'Finished' : 'Live';
+}
+
+function connectionText(): string {
+  const steps = store.data.value?.steps.length ?? 0;
+  const isCounted = !['loading', 'empty'].includes(store.connection.value) && store.runs.value?.length !== 0;
+  if (isCounted && page !== null) return exportedText(page, steps);
+  return isCounted ? `${stateText()}, ${steps} ${steps === 1 ? 'step' : 'steps'}` : stateText();
+}
+
+/** How much of the run an exported page has; its notes say what is missing. */
+function exportedText({recorded}: Page, steps: number): string {
+  const model = chosenModel();
+  const all = (model && recorded(model)?.frames) ?? steps;
+  return all === steps ? `Exported, all of ${steps} ${steps === 1 ? 'step' : 'steps'}` : `Exported, showing ${steps} of ${all} steps`;
+}
+
+const tick = signal(0);
+
+/** What went wrong, counting down to the next try. */
+function Retrying() {
+  useEffect(() => {
+    const timer = setInterval(() => (tick.value += 1), 500);
+    return () => clearInterval(timer);
+  }, []);
+  void tick.value;
+  const left = Math.max(0, Math.ceil(((retryAt.value ?? 0) - performance.now()) / 1000));
+  return (
+    <>
+      {stateText()} {left > 0 ? `Trying again in ${left} s` : 'Trying again'}
+    </>
+  );
+}

@@ -1,0 +1,76 @@
+/** Which parts of the screen are shown: beside the graph where there is room, else over it, one at a time. */
+
+import {computed, signal} from '@preact/signals';
+import type {ReadonlySignal} from '@preact/signals';
+import {PART_NAMES, partKey} from '../state/parts';
+import type {Part} from '../state/parts';
+import * as store from '../state/choices';
+import {arrange, RAIL_PX} from './arrangement';
+import type {Arrangement} from './arrangement';
+import {remembered} from '../controls/Splitter';
+
+/** As the user has set them. */
+export const modulesWidth = remembered('sidebar', 248);
+export const panelsShare = remembered('panels', 0.52);
+
+export const windowSize = signal({width: window.innerWidth, height: window.innerHeight});
+
+/** The window has another size; a frame that is hidden has none. */
+export function measureWindow(): void {
+  const {innerWidth: width, innerHeight: height} = window;
+  if (width > 0 && height > 0) windowSize.value = {width, height};
+}
+
+export const arrangement: ReadonlySignal<Arrangement> = computed(() =>
+  arrange({
+    ...windowSize.value,
+    hidden: store.hidden.value,
+    pins: store.pins.value.length,
+    modulesWidth: modulesWidth.value,
+    panelsShare: panelsShare.value,
+  }),
+);
+
+const opened = signal<Part | null>(null);
+
+/** The part that lies over the graph; null when none does. */
+export const over: ReadonlySignal<Part | null> = computed(() =>
+  opened.value !== null && !arrangement.value.isDocked[opened.value] ? opened.value : null,
+);
+
+export function isShown(part: Part): boolean {
+  return arrangement.value.isDocked[part] || over.value === part;
+}
+
+/** Shows a part, or puts it away. */
+export function toggle(part: Part): void {
+  const {hasRoom, isDocked} = arrangement.value;
+  if (!hasRoom[part]) opened.value = over.value === part ? null : part;
+  else if (isDocked[part]) store.hidden.value = [...store.hidden.value, part];
+  else store.hidden.value = store.hidden.value.filter((one) => one !== part);
+}
+
+export function reveal(part: Part): void {
+  if (!isShown(part)) toggle(part);
+}
+
+/** Puts away what lies over the graph; false when nothing does. */
+export function closeOver(): boolean {
+  const isOpen = over.value !== null;
+  opened.value = null;
+  return isOpen;
+}
+
+const LEAST_BESIDE = 160;
+
+/** Something was asked for in what lies over the graph: it is put away where it would hide that. */
+export function makeWay(): void {
+  const {modulesWidth: modules, panelsWidth: panels} = arrangement.value;
+  const width = over.value === 'modules' ? modules : over.value === 'panels' ? panels : 0;
+  if (width > 0 && windowSize.value.width - width - 2 * RAIL_PX < LEAST_BESIDE) closeOver();
+}
+
+/** The name of the button that shows or hides a part. */
+export function toggleLabel(part: Part): string {
+  return `${isShown(part) ? 'Hide' : 'Show'} the ${PART_NAMES[part]} (${partKey(part)})`;
+}

@@ -1,0 +1,199 @@
+/** The facts of what is selected, or of the call that is open. */
+
+import type {ComponentChildren} from 'preact';
+import {lostText} from '../../history';
+import type {Call, Module, ModuleGraph, TensorInfo} from '../../api/types';
+import {classText, dtypeText, nameText, placeholderName, trainableText} from '../../graph/facts';
+import {seriesName, tensorName} from '../../graph/labels';
+import {nodeIndex, openable, statisticsOf} from '../pane/scene';
+import {lettersOf, shapeText, variedText} from '../../graph/shapes';
+import {countsText, isAll} from '../../graph/stateText';
+import {callKey} from '../../graph/keys';
+import type {NodeKey} from '../../graph/keys';
+import {formatCount, formatNumber, nonfinite} from '../../statistics';
+import type {Row} from '../../statistics';
+import {openCall} from '../state/navigate';
+import * as store from '../state/choices';
+import type {TensorSeries} from '../state/choices';
+import {Icon, IconButton} from '../controls/Icon';
+import {togglePin} from '../pinning';
+
+export function Details() {
+  const graph = store.graph.value;
+  if (!graph) return <div class="details" />;
+  const inside = store.inside.value;
+  const key = store.selected.value ?? (inside === null ? null : callKey(graph, inside));
+  if (key === null) return <div class="details dim pad">Select a node to see its facts.</div>;
+  const call = store.callIndex.value.get(key);
+  if (call !== undefined) return <CallDetails graph={graph} index={call} nodeKey={key} />;
+  const node = graph.nodes[nodeIndex.value.get(key) ?? -1];
+  if (!node?.tensor) return <div class="details dim pad">{key} is not in this graph.</div>;
+  return (
+    <section class="details" aria-label="Facts">
+      <Head title={placeholderName(graph, node)} subtitle={node.kind === 'attached' ? 'attached tensor' : `${node.kind} of the open call`} nodeKey={key} />
+      <Tensors title="Tensor" graph={graph} tensors={[{...node.tensor, path: placeholderName(graph, node)}]} />
+      <Statistics nodeKey={key} />
+    </section>
+  );
+}
+
+function CallDetails({graph, index, nodeKey}: {graph: ModuleGraph; index: number; nodeKey: NodeKey}) {
+  const call = graph.calls[index] as Call;
+  const module = graph.modules[call.module] as Module;
+  const canOpen = openable.value.has(index) && index !== store.inside.value;
+  return (
+    <section class="details" aria-label="Facts">
+      <Head title={nameText(module)} subtitle={classText(module, call)} nodeKey={nodeKey} />
+      {canOpen && (
+        <button type="button" class="button" onClick={() => openCall(index)}>
+          Open inside <Icon name="chevron" />
+        </button>
+      )}
+      <Rows rows={moduleRows(module, call)} />
+      <Tensors title="Inputs" graph={graph} tensors={call.inputs} parameters={module.forward_parameters} />
+      <Tensors title="Outputs" graph={graph} tensors={call.outputs} />
+      <Tensors title="Parameters" graph={graph} tensors={module.params} />
+      <Statistics nodeKey={nodeKey} />
+    </section>
+  );
+}
+
+function Head({title, subtitle, nodeKey}: {title: string; subtitle: string; nodeKey: NodeKey}) {
+  const isPinned = store.isPinned(nodeKey);
+  return (
+    <header class="details-head">
+      <div>
+        <h2 title={title}>{title}</h2>
+        <div class="dim">{subtitle}</div>
+      </div>
+      <IconButton
+        icon="pin"
+        label={isPinned ? 'Unpin (P)' : 'Pin: show its histograms (P)'}
+        isPressed={isPinned}
+        onPress={() => togglePin(nodeKey)}
+      />
+    </header>
+  );
+}
+
+function moduleRows(module: Module, call: Call): [string, string][] {
+  const params = module.total_params;
+  const own = module.own_params === params ? '' : ` (${formatCount(module.own_params)} own)`;
+  return [
+    ['Class', module.class_path],
+    ['Call', `${call.call + 1}`],
+    ['Parameters', params === 0 ? 'none' : `${formatCount(params)}${own}, ${trainableText(module)}`],
+    ...module.extra_repr.filter(([key]) => key !== ''),
+    ...namelessRow(module),
+  ];
+}
+
+/** What the module says of itself without a name, as it says it. */
+function namelessRow({extra_repr}: Module): [string, string][] {
+  const values = extra_repr.flatMap(([key, value]) => (key === '' ? [value] : []));
+  return values.length === 0 ? [] : [['extra_repr', values.join(', ')]];
+}
+
+function Rows({rows}: {rows: readonly [string, string][]}) {
+  return (
+    <dl class="fact-rows">
+      {rows.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd title={value}>{breakable(value)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** A dotted name, which may go on in the next line after each dot. */
+function breakable(text: string): ComponentChildren {
+  return text.split(/(?<=\.)(?=[A-Za-z_])/).flatMap((part, i) => (i === 0 ? [part] : [<wbr key={i} />, part]));
+}
+
+interface TensorsProps {
+  title: string;
+  graph: ModuleGraph;
+  tensors: readonly TensorInfo[];
+  /** Of the `forward` that they are arguments of. */
+  parameters?: readonly string[] | undefined;
+}
+
+function Tensors({title, graph, tensors, parameters = []}: TensorsProps) {
+  if (tensors.length === 0) return null;
+  const letters = lettersOf(graph);
+  return (
+    <table class="fact-table">
+      <caption>{title}</caption>
+      <tbody>
+        {tensors.map((tensor) => (
+          <tr key={tensor.path}>
+            <th scope="row" title={tensorName(tensor.path, parameters)}>
+              {tensorName(tensor.path, parameters)}
+            </th>
+            <td title={variedText(tensor, letters) || undefined}>{shapeText(tensor, letters)}</td>
+            <td class="dim" title={tensor.requires_grad ? tensor.dtype : `${tensor.dtype}, no gradient`}>
+              {dtypeText(tensor.dtype)}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** Mean, standard deviation and what is odd, of each tensor of the node at the current step. */
+function Statistics({nodeKey}: {nodeKey: NodeKey}) {
+  const {input, output, params, attached} = store.seriesOfNode(nodeKey);
+  const groups = Object.entries({input, output, parameter: params, attached});
+  const step = store.data.value?.steps[store.currentFrame.value ?? -1];
+  if (groups.every(([, tensors]) => tensors.length === 0) || step === undefined) return null;
+  return (
+    <table class="fact-table statistics">
+      <caption>At step {step}</caption>
+      <thead>
+        <tr>
+          <th scope="col">tensor</th>
+          <th scope="col">mean</th>
+          <th scope="col">std</th>
+          <th scope="col" title="Mean of the per-sample gradient norms; of a parameter, the norm of its gradient">
+            |grad|
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {groups.map(([role, tensors]) =>
+          tensors.map((tensor) => <StatisticsRow key={`${role} ${tensor.path}`} tensor={tensor} role={role} />),
+        )}
+      </tbody>
+    </table>
+  );
+}
+
+function StatisticsRow({tensor: {path, value, gradient}, role}: {tensor: TensorSeries; role: string}) {
+  const series = value ?? gradient;
+  const name = series ? seriesName(store.graph.value, series) : path;
+  const values = value && statisticsOf(value.series);
+  const gradients = gradient && statisticsOf(gradient.series);
+  const odd = [values, gradients].flatMap((row) => (row && nonfinite(row) > 0 ? [row] : []));
+  return (
+    <tr>
+      <th scope="row" title={`${role} ${name}`}>
+        {name}
+        {odd.length > 0 && <b class="odd" title={odd.map(countsText).join('; ')}> !</b>}
+      </th>
+      <Cell row={values} of={({mean}) => mean} />
+      <Cell row={values} of={({std}) => std} />
+      <Cell row={gradients} of={(row) => (gradient?.kind === 'grad' ? row.l2_norm : row.mean)} />
+    </tr>
+  );
+}
+
+/** A statistic; where there is none, why: not recorded, no elements, or none that is finite. */
+function Cell({row, of}: {row: Row | null; of: (row: Row) => number}) {
+  if (!row) return <td class="dim" title="not recorded at this step">–</td>;
+  if (isAll(row)) return <td class="odd" title={lostText(row)}>{row.nan > 0 ? 'NaN' : '∞'}</td>;
+  if (row.count === 0) return <td class="dim" title="no elements">empty</td>;
+  return <td>{formatNumber(of(row))}</td>;
+}

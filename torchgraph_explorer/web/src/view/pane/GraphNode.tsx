@@ -1,0 +1,160 @@
+/** A box of the graph. */
+
+import type {PlacedNode} from '../../api/types';
+import {colourAt, isStrong, troubleColourAt} from '../../graph/colours';
+import type {NodeText} from '../../graph/facts';
+import {markText, markWords} from '../../graph/nonfinite';
+import type {Mark} from '../../graph/nonfinite';
+import type {NodeKey} from '../../graph/keys';
+import {startDrag} from './drag';
+import {fitting, textWidth} from './textWidth';
+
+const LABEL = {weight: 600, px: 12};
+const DETAIL = {weight: 400, px: 11};
+const SHAPE_PX = 6.1;
+const PAD = 10;
+const GAP = 4;
+
+export interface GraphNodeProps {
+  id: string;
+  placed: PlacedNode;
+  nodeKey: NodeKey;
+  kind: string;
+  family: string;
+  text: NodeText;
+  isOpenable: boolean;
+  isSelected: boolean;
+  pin: number | null;
+  /** Place on the colour scale, or a look of its own; null was not recorded; undefined is coloured by class. */
+  heat: number | 'zero' | 'nonfinite' | 'empty' | null | undefined;
+  /** It, or something inside of it, holds NaN or infinity. */
+  mark: Mark | null;
+  /** What began here; null where nothing did. */
+  origin: string | null;
+  isSigned: boolean;
+  /** The scale counts NaN and infinity. */
+  isCount: boolean;
+  onSelect: (key: NodeKey) => void;
+  onOpen: (key: NodeKey) => void;
+  onHover: (key: NodeKey | null, element: Element | null) => void;
+}
+
+export function GraphNode(props: GraphNodeProps) {
+  const {placed, nodeKey, kind, text, isOpenable, isSelected, pin, mark} = props;
+  const {width, height} = placed;
+  const box = {width, height, rx: kind === 'call' ? 6 : height / 2};
+  return (
+    <g
+      id={props.id}
+      class={classOf(props)}
+      role="option"
+      aria-selected={isSelected}
+      aria-label={`${text.label}, ${text.detail}${isOpenable ? ', has an inside' : ''}${mark ? `, ${markWords(mark)}` : ''}${pin === null ? '' : ', pinned'}`}
+      data-key={nodeKey}
+      transform={`translate(${placed.x - width / 2},${placed.y - height / 2})`}
+      style={styleOf(props)}
+      onPointerDown={(event) => startDrag(event, nodeKey, text.label)}
+      onClick={() => props.onSelect(nodeKey)}
+      onDblClick={() => isOpenable && props.onOpen(nodeKey)}
+      onPointerEnter={(event) => props.onHover(nodeKey, event.currentTarget)}
+      onPointerLeave={() => props.onHover(null, null)}
+    >
+      {isOpenable && <rect class="node-behind" x={3} y={3} width={width} height={height} rx={6} />}
+      <rect class="node-box" {...box} />
+      {props.heat === null && <rect class="node-hatch" {...box} />}
+      {(props.heat === 'zero' || props.heat === 'empty') && <rect class={`node-${props.heat}`} {...box} />}
+      {(mark !== null || props.heat === 'nonfinite') && <rect class="node-bad" {...box} />}
+      {kind === 'call' && <rect class="node-stripe" x={0} y={0} width={4} height={height} rx={2} />}
+      <NodeLines text={text} isCall={kind === 'call'} isOpenable={isOpenable} width={width} height={height} />
+      {mark && <MarkBadge text={props.origin ?? markText(mark)} isOrigin={props.origin !== null} />}
+      {pin !== null && <circle class="node-pin" cx={width} cy={0} r={6} style={{fill: `var(--pin-${pin})`}} />}
+    </g>
+  );
+}
+
+const BADGE = {weight: 700, px: 10};
+
+/** What is wrong, as text on the upper edge. Where it began, the text is filled and says so. */
+function MarkBadge({text, isOrigin}: {text: string; isOrigin: boolean}) {
+  return (
+    <g class={`node-badge${isOrigin ? ' is-origin' : ''}`} transform="translate(10,-7)">
+      <rect width={textWidth(text, BADGE) + 10} height={14} rx={3} />
+      <text x={5} y={7.5} dominant-baseline="central">
+        {text}
+      </text>
+    </g>
+  );
+}
+
+interface LinesProps {
+  text: NodeText;
+  isCall: boolean;
+  isOpenable: boolean;
+  width: number;
+  height: number;
+}
+
+function NodeLines({text, isCall, isOpenable, width, height}: LinesProps) {
+  const room = width - 2 * PAD;
+  if (!isCall) {
+    return (
+      <text class="node-label" x={width / 2} y={height / 2} text-anchor="middle" dominant-baseline="central">
+        {fitting(text.label, room + 8, LABEL)}
+      </text>
+    );
+  }
+  const isTall = height >= 54;
+  const shapeRoom = isTall ? room : room - textWidth(text.detail, DETAIL) - GAP;
+  const shapeWidth = text.shape.length * SHAPE_PX;
+  const shape = shapeWidth <= shapeRoom ? text.shape : '';
+  const lines = isTall && shape ? 3 : 2;
+  const y = (line: number): number => height / 2 + (line - (lines - 1) / 2) * 15;
+  return (
+    <>
+      <text class="node-label" x={PAD + 2} y={y(0)} dominant-baseline="central">
+        {fitting(text.label, room - (isOpenable ? 18 : 0), LABEL)}
+      </text>
+      <text class="node-detail" x={PAD + 2} y={y(1)} dominant-baseline="central">
+        {fitting(text.detail, room - (shape && !isTall ? shapeWidth + GAP : 0), DETAIL)}
+      </text>
+      {shape && (
+        <text
+          class="node-shape"
+          x={isTall ? PAD + 2 : width - PAD}
+          y={y(isTall ? 2 : 1)}
+          text-anchor={isTall ? 'start' : 'end'}
+          dominant-baseline="central"
+        >
+          {shape}
+        </text>
+      )}
+      {isOpenable && <path class="node-chevron" d={`M${width - PAD - 5},${y(0) - 4}l4,4l-4,4`} />}
+    </>
+  );
+}
+
+function classOf({kind, isSelected, isOpenable, pin, heat, isSigned, isCount, mark}: GraphNodeProps): string {
+  const strong = typeof heat === 'number' && !isCount && isStrong(heat, isSigned);
+  return [
+    'node',
+    `node-${kind}`,
+    isSelected && 'is-selected',
+    isOpenable && 'is-openable',
+    pin !== null && 'is-pinned',
+    heat === undefined ? 'by-class' : 'by-value',
+    strong && 'is-strong',
+    (mark !== null || heat === 'nonfinite') && 'is-bad',
+    heat === 'nonfinite' && 'is-off-scale',
+    mark?.isInside && 'is-bad-inside',
+  ]
+    .filter(Boolean)
+    .join(' ');
+}
+
+function styleOf({family, heat, isSigned, isCount, pin}: GraphNodeProps): Record<string, string> {
+  return {
+    '--family': `var(--family-${family})`,
+    ...(typeof heat === 'number' ? {'--fill': isCount ? troubleColourAt(heat) : colourAt(heat, isSigned)} : {}),
+    ...(pin === null ? {} : {'--pin': `var(--pin-${pin})`}),
+  };
+}

@@ -1,0 +1,121 @@
+/** What colours the graph, and what its colours and lines mean. */
+
+import {colourAt, troubleColourAt} from '../../graph/colours';
+import {FAMILIES, familyOf} from '../../graph/families';
+import type {Family} from '../../graph/families';
+import {nodeMeasure, openable, scene, stateCounts, valueScale} from './scene';
+import {marks} from './marks';
+import {formatNumber, NODE_MEASURES} from '../../statistics';
+import * as store from '../state/choices';
+import {IconButton} from '../controls/Icon';
+import {Select} from '../controls/Select';
+import {arrangement, toggle, toggleLabel} from '../layout/sides';
+
+const COLOURS = [{value: 'class', label: 'Class'}, ...NODE_MEASURES.map(({name, label}) => ({value: name, label}))];
+const STOPS = [0, 0.25, 0.5, 0.75, 1];
+
+export function Legend() {
+  const now = scene.value;
+  if (!now) return null;
+  const edges = now.layout.edges.map(({edge}) => now.graph.edges[edge]);
+  return (
+    <div class="legend" role="group" aria-label="Legend">
+      <Select
+        label="Colour"
+        value={nodeMeasure.value?.name ?? 'class'}
+        options={COLOURS}
+        onChoose={(value) => (store.colourBy.value = value)}
+      />
+      {nodeMeasure.value ? <ScaleLegend /> : <ClassLegend />}
+      <MarkLegend />
+      {edges.some((edge) => edge && !edge.gradient) && (
+        <div class="legend-item" title="Data flows here, but no gradient comes back">
+          <svg width="22" height="8" aria-hidden="true">
+            <line class="edge no-gradient" x1="0" y1="4" x2="22" y2="4" />
+          </svg>
+          data, no gradient
+        </div>
+      )}
+      {now.layout.approximate && <div class="dim">{now.layout.approximate}</div>}
+      {arrangement.value.isDocked.legend && (
+        <IconButton icon="down" label={toggleLabel('legend')} onPress={() => toggle('legend')} isExpanded />
+      )}
+    </div>
+  );
+}
+
+function ClassLegend() {
+  return (
+    <>
+      {familiesOnShow().map((family) => (
+        <div key={family} class="legend-item">
+          <i class="swatch" style={{background: `var(--family-${family})`}} />
+          {family}
+        </div>
+      ))}
+    </>
+  );
+}
+
+function familiesOnShow(): Family[] {
+  const found = new Set<Family>();
+  for (const {node} of scene.value?.layout.nodes ?? []) {
+    const call = scene.value?.graph.nodes[node]?.call ?? null;
+    const module = call === null ? undefined : scene.value?.graph.modules[scene.value.graph.calls[call]?.module ?? -1];
+    if (call !== null && module) found.add(familyOf(module.class_name, openable.value.has(call)));
+  }
+  return FAMILIES.filter((family) => found.has(family));
+}
+
+function ScaleLegend() {
+  const scale = valueScale.value;
+  const {zero, nonfinite, empty, missing} = stateCounts.value;
+  const colour = (t: number): string => (nodeMeasure.value?.isCount ? troubleColourAt(t) : colourAt(t, scale?.isSigned ?? false));
+  return (
+    <div class="legend-scale">
+      {scale ? (
+        <>
+          <span>{formatNumber(scale.low)}</span>
+          <div
+            class="legend-ramp"
+            style={{background: `linear-gradient(to right, ${STOPS.map(colour).join(', ')})`}}
+          />
+          <span>{formatNumber(scale.high)}</span>
+          {scale.isLog && <span class="dim">logarithmic</span>}
+        </>
+      ) : (
+        <span class="dim">{withoutScale(stateCounts.value)}</span>
+      )}
+      <Look name="zero" text="0" count={zero} />
+      <Look name="bad" text="not finite" count={nonfinite} />
+      <Look name="empty" text="no elements" count={empty} />
+      <Look name="hatch" text="not recorded" count={missing} />
+    </div>
+  );
+}
+
+/** Why there is no value on the scale. */
+function withoutScale({zero, nonfinite}: {zero: number; nonfinite: number}): string {
+  if (nonfinite > 0) return `Not finite at this step in ${nonfinite} ${nonfinite === 1 ? 'node' : 'nodes'}.`;
+  return zero > 0 ? 'All 0 at this step.' : 'Recorded of no node of this drawing at this step.';
+}
+
+/** A look of its own, beside the scale: what it means, and how many nodes have it. */
+function Look({name, text, count}: {name: string; text: string; count: number}) {
+  if (count === 0) return null;
+  return (
+    <div class="legend-item" title={`${count} ${count === 1 ? 'node' : 'nodes'}`}>
+      <i class={`swatch swatch-${name}`} />
+      {text}
+      <span class="dim">{count}</span>
+    </div>
+  );
+}
+
+/** Nodes of this drawing that are marked, in whatever colouring. */
+function MarkLegend() {
+  const count = (scene.value?.layout.nodes ?? []).filter(({node}) => marks.value.nodes.has(node)).length;
+  if (nodeMeasure.value === null) return <Look name="bad" text="NaN or infinity" count={count} />;
+  const isTold = count === stateCounts.value.nonfinite;
+  return isTold ? null : <Look name="bad" text="NaN or infinity in some tensor" count={count} />;
+}

@@ -1,0 +1,63 @@
+/** What the graph pane says while there is nothing to draw. */
+
+import type {ComponentChildren} from 'preact';
+import {scene} from './scene';
+import * as store from '../state/choices';
+
+export function GraphNotice() {
+  if (scene.value) return null;
+  const {title, text} = reason();
+  return <Notice title={title}>{text}</Notice>;
+}
+
+export function Notice({title, children}: {title: string; children?: ComponentChildren}) {
+  return (
+    <div class="notice" role="status">
+      <b>{title}</b>
+      {children && <div>{children}</div>}
+    </div>
+  );
+}
+
+interface Reason {
+  title: string;
+  text: ComponentChildren;
+}
+
+/** Why there is no graph, and what will bring one. */
+function reason(): Reason {
+  const runs = store.runs.value;
+  const data = store.data.value;
+  if (runs === null) return delay();
+  if (runs.length === 0) return {title: `No run in the folder ${store.logdir.value} yet`, text: <NoRunHelp />};
+  const run = runs.find((one) => one.run === store.run.value);
+  if (!run) return {title: `There is no run ${store.run.value}`, text: 'Choose another one above.'};
+  if (run.error) return {title: 'This run cannot be read in full', text: run.error};
+  if (run.models.length === 0) return {title: 'No model in this run yet', text: 'It appears when watch() has been called.'};
+  if (!data) return delay();
+  if (data.steps.length === 0) return {title: 'No step recorded yet', text: waitText(data.session?.log_freq)};
+  if (data.graphs.length === 0) return {title: 'No graph yet', text: 'The graph is traced in the first recorded step; this run has none so far.'};
+  return {title: 'Loading the graph…', text: ''};
+}
+
+/** Why nothing has come from the server yet, in its own words if it has refused. */
+function delay(): Reason {
+  const problem = store.connection.value === 'retrying' ? store.problem.value : null;
+  return problem === null ? {title: 'Loading…', text: ''} : {title: problem, text: 'The viewer tries again by itself.'};
+}
+
+function NoRunHelp() {
+  return (
+    <>
+      Add <code>watch(model)</code> to your training script, or try <code>torchgraph demo</code>. A new run appears here by
+      itself.
+    </>
+  );
+}
+
+function waitText(logFreq: string | undefined): string {
+  const first = 'The graph and the first histograms appear when the first recorded step has ended.';
+  if (logFreq === undefined) return first;
+  if (logFreq === '1') return `${first} Every step is recorded.`;
+  return `${first} ${/^\d+$/.test(logFreq) ? `One step in ${logFreq} is recorded.` : `Recorded: ${logFreq}.`}`;
+}

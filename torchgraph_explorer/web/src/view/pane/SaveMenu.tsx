@@ -1,0 +1,92 @@
+/** Saves what the graph pane shows as a picture. */
+
+import {signal} from '@preact/signals';
+import {useRef} from 'preact/hooks';
+import {messageOf} from '../../api/client';
+import {scene} from './scene';
+import type {Scene} from './scene';
+import * as store from '../state/choices';
+import {detail, sight} from './camera';
+import {download, downloadHint, fileName} from '../controls/download';
+import {Icon} from '../controls/Icon';
+import {pictureOf, pngOf} from './picture';
+import type {Picture} from './picture';
+
+type Kind = 'svg' | 'png';
+
+const problem = signal<string | null>(null);
+
+export function SaveMenu() {
+  const box = useRef<HTMLDetailsElement>(null);
+  const put = (kind: Kind): void => {
+    problem.value = null;
+    save(kind).then(
+      () => (box.current!.open = false),
+      (cause: unknown) => (problem.value = `The picture could not be saved: ${messageOf(cause)}`),
+    );
+  };
+  return (
+    <details ref={box} class="save-menu" onKeyDown={(event) => event.key === 'Escape' && close(event, box.current)}>
+      <summary class="icon-button" aria-label="Save the graph as a picture" title="Save the graph as a picture">
+        <Icon name="save" />
+      </summary>
+      <div class="save-box" role="group" aria-label="Save the graph as a picture">
+        <button type="button" class="button" onClick={() => put('svg')}>
+          Save as SVG
+        </button>
+        <button type="button" class="button" onClick={() => put('png')}>
+          Save as PNG
+        </button>
+        {downloadHint && <span class="dim">{downloadHint}</span>}
+        <span class="save-problem" role="status">
+          {problem.value}
+        </span>
+      </div>
+    </details>
+  );
+}
+
+function close(event: KeyboardEvent, box: HTMLDetailsElement | null): void {
+  if (!box?.open) return;
+  event.stopPropagation();
+  box.open = false;
+  box.querySelector('summary')?.focus();
+}
+
+async function save(kind: Kind): Promise<void> {
+  const now = scene.peek();
+  if (now === null) throw new Error('Nothing is drawn.');
+  const step = stepNow();
+  const names = [store.run.peek(), store.model.peek(), insideOf(now), step === null ? null : `step ${step}`];
+  const picture = await wholePicture(now, names.filter(Boolean).join(' · '));
+  const content = kind === 'svg' ? new Blob([picture.svg], {type: 'image/svg+xml'}) : await pngOf(picture);
+  download(content, fileName(names, kind));
+}
+
+function stepNow(): number | null {
+  const frame = store.currentFrame.peek();
+  return frame === null ? null : (store.data.peek()?.steps[frame] ?? null);
+}
+
+/** The module whose inside is drawn; null for the model itself. */
+function insideOf({graph, inside}: Scene): string | null {
+  const call = inside === null ? undefined : graph.calls[inside];
+  return (call && graph.modules[call.module]?.name) || null;
+}
+
+/** Of a large drawing, or one that is far away, only a part is in the page: all of it is put there for a moment. */
+async function wholePicture({layout}: Scene, title: string): Promise<Picture> {
+  const [seen, written] = [sight.peek(), detail.peek()];
+  try {
+    [sight.value, detail.value] = [null, 'all'];
+    await nextFrame();
+    await nextFrame();
+    return pictureOf(document.querySelector('.canvas') as SVGSVGElement, layout, title);
+  } finally {
+    [sight.value, detail.value] = [seen, written];
+  }
+}
+
+function nextFrame(): Promise<void> {
+  return new Promise((resolve) => requestAnimationFrame(() => resolve()));
+}

@@ -1,0 +1,113 @@
+/** A card beside the node under the pointer: its shapes and what the module says of itself. */
+
+import type {ModuleGraph, TensorInfo} from '../../api/types';
+import {classText, factText, nameText, placeholderName, tensorLine} from '../../graph/facts';
+import {tensorName} from '../../graph/labels';
+import {markWords} from '../../graph/nonfinite';
+import {nodeIndex, nodeMeasure, nodeStates} from './scene';
+import {lettersOf, variedText} from '../../graph/shapes';
+import {stateText} from '../../graph/stateText';
+import {marks} from './marks';
+import * as store from '../state/choices';
+import {dragged} from './drag';
+import {hovered} from './hover';
+
+const WIDTH = 280;
+
+export function Tooltip() {
+  const now = hovered.value;
+  const graph = store.graph.value;
+  const index = now ? nodeIndex.value.get(now.key) : undefined;
+  const node = index === undefined ? undefined : graph?.nodes[index];
+  if (!now || !graph || !node || dragged.value) return null;
+  const {x, ...vertically} = placeBeside(now.box);
+  const call = node.call === null ? undefined : graph.calls[node.call];
+  const module = call && graph.modules[call.module];
+  return (
+    <div class="tooltip" role="tooltip" style={{left: `${x}px`, maxWidth: `${WIDTH}px`, ...vertically}}>
+      {call && module ? (
+        <>
+          <b>{nameText(module)}</b>
+          <div class="dim">{classText(module, call)}</div>
+          <Tensors label="in" graph={graph} tensors={call.inputs} parameters={module.forward_parameters} />
+          <Tensors label="out" graph={graph} tensors={call.outputs} />
+          <Varied graph={graph} tensors={[...call.inputs, ...call.outputs]} />
+          {module.extra_repr.length > 0 && <div class="mono facts-line">{module.extra_repr.map(factText).join(', ')}</div>}
+        </>
+      ) : (
+        <>
+          <b>{placeholderName(graph, node)}</b>
+          <div class="dim">{node.kind === 'attached' ? 'attached tensor' : `${node.kind} of this call`}</div>
+          {node.tensor && <div class="mono">{tensorLine(graph, node.tensor)}</div>}
+          {node.tensor && <Varied graph={graph} tensors={[node.tensor]} />}
+        </>
+      )}
+      <MeasureLine node={index as number} />
+      <MarkLine node={index as number} />
+    </div>
+  );
+}
+
+interface TensorsProps {
+  label: string;
+  graph: ModuleGraph;
+  tensors: readonly TensorInfo[];
+  /** Of the `forward` that they are arguments of. */
+  parameters?: readonly string[] | undefined;
+}
+
+function Tensors({label, graph, tensors, parameters = []}: TensorsProps) {
+  return (
+    <>
+      {tensors.slice(0, 4).map((tensor) => (
+        <div key={tensor.path} class="tooltip-tensor">
+          <span class="dim">{label}</span> {shownName(tensorName(tensor.path, parameters))}
+          <span class="mono">{tensorLine(graph, tensor)}</span>
+        </div>
+      ))}
+      {tensors.length > 4 && <div class="dim">and {tensors.length - 4} more</div>}
+    </>
+  );
+}
+
+interface Place {
+  x: number;
+  top?: string;
+  bottom?: string;
+}
+
+/** On the right of a node, else on its left, else, where neither has room, below or above it. */
+function placeBeside({left, right, top, bottom}: DOMRect): Place {
+  const {innerWidth, innerHeight} = window;
+  const beside = `${Math.max(8, Math.min(top, innerHeight - 180))}px`;
+  if (right + WIDTH + 16 <= innerWidth) return {x: right + 10, top: beside};
+  if (left - WIDTH - 18 >= 0) return {x: left - WIDTH - 10, top: beside};
+  const x = Math.max(8, Math.min(left, innerWidth - WIDTH - 8));
+  return bottom < innerHeight / 2 ? {x, top: `${bottom + 8}px`} : {x, bottom: `${innerHeight - top + 8}px`};
+}
+
+/** An output that is all that was returned needs no name beside "out". */
+function shownName(name: string): string {
+  return name === 'output' ? '' : `${name} `;
+}
+
+/** What the letters in the shapes stand for. */
+function Varied({graph, tensors}: {graph: ModuleGraph; tensors: readonly TensorInfo[]}) {
+  const texts = new Set(tensors.flatMap((tensor) => variedText(tensor, lettersOf(graph)).split('; ')).filter(Boolean));
+  return texts.size === 0 ? null : <div class="dim">{[...texts].join('; ')}</div>;
+}
+
+function MeasureLine({node}: {node: number}) {
+  const measure = nodeMeasure.value;
+  if (!measure) return null;
+  return (
+    <div class="tooltip-measure">
+      {measure.label}: <b>{stateText(nodeStates.value.get(node), measure)}</b>
+    </div>
+  );
+}
+
+function MarkLine({node}: {node: number}) {
+  const mark = marks.value.nodes.get(node);
+  return mark ? <div class="tooltip-measure is-bad">{markWords(mark)}</div> : null;
+}

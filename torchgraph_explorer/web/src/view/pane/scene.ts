@@ -1,0 +1,183 @@
+/** What the graph pane shows, derived from the store: the layout of the open call, and each node's value. */
+
+import {computed, effect, signal} from '@preact/signals';
+import type {ReadonlySignal, Signal} from '@preact/signals';
+import {fetchLayout, messageOf} from '../../api/client';
+import {keepCurrent} from '../../api/current';
+import {STATISTICS} from '../../api/types';
+import type {Layout, ModuleGraph, Node, SeriesInfo} from '../../api/types';
+import {frameStatistics} from '../../model/model';
+import {nodeKey, parseKey} from '../../graph/keys';
+import type {NodeKey} from '../../graph/keys';
+import {chosenModel} from '../state/live';
+import {NODE_MEASURES, nonfinite, rowAt} from '../../statistics';
+import type {NodeMeasure, Row} from '../../statistics';
+import * as store from '../state/choices';
+import {colourScale} from '../../graph/colours';
+import type {ColourScale} from '../../graph/colours';
+import {openableCalls} from '../../graph/facts';
+
+/** A layout and the inside of the graph that it places. */
+export interface Scene {
+  graph: ModuleGraph;
+  inside: number | null;
+  layout: Layout;
+  /** Tells one inside from another, across revisions of a graph. */
+  place: string;
+}
+
+export const scene: Signal<Scene | null> = signal(null);
+export const layoutProblem: Signal<string | null> = signal(null);
+
+const KEPT = 200;
+const kept = new Map<string, Layout>();
+const wantLayout = keepCurrent<Layout>((cause) => {
+  layoutProblem.value = `The drawing could not be fetched: ${messageOf(cause)} Trying again.`;
+});
+
+/** Fetches the layout of whatever is open, once. */
+export function startScene(): void {
+  effect(followLayout);
+}
+
+function followLayout(): void {
+  const graph = store.graph.value;
+  const inside = store.inside.value;
+  const model = chosenModel();
+  const epoch = store.data.value?.epoch;
+  if (graph === null || model === null || graph.calls.length === 0) return showNothing();
+  const place = JSON.stringify([model, epoch, graph.graph, inside]);
+  const name = `${place}${graph.revision}`;
+  const known = kept.get(name);
+  const show = (layout: Layout): void => {
+    if (!isOf(graph, layout)) return;
+    keep(name, layout);
+    showScene({graph, inside, layout, place});
+  };
+  wantLayout(known ? null : {place, version: graph, fetch: (abort) => fetchLayout(model, graph.graph, inside, abort), show});
+  if (known) show(known);
+}
+
+function showNothing(): void {
+  wantLayout(null);
+  layoutProblem.value = null;
+  scene.value = null;
+}
+
+/** Shows a scene; what is on show already is left as it is, so that nothing is drawn again. */
+function showScene(next: Scene): void {
+  const now = scene.peek();
+  layoutProblem.value = null;
+  if (now?.graph !== next.graph || now.layout !== next.layout || now.place !== next.place) scene.value = next;
+}
+
+/** False for the layout of a newer revision, which the server has and of which the graph is still to come. */
+function isOf({nodes, edges}: ModuleGraph, layout: Layout): boolean {
+  return layout.nodes.every(({node}) => node < nodes.length) && layout.edges.every(({edge}) => edge < edges.length);
+}
+
+function keep(name: string, layout: Layout): void {
+  kept.set(name, layout);
+  const oldest = kept.keys().next().value;
+  if (kept.size > KEPT && oldest !== undefined) kept.delete(oldest);
+}
+
+/** Key → index in `graph.nodes` of every node. */
+export const nodeIndex: ReadonlySignal<Map<NodeKey, number>> = computed(() => {
+  const graph = store.graph.value;
+  return new Map((graph?.nodes ?? []).map((_, i) => [nodeKey(graph as ModuleGraph, i), i]));
+});
+
+export const openable: ReadonlySignal<Set<number>> = computed(() =>
+  store.graph.value ? openableCalls(store.graph.value) : new Set<number>(),
+);
+
+export const pinColours: ReadonlySignal<Map<NodeKey, number>> = computed(
+  () => new Map(store.pins.value.map(({key, colour}) => [key, colour])),
+);
+
+/** The measure that colours the nodes; null when their class does. */
+export const nodeMeasure: ReadonlySignal<NodeMeasure | null> = computed(
+  () => NODE_MEASURES.find(({name}) => name === store.colourBy.value) ?? null,
+);
+
+/** `module#call` → the series of that call, but for its parameters. */
+const seriesOfCalls: ReadonlySignal<Map<NodeKey, SeriesInfo[]>> = computed(() => {
+  const found = new Map<NodeKey, SeriesInfo[]>();
+  for (const one of store.data.value?.series ?? []) {
+    if (one.call === null) continue;
+    const key = `${one.module}#${one.call}`;
+    const group = found.get(key);
+    if (group) group.push(one);
+    else found.set(key, [one]);
+  }
+  return found;
+});
+
+const rowOfSeries: ReadonlySignal<Map<number, number>> = computed(
+  () => new Map(Array.from(frameStatistics.value?.series ?? [], (series, row) => [series, row])),
+);
+
+/** The statistics of a series at the current frame; null when it has none there. */
+export function statisticsOf(series: number): Row | null {
+  const row = rowOfSeries.value.get(series);
+  const statistics = frameStatistics.value?.statistics;
+  if (row === undefined || !statistics || statistics.length < (row + 1) * STATISTICS.length) return null;
+  return rowAt(statistics, row);
+}
+
+/** What a node is coloured by: a value on the scale, or one of those that have a look of their own. */
+export type NodeState =
+  | {kind: 'value'; value: number}
+  | {kind: 'zero'}
+  /** Some of the tensor's elements are NaN or infinite. */
+  | {kind: 'nonfinite'; row: Row}
+  /** The tensor has no elements. */
+  | {kind: 'empty'};
+
+/** The state of each node of the scene whose tensor was recorded: of a call's first output that has data, or of the tensor itself. */
+export const nodeStates: ReadonlySignal<Map<number, NodeState>> = computed(() => {
+  const measure = nodeMeasure.value;
+  const now = scene.value;
+  const found = new Map<number, NodeState>();
+  if (!measure || !now) return found;
+  for (const {node} of now.layout.nodes) {
+    const row = rowOf(now.graph, node, measure);
+    if (row) found.set(node, stateOf(row, measure));
+  }
+  return found;
+});
+
+/** How a row of statistics is shown where nodes are coloured by `measure`. */
+export function stateOf(row: Row, measure: NodeMeasure): NodeState {
+  const value = measure.of(row);
+  if (!measure.isCount && (nonfinite(row) > 0 || Math.abs(value) === Infinity)) return {kind: 'nonfinite', row};
+  if (row.count === 0 || Number.isNaN(value)) return {kind: 'empty'};
+  return value === 0 ? {kind: 'zero'} : {kind: 'value', value};
+}
+
+function rowOf(graph: ModuleGraph, node: number, measure: NodeMeasure): Row | null {
+  const parsed = parseKey(nodeKey(graph, node));
+  const {kind} = graph.nodes[node] as Node;
+  if (!parsed) return null;
+  const role = kind === 'call' ? 'output' : kind;
+  const series = seriesOfCalls.value.get(`${parsed.module}#${parsed.call}`) ?? [];
+  for (const one of series) {
+    const isOurs = one.role === role && one.kind === measure.kind && (parsed.path === '' || one.path === parsed.path);
+    const row = isOurs ? statisticsOf(one.series) : null;
+    if (row) return row;
+  }
+  return null;
+}
+
+/** How many nodes of the scene are in each kind of state. */
+export const stateCounts: ReadonlySignal<Record<NodeState['kind'] | 'missing', number>> = computed(() => {
+  const counts = {value: 0, zero: 0, nonfinite: 0, empty: 0, missing: 0};
+  for (const {node} of scene.value?.layout.nodes ?? []) counts[nodeStates.value.get(node)?.kind ?? 'missing'] += 1;
+  return counts;
+});
+
+export const valueScale: ReadonlySignal<ColourScale | null> = computed(() => {
+  const values = [...nodeStates.value.values()].flatMap((state) => (state.kind === 'value' ? [state.value] : []));
+  return colourScale(values, nodeMeasure.value?.isSigned ?? false);
+});

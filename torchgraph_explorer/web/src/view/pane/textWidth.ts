@@ -1,0 +1,35 @@
+/** How wide a text is in the font of the page, which differs between machines by a third. */
+
+import {clip} from '../../graph/geometry';
+
+export interface Type {
+  weight: number;
+  px: number;
+}
+
+const MOST_KEPT = 10_000;
+const widths = new Map<string, number>();
+let context: CanvasRenderingContext2D | null = null;
+
+/** In pixels. */
+export function textWidth(text: string, type: Type): number {
+  const key = `${type.weight} ${type.px} ${text}`;
+  const known = widths.get(key);
+  if (known !== undefined) return known;
+  if (widths.size >= MOST_KEPT) widths.clear();
+  const width = measure(text, type);
+  widths.set(key, width);
+  return width;
+}
+
+function measure(text: string, {weight, px}: Type): number {
+  context ??= document.createElement('canvas').getContext('2d') as CanvasRenderingContext2D;
+  context.font = `${weight} ${px}px ${getComputedStyle(document.body).fontFamily}`;
+  return context.measureText(text).width;
+}
+
+/** The text, cut with an ellipsis to what fits into `width` pixels. */
+export function fitting(text: string, width: number, type: Type): string {
+  const all = textWidth(text, type);
+  return all <= width ? text : clip(text, width, all / text.length);
+}

@@ -1,0 +1,116 @@
+/** How the panels draw. Only sets `store.chart`. */
+
+import {scalesOnShow} from './shownScales';
+import {MEASURES} from '../../statistics';
+import * as store from '../state/choices';
+import type {ChartOptions as Options} from '../state/choices';
+import {Icon} from '../controls/Icon';
+import {Segments, Select} from '../controls/Select';
+import type {Option} from '../controls/Select';
+
+const MODES: Option[] = [
+  {value: 'heat', label: 'Heat'},
+  {value: 'bands', label: 'Bands'},
+  {value: 'line', label: 'Line'},
+];
+const RANGES: Option[] = [
+  {value: 'robust', label: 'Robust'},
+  {value: 'full', label: 'Full'},
+];
+const SCALES: Option[] = [
+  {value: 'auto', label: 'Auto'},
+  {value: 'linear', label: 'Linear'},
+  {value: 'symlog', label: 'Symlog'},
+];
+const COUNTS: Option[] = [
+  {value: 'linear', label: 'Linear'},
+  {value: 'log', label: 'Log'},
+];
+const STATISTICS: Option[] = MEASURES.map(({name, label}) => ({value: name, label}));
+
+export function ChartOptions() {
+  const chart = store.chart.value;
+  const set = <Name extends keyof Options>(name: Name) => (value: string) => store.setChart({[name]: value} as Partial<Options>);
+  return (
+    <div class="pane-bar chart-options" role="toolbar" aria-label="Chart options">
+      <Segments label="Chart" value={chart.mode} options={MODES} onChoose={set('mode')} />
+      {chart.mode === 'line' && (
+        <Select label="Statistic" value={chart.statistic} options={STATISTICS} onChoose={set('statistic')} isBare />
+      )}
+      <Select label="Range" value={chart.range} options={RANGES} onChoose={set('range')} />
+      <Select label="Scale" value={chart.scale} options={scales(chart.scale)} onChoose={set('scale')} />
+      {chart.mode === 'heat' && <Select label="Counts" value={chart.counts} options={COUNTS} onChoose={set('counts')} />}
+      <MoreOptions />
+    </div>
+  );
+}
+
+/** What the data have chosen is told while the choice is theirs. */
+function scales(chosen: Options['scale']): Option[] {
+  const shown = scalesOnShow.value;
+  if (chosen !== 'auto' || shown === null) return SCALES;
+  return SCALES.map((option) => (option.value === 'auto' ? {...option, label: `Auto (${shown})`} : option));
+}
+
+function MoreOptions() {
+  const chart = store.chart.value;
+  const clock = store.data.value?.session?.clock;
+  const times: Option[] = [
+    {value: 'step', label: 'Step'},
+    ...(clock ? [{value: 'clock', label: clock}] : []),
+    {value: 'wall', label: 'Wall time'},
+  ];
+  return (
+    <details class="more">
+      <summary class="icon-button" aria-label="More chart options" title="More chart options">
+        <Icon name="options" />
+      </summary>
+      <div class="more-box">
+        <Select
+          label="Time axis"
+          value={chart.time}
+          options={times}
+          onChoose={(time) => store.setChart({time: time as Options['time']})}
+        />
+        <NumberField label="Rows" value={chart.bins} low={4} high={512} step={4} onChoose={(rows) => store.setChart({bins: Math.round(rows)})} />
+        <NumberField
+          label="Left out of the robust range, %"
+          value={Math.round(chart.reject * 1000) / 10}
+          low={0}
+          high={90}
+          step={1}
+          onChoose={(percent) => store.setChart({reject: percent / 100})}
+        />
+      </div>
+    </details>
+  );
+}
+
+interface NumberFieldProps {
+  label: string;
+  value: number;
+  low: number;
+  high: number;
+  step: number;
+  onChoose: (value: number) => void;
+}
+
+function NumberField({label, value, low, high, step, onChoose}: NumberFieldProps) {
+  return (
+    <label class="select">
+      <span class="select-label">{label}</span>
+      <input
+        type="number"
+        value={value}
+        min={low}
+        max={high}
+        step={step}
+        onChange={(event) => {
+          const chosen = event.currentTarget.valueAsNumber;
+          if (chosen >= low && chosen <= high) onChoose(chosen);
+          else event.currentTarget.value = String(value);
+        }}
+      />
+    </label>
+  );
+}

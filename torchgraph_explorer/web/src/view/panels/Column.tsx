@@ -1,0 +1,71 @@
+/** One pinned node: its header and its tensors. */
+
+import type {JSX} from 'preact';
+
+import {page} from '../../api/client';
+import {data, find, graph, seriesOfNode, unpin, type NodeSeries, type Pin} from '../state/choices';
+import {makeWay} from '../layout/sides';
+import {Section} from './Section';
+import {subjectOf, type Subject} from './subject';
+
+const SECTIONS: readonly (readonly [keyof NodeSeries, string])[] = [
+  ['input', 'Input'],
+  ['output', 'Output'],
+  ['attached', 'Attached'],
+  ['params', 'Params'],
+];
+
+/** A column of the panels. Its colour marks the node in the graph. */
+export function Column({pin}: {pin: Pin}): JSX.Element {
+  const subject = subjectOf(pin.key, graph.value);
+  const series = seriesOfNode(pin.key);
+  const isEmpty = data.value !== null && Object.values(series).every((tensors) => tensors.length === 0);
+  return (
+    <section
+      class="panel"
+      style={{'--pin': `var(--pin-${pin.colour})`}}
+      aria-label={`Panel of ${subject.title} ${subject.call}`.trim()}
+      data-pin={pin.key}
+    >
+      <Header pin={pin} subject={subject} />
+      <div class="panel-body">
+        {SECTIONS.map(([role, title]) => (
+          <Section key={role} title={title} tensors={series[role]} subject={subject} />
+        ))}
+        {isEmpty && <p class="panel-note">{page === null ? 'Nothing of this node was recorded yet.' : 'This page has no numbers of this node.'}</p>}
+      </div>
+    </section>
+  );
+}
+
+function goTo(key: Pin['key']): void {
+  makeWay();
+  find(key);
+}
+
+function Header({pin: {key}, subject: {title, call, detail}}: {pin: Pin; subject: Subject}): JSX.Element {
+  const name = `${title} ${call}`.trim();
+  return (
+    <header class="panel-header">
+      <span class="panel-chip" aria-hidden="true" />
+      <h2 title={name}>
+        <span class="panel-name">
+          <bdi>{title}</bdi>
+        </span>
+        {call && <span class="panel-call">{call}</span>}
+        <span class="panel-class">{detail}</span>
+      </h2>
+      <button type="button" class="panel-button" aria-label={`Find ${name} in the graph`} title="Find in graph" onClick={() => goTo(key)}>
+        <svg viewBox="0 0 16 16" aria-hidden="true">
+          <circle cx="8" cy="8" r="4.5" />
+          <path d="M8 1v4M8 11v4M1 8h4M11 8h4" />
+        </svg>
+      </button>
+      <button type="button" class="panel-button" aria-label={`Close the panel of ${name}`} title="Close" onClick={() => unpin(key)}>
+        <svg viewBox="0 0 16 16" aria-hidden="true">
+          <path d="M4 4l8 8M12 4l-8 8" />
+        </svg>
+      </button>
+    </header>
+  );
+}

@@ -1,0 +1,40 @@
+/** The button that saves a series as a table. */
+
+import type {ReadonlySignal} from '@preact/signals';
+import type {JSX} from 'preact';
+
+import type {SeriesHistory} from '../../api/types';
+import {data, model, run} from '../state/choices';
+import {download, downloadHint, fileName} from '../controls/download';
+import {Icon} from '../controls/Icon';
+import {csvOf, isThinned} from './csv';
+
+export interface SaveTableProps {
+  /** Of the series: `layer1.conv1, output, value`. */
+  name: string;
+  history: ReadonlySignal<SeriesHistory | null>;
+}
+
+export function SaveTable({name, history}: SaveTableProps): JSX.Element {
+  const now = history.value;
+  const merged = now !== null && isThinned(now) ? '; rows stand for several steps' : '';
+  return (
+    <button
+      type="button"
+      class="panel-button chart-save"
+      aria-label={`Save ${name} as CSV`}
+      title={[`Save as CSV: ${now?.frame.length ?? 0} rows${merged}.`, downloadHint].filter(Boolean).join(' ')}
+      disabled={now === null}
+      onClick={() => now !== null && save(name, now)}
+    >
+      <Icon name="save" />
+    </button>
+  );
+}
+
+function save(name: string, history: SeriesHistory): void {
+  const held = data.peek();
+  if (held === null) return;
+  const table = new Blob([csvOf(history, held)], {type: 'text/csv;charset=utf-8'});
+  download(table, fileName([run.peek(), model.peek(), name, isThinned(history) ? 'steps merged' : null], 'csv'));
+}

@@ -1,0 +1,101 @@
+/** What the user chose, as the fragment of the address: a link or a reload reproduces the screen. */
+
+import {PARTS} from './parts';
+import type {Part} from './parts';
+import {CHART_DEFAULTS} from './choices';
+import type {ChartOptions, Pin, Theme} from './choices';
+
+/** Everything chosen. A frame is named by its step, which outlives the numbering of frames. */
+export interface Choices {
+  run: string | null;
+  model: string | null;
+  /** Null leaves it to the step. */
+  graph: number | null;
+  /** `''` is the top, null the default. */
+  inside: string | null;
+  selected: string | null;
+  pins: Pin[];
+  step: number | null;
+  chart: Partial<ChartOptions>;
+  colourBy: string;
+  theme: Theme;
+  /** Parts of the screen that were put away. */
+  hidden: readonly Part[];
+}
+
+const WORDS = {
+  mode: ['heat', 'bands', 'line'],
+  range: ['robust', 'full'],
+  scale: ['auto', 'linear', 'symlog'],
+  counts: ['linear', 'log'],
+  time: ['step', 'clock', 'wall'],
+} as const;
+const THEMES: readonly string[] = ['auto', 'light', 'dark'];
+
+/** The fragment, without `#`; what is as by default is left out. */
+export function encode(choices: Choices): string {
+  const query = new URLSearchParams();
+  for (const name of ['run', 'model', 'inside', 'selected'] as const) {
+    if (choices[name] !== null) query.set(name, choices[name]);
+  }
+  if (choices.graph !== null) query.set('graph', String(choices.graph));
+  for (const {key, colour} of choices.pins) query.append('pin', `${colour}.${key}`);
+  if (choices.step !== null) query.set('step', String(choices.step));
+  for (const [name, value] of Object.entries(choices.chart)) query.set(name, String(value));
+  if (choices.colourBy !== 'class') query.set('colour', choices.colourBy);
+  if (choices.theme !== 'auto') query.set('theme', choices.theme);
+  for (const part of PARTS) if (choices.hidden.includes(part)) query.append('hide', part);
+  return query.toString();
+}
+
+/** What a fragment says; anything that is not understood is taken as not said. */
+export function decode(fragment: string): Choices {
+  const query = new URLSearchParams(fragment.replace(/^#/, ''));
+  const theme = query.get('theme') ?? 'auto';
+  return {
+    run: query.get('run'),
+    model: query.get('model'),
+    graph: numberIn(query.get('graph'), 0, Number.MAX_SAFE_INTEGER),
+    inside: query.get('inside'),
+    selected: query.get('selected'),
+    pins: query.getAll('pin').flatMap(pinOf),
+    step: numberIn(query.get('step'), 0, Number.MAX_SAFE_INTEGER),
+    chart: chartOf(query),
+    colourBy: query.get('colour') ?? 'class',
+    theme: (THEMES.includes(theme) ? theme : 'auto') as Theme,
+    hidden: PARTS.filter((part) => query.getAll('hide').includes(part)),
+  };
+}
+
+function pinOf(text: string): Pin[] {
+  const match = /^([0-7])\.(.+)$/s.exec(text);
+  return match ? [{colour: Number(match[1]), key: match[2] as string}] : [];
+}
+
+function chartOf(query: URLSearchParams): Partial<ChartOptions> {
+  const words = Object.entries(WORDS).flatMap(([name, allowed]) => {
+    const value = query.get(name);
+    return value !== null && (allowed as readonly string[]).includes(value) ? [[name, value]] : [];
+  });
+  const bins = numberIn(query.get('bins'), 4, 512);
+  const reject = numberIn(query.get('reject'), 0, 0.9);
+  const statistic = query.get('statistic');
+  return {
+    ...(Object.fromEntries(words) as Partial<ChartOptions>),
+    ...(bins === null ? {} : {bins: Math.round(bins)}),
+    ...(reject === null ? {} : {reject}),
+    ...(statistic === null ? {} : {statistic}),
+  };
+}
+
+function numberIn(text: string | null, low: number, high: number): number | null {
+  const value = text === null || text.trim() === '' ? NaN : Number(text);
+  return value >= low && value <= high ? value : null;
+}
+
+/** Those of the chart's options that differ from the defaults, or that the user set against the session's. */
+export function changedOptions(choice: Partial<ChartOptions>): Partial<ChartOptions> {
+  const recorded: readonly string[] = ['bins', 'reject'];
+  const entries = Object.entries(choice) as [keyof ChartOptions, ChartOptions[keyof ChartOptions]][];
+  return Object.fromEntries(entries.filter(([name, value]) => recorded.includes(name) || value !== CHART_DEFAULTS[name]));
+}

@@ -1,0 +1,41 @@
+import {batch} from '@preact/signals';
+import {beforeEach, expect, test, vi} from 'vitest';
+
+const SIZES = {wide: {innerWidth: 1440, innerHeight: 900}, small: {innerWidth: 480, innerHeight: 300}};
+
+/** The modules of the view, new, in a window of that size. */
+async function view(size: keyof typeof SIZES) {
+  vi.resetModules();
+  vi.stubGlobal('window', SIZES[size]);
+  vi.stubGlobal('localStorage', {getItem: () => null, setItem: () => undefined});
+  const [{togglePin}, {isShown, toggle}, {pins}] = await Promise.all([
+    import('../src/view/pinning'),
+    import('../src/view/layout/sides'),
+    import('../src/view/state/choices'),
+  ]);
+  return {togglePin, isShown, toggle, pins};
+}
+
+beforeEach(() => vi.unstubAllGlobals());
+
+test.each(['wide', 'small'] as const)('unpinning and pinning at once brings back panels that were put away, %s', async (size) => {
+  const {togglePin, isShown, toggle, pins} = await view(size);
+  togglePin('stem#0');
+  expect(isShown('panels')).toBe(true);
+  toggle('panels');
+  expect(isShown('panels')).toBe(false);
+  batch(() => {
+    togglePin('stem#0');
+    togglePin('stem#0');
+  });
+  expect(pins.value.map(({key}) => key)).toEqual(['stem#0']);
+  expect(isShown('panels')).toBe(true);
+});
+
+test('unpinning leaves panels put away', async () => {
+  const {togglePin, isShown, toggle} = await view('wide');
+  togglePin('stem#0');
+  toggle('panels');
+  togglePin('stem#0');
+  expect(isShown('panels')).toBe(false);
+});
