@@ -74,7 +74,6 @@ NOT_BROKEN = {
     "training.pipeline.Pipeline.wait": "the same",
     "training.watcher.Watcher.close": "called by the user, as the rest are; all that it calls is broken instead",
     "training.watcher.Watcher.finish": "the same",
-    "training.watcher.Watcher.end": "the same",
     "training.watcher.Watcher.step": "the same",
     "training.watcher.Watcher.__enter__": "the same",
     "training.watcher.Watcher.__exit__": "the same",
@@ -86,11 +85,101 @@ BY_WATCH = "watch() calls it, before training begins"
 ON_REQUEST = "the user calls it"
 ON_A_GPU = "tests/reduce/test_elsewhere.py calls it; no case trains on a GPU"
 
-NOT_CALLED: dict[str, str] = {}
-"""Names, or beginnings of names, of what no case calls while it trains, and why."""
+AT_A_PAUSE = "called where training pauses for half a second"
+BY_AN_INTERRUPT = "tests/capture/test_interrupts.py calls it: an interrupt comes while the model is called"
+ONCE = "called once in a process"
 
-HANDLERS: dict[str, str] = {}
-"""Functions that are called only after another has failed, and the one whose failure leads to them."""
+NOT_CALLED = {
+    "capture.call_stack._innermost_frame": "called where the model is just being called in another thread",
+    "capture.captured_step.CapturedStep._rested": AT_A_PAUSE,
+    "capture.captured_step.CapturedStep.abandon": BY_AN_INTERRUPT,
+    "capture.captured_step.CapturedStep.close": AT_A_PAUSE,
+    "capture.captured_step.CapturedStep.give_up": BY_AN_INTERRUPT,
+    "capture.captured_step.CapturedStep.is_done_by": BY_AN_INTERRUPT,
+    "capture.captured_step.CapturedStep.is_traced": ON_REQUEST,
+    "capture.captured_step.CapturedStep.leave_abandoned": AT_A_PAUSE,
+    "capture.captured_step.CapturedStep.rests": AT_A_PAUSE,
+    "capture.compiled_entry.CompiledEntries.__init__": BY_WATCH,
+    "capture.compiled_entry.CompiledEntries._fail_at_registration": "called where a new hook cannot be looked at",
+    "capture.compiled_entry.CompiledEntries._hook": BY_WATCH,
+    "capture.compiled_entry.CompiledEntries._on_compile": "called where the model is compiled after the first step",
+    "capture.compiled_entry.CompiledEntries._put_before": BY_WATCH,
+    "capture.compiled_entry.CompiledEntries._put_in_place": BY_WATCH,
+    "capture.compiled_entry.CompiledEntries._runs_model": BY_WATCH,
+    "capture.compiled_entry._compiled_modules": BY_WATCH,
+    "capture.distributed": "test_distributed.py calls it; no case has several ranks",
+    "capture.forward_modes.ForwardModes._leave_if_left": BY_AN_INTERRUPT,
+    "capture.forward_modes.ForwardModes.leave_later": BY_AN_INTERRUPT,
+    "capture.forward_modes._is_torch_at_work": BY_AN_INTERRUPT,
+    "capture.gradient_hooks._nothing": "does nothing",
+    "capture.inline.probes.InlineProbes.__init__": BY_WATCH,
+    "capture.inline.probes._Insertion": "run by dynamo, which traces through it",
+    "capture.inline.probes._OpenWindow.__init__": "called when the package is imported",
+    "capture.inline.probes._Unpickled": "called where a compiled model is pickled",
+    "capture.inline.probes._operator": ONCE,
+    "capture.inline.step.InlineStep.rests": AT_A_PAUSE,
+    "capture.known_graphs.KnownGraphs.__init__": BY_WATCH,
+    "capture.known_graphs.KnownGraphs.with_current": ON_REQUEST,
+    "capture.module_hooks.ModuleHooks.__init__": BY_WATCH,
+    "capture.optimizer_hooks.OptimizerHooks.__init__": BY_WATCH,
+    "capture.parameters.Parameters.are_added_to": AT_A_PAUSE,
+    "capture.parameters.Parameters.forget": AT_A_PAUSE,
+    "capture.phases.Evaluation.__init__": BY_WATCH,
+    "capture.phases.Training.__init__": BY_WATCH,
+    "capture.step_tracker.StepTracker.__init__": BY_WATCH,
+    "capture.step_tracker.StepTracker._give_up": BY_AN_INTERRUPT,
+    "capture.step_tracker.StepTracker._go_eager": "called where compiled='inline' finds no way in",
+    "capture.step_tracker.StepTracker.graphs": ON_REQUEST,
+    "capture.step_tracker.StepTracker.interrupted": BY_AN_INTERRUPT,
+    "capture.step_tracker.StepTracker.settle": AT_A_PAUSE,
+    "capture.trace.Trace._should_skip_dynamo": "asked by torch, where a traced model is compiled",
+    "reduce.device_batch.DeviceBatch.__init__": BY_WATCH,
+    "reduce.device_batch.DeviceBatch._rows": ON_A_GPU,
+    "reduce.device_batch.DeviceBatch.add": ON_A_GPU,
+    "reduce.device_batch.DeviceBatch.finish": ON_A_GPU,
+    "reduce.device_batch._": ON_A_GPU,
+    "reduce.row_buffer.RowBuffer.add_sample": ON_A_GPU,
+    "reduce.row_buffer.functions": ONCE,
+    "reduce.sampling.Sampler.__init__": BY_WATCH,
+    "training.pipeline.Pipeline.__init__": BY_WATCH,
+    "training.pipeline.Pipeline.has_begun": BY_WATCH,
+    "training.watcher.Watcher.__init__": BY_WATCH,
+    "training.watcher.Watcher._recorded": ON_REQUEST,
+    "training.watcher.Watcher._repr_html_": ON_REQUEST,
+    "training.watcher.Watcher.begin": BY_WATCH,
+    "training.watcher.Watcher.export": ON_REQUEST,
+    "training.watcher.Watcher.graph": ON_REQUEST,
+    "training.watcher.Watcher.has_begun": BY_WATCH,
+    "training.watcher.Watcher.has_steps": "called at exit",
+    "training.watcher.Watcher.structure": ON_REQUEST,
+    "training.watcher.Watcher.watches": BY_WATCH,
+    "training.watcher._is_step": ON_REQUEST,
+    "training.watcher.after": BY_WATCH,
+    "training.watcher.first_of_each": BY_WATCH,
+    "training.watcher.sinks_before_step": BY_WATCH,
+    "training.writer_thread.WriterThread.__init__": BY_WATCH,
+    "training.writer_thread.WriterThread._rest": AT_A_PAUSE,
+    "training.writer_thread.WriterThread._run": "begins before training does",
+    "training.writer_thread.WriterThread.has_begun": BY_WATCH,
+}
+"""Names, or beginnings of names, of what no case calls for sure while it trains, and why."""
+
+HANDLERS = {
+    "capture.captured_step.CapturedStep.end_forward": ("capture.captured_step.CapturedStep.is_ours", 0),
+    "capture.captured_step.CapturedStep.lose": ("capture.captured_step.CapturedStep.enter", 3),
+    "capture.compiled_entry.until_left": ("capture.tensor_tree.tensor_info", 3),
+    "capture.gradient_hooks.GradientHook.fail": ("capture.gradient_hooks.GradientHook.act", 0),
+    "capture.gradient_hooks._Share.fail": ("capture.gradient_hooks.GradientHook.act", 0),
+    "capture.module_hooks.ModuleHooks.tidy": ("capture.module_hooks._OneModulesHooks.take_off", 0),
+    "capture.module_hooks._Leave.fail": ("capture.tensor_tree.tensor_info", 3),
+    "capture.module_hooks._Telling.fail": ("capture.captured_step.CapturedStep.enter", 3),
+    "capture.step_tracker.StepTracker._drop_step": ("capture.step_tracker.StepTracker._on_forward", 0),
+    "capture.step_tracker.StepTracker._fail": ("capture.step_tracker.StepTracker._on_forward", 0),
+    "capture.step_tracker.StepTracker._fail_at_update": ("capture.step_tracker.StepTracker.before_update", 0),
+    "capture.step_tracker.StepTracker._stop": ("capture.step_tracker.StepTracker._on_forward", 0),
+    "training.watcher._why_nothing": ("capture.module_hooks.ModuleHooks.take_off", 0),
+}
+"""Functions that are called only after another has failed: which one, and after how many calls of it."""
 
 
 @cache
@@ -115,7 +204,7 @@ def functions_of(modules: Iterable[ModuleType]) -> list[str]:
     return [f"{module.__name__}.{name}" for module in modules for name in _functions(module)]
 
 
-def is_named_in(table: Mapping[str, str], name: str) -> bool:
+def is_named_in(table: Iterable[str], name: str) -> bool:
     """Whether `table` has this full name, or a beginning of it."""
     return name.removeprefix("torchgraph_explorer.").startswith(tuple(table))
 
