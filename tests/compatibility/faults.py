@@ -99,7 +99,7 @@ def _modules() -> Iterator[ModuleType]:
     for package in (torchgraph_explorer.capture, torchgraph_explorer.reduce):
         for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             yield importlib.import_module(found.name)
-    for name in ("writer_thread", "pipeline", "watcher"):
+    for name in ("idle_timer", "writer_thread", "pipeline", "watcher"):
         yield importlib.import_module(f"torchgraph_explorer.training.{name}")
 
 
