@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from torchgraph_explorer.errors import OptionError, TorchgraphWarning
 from torchgraph_explorer.schema import Kind, Series
 from torchgraph_explorer.sinks import resolve
 from torchgraph_explorer.training import rank_rendezvous
+from torchgraph_explorer.training.process import Process
 from torchgraph_explorer.training.rank_parts import RankParts
 from torchgraph_explorer.training.rank_rendezvous import agreed_place, agreed_step
 from torchgraph_explorer.training.watch import _of_rank
@@ -110,14 +110,14 @@ def test_a_run_that_was_named_is_taken(quick: Path) -> None:
 def test_a_place_that_is_not_needed_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     places = [("runs", "chosen")]
     for _ in range(2):
-        monkeypatch.setattr(rank_rendezvous, "_numbers", itertools.count())  # of another process of the launch
+        monkeypatch.setattr(rank_rendezvous, "this_process", Process())  # of another process of the launch
         assert agreed_place(None, places.pop, is_leader=True) == ("runs", "chosen")
 
 
 @pytest.mark.usefixtures("quick")
 def test_ranks_begin_where_the_first_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     for is_leader, own in ((True, 20), (False, 0)):
-        monkeypatch.setattr(rank_rendezvous, "_numbers", itertools.count())  # of another process of the launch
+        monkeypatch.setattr(rank_rendezvous, "this_process", Process())  # of another process of the launch
         assert agreed_step(own, is_leader=is_leader) == 20
 
 

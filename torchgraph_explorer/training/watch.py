@@ -33,6 +33,7 @@ from torchgraph_explorer.training.destination import Wanted, find_place, leave_p
 from torchgraph_explorer.training.first_step import Start, begin_in
 from torchgraph_explorer.training.options import KINDS, check
 from torchgraph_explorer.training.pipeline import Scaler, Settings, TimeLog
+from torchgraph_explorer.training.process import Use, this_process
 from torchgraph_explorer.training.rank_parts import RankParts
 from torchgraph_explorer.training.rank_rendezvous import RunLocation, agreed_place
 from torchgraph_explorer.training.rewatch import earlier_watch, taking_over
@@ -264,7 +265,9 @@ def _choose_place(
         raise OptionError(f"run={run!r} and writer= both name a run. Leave one out; the writer's folder is its run's.")
     if writer is not None:
         logdir, run = run_of_writer(writer)
-    uses = [each for each in exit.uses() if earlier is None or (each.run_dir, each.model) != (earlier.run_dir, name)]
+    uses = [
+        each for each in this_process.uses() if earlier is None or (each.run_dir, each.model) != (earlier.run_dir, name)
+    ]
     if run is None:
         known = _run_to_go_on_in(logdir, name, uses, earlier=earlier, alone=rank is None)
         if known is not None:
@@ -283,7 +286,7 @@ def _choose_place(
 
 
 def _run_to_go_on_in(
-    logdir: str, name: str, uses: Sequence[exit.Use], *, earlier: Watcher | None, alone: bool
+    logdir: str, name: str, uses: Sequence[Use], *, earlier: Watcher | None, alone: bool
 ) -> str | None:
     """A run of `logdir` that this process writes to, which takes a model of this name without mixing it with another.
 
