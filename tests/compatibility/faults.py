@@ -21,7 +21,7 @@ import torchgraph_explorer.reduce
 from tests.compatibility.case import Case
 from tests.compatibility.training import run
 from tests.compatibility.undisturbed import assert_same, unwatched
-from torchgraph_explorer.capture import attach_targets, eager
+from torchgraph_explorer.capture.process_state import process_state
 
 
 class Injected(RuntimeError):
@@ -58,7 +58,7 @@ NOT_BROKEN = {
     "capture.no_dispatch.NoDispatch.": "gives torch its own state back: broken, nothing else could",
     "capture.mode_stack.": "the same",
     "capture.eager.": "the same",
-    "capture.compiled_entry._Compiling.": "the same",
+    "capture.compile_listeners.": "the same",
     "capture.path_gradients._make_stale": "the same",
     "capture.inline.probes._Before.__call__": "the guard around what is compiled into the model",
     "capture.inline.probes._After.__call__": "the same",
@@ -224,7 +224,7 @@ def _modules() -> Iterator[ModuleType]:
     for package in (torchgraph_explorer.capture, torchgraph_explorer.reduce):
         for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             yield importlib.import_module(found.name)
-    for name in ("writer_thread", "pipeline", "watcher"):
+    for name in ("idle_timer", "writer_thread", "pipeline", "watcher"):
         yield importlib.import_module(f"torchgraph_explorer.training.{name}")
 
 
@@ -304,10 +304,7 @@ def injected(fault: Fault, switch: Switch) -> Iterator[None]:
 
 def _give_back() -> None:
     """What a broken function kept, which would reach the next test: compiled code runs as written until it is left."""
-    eager._eager.holders.clear()
-    if "torch._dynamo" in sys.modules:
-        eager._eager.update()
-    attach_targets._threads.clear()
+    process_state.reset()
 
 
 def _place(name: str) -> tuple[Any, str]:
