@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-import numpy as np
 import torch
 from torch import nn
 
 from torchgraph_explorer.capture.module_info import has_values
 from torchgraph_explorer.capture.unwrap import unwrapped
-from torchgraph_explorer.schema import Series
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,60 +44,59 @@ def this_rank() -> Rank | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shard:
-    """What is known of a parameter: its elements on all ranks, and which part of them this one has, if it says so."""
+class Shard:
+    """One parameter on this rank.
+
+    Attributes:
+        elements: How many it has on all ranks together; -1 where that is not known.
+        part: Which part of them this rank has; None where that is not known.
+    """
 
     elements: int
     part: int | None
 
 
-class Parts:
-    """Which part of each parameter's values and gradients this process has. Ranks with the same part have the same.
+Shards: TypeAlias = "Mapping[tuple[str, str], Shard]"
+"""By module and parameter name."""
 
-    A sharded parameter may be there as a whole for a while. So what was measured is judged by its number of elements.
-    """
+
+class Sharding:
+    """How the parameters of a model are divided among the ranks. Ranks with the same part have the same elements."""
 
     def __init__(self, model: nn.Module) -> None:
         """Look at `model`, which is not kept alive, for a first time."""
         self._model = weakref.ref(model)
-        self._known: dict[tuple[str, str], _Shard] = {}
+        self._known: Shards = {}
         with suppress(Exception):  # what is wrong is told at the first step
             self.look()
 
-    def look(self) -> None:
-        """See how the parameters are sharded. To be called in the thread of the training."""
+    def look(self) -> Shards:
+        """The shards as they are now, as values that do not change later. To be called in the training's thread."""
         model = self._model()
         if model is not None:
             model = unwrapped(model)
             sharded = tuple(f"{name}." * bool(name) for name, module in model.named_modules() if _is_fsdp1(module))
             found = {
-                (name, path): _Shard(-1, None) if f"{name}.".startswith(sharded) else _shard(parameter)
+                (name, path): Shard(-1, None) if f"{name}.".startswith(sharded) else _shard(parameter)
                 for name, module in model.named_modules()
                 for path, parameter in module.named_parameters(recurse=False)
                 if has_values(parameter)
             }
-            self._known |= {key: one for key, one in found.items() if one.part is not None or key not in self._known}
-
-    def part_of(self, series: Series, count: int) -> int | None:
-        """Which part of the tensor `count` elements of `series` are; None for one that no other rank has."""
-        known = self._known.get((series.module, series.path))
-        if series.role != "param" or known is None:
-            return None
-        if series.kind == "update_ratio":  # one number, for however many elements
-            return 0 if known.part is None and known.elements >= 0 else known.part
-        return 0 if count == np.float32(known.elements) else known.part
+            new = {key: one for key, one in found.items() if one.part is not None or key not in self._known}
+            self._known = {**self._known, **new}
+        return self._known
 
 
-def _shard(parameter: Any) -> _Shard:
+def _shard(parameter: Any) -> Shard:
     """Where the shard lies among all shards; replicas of a shard lie at the same place."""
     placements = getattr(parameter, "placements", ())
     here = parameter.device_mesh.get_coordinate() if placements else None
     if here is None or any(placement.is_partial() for placement in placements):
-        return _Shard(parameter.numel(), None)
+        return Shard(parameter.numel(), None)
     part = 0
     for place, size, placement in zip(here, parameter.device_mesh.shape, placements, strict=True):
         part = part if placement.is_replicate() else part * size + place
-    return _Shard(parameter.numel(), part)
+    return Shard(parameter.numel(), part)
 
 
 def _is_fsdp1(module: nn.Module) -> bool:
