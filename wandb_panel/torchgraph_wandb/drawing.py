@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from torchgraph_explorer.layout import placing
-from torchgraph_explorer.layout.placing import layout
 from torchgraph_explorer.schema import ModuleGraph
 
 Way: TypeAlias = Literal["graphviz", "rows"]
@@ -15,8 +14,8 @@ Way: TypeAlias = Literal["graphviz", "rows"]
 Box: TypeAlias = "tuple[float, float, float, float]"
 Line: TypeAlias = "tuple[tuple[float, float], ...]"
 
-NO_GRAPHVIZ = -1
-"""As `placing.MOST_WORK`: every structure is too large for Graphviz then, and goes into plain rows."""
+MOST_WORK: dict[Way, int] = {"graphviz": placing.MOST_WORK, "rows": 0}
+"""What Graphviz is asked to place, see `placing.layout`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +42,13 @@ Drawings: TypeAlias = "dict[int | None, Drawing]"
 def draw(graph: ModuleGraph, *, way: Way = "graphviz") -> Drawings:
     """Every inside of `graph`. Not for a process that trains: Graphviz holds the GIL, and may end it.
 
-    `way="rows"` does without Graphviz, in this process from then on.
+    `way="rows"` does without Graphviz.
     """
-    if way == "rows":
-        placing.MOST_WORK = NO_GRAPHVIZ
     wanted = dict.fromkeys([None, *(node.inside for node in graph.nodes)])
-    return {inside: _drawing(graph, inside) for inside in wanted}
+    return {inside: _drawing(graph, inside, way) for inside in wanted}
 
 
-def _drawing(graph: ModuleGraph, inside: int | None) -> Drawing:
-    drawn = layout(graph, inside)
+def _drawing(graph: ModuleGraph, inside: int | None, way: Way) -> Drawing:
+    drawn = placing.layout(graph, inside, most_work=MOST_WORK[way])
     boxes = {node.node: (node.x, node.y, node.width, node.height) for node in drawn.nodes}
     return Drawing(drawn.width, drawn.height, boxes, {edge.edge: edge.points for edge in drawn.edges})

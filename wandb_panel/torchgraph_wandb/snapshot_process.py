@@ -13,12 +13,12 @@ from zipfile import BadZipFile
 import numpy as np
 
 from torchgraph_explorer.errors import NotFoundError, TorchgraphWarning
-from torchgraph_explorer.record.discovery import open_run
+from torchgraph_explorer.record.discovery import open_record
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.record.reader import Run
+from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.schema import Frame, ModuleGraph
 from torchgraph_explorer.server.page.choice import with_frame
-from torchgraph_wandb.drawing import Way, draw
+from torchgraph_wandb.drawing import MOST_WORK, Way, draw
 from torchgraph_wandb.keeping import STEPS, thinned_numbers
 from torchgraph_wandb.state import BAD, BAD_BEFORE, State, Trouble
 from torchgraph_wandb.table import affordable_steps, table_rows
@@ -46,7 +46,7 @@ def main() -> None:
     if asked.aside and hasattr(os, "nice"):
         os.nice(NICENESS)
     warnings.simplefilter("ignore", TorchgraphWarning)  # a live run's torn end is nobody's fault
-    run = open_run(asked.run_dir)
+    run = open_record(asked.run_dir)
     model = run.model(asked.model)
     searched = search_on(model, read_searched(asked.folder / SEARCHED))
     write_searched(asked.folder / SEARCHED, searched)
@@ -54,7 +54,7 @@ def main() -> None:
     (asked.folder / TABLE).write_text(json.dumps(rows), encoding="utf-8")
     if asked.page:
         unfinished = asked.folder / "page"
-        unfinished.write_bytes(page(run, asked.model))
+        unfinished.write_bytes(page(run, asked.model, way=asked.way))
         unfinished.rename(asked.folder / PAGE)  # whoever runs out of patience finds all of it or nothing
 
 
@@ -122,11 +122,11 @@ def write_searched(file: Path, searched: Searched) -> None:
         np.savez(to, bad=searched.bad, last_step=np.int64(searched.last_step))
 
 
-def page(run: Run, model: str) -> bytes:
+def page(run: RunRecord, model: str, *, way: Way = "graphviz") -> bytes:
     """The exported page of one model."""
-    from torchgraph_explorer.server.export import export_page
+    from torchgraph_explorer.server.export import page_of
 
-    return export_page(run, models=[model], steps=PAGE_STEPS)
+    return page_of(run, models=[model], steps=PAGE_STEPS, most_work=MOST_WORK[way])
 
 
 if __name__ == "__main__":
