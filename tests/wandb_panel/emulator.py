@@ -17,11 +17,11 @@ from playwright.sync_api import Browser, ConsoleMessage, Page
 from tests.wandb_panel.loopback import Backend, StoredRun
 from torchgraph_explorer import open_run
 from torchgraph_wandb.chart.spec import chart_spec
+from torchgraph_wandb.nonfinite_marks import NOTHING, search_on
 from torchgraph_wandb.panels import fields
 from torchgraph_wandb.snapshot_process import state_of
 from torchgraph_wandb.table import COLUMNS
 from torchgraph_wandb.table import table_rows as table_rows_of
-from torchgraph_wandb.troubles import NOTHING, search_on
 
 HERE = Path(__file__).parent
 LIBRARIES = HERE / "node_modules"

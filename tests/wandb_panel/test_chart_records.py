@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from tests.troubled import record_troubled
 from tests.wandb_panel.emulator import Panel, browser_panel, chart_of_records
-from tests.wandb_panel.test_packing import counted
+from tests.wandb_panel.test_table import counted
 from torchgraph_explorer import open_run, watch
-from torchgraph_wandb.chart.data import LOOK_NAMES
-from torchgraph_wandb.chart.strip_places import BOX, HEAT, LANE, RIM
+from torchgraph_wandb.chart.datasets import LOOK_NAMES
+from torchgraph_wandb.chart.strip_layout import BOX, HEAT, LANE, RIM
 from torchgraph_wandb.chart.themes import DARK, LIGHT
-from torchgraph_wandb.strips import INNER, strips
+from torchgraph_wandb.heat_strips import INNER, strips
 
 pytestmark = pytest.mark.browser
 

@@ -15,7 +15,7 @@ from tests.stores import gated_folder
 from torchgraph_explorer import OptionError, watch
 from torchgraph_explorer.errors import NotFoundError
 from torchgraph_wandb.panels import chart_key
-from torchgraph_wandb.records_online import RunPath, run_path
+from torchgraph_wandb.record_artifact import RunPath, run_path
 from torchgraph_wandb.sink import Preset
 from torchgraph_wandb.snapshots import Maker
 

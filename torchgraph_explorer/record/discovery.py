@@ -26,7 +26,7 @@ _BEGINNING = 3
 _SOON_SECONDS = 60.0
 """How long after its files were made a run may still be about to begin."""
 
-FETCHED = {"wandb": "torchgraph_wandb.records_online:fetch_record"}
+FETCHED = {"wandb": "torchgraph_wandb.record_artifact:fetch_record"}
 """Addresses that are no file system: by scheme, what fetches a record from there and returns its folder."""
 
 _NAMED = 8

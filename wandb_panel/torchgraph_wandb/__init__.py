@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torchgraph_wandb.chart.spec import chart_spec as chart_spec
     from torchgraph_wandb.presets import publish_chart as publish_chart
-    from torchgraph_wandb.records_online import fetch_record as fetch_record
-    from torchgraph_wandb.records_online import upload_record as upload_record
+    from torchgraph_wandb.record_artifact import fetch_record as fetch_record
+    from torchgraph_wandb.record_artifact import upload_record as upload_record
     from torchgraph_wandb.reports import wandb_report as wandb_report
 
 _HOMES = {
     "chart_spec": "chart.spec",
-    "fetch_record": "records_online",
+    "fetch_record": "record_artifact",
     "publish_chart": "presets",
-    "upload_record": "records_online",
+    "upload_record": "record_artifact",
     "wandb_report": "reports",
 }
 """Where each public name lives, below this package."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from torchgraph_explorer.errors import NotFoundError, OptionError
 from torchgraph_wandb.panels import SECTION
-from torchgraph_wandb.records_online import RunPath, run_path
+from torchgraph_wandb.record_artifact import RunPath, run_path
 
 ROWS, COLUMNS = 18, 24
 """Size of a panel in a report's grid, which is 24 wide."""

@@ -16,14 +16,14 @@ from torchgraph_explorer.console import info, reason, warn
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.schema import Finished, Frame, Record
 from torchgraph_explorer.sinks import Sink, SinkContext
-from torchgraph_wandb.late import LateSink
+from torchgraph_wandb.deferred_start import LateSink
 from torchgraph_wandb.panels import log_chart, log_page, show, show_at_once
+from torchgraph_wandb.periodic_thread import Ticks
 from torchgraph_wandb.presets import PresetError, PresetOwner, expected, publish_chart, remembered
-from torchgraph_wandb.progress import First, Progress, Ready, Uploads
 from torchgraph_wandb.resuming import steps_key
-from torchgraph_wandb.schedule import is_page_due
 from torchgraph_wandb.snapshots import Maker, Snapshot
-from torchgraph_wandb.ticks import Ticks
+from torchgraph_wandb.upload_progress import First, Progress, Ready, Uploads
+from torchgraph_wandb.upload_schedule import is_page_due
 
 SECONDS_TO_UPLOAD = 5.5
 """After which W&B's client has uploaded a file: it waits for five, to upload several at once."""
@@ -152,7 +152,7 @@ class WandbSink:
             self._is_charted = False  # a report tells what the chart said when it was last logged
             self._log(snapshot)
         if self._upload is not None:
-            from torchgraph_wandb.records_online import upload_record
+            from torchgraph_wandb.record_artifact import upload_record
 
             upload_record(self._run, self._upload)
 

@@ -18,11 +18,11 @@ from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.reader import Run
 from torchgraph_explorer.schema import Frame, ModuleGraph
 from torchgraph_explorer.server.page.choice import with_frame
-from torchgraph_wandb.drawing import Way, draw
-from torchgraph_wandb.keeping import STEPS, thinned_numbers
-from torchgraph_wandb.state import BAD, BAD_BEFORE, State, Trouble
+from torchgraph_wandb.chart_data import BAD, BAD_BEFORE, State, Trouble
+from torchgraph_wandb.graph_layout import Way, draw
+from torchgraph_wandb.nonfinite_marks import NOTHING, Searched, origin, search_on
 from torchgraph_wandb.table import affordable_steps, table_rows
-from torchgraph_wandb.troubles import NOTHING, Searched, origin, search_on
+from torchgraph_wandb.thinning import STEPS, thinned_numbers
 
 TABLE, PAGE, SEARCHED = "table.json", "page.html", "searched.npz"
 """The files it leaves; the last one is also what it finds of the snapshot before."""

@@ -15,21 +15,8 @@ from itertools import groupby
 import numpy as np
 
 from torchgraph_explorer.schema import ModuleGraph, Node, Series
-from torchgraph_wandb.drawing import Drawings
-from torchgraph_wandb.letters import (
-    CODE_LETTERS,
-    FLOAT_LETTERS,
-    packed_codes,
-    packed_flags,
-    packed_numbers,
-    size_codes,
-)
-from torchgraph_wandb.looks import InlineProbes, looks, usual_ranges
-from torchgraph_wandb.state import State, call_key
-from torchgraph_wandb.strips import ROWS, TOLD, Strips, strips
-from torchgraph_wandb.tensors import tensor_rows
-from torchgraph_wandb.troubles import Marks, marks
-from torchgraph_wandb.wording import (
+from torchgraph_wandb.chart_data import State, call_key
+from torchgraph_wandb.chart_text import (
     TENSOR,
     WIDTH,
     call_lines,
@@ -39,6 +26,19 @@ from torchgraph_wandb.wording import (
     label,
     shape_text,
     tensor_lines,
+)
+from torchgraph_wandb.graph_layout import Drawings
+from torchgraph_wandb.heat_strips import ROWS, TOLD, Strips, strips
+from torchgraph_wandb.node_statistics import InlineProbes, looks, usual_ranges
+from torchgraph_wandb.nonfinite_marks import Marks, marks
+from torchgraph_wandb.tensor_rows import tensor_rows
+from torchgraph_wandb.text_encoding import (
+    CODE_LETTERS,
+    FLOAT_LETTERS,
+    packed_codes,
+    packed_flags,
+    packed_numbers,
+    size_codes,
 )
 
 COLUMNS = ("part", "packed")

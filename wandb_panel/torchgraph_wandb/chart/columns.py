@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.data import tensor_lines
-from torchgraph_wandb.chart.numbers import code, number
-from torchgraph_wandb.chart.parts import (
+from torchgraph_wandb.chart.datasets import tensor_lines
+from torchgraph_wandb.chart.decoding import code, number
+from torchgraph_wandb.chart.strip_images import strip_images
+from torchgraph_wandb.chart.strip_layout import GAP, SECTION, SIDE, STRIP, STRIP_W, TITLE, strip_x
+from torchgraph_wandb.chart.strip_marks import strip_marks
+from torchgraph_wandb.chart.vega import (
     Spec,
     colour,
     dataset,
@@ -18,12 +21,9 @@ from torchgraph_wandb.chart.parts import (
     text,
     when,
 )
-from torchgraph_wandb.chart.strip_images import strip_images
-from torchgraph_wandb.chart.strip_marks import strip_marks
-from torchgraph_wandb.chart.strip_places import GAP, SECTION, SIDE, STRIP, STRIP_W, TITLE, strip_x
-from torchgraph_wandb.letters import CODE_LETTERS, FLOAT_LETTERS
-from torchgraph_wandb.strips import ROWS
+from torchgraph_wandb.heat_strips import ROWS
 from torchgraph_wandb.table import FIELDS
+from torchgraph_wandb.text_encoding import CODE_LETTERS, FLOAT_LETTERS
 
 HEADER = 44
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.finder import module_list
-from torchgraph_wandb.chart.notes import drop_zone, hint, legend, nothing
-from torchgraph_wandb.chart.parts import Spec, colour, group, mark, text
+from torchgraph_wandb.chart.legend import drop_zone, hint, legend, nothing
+from torchgraph_wandb.chart.module_list import module_list
 from torchgraph_wandb.chart.signals import TRAIL
-from torchgraph_wandb.chart.timebar import time_bar
+from torchgraph_wandb.chart.time_bar import time_bar
+from torchgraph_wandb.chart.vega import Spec, colour, group, mark, text
 
 SCALE = {
     "name": "shade",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.parts import MONO, Spec, colour, derived, group, mark, on, state, text
 from torchgraph_wandb.chart.signals import BANNER, TOOLBAR
-from torchgraph_wandb.chart.strip_tips import STRIP_LINES
+from torchgraph_wandb.chart.strip_tooltips import STRIP_LINES
+from torchgraph_wandb.chart.vega import MONO, Spec, colour, derived, group, mark, on, state, text
 from torchgraph_wandb.table import LIST
 
 TIP_LINE, TIP_LETTER = 14, 6.7

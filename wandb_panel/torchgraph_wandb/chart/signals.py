@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.data import LOOK_NAMES
-from torchgraph_wandb.chart.parts import Spec, derived, listed, on, state, when
-from torchgraph_wandb.letters import ALPHABET
+from torchgraph_wandb.chart.datasets import LOOK_NAMES
+from torchgraph_wandb.chart.vega import Spec, derived, listed, on, state, when
 from torchgraph_wandb.table import FIELDS, LIST
+from torchgraph_wandb.text_encoding import ALPHABET
 
 TOOLBAR = 30
 BANNER = 22

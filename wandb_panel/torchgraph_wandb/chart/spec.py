@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from torchgraph_wandb.chart.columns import axes, column, column_data, column_signals, owners
-from torchgraph_wandb.chart.data import datasets
+from torchgraph_wandb.chart.datasets import datasets
 from torchgraph_wandb.chart.graph import SCALE, stage
 from torchgraph_wandb.chart.overlays import banners, ghost, look_menu, tip_signals, toolbar, tooltip
-from torchgraph_wandb.chart.parts import Spec, colour, group
 from torchgraph_wandb.chart.signals import SLOTS, signals
-from torchgraph_wandb.chart.strip_tips import hovering
+from torchgraph_wandb.chart.strip_tooltips import hovering
 from torchgraph_wandb.chart.themes import theme_signals
+from torchgraph_wandb.chart.vega import Spec, colour, group
 
 
 def chart_spec() -> Spec:

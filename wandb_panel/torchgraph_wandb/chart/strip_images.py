@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.numbers import flag
-from torchgraph_wandb.chart.parts import Spec, formula
-from torchgraph_wandb.letters import ALPHABET, CODE_LETTERS, NOT_FINITE, NOT_RECORDED
-from torchgraph_wandb.strips import HAS_INFINITY, HAS_NAN, INNER, ROWS
+from torchgraph_wandb.chart.decoding import flag
+from torchgraph_wandb.chart.vega import Spec, formula
+from torchgraph_wandb.heat_strips import HAS_INFINITY, HAS_NAN, INNER, ROWS
+from torchgraph_wandb.text_encoding import ALPHABET, CODE_LETTERS, NOT_FINITE, NOT_RECORDED
 
 IMAGES = {"heat": INNER, "above": 1, "below": 1, "lane": 2}
 """Rows of each image: what lies on the axis, above and below it, and the lane for NaN and infinity."""

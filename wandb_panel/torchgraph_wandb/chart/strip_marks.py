@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchgraph_wandb.chart.numbers import shown_briefly
-from torchgraph_wandb.chart.parts import Spec, colour, mark, text
-from torchgraph_wandb.chart.strip_places import BOX, HEAT, LANE, RIM, STRIP_W, TITLE, heat_y, value_y
+from torchgraph_wandb.chart.decoding import shown_briefly
+from torchgraph_wandb.chart.strip_layout import BOX, HEAT, LANE, RIM, STRIP_W, TITLE, heat_y, value_y
+from torchgraph_wandb.chart.vega import Spec, colour, mark, text
 
 
 def strip_marks(slot: int) -> list[Spec]:

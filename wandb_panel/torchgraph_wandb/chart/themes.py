@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from torchgraph_wandb.chart.parts import Spec, derived, listed, on, quoted, state
-from torchgraph_wandb.letters import ALPHABET, SHARE_STEPS, TOP
+from torchgraph_wandb.chart.vega import Spec, derived, listed, on, quoted, state
+from torchgraph_wandb.text_encoding import ALPHABET, SHARE_STEPS, TOP
 
 LIGHT: dict[str, str] = {
     "paper": "#ffffff",

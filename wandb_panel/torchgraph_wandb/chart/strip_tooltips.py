@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.numbers import code, flag, number, share, short_code, shown
-from torchgraph_wandb.chart.parts import Spec, derived, on, state
-from torchgraph_wandb.chart.strip_places import HEAT, STRIP_W, heat_y
-from torchgraph_wandb.letters import FLOAT_LETTERS, NOT_FINITE, NOT_RECORDED
-from torchgraph_wandb.strips import INNER, ROWS, TOLD
+from torchgraph_wandb.chart.decoding import code, flag, number, share, short_code, shown
+from torchgraph_wandb.chart.strip_layout import HEAT, STRIP_W, heat_y
+from torchgraph_wandb.chart.vega import Spec, derived, on, state
+from torchgraph_wandb.heat_strips import INNER, ROWS, TOLD
+from torchgraph_wandb.text_encoding import FLOAT_LETTERS, NOT_FINITE, NOT_RECORDED
 
 HEAD = 40
 """Height of the head of a column, above what is scrolled."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from torchgraph_wandb.panels import Shown
-from torchgraph_wandb.schedule import is_due
 from torchgraph_wandb.snapshots import Snapshot
+from torchgraph_wandb.upload_schedule import is_due
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from torchgraph_explorer.histogram import Histograms, bucket_of, lower_edge, quantiles, upper_edge
 from torchgraph_explorer.record.nonfinite import Traits, are_nonfinite, traits
 from torchgraph_explorer.schema import STATISTICS, Frame, Series
-from torchgraph_wandb.letters import (
+from torchgraph_wandb.text_encoding import (
     NOT_FINITE,
     NOT_RECORDED,
     Codes,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from torchgraph_wandb.schedule import AGE, AGE_SHARE, AT_END, HORIZON, MOST, SENDING, is_due, is_page_due
+from torchgraph_wandb.upload_schedule import AGE, AGE_SHARE, AT_END, HORIZON, MOST, SENDING, is_due, is_page_due
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 

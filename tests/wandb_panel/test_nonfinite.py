@@ -11,10 +11,10 @@ import torch
 from tests.troubled import Net, Spoilt, record_troubled
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_wandb.letters import ALPHABET
+from torchgraph_wandb.nonfinite_marks import GRADIENT_NAN, INSIDE, NOTHING, VALUE_INFINITY, VALUE_NAN, search_on
 from torchgraph_wandb.snapshot_process import read_searched, state_of, write_searched
 from torchgraph_wandb.table import FIELDS, LIST, table_rows
-from torchgraph_wandb.troubles import GRADIENT_NAN, INSIDE, NOTHING, VALUE_INFINITY, VALUE_NAN, search_on
+from torchgraph_wandb.text_encoding import ALPHABET
 
 
 def lines(model: ModelRecord, part: str) -> list[dict[str, str]]:

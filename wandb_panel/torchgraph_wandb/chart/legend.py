@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.numbers import shown
-from torchgraph_wandb.chart.parts import Spec, colour, group, mark, text
+from torchgraph_wandb.chart.decoding import shown
 from torchgraph_wandb.chart.signals import DROP_ZONE, LEGEND
 from torchgraph_wandb.chart.themes import FEWEST
+from torchgraph_wandb.chart.vega import Spec, colour, group, mark, text
 
 
 def legend() -> list[Spec]:

@@ -1,8 +1,8 @@
-"""Reading packed numbers (see `torchgraph_wandb.letters`) in a chart."""
+"""Reading packed numbers (see `torchgraph_wandb.text_encoding`) in a chart."""
 
 from __future__ import annotations
 
-from torchgraph_wandb.letters import CODE_LETTERS, FLOAT_LETTERS, SHARE_STEPS, SIZE_OCTAVES, TOP
+from torchgraph_wandb.text_encoding import CODE_LETTERS, FLOAT_LETTERS, SHARE_STEPS, SIZE_OCTAVES, TOP
 
 
 def code(letters: str, at: int | str) -> str:

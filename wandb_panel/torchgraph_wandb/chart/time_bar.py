@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.parts import Spec, colour, mark, text
 from torchgraph_wandb.chart.signals import TIME
+from torchgraph_wandb.chart.vega import Spec, colour, mark, text
 
 TRACK = 6
 

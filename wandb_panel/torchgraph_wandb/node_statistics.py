@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.schema import ModuleGraph, Node, Series
-from torchgraph_wandb.strips import HAS_INFINITY, HAS_NAN, TOLD, Strips
+from torchgraph_wandb.heat_strips import HAS_INFINITY, HAS_NAN, TOLD, Strips
 
 LOOKS = {
     "spread of output": ("output", "value", "std"),

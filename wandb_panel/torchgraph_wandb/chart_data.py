@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torchgraph_explorer.schema import Frame, ModuleGraph, Series, Session
-from torchgraph_wandb.drawing import Drawings
+from torchgraph_wandb.graph_layout import Drawings
 
 BAD, BAD_BEFORE = 1, 2
 """Flags of a step: it has NaN or infinity; steps that are not shown, since the one before, have."""

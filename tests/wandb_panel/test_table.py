@@ -12,8 +12,12 @@ import pytest
 from torchgraph_explorer import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.schema import STATISTICS, Frame, Series
-from torchgraph_wandb.keeping import STEPS, Thinned, thinned_numbers
-from torchgraph_wandb.letters import (
+from torchgraph_wandb.heat_strips import HAS_NAN, INNER, IS_MISSING, strips
+from torchgraph_wandb.node_statistics import looks
+from torchgraph_wandb.snapshot_process import state_of
+from torchgraph_wandb.table import COLUMNS, FIELDS, LETTERS_A_STEP, PIECE, affordable_steps, clean, table_rows
+from torchgraph_wandb.tensor_rows import SIDES
+from torchgraph_wandb.text_encoding import (
     ALPHABET,
     NOT_FINITE,
     NOT_RECORDED,
@@ -27,11 +31,7 @@ from torchgraph_wandb.letters import (
     share_codes,
     size_codes,
 )
-from torchgraph_wandb.looks import looks
-from torchgraph_wandb.snapshot_process import state_of
-from torchgraph_wandb.strips import HAS_NAN, INNER, IS_MISSING, strips
-from torchgraph_wandb.table import COLUMNS, FIELDS, LETTERS_A_STEP, PIECE, affordable_steps, clean, table_rows
-from torchgraph_wandb.tensors import SIDES
+from torchgraph_wandb.thinning import STEPS, Thinned, thinned_numbers
 
 
 def unpacked(text: str) -> list[float]:

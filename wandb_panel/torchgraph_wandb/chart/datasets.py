@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.numbers import code, flag, number, short_code, size
-from torchgraph_wandb.chart.parts import Spec, dataset, flatten, formula, keep
-from torchgraph_wandb.letters import NOT_FINITE, NOT_RECORDED
-from torchgraph_wandb.looks import LOOKS
+from torchgraph_wandb.chart.decoding import code, flag, number, short_code, size
+from torchgraph_wandb.chart.vega import Spec, dataset, flatten, formula, keep
+from torchgraph_wandb.node_statistics import LOOKS
+from torchgraph_wandb.nonfinite_marks import GRADIENT_NAN, INSIDE, OWN, VALUE_INFINITY, VALUE_NAN
 from torchgraph_wandb.table import FIELDS, LIST
-from torchgraph_wandb.troubles import GRADIENT_NAN, INSIDE, OWN, VALUE_INFINITY, VALUE_NAN
+from torchgraph_wandb.text_encoding import NOT_FINITE, NOT_RECORDED
 
 TRAIL_LETTER = 5.9
 """Width of a letter in the list of parents, in pixels, about."""

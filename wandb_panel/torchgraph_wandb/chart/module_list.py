@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.parts import Spec, colour, group, mark, text
 from torchgraph_wandb.chart.signals import LIST_ROW
+from torchgraph_wandb.chart.vega import Spec, colour, group, mark, text
 
 
 def module_list() -> Spec:

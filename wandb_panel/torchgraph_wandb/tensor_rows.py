@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from torchgraph_explorer.schema import Kind, ModuleGraph
-from torchgraph_wandb.state import State, call_key
-from torchgraph_wandb.strips import Strips
-from torchgraph_wandb.wording import shape_text
+from torchgraph_wandb.chart_data import State, call_key
+from torchgraph_wandb.chart_text import shape_text
+from torchgraph_wandb.heat_strips import Strips
 
 ROLES = ("input", "output", "attached", "param")
 
