@@ -1,7 +1,7 @@
 """Weights & Biases: the custom chart, the panel with the exported page, reports, and the record as an artifact.
 
-`watch(model, backend="wandb")` uses it. Names are resolved when they are first used, and `wandb` is imported only by
-what talks to it.
+`watch(model, backend="wandb")` uses this package. Names are resolved when they are first used, and `wandb` is imported
+only where it is needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HOMES = {
     "upload_record": "record_artifact",
     "wandb_report": "reports",
 }
-"""Where each public name lives, below this package."""
+"""The module of each public name, below this package."""
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605  # the table's keys are names
 

@@ -1,43 +1,43 @@
-"""How far a record and what is uploaded of it are."""
+"""How much is recorded, and how much of it is uploaded."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from torchgraph_wandb.panels import Shown
+from torchgraph_wandb.panels import SummaryValues
 from torchgraph_wandb.snapshots import Snapshot
 from torchgraph_wandb.upload_schedule import is_due
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far the record is.
+class RecordProgress:
+    """How much is recorded.
 
     Attributes:
-        frames: Recorded so far.
-        steps: One more than the latest step.
-        began: The moment of the first frame, of the monotonic clock.
+        frames: Frames so far.
+        steps: The latest step, plus 1.
+        began: When the first frame came, by the monotonic clock.
     """
 
     frames: int = 0
     steps: int = 0
     began: float = 0.0
 
-    def after(self, step: int, *, now: float) -> Progress:
-        """With one frame more."""
-        return Progress(self.frames + 1, step + 1, self.began if self.frames else now)
+    def after(self, step: int, *, now: float) -> RecordProgress:
+        """With one more frame, of `step`."""
+        return RecordProgress(self.frames + 1, step + 1, self.began if self.frames else now)
 
 
 @dataclass(frozen=True, slots=True)
-class Uploads:
+class UploadProgress:
     """What was uploaded so far.
 
     Attributes:
         files: Tables and pages.
-        pages: Of them.
-        last: When the latest snapshot was begun, in seconds from the first frame; None without any.
-        frames: That were recorded then.
-        making: Seconds that it took to be made.
+        pages: Pages alone.
+        last: When the latest snapshot began, in seconds from the first frame; None before the first.
+        frames: Frames that were recorded then.
+        making: Seconds that it took to make it.
     """
 
     files: int = 0
@@ -50,27 +50,27 @@ class Uploads:
         """Whether to begin the next snapshot."""
         return is_due(elapsed, self.last, self.files, making=self.making)
 
-    def after(self, snapshot: Snapshot) -> Uploads:
-        """With those of `snapshot`."""
+    def after(self, snapshot: Snapshot) -> UploadProgress:
+        """With the files of `snapshot`."""
         pages = int(snapshot.page is not None)
         return replace(self, files=self.files + 1 + pages, pages=self.pages + pages, making=snapshot.seconds)
 
 
 @dataclass(frozen=True, slots=True)
-class First:
-    """What is shown first, to be told to the server at the moment `at` of the monotonic clock; nothing yet if empty."""
+class FirstSummary:
+    """The first values of the summary, to be sent at the moment `at` of the monotonic clock; empty: not known yet."""
 
-    shown: Shown = field(default_factory=dict)
+    shown: SummaryValues = field(default_factory=dict)
     at: float = 0.0
 
     def is_due(self, now: float) -> bool:
-        """Whether to tell it now."""
+        """Whether to send them now."""
         return bool(self.shown) and now >= self.at
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """A snapshot that is still to be logged, and since when."""
+class PendingSnapshot:
+    """A snapshot that is not logged yet, and since when it is ready."""
 
     snapshot: Snapshot
     since: float

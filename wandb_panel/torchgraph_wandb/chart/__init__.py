@@ -1,3 +1,3 @@
-"""The custom chart: a Vega specification, composed by small functions."""
+"""The custom chart: a Vega specification, built by small functions."""
 
 from __future__ import annotations

@@ -1,29 +1,29 @@
-"""The datasets of the chart: from the packed table to what is drawn."""
+"""The datasets of the chart: from the table to what is drawn."""
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.decoding import code, flag, number, short_code, size
+from torchgraph_wandb.chart.decoding import code_at, flag_at, float_bits, float_value, size_of
 from torchgraph_wandb.chart.vega import Spec, dataset, flatten, formula, keep
-from torchgraph_wandb.node_statistics import LOOKS
+from torchgraph_wandb.node_statistics import NODE_STATISTICS
 from torchgraph_wandb.nonfinite_marks import GRADIENT_NAN, INSIDE, OWN, VALUE_INFINITY, VALUE_NAN
-from torchgraph_wandb.table import FIELDS, LIST
+from torchgraph_wandb.table import FIELDS, LIST_SEPARATOR
 from torchgraph_wandb.text_encoding import NOT_FINITE, NOT_RECORDED
 
-TRAIL_LETTER = 5.9
-"""Width of a letter in the list of parents, in pixels, about."""
+TRAIL_CHARACTER = 5.9
+"""About the width of a character in the list of parents, in pixels."""
 
 HATCH = 8
-"""Pixels between two lines of a hatching."""
+"""Pixels between two lines of the hatching."""
 
 PART, PACKED = "datum['${field:part}']", "datum['${field:packed}']"
-"""The table's columns; W&B puts their names in."""
+"""The table's columns; W&B fills in their names."""
 
 
 def datasets() -> list[Spec]:
-    """All but those of the columns beside the graph."""
+    """All datasets except those of the columns beside the graph."""
     return [
         {"name": "wandb"},  # W&B fills it after the view is made, with the rows of all selected runs
-        dataset("runs", "wandb", keep(f"{PART} == 'facts'"), formula("run", RUN)),
+        dataset("runs", "wandb", keep(f"{PART} == 'summary'"), formula("run", RUN)),
         dataset("mine", "wandb", formula("run", RUN), keep("datum.run == run")),
         *(_part(part) for part in FIELDS),
         dataset("here_inside", "insides", keep("datum.key == here")),
@@ -31,110 +31,111 @@ def datasets() -> list[Spec]:
         dataset("trail", "here_inside", *_trail()),
         dataset("here_edges", "edges", keep("datum.inside == here")),
         dataset("here_nodes", "nodes", keep("datum.inside == here"), *_boxes(), *_shades(), *_marked()),
-        dataset("bad_nodes", "here_nodes", keep("datum.is_bad")),
+        dataset("nonfinite_nodes", "here_nodes", keep("datum.is_nonfinite")),
         dataset("badges", "here_nodes", keep("datum.badge != ''")),
-        dataset("hatching", "bad_nodes", *_hatching()),
+        dataset("hatching", "nonfinite_nodes", *_hatching()),
         dataset("modules", "nodes", *_modules()),
         dataset("listed", "modules", keep("datum.place > list_top && datum.place <= list_top + list_rows")),
-        dataset("step_marks", "facts", *_step_marks()),
-        dataset("reached", "step_marks", keep("datum.step <= wanted")),
-        {"name": "look_choices", "transform": _look_choices()},
+        dataset("step_marks", "summary", *_step_marks()),
+        dataset("reached", "step_marks", keep("datum.step <= chosen_step")),
+        {"name": "colour_choices", "transform": _colour_choices()},
         {"name": "tip_lines", "transform": _tip_lines()},
     ]
 
 
 RUN = "(isValid(datum.id) ? datum.id : '') + ' ' + datum.name"
-"""What tells the selected runs apart. W&B puts their id and name into every row."""
+"""Tells the selected runs apart. W&B puts their id and name into every row."""
 
 
 def _part(part: str) -> Spec:
-    """The lines of one part of the table of the chosen run, a datum each."""
+    """The lines of one part of the chosen run's table, a datum for each."""
     fields = [formula(field, f"datum.fields[{at}]") for at, field in enumerate(FIELDS[part])]
     return dataset(part, "mine", *_lines(part), formula("fields", "split(datum.line, '\\t')"), *fields)
 
 
 def _lines(part: str) -> list[Spec]:
     """A datum for each line of a part."""
-    project = {"type": "project", "fields": ["line"], "as": ["line"]}  # else every line would carry its whole cell
+    project = {"type": "project", "fields": ["line"], "as": ["line"]}  # otherwise every line would carry its whole cell
     return [keep(f"{PART} == '{part}'"), *flatten("line", f"split({PACKED}, '\\n')"), project]
 
 
 def tensor_lines() -> list[Spec]:
-    """A datum for each line of the tensors of all runs that stand in some column."""
-    wanted = "substring(datum.line, 0, indexof(datum.line, '\\t'))"
+    """A datum for each line of the tensors, of all runs, that some column shows."""
+    owner = "substring(datum.line, 0, indexof(datum.line, '\\t'))"
     return [
         *_lines("tensors"),
-        formula("owner", wanted),
+        formula("owner", owner),
         keep("datum.owner != '' && indexof(owners, datum.owner) >= 0"),
     ]
 
 
 def _ranges() -> list[Spec]:
-    """Between which logarithms the statistic lies that nodes are coloured by, in each run's inside of this key."""
-    key, place = FIELDS["insides"].index("key"), FIELDS["insides"].index("ranges")
+    """The range of the logarithm of the statistic that nodes are coloured by, in the inside shown, of each run."""
+    key, ranges = FIELDS["insides"].index("key"), FIELDS["insides"].index("ranges")
     return [
         formula("fields", "split(datum.line, '\\t')"),
-        keep(f"look > 0 && datum.fields[{key}] == here"),
-        formula("low_code", code(f"datum.fields[{place}]", "2*(look - 1)")),
-        formula("high_code", code(f"datum.fields[{place}]", "2*(look - 1) + 1")),
-        formula("low", f"log({number('datum.low_code')})"),
-        formula("high", f"log({number('datum.high_code')})"),
+        keep(f"colour_by > 0 && datum.fields[{key}] == here"),
+        formula("low_code", float_bits(f"datum.fields[{ranges}]", "2*(colour_by - 1)")),
+        formula("high_code", float_bits(f"datum.fields[{ranges}]", "2*(colour_by - 1) + 1")),
+        formula("low", f"log({float_value('datum.low_code')})"),
+        formula("high", f"log({float_value('datum.high_code')})"),
     ]
 
 
 def _trail() -> list[Spec]:
     lookup: Spec = {"type": "lookup", "from": "insides", "key": "key", "fields": ["target"]}
     return [
-        formula("parts", f"split(datum.trail, '{LIST}')"),
+        formula("parts", f"split(datum.trail, '{LIST_SEPARATOR}')"),
         *flatten("at", "sequence(0, length(datum.parts) / 2)"),
         formula("target", "datum.parts[2*datum.at + 1]"),
         {**lookup, "values": ["marks"], "as": ["all_marks"]},
-        formula("is_bad", f"isValid(datum.all_marks) && {flag('datum.all_marks', 'shown')} > 0"),
-        formula("title", "(datum.is_bad ? '✕ ' : '') + datum.parts[2*datum.at]"),
-        formula("room", f"length(datum.title)*{TRAIL_LETTER} + 18"),
+        formula("is_nonfinite", f"isValid(datum.all_marks) && {flag_at('datum.all_marks', 'shown')} > 0"),
+        formula("title", "(datum.is_nonfinite ? '✕ ' : '') + datum.parts[2*datum.at]"),
+        formula("room", f"length(datum.title)*{TRAIL_CHARACTER} + 18"),
         {"type": "window", "ops": ["sum"], "fields": ["room"], "as": ["end"]},
     ]
 
 
 def _boxes() -> list[Spec]:
-    """Where each node is on the screen: centre, width and height."""
-    place = {"cx": "ox + {0}*zoom", "cy": "oy + {1}*zoom", "w": "{2}*zoom", "h": "{3}*zoom"}
+    """The place of each node on the screen: centre, width and height."""
+    channels = {"cx": "ox + {0}*zoom", "cy": "oy + {1}*zoom", "w": "{2}*zoom", "h": "{3}*zoom"}
     parts = [f"toNumber(datum.parts[{at}])" for at in range(4)]
-    split = formula("parts", f"split(datum.box, '{LIST}')")
-    return [split, *(formula(field, expression.format(*parts)) for field, expression in place.items())]
+    split = formula("parts", f"split(datum.box, '{LIST_SEPARATOR}')")
+    return [split, *(formula(field, expression.format(*parts)) for field, expression in channels.items())]
 
 
 def _shades() -> list[Spec]:
-    """The statistic that a node is coloured by at the step shown, and its logarithm; NaN while it is the class."""
-    place = f"shown*{len(LOOKS)} + look - 1"
+    """The statistic that a node is coloured by at the step shown, and its logarithm; NaN without a statistic."""
+    index = f"shown*{len(NODE_STATISTICS)} + colour_by - 1"
+    code = code_at("datum.statistics", index)
     return [
-        formula("look_code", f"look == 0 || datum.looks == '' ? -1 : {short_code('datum.looks', place)}"),
-        formula("look_value", size("datum.look_code")),
-        formula("shade", "datum.look_value > 0 ? log(datum.look_value) : NaN"),
-        formula("is_missing", f"datum.look_code == {NOT_RECORDED}"),
-        formula("is_lost", f"datum.look_code == {NOT_FINITE}"),
+        formula("statistic_code", f"colour_by == 0 || datum.statistics == '' ? -1 : {code}"),
+        formula("statistic", size_of("datum.statistic_code")),
+        formula("shade", "datum.statistic > 0 ? log(datum.statistic) : NaN"),
+        formula("is_missing", f"datum.statistic_code == {NOT_RECORDED}"),
+        formula("is_statistic_nonfinite", f"datum.statistic_code == {NOT_FINITE}"),
         formula("pin", "indexof(pins, datum.key)"),
     ]
 
 
 def _marked() -> list[Spec]:
-    """Whether a node has NaN or infinity at the step shown, or something inside it."""
+    """Whether a node, or something inside it, has NaN or infinity at the step shown."""
     what = (
         f"(datum.mark & {VALUE_NAN | GRADIENT_NAN} ? 'NaN' : '∞') + "
         f"(datum.mark & {VALUE_NAN | VALUE_INFINITY} ? '' : ' gradient')"
     )
     return [
-        formula("mark", f"max(0, {flag('datum.marks', 'shown')})"),
-        formula("is_bad", f"(datum.mark & {OWN}) > 0 || datum.is_lost"),
-        formula("badge", f"datum.is_bad ? {what} : datum.mark & {INSIDE} ? 'NaN, ∞ inside' : ''"),
+        formula("mark", f"max(0, {flag_at('datum.marks', 'shown')})"),
+        formula("is_nonfinite", f"(datum.mark & {OWN}) > 0 || datum.is_statistic_nonfinite"),
+        formula("badge", f"datum.is_nonfinite ? {what} : datum.mark & {INSIDE} ? 'NaN, ∞ inside' : ''"),
         formula("badge_w", "length(datum.badge)*5.6 + 8"),
     ]
 
 
 def _hatching() -> list[Spec]:
-    """The lines across a node, from its left or lower side to its upper or right one."""
+    """The lines across a node, from its left or lower side to its upper or right side."""
     left, top = "(datum.cx - datum.inner_w/2)", "(datum.cy - datum.inner_h/2)"
-    rim = "(datum.key == datum.owner ? 2 : 8)"  # what has no owner is rounded
+    rim = "(datum.key == datum.owner ? 2 : 8)"  # tensors have rounded nodes
     return [
         formula("inner_w", f"max(0, datum.w - {rim})"),
         formula("inner_h", f"max(0, datum.h - {rim})"),
@@ -147,15 +148,15 @@ def _hatching() -> list[Spec]:
 
 
 def _modules() -> list[Spec]:
-    """The calls that agree with what was typed, numbered from 1."""
-    said = "lower(datum.key + ' ' + datum.detail)"
+    """The calls that match what was typed, numbered from 1."""
+    searched = "lower(datum.key + ' ' + datum.detail)"
     title = "datum.key == '#0' ? datum.label : replace(datum.key, regexp('#[0-9]+$'), '')"
     return [
         keep("datum.key == datum.owner"),
-        keep(f"query == '' || indexof({said}, lower(query)) >= 0"),
+        keep(f"query == '' || indexof({searched}, lower(query)) >= 0"),
         {"type": "window", "ops": ["row_number"], "as": ["place"]},
-        formula("is_bad", f"{flag('datum.marks', 'shown')} > 0"),
-        formula("title", f"(datum.is_bad ? '✕ ' : '') + ({title})"),
+        formula("is_nonfinite", f"{flag_at('datum.marks', 'shown')} > 0"),
+        formula("title", f"(datum.is_nonfinite ? '✕ ' : '') + ({title})"),
     ]
 
 
@@ -163,26 +164,26 @@ def _step_marks() -> list[Spec]:
     """A datum for each step, and whether it has NaN or infinity."""
     return [
         keep("datum.steps != ''"),
-        formula("numbers", f"split(datum.steps, '{LIST}')"),
+        formula("numbers", f"split(datum.steps, '{LIST_SEPARATOR}')"),
         *flatten("at", "sequence(0, length(datum.numbers))"),
         formula("step", "toNumber(datum.numbers[datum.at])"),
-        formula("mark", f"max(0, {flag('datum.bad', 'datum.at')})"),
+        formula("mark", f"max(0, {flag_at('datum.nonfinite', 'datum.at')})"),
     ]
 
 
-def _look_choices() -> list[Spec]:
+def _colour_choices() -> list[Spec]:
     return [
-        {"type": "sequence", "start": 0, "stop": {"signal": "look_open ? length(look_names) : 0"}, "as": "at"},
-        formula("said", "look_names[datum.at]"),
+        {"type": "sequence", "start": 0, "stop": {"signal": "colour_menu_open ? length(colour_names) : 0"}, "as": "at"},
+        formula("content", "colour_names[datum.at]"),
     ]
 
 
 def _tip_lines() -> list[Spec]:
     return [
         {"type": "sequence", "start": 0, "stop": {"signal": "length(tip.lines)"}, "as": "at"},
-        formula("said", "truncate(tip.lines[datum.at], 64)"),
-        formula("letters", "length(datum.said)"),
+        formula("content", "truncate(tip.lines[datum.at], 64)"),
+        formula("characters", "length(datum.content)"),
     ]
 
 
-LOOK_NAMES = ("class", *LOOKS)
+COLOUR_CHOICES = ("class", *NODE_STATISTICS)
