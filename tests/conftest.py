@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +33,19 @@ def _ctrl_c() -> None:
     """Started in the background of a shell, this process ignores Ctrl-C, and so would those that tests start."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+LOADED = [0]
+"""How many Python modules there were when the collector last looked at what they hold."""
+
+
+@pytest.fixture(autouse=True)
+def _only_what_tests_make_is_searched() -> None:
+    """Where dynamo is loaded, `watch` looks through all objects for compiled modules. Most are torch's own."""
+    if len(sys.modules) > LOADED[0] + 50:
+        LOADED[0] = len(sys.modules)
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_imports import FILES, ROOMS, SHARED, room_of
 from torchgraph_explorer import watch
 from torchgraph_explorer.cli import _parser
 
@@ -133,6 +134,49 @@ def check_command(command: str, arguments: list[str]) -> None:
             assert set(re.findall(r"\w+", what)) <= {"demo", "tensorboard", "wandb"}
         case _:
             assert (command, arguments) == ("tensorboard", ["--logdir", "runs"])
+
+
+PATH = re.compile(r"`([\w.-]+(?:/[\w.-]+)+/?|[\w-]+\.(?:md|py|toml))`")
+NO_FILES = (".venv/", "api/", "application/")
+ON_THE_WAY = re.compile(r"^\| `([\w./]+)` \| `([\w.]+)` \|", re.MULTILINE)
+"""A file and a function of the way of one tensor, which is a table."""
+
+
+def is_there(path: str) -> bool:
+    """Whether a file or folder is in the repository. One of another page may be named without its folder."""
+    return (ROOT / path).exists() or any(file.as_posix().endswith(f"/{path}") for file in FILES)
+
+
+@of([page for page in PAGES if page.name != "CHANGELOG.md"])
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    named = [name for name in PATH.findall(prose(page)) if not name.startswith(NO_FILES)]
+    assert [name for name in named if not is_there(name)] == []
+
+
+def test_the_way_of_one_tensor_goes_through_functions_that_exist() -> None:
+    way = ON_THE_WAY.findall(CONTRIBUTING.read_text(encoding="utf-8"))
+    assert len(way) == 10
+    for file, name in way:
+        source = (ROOT / file).read_text(encoding="utf-8")
+        for part in name.split("."):
+            assert re.search(rf"^\s*(export )?(def|class|function) {part}\b", source, re.MULTILINE), f"{file}: {name}"
+
+
+ROOM_FOLDERS = [file for file in FILES if file.name == "__init__.py" and room_of(file) not in ("__init__", *SHARED)]
+
+
+@pytest.mark.parametrize("file", ROOM_FOLDERS, ids=[str(file.parent.relative_to(ROOT)) for file in ROOM_FOLDERS])
+def test_a_folder_says_who_may_import_it(file: Path) -> None:
+    told = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    sentence = re.search(r"^Imported by ([^.]*)\.", told, re.MULTILINE)
+    if sentence is None:  # a folder within a room
+        assert "Used " in told
+    else:
+        room = room_of(file)
+        libraries = {name for name, one in ROOMS.items() if room in one.libraries and name != room}
+        assert set(re.findall(r"`(\w+)`", sentence[1])) == libraries | {
+            name for name, one in ROOMS.items() if room in one.rooms
+        }
 
 
 def table_of_parameters() -> Iterator[tuple[str, str | None]]:

@@ -61,27 +61,55 @@ class Restoring:
         del here.changed[self._depth :]
 
 
+class _Waiting:
+    """What is to be done in the main thread, soon.
+
+    Attributes:
+        acts: Each returns whether it was done.
+        tries: How often it was tried since it was asked for.
+    """
+
+    def __init__(self) -> None:
+        self.acts: list[Callable[[], bool]] = []
+        self.tries = 0
+
+
+class _Process:
+    """What of this process has to be put right after an interrupt. It lasts as long as the process.
+
+    Attributes:
+        locks: Those that no interrupt may leave held.
+        interruptible: The objects that are told of an interrupt.
+        entries: The code of the functions that the user's code or torch calls.
+        waiting: What the main thread still has to do.
+    """
+
+    def __init__(self) -> None:
+        self.locks: WeakSet[Any] = WeakSet()
+        self.interruptible: WeakSet[Any] = WeakSet()
+        self.entries: set[CodeType] = set()
+        self.waiting = _Waiting()
+
+
 here = _Here()
-_locks: WeakSet[Any] = WeakSet()
-_interruptible: WeakSet[Any] = WeakSet()
-_entries: set[CodeType] = set()
+_process = _Process()
 
 
 def lock() -> threading.RLock:
     """A lock that no interrupt leaves held."""
     made = threading.RLock()
-    _locks.add(made)
+    _process.locks.add(made)
     return made
 
 
 def tell(one: Interruptible) -> None:
     """Tell `one` of each interrupt, as long as it lives."""
-    _interruptible.add(one)
+    _process.interruptible.add(one)
 
 
 def entry(function: Function) -> Function:
     """Mark a function that the user's code or torch calls, and that calls `put_right` should it be interrupted."""
-    _entries.add(function.__code__)
+    _process.entries.add(function.__code__)
     return function
 
 
@@ -114,10 +142,10 @@ def put_right() -> None:
             here.changed[-1].restore()
         del here.changed[-1]
     at_work = _at_work()
-    for one in tuple(_interruptible):
+    for one in tuple(_process.interruptible):
         with suppress(Exception):
             one.interrupted(at_work)
-    for each in tuple(_locks):
+    for each in tuple(_process.locks):
         while each._is_owned():
             each.release()
     ask()  # at the end: it is tried all the time from here on
@@ -135,53 +163,38 @@ def _at_work() -> list[object]:
 
 def _within_entries(frame: FrameType | None) -> bool:
     while frame is not None:
-        if frame.f_code in _entries:
+        if frame.f_code in _process.entries:
             return True
         frame = frame.f_back
     return False
 
 
-class _Waiting:
-    """What is to be done in the main thread, soon.
-
-    Attributes:
-        acts: Each returns whether it was done.
-        tries: How often it was tried since it was asked for.
-    """
-
-    def __init__(self) -> None:
-        self.acts: list[Callable[[], bool]] = []
-        self.tries = 0
-
-
 MOST_TRIES = 10_000
 """Some ten milliseconds' worth. The user may have stopped the interrupt on its way, and goes on where it came."""
-
-_waiting = _Waiting()
 
 
 def soon(act: Callable[[], bool]) -> None:
     """Call `act` in the main thread between its instructions, from `ask` on, again and again until it returns True."""
-    if act not in _waiting.acts:
-        _waiting.acts.append(act)
+    if act not in _process.waiting.acts:
+        _process.waiting.acts.append(act)
 
 
 def ask() -> None:
     """Begin, or begin again after too many tries. For any thread."""
-    if _waiting.acts:
-        _waiting.tries = 0
+    if _process.waiting.acts:
+        _process.waiting.tries = 0
         pythonapi.Py_AddPendingCall(_run_waiting, None)
 
 
 def _try_all(_: object) -> int:
     try:
-        for act in tuple(_waiting.acts):
+        for act in tuple(_process.waiting.acts):
             if _is_done(act):
-                _waiting.acts.remove(act)
+                _process.waiting.acts.remove(act)
     except KeyboardInterrupt:  # which would be lost here
         interrupt_main()
-    _waiting.tries += 1
-    if _waiting.acts and _waiting.tries < MOST_TRIES:
+    _process.waiting.tries += 1
+    if _process.waiting.acts and _process.waiting.tries < MOST_TRIES:
         pythonapi.Py_AddPendingCall(_run_waiting, None)
     return 0
 

@@ -34,7 +34,7 @@ NOT_LOGGED = 2
 LAST_INTERRUPTED = 3
 """The steps after it show whether all goes on."""
 
-ProbeSite = tuple[CodeType, int]
+Instruction = tuple[CodeType, int]
 """An instruction: its code, and where in it."""
 
 
@@ -49,7 +49,7 @@ class Target:
     """
 
     step: int
-    place: ProbeSite
+    place: Instruction
     time: int
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Tracer:
     """Counts the instructions of ours that this thread executes, and interrupts one."""
 
     target: Target | None = None
-    seen: Counter[ProbeSite] = field(default_factory=Counter)
+    seen: Counter[Instruction] = field(default_factory=Counter)
     met: bool = False
 
     def __call__(self, frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:
@@ -200,7 +200,7 @@ def left_behind(training: Training) -> list[bytes]:
 
 def comes_back(target: Target | None) -> bool:
     """Whether torch may be put right a moment later: it was at an end of a function that is called from outside."""
-    return target is not None and target.place[0] in {*interrupts._entries, attach.__code__}
+    return target is not None and target.place[0] in {*interrupts._process.entries, attach.__code__}
 
 
 def wait_for(expected: dict[str, object]) -> None:
@@ -256,7 +256,7 @@ def held() -> list[Any]:
     found: list[Any] = []
 
     def try_all() -> None:
-        for lock in tuple(interrupts._locks):
+        for lock in tuple(interrupts._process.locks):
             if lock.acquire(timeout=5):
                 lock.release()
             else:

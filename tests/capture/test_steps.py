@@ -57,7 +57,7 @@ def watched(model: nn.Module, **options: Any) -> tuple[Watcher, Listening]:
 
 
 def come_to_rest(watcher: Watcher) -> None:
-    """What the recorder's thread does when nothing has come for a while."""
+    """What the idle timer does a few times a second."""
     watcher._train.tracker.settle()
 
 

@@ -1,16 +1,12 @@
-"""Makes these tests, of which there are many, as fast as they can be."""
+"""Has dynamo there for all cases, whichever of them runs first."""
 
 from __future__ import annotations
 
-import gc
 import importlib
 
 import pytest
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _only_what_tests_make_is_searched() -> None:
-    """Where dynamo is loaded, `watch` looks through all objects for compiled modules. Most are torch's own."""
+def _dynamo_is_loaded() -> None:
     importlib.import_module("torch._dynamo")
-    gc.collect()
-    gc.freeze()

@@ -6,10 +6,13 @@ import importlib
 import inspect
 import pkgutil
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
+from functools import cache
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 from unittest import mock
 
@@ -18,7 +21,7 @@ import torchgraph_explorer.reduce
 from tests.compatibility.case import Case
 from tests.compatibility.training import run
 from tests.compatibility.undisturbed import assert_same, unwatched
-from torchgraph_explorer.capture import attach_targets, eager
+from torchgraph_explorer.capture.process_state import process_state
 
 
 class Injected(RuntimeError):
@@ -55,7 +58,7 @@ NOT_BROKEN = {
     "capture.no_dispatch.NoDispatch.": "gives torch its own state back: broken, nothing else could",
     "capture.mode_stack.": "the same",
     "capture.eager.": "the same",
-    "capture.compiled_entry._Compiling.": "the same",
+    "capture.compile_listeners.": "the same",
     "capture.path_gradients._make_stale": "the same",
     "capture.inline.probes._Before.__call__": "the guard around what is compiled into the model",
     "capture.inline.probes._After.__call__": "the same",
@@ -71,7 +74,6 @@ NOT_BROKEN = {
     "training.pipeline.Pipeline.wait": "the same",
     "training.watcher.Watcher.close": "called by the user, as the rest are; all that it calls is broken instead",
     "training.watcher.Watcher.finish": "the same",
-    "training.watcher.Watcher.end": "the same",
     "training.watcher.Watcher.step": "the same",
     "training.watcher.Watcher.__enter__": "the same",
     "training.watcher.Watcher.__exit__": "the same",
@@ -79,11 +81,122 @@ NOT_BROKEN = {
 """Names, or beginnings of names, of what is left whole, and why."""
 
 
+BY_WATCH = "watch() calls it, before training begins"
+ON_REQUEST = "the user calls it"
+ON_A_GPU = "tests/reduce/test_elsewhere.py calls it; no case trains on a GPU"
+
+AT_A_PAUSE = "called where training pauses for half a second"
+BY_AN_INTERRUPT = "tests/capture/test_interrupts.py calls it: an interrupt comes while the model is called"
+ONCE = "called once in a process"
+
+NOT_CALLED = {
+    "capture.call_stack._innermost_frame": "called where the model is just being called in another thread",
+    "capture.captured_step.CapturedStep._rested": AT_A_PAUSE,
+    "capture.captured_step.CapturedStep.abandon": BY_AN_INTERRUPT,
+    "capture.captured_step.CapturedStep.close": AT_A_PAUSE,
+    "capture.captured_step.CapturedStep.give_up": BY_AN_INTERRUPT,
+    "capture.captured_step.CapturedStep.is_done_by": BY_AN_INTERRUPT,
+    "capture.captured_step.CapturedStep.is_traced": ON_REQUEST,
+    "capture.captured_step.CapturedStep.leave_abandoned": AT_A_PAUSE,
+    "capture.captured_step.CapturedStep.rests": AT_A_PAUSE,
+    "capture.compiled_entry.CompiledEntries.__init__": BY_WATCH,
+    "capture.compiled_entry.CompiledEntries._fail_at_registration": "called where a new hook cannot be looked at",
+    "capture.compiled_entry.CompiledEntries._hook": BY_WATCH,
+    "capture.compiled_entry.CompiledEntries._on_compile": "called where the model is compiled after the first step",
+    "capture.compiled_entry.CompiledEntries._put_before": BY_WATCH,
+    "capture.compiled_entry.CompiledEntries._put_in_place": BY_WATCH,
+    "capture.compiled_entry.CompiledEntries._runs_model": BY_WATCH,
+    "capture.compiled_entry._compiled_modules": BY_WATCH,
+    "capture.distributed": "test_distributed.py calls it; no case has several ranks",
+    "capture.forward_modes.ForwardModes._leave_if_left": BY_AN_INTERRUPT,
+    "capture.forward_modes.ForwardModes.leave_later": BY_AN_INTERRUPT,
+    "capture.forward_modes._is_torch_at_work": BY_AN_INTERRUPT,
+    "capture.gradient_hooks._nothing": "does nothing",
+    "capture.inline.probes.InlineProbes.__init__": BY_WATCH,
+    "capture.inline.probes._Insertion": "run by dynamo, which traces through it",
+    "capture.inline.probes._OpenWindow.__init__": "called when the package is imported",
+    "capture.inline.probes._Unpickled": "called where a compiled model is pickled",
+    "capture.inline.probes._operator": ONCE,
+    "capture.inline.step.InlineStep.rests": AT_A_PAUSE,
+    "capture.known_graphs.KnownGraphs.__init__": BY_WATCH,
+    "capture.known_graphs.KnownGraphs.with_current": ON_REQUEST,
+    "capture.module_hooks.ModuleHooks.__init__": BY_WATCH,
+    "capture.optimizer_hooks.OptimizerHooks.__init__": BY_WATCH,
+    "capture.parameters.Parameters.are_added_to": AT_A_PAUSE,
+    "capture.parameters.Parameters.forget": AT_A_PAUSE,
+    "capture.phases.Evaluation.__init__": BY_WATCH,
+    "capture.phases.Training.__init__": BY_WATCH,
+    "capture.step_tracker.StepTracker.__init__": BY_WATCH,
+    "capture.step_tracker.StepTracker._give_up": BY_AN_INTERRUPT,
+    "capture.step_tracker.StepTracker._go_eager": "called where compiled='inline' finds no way in",
+    "capture.step_tracker.StepTracker.graphs": ON_REQUEST,
+    "capture.step_tracker.StepTracker.interrupted": BY_AN_INTERRUPT,
+    "capture.step_tracker.StepTracker.settle": AT_A_PAUSE,
+    "capture.trace.Trace._should_skip_dynamo": "asked by torch, where a traced model is compiled",
+    "reduce.device_batch.DeviceBatch.__init__": BY_WATCH,
+    "reduce.device_batch.DeviceBatch._rows": ON_A_GPU,
+    "reduce.device_batch.DeviceBatch.add": ON_A_GPU,
+    "reduce.device_batch.DeviceBatch.finish": ON_A_GPU,
+    "reduce.device_batch._": ON_A_GPU,
+    "reduce.row_buffer.RowBuffer.add_sample": ON_A_GPU,
+    "reduce.row_buffer.functions": ONCE,
+    "reduce.sampling.Sampler.__init__": BY_WATCH,
+    "training.pipeline.Pipeline.__init__": BY_WATCH,
+    "training.pipeline.Pipeline.has_begun": BY_WATCH,
+    "training.watcher.Watcher.__init__": BY_WATCH,
+    "training.watcher.Watcher._recorded": ON_REQUEST,
+    "training.watcher.Watcher._repr_html_": ON_REQUEST,
+    "training.watcher.Watcher.begin": BY_WATCH,
+    "training.watcher.Watcher.export": ON_REQUEST,
+    "training.watcher.Watcher.graph": ON_REQUEST,
+    "training.watcher.Watcher.has_begun": BY_WATCH,
+    "training.watcher.Watcher.has_steps": "called at exit",
+    "training.watcher.Watcher.structure": ON_REQUEST,
+    "training.watcher.Watcher.watches": BY_WATCH,
+    "training.watcher._is_step": ON_REQUEST,
+    "training.watcher.after": BY_WATCH,
+    "training.watcher.first_of_each": BY_WATCH,
+    "training.watcher.sinks_before_step": BY_WATCH,
+    "training.writer_thread.WriterThread.__init__": BY_WATCH,
+    "training.writer_thread.WriterThread._rest": AT_A_PAUSE,
+    "training.writer_thread.WriterThread._run": "begins before training does",
+    "training.writer_thread.WriterThread.has_begun": BY_WATCH,
+}
+"""Names, or beginnings of names, of what no case calls for sure while it trains, and why."""
+
+HANDLERS = {
+    "capture.captured_step.CapturedStep.end_forward": ("capture.captured_step.CapturedStep.is_ours", 0),
+    "capture.captured_step.CapturedStep.lose": ("capture.captured_step.CapturedStep.enter", 3),
+    "capture.compiled_entry.until_left": ("capture.tensor_tree.tensor_info", 3),
+    "capture.gradient_hooks.GradientHook.fail": ("capture.gradient_hooks.GradientHook.act", 0),
+    "capture.gradient_hooks._Share.fail": ("capture.gradient_hooks.GradientHook.act", 0),
+    "capture.module_hooks.ModuleHooks.tidy": ("capture.module_hooks._OneModulesHooks.take_off", 0),
+    "capture.module_hooks._Leave.fail": ("capture.tensor_tree.tensor_info", 3),
+    "capture.module_hooks._Telling.fail": ("capture.captured_step.CapturedStep.enter", 3),
+    "capture.step_tracker.StepTracker._drop_step": ("capture.step_tracker.StepTracker._on_forward", 0),
+    "capture.step_tracker.StepTracker._fail": ("capture.step_tracker.StepTracker._on_forward", 0),
+    "capture.step_tracker.StepTracker._fail_at_update": ("capture.step_tracker.StepTracker.before_update", 0),
+    "capture.step_tracker.StepTracker._stop": ("capture.step_tracker.StepTracker._on_forward", 0),
+    "training.watcher._why_nothing": ("capture.module_hooks.ModuleHooks.take_off", 0),
+}
+"""Functions that are called only after another has failed: which one, and after how many calls of it."""
+
+
+@cache
 def all_faults() -> tuple[Fault, ...]:
     """A fault for every function and method of capture, reduce, the recorder, the watcher, and for a sink's two."""
     names = functions_of(_modules())
     names += ["tests.listening.Listening.write", "tests.listening.Listening.close"]
-    return tuple(Fault(name) for name in names if not _is_left_whole(name))
+    return tuple(Fault(name) for name in names if not is_named_in(NOT_BROKEN, name))
+
+
+def faults_while_training() -> tuple[Fault, ...]:
+    """Those in functions that some case calls without another fault."""
+    return tuple(
+        fault
+        for fault in all_faults()
+        if not is_named_in(NOT_CALLED, fault.name) and not is_named_in(HANDLERS, fault.name)
+    )
 
 
 def functions_of(modules: Iterable[ModuleType]) -> list[str]:
@@ -91,15 +204,27 @@ def functions_of(modules: Iterable[ModuleType]) -> list[str]:
     return [f"{module.__name__}.{name}" for module in modules for name in _functions(module)]
 
 
-def _is_left_whole(name: str) -> bool:
-    return name.removeprefix("torchgraph_explorer.").startswith(tuple(NOT_BROKEN))
+def is_named_in(table: Iterable[str], name: str) -> bool:
+    """Whether `table` has this full name, or a beginning of it."""
+    return name.removeprefix("torchgraph_explorer.").startswith(tuple(table))
+
+
+def stale_names() -> list[str]:
+    """What the tables name that is not, or no longer, there."""
+    names = [name.removeprefix("torchgraph_explorer.") for name in functions_of(_modules())]
+    return [
+        known
+        for table in (NOT_BROKEN, NOT_CALLED, HANDLERS)
+        for known in table
+        if not any(name.startswith(known) for name in names)
+    ]
 
 
 def _modules() -> Iterator[ModuleType]:
     for package in (torchgraph_explorer.capture, torchgraph_explorer.reduce):
         for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             yield importlib.import_module(found.name)
-    for name in ("writer_thread", "pipeline", "watcher"):
+    for name in ("idle_timer", "writer_thread", "pipeline", "watcher"):
         yield importlib.import_module(f"torchgraph_explorer.training.{name}")
 
 
@@ -123,14 +248,55 @@ def _is_ours(value: object, name: str, module: ModuleType) -> bool:
     return not generated and name not in ("__init_subclass__", "__subclasshook__", "__repr__")
 
 
+@cache
+def calls_of(case: Case) -> Mapping[str, int]:
+    """How often `case` calls each function that may be broken, counted from when a fault would act.
+
+    A profiler counts. Functions wrapped around ours would disturb: capture knows a call by the frame that its hook is
+    called from. A generator is counted each time that it goes on.
+    """
+    names = {_code_of(fault.name): fault.name for fault in all_faults()}
+    calls: Counter[str] = Counter()
+    switch = Switch()
+
+    def count(frame: FrameType, event: str, _argument: object) -> None:
+        if switch.on and event == "call" and frame.f_code in names:
+            calls[names[frame.f_code]] += 1
+
+    with _profiled(count):
+        run(case, watched=True, options=case.options, around=_turning_on(switch))
+    return calls
+
+
+@contextmanager
+def _profiled(count: Callable[[FrameType, str, object], None]) -> Iterator[None]:
+    """Have `count` called by this thread and those that it starts."""
+    threading.setprofile(count)
+    sys.setprofile(count)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
+def _turning_on(*switches: Switch) -> Callable[[object, object], Any]:
+    """What `run` takes as `around`: the switches are on from when the model is watched."""
+
+    def around(_training: object, _watcher: object) -> Any:
+        for switch in switches:
+            switch.on = True
+        return nullcontext()
+
+    return around
+
+
 @contextmanager
 def injected(fault: Fault, switch: Switch) -> Iterator[None]:
     """Have one function raise, wherever it was imported to, once the switch is on."""
-    where, _, attribute = fault.name.rpartition(".")
-    owner = _owner(where)
-    whole = inspect.getattr_static(owner, attribute)
+    owner, attribute = _place(fault.name)
     try:
-        with _patched(owner, attribute, _broken(whole, fault, switch)):
+        with _patched(owner, attribute, _broken(inspect.getattr_static(owner, attribute), fault, switch)):
             yield
     finally:
         _give_back()
@@ -138,29 +304,44 @@ def injected(fault: Fault, switch: Switch) -> Iterator[None]:
 
 def _give_back() -> None:
     """What a broken function kept, which would reach the next test: compiled code runs as written until it is left."""
-    eager._eager.holders.clear()
-    if "torch._dynamo" in sys.modules:
-        eager._eager.update()
-    attach_targets._threads.clear()
+    process_state.reset()
 
 
-def _owner(where: str) -> Any:
+def _place(name: str) -> tuple[Any, str]:
+    """The module or class that has the function with this full name, and its name there."""
+    where, _, attribute = name.rpartition(".")
     try:
-        return importlib.import_module(where)
+        return importlib.import_module(where), attribute
     except ModuleNotFoundError:
-        module, _, name = where.rpartition(".")
-        return getattr(importlib.import_module(module), name)
+        module, _, owner = where.rpartition(".")
+        return getattr(importlib.import_module(module), owner), attribute
+
+
+def _code_of(name: str) -> CodeType:
+    function = inspect.unwrap(_function(inspect.getattr_static(*_place(name))))
+    code: CodeType = function.__code__
+    return code
+
+
+def _function(whole: Any) -> Any:
+    return whole.fget if isinstance(whole, property) else getattr(whole, "__func__", whole)
 
 
 def _broken(whole: Any, fault: Fault, switch: Switch) -> Any:
-    function: Any = whole.fget if isinstance(whole, property) else getattr(whole, "__func__", whole)
+    function = _function(whole)
 
-    def broken(*args: Any, **kwargs: Any) -> Any:
+    def act() -> None:
         switch.calls += switch.on
         if switch.calls > fault.after:
             raise Injected(str(fault))
+
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        act()
         return function(*args, **kwargs)
 
+    # As if defined beside `function`: capture takes the innermost frame that is not its own for the user's.
+    ours = inspect.unwrap(function).__globals__
+    broken = FunctionType(broken.__code__, ours, broken.__name__, None, broken.__closure__)
     if isinstance(whole, property):
         return property(broken, whole.fset)
     return type(whole)(broken) if isinstance(whole, (classmethod, staticmethod)) else broken
@@ -188,21 +369,19 @@ def _patched(owner: Any, attribute: str, broken: Any) -> Iterator[None]:
             patch.stop()
 
 
-def check_unkillable(case: Case, fault: Fault) -> bool:
-    """Raise an AssertionError unless the training is that of the unwatched model; returns whether the fault was met.
+def check_unkillable(case: Case, fault: Fault, *more: Fault) -> bool:
+    """Raise an AssertionError unless the training is that of the unwatched model; returns whether each fault was met.
 
-    The function is whole until the model is watched, and stays broken until all is closed.
+    The functions are whole until the model is watched, and stay broken until all is closed.
     """
-    switch = Switch()
-
-    def around(_training: object, _watcher: object) -> Any:
-        switch.on = True
-        return nullcontext()
-
-    with injected(fault, switch):
-        done = run(case, watched=True, options=case.options, around=around)
-    assert_same(unwatched(case), done, what=f"with {fault} broken, something else came out", besides="counted")
-    said, met = done.said, switch.calls > fault.after
-    assert len(said) == len(set(said)), f"with {fault} broken, the same was said twice: {said}"
-    assert said or not met, f"{fault} failed {switch.calls - fault.after} times, and nobody was told"
-    return met
+    faults = {each: Switch() for each in (fault, *more)}
+    with ExitStack() as stack:
+        for each, switch in faults.items():
+            stack.enter_context(injected(each, switch))
+        done = run(case, watched=True, options=case.options, around=_turning_on(*faults.values()))
+    broken = f"in {case.id!r}, with {' and '.join(map(str, faults))} broken"
+    assert_same(unwatched(case), done, what=f"{broken}, something else came out", besides="counted")
+    met = [switch.calls > each.after for each, switch in faults.items()]
+    assert len(done.said) == len(set(done.said)), f"{broken}, the same was said twice: {done.said}"
+    assert done.said or not any(met), f"{broken}, nobody was told"
+    return all(met)

@@ -19,7 +19,7 @@ from tests.compatibility.cases import (
     structure,
     surroundings,
 )
-from tests.compatibility.faults import Fault, all_faults
+from tests.compatibility.faults import Fault, all_faults, calls_of
 
 CASES: tuple[Case, ...] = (
     *earlier.TABLE,
@@ -36,32 +36,65 @@ CASES: tuple[Case, ...] = (
     *frameworks.case.cases,
 )
 
-THOROUGH = {"awkward models: two inputs, in-place, reused": (0, 3), "autograd: activation checkpointing": (3,)}
-"""Cases that are run with every fault there is, after so many calls that go well."""
+AWKWARD = "awkward models: two inputs, in-place, reused"
 
-PARTLY = {
-    "precision and loops: a GradScaler that watch() is told of, as of the optimizer, clipping and a skipped step": (
-        "update",
-        "scale",
-    ),
-    "precision and loops: evaluations recorded as a phase of their own": ("phases", "first_of_each"),
-}
-"""Cases that are run with the faults which only they meet: those that have one of these in their name."""
+THOROUGH = {AWKWARD: (0, 3), "autograd: activation checkpointing": (3,)}
+"""Cases that are run with a fault in every function they call, after so many calls that go well."""
 
-FAULTS_A_CASE = 1
+FURTHER = (
+    "precision and loops: a GradScaler that watch() is told of, as of the optimizer, clipping and a skipped step",
+    "precision and loops: an optimizer that watch() is told of: Adam, foreach",
+    "precision and loops: evaluations recorded as a phase of their own",
+    "precision and loops: gradients written by hand, without autograd",
+    "inputs and outputs: conjugated and negated views",
+    "inputs and outputs: expanded, transposed and channels-last tensors",
+    "inputs and outputs: a compressed sparse matrix",
+    "inputs and outputs: sparse gradients of an embedding",
+    "inputs and outputs: a strided nested tensor",
+    "inputs and outputs: a jagged nested tensor",
+    "inputs and outputs: a wrapper subclass whose operations are dispatched in Python",
+    "autograd: an exception in backward",
+    "structure: moved to another type while training",
+    "structure: modules added while training",
+    "structure: modules replaced while training",
+    "structure: a hundred calls of one module",
+    "surroundings: inference threads between the steps, with and without gradients",
+    "surroundings: an inference thread that calls the model during the step",
+    "surroundings: each training step in a thread of its own",
+    "surroundings: a traced submodule",
+    "compiled: a function that calls the model",
+    "compiled: in place, then watched",
+    "compiled: watched, then with the default backend, as in the last case",
+    "compiled, and logged compiled: the whole model, fullgraph",
+    "compiled, and logged compiled: the whole model, compiled and not called before it is watched",
+)
+"""Cases that are run with faults in the functions that those of `THOROUGH` do not both call."""
 
 
-def thorough() -> Iterator[tuple[Case, Fault]]:
-    """Each fault with a case that meets it: at once, or after some calls that go well."""
-    parts = {**dict.fromkeys(THOROUGH, ("",)), **PARTLY}
-    for case in CASES:
-        for fault in all_faults():
-            if any(part in fault.name for part in parts.get(case.id, ())):
-                yield from ((case, Fault(fault.name, after)) for after in THOROUGH.get(case.id, (0, 3)))
+def faults_in(function: str) -> Iterator[tuple[Case, Fault]]:
+    """The faults in one function, by its full name, each with a case that meets it: two cases where as many call it."""
+    met: set[str] = set()
+    for name in (*THOROUGH, *(name for name in FURTHER if name not in THOROUGH)):
+        if name in THOROUGH or len(met) < 2:
+            for after in THOROUGH.get(name, (0,)):
+                if calls_of(case_of(name)).get(function, 0) > after:
+                    met.add(name)
+                    yield case_of(name), Fault(function, after)
 
 
-def faults_for(case: Case) -> list[Fault]:
-    """The faults that a case is run with. Others for each, so that together the cases meet all of them."""
-    faults = all_faults()
-    first = CASES.index(case) * FAULTS_A_CASE
-    return [Fault(faults[(first + i) * 7 % len(faults)].name, 3 * (first % 2)) for i in range(FAULTS_A_CASE)]
+def faults_for(case: Case) -> Iterator[Fault]:
+    """Faults to try a case with until it meets one: of functions that most models need, in another order for each."""
+    needed = [fault.name for fault in all_faults() if fault.name in calls_of(case_of(AWKWARD))]
+    first = CASES.index(case)
+    for at in range(len(needed)):
+        yield Fault(needed[(7 * first + 31 * at) % len(needed)], 3 * (first % 2))
+
+
+def case_of(name: str) -> Case:
+    """The case with this id."""
+    return next(case for case in CASES if case.id == name)
+
+
+def is_first_of_its_theme(case: Case) -> bool:
+    """Whether it stands for its theme, where one case of each is enough."""
+    return case is next(each for each in CASES if each.theme == case.theme and not each.missing and not each.cannot)

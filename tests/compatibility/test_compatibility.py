@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 import torch
 
 from tests.compatibility.case import Case
 from tests.compatibility.complete import check_complete
-from tests.compatibility.faults import Fault, check_unkillable
-from tests.compatibility.table import CASES, faults_for, thorough
-from tests.compatibility.undisturbed import check_undisturbed
+from tests.compatibility.faults import (
+    AT_A_PAUSE,
+    HANDLERS,
+    NOT_CALLED,
+    ONCE,
+    Fault,
+    calls_of,
+    check_unkillable,
+    faults_while_training,
+    is_named_in,
+    stale_names,
+)
+from tests.compatibility.table import AWKWARD, CASES, case_of, faults_for, faults_in, is_first_of_its_theme
+from tests.compatibility.undisturbed import check_copies, check_undisturbed
+
+OURS = "torchgraph_explorer."
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +42,8 @@ def marked(promise: str) -> list[object]:
 
 
 def _marks(case: Case, promise: str) -> list[pytest.MarkDecorator]:
-    marks = [pytest.mark.slow] if case.slow else []
+    marks = [pytest.mark.xdist_group(case.id)]  # its unwatched training is there for all promises
+    marks += [pytest.mark.slow] if case.slow else []
     marks += [pytest.mark.skip(reason=case.missing)] if case.missing else []
     marks += [pytest.mark.xfail(reason=case.cannot[promise], strict=True)] if promise in case.cannot else []
     return marks
@@ -40,6 +54,11 @@ def test_training_is_undisturbed(case: Case) -> None:
     check_undisturbed(case)
 
 
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES if is_first_of_its_theme(case)])
+def test_a_watched_model_is_copied_like_an_unwatched_one(case: Case) -> None:
+    check_copies(case)
+
+
 @pytest.mark.parametrize("case", marked("P2"))
 def test_the_record_is_complete(case: Case) -> None:
     check_complete(case)
@@ -47,11 +66,38 @@ def test_the_record_is_complete(case: Case) -> None:
 
 @pytest.mark.parametrize("case", marked("P3"))
 def test_a_fault_of_ours_does_not_reach_training(case: Case) -> None:
-    for fault in faults_for(case):
-        check_unkillable(case, fault)
+    assert any(check_unkillable(case, fault) for fault in faults_for(case)), "the case met none of its faults"
+
+
+def by_module(functions: Iterable[str]) -> list[object]:
+    """A test for each; those of one module run in one process, and so have to ask only once what the cases call."""
+    return [
+        pytest.param(name, id=name, marks=pytest.mark.xdist_group(".".join(name.split(".")[:2])))
+        for name in (function.removeprefix(OURS) for function in functions)
+    ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("case", "fault"), [pytest.param(*each, id=f"{each[0].id}, {each[1]}") for each in thorough()])
-def test_no_fault_of_ours_reaches_training(case: Case, fault: Fault) -> None:
-    check_unkillable(case, fault)
+@pytest.mark.parametrize("function", by_module(fault.name for fault in faults_while_training()))
+def test_no_fault_of_ours_reaches_training(function: str) -> None:
+    faults = [*faults_in(function if function.startswith("tests.") else OURS + function)]
+    assert faults, "no case calls it: say why in NOT_CALLED, or add a case that does"
+    for case, fault in faults:
+        assert check_unkillable(case, fault) or fault.after
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("handler", by_module(HANDLERS))
+def test_no_fault_in_the_handling_of_another_reaches_training(handler: str) -> None:
+    cause, after = HANDLERS[handler]
+    case, _ = next(faults_in(OURS + cause))
+    assert check_unkillable(case, Fault(OURS + cause, after), Fault(OURS + handler))
+
+
+def test_the_tables_of_faults_name_what_is_there() -> None:
+    assert stale_names() == []
+
+
+def test_what_is_said_not_to_be_called_is_not() -> None:
+    excused = [name for name, reason in NOT_CALLED.items() if reason not in (AT_A_PAUSE, ONCE)]
+    assert [name for name in calls_of(case_of(AWKWARD)) if is_named_in([*excused, *HANDLERS], name)] == []

@@ -21,6 +21,10 @@ from tests.compatibility.walk import fingerprint
 def check_undisturbed(case: Case) -> None:
     """Raise an AssertionError that names all that differs."""
     assert_same(unwatched(case), run(case, watched=True, options=case.options))
+
+
+def check_copies(case: Case) -> None:
+    """Raise an AssertionError unless copies of the model, made at any time, are as those of the unwatched one."""
     assert_same(copied(case, watched=False), copied(case, watched=True), besides="counted")
 
 

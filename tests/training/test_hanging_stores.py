@@ -152,8 +152,8 @@ def test_a_run_whose_name_could_not_be_asked_for_leaves_no_empty_one_beside_it(t
     assert open_run(str(watcher.run_dir)).model().steps.tolist() == [0]
 
 
-def test_a_step_that_the_recorder_settles_itself_does_not_hold_the_models_lock_while_it_is_written() -> None:
-    """A forward pass without a backward pass comes to rest in the recorder's thread, which the model's may wait for."""
+def test_a_step_that_the_idle_timer_hands_over_does_not_hold_the_models_lock_while_it_is_written() -> None:
+    """A forward pass without a backward pass is handed over by a thread whose lock the training may wait for."""
     with gated_url("pipe_file") as (url, gate):
         model = nn.Linear(3, 2)
         watcher = watch(model, log_freq=1, verbose=False, backend="record", logdir=url)

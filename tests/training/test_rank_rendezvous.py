@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
@@ -15,11 +14,13 @@ import torch
 from torch import nn
 
 from torchgraph_explorer import watch
-from torchgraph_explorer.capture.distributed import Parts, Rank, this_rank
+from torchgraph_explorer.capture.distributed import Rank, this_rank
 from torchgraph_explorer.errors import OptionError, TorchgraphWarning
 from torchgraph_explorer.schema import Kind, Series
 from torchgraph_explorer.sinks import resolve
 from torchgraph_explorer.training import rank_rendezvous
+from torchgraph_explorer.training.process import Process
+from torchgraph_explorer.training.rank_parts import RankParts
 from torchgraph_explorer.training.rank_rendezvous import agreed_place, agreed_step
 from torchgraph_explorer.training.watch import _of_rank
 
@@ -109,14 +110,14 @@ def test_a_run_that_was_named_is_taken(quick: Path) -> None:
 def test_a_place_that_is_not_needed_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     places = [("runs", "chosen")]
     for _ in range(2):
-        monkeypatch.setattr(rank_rendezvous, "_numbers", itertools.count())  # of another process of the launch
+        monkeypatch.setattr(rank_rendezvous, "this_process", Process())  # of another process of the launch
         assert agreed_place(None, places.pop, is_leader=True) == ("runs", "chosen")
 
 
 @pytest.mark.usefixtures("quick")
 def test_ranks_begin_where_the_first_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     for is_leader, own in ((True, 20), (False, 0)):
-        monkeypatch.setattr(rank_rendezvous, "_numbers", itertools.count())  # of another process of the launch
+        monkeypatch.setattr(rank_rendezvous, "this_process", Process())  # of another process of the launch
         assert agreed_step(own, is_leader=is_leader) == 20
 
 
@@ -168,7 +169,7 @@ def test_a_way_to_record_ranks_that_there_is_not_is_refused() -> None:
 
 
 def part_of(model: nn.Module, path: str, count: int, kind: Kind = "value") -> int | None:
-    return Parts(model).part_of(Series(0, "", None, "param", path, kind), count)
+    return RankParts(model).part_of(Series(0, "", None, "param", path, kind), count)
 
 
 def test_whole_parameters_are_the_same_on_every_rank() -> None:
@@ -177,12 +178,12 @@ def test_whole_parameters_are_the_same_on_every_rank() -> None:
         0,
     ) * 3
     assert part_of(model, "weight", 3) is None
-    assert Parts(model).part_of(Series(0, "", 0, "output", "output", "value"), 8) is None
+    assert RankParts(model).part_of(Series(0, "", 0, "output", "output", "value"), 8) is None
 
 
 def test_a_lazy_parameter_and_a_model_that_is_gone_are_no_obstacle() -> None:
     assert part_of(nn.LazyLinear(3), "weight", 3) is None
-    parts = Parts(torch.nn.Linear(2, 2))
+    parts = RankParts(torch.nn.Linear(2, 2))
     parts.look()
     assert parts.part_of(Series(0, "", None, "param", "weight", "value"), 4) == 0
 

@@ -17,7 +17,7 @@ from tests.held import children, held
 from tests.listening import Listening
 from tests.processes import answers, wait_for
 from torchgraph_explorer import OptionError, Watcher, open_run, sinks, watch
-from torchgraph_explorer.training import exit
+from torchgraph_explorer.training.process import this_process
 
 RERUNS = 10
 
@@ -76,7 +76,7 @@ def again(tmp_path: Path) -> Iterator[Callable[..., Watcher]]:
         return watch(model, **{"log_freq": 1, "backend": "record", "logdir": tmp_path, "verbose": False, **options})
 
     yield watched
-    for watcher in exit.open_watchers():
+    for watcher in this_process.open_watchers():
         watcher.close()
 
 
@@ -113,7 +113,7 @@ def test_a_cell_that_is_run_again_and_again_leaves_one_watch(
     assert all(torch.equal(one, other) for one, other in zip(model.parameters(), twin.parameters(), strict=True))
     assert held_at_rest(watcher, model, optimizer) == first
     assert (len(urls), len(folders)) == (1, 1)
-    assert len(exit.open_watchers()) == 1
+    assert len(this_process.open_watchers()) == 1
     watcher.close()
     if watcher.run_dir is not None:
         recorded = open_run(watcher.run_dir).model("Net")
@@ -139,7 +139,7 @@ def test_a_cell_that_makes_the_model_anew_leaves_one_watch(
         first = first or held_at_rest(watchers[-1], model, optimizer)
         gone.append(weakref.ref(optimizer))
     assert wait_for(lambda: held_at_rest(watchers[-1], model, optimizer) == first), "once the last steps are at rest"
-    assert (len(urls), len(exit.open_watchers())) == (1, 1)
+    assert (len(urls), len(this_process.open_watchers())) == (1, 1)
     assert len(list(tmp_path.iterdir())) == (RERUNS if trains else 1), "a run that nothing came to is used again"
     gc.collect()
     assert [each() for each in gone[:-1]] == [None] * (RERUNS - 1), "no watcher keeps an optimizer and its parameters"
@@ -159,7 +159,7 @@ def test_a_model_in_a_cycle_is_let_go_in_an_interactive_session(
             watcher = again(model)
             train(model)
             held_at_rest(watcher, model)
-            assert exit.open_watchers() == (watcher,)
+            assert this_process.open_watchers() == (watcher,)
     finally:
         gc.enable()
 
@@ -206,7 +206,7 @@ def test_a_wrapped_model_is_the_same_model(
     train(both[0], 2)
     second = again(both[1])
     train(both[1], 2)
-    assert exit.open_watchers() == (second,)
+    assert this_process.open_watchers() == (second,)
     second.close()
     assert open_run(str(second.run_dir)).model("Net").steps.tolist() == [0, 1, 2, 3]
 

@@ -15,23 +15,31 @@ class Attachable(Protocol):
         """Give the tensors in `tensor` a name within the open call of `module`."""
 
 
-_threads: dict[Attachable, int] = {}
-"""The thread of each step: two threads may each train a model. It may be left in another than it was entered in."""
+class AttachTargets:
+    """The steps that record attached tensors, each with the thread that it is executed in.
 
+    Two threads may each train a model. A step may be left in another thread than it was entered in.
+    """
 
-def enter(one: Attachable) -> None:
-    """`one` wants to hear of tensors that are attached in this thread."""
-    _threads[one] = threading.get_ident()
+    def __init__(self) -> None:
+        """No step is being executed."""
+        self._threads: dict[Attachable, int] = {}
 
+    def enter(self, step: Attachable) -> None:
+        """From now on, `step` records tensors that are attached in this thread."""
+        self._threads[step] = threading.get_ident()
 
-def leave(one: Attachable) -> None:
-    """`one` hears of them no more. May be called for one that never entered."""
-    _threads.pop(one, None)
+    def leave(self, step: Attachable) -> None:
+        """`step` records no more of them. May be called for one that never entered."""
+        self._threads.pop(step, None)
 
+    def open_steps(self) -> tuple[Attachable, ...]:
+        """The steps that record what is attached in this thread."""
+        if not self._threads:
+            return ()
+        here = threading.get_ident()
+        return tuple(step for step, thread in self._threads.copy().items() if thread == here)
 
-def open_steps() -> tuple[Attachable, ...]:
-    """Those that want to hear of what is attached in this thread."""
-    if not _threads:
-        return ()
-    here = threading.get_ident()
-    return tuple(one for one, thread in _threads.copy().items() if thread == here)
+    def clear(self) -> None:
+        """Leave every step."""
+        self._threads.clear()

@@ -21,10 +21,9 @@ from typing import Any, TypeAlias
 from torch import nn
 from torch.nn.modules.module import register_module_module_registration_hook
 
-from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.call_stack import is_running, users_frame
-from torchgraph_explorer.capture.eager import hold_eager, release_eager
 from torchgraph_explorer.capture.inline.probes import InlineWindow
+from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.safe_hook import Hook, are_walked
 from torchgraph_explorer.console import warn
 
@@ -76,8 +75,8 @@ class CompiledEntries:
         registered = Hook(self._on_registration, self._fail_at_registration)
         self._exits.callback(register_module_module_registration_hook(registered).remove)
         compiled_in_place = Hook(self._on_compile, fail)
-        _compiling.add(compiled_in_place)
-        self._exits.callback(_compiling.remove, compiled_in_place)
+        process_state.compile_listeners.add(compiled_in_place)
+        self._exits.callback(process_state.compile_listeners.remove, compiled_in_place)
         for module in _compiled_modules():
             self._put_before(module)
 
@@ -239,7 +238,7 @@ class CompiledCall(threading.local):
         if into is not None:
             into.begin()
         elif logged:
-            hold_eager(self._holder)
+            process_state.eager.hold(self._holder)
 
     def take(self) -> bool | None:
         """Whether the model's call in it is logged; None for a further one, and where nothing is going on."""
@@ -257,40 +256,4 @@ class CompiledCall(threading.local):
         if self._into is not None:
             self._into.end()
             self._into = None
-        release_eager(self._holder)
-
-
-class _Compiling:
-    """Tells of modules that are compiled in place, which torch itself tells nobody."""
-
-    def __init__(self) -> None:
-        self._lock = interrupts.lock()
-        self._listeners: list[Callable[[nn.Module], object]] = []
-        self._plain: Callable[..., None] | None = None
-
-    def add(self, listener: Callable[[nn.Module], object]) -> None:
-        """Tell `listener` of each module, once it is compiled."""
-        with self._lock:
-            self._listeners.append(listener)
-            if self._plain is None:
-                self._plain = nn.Module.compile
-                nn.Module.compile = self._telling(self._plain)  # type: ignore[method-assign]
-
-    def remove(self, listener: Callable[[nn.Module], object]) -> None:
-        """Tell it nothing more. With the last one, `Module.compile` is torch's own again."""
-        with self._lock:
-            self._listeners.remove(listener)
-            if not self._listeners and self._plain is not None:
-                nn.Module.compile, self._plain = self._plain, None  # type: ignore[method-assign]
-
-    def _telling(self, plain: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(plain)
-        def compile_and_tell(module: nn.Module, *args: Any, **kwargs: Any) -> None:
-            plain(module, *args, **kwargs)
-            for listener in tuple(self._listeners):
-                listener(module)
-
-        return compile_and_tell
-
-
-_compiling = _Compiling()
+        process_state.eager.release(self._holder)

@@ -1,4 +1,4 @@
-"""Has compiled modules run as they were written, as long as somebody holds it so."""
+"""Runs compiled modules as they were written, as long as something needs it."""
 
 from __future__ import annotations
 
@@ -13,52 +13,54 @@ import torch
 from torchgraph_explorer import interrupts
 
 
-def hold_eager(holder: object) -> None:
-    """Have compiled modules run as they were written, until `release_eager` is called with the same object.
+class EagerStance:
+    """Torch's stance `force_eager`, for all objects that need it. They need not release it in the reverse order.
 
-    What was compiled is neither thrown away nor compiled again. Nothing happens where nothing was ever compiled in this
-    process: importing dynamo would take seconds.
-    """
-    if "torch._dynamo" in sys.modules:
-        _eager.holders.add(holder)
-        _eager.update()
-
-
-def release_eager(holder: object) -> None:
-    """`holder` does not hold it any more. May be called again, and for one that never did."""
-    if "torch._dynamo" in sys.modules:
-        _eager.holders.discard(holder)
-        _eager.update()
-
-
-class _Eager:
-    """One stance for all that hold it. They need not leave it in the reverse order.
-
-    It is not for the control flow of torch (`cond`, `scan`, `flex_attention` ...), which even called eagerly compiles
-    what it is given and cannot do without. All of it lifts the limit on compilations meanwhile: that is where the
-    stance is left for as long.
-
-    Attributes:
-        holders: Who holds it.
+    The control flow of torch (`cond`, `scan`, `flex_attention` ...) compiles what it is given, even if it is called
+    eagerly, and does not work otherwise. It lifts the limit on compilations meanwhile: there the stance is left for as
+    long.
     """
 
     def __init__(self) -> None:
-        self.holders: set[object] = set()
+        """The stance is the user's."""
+        self._holders: set[object] = set()
         self._lock = interrupts.lock()
         self._pauses: set[object] = set()
         self._before: Any = None
         self._plain: Any = None
         self._ours: Any = None
 
-    def update(self) -> None:
-        """Have the stance be what is wanted. May be called again, also after an interrupt of it."""
-        with self._lock:
-            self._set_stance(wanted=bool(self.holders) and not self._pauses)
-            self._install(wanted=bool(self.holders))
+    def hold(self, holder: object) -> None:
+        """Run compiled modules as they were written, until `release` is called with the same object.
+
+        Nothing that was compiled is thrown away or compiled again. Nothing happens where nothing was ever compiled in
+        this process: importing dynamo would take seconds.
+        """
+        if "torch._dynamo" in sys.modules:
+            self._holders.add(holder)
+            self._update()
+
+    def release(self, holder: object) -> None:
+        """`holder` does not need it any more. May be called again, and for one that never did."""
+        if "torch._dynamo" in sys.modules:
+            self._holders.discard(holder)
+            self._update()
+
+    def release_all(self) -> None:
+        """Nothing needs it any more."""
+        self._holders.clear()
+        if "torch._dynamo" in sys.modules:
+            self._update()
 
     def interrupted(self, _at_work: object) -> None:
         """See `interrupts.Interruptible`."""
-        self.update()
+        self._update()
+
+    def _update(self) -> None:
+        """Set the stance that is needed. May be called again, also after it was interrupted."""
+        with self._lock:
+            self._set_stance(wanted=bool(self._holders) and not self._pauses)
+            self._install(wanted=bool(self._holders))
 
     def _set_stance(self, *, wanted: bool) -> None:
         dynamo: Any = sys.modules["torch._dynamo.eval_frame"]
@@ -74,7 +76,7 @@ class _Eager:
             self._before = None
 
     def _install(self, *, wanted: bool) -> None:
-        """Have torch tell when it lifts the limit; if not `wanted`, no more."""
+        """Replace torch's function that lifts the limit by ours; if not `wanted`, put it back."""
         dynamo: Any = sys.modules.get("torch._dynamo.utils")
         if wanted and self._ours is None and hasattr(dynamo, "disable_cache_limit"):
             self._plain = dynamo.disable_cache_limit
@@ -100,13 +102,9 @@ class _Eager:
         pause = object()
         try:
             self._pauses.add(pause)
-            self.update()
+            self._update()
             with limit:
                 yield
         finally:
             self._pauses.discard(pause)
-            self.update()
-
-
-_eager = _Eager()
-interrupts.tell(_eager)
+            self._update()

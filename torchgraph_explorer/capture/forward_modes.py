@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from torchgraph_explorer.capture.call_stack import is_caller
-from torchgraph_explorer.capture.eager import hold_eager, release_eager
 from torchgraph_explorer.capture.mode_stack import modes, set_modes
+from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.interrupts import Restoring, here, soon
 
@@ -23,7 +23,7 @@ class ForwardModes:
 
     def enter(self, frame: Any) -> None:
         """The forward pass begins: `frame` is that of torch's call of the model, in this thread."""
-        hold_eager(self)
+        process_state.eager.hold(self)
         if self._trace is not None:
             self._trace.over, self._frame = False, frame
             _restack(self._trace)
@@ -34,7 +34,7 @@ class ForwardModes:
         The trace can only be taken out in its own thread. Called in another, it notes no more, and waits there for a
         further call.
         """
-        release_eager(self)
+        process_state.eager.release(self)
         if self._trace is not None:
             self._trace.over = True
             _restack()
@@ -47,7 +47,7 @@ class ForwardModes:
         notes of them on the way in, as a compiled module does, it restores on the way out. Interrupts come in the main
         thread; what another one has left on waits for a further call of `leave` there.
         """
-        release_eager(self)
+        process_state.eager.release(self)
         if self._trace is not None and self._frame is not None:
             self._trace.over = True
             soon(self._leave_if_left)

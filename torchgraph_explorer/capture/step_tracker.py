@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer import interrupts
-from torchgraph_explorer.capture import attach_targets
 from torchgraph_explorer.capture.captured_step import MOST_FORWARDS, CapturedStep
 from torchgraph_explorer.capture.compiled_entry import (
     CompiledCall,
@@ -24,15 +23,16 @@ from torchgraph_explorer.capture.compiled_entry import (
     calls_hooks_of,
     until_left,
 )
-from torchgraph_explorer.capture.eager import hold_eager, release_eager
 from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey
-from torchgraph_explorer.capture.inline.probes import InlineProbes, InlineWindow, ProbeSite
+from torchgraph_explorer.capture.inline.probes import InlineProbes, InlineWindow
+from torchgraph_explorer.capture.inline.registry import ProbeSite
 from torchgraph_explorer.capture.inline.step import InlineStep, Written, written
 from torchgraph_explorer.capture.known_graphs import KnownGraphs
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.optimizer_hooks import OptimizerHooks
 from torchgraph_explorer.capture.phases import Phase
+from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.safe_hook import Hook
 from torchgraph_explorer.capture.tensor_tree import input_tensors, tensors
 from torchgraph_explorer.capture.trace import Trace
@@ -216,7 +216,7 @@ class StepTracker:
                     return
             one = self._current
             if one is not None and one.thread == threading.get_ident():
-                attach_targets.enter(one)
+                process_state.attach_targets.enter(one)
                 one.begin(args, kwargs)
 
     def _is_inside(self) -> bool:
@@ -332,13 +332,13 @@ class StepTracker:
             parts.callback(self._module_hooks.take_off)
             for one in given_up:
                 if one is not None:
-                    parts.callback(attach_targets.leave, one)
+                    parts.callback(process_state.attach_targets.leave, one)
                     parts.callback(one.give_up)
 
     def _release(self, ended: CapturedStep) -> None:
         """Take a step's hooks off. Each part is done, also if another fails."""
         with ExitStack() as parts:
-            parts.callback(attach_targets.leave, ended)
+            parts.callback(process_state.attach_targets.leave, ended)
             parts.callback(ended.finish)
             parts.callback(ended.conclude)
             parts.callback(self._stay_eager, ended)
@@ -374,7 +374,7 @@ class StepTracker:
         ended, self._current = self._current, None
         if ended is not None:
             with ExitStack() as parts:
-                parts.callback(attach_targets.leave, ended)
+                parts.callback(process_state.attach_targets.leave, ended)
                 parts.callback(ended.finish)
                 parts.callback(self._stay_eager, ended)
 
@@ -386,9 +386,9 @@ class StepTracker:
         called = self._called()
         if ended.forward_open and called is not None:
             holder, held = object(), ExitStack()
-            held.callback(release_eager, holder)
+            held.callback(process_state.eager.release, holder)
             held.callback(ended.finish)
-            hold_eager(holder)
+            process_state.eager.hold(holder)
             until_left(called, held, ended.thread)
 
     def _take_off(self) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from torchgraph_explorer import interrupts
-from torchgraph_explorer.capture import attach_targets
+from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.errors import OptionError
 
@@ -44,7 +44,7 @@ def attach(
 @interrupts.guarded
 def _attach(tensor: object, module: nn.Module, name: object) -> None:
     try:
-        for one in attach_targets.open_steps():
+        for one in process_state.attach_targets.open_steps():
             one.attach(tensor, module, str(name))  # a number, say, would spoil the record
     except Exception as fault:  # ours, in the middle of the user's forward pass
         warn(f"A tensor cannot be attached ({reason(fault)}). Training goes on.")

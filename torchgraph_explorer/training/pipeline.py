@@ -7,6 +7,7 @@ import random
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
@@ -23,6 +24,7 @@ from torchgraph_explorer.reduce.sampling import Sampler
 from torchgraph_explorer.schema import Session
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.first_step import recorded_again
+from torchgraph_explorer.training.idle_timer import IdleTimer
 from torchgraph_explorer.training.schedule import Schedule
 from torchgraph_explorer.training.writer_thread import Step, WriterThread
 
@@ -91,9 +93,12 @@ class Pipeline:
         self._began: tuple[float, float | None, float | None] = (0.0, None, None)
         inline = settings.compiled == "inline"
         self.tracker = StepTracker(model, self, kinds=kinds, phase=phase, optimizer=settings.optimizer, inline=inline)
-        self._writer = WriterThread(
-            session, sinks, now=time.time, when_idle=self.tracker.settle, steps=lambda: phase.step
-        )
+        self._phase = phase
+        self._writer = WriterThread(session, sinks, now=time.time)
+        self._idle_timer: IdleTimer | None = None
+        if self.is_recording:
+            with suppress(RuntimeError):  # no further thread can be started: each step is handed over by the next one
+                self._idle_timer = IdleTimer(self._settle, self._fail_to_settle)
 
     @property
     def is_recording(self) -> bool:
@@ -105,14 +110,36 @@ class Pipeline:
         return self._writer.has_begun(until)
 
     def end(self, why_nothing: Callable[[], str] | None = None) -> None:
-        """Take everything off the model and have what is at hand written; `why_nothing` is said if nothing was."""
-        self._each(self.tracker.close, lambda: self._note_nothing(why_nothing), self._writer.end)
+        """Take everything off the model and have the last step written; warn with `why_nothing` if there was none."""
+        self._each(
+            self._stop_idle_timer,
+            self.tracker.close,
+            lambda: self._note_nothing(why_nothing),
+            lambda: self._writer.end(self._phase.step),
+        )
         self._rows = self._batch = None  # a watcher whose viewer stays is kept, and these are large
         self._settings = replace(self._settings, optimizer=None, scaler=None, time_log=None)  # with all the parameters
+
+    def _stop_idle_timer(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.stop()
 
     def wait(self, until: float) -> None:
         """Come back when all is written, or at the moment `until` of the monotonic clock."""
         self._each(lambda: self._writer.wait(until))
+
+    def _settle(self) -> None:
+        """In the idle timer's thread: hand over a step after which nothing comes.
+
+        It holds the step's lock, which the training waits for. So it waits neither for room in the writer's queue nor
+        for the function that shows warnings.
+        """
+        if self._writer.has_room:
+            with self._writer.deferring_warnings():
+                self.tracker.settle()
+
+    def _fail_to_settle(self, fault: Exception) -> None:
+        self.note(f"a step that was over could not be handed over ({reason(fault)}). Training goes on.")
 
     def _each(self, *parts: Callable[[], None]) -> None:
         for part in parts:

@@ -6,7 +6,6 @@ only they have in common. Nobody waits for ever: without an answer a rank is rec
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import time
@@ -22,6 +21,7 @@ from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.temp_folder import own_folder
 from torchgraph_explorer.timeouts import NoAnswerError, in_time
 from torchgraph_explorer.training import exit
+from torchgraph_explorer.training.process import this_process
 
 RunLocation: TypeAlias = "tuple[str, str]"
 """The folder of runs, and the run."""
@@ -32,9 +32,6 @@ SECONDS_TO_WAIT = 30.0
 _SECONDS_BETWEEN = 0.05
 _TOLD = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
 
-_numbers = itertools.count()
-"""Counts the runs that this process has agreed on: they agree on the first, then on the second, and so on."""
-
 
 def agreed_place(given: RunLocation | None, choose: Callable[[], RunLocation], *, is_leader: bool) -> RunLocation:
     """Where to record: as `given`, or where the leader does, for which `choose` finds a place.
@@ -43,7 +40,7 @@ def agreed_place(given: RunLocation | None, choose: Callable[[], RunLocation], *
     """
     choose = cache(choose)
     try:
-        folder, number = own_folder(), next(_numbers)
+        folder, number = own_folder(), this_process.next_agreement()
         note = folder / f"{_launch(os.getppid())}-{number}.json"
         if is_leader:
             place = given or _write_down(note, choose)

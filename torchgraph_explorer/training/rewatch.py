@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from torch import nn
 
 from torchgraph_explorer.console import info
-from torchgraph_explorer.training import exit
+from torchgraph_explorer.training.process import this_process
 from torchgraph_explorer.training.watcher import Watcher
 
 
 def earlier_watch(model: nn.Module, name: str) -> Watcher | None:
     """The open watch of the same model by the same name, however the model was and is wrapped."""
-    named = [each for each in exit.open_watchers() if each.name == name]
+    named = [each for each in this_process.open_watchers() if each.name == name]
     found = next((each for each in named if each.watches(model)), None)
     if found is None and named and hasattr(sys, "ps1"):
         gc.collect()  # an interactive session: a model that was replaced may lie in a cycle, and end its watch only now

@@ -18,7 +18,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer import timeouts
-from torchgraph_explorer.capture.distributed import Parts, Rank, this_rank
+from torchgraph_explorer.capture.distributed import Rank, this_rank
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.console import info, reason, warn
 from torchgraph_explorer.errors import OptionError, TorchgraphError
@@ -33,6 +33,8 @@ from torchgraph_explorer.training.destination import Wanted, find_place, leave_p
 from torchgraph_explorer.training.first_step import Start, begin_in
 from torchgraph_explorer.training.options import KINDS, check
 from torchgraph_explorer.training.pipeline import Scaler, Settings, TimeLog
+from torchgraph_explorer.training.process import Use, this_process
+from torchgraph_explorer.training.rank_parts import RankParts
 from torchgraph_explorer.training.rank_rendezvous import RunLocation, agreed_place
 from torchgraph_explorer.training.rewatch import earlier_watch, taking_over
 from torchgraph_explorer.training.run_folder import (
@@ -162,7 +164,7 @@ def watch(
         backends, verbose = _of_rank(backends, rank), verbose and rank.is_leader
     name = _name(model, name, rank=rank if ranks == "all" else None)
     merged = rank if ranks == "merged" else None
-    parts = Parts(model) if merged is not None else None
+    parts = RankParts(model) if merged is not None else None
     earlier = earlier_watch(model, name)
     context, seconds, is_named = None, timeouts.SECONDS, False
     if backends.record:
@@ -231,7 +233,7 @@ def _of_phase(context: SinkContext | None, model_name: str) -> SinkContext | Non
     return None if context is None else replace(context, model_name=model_name, upload_record=False)
 
 
-def _sinks(backends: Backends, context: SinkContext | None, parts: Parts | None) -> list[Sink]:
+def _sinks(backends: Backends, context: SinkContext | None, parts: RankParts | None) -> list[Sink]:
     """Opens what one phase of the model is written to, apart from the user's own sinks."""
     if context is None:
         return []
@@ -263,7 +265,9 @@ def _choose_place(
         raise OptionError(f"run={run!r} and writer= both name a run. Leave one out; the writer's folder is its run's.")
     if writer is not None:
         logdir, run = run_of_writer(writer)
-    uses = [each for each in exit.uses() if earlier is None or (each.run_dir, each.model) != (earlier.run_dir, name)]
+    uses = [
+        each for each in this_process.uses() if earlier is None or (each.run_dir, each.model) != (earlier.run_dir, name)
+    ]
     if run is None:
         known = _run_to_go_on_in(logdir, name, uses, earlier=earlier, alone=rank is None)
         if known is not None:
@@ -282,7 +286,7 @@ def _choose_place(
 
 
 def _run_to_go_on_in(
-    logdir: str, name: str, uses: Sequence[exit.Use], *, earlier: Watcher | None, alone: bool
+    logdir: str, name: str, uses: Sequence[Use], *, earlier: Watcher | None, alone: bool
 ) -> str | None:
     """A run of `logdir` that this process writes to, which takes a model of this name without mixing it with another.
 

@@ -1,12 +1,11 @@
-"""Takes what the training thread measured and writes it to the sinks, in a thread of its own."""
+"""Takes what was measured in each step and writes it to the sinks, in a thread of its own."""
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import TypeAlias
@@ -30,7 +29,7 @@ MOST_SECONDS = timeouts.SECONDS
 """How long the training waits for the thread in one go. Then the step is dropped, and counted."""
 
 IDLE_SECONDS = 0.25
-"""How often the thread looks whether a step has come to rest."""
+"""How often the sinks' `when_idle` is called while no step comes."""
 
 _LOOK_SECONDS = 0.005
 """How often the training looks whether there is room again."""
@@ -59,30 +58,35 @@ class Step:
     measured: Callable[[], tuple[npt.NDArray[np.float32], Histograms]]
 
 
-class WriterThread:
-    """The thread between a watched model and its sinks. A sink that fails is left out from then on, said once.
+@dataclass(frozen=True, slots=True)
+class _End:
+    """No more steps come.
 
-    What is shared between the threads can be used at any moment, also by a signal handler or a finalizer that
-    interrupts one of them in the middle of it: a `SimpleQueue`, and a lock that a thread may take twice.
+    Attributes:
+        steps: How many were counted, logged or not.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        sinks: Sequence[Sink],
-        *,
-        now: Callable[[], float],
-        when_idle: Callable[[], None],
-        steps: Callable[[], int] | None = None,
-    ) -> None:
-        """Write `session` and what follows to `sinks`; call `when_idle` when nothing has come for a moment.
+    steps: int | None
 
-        `steps` says, at the end, how many steps were counted.
-        """
+
+class _Deferred(threading.local):
+    """The warnings that this thread shows later; None where it shows them at once."""
+
+    sentences: list[str] | None = None
+
+
+class WriterThread:
+    """The thread between a watched model and its sinks. A sink that fails is closed and left out, with a warning.
+
+    What is shared between the threads can be used at any moment, also by a signal handler or a finalizer that
+    interrupts one of them: a `SimpleQueue`, and a lock that a thread may take twice.
+    """
+
+    def __init__(self, session: Session, sinks: Sequence[Sink], *, now: Callable[[], float]) -> None:
+        """Write `session`, and then the steps that are put, to `sinks`. `now` gives the time, in s since the epoch."""
         self._sinks = list(sinks)
-        self._now, self._when_idle, self._steps = now, when_idle, steps
-        self._queue: queue.SimpleQueue[Step | None] = queue.SimpleQueue()
-        self._own: deque[Step] = deque()
+        self._now = now
+        self._queue: queue.SimpleQueue[Step | _End] = queue.SimpleQueue()
         self._dropped = Missing()
         self._is_slow = False
         self._series: dict[SeriesKey, int] = {}
@@ -90,9 +94,9 @@ class WriterThread:
         self._notes: list[str] = []
         self._lock = threading.RLock()
         self._warned: set[str] = set()
-        self._unsaid: list[str] | None = None
+        self._deferred = _Deferred()
         self._began = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(session,), name="torchgraph-recorder", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(session,), name="torchgraph-writer", daemon=True)
         try:
             self._thread.start()
         except RuntimeError as fault:
@@ -112,16 +116,20 @@ class WriterThread:
         self._is_slow = self._is_slow or not has_begun
         return has_begun
 
+    @property
+    def has_room(self) -> bool:
+        """A step that is put now need not wait."""
+        return self._queue.qsize() < WAITING
+
     def put(self, step: Step) -> None:
-        """Hand over a step. Waits a while if too much is waiting already, then drops it."""
+        """Hand over a step. If too many wait already, wait up to `MOST_SECONDS` for room, and then drop the step."""
         if threading.current_thread() is self._thread:
-            # It holds a lock that the training waits for, so nothing is written now. Nor does it wait for itself.
-            self._own.append(step)
+            self._queue.put(step)  # a finalizer ends the watch in this very thread, which cannot wait for itself
         elif self.is_alive:
             self._put_or_drop(step)
 
     def _put_or_drop(self, step: Step) -> None:
-        if self._has_room():
+        if self._wait_for_room():
             self._queue.put(step)
             self._is_slow = False
             self._dropped.end()
@@ -134,10 +142,10 @@ class WriterThread:
             )
         self._is_slow = True  # do not wait again and again; the next one that fits ends it
 
-    def _has_room(self) -> bool:
+    def _wait_for_room(self) -> bool:
         is_waited_for = self._began.is_set() and not self._is_slow
         until = monotonic() + (MOST_SECONDS if is_waited_for else 0.0)
-        while self._queue.qsize() >= WAITING:
+        while not self.has_room:
             if monotonic() >= until:
                 return False
             sleep(_LOOK_SECONDS)
@@ -152,23 +160,38 @@ class WriterThread:
         self._warn(sentence)
 
     def _warn(self, sentence: str) -> None:
-        """Warn of it, once. No lock is held meanwhile: what shows warnings may be the user's and take its own."""
+        """Warn, once. No lock is held meanwhile: what shows warnings may be the user's and take its own."""
         with self._lock:
             if sentence in self._warned:
                 return
             self._warned.add(sentence)
-        if self._unsaid is not None and threading.current_thread() is self._thread:
-            self._unsaid.append(sentence)
+        if (deferred := self._deferred.sentences) is not None:
+            deferred.append(sentence)
         else:
             warn(sentence)
 
-    def end(self) -> None:
-        """No more steps will come. What was handed over is written, the record finished and the sinks closed."""
+    @contextmanager
+    def deferring_warnings(self) -> Iterator[None]:
+        """A block at whose end this thread shows its warnings: within it, it holds a lock that the training needs.
+
+        The function that shows warnings may be the user's, and wait for the training.
+        """
+        sentences: list[str] = []
+        self._deferred.sentences = sentences
+        try:
+            yield
+        finally:
+            self._deferred.sentences = None
+            for sentence in sentences:
+                warn(sentence)
+
+    def end(self, steps: int | None = None) -> None:
+        """Write what was put, finish the record and close the sinks; `steps`, logged or not, were counted."""
         if self.is_alive:
-            self._queue.put(None)
+            self._queue.put(_End(steps))
 
     def wait(self, until: float) -> None:
-        """Come back when that is done, or at the moment `until` of the monotonic clock, which is said."""
+        """Wait until that is done, or until the moment `until` of the monotonic clock, with a warning."""
         if not self.is_alive or threading.current_thread() is self._thread:
             return
         self._thread.join(max(0.0, until - monotonic()))
@@ -179,46 +202,38 @@ class WriterThread:
             )
 
     def _run(self, session: Session) -> None:
+        end = _End(None)
         try:
             self._write(session)
             self._began.set()
-            while (item := self._next()) is not None:
+            while isinstance(item := self._next(), Step):
                 self._take(item)
+            end = item
         except Exception as fault:
             self.note(f"The recorder failed, and nothing more is recorded: {reason(fault)}.")
         finally:
             self._began.set()
         try:
-            self._end()
+            self._end(end)
         except Exception as fault:
             warn(f"The end of the record is missing: {reason(fault)}.")
 
-    def _end(self) -> None:
+    def _end(self, end: _End) -> None:
         if self._dropped:
             self._notes.append(f"{self._dropped} were dropped, since writing was slower than the training.")
-        self._write(Finished(self._now(), tuple(self._notes), self._steps() if self._steps is not None else None))
+        self._write(Finished(self._now(), tuple(self._notes), end.steps))
         for sink in list(self._sinks):
             self._guarded(sink, sink.close)
 
-    def _next(self) -> Step | None:
-        """What comes next; None at the end."""
+    def _next(self) -> Step | _End:
+        """Wait for the next step, or for the end. Meanwhile, the sinks may do what they have put off."""
         while True:
-            if self._own:
-                return self._own.popleft()
             try:
                 return self._queue.get(timeout=IDLE_SECONDS)
             except queue.Empty:
-                self._rest()
+                self._idle()
 
-    def _rest(self) -> None:
-        """Nothing has come for a moment. What is to be said of it is said when its locks are free again."""
-        self._unsaid = []
-        try:
-            self._when_idle()
-        finally:
-            unsaid, self._unsaid = self._unsaid, None
-            for sentence in unsaid:
-                warn(sentence)
+    def _idle(self) -> None:
         for sink in list(self._sinks):
             if (when_idle := getattr(sink, "when_idle", None)) is not None:
                 self._guarded(sink, when_idle)

@@ -1,7 +1,9 @@
 """Weights & Biases: the custom chart, the panel with the exported page, reports, and the record as an artifact.
 
-`watch(model, backend="wandb")` uses this package. Names are resolved when they are first used, and `wandb` is imported
-only where it is needed.
+`watch(model, backend="wandb")` uses this package. `wandb` is imported only here, and only where it is needed. The
+package does not import torch. Names are resolved when they are first used.
+
+Imported by `cli`. `sinks` and `record` find it by the name of its backend, and of its URLs.
 """
 
 from __future__ import annotations

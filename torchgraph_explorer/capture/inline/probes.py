@@ -1,17 +1,14 @@
 """Operations that are compiled into a model, and show its tensors from inside the compiled code.
 
 Each is an opaque call: what it is given comes back to Python, and is measured there as in a step that runs as written.
-The hooks that site them ask `_looking` first, which is a constant to the compiler. So there are two compiled forms of
+The hooks that site them ask `_window` first, which is a constant to the compiler. So there are two compiled forms of
 the model: one with them, for the steps that are logged, and one without, which is what it would be unwatched.
 """
 
 from __future__ import annotations
 
-import itertools
-import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, TypeAlias
 
@@ -19,28 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from torchgraph_explorer import interrupts
+from torchgraph_explorer.capture.inline.registry import ProbeSite
+from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.tensor_tree import tensors
 from torchgraph_explorer.errors import OptionError
 
 VALUE, GRADIENT = 0, 1
 """What an operation shows of its site."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeSite:
-    """Where an operation sits in the compiled code.
-
-    Attributes:
-        number: Tells it apart from all others. A module that is called twice has its sites twice.
-        module: Name of the module.
-        role: `input` or `output`.
-        path: Which of the module's inputs or outputs.
-    """
-
-    number: int
-    module: str
-    role: str
-    path: str
 
 
 class ProbeListener(Protocol):
@@ -68,8 +50,8 @@ class InlineProbes:
         _operator()
         self.listener, self.fail = listener, fail
         self._exits = ExitStack()
-        key = next(_keys)
-        _probes_of[key] = self
+        key = next(_registry.keys)
+        _registry.probes[key] = self
         for name, module in model.named_modules():
             site = _Insertion(key, name, gradients="io_grad" in kinds)
             self._exits.callback(module.register_forward_pre_hook(_Before(site), with_kwargs=True).remove)
@@ -101,34 +83,24 @@ class InlineWindow:
 
     def begin(self) -> None:
         """From now on."""
-        self._before = _looking.on, _looking.whole
-        _looking.on, _looking.whole = True, self._whole
+        self._before = _window.on, _window.whole
+        _window.on, _window.whole = True, self._whole
 
     def end(self) -> None:
         """Until now. May be called again."""
         if self._before is not None:
-            _looking.on, _looking.whole = self._before
+            _window.on, _window.whole = self._before
 
 
-class _OpenWindow:
-    """Whether a step that runs now is looked into."""
-
-    def __init__(self) -> None:
-        self.on, self.whole = False, False
-
-
-_looking = _OpenWindow()
-_keys = itertools.count()
-_probes_of: weakref.WeakValueDictionary[int, InlineProbes] = weakref.WeakValueDictionary()
-_places: list[tuple[int, ProbeSite]] = []
-_lock = interrupts.lock()
+_registry = process_state.inline
+_window = _registry.window
 
 
 def _new_site(key: int, module: str, role: str, path: str) -> int:  # noqa: PLR0917  # keywords are no constants
     """The number of a new site. Called while the model is compiled, and a constant ever after."""
-    with _lock:
-        number = len(_places)
-        _places.append((key, ProbeSite(number, module, role, path)))
+    with _registry.lock:
+        number = len(_registry.sites)
+        _registry.sites.append((key, ProbeSite(number, module, role, path)))
         return number
 
 
@@ -137,7 +109,7 @@ _new_site._dynamo_marked_constant = True  # type: ignore[attr-defined]  # `torch
 
 def _not_inserted(key: int, module: str) -> None:
     """An operation could not be placed. Called while the model is compiled, which goes on without it."""
-    if (probes := _probes_of.get(key)) is not None:
+    if (probes := _registry.probes.get(key)) is not None:
         probes.fail(module, RuntimeError("what shows its tensors could not be compiled into it"))
 
 
@@ -156,8 +128,8 @@ def _operator() -> Callable[[Tensor, int, int], None]:
         ) from fault
 
     def look(tensor: Tensor, site: int, what: int) -> None:
-        key, where = _places[site]
-        if (probes := _probes_of.get(key)) is not None:
+        key, where = _registry.sites[site]
+        if (probes := _registry.probes.get(key)) is not None:
             probes.show(where, what, tensor)
 
     operator = torch.library.custom_op("torchgraph::look", look, mutates_args=())
@@ -207,7 +179,7 @@ class _Unpickled:
 class _Before(_Unpickled):
     def __call__(self, _module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Show the inputs, where it is compiled into a step that is looked into."""
-        if not torch.compiler.is_compiling() or not _looking.on or not (self._placing.module or _looking.whole):
+        if not torch.compiler.is_compiling() or not _window.on or not (self._placing.module or _window.whole):
             return None
         try:
             placed = tuple(self._placing.input(value, f"input[{i}]") for i, value in enumerate(args))
@@ -220,7 +192,7 @@ class _Before(_Unpickled):
 class _After(_Unpickled):
     def __call__(self, _module: nn.Module, _args: object, output: object) -> None:
         """Show the outputs, where it is compiled into a step that is looked into."""
-        if torch.compiler.is_compiling() and _looking.on and (self._placing.module or _looking.whole):
+        if torch.compiler.is_compiling() and _window.on and (self._placing.module or _window.whole):
             try:
                 self._placing.outputs(output)
             except Exception:

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from torchgraph_explorer.capture.captured_step import PATIENCE_FOR_BACKWARD, PATIENCE_FOR_MORE, CapturedStep
 from torchgraph_explorer.capture.gradient_hooks import SeriesKey
-from torchgraph_explorer.capture.inline.probes import VALUE, ProbeSite
+from torchgraph_explorer.capture.inline.probes import VALUE
+from torchgraph_explorer.capture.inline.registry import ProbeSite
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable, plain
 from torchgraph_explorer.schema import Call
 

@@ -1,1 +1,1 @@
-"""One model that several ranks recorded, read as one."""
+"""Reads what several ranks recorded of one model as one record. Used within `record`."""

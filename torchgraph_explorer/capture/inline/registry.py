@@ -1,0 +1,64 @@
+"""What operations in compiled code refer to by number: compiled code is kept for the process, and holds no objects."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from torchgraph_explorer import interrupts
+
+if TYPE_CHECKING:
+    from torchgraph_explorer.capture.inline.probes import InlineProbes
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSite:
+    """Where an operation is in the compiled code.
+
+    Attributes:
+        number: Its index among all sites. A module that is called twice has its sites twice.
+        module: Name of the module.
+        role: `input` or `output`.
+        path: Which of the module's inputs or outputs.
+    """
+
+    number: int
+    module: str
+    role: str
+    path: str
+
+
+class OpenWindow:
+    """Which compiled form runs now. The compiler takes both attributes for constants, and guards the code with them.
+
+    Attributes:
+        on: The form with the operations in it.
+        whole: Among them are those for the model itself.
+    """
+
+    def __init__(self) -> None:
+        """The form without operations."""
+        self.on, self.whole = False, False
+
+
+@dataclass
+class InlineRegistry:
+    """The probes of all models and the sites of all operations. Sites are never removed: compiled code has them.
+
+    Attributes:
+        window: Which compiled form runs now.
+        keys: Numbers for probes.
+        probes: By number, as long as their model is watched.
+        sites: By number, each with that of its probes.
+        lock: Held while a site is added.
+    """
+
+    window: OpenWindow = field(default_factory=OpenWindow)
+    keys: Iterator[int] = field(default_factory=itertools.count)
+    probes: weakref.WeakValueDictionary[int, InlineProbes] = field(default_factory=weakref.WeakValueDictionary)
+    sites: list[tuple[int, ProbeSite]] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=interrupts.lock)
