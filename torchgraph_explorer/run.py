@@ -15,7 +15,7 @@ from torchgraph_explorer.record.discovery import find_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
 
-FETCHED = {"wandb": "torchgraph_wandb.records_online:fetch_record"}
+FETCHED = {"wandb": "torchgraph_wandb.record_artifact:fetch_record"}
 """Addresses that no file system knows: by scheme, the function that fetches the record and returns its folder."""
 
 

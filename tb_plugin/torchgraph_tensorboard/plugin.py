@@ -11,12 +11,12 @@ from torchgraph_explorer.record.discovery import RunInfo
 from torchgraph_explorer.server.embedding import framed_by_tensorboard
 from torchgraph_explorer.server.response import App, Environment, Response, StartResponse, send
 from torchgraph_explorer.server.routes import app
-from torchgraph_tensorboard.gfile import let_fsspec_read
-from torchgraph_tensorboard.markers import lone_markers
+from torchgraph_tensorboard.background_scan import Scan
+from torchgraph_tensorboard.gfile_filesystem import let_fsspec_read
+from torchgraph_tensorboard.logdir_runs import LogdirRuns, look
+from torchgraph_tensorboard.logdirs import roots
 from torchgraph_tensorboard.metadata import PLUGIN_NAME
-from torchgraph_tensorboard.roots import roots
-from torchgraph_tensorboard.runs import LogdirRuns, look
-from torchgraph_tensorboard.scan import Scan
+from torchgraph_tensorboard.missing_folders import lone_markers
 
 ENTRY = "/index.js"
 """The module that TensorBoard imports into an empty page and calls `render` of."""

@@ -37,7 +37,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "record": RECORD,
     "standalone": ("torchgraph_explorer.sinks.live_viewer",),
     "tensorboard": ("torchgraph_tensorboard.sink", "torchgraph_tensorboard.metadata"),
-    "wandb": ("torchgraph_wandb.sink", "torchgraph_wandb.snapshots", "torchgraph_wandb.schedule"),
+    "wandb": ("torchgraph_wandb.sink", "torchgraph_wandb.snapshots", "torchgraph_wandb.upload_schedule"),
 }
 """What each backend is made of, besides what others have too."""
 

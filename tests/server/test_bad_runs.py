@@ -18,8 +18,8 @@ from torchgraph_explorer.record.format.envelope import file_header, framed
 from torchgraph_explorer.record.format.messages import session_message
 from torchgraph_explorer.server.open_runs import Runs
 from torchgraph_explorer.server.routes import app
-from torchgraph_tensorboard.roots import Root
-from torchgraph_tensorboard.runs import look
+from torchgraph_tensorboard.logdir_runs import look
+from torchgraph_tensorboard.logdirs import Root
 
 NAN, INFINITY = float("nan"), float("inf")
 

@@ -17,11 +17,11 @@ from playwright.sync_api import Browser, ConsoleMessage, Page
 from tests.wandb_panel.loopback import Backend, StoredRun
 from torchgraph_explorer import open_run
 from torchgraph_wandb.chart.spec import chart_spec
+from torchgraph_wandb.nonfinite_search import NOT_SEARCHED, continue_search
 from torchgraph_wandb.panels import fields
-from torchgraph_wandb.snapshot_process import state_of
+from torchgraph_wandb.snapshot_process import chart_data
 from torchgraph_wandb.table import COLUMNS
 from torchgraph_wandb.table import table_rows as table_rows_of
-from torchgraph_wandb.troubles import NOTHING, search_on
 
 HERE = Path(__file__).parent
 LIBRARIES = HERE / "node_modules"
@@ -54,7 +54,7 @@ def chart_of_records(*run_dirs: Path, theme: str = "light") -> Chart:
     for run_dir in run_dirs:
         model = open_run(run_dir).model()
         own = {"id": run_dir.name, "name": run_dir.name, "_defaultColorIndex": 0}
-        packed = table_rows_of(state_of(model, search_on(model, NOTHING), way="rows"))
+        packed = table_rows_of(chart_data(model, continue_search(model, NOT_SEARCHED), engine="rows"))
         rows += [{**dict(zip(COLUMNS, row, strict=True)), **own} for row in packed]
     return Chart(chart_spec(), fields(), {"theme": theme}, rows)
 
@@ -171,8 +171,8 @@ class Panel:
 
     def colour_by(self, look: str) -> None:
         """Choose what nodes are coloured by."""
-        self.press("look")
-        self._click_on(next(item for item in self.items("look_row") if item["datum"]["said"] == look))
+        self.press("colour_button")
+        self._click_on(next(item for item in self.items("colour_menu_row") if item["datum"]["content"] == look))
 
     def _click_on(self, item: dict[str, Any]) -> None:
         self.page.mouse.click((item["left"] + item["right"]) / 2, (item["top"] + item["bottom"]) / 2)

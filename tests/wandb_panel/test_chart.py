@@ -86,8 +86,8 @@ def test_nodes_are_coloured_by_a_statistic(chart: Chart, panel: Panel) -> None:
     panel.show(chart, vega=5)
     assert all(map(math.isnan, panel.data("here_nodes", "shade")))
     panel.colour_by("spread of output")
-    assert panel.signal("look_names")[panel.signal("look")] == "spread of output"
-    assert not panel.signal("look_open")
+    assert panel.signal("colour_names")[panel.signal("colour_by")] == "spread of output"
+    assert not panel.signal("colour_menu_open")
     shades = panel.data("here_nodes", "shade")
     assert len(shades) - sum(map(math.isnan, shades)) == 3
 

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from tests.troubled import record_troubled
 from tests.wandb_panel.emulator import Panel, browser_panel, chart_of_records
-from tests.wandb_panel.test_packing import counted
+from tests.wandb_panel.test_table import counted
 from torchgraph_explorer import open_run, watch
-from torchgraph_wandb.chart.data import LOOK_NAMES
-from torchgraph_wandb.chart.strip_places import BOX, HEAT, LANE, RIM
+from torchgraph_wandb.chart.datasets import COLOUR_CHOICES
+from torchgraph_wandb.chart.strip_layout import BOX, HEAT, LANE, RIM
 from torchgraph_wandb.chart.themes import DARK, LIGHT
-from torchgraph_wandb.strips import INNER, strips
+from torchgraph_wandb.heat_strips import INNER, heat_strips
 
 pytestmark = pytest.mark.browser
 
@@ -90,7 +90,7 @@ def panel_of(browser: Browser) -> Iterator[Callable[[tuple[int, int]], Panel]]:
 def test_what_is_not_finite_is_red_and_hatched_in_every_colouring(panel: Panel, runs: Path, theme: str) -> None:
     panel.show(chart_of_records(runs / "all", theme=theme), vega=6)
     colours = {"light": LIGHT, "dark": DARK}[theme]
-    for look in LOOK_NAMES:
+    for look in COLOUR_CHOICES:
         panel.colour_by(look)
         assert panel.node("stem#0")["fill"] == colours["bad_soft"], look
         assert len({item["key"] for item in panel.page.evaluate("view.data('hatching')")}) >= 4, look
@@ -100,7 +100,7 @@ def test_what_is_not_finite_is_red_and_hatched_in_every_colouring(panel: Panel, 
 def test_what_is_around_it_is_marked_and_so_is_the_way_there(panel: Panel, runs: Path) -> None:
     panel.show(chart_of_records(runs / "deep"), vega=5)
     assert panel.data("badges", "key") == []  # at the last step all is well again
-    panel.press("trouble")
+    panel.press("nonfinite_banner")
     assert panel.data("trail", "title") == ["✕ all calls", "✕ Net", "✕ body", "✕ 1"]
     panel.press_parent("✕ Net")
     assert dict(zip(panel.data("badges", "key"), panel.data("badges", "badge"), strict=True)) == {
@@ -114,14 +114,14 @@ def test_the_banner_names_the_first_step_and_call_and_leads_there(panel: Panel, 
     [said] = [text["text"] for text in panel.texts("panel") if "First" in text["text"]]
     assert "First NaN at step 3: body.1.act (call 1), output" in said
     assert "2 of 10 recorded steps have NaN or infinity" in said
-    panel.press("trouble")
+    panel.press("nonfinite_banner")
     assert [panel.signal(name) for name in ("shown", "here", "found", "pins")] == [
         3,
         "body.1#0",
         "body.1.act#0",
         ["body.1.act#0"],
     ]
-    assert panel.data("bad_nodes", "key") == ["body.1.act#0"]
+    assert panel.data("nonfinite_nodes", "key") == ["body.1.act#0"]
 
 
 def test_a_clean_run_has_neither_banner_nor_mark(panel: Panel, runs: Path) -> None:
@@ -142,7 +142,7 @@ def test_the_time_bar_marks_bad_steps_and_chooses_the_step(panel: Panel, runs: P
     panel.page.mouse.move(bar["right"] - 4, bar["top"] + 8, steps=4)
     panel.page.mouse.up()
     panel.settle()
-    assert panel.signal("wanted") == -1  # the last one, which goes on with the training
+    assert panel.signal("chosen_step") == -1  # the last one, which goes on with the training
     assert panel.signal("camera") == {"k": 1, "x": 0, "y": 0}
 
 
@@ -191,7 +191,7 @@ def rgb(colour: str) -> tuple[int, ...]:
 
 def test_a_step_with_some_nan_is_marked_above_its_strip(panel: Panel, runs: Path) -> None:
     panel.show(chart_of_records(runs / "deep"), vega=5)
-    panel.press("trouble")
+    panel.press("nonfinite_banner")
     at = panel.data("strips_0", "path").index("output")
     lane = panel.image(at, "lane")
     assert [step for step in range(10) if any(row[step][3] for row in lane)] == [3, 4]
@@ -244,13 +244,13 @@ def luminance(colour: str) -> float:
     return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
 
 
-# Strips.
+# HeatStrips.
 
 
 def test_below_each_strip_stand_its_steps_and_no_text_lies_on_the_heat(panel: Panel, runs: Path) -> None:
     panel.show(chart_of_records(runs / "near"), vega=6)
     panel.pin("0#0")
-    assert panel.data("ticks_0", "said")[:3] == ["0", "4", "9"]
+    assert panel.data("ticks_0", "content")[:3] == ["0", "4", "9"]
     strips_ = panel.items("strip_0")
     texts = panel.texts("inside_0")
     assert {"0", "4", "9"} <= {text["text"] for text in texts}
@@ -268,7 +268,7 @@ def test_the_row_that_is_pointed_at_is_counted(panel: Panel, runs: Path, down: f
     model = open_run(runs / "near").model()
     [series] = model.find("2", role="output", kind="value")
     frames = [model.frame(number) for number in range(len(model))]
-    low, high = strips(frames, model.series, reject=model.session.reject_outlier_proportion).axes[series.id]
+    low, high = heat_strips(frames, model.series, reject=model.session.reject_outlier_proportion).axes[series.id]
     below = counted(frames[7], series.id, low + (high - low) * np.linspace(0, 1, INNER + 1))
     counts = np.diff([0.0, *below, 256.0])
     panel.show(chart_of_records(runs / "near"), vega=6)
@@ -341,17 +341,17 @@ def test_a_seventh_module_is_shown_and_the_others_can_be_reached(
 
 def test_colours_are_chosen_from_a_menu_that_goes_away(panel: Panel, runs: Path) -> None:
     panel.show(chart_of_records(runs / "clean"), vega=5)
-    panel.press("look")
-    assert panel.data("look_choices", "said") == list(LOOK_NAMES)
+    panel.press("colour_button")
+    assert panel.data("colour_choices", "content") == list(COLOUR_CHOICES)
     panel.page.keyboard.press("Escape")
     panel.settle()
-    assert (panel.signal("look_open"), panel.signal("look")) == (False, 0)
-    panel.press("look")
+    assert (panel.signal("colour_menu_open"), panel.signal("colour_by")) == (False, 0)
+    panel.press("colour_button")
     panel.page.mouse.click(700, 400)
     panel.settle()
-    assert (panel.signal("look_open"), panel.data("look_choices", "said")) == (False, [])
+    assert (panel.signal("colour_menu_open"), panel.data("colour_choices", "content")) == (False, [])
     panel.colour_by("zeros in output")
-    assert panel.signal("look") == LOOK_NAMES.index("zeros in output")
+    assert panel.signal("colour_by") == COLOUR_CHOICES.index("zeros in output")
 
 
 @pytest.mark.parametrize("run", ["all", "near"])
@@ -363,7 +363,7 @@ def test_a_small_panel_leaves_room_for_the_graph(
     panel.pin(panel.data("here_nodes", "key")[1])
     assert panel.signal("graph_w") >= 200
     assert panel.signal("sight_h") >= 150
-    right = [item["right"] for button in ("find", "look", "zoom_fit", "theme") for item in panel.items(button)]
+    right = [item["right"] for button in ("find", "colour_button", "zoom_fit", "theme") for item in panel.items(button)]
     assert max(right) <= SMALL[0]
 
 

@@ -45,8 +45,8 @@ def test_an_example_logs_chart_and_page_beside_its_own_metrics(
     assert done.returncode == 0, done.stderr[-3000:]
     run = backend.only_run()
     table = json.loads(backend.run_file(run, f"torchgraph/{model}_table"))
-    facts = next(packed for part, packed in table["data"] if part == "facts").split("\t")
-    assert facts[2] == "|".join(map(str, steps))
+    summary = next(packed for part, packed in table["data"] if part == "summary").split("\t")
+    assert summary[2] == "|".join(map(str, steps))
     assert f"torchgraph/{model}_page" in run.summary
     assert f"torchgraph/{model}" in run.config["_wandb"]["value"]["visualize"]
     assert len([row for row in run.history if metric in row]) >= 3

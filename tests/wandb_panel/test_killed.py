@@ -20,7 +20,7 @@ CHART, TABLE = "torchgraph/Net", "torchgraph/Net_table"
 
 def shown_steps(backend: Backend, run: StoredRun) -> list[int]:
     rows = json.loads(backend.run_file(run, TABLE))["data"]
-    line = next(packed for part, packed in rows if part == "facts")
+    line = next(packed for part, packed in rows if part == "summary")
     return [int(step) for step in line.split("\t")[2].split("|")]
 
 
@@ -40,7 +40,7 @@ def test_a_training_that_is_killed_soon_after_it_began_has_a_chart(backend: Back
     run = backend.runs["unlogged"]
     assert run.history == []  # no row of the training's own has ended
     assert len(shown_steps(backend, run)) >= 5
-    assert {row["part"] for row in chart_of(backend, CHART, run).rows} >= {"facts", "nodes", "tensors"}
+    assert {row["part"] for row in chart_of(backend, CHART, run).rows} >= {"summary", "nodes", "tensors"}
 
 
 def test_what_was_recorded_gets_there_while_no_further_step_comes(backend: Backend, tmp_path: Path) -> None:

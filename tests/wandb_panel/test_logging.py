@@ -20,10 +20,10 @@ pytestmark = pytest.mark.slow
 CHART, TABLE, PAGE = "torchgraph/Net", "torchgraph/Net_table", "torchgraph/Net_page"
 
 
-def facts(backend: Backend, run: StoredRun, key: str = TABLE) -> list[str]:
+def summary(backend: Backend, run: StoredRun, key: str = TABLE) -> list[str]:
     """The facts in the run's latest table: model, what is told, steps."""
     rows = json.loads(backend.run_file(run, key))["data"]
-    return next(packed for part, packed in rows if part == "facts").split("\t")
+    return next(packed for part, packed in rows if part == "summary").split("\t")
 
 
 def logged_steps(run: StoredRun, key: str) -> list[int]:
@@ -32,7 +32,7 @@ def logged_steps(run: StoredRun, key: str) -> list[int]:
 
 def test_an_open_training_is_complete_at_exit(online: Online) -> None:
     run = online.backend.only_run()
-    assert facts(online.backend, run)[2] == "0|1|2|3|4|5|6|7|8|9"
+    assert summary(online.backend, run)[2] == "0|1|2|3|4|5|6|7|8|9"
     assert b"<html" in online.backend.run_file(run, PAGE)
     assert run.is_complete
 
@@ -67,7 +67,7 @@ print(run.models, run.model().steps.tolist())
 def test_a_run_that_finishes_first_loses_nothing(train: Train, backend: Backend) -> None:
     told = train("finished").told
     assert told["is_finished"]
-    assert facts(backend, backend.only_run())[2] == "0|1|2|3|4|5|6|7|8|9"
+    assert summary(backend, backend.only_run())[2] == "0|1|2|3|4|5|6|7|8|9"
     assert open_run(told["run_dir"]).model().finished is not None
 
 
@@ -103,7 +103,7 @@ def test_an_offline_run_shows_the_same_after_sync(train: Train, backend: Backend
             timeout=120,
         )
     chart = chart_of(backend, CHART, backend.only_run())
-    assert {row["part"] for row in chart.rows} == {"facts", "insides", "nodes", "edges", "tensors"}
+    assert {row["part"] for row in chart.rows} == {"summary", "insides", "nodes", "edges", "tensors"}
     assert PAGE in backend.only_run().summary
     panel.show(chart, vega=6)
     panel.click("blocks#0")
@@ -114,16 +114,16 @@ def test_an_offline_run_shows_the_same_after_sync(train: Train, backend: Backend
 
 def test_several_runs_and_models_in_one_process_keep_apart(train: Train, backend: Backend) -> None:
     first, second = (backend.runs[number] for number in train("sweep").told["runs"])
-    assert facts(backend, first, "torchgraph/first_table")[1].startswith("Net: 12 modules, 131 parameters")
+    assert summary(backend, first, "torchgraph/first_table")[1].startswith("Net: 12 modules, 131 parameters")
     assert "torchgraph/second_table" not in first.summary
     for model in ("first", "second"):
-        assert facts(backend, second, f"torchgraph/{model}_table")[2] == "0|1|2"
+        assert summary(backend, second, f"torchgraph/{model}_table")[2] == "0|1|2"
 
 
 def test_the_runs_of_a_sweep_each_show_their_model(train: Train, backend: Backend) -> None:
     backend.jobs += [{"type": "run", "run_id": f"run{width}", "args": {"width": {"value": width}}} for width in (4, 8)]
     assert train("agent").told["runs"] == ["run4", "run8"]
-    told = {name: facts(backend, run) for name, run in backend.runs.items()}
+    told = {name: summary(backend, run) for name, run in backend.runs.items()}
     assert {name: one[1].split(" parameters")[0] for name, one in told.items()} == {
         "run4": "Net: 12 modules, 131",
         "run8": "Net: 12 modules, 387",
@@ -144,9 +144,9 @@ def test_two_thousand_steps_under_256_open_files_lose_nothing(train: Train, back
     trained = train("many_steps", before="ulimit -n 256")
     run = backend.only_run()
     assert logged_steps(run, "loss") == list(range(2000))
-    assert facts(backend, run)[1].endswith("2,000 steps recorded, 33 shown")
-    assert facts(backend, run)[2].startswith("0|")
-    assert facts(backend, run)[2].endswith("|1999")
+    assert summary(backend, run)[1].endswith("2,000 steps recorded, 33 shown")
+    assert summary(backend, run)[2].startswith("0|")
+    assert summary(backend, run)[2].endswith("|1999")
     named = [row[TABLE]["path"] for row in run.history if TABLE in row]
     assert len(named) <= 131
     assert all(f"run/{run.name}/{path}" in backend.files for path in named)
@@ -157,6 +157,6 @@ def test_a_cell_that_is_run_again_and_again_goes_on_in_the_run(train: Train, bac
     told = train("watched_again").told
     assert told["held"][-1] == told["held"][0]
     assert told["losses"] == train("unwatched").told["losses"]
-    assert facts(backend, backend.runs[told["run"]])[2] == "|".join(map(str, range(20)))
+    assert summary(backend, backend.runs[told["run"]])[2] == "|".join(map(str, range(20)))
     recorded = open_run(told["run_dir"]).model()
     assert (recorded.steps.tolist(), len(recorded.sessions)) == (list(range(20)), 10)

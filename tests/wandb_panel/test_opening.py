@@ -15,9 +15,9 @@ from tests.stores import gated_folder
 from torchgraph_explorer import OptionError, watch
 from torchgraph_explorer.errors import NotFoundError
 from torchgraph_wandb.panels import chart_key
-from torchgraph_wandb.records_online import RunPath, run_path
-from torchgraph_wandb.sink import Preset
-from torchgraph_wandb.snapshots import Maker
+from torchgraph_wandb.record_artifact import RunPath, run_path
+from torchgraph_wandb.sink import PresetPublisher
+from torchgraph_wandb.snapshots import SnapshotMaker
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_models_name_becomes_a_key_that_wandb_leaves_alone(model: str, key: st
 
 
 def test_a_snapshot_that_cannot_be_made_says_why_and_leaves_nothing(tmp_path: Path) -> None:
-    maker = Maker(str(tmp_path / "nowhere"), "Net")
+    maker = SnapshotMaker(str(tmp_path / "nowhere"), "Net")
     maker.begin(page=False)
     folder = maker._folder
     assert maker.take(patience=30.0) is None
@@ -77,21 +77,21 @@ def test_a_snapshot_that_cannot_be_made_says_why_and_leaves_nothing(tmp_path: Pa
 
 
 def test_a_snapshot_is_made_in_rows_once_it_has_failed(recorded_run: Path) -> None:
-    maker = Maker(str(recorded_run), "no such model")
+    maker = SnapshotMaker(str(recorded_run), "no such model")
     maker.begin(page=False)
     maker.take(patience=30.0)
-    again = Maker(str(recorded_run), "Sequential")
-    again._way = maker._way
-    assert again._way == "rows"
+    again = SnapshotMaker(str(recorded_run), "Sequential")
+    again._engine = maker._engine
+    assert again._engine == "rows"
     again.begin(page=False)
     snapshot = again.take(patience=30.0)
     assert snapshot is not None
     assert snapshot.page is None
-    assert snapshot.rows[0][0] == "facts"
+    assert snapshot.rows[0][0] == "summary"
 
 
 def test_the_time_that_a_snapshot_waits_to_be_taken_is_not_what_it_took(recorded_run: Path) -> None:
-    maker = Maker(str(recorded_run), "Sequential")
+    maker = SnapshotMaker(str(recorded_run), "Sequential")
     began = time.monotonic()
     maker.begin(page=False)
     assert maker._child is not None
@@ -104,7 +104,7 @@ def test_the_time_that_a_snapshot_waits_to_be_taken_is_not_what_it_took(recorded
 
 
 def test_a_snapshot_that_is_not_waited_for_leaves_no_process(recorded_run: Path) -> None:
-    maker = Maker(str(recorded_run), "Sequential")
+    maker = SnapshotMaker(str(recorded_run), "Sequential")
     maker.begin(page=True)
     child = maker._child
     assert maker.take() is None
@@ -123,7 +123,7 @@ def test_a_snapshot_that_the_system_refuses_is_tried_again_later(
     def refuse(*_: object, **__: object) -> str:
         raise fault
 
-    maker = Maker(str(recorded_run), "Sequential")
+    maker = SnapshotMaker(str(recorded_run), "Sequential")
     with monkeypatch.context() as patch:
         patch.setattr("tempfile.mkdtemp", refuse)
         maker.try_to_begin(page=False)
@@ -137,7 +137,7 @@ def test_a_home_that_hangs_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.M
     with gated_folder(str(tmp_path / "home")) as gate:
         gate.close()
         began = time.monotonic()
-        preset = Preset(wandb_run())
+        preset = PresetPublisher(wandb_run())
         assert time.monotonic() - began < 2
         assert preset.chart is None
         gate.open()

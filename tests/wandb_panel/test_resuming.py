@@ -10,7 +10,7 @@ import pytest
 
 from tests.wandb_panel.conftest import Train, environment
 from tests.wandb_panel.loopback import Backend
-from tests.wandb_panel.test_logging import facts
+from tests.wandb_panel.test_logging import summary
 from torchgraph_explorer import open_run
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def test_a_resumed_run_goes_on_where_its_record_ends(train: Train, resume: str, 
 def test_the_chart_of_a_resumed_run_shows_both_its_parts(train: Train, backend: Backend) -> None:
     train("session", steps=FIRST, run="r")
     train("session", steps=SECOND, run="r", resume="must")
-    assert facts(backend, backend.runs["r"])[2] == "|".join(map(str, range(FIRST + SECOND)))
+    assert summary(backend, backend.runs["r"])[2] == "|".join(map(str, range(FIRST + SECOND)))
 
 
 @pytest.mark.parametrize("resume", ["must", "allow"])
@@ -45,7 +45,7 @@ def test_without_its_folder_it_goes_on_where_the_summary_says(train: Train, back
         "Steps 0 to 5 were recorded elsewhere, and the record there has them: they are not in this one.",
     )
     assert "where the count in W&B ends" in trained.said
-    assert "recorded elsewhere" in facts(backend, backend.runs["r"])[-1]
+    assert "recorded elsewhere" in summary(backend, backend.runs["r"])[-1]
     assert backend.runs["r"].summary["torchgraph/Net_steps"] == FIRST + SECOND
 
 
@@ -67,7 +67,7 @@ def test_a_run_that_is_begun_again_under_its_id_says_that_it_is_mixed(
     [mixed] = open_run(trained.told["run_dir"]).model().notes
     assert mixed.startswith("Two sessions are mixed: 2 of 6 recorded steps, from 4 to 5, are of an earlier session")
     if mode == "online":
-        assert "Two sessions are mixed" in facts(backend, backend.runs["r"])[-1]
+        assert "Two sessions are mixed" in summary(backend, backend.runs["r"])[-1]
 
 
 def test_an_offline_session_that_is_synced_leaves_its_count(train: Train, backend: Backend, tmp_path: Path) -> None:

@@ -11,7 +11,14 @@ import pytest
 
 from torchgraph_explorer.cli import main
 from torchgraph_wandb.chart.spec import chart_spec
-from torchgraph_wandb.presets import PresetOwner, expected, memory, preset_name, remember, remembered
+from torchgraph_wandb.presets import (
+    PresetOwner,
+    preset_id,
+    preset_name,
+    presets_file,
+    published_preset,
+    record_published,
+)
 from torchgraph_wandb.table import COLUMNS
 
 SPEC = chart_spec()
@@ -44,7 +51,7 @@ def test_it_asks_for_the_columns_of_the_table_and_nothing_else() -> None:
 
 
 def test_no_mark_has_the_name_of_a_dataset() -> None:
-    """In Vega a mark's name is a dataset too, of its items, and would take the other's place."""
+    """In Vega a mark's name is a dataset too, of its items, and would take the other's owner."""
     named = {str(part["name"]) for part in parts(SPEC["marks"]) if isinstance(part, dict) and "name" in part}
     assert named.isdisjoint(data["name"] for data in SPEC["data"])
 
@@ -54,38 +61,38 @@ def test_it_is_small_enough_for_a_preset() -> None:
 
 
 @pytest.fixture
-def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> PresetOwner:
+def owner(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> PresetOwner:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     return PresetOwner("https://wandb.example", "team")
 
 
-def test_a_published_chart_is_remembered_by_server_and_entity(place: PresetOwner) -> None:
-    assert remembered(place) is None
-    remember(place, expected(place))
-    assert remembered(place) == f"team/{preset_name()}"
-    assert remembered(PresetOwner(place.server, "others")) is None
-    assert remembered(PresetOwner("https://elsewhere.example", place.entity)) is None
+def test_a_published_chart_is_remembered_by_server_and_entity(owner: PresetOwner) -> None:
+    assert published_preset(owner) is None
+    record_published(owner, preset_id(owner))
+    assert published_preset(owner) == f"team/{preset_name()}"
+    assert published_preset(PresetOwner(owner.server, "others")) is None
+    assert published_preset(PresetOwner("https://elsewhere.example", owner.entity)) is None
 
 
-def test_an_older_chart_does_not_count(place: PresetOwner) -> None:
-    remember(place, "team/torchgraph_v0_0123456789")
-    assert remembered(place) is None
+def test_an_older_chart_does_not_count(owner: PresetOwner) -> None:
+    record_published(owner, "team/torchgraph_v0_0123456789")
+    assert published_preset(owner) is None
 
 
 def test_a_published_chart_is_not_said_to_get_another_access(
-    place: PresetOwner, capsys: pytest.CaptureFixture[str]
+    owner: PresetOwner, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    remember(place, expected(place))
-    publish = ["wandb", "publish", "--entity", place.entity, "--server", place.server]
+    record_published(owner, preset_id(owner))
+    publish = ["wandb", "publish", "--entity", owner.entity, "--server", owner.server]
     assert main(publish) == 0
-    assert capsys.readouterr().out.strip() == expected(place)
+    assert capsys.readouterr().out.strip() == preset_id(owner)
     assert main([*publish, "--access", "public"]) != 0
     assert "keeps the access that it was given then" in capsys.readouterr().err
 
 
-def test_a_damaged_memory_is_begun_anew(place: PresetOwner) -> None:
-    memory().parent.mkdir(parents=True)
-    memory().write_text("[", encoding="utf-8")
-    assert remembered(place) is None
-    remember(place, expected(place))
-    assert remembered(place) is not None
+def test_a_damaged_memory_is_begun_anew(owner: PresetOwner) -> None:
+    presets_file().parent.mkdir(parents=True)
+    presets_file().write_text("[", encoding="utf-8")
+    assert published_preset(owner) is None
+    record_published(owner, preset_id(owner))
+    assert published_preset(owner) is not None

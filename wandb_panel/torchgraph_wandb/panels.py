@@ -1,8 +1,8 @@
-"""What one watched model shows in a W&B run: a custom chart over a table, and a page.
+"""The panels of one watched model in a W&B run: a custom chart over a table, and a page.
 
-Everything is added to the run's current history row with `commit=False` and without a step, so that the run's own step
-is neither moved nor named; whatever the training logs next goes into that row or ends it, as it always did. So that
-what is shown does not wait for that, the run's summary says it too.
+Everything is added to the run's current history row with `commit=False` and without a step, so that the run's step does
+not change. What the training logs next goes into that row or ends it, as without us. The panels are also put into the
+run's summary, so that they do not have to wait for that.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from typing import Any, TypeAlias
 
 from torchgraph_wandb.table import COLUMNS, FIELDS
 
-Shown: TypeAlias = "Mapping[str, object]"
-"""What the run's summary says of panels, by their keys."""
+SummaryValues: TypeAlias = "Mapping[str, object]"
+"""Values of panels in the run's summary, by key."""
 
 THEME = "light"
-"""Of the chart, until somebody chooses another one in the panel's settings, or in the chart."""
+"""The chart's theme, until the user chooses another one in the panel's settings or in the chart."""
 
 SECONDS = 20
+"""Timeout of a request to the server."""
 
 SECTION = "torchgraph"
-"""W&B puts panels whose keys begin alike into one section."""
+"""W&B puts panels whose keys begin with the same word into one section."""
 
 
 def chart_key(model: str) -> str:
@@ -31,7 +32,7 @@ def chart_key(model: str) -> str:
 
 
 def table_key(model: str) -> str:
-    """The key of the table behind it; W&B's own way to name it."""
+    """The key of the table behind the chart, as W&B names it."""
     return f"{chart_key(model)}_table"
 
 
@@ -45,28 +46,28 @@ def _plain(model: str) -> str:
 
 
 def fields() -> dict[str, str]:
-    """Which column stands for which field of the chart."""
+    """The column of each field of the chart."""
     return {column: column for column in COLUMNS}
 
 
-def log_chart(run: Any, model: str, rows: list[tuple[str, str]], *, preset: str | None) -> Shown:
-    """Log the table, and that `preset` draws it, unless None: then only the table, as when that was said before."""
+def log_chart(run: Any, model: str, rows: list[tuple[str, str]], *, preset: str | None) -> SummaryValues:
+    """Log the table and that `preset` draws it; with None, only the table, because the preset was logged before."""
     import wandb
 
     table: Any = wandb.Table(columns=list(COLUMNS), data=[list(row) for row in rows])
-    # Bound beforehand it is a file of the run. Logged unbound it would become an artifact too, for which wandb waits
-    # for its server every time, and keeps twice as many sockets open.
+    # A table that is bound first is a file of the run. Otherwise it would become an artifact too: wandb then waits for
+    # its server every time, and keeps twice as many sockets open.
     table.bind_to_run(run, table_key(model), run.step)
     if preset is None:
         run.log({table_key(model): table}, commit=False)
     else:
-        strings = {"model": model, "told": facts(rows)["told"], "theme": THEME}
+        strings = {"model": model, "description": table_summary(rows)["description"], "theme": THEME}
         run.log({chart_key(model): wandb.plot_table(preset, table, fields(), strings)}, commit=False)
     return {table_key(model): table.to_json(run)}
 
 
-def log_page(run: Any, model: str, page: str) -> Shown:
-    """Log the page as it is: without `inject`, which would put a remote stylesheet into it."""
+def log_page(run: Any, model: str, page: str) -> SummaryValues:
+    """Log the page unchanged: `inject` would add a remote stylesheet."""
     import wandb
 
     html = wandb.Html(page, inject=False, data_is_not_path=True)
@@ -74,16 +75,16 @@ def log_page(run: Any, model: str, page: str) -> Shown:
     return {page_key(model): html.to_json(run)}
 
 
-def show(run: Any, shown: Shown) -> None:
-    """Put `shown` in the run's summary, where its panels look.
+def update_summary(run: Any, shown: SummaryValues) -> None:
+    """Put `shown` into the run's summary, where its panels look.
 
-    A row does so too, but only when the training's next `run.log` ends it, which may be long after.
+    A row does that too, but only when the training's next `run.log` ends it, which may be much later.
     """
     run.summary.update(dict(shown))
 
 
-def show_at_once(run: Any, shown: Shown) -> None:
-    """Tell the server of `shown` now: the client sends a summary every 15 seconds only, and a run may be killed."""
+def update_summary_now(run: Any, shown: SummaryValues) -> None:
+    """Send `shown` to the server now: the client sends the summary only every 15 seconds, and a run may be killed."""
     import wandb
 
     path = f"{run.entity}/{run.project}/{run.id}"
@@ -94,7 +95,7 @@ def show_at_once(run: Any, shown: Shown) -> None:
         return
 
 
-def facts(rows: list[tuple[str, str]]) -> Mapping[str, str]:
-    """What the table says of the model as a whole."""
-    line = next(packed for part, packed in rows if part == "facts")
-    return dict(zip(FIELDS["facts"], line.split("\t"), strict=True))
+def table_summary(rows: list[tuple[str, str]]) -> Mapping[str, str]:
+    """The fields of the table's part `summary`."""
+    line = next(packed for part, packed in rows if part == "summary")
+    return dict(zip(FIELDS["summary"], line.split("\t"), strict=True))

@@ -1,4 +1,4 @@
-"""W&B reports about one watched run: its facts, the chart, the page."""
+"""W&B reports about one watched run: its description, the chart and the page."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ from typing import Any
 
 from torchgraph_explorer.errors import NotFoundError, OptionError
 from torchgraph_wandb.panels import SECTION
-from torchgraph_wandb.records_online import RunPath, run_path
+from torchgraph_wandb.record_artifact import RunPath, run_path
 
 ROWS, COLUMNS = 18, 24
-"""Size of a panel in a report's grid, which is 24 wide."""
+"""Size of a panel in a report's grid, which is 24 columns wide."""
 
 
 @dataclass(frozen=True, slots=True)
-class Charted:
-    """One watched model, as the W&B run's configuration and summary have it.
+class LoggedModel:
+    """One watched model, from the W&B run's configuration and summary.
 
     Attributes:
-        key: Of the chart.
-        preset: That draws it; empty if it was never published.
-        model: Its name.
-        told: Its facts, in a sentence.
+        key: The chart's key.
+        preset: The preset that draws it; empty if it was never published.
+        model: The model's name.
+        description: The model in a sentence.
     """
 
     key: str
     preset: str
     model: str
-    told: str
+    description: str
 
     @property
     def table_key(self) -> str:
-        """Of the table behind the chart."""
+        """The key of the table behind the chart."""
         return f"{self.key}_table"
 
     @property
     def page_key(self) -> str:
-        """Of the page."""
+        """The key of the page."""
         return f"{self.key}_page"
 
 
 def wandb_report(run: str, title: str = "", *, dry_run: bool = False) -> dict[str, Any] | str:
-    """Build a report of the W&B run `entity/project/id` and save it; its address.
+    """Build a report of the W&B run `entity/project/id` and save it; returns its address.
 
-    With `dry_run`, nothing is saved, and its specification is returned.
+    With `dry_run`, nothing is saved, and the report's specification is returned.
 
     Raises:
-        NotFoundError: There is no such run, or nothing of ours in it.
+        NotFoundError: There is no such run, or no model was watched in it.
         OptionError: wandb-workspaces is not installed.
     """
     path = run_path(run)
@@ -60,13 +60,13 @@ def wandb_report(run: str, title: str = "", *, dry_run: bool = False) -> dict[st
     return str(report.url)
 
 
-def _look_up(path: RunPath) -> tuple[Any, list[Charted]]:
+def _look_up(path: RunPath) -> tuple[Any, list[LoggedModel]]:
     """The run, and the models that were watched in it."""
     import wandb
 
     try:
         run: Any = wandb.Api(overrides={"entity": path.entity}).run(str(path))
-        charted = watched(run.rawconfig, list(run.summary.keys()))
+        charted = logged_models(run.rawconfig, list(run.summary.keys()))
     except Exception as fault:  # wandb raises what its service, its transport and its server do
         raise NotFoundError(f"The W&B run {path} cannot be read: {fault}.") from fault
     if not charted:
@@ -74,8 +74,8 @@ def _look_up(path: RunPath) -> tuple[Any, list[Charted]]:
     return run, charted
 
 
-def watched(config: Mapping[str, Any], keys: Sequence[str]) -> list[Charted]:
-    """The watched models of a run, by its configuration and the keys of its summary."""
+def logged_models(config: Mapping[str, Any], keys: Sequence[str]) -> list[LoggedModel]:
+    """The watched models of a run, from its configuration and the keys of its summary."""
     internal = config.get("_wandb", {})
     visualize = internal.get("value", internal).get("visualize", {})
     found = []
@@ -85,21 +85,21 @@ def watched(config: Mapping[str, Any], keys: Sequence[str]) -> list[Charted]:
             panel = visualize.get(key, {}).get("panel_config", {})
             strings = panel.get("stringSettings") or {}
             model = strings.get("model", key.removeprefix(f"{SECTION}/"))
-            found.append(Charted(key, panel.get("panelDefId", ""), model, strings.get("told", "")))
+            found.append(LoggedModel(key, panel.get("panelDefId", ""), model, strings.get("description", "")))
     return found
 
 
-def _report(path: RunPath, run: Any, charted: Sequence[Charted], *, title: str) -> Any:
+def _report(path: RunPath, run: Any, charted: Sequence[LoggedModel], *, title: str) -> Any:
     wr = _workspaces()
     blocks = [wr.P(["Run ", wr.Link(text=str(run.name), url=str(run.url)), ", looked into with torchgraph explorer."])]
     for one in charted:
-        # Unfiltered, a report's run set is every run of the project.
+        # Without a filter, a report's run set is every run of the project.
         runs = wr.Runset(project=path.project, entity=path.entity, name=str(run.name), filters=f"ID == '{path.run}'")
-        blocks += [wr.H2(one.model), wr.P(one.told), wr.PanelGrid(runsets=[runs], panels=_panels(wr, one))]
+        blocks += [wr.H2(one.model), wr.P(one.description), wr.PanelGrid(runsets=[runs], panels=_panels(wr, one))]
     return wr.Report(project=path.project, entity=path.entity, title=title, blocks=blocks)
 
 
-def _panels(wr: Any, one: Charted) -> list[Any]:
+def _panels(wr: Any, one: LoggedModel) -> list[Any]:
     from torchgraph_wandb.panels import THEME, fields
 
     page = wr.MediaBrowser(
@@ -114,7 +114,7 @@ def _panels(wr: Any, one: Charted) -> list[Any]:
         query={"summaryTable": {"tableKey": one.table_key}},
         chart_name=one.preset,
         chart_fields=fields(),
-        chart_strings={"model": one.model, "told": one.told, "theme": THEME},
+        chart_strings={"model": one.model, "description": one.description, "theme": THEME},
         layout=wr.Layout(x=0, y=0, w=COLUMNS, h=ROWS),
     )
     return [chart, page]

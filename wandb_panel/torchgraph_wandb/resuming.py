@@ -1,4 +1,4 @@
-"""What a W&B run says of itself when it goes on: that it is resumed, and how many steps of a model it knows of."""
+"""What a W&B run tells when it is resumed: how many steps of a model it has."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 from torchgraph_explorer.training.first_step import Resumed
 from torchgraph_wandb.panels import chart_key
 
-ASKED = ("allow", "must", "auto")
-"""What `wandb.init(resume=...)` is given to go on with a run that is there."""
+RESUME_OPTIONS = ("allow", "must", "auto")
+"""The values of `wandb.init(resume=...)` that resume an existing run."""
 
 
 def steps_key(model: str) -> str:
-    """The key in the run's summary under which it is kept how many steps of the model there are."""
+    """The summary key of the number of steps of the model."""
     return f"{chart_key(model)}_steps"
 
 
 def resumed(run: Any, model: str) -> Resumed | None:
-    """What `run`, or the active one if it is None, says; None if it does not go on with an earlier one.
+    """What `run`, or the active run if it is None, tells; None if it does not resume an earlier run.
 
-    An offline run cannot know whether it does. There counts what was asked for.
+    An offline run cannot know whether it resumes one, so the `resume` that was asked for decides.
     """
     import wandb
 
@@ -28,7 +28,7 @@ def resumed(run: Any, model: str) -> Resumed | None:
         return None
     asked = getattr(run.settings, "resume", None) if getattr(run, "offline", False) else None
     is_certain = bool(getattr(run, "resumed", False)) or asked == "must"
-    if not is_certain and asked not in ASKED:
+    if not is_certain and asked not in RESUME_OPTIONS:
         return None
     steps = run.summary.get(steps_key(model))
     return Resumed("W&B", int(steps) if isinstance(steps, (int, float)) and steps >= 0 else None, is_certain)

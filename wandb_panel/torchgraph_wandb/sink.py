@@ -16,47 +16,49 @@ from torchgraph_explorer.console import info, reason, warn
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.schema import Finished, Frame, Record
 from torchgraph_explorer.sinks import Sink, SinkContext
-from torchgraph_wandb.late import LateSink
-from torchgraph_wandb.panels import log_chart, log_page, show, show_at_once
-from torchgraph_wandb.presets import PresetError, PresetOwner, expected, publish_chart, remembered
-from torchgraph_wandb.progress import First, Progress, Ready, Uploads
+from torchgraph_wandb.deferred_start import DeferredSink
+from torchgraph_wandb.panels import log_chart, log_page, update_summary, update_summary_now
+from torchgraph_wandb.periodic_thread import PeriodicThread
+from torchgraph_wandb.presets import PresetError, PresetOwner, preset_id, publish_chart, published_preset
 from torchgraph_wandb.resuming import steps_key
-from torchgraph_wandb.schedule import is_page_due
-from torchgraph_wandb.snapshots import Maker, Snapshot
-from torchgraph_wandb.ticks import Ticks
+from torchgraph_wandb.snapshots import Snapshot, SnapshotMaker
+from torchgraph_wandb.upload_progress import FirstSummary, PendingSnapshot, RecordProgress, UploadProgress
+from torchgraph_wandb.upload_schedule import is_page_due
 
 SECONDS_TO_UPLOAD = 5.5
-"""After which W&B's client has uploaded a file: it waits for five, to upload several at once."""
+"""How long W&B's client takes to upload a file: it waits for five seconds, to upload several together."""
 
 SECONDS_TO_LEAVE = 4.0
-"""That the end of a run waits for W&B to come back from what is being logged."""
+"""How long the end of a run waits for a call of W&B that is in progress."""
 
 SECONDS_TO_END = (15.0, 5.0)
-"""That it waits for the last snapshot, and for a second try. The recorder waits 30 s for the sink."""
+"""How long it waits for the last snapshot, and for a second try. The writer's thread waits 30 s for the sink."""
 
 SECONDS_TO_PUBLISH = 4.0
-"""That it waits for the chart to be published, which was begun when the run was."""
+"""How long it waits until the chart is published, which begins with the run."""
 
 
-class Finishing(Protocol):
-    """As a `Watcher`."""
+class SupportsFinish(Protocol):
+    """A `Watcher`, as far as it is needed here."""
 
     def finish(self) -> None:
-        """Write what is at hand."""
+        """Write what is recorded, and end the watch."""
 
 
 def open_sink(context: SinkContext) -> Sink:
-    """The sink for `context`, whose `wandb_run` is the W&B run, or None for the active one, or the first to become so.
+    """The sink for `context`.
+
+    `context.wandb_run` is the W&B run; None means the active run, or the first one that becomes active.
 
     Raises:
         ImportError: wandb is not installed.
-        OptionError: The run is over, or what was given is none.
+        OptionError: The run is finished, or the value is not a W&B run.
     """
     import wandb
 
     run = context.wandb_run if context.wandb_run is not None else wandb.run
     if run is None:
-        return LateSink(context, open_sink, _before_end)
+        return DeferredSink(context, open_sink, _before_end)
     if not all(hasattr(run, part) for part in ("log", "id", "finish")):
         raise OptionError(f"run={run!r} is no W&B run. Pass what wandb.init() returned, or the name of a run folder.")
     if _is_over(run):
@@ -68,28 +70,28 @@ def open_sink(context: SinkContext) -> Sink:
 
 
 class WandbSink:
-    """Logs the chart's table as `schedule` says, the page more rarely, and both at the end.
+    """Logs the chart's table as `upload_schedule` says, the page more rarely, and both at the end.
 
-    It does so in a thread of its own, so that what is recorded gets there also while no further step comes.
+    It logs in a thread of its own, so that the last steps are logged even if no further step comes.
 
     Attributes:
-        introduction: Where it is to be seen.
+        introduction: Where the panels are.
     """
 
     def __init__(self, context: SinkContext, run: Any) -> None:
         self._run, self._model = run, context.model_name
         self._upload = context.run_dir if context.upload_record else None
-        self._maker = Maker(context.run_dir, context.model_name)
-        self._preset = Preset(run)
-        self._progress = Progress()
-        self._uploads = Uploads()
-        self._ready: Ready | None = None
-        self._first: First | None = First()
+        self._maker = SnapshotMaker(context.run_dir, context.model_name)
+        self._preset = PresetPublisher(run)
+        self._progress = RecordProgress()
+        self._uploads = UploadProgress()
+        self._ready: PendingSnapshot | None = None
+        self._first: FirstSummary | None = FirstSummary()
         self._is_charted = False
-        self._ticks = Ticks(self._keep_up, self._fail)
+        self._updates = PeriodicThread(self._update, self._report_fault)
         self.introduction = f"W&B: {run.url}" if getattr(run, "url", None) else f"W&B run {run.id}"
 
-    def watched_by(self, watcher: Finishing) -> None:
+    def watched_by(self, watcher: SupportsFinish) -> None:
         """End the watch before the W&B run ends: at its `finish()`, and at exit."""
         _before_end(self._run, watcher)
 
@@ -99,7 +101,7 @@ class WandbSink:
             return
         if isinstance(record, Frame):
             self._progress = self._progress.after(record.step, now=time.monotonic())
-            self._ticks.begin()
+            self._updates.begin()
         elif isinstance(record, Finished) and self._progress.frames:
             if record.steps is not None:
                 self._progress = replace(self._progress, steps=record.steps)
@@ -107,37 +109,37 @@ class WandbSink:
 
     def close(self) -> None:
         """Nothing more will be logged."""
-        self._ticks.end(SECONDS_TO_LEAVE)
+        self._updates.end(SECONDS_TO_LEAVE)
         self._maker.stop()
 
-    def _keep_up(self) -> None:
-        """Log a snapshot that is ready, or begin one that is due. Waits for no training and no snapshot."""
+    def _update(self) -> None:
+        """Log a snapshot that is ready, or begin one that is due. Waits neither for the training nor for a snapshot."""
         now, progress = time.monotonic(), self._progress
         elapsed = now - progress.began
         if _is_over(self._run):
             self._maker.stop()
             return
         if (snapshot := self._maker.take()) is not None:
-            self._ready = Ready(snapshot, now)
+            self._ready = PendingSnapshot(snapshot, now)
         if self._first is not None and self._first.is_due(now):
             first, self._first = self._first, None
-            show_at_once(self._run, first.shown)
+            update_summary_now(self._run, first.shown)
         elif self._ready is not None:
-            # Which preset draws the table is said only with the table, so the first one waits for that a little.
+            # The preset is logged only together with the table, so the first table waits a little for the preset.
             if not self._preset.is_coming or now - self._ready.since >= SECONDS_TO_PUBLISH:
                 ready, self._ready = self._ready, None
                 self._log(ready.snapshot)
         elif not self._maker.is_busy and progress.frames > self._uploads.frames and self._uploads.is_due(elapsed):
-            self._maker.try_to_begin(page=is_page_due(elapsed, self._uploads.pages), aside=True)
+            self._maker.try_to_begin(page=is_page_due(elapsed, self._uploads.pages), low_priority=True)
             self._uploads = replace(self._uploads, last=elapsed, frames=progress.frames)
 
-    def _fail(self, fault: Exception) -> None:
-        """Something in W&B raises: its panels are left as they are until the end, where it is tried once more."""
+    def _report_fault(self, fault: Exception) -> None:
+        """W&B raised: the panels stay as they are until the end, where they are updated once more."""
         warn(f"{self._model}: the W&B chart is not kept up to date any more ({reason(fault)}).")
 
     def _end(self) -> None:
-        """Log all there is."""
-        if not self._ticks.end(SECONDS_TO_LEAVE):
+        """Log everything that is recorded."""
+        if not self._updates.end(SECONDS_TO_LEAVE):
             info(f"{self._model}: W&B does not answer; its chart lacks the last steps, which are in the run's folder.")
             return
         if _is_over(self._run):
@@ -149,15 +151,15 @@ class WandbSink:
             info(f"{self._model}: the W&B chart lacks the last steps: {self._maker.fault}. The run's folder has them.")
         else:
             self._preset.wait(SECONDS_TO_PUBLISH)
-            self._is_charted = False  # a report tells what the chart said when it was last logged
+            self._is_charted = False  # a report shows the description that was last logged with the chart
             self._log(snapshot)
         if self._upload is not None:
-            from torchgraph_wandb.records_online import upload_record
+            from torchgraph_wandb.record_artifact import upload_record
 
             upload_record(self._run, self._upload)
 
     def _last_snapshot(self) -> Snapshot | None:
-        """Made anew, a second time in a simpler way if it fails."""
+        """A snapshot of the whole record; after a failure, a second try in a simpler way."""
         for seconds in SECONDS_TO_END:
             self._maker.try_to_begin(page=True)
             if (snapshot := self._maker.take(patience=seconds)) is not None:
@@ -172,17 +174,17 @@ class WandbSink:
             shown |= log_page(self._run, self._model, snapshot.page)
         self._uploads = self._uploads.after(snapshot)
         shown[steps_key(self._model)] = self._progress.steps
-        show(self._run, shown)
-        # The client itself tells the server within 15 seconds, so later ones do not need it.
+        update_summary(self._run, shown)
+        # Later ones do not need this: the client sends the summary within 15 seconds.
         is_first = self._first is not None and not self._first.shown and not _is_offline(self._run)
-        self._first = First(shown, time.monotonic() + SECONDS_TO_UPLOAD) if is_first else None
+        self._first = FirstSummary(shown, time.monotonic() + SECONDS_TO_UPLOAD) if is_first else None
 
 
-class Preset:
-    """The chart's preset, published in the background when it is not known to be there.
+class PresetPublisher:
+    """Publishes the chart's preset in the background, unless it is known to be published.
 
     Attributes:
-        chart: Its id; None while it is not there, and if it will never be.
+        chart: The preset's id; None while it is not published, or if it cannot be.
     """
 
     def __init__(self, run: Any) -> None:
@@ -190,43 +192,43 @@ class Preset:
         self._thread: threading.Thread | None = None
         if _is_disabled(run):
             return
-        place = PresetOwner(str(run.settings.base_url).rstrip("/"), str(run.entity or ""))
-        act = partial(self._settle, place, is_offline=_is_offline(run))
+        owner = PresetOwner(str(run.settings.base_url).rstrip("/"), str(run.entity or ""))
+        act = partial(self._find_or_publish, owner, is_offline=_is_offline(run))
         thread = threading.Thread(target=act, name="torchgraph-wandb", daemon=True)
-        with suppress(RuntimeError):  # no thread can be started: then nothing is recorded, as is said
+        with suppress(RuntimeError):  # no thread can be started: then nothing is recorded, and a warning says so
             thread.start()
             self._thread = thread
 
     @property
     def is_coming(self) -> bool:
-        """It is still being published."""
+        """Whether the preset is still being published."""
         return self._thread is not None and self._thread.is_alive()
 
     def wait(self, seconds: float) -> None:
-        """Come back when it is known whether it is there, or after so many seconds."""
+        """Wait until it is published or refused, at most `seconds`."""
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def _settle(self, place: PresetOwner, *, is_offline: bool) -> None:
-        """In a thread of its own: what was published is remembered in the user's home, which may not answer."""
+    def _find_or_publish(self, owner: PresetOwner, *, is_offline: bool) -> None:
+        """Runs in a thread of its own: published presets are listed in the user's home, which may not answer."""
         try:
-            self._look_up(place, is_offline=is_offline)
+            self._look_up(owner, is_offline=is_offline)
             if self.chart is None and not is_offline:
-                self.chart = publish_chart(place)
+                self.chart = publish_chart(owner)
         except PresetError as refusal:
             info(f"{refusal}. The page, which is logged too, shows the same until then.")
         except Exception as fault:
             info(f"the W&B chart cannot be published ({reason(fault)}). The page, which is logged too, shows the same.")
 
-    def _look_up(self, place: PresetOwner, *, is_offline: bool) -> None:
-        known = remembered(place) if place.entity else None
-        self.chart = expected(place) if is_offline and place.entity else known
+    def _look_up(self, owner: PresetOwner, *, is_offline: bool) -> None:
+        known = published_preset(owner) if owner.entity else None
+        self.chart = preset_id(owner) if is_offline and owner.entity else known
         if is_offline:
-            _advise_offline(place, known=known is not None)
+            _advise_offline(owner, known=known is not None)
 
 
-def _advise_offline(place: PresetOwner, *, known: bool) -> None:
-    if not place.entity:
+def _advise_offline(owner: PresetOwner, *, known: bool) -> None:
+    if not owner.entity:
         info(
             "W&B is offline and does not say whose the run will be, so that its chart cannot be named. The page will "
             "be there. For the chart too, pass wandb.init(entity=...)."
@@ -234,15 +236,15 @@ def _advise_offline(place: PresetOwner, *, known: bool) -> None:
     elif not known:
         info(
             f"W&B is offline. Before `wandb sync`, publish the chart once: "
-            f"torchgraph wandb publish --entity {place.entity}"
+            f"torchgraph wandb publish --entity {owner.entity}"
         )
 
 
-def _before_end(run: Any, watcher: Finishing) -> None:
-    """Have `watcher` finished before `run` is.
+def _before_end(run: Any, watcher: SupportsFinish) -> None:
+    """Arrange that `watcher` is finished before `run` is.
 
-    wandb offers no public way to be told. The hook is the one that its own integrations use; at exit ours comes first
-    anyway, being registered later.
+    wandb has no public callback for this. The hook is the one that its own integrations use. At exit ours runs first
+    anyway, because it is registered later.
     """
     finish = _finisher(weakref.ref(watcher))
     atexit.register(finish)
@@ -256,7 +258,7 @@ def _before_end(run: Any, watcher: Finishing) -> None:
     hooks.append(TeardownHook(finish, TeardownStage.EARLY))
 
 
-def _finisher(watcher: weakref.ref[Finishing]) -> Callable[[], None]:
+def _finisher(watcher: weakref.ref[SupportsFinish]) -> Callable[[], None]:
     def finish() -> None:
         atexit.unregister(finish)
         if (still := watcher()) is not None:

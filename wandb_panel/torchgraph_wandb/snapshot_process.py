@@ -1,4 +1,4 @@
-"""The child process that makes a snapshot: the chart's table, and the page if it is wanted, from the run's record."""
+"""The child process that makes a snapshot from the run's record: the chart's table, and the page on request."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from zipfile import BadZipFile
-
-import numpy as np
 
 from torchgraph_explorer.errors import NotFoundError, TorchgraphWarning
 from torchgraph_explorer.record.discovery import open_record
@@ -18,19 +15,26 @@ from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.schema import Frame, ModuleGraph
 from torchgraph_explorer.server.page.choice import with_frame
-from torchgraph_wandb.drawing import MOST_WORK, Way, draw
-from torchgraph_wandb.keeping import STEPS, thinned_numbers
-from torchgraph_wandb.state import BAD, BAD_BEFORE, State, Trouble
+from torchgraph_wandb.chart_data import NONFINITE, NONFINITE_BEFORE, ChartData, NonfiniteSummary
+from torchgraph_wandb.graph_layout import MAX_WORK, Engine, layout_insides
+from torchgraph_wandb.nonfinite_search import (
+    NOT_SEARCHED,
+    NonfiniteSearch,
+    continue_search,
+    first_nonfinite_series,
+    read_search,
+    write_search,
+)
 from torchgraph_wandb.table import affordable_steps, table_rows
-from torchgraph_wandb.troubles import NOTHING, Searched, origin, search_on
+from torchgraph_wandb.thinning import MAX_STEPS, thinned_indices
 
 TABLE, PAGE, SEARCHED = "table.json", "page.html", "searched.npz"
-"""The files it leaves; the last one is also what it finds of the snapshot before."""
+"""The files it writes. The last one is there from the start, with what the previous snapshot found."""
 
 PAGE_STEPS = 100
 
 NICENESS = 10
-"""Of a snapshot that nobody waits for: the training goes first."""
+"""The priority of a snapshot that is not waited for: the training comes first."""
 
 
 def main() -> None:
@@ -39,94 +43,79 @@ def main() -> None:
     parser.add_argument("run_dir")
     parser.add_argument("model")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--way", default="graphviz")
+    parser.add_argument("--engine", default="graphviz")
     parser.add_argument("--page", action="store_true")
-    parser.add_argument("--aside", action="store_true")
-    asked = parser.parse_args()
-    if asked.aside and hasattr(os, "nice"):
+    parser.add_argument("--low-priority", action="store_true")
+    options = parser.parse_args()
+    if options.low_priority and hasattr(os, "nice"):
         os.nice(NICENESS)
-    warnings.simplefilter("ignore", TorchgraphWarning)  # a live run's torn end is nobody's fault
-    run = open_record(asked.run_dir)
-    model = run.model(asked.model)
-    searched = search_on(model, read_searched(asked.folder / SEARCHED))
-    write_searched(asked.folder / SEARCHED, searched)
-    rows = table_rows(state_of(model, searched, way=asked.way))
-    (asked.folder / TABLE).write_text(json.dumps(rows), encoding="utf-8")
-    if asked.page:
-        unfinished = asked.folder / "page"
-        unfinished.write_bytes(page(run, asked.model, way=asked.way))
-        unfinished.rename(asked.folder / PAGE)  # whoever runs out of patience finds all of it or nothing
+    warnings.simplefilter("ignore", TorchgraphWarning)  # the record of a live run may end in the middle of a step
+    run = open_record(options.run_dir)
+    model = run.model(options.model)
+    search = continue_search(model, read_search(options.folder / SEARCHED))
+    write_search(options.folder / SEARCHED, search)
+    rows = table_rows(chart_data(model, search, engine=options.engine))
+    (options.folder / TABLE).write_text(json.dumps(rows), encoding="utf-8")
+    if options.page:
+        unfinished = options.folder / "page"
+        unfinished.write_bytes(page(run, options.model, engine=options.engine))
+        unfinished.rename(options.folder / PAGE)  # a parent that stops waiting finds all of it or nothing
 
 
-def state_of(model: ModelRecord, searched: Searched = NOTHING, *, way: Way = "graphviz") -> State:
-    """What a chart of `model` shows, of which so much was `searched` for NaN and infinity.
+def chart_data(model: ModelRecord, search: NonfiniteSearch = NOT_SEARCHED, *, engine: Engine = "graphviz") -> ChartData:
+    """What a chart of `model` shows; `search` says how far it was searched for NaN and infinity.
 
     Raises:
-        NotFoundError: It has no step or no graph yet.
+        NotFoundError: The model has no step or no graph yet.
     """
     known = [graph for graph in model.graph_ids.tolist() if graph >= 0]
     if not known:
         raise NotFoundError(f"Model {model.name!r} has no recorded step yet.")
     graph = model.graphs[known[-1]]
-    most = affordable_steps(len(model.series), STEPS)
-    numbers = with_frame(thinned_numbers(len(model), most), searched.first)
+    most = affordable_steps(len(model.series), MAX_STEPS)
+    numbers = with_frame(thinned_indices(len(model), most), search.first)
     frames = [model.frame(number) for number in numbers]
-    notes = (*model.notes, *_unsearched(model, searched))
-    return State(
+    notes = (*model.notes, *_unsearched(model, search))
+    return ChartData(
         model.session,
         graph,
-        draw(graph, way=way),
+        layout_insides(graph, engine=engine),
         model.series,
         frames,
         len(model),
         notes=notes,
-        trouble=_trouble(model, graph, searched=searched, shown=dict(zip(numbers, frames, strict=True))),
+        nonfinite=_nonfinite_summary(model, graph, search=search, shown=dict(zip(numbers, frames, strict=True))),
     )
 
 
-def _unsearched(model: ModelRecord, searched: Searched) -> tuple[str, ...]:
-    if not 0 < len(searched.bad) < len(model):
+def _unsearched(model: ModelRecord, search: NonfiniteSearch) -> tuple[str, ...]:
+    if not 0 < len(search.found) < len(model):
         return ()
-    return (f"Steps after {searched.last_step} are still to be searched for NaN and infinity.",)
+    return (f"Steps after {search.last_step} are still to be searched for NaN and infinity.",)
 
 
-def _trouble(
-    model: ModelRecord, graph: ModuleGraph, *, searched: Searched, shown: Mapping[int, Frame]
-) -> Trouble | None:
-    """Where the record has NaN or infinity; `shown` are its frames that are shown, by their numbers."""
-    first = searched.first
+def _nonfinite_summary(
+    model: ModelRecord, graph: ModuleGraph, *, search: NonfiniteSearch, shown: Mapping[int, Frame]
+) -> NonfiniteSummary | None:
+    """Where the record has NaN or infinity; `shown` holds the frames that are shown, by their numbers."""
+    first = search.first
     if first is None:
         return None
     numbers = list(shown)
-    gaps = [searched.bad[before + 1 : number].any() for before, number in zip([-1, *numbers], numbers, strict=False)]
-    own = [number < len(searched.bad) and bool(searched.bad[number]) for number in numbers]
-    bad = [BAD * int(mine) + BAD_BEFORE * int(gap) for mine, gap in zip(own, gaps, strict=True)]
+    gaps = [search.found[before + 1 : number].any() for before, number in zip([-1, *numbers], numbers, strict=False)]
+    own = [number < len(search.found) and bool(search.found[number]) for number in numbers]
+    flags = [NONFINITE * int(mine) + NONFINITE_BEFORE * int(gap) for mine, gap in zip(own, gaps, strict=True)]
     frame = shown.get(first)
-    place = numbers.index(first) if frame is not None else 0
-    found = origin(model, frame, graph) if frame is not None else None
-    return Trouble(place, found, bad, int(searched.bad.sum()))
+    index = numbers.index(first) if frame is not None else 0
+    origin = first_nonfinite_series(model, frame, graph) if frame is not None else None
+    return NonfiniteSummary(index, origin, flags, int(search.found.sum()))
 
 
-def read_searched(file: Path) -> Searched:
-    """What an earlier snapshot has found; nothing if there was none."""
-    try:
-        with file.open("rb") as opened, np.load(opened) as found:
-            return Searched(found["bad"].astype(np.bool_), int(found["last_step"]))
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
-        return NOTHING
-
-
-def write_searched(file: Path, searched: Searched) -> None:
-    """Leave it to the next one."""
-    with file.open("wb") as to:
-        np.savez(to, bad=searched.bad, last_step=np.int64(searched.last_step))
-
-
-def page(run: RunRecord, model: str, *, way: Way = "graphviz") -> bytes:
+def page(run: RunRecord, model: str, *, engine: Engine = "graphviz") -> bytes:
     """The exported page of one model."""
     from torchgraph_explorer.server.export import page_of
 
-    return page_of(run, models=[model], steps=PAGE_STEPS, most_work=MOST_WORK[way])
+    return page_of(run, models=[model], steps=PAGE_STEPS, most_work=MAX_WORK[engine])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Snapshots of a run that is being written, each made by a short-lived process of its own.
 
-Reading back the record, drawing the graph and writing the page cost the training neither its GIL nor its life:
-Graphviz holds the former while it works, and may end the process that it is in.
+Graphviz holds the GIL while it works, and may crash the process it runs in. So the training's process neither reads the
+record back, nor draws the graph, nor writes the page.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from torchgraph_explorer.console import reason
 from torchgraph_wandb.snapshot_process import PAGE, SEARCHED, TABLE
 
 SECONDS = 120.0
-"""That a snapshot may take."""
+"""How long a snapshot may take."""
 
 SECONDS_TO_KILL = 5.0
-"""That the system may take to end one."""
+"""How long the system may take to end its process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is to be logged.
+    """What is logged at one moment.
 
     Attributes:
-        rows: Of the chart's table.
-        page: The exported page; None if it was not asked for, or could not be made.
-        seconds: How long it took to make, however much later it was taken.
+        rows: The rows of the chart's table.
+        page: The exported page; None if it was not requested or could not be made.
+        seconds: How long it took to make, not counting the time until it was taken.
     """
 
     rows: list[tuple[str, str]]
@@ -41,16 +41,16 @@ class Snapshot:
     seconds: float
 
 
-class Maker:
+class SnapshotMaker:
     """Makes snapshots of one model of a run, one at a time.
 
     Attributes:
-        fault: Why the latest attempt failed, in a line; empty if it did not.
+        fault: Why the latest attempt failed, in one line; empty if it succeeded.
     """
 
     def __init__(self, run_dir: str, model: str) -> None:
         self._run_dir, self._model = run_dir, model
-        self._way = "graphviz"
+        self._engine = "graphviz"
         self._child: subprocess.Popen[bytes] | None = None
         self._folder = Path()
         self._searched = b""
@@ -59,11 +59,11 @@ class Maker:
 
     @property
     def is_busy(self) -> bool:
-        """A snapshot is being made, or waits to be taken."""
+        """Whether a snapshot is being made or waits to be taken."""
         return self._child is not None
 
-    def begin(self, *, page: bool, aside: bool = False) -> None:
-        """Begin to make one, of what is recorded now; with `aside`, in the time that the training leaves."""
+    def begin(self, *, page: bool, low_priority: bool = False) -> None:
+        """Begin a snapshot of what is recorded now; with `low_priority`, in the time that the training leaves."""
         assert self._child is None, "one at a time"
         self._folder = Path(tempfile.mkdtemp(prefix="torchgraph-"))
         self._began, self._began_at = time.monotonic(), time.time()
@@ -71,12 +71,12 @@ class Maker:
         command = [sys.executable, "-m", "torchgraph_wandb.snapshot_process", self._run_dir, self._model]
         command += [
             str(self._folder),
-            "--way",
-            self._way,
+            "--engine",
+            self._engine,
             *(["--page"] if page else []),
-            *(["--aside"] if aside else []),
+            *(["--low-priority"] if low_priority else []),
         ]
-        # A script may have found the packages by a path that the child would not look in.
+        # The script may have found our packages on a path that the child would not search.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         try:
             with (self._folder / "errors").open("wb") as errors:
@@ -92,33 +92,33 @@ class Maker:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
 
-    def try_to_begin(self, *, page: bool, aside: bool = False) -> None:
-        """As `begin`; where the system refuses a folder or a process, that is the latest `fault`."""
+    def try_to_begin(self, *, page: bool, low_priority: bool = False) -> None:
+        """As `begin`, but if the system refuses a folder or a process, the reason becomes `fault`."""
         try:
-            self.begin(page=page, aside=aside)
+            self.begin(page=page, low_priority=low_priority)
         except OSError as fault:
             self.fault = reason(fault)
 
     def take(self, *, patience: float | None = None) -> Snapshot | None:
-        """The snapshot, if it is ready; None while it is not, and when it failed.
+        """The snapshot if it is ready; None if it is not, or if it failed.
 
-        With `patience`, in seconds, it is waited for; what it lacks then, it lacks.
+        With `patience`, wait for it so many seconds, then end it and take the files that are complete.
         """
         if self._child is None or not self._has_ended(patience):
             return None
         failed = self._child.returncode != 0
         self._child = None
         try:
-            self.fault = self._last_words() if failed else ""
+            self.fault = self._error() if failed else ""
             return self._read()
         except (OSError, ValueError):
-            self._way = "rows"  # Graphviz is what most likely ended it
+            self._engine = "rows"  # most likely Graphviz ended it
             return None
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def stop(self) -> None:
-        """Give up on the one that is being made."""
+        """End the snapshot that is being made."""
         if self._child is not None:
             self._child.kill()
             self.take(patience=0.0)
@@ -133,7 +133,7 @@ class Maker:
             self._child.kill()
             try:
                 self._child.wait(SECONDS_TO_KILL)
-            except subprocess.TimeoutExpired:  # the system keeps a process whose disk does not answer
+            except subprocess.TimeoutExpired:  # a process whose disk does not answer cannot be ended
                 return True
         return True
 
@@ -145,6 +145,6 @@ class Maker:
         ended = max(file.stat().st_mtime for file in self._folder.iterdir())
         return Snapshot(rows, text, max(0.0, ended - self._began_at))
 
-    def _last_words(self) -> str:
-        said = (self._folder / "errors").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return said[-1] if said else "it ended without a word"
+    def _error(self) -> str:
+        lines = (self._folder / "errors").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1] if lines else "its process ended without a message"

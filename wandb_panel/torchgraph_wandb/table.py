@@ -1,7 +1,7 @@
-"""The table behind a chart: few rows, whose cells are lines of packed text.
+"""The table behind a chart: a few rows, whose cells are lines of text.
 
-A row is a piece of one part. `FIELDS` says what the lines of each part hold, and the chart is built from that same
-table, so that both sides agree. Fields are separated by tabs, lines by line feeds, lines within a field by `LIST`.
+A row is a piece of one part. `FIELDS` names the fields of the lines of each part; the chart is built from `FIELDS` too,
+so that both sides agree. Tabs separate fields, line feeds separate lines, `LIST_SEPARATOR` the items of a list.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ from itertools import groupby
 import numpy as np
 
 from torchgraph_explorer.schema import ModuleGraph, Node, Series
-from torchgraph_wandb.drawing import Drawings
-from torchgraph_wandb.letters import (
-    CODE_LETTERS,
-    FLOAT_LETTERS,
-    packed_codes,
-    packed_flags,
-    packed_numbers,
-    size_codes,
-)
-from torchgraph_wandb.looks import InlineProbes, looks, usual_ranges
-from torchgraph_wandb.state import State, call_key
-from torchgraph_wandb.strips import ROWS, TOLD, Strips, strips
-from torchgraph_wandb.tensors import tensor_rows
-from torchgraph_wandb.troubles import Marks, marks
-from torchgraph_wandb.wording import (
+from torchgraph_wandb.chart_data import ChartData, call_key
+from torchgraph_wandb.chart_text import (
+    LINE_WIDTH,
     TENSOR,
-    WIDTH,
-    call_lines,
+    call_tooltip,
     class_text,
     family_of,
-    first_text,
+    first_nonfinite_text,
     label,
     shape_text,
-    tensor_lines,
+    tensor_tooltip,
+)
+from torchgraph_wandb.graph_layout import InsideLayouts
+from torchgraph_wandb.heat_strips import ROWS, STEP_STATISTICS, HeatStrips, heat_strips
+from torchgraph_wandb.node_statistics import NodeStatistics, node_statistics, typical_ranges
+from torchgraph_wandb.nonfinite_marks import NonfiniteMarks, nonfinite_marks
+from torchgraph_wandb.tensor_rows import tensor_rows
+from torchgraph_wandb.text_encoding import (
+    CODE_WIDTH,
+    FLOAT_WIDTH,
+    encode_codes,
+    encode_flags,
+    encode_floats,
+    size_codes,
 )
 
 COLUMNS = ("part", "packed")
-"""Of the table. Never `id`, `name`, `color` or `_defaultColorIndex`: W&B overwrites those with the run's."""
+"""The table's columns. Never `id`, `name`, `color` or `_defaultColorIndex`: W&B overwrites those with the run's."""
 
-LIST = "|"
+LIST_SEPARATOR = "|"
 
 FIELDS = {
-    "facts": ("model", "told", "steps", "home", "bad", "first", "extent", "notes"),
+    "summary": ("model", "description", "steps", "home", "nonfinite", "first_nonfinite", "extent", "notes"),
     "insides": ("key", "parent", "title", "trail", "width", "height", "ranges", "marks"),
     "nodes": (
         "key",
@@ -59,8 +59,8 @@ FIELDS = {
         "detail",
         "shape",
         "family",
-        "told",
-        "looks",
+        "tooltip",
+        "statistics",
         "marks",
         "box",
     ),
@@ -69,113 +69,124 @@ FIELDS = {
 }
 """The fields of a line of each part.
 
-- `home`: the inside to begin with. `steps`: their numbers. `notes`: lines on how sessions join.
-- `bad`: a letter for each step, see `state.BAD`. `first`: where NaN or infinity came up first, as a list of its place
-  in `steps`, the step, the node's key, its inside and what to say; empty if it did not. `extent`: how many steps have.
-- `key`, `owner`: a call, as `call_key` writes it, or `module#*` for a module's parameters. `only`: of an owner's
-  tensors just the attached one of this path. `opens`: the key of the inside that a click opens. `family`: its place in
-  `wording.FAMILIES`.
-- `trail`: the titles and keys of the insides on the way there, in turn. `box`: centre, width and height.
-- `looks`: step by step what a node can be coloured by, as codes, see `looks`. `ranges`: between which values each of
-  those lies inside. `marks`: flags step by step, see `troubles`; those of an inside are of all that is in it.
-- `values`, `gradients`: see `Strips.packed`; may be empty.
+- `steps`: the numbers of the steps shown. `home`: key of the inside that is shown first. `notes`: lines on the record.
+- `nonfinite`: one character per step, see `chart_data.NONFINITE`. `first_nonfinite`: where NaN or infinity occurs
+  first, as a list: its index in `steps`, the step, the node's key, its inside's key, a sentence. Empty without any.
+  `extent`: how many steps have NaN or infinity.
+- `key`, `owner`: a call, as `call_key` names it, or `module#*` for the parameters of a module. `only`: of the owner's
+  tensors, only the attached one with this path. `opens`: key of the inside that a click opens. `family`: index in
+  `FAMILIES`.
+- `trail`: titles and keys of the insides from the top down to this one, in turn. `box`: centre, width and height.
+- `statistics`: step by step the statistics that a node can be coloured by, as codes, see `NODE_STATISTICS`. `ranges`:
+  the range of each of them inside. `marks`: flags step by step, see `nonfinite_marks`; those of an inside are the flags
+  of everything in it.
+- `values`, `gradients`: see `HeatStrips.encoded`; may be empty.
 """
 
-PIECE = 200_000
-"""Characters of a cell, about."""
+CELL_CHARACTERS = 200_000
+"""About how many characters a cell has at most."""
 
-BUDGET = 8_000_000
-"""Characters of a table, about; a model of very many series shows fewer steps."""
+TABLE_CHARACTERS = 8_000_000
+"""About how many characters a table has at most. A model with very many series shows fewer steps."""
 
-LETTERS_A_STEP = 1 + CODE_LETTERS * ROWS + FLOAT_LETTERS * len(TOLD)
-"""Of a series."""
+CHARACTERS_PER_STEP = 1 + CODE_WIDTH * ROWS + FLOAT_WIDTH * len(STEP_STATISTICS)
+"""Characters that one step of one series takes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """What is drawn of a state, besides its graph."""
+class ChartContents:
+    """The chart's data and what is computed from it."""
 
-    state: State
-    strips: Strips
-    looks: InlineProbes
-    marks: Marks
+    data: ChartData
+    strips: HeatStrips
+    statistics: NodeStatistics
+    marks: NonfiniteMarks
 
 
-def table_rows(state: State) -> list[tuple[str, str]]:
-    """The rows for `COLUMNS`. Complete in themselves: a later table replaces an earlier one."""
-    drawn = _drawn(state)
+def table_rows(data: ChartData) -> list[tuple[str, str]]:
+    """The rows of the table. They are complete: a later table replaces an earlier one."""
+    contents = _contents(data)
     lines: dict[str, Iterable[Sequence[str]]] = {
-        "facts": [_facts(state)],
-        "insides": _insides(drawn),
-        "nodes": _nodes(drawn),
-        "edges": _edges(state.graph, state.drawings),
-        "tensors": tensor_rows(state, drawn.strips),
+        "summary": [_summary(data)],
+        "insides": _insides(contents),
+        "nodes": _nodes(contents),
+        "edges": _edges(data.graph, data.layouts),
+        "tensors": tensor_rows(data, contents.strips),
     }
     return [(part, piece) for part, parts in lines.items() for piece in _pieces(parts)]
 
 
-def _drawn(state: State) -> Drawn:
-    found = strips(state.frames, state.series, reject=state.session.reject_outlier_proportion)
-    return Drawn(state, found, looks(state.series, found), marks(state.graph, state.series, found.flags))
+def _contents(data: ChartData) -> ChartContents:
+    strips = heat_strips(data.frames, data.series, reject=data.session.reject_outlier_proportion)
+    marks = nonfinite_marks(data.graph, data.series, strips.flags)
+    return ChartContents(data, strips, node_statistics(data.series, strips), marks)
 
 
 def affordable_steps(series: int, most: int) -> int:
-    """How many steps, up to `most`, a table of so many series can show within `BUDGET`."""
-    return max(4, min(most, BUDGET // max(1, series * LETTERS_A_STEP)))
+    """How many steps, at most `most`, a table with this many series can show within `TABLE_CHARACTERS`."""
+    return max(4, min(most, TABLE_CHARACTERS // max(1, series * CHARACTERS_PER_STEP)))
 
 
 def _pieces(lines: Iterable[Sequence[str]]) -> list[str]:
-    """The lines as text, in pieces of about `PIECE`."""
-    texts = ["\t".join(clean(field) for field in line) for line in lines]
+    """The lines as text, split into pieces of about `CELL_CHARACTERS`."""
+    texts = ["\t".join(without_separators(field) for field in line) for line in lines]
     ends, reached = [], 0
     for text in texts:
         reached += len(text)
-        ends.append(reached // PIECE)
+        ends.append(reached // CELL_CHARACTERS)
     return [
         "\n".join(text for text, _ in group)
         for _, group in groupby(zip(texts, ends, strict=True), lambda pair: pair[1])
     ]
 
 
-def clean(text: str) -> str:
-    """`text` without what separates fields and lines."""
+def without_separators(text: str) -> str:
+    """`text` with spaces in place of tabs and line breaks."""
     return text.replace("\t", " ").replace("\n", " ").replace("\r", " ")
 
 
-def _facts(state: State) -> tuple[str, ...]:
-    steps = [frame.step for frame in state.frames]
-    root = next((module for module in state.graph.modules if module.name == ""), None)
+def _summary(data: ChartData) -> tuple[str, ...]:
+    steps = [frame.step for frame in data.frames]
+    root = next((module for module in data.graph.modules if module.name == ""), None)
     params = root.total_params if root else 0
-    told = (
-        f"{state.session.class_name}: {len(state.graph.modules):,} modules, {params:,} parameters; "
-        f"{state.logged:,} steps recorded, {len(steps)} shown"
+    description = (
+        f"{data.session.class_name}: {len(data.graph.modules):,} modules, {params:,} parameters; "
+        f"{data.logged:,} steps recorded, {len(steps)} shown"
     )
-    bad = packed_flags(np.array(state.trouble.bad if state.trouble else [0] * len(steps), dtype=np.int64))
+    flags = encode_flags(np.array(data.nonfinite.flags if data.nonfinite else [0] * len(steps), dtype=np.int64))
     return (
-        state.session.model,
-        told,
-        LIST.join(map(str, steps)),
-        call_key(state.graph, _home(state)),
-        bad,
-        LIST.join(part.replace(LIST, "/") for part in _first(state)),
-        f"{state.trouble.count:,} of {state.logged:,} recorded steps" if state.trouble else "",
-        LIST.join(line.replace(LIST, "/") for note in state.notes for line in textwrap.wrap(note, WIDTH)),
+        data.session.model,
+        description,
+        LIST_SEPARATOR.join(map(str, steps)),
+        call_key(data.graph, _home(data)),
+        flags,
+        LIST_SEPARATOR.join(part.replace(LIST_SEPARATOR, "/") for part in _first_nonfinite(data)),
+        f"{data.nonfinite.count:,} of {data.logged:,} recorded steps" if data.nonfinite else "",
+        LIST_SEPARATOR.join(
+            line.replace(LIST_SEPARATOR, "/") for note in data.notes for line in textwrap.wrap(note, LINE_WIDTH)
+        ),
     )
 
 
-def _first(state: State) -> tuple[str, ...]:
-    """The field `first`."""
-    if state.trouble is None:
+def _first_nonfinite(data: ChartData) -> tuple[str, ...]:
+    """The field `first_nonfinite`."""
+    if data.nonfinite is None:
         return ()
-    step, origin = state.frames[state.trouble.frame].step, state.trouble.origin
-    key, inside = _node_of(state, origin) if origin is not None else ("", "")
-    frame = state.frames[state.trouble.frame]
-    return str(state.trouble.frame), str(step), key, inside, first_text(frame, origin, state.session.class_name)
+    step, origin = data.frames[data.nonfinite.frame].step, data.nonfinite.origin
+    key, inside = _node_of(data, origin) if origin is not None else ("", "")
+    frame = data.frames[data.nonfinite.frame]
+    return (
+        str(data.nonfinite.frame),
+        str(step),
+        key,
+        inside,
+        first_nonfinite_text(frame, origin, data.session.class_name),
+    )
 
 
-def _node_of(state: State, series: Series) -> tuple[str, str]:
-    """Key of the node that a series belongs to, and of the inside that it is in; empty if the graph has none."""
-    graph = state.graph
+def _node_of(data: ChartData, series: Series) -> tuple[str, str]:
+    """The keys of the node that a series belongs to and of the inside it is in; empty if the graph has no such node."""
+    graph = data.graph
     found = (
         n for n, call in enumerate(graph.calls) if call.module == series.module and series.call in (None, call.call)
     )
@@ -188,38 +199,38 @@ def _node_of(state: State, series: Series) -> tuple[str, str]:
     return call_key(graph, number), call_key(graph, graph.calls[number].parent)
 
 
-def _home(state: State) -> int | None:
-    """The inside of the model's call if there is just one, else the top."""
-    roots = [number for number, call in enumerate(state.graph.calls) if call.parent is None]
-    return roots[0] if len(roots) == 1 and roots[0] in state.drawings else None
+def _home(data: ChartData) -> int | None:
+    """The inside of the model's call if there is exactly one, else the top."""
+    roots = [number for number, call in enumerate(data.graph.calls) if call.parent is None]
+    return roots[0] if len(roots) == 1 and roots[0] in data.layouts else None
 
 
-def _insides(drawn: Drawn) -> Iterable[tuple[str, ...]]:
-    graph = drawn.state.graph
-    for inside, drawing in drawn.state.drawings.items():
+def _insides(contents: ChartContents) -> Iterable[tuple[str, ...]]:
+    graph = contents.data.graph
+    for inside, layout in contents.data.layouts.items():
         parent = graph.calls[inside].parent if inside is not None else None
-        trail = [part for call in _way(graph, inside) for part in (_title(graph, call), call_key(graph, call))]
-        nodes = [graph.nodes[number] for number in drawing.boxes]
-        marked = [drawn.marks.of(graph, node) for node in nodes] + [np.zeros(drawn.marks.steps, dtype=np.uint8)]
+        trail = [part for call in _path_down(graph, inside) for part in (_title(graph, call), call_key(graph, call))]
+        nodes = [graph.nodes[number] for number in layout.boxes]
+        marked = [contents.marks.of(graph, node) for node in nodes] + [np.zeros(contents.marks.steps, dtype=np.uint8)]
         yield (
             call_key(graph, inside),
             call_key(graph, parent) if inside is not None else "",
             _title(graph, inside),
-            LIST.join(part.replace(LIST, "/") for part in trail),
-            f"{drawing.width:.0f}",
-            f"{drawing.height:.0f}",
-            packed_numbers(usual_ranges([drawn.looks.of(graph, node) for node in nodes])),
-            packed_flags(np.bitwise_or.reduce(marked)),
+            LIST_SEPARATOR.join(part.replace(LIST_SEPARATOR, "/") for part in trail),
+            f"{layout.width:.0f}",
+            f"{layout.height:.0f}",
+            encode_floats(typical_ranges([contents.statistics.of(graph, node) for node in nodes])),
+            encode_flags(np.bitwise_or.reduce(marked)),
         )
 
 
-def _way(graph: ModuleGraph, inside: int | None) -> list[int | None]:
+def _path_down(graph: ModuleGraph, inside: int | None) -> list[int | None]:
     """The insides from the top down to `inside`."""
-    way: list[int | None] = []
+    path: list[int | None] = []
     while inside is not None:
-        way.insert(0, inside)
+        path.insert(0, inside)
         inside = graph.calls[inside].parent
-    return [None, *way]
+    return [None, *path]
 
 
 def _title(graph: ModuleGraph, inside: int | None) -> str:
@@ -231,48 +242,50 @@ def _title(graph: ModuleGraph, inside: int | None) -> str:
     return (name or class_name) + (f" #{call.call + 1}" if call.call else "")
 
 
-def _nodes(drawn: Drawn) -> Iterable[tuple[str, ...]]:
-    graph = drawn.state.graph
-    for inside, drawing in drawn.state.drawings.items():
-        for number, (x, y, width, height) in drawing.boxes.items():
+def _nodes(contents: ChartContents) -> Iterable[tuple[str, ...]]:
+    graph = contents.data.graph
+    for inside, layout in contents.data.layouts.items():
+        for number, (x, y, width, height) in layout.boxes.items():
             node = graph.nodes[number]
-            box = LIST.join(f"{part:.0f}" for part in (x, y, width, height))
-            seen = packed_codes(size_codes(drawn.looks.of(graph, node))) if node.call is not None else ""
+            box = LIST_SEPARATOR.join(f"{part:.0f}" for part in (x, y, width, height))
+            statistics = encode_codes(size_codes(contents.statistics.of(graph, node))) if node.call is not None else ""
             yield (
-                *_node(drawn.state, node, call_key(graph, inside)),
-                seen,
-                packed_flags(drawn.marks.of(graph, node)),
+                *_node(contents.data, node, call_key(graph, inside)),
+                statistics,
+                encode_flags(contents.marks.of(graph, node)),
                 box,
             )
 
 
-def _node(state: State, node: Node, inside: str) -> tuple[str, ...]:
-    """All fields of a node but its looks, its marks and its box."""
-    graph = state.graph
+def _node(data: ChartData, node: Node, inside: str) -> tuple[str, ...]:
+    """All fields of a node except its statistics, its marks and its box."""
+    graph = data.graph
     if node.call is None:
         path = node.tensor.path if node.tensor else ""
         only = path if node.kind == "attached" else ""
-        told = LIST.join(line.replace(LIST, "/") for line in tensor_lines(node.tensor, node.kind))
+        tooltip = LIST_SEPARATOR.join(
+            line.replace(LIST_SEPARATOR, "/") for line in tensor_tooltip(node.tensor, node.kind)
+        )
         shape = shape_text(node.tensor.shape) if node.tensor else ""
-        return (f"{inside}@{path}", inside, inside, only, "", path, node.kind, shape, str(TENSOR), told)
+        return (f"{inside}@{path}", inside, inside, only, "", path, node.kind, shape, str(TENSOR), tooltip)
     call, key = graph.calls[node.call], call_key(graph, node.call)
     module = next(module for module in graph.modules if module.name == call.module)
-    opens = key if node.call in state.drawings else ""
-    told = LIST.join(line.replace(LIST, "/") for line in call_lines(module, call))
+    opens = key if node.call in data.layouts else ""
+    tooltip = LIST_SEPARATOR.join(line.replace(LIST_SEPARATOR, "/") for line in call_tooltip(module, call))
     shape = shape_text(call.outputs[0].shape) if call.outputs else ""
     family = family_of(module.class_name, has_inside=bool(opens))
-    return (key, inside, key, "", opens, label(module), class_text(module, call), shape, str(family), told)
+    return (key, inside, key, "", opens, label(module), class_text(module, call), shape, str(family), tooltip)
 
 
-def _edges(graph: ModuleGraph, drawings: Drawings) -> Iterable[tuple[str, ...]]:
-    for inside, drawing in drawings.items():
-        for number, points in drawing.lines.items():
+def _edges(graph: ModuleGraph, layouts: InsideLayouts) -> Iterable[tuple[str, ...]]:
+    for inside, layout in layouts.items():
+        for number, points in layout.edges.items():
             carries = "gradient" if graph.edges[number].gradient else "data"
             yield call_key(graph, inside), carries, svg_path(points)
 
 
 def svg_path(points: Sequence[tuple[float, float]]) -> str:
-    """A cubic spline with an arrow head at its end, as SVG has it."""
+    """A cubic spline with an arrow head at its end, as the `d` of an SVG path."""
     (x, y), rest = points[0], points[1:]
     curve = f"M{x:.0f},{y:.0f}C" + " ".join(f"{px:.0f},{py:.0f}" for px, py in rest)
     tip, before = points[-1], next((point for point in reversed(points[:-1]) if point != points[-1]), points[-1])

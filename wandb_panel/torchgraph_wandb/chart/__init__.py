@@ -1,3 +1,3 @@
-"""The custom chart: a Vega specification, composed by small functions. Used by `torchgraph_wandb.presets`."""
+"""The custom chart: a Vega specification, built by small functions. Used by `torchgraph_wandb.presets`."""
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
-"""The columns beside the graph: which tensors of a pinned call they show, and where each of these stands."""
+"""The columns beside the graph: which tensors of a pinned call they show, and where."""
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.data import tensor_lines
-from torchgraph_wandb.chart.numbers import code, number
-from torchgraph_wandb.chart.parts import (
+from torchgraph_wandb.chart.datasets import tensor_lines
+from torchgraph_wandb.chart.decoding import float_bits, float_value
+from torchgraph_wandb.chart.strip_images import strip_images
+from torchgraph_wandb.chart.strip_layout import GAP, SECTION, SIDE, STRIP, STRIP_W, TITLE, strip_x
+from torchgraph_wandb.chart.strip_marks import strip_marks
+from torchgraph_wandb.chart.vega import (
     Spec,
     colour,
     dataset,
@@ -18,12 +21,9 @@ from torchgraph_wandb.chart.parts import (
     text,
     when,
 )
-from torchgraph_wandb.chart.strip_images import strip_images
-from torchgraph_wandb.chart.strip_marks import strip_marks
-from torchgraph_wandb.chart.strip_places import GAP, SECTION, SIDE, STRIP, STRIP_W, TITLE, strip_x
-from torchgraph_wandb.letters import CODE_LETTERS, FLOAT_LETTERS
-from torchgraph_wandb.strips import ROWS
+from torchgraph_wandb.heat_strips import ROWS
 from torchgraph_wandb.table import FIELDS
+from torchgraph_wandb.text_encoding import CODE_WIDTH, FLOAT_WIDTH
 
 HEADER = 44
 
@@ -31,7 +31,7 @@ SECTIONS = {"input": "Input", "output": "Output", "attached": "Attached", "param
 
 
 def column_signals(slot: int) -> list[Spec]:
-    """What is in the column, and how far it is scrolled."""
+    """The call in the column, and how far the column is scrolled."""
     height = f"(length(data('tensors_{slot}')) ? peek(data('tensors_{slot}')).bottom : 0)"
     limit = f"max(0, {height} - stage_h + {HEADER + 8})"
     is_here = f"slots > {slot} && x() >= graph_w + {slot}*column_w && x() < graph_w + {slot + 1}*column_w"
@@ -56,12 +56,12 @@ def column_signals(slot: int) -> list[Spec]:
 
 
 def owners(slots: int) -> Spec:
-    """Whose tensors some column shows."""
+    """The owners whose tensors some column shows."""
     return derived("owners", "[" + ", ".join(f"owner_{slot}, params_{slot}" for slot in range(slots)) + "]")
 
 
 def axes() -> Spec:
-    """By tensor, between which values all selected runs together lie: flipping between them changes no axis."""
+    """The axis of each tensor over all selected runs, so that it stays when another run is chosen."""
     place = {name: FIELDS["tensors"].index(name) for name in FIELDS["tensors"]}
     return dataset(
         "axes",
@@ -83,7 +83,7 @@ def axes() -> Spec:
 
 
 KEY = "datum.tensor + ' ' + datum.side"
-"""What names a strip in every run."""
+"""Identifies a strip in every run."""
 
 
 def _sides(packs: str) -> list[Spec]:
@@ -91,12 +91,12 @@ def _sides(packs: str) -> list[Spec]:
     return [
         formula("sides", "[0, 1]"),
         formula("pack", packs),
-        {"type": "flatten", "fields": ["pack", "sides"], "as": ["letters", "side"]},
-        keep("datum.letters != ''"),
-        formula("low_code", code("datum.letters", 0)),
-        formula("high_code", code("datum.letters", 1)),
-        formula("low", number("datum.low_code")),
-        formula("high", number("datum.high_code")),
+        {"type": "flatten", "fields": ["pack", "sides"], "as": ["encoded", "side"]},
+        keep("datum.encoded != ''"),
+        formula("low_code", float_bits("datum.encoded", 0)),
+        formula("high_code", float_bits("datum.encoded", 1)),
+        formula("low", float_value("datum.low_code")),
+        formula("high", float_value("datum.high_code")),
     ]
 
 
@@ -116,7 +116,7 @@ def column_data(slot: int) -> list[Spec]:
 
 
 def _stacked() -> list[Spec]:
-    """Where each tensor stands; the first of a role has the section's title above it."""
+    """The place of each tensor; the first one of a role has the section's title above it."""
     return [
         {"type": "window", "groupby": ["role"], "ops": ["row_number"], "as": ["number"]},
         formula("title", f"datum.number == 1 ? {SECTION} : 0"),
@@ -127,10 +127,10 @@ def _stacked() -> list[Spec]:
 
 
 def _unpacked() -> list[Spec]:
-    """A datum for each strip: the parts of its letters, its axis, and that of all runs."""
-    begin = 2 * FLOAT_LETTERS
+    """A datum for each strip: the parts of its text, its axis, and the axis of all runs."""
+    begin = 2 * FLOAT_WIDTH
     cells = f"{begin} + step_count"
-    told = f"{cells} + {CODE_LETTERS * ROWS}*step_count"
+    statistics = f"{cells} + {CODE_WIDTH * ROWS}*step_count"
     return [
         formula("tensor", "datum.owner + ' ' + datum.role + ' ' + datum.path"),
         *_sides("[datum.values, datum.gradients]"),
@@ -144,16 +144,16 @@ def _unpacked() -> list[Spec]:
             "as": ["axis_low", "axis_high"],
         },
         formula("has_axis", "isFinite(datum.low) && isNumber(datum.axis_low)"),
-        formula("flags", f"substring(datum.letters, {begin}, {cells})"),
-        formula("cells", f"substring(datum.letters, {cells}, {told})"),
-        formula("told", f"substring(datum.letters, {told})"),
+        formula("flags", f"substring(datum.encoded, {begin}, {cells})"),
+        formula("cells", f"substring(datum.encoded, {cells}, {statistics})"),
+        formula("statistics", f"substring(datum.encoded, {statistics})"),
         formula("x", strip_x("datum.side")),
         *strip_images(),
     ]
 
 
 def _ticks() -> list[Spec]:
-    """Where steps are written below a strip: the first and the last, and one between where there is room."""
+    """The steps written below a strip: the first, the last, and one between where there is room."""
     wide = "length(steps[step_count - 1])*5 + 4"
     between = f"3*({wide}) < {STRIP_W}"
     return [
@@ -165,7 +165,7 @@ def _ticks() -> list[Spec]:
             "label_x",
             f"datum.align == 'left' ? datum.x : datum.align == 'right' ? datum.x + {STRIP_W} : datum.tick_x",
         ),
-        formula("said", "steps[datum.tick]"),
+        formula("content", "steps[datum.tick]"),
     ]
 
 
@@ -254,7 +254,7 @@ def _scrolled(slot: int) -> Spec:
     return group(
         f"inside_{slot}",
         text(
-            f"{{{', '.join(f'{role}: {said!r}' for role, said in SECTIONS.items())}}}[datum.role]",
+            f"{{{', '.join(f'{role}: {content!r}' for role, content in SECTIONS.items())}}}[datum.role]",
             data=tensors,
             x={"value": SIDE},
             y=section,

@@ -1,12 +1,12 @@
-"""The marks of the graph: nodes, edges, the way up."""
+"""The marks of the graph: nodes, edges, and the list of parents."""
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.finder import module_list
-from torchgraph_wandb.chart.notes import drop_zone, hint, legend, nothing
-from torchgraph_wandb.chart.parts import Spec, colour, group, mark, text
+from torchgraph_wandb.chart.legend import drop_zone, empty_message, hint, legend
+from torchgraph_wandb.chart.module_list import module_list
 from torchgraph_wandb.chart.signals import TRAIL
-from torchgraph_wandb.chart.timebar import time_bar
+from torchgraph_wandb.chart.time_bar import time_bar
+from torchgraph_wandb.chart.vega import Spec, colour, group, mark, text
 
 SCALE = {
     "name": "shade",
@@ -17,14 +17,14 @@ SCALE = {
     },
     "range": {"signal": "paint.shades"},
 }
-"""From the logarithm of a statistic to a colour."""
+"""Maps the logarithm of a statistic to a colour."""
 
 LEFT, TOP = "(datum.cx - datum.w/2)", "(datum.cy - datum.h/2)"
 PINNED = "paint.pins[datum.pin % length(paint.pins)]"
 
 
 def stage() -> Spec:
-    """The area on the left."""
+    """The area on the left, with the graph."""
     return group(
         "stage",
         _edges(),
@@ -37,7 +37,7 @@ def stage() -> Spec:
         *hint(),
         *time_bar(),
         drop_zone(),
-        nothing(),
+        empty_message(),
         module_list(),
         listens=True,
         x={"value": 0},
@@ -64,9 +64,9 @@ def _edges() -> Spec:
 
 
 def _boxes() -> list[Spec]:
-    """Nodes. What is not finite is red and hatched in every colouring; what was not recorded has a dashed rim."""
+    """The nodes: red and hatched in every colouring if not finite, with a dashed rim if not recorded."""
     fill = (
-        "datum.is_bad ? paint.bad_soft : datum.is_missing ? paint.missing : "
+        "datum.is_nonfinite ? paint.bad_soft : datum.is_missing ? paint.missing : "
         "isNumber(datum.shade) && !isNaN(datum.shade) ? scale('shade', datum.shade) : paint.paper"
     )
     stroke = (
@@ -86,7 +86,9 @@ def _boxes() -> list[Spec]:
             cornerRadius="datum.key == datum.owner ? 4 : 12",
             fill=fill,
             stroke=stroke,
-            strokeWidth="datum.key == found || datum.pin >= 0 ? 2.5 : datum.is_bad ? 2 : datum.badge != '' ? 1.5 : 1",
+            strokeWidth=(
+                "datum.key == found || datum.pin >= 0 ? 2.5 : datum.is_nonfinite ? 2 : datum.badge != '' ? 1.5 : 1"
+            ),
             strokeDash="datum.is_missing && datum.badge == '' ? [3, 3] : []",
             cursor="datum.opens != '' ? 'pointer' : 'grab'",
         ),
@@ -114,15 +116,15 @@ def _boxes() -> list[Spec]:
     ]
 
 
-_DETAIL = "datum.is_missing ? 'not recorded' : datum.is_lost ? 'not finite' : datum.detail"
+_DETAIL = "datum.is_missing ? 'not recorded' : datum.is_statistic_nonfinite ? 'not finite' : datum.detail"
 _VALUE = (
-    "look == 0 || datum.looks == '' ? datum.shape : datum.is_missing || datum.is_lost ? '' : "
-    "format(datum.look_value, '.2~g')"
+    "colour_by == 0 || datum.statistics == '' ? datum.shape : datum.is_missing || datum.is_statistic_nonfinite ? '' : "
+    "format(datum.statistic, '.2~g')"
 )
 
 
 def _texts() -> list[Spec]:
-    """What is written on nodes; where that is hatched, each letter has a rim of the ground."""
+    """The text on nodes. On a hatched node, each character is outlined in the colour of the node."""
     is_call = "datum.key == datum.owner"
     lines = (
         ("datum.label", "ink", "11.5 * zoom", f"{is_call} ? datum.cy - 8*zoom : datum.cy"),
@@ -130,19 +132,19 @@ def _texts() -> list[Spec]:
         (f"{is_call} ? {_VALUE} : ''", "soft", "9.5 * zoom", "datum.cy + 9*zoom"),
     )
     found = []
-    for number, (said, ink, size, y) in enumerate(lines):
+    for number, (content, ink, size, y) in enumerate(lines):
         place: Spec = {"x": f"{LEFT} + 10*zoom", "limit": "datum.w - 14*zoom"}
         if number == len(lines) - 1:
             place = {"x": "datum.cx + datum.w/2 - 7*zoom", "align": {"value": "right"}}
         weight: Spec = {"fontWeight": {"value": 600}} if number == 0 else {}
         rim: Spec = {"stroke": colour("bad_soft"), "strokeWidth": {"value": 4}}
-        found += [text(said, data="bad_nodes", size=size, ink="bad_soft", y=y, **place, **weight, **rim)]
-        found += [text(said, data="here_nodes", size=size, ink=ink, y=y, **place, **weight)]
+        found += [text(content, data="nonfinite_nodes", size=size, ink="bad_soft", y=y, **place, **weight, **rim)]
+        found += [text(content, data="here_nodes", size=size, ink=ink, y=y, **place, **weight)]
     return found
 
 
 def _badges() -> list[Spec]:
-    """On the upper rim of nodes that have NaN or infinity, and of those that have some inside."""
+    """Badges on the upper edge of nodes that have NaN or infinity, themselves or inside."""
     scale = "clamp(zoom, 0.65, 1.15)"
     left, top = f"{LEFT} + 8*zoom", f"{TOP} - 9*{scale}"
     return [
@@ -154,7 +156,7 @@ def _badges() -> list[Spec]:
             width=f"datum.badge_w*{scale}",
             height=f"13*{scale}",
             cornerRadius={"value": 3},
-            fill="datum.is_bad ? paint.bad : paint.paper",
+            fill="datum.is_nonfinite ? paint.bad : paint.paper",
             stroke=colour("bad"),
         ),
         text(
@@ -164,14 +166,14 @@ def _badges() -> list[Spec]:
             x=f"{left} + datum.badge_w/2*{scale}",
             y=f"{top} + 6.5*{scale}",
             align={"value": "center"},
-            fill="datum.is_bad ? paint.bad_ink : paint.bad",
+            fill="datum.is_nonfinite ? paint.bad_ink : paint.bad",
             fontWeight={"value": 700},
         ),
     ]
 
 
 def _pin_buttons() -> list[Spec]:
-    """In the upper right corner of each node: a column for it."""
+    """The button in the upper right corner of each node: opens a column for it, or closes it."""
     has = "datum.key == datum.owner || datum.only != ''"
     place: Spec = {"x": "datum.cx + datum.w/2 - 9*zoom", "y": "datum.cy - datum.h/2 + 10*zoom"}
     return [
@@ -199,7 +201,7 @@ def _pin_buttons() -> list[Spec]:
 
 
 def _trail() -> list[Spec]:
-    """The insides on the way here; a click leads back."""
+    """The list of parents of the inside shown; a click goes back to one."""
     return [
         mark(
             "rect",
@@ -223,7 +225,7 @@ def _trail() -> list[Spec]:
             name="trail_step",
             x="10 + trail_left + datum.end - datum.room",
             y={"value": TRAIL / 2 + 1},
-            fill="datum.is_bad ? paint.bad : datum.target == here ? paint.ink : paint.accent",
+            fill="datum.is_nonfinite ? paint.bad : datum.target == here ? paint.ink : paint.accent",
             fontWeight="datum.target == here ? 600 : 400",
             cursor={"value": "pointer"},
         ),

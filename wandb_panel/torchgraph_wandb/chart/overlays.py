@@ -1,25 +1,30 @@
-"""The bar on top, what stands out below it, the menu of colours, the node that is dragged, and the tooltip."""
+"""The toolbar, the banners below it, the colour menu, the name of a dragged node, and the tooltip."""
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.parts import MONO, Spec, colour, derived, group, mark, on, state, text
 from torchgraph_wandb.chart.signals import BANNER, TOOLBAR
-from torchgraph_wandb.chart.strip_tips import STRIP_LINES
-from torchgraph_wandb.table import LIST
+from torchgraph_wandb.chart.strip_tooltips import STRIP_LINES
+from torchgraph_wandb.chart.vega import MONO, Spec, colour, derived, group, mark, on, state, text
+from torchgraph_wandb.table import LIST_SEPARATOR
 
-TIP_LINE, TIP_LETTER = 14, 6.7
+TIP_LINE, TIP_CHARACTER = 14, 6.7
 MENU_ROW, MENU_W, MENU_X = 20, 172, 86
 
 
 def toolbar() -> Spec:
-    """Buttons, the run, and what the model is."""
+    """Buttons, the run, and the description of the model."""
     several, wide = "run_count > 1", "width >= 640"
     name_w = "clamp(width*0.22, 60, 340)"
     runs_w = f"({several} ? 56 + {name_w} : 0)"
     return group(
         "toolbar",
         *button("find", "'≡ modules'", x="6", width="74"),
-        *button("look", f"({wide} ? 'colour: ' : '') + look_names[look] + ' ▾'", x=str(MENU_X), width="look_w"),
+        *button(
+            "colour_button",
+            f"({wide} ? 'colour: ' : '') + colour_names[colour_by] + ' ▾'",
+            x=str(MENU_X),
+            width="colour_button_w",
+        ),
         *button("zoom_out", "'−'", x=after(6), width="22"),
         *button("zoom_in", "'+'", x=after(30), width="22"),
         *button("zoom_fit", "'all'", x=after(54), width="30"),
@@ -34,9 +39,9 @@ def toolbar() -> Spec:
             fontWeight={"value": 600},
         ),
         text(
-            # What is told begins with the class, which is most often the model's name too.
-            "run_count == 0 || indexof(facts.told, facts.model + ':') == 0 ? facts.told : "
-            "facts.model + '  ·  ' + facts.told",
+            # The description begins with the class, which is usually the model's name too.
+            "run_count == 0 || indexof(summary.description, summary.model + ':') == 0 ? summary.description : "
+            "summary.model + '  ·  ' + summary.description",
             x=f"{after(118)} + {runs_w}",
             y={"value": TOOLBAR / 2},
             limit=f"max(1, width - {after(126)} - {runs_w} - (length(pins) > slots ? 130 : 0))",
@@ -54,12 +59,12 @@ def toolbar() -> Spec:
 
 
 def after(room: int) -> str:
-    """Expression for a place so far behind the button of the colours."""
-    return f"({MENU_X + room} + look_w)"
+    """Expression for the place so many pixels behind the colour button."""
+    return f"({MENU_X + room} + colour_button_w)"
 
 
 def _paging() -> list[Spec]:
-    """Which of the pinned columns are seen, where there is no room for all."""
+    """Which of the pinned columns are visible, if there is no room for all."""
     is_there = "length(pins) > slots"
     span = "slots == 1 ? '' + (first + 1) : (first + 1) + '–' + (first + slots)"
     ground = mark(
@@ -85,22 +90,22 @@ def _paging() -> list[Spec]:
 
 
 def banners() -> list[Spec]:
-    """Where NaN or infinity came up first, and what is to be known of how sessions join."""
-    more = "facts.extent == '' ? '' : '   ·   ' + facts.extent + ' have NaN or infinity'"
-    first = f"'✕  ' + first_bad[4] + ({more}) + '   ·   click to go there'"
+    """Where NaN or infinity occurred first, and the notes on the record."""
+    more = "summary.extent == '' ? '' : '   ·   ' + summary.extent + ' have NaN or infinity'"
+    first = f"'✕  ' + first_nonfinite[4] + ({more}) + '   ·   click to go there'"
     return [
-        *_banner("trouble", first, y=str(TOOLBAR), height="trouble_h", ink="bad"),
+        *_banner("nonfinite_banner", first, y=str(TOOLBAR), height="nonfinite_banner_h", ink="bad"),
         *_banner(
-            "session_note",
-            f"'!  ' + join(split(facts.notes, '{LIST}'), ' ')",
-            y=f"{TOOLBAR} + trouble_h",
-            height="note_h",
+            "notes_banner",
+            f"'!  ' + join(split(summary.notes, '{LIST_SEPARATOR}'), ' ')",
+            y=f"{TOOLBAR} + nonfinite_banner_h",
+            height="notes_banner_h",
             ink="warn",
         ),
     ]
 
 
-def _banner(name: str, said: str, *, y: str, height: str, ink: str) -> list[Spec]:
+def _banner(name: str, content: str, *, y: str, height: str, ink: str) -> list[Spec]:
     return [
         mark(
             "rect",
@@ -116,7 +121,7 @@ def _banner(name: str, said: str, *, y: str, height: str, ink: str) -> list[Spec
             cursor={"value": "pointer" if ink == "bad" else "default"},
         ),
         text(
-            f"{height} ? {said} : ''",
+            f"{height} ? {content} : ''",
             x={"value": 10},
             y=f"{y} + {BANNER / 2}",
             limit="width - 20",
@@ -126,40 +131,40 @@ def _banner(name: str, said: str, *, y: str, height: str, ink: str) -> list[Spec
     ]
 
 
-def look_menu() -> Spec:
-    """What nodes can be coloured by, to choose from."""
+def colour_menu() -> Spec:
+    """The menu of what nodes can be coloured by."""
     return group(
         "menu",
         mark(
             "rect",
-            name="look_row",
+            name="colour_menu_row",
             listens=True,
-            data="look_choices",
+            data="colour_choices",
             x={"value": 0},
             y=f"datum.at*{MENU_ROW}",
             width={"value": MENU_W},
             height={"value": MENU_ROW},
-            fill="datum.at == look ? paint.glow : paint.paper",
+            fill="datum.at == colour_by ? paint.glow : paint.paper",
             cursor={"value": "pointer"},
         ),
         text(
-            "(datum.at == look ? '●  ' : '○  ') + datum.said",
-            data="look_choices",
+            "(datum.at == colour_by ? '●  ' : '○  ') + datum.content",
+            data="colour_choices",
             x={"value": 8},
             y=f"datum.at*{MENU_ROW} + {MENU_ROW / 2}",
         ),
         x={"value": MENU_X},
         y={"value": TOOLBAR - 3},
-        width=f"look_open ? {MENU_W} : 0",
-        height=f"look_open ? length(look_names)*{MENU_ROW} : 0",
+        width=f"colour_menu_open ? {MENU_W} : 0",
+        height=f"colour_menu_open ? length(colour_names)*{MENU_ROW} : 0",
         fill=colour("paper"),
         stroke=colour("control"),
-        opacity="look_open ? 1 : 0",
+        opacity="colour_menu_open ? 1 : 0",
     )
 
 
-def button(name: str, said: str, *, x: str, width: str, is_there: str = "true") -> list[Spec]:
-    """A button of the bar; its clicks are those of the mark called `name`."""
+def button(name: str, content: str, *, x: str, width: str, is_there: str = "true") -> list[Spec]:
+    """A button of the toolbar; its clicks are events of the mark called `name`."""
     return [
         mark(
             "rect",
@@ -176,7 +181,7 @@ def button(name: str, said: str, *, x: str, width: str, is_there: str = "true") 
             cursor={"value": "pointer"},
         ),
         text(
-            f"{is_there} ? {said} : ''",
+            f"{is_there} ? {content} : ''",
             x=f"{x} + ({width})/2",
             y={"value": TOOLBAR / 2},
             align={"value": "center"},
@@ -186,25 +191,28 @@ def button(name: str, said: str, *, x: str, width: str, is_there: str = "true") 
 
 
 def tip_signals() -> list[Spec]:
-    """The lines of the tooltip and where it is."""
-    marked, nothing = f"(datum.badge == '' ? '' : '{LIST}' + datum.badge + ' at step ' + steps[shown])", "{lines: []}"
+    """The lines of the tooltip, and its place."""
+    marked = f"(datum.badge == '' ? '' : '{LIST_SEPARATOR}' + datum.badge + ' at step ' + steps[shown])"
+    nothing = "{lines: []}"
+    longest = "extent(pluck(data('tip_lines'), 'characters'))[1]"
     return [
         state(
             "node_tip",
             nothing,
-            on("@node:mousemove", f"{{lines: split(datum.told + {marked}, '{LIST}')}}"),
+            on("@node:mousemove", f"{{lines: split(datum.tooltip + {marked}, '{LIST_SEPARATOR}')}}"),
             on(
-                "@trouble:mousemove",
-                "{lines: [first_bad[4], facts.extent + ' have NaN or infinity', 'click to go there']}",
+                "@nonfinite_banner:mousemove",
+                "{lines: [first_nonfinite[4], summary.extent + ' have NaN or infinity', 'click to go there']}",
             ),
-            on("@session_note:mousemove", f"{{lines: split(facts.notes, '{LIST}')}}"),
+            on("@notes_banner:mousemove", f"{{lines: split(summary.notes, '{LIST_SEPARATOR}')}}"),
             on(
-                "@node:mouseout, @node:mousedown, @trouble:mouseout, @trouble:mousedown, @session_note:mouseout",
+                "@node:mouseout, @node:mousedown, @nonfinite_banner:mouseout, @nonfinite_banner:mousedown, "
+                "@notes_banner:mouseout",
                 nothing,
             ),
         ),
         derived("tip", f"{{lines: is_dragging ? [] : strip_tip.over ? {STRIP_LINES} : node_tip.lines}}"),
-        derived("tip_w", f"length(tip.lines) ? extent(pluck(data('tip_lines'), 'letters'))[1] * {TIP_LETTER} + 16 : 0"),
+        derived("tip_w", f"length(tip.lines) ? {longest} * {TIP_CHARACTER} + 16 : 0"),
         derived("tip_h", f"length(tip.lines) ? length(tip.lines) * {TIP_LINE} + 10 : 0"),
         derived("tip_x", "max(2, pointer[0] + 14 + tip_w > width ? pointer[0] - tip_w - 10 : pointer[0] + 14)"),
         derived("tip_y", "max(2, min(pointer[1] + 14, height - tip_h - 2))"),
@@ -216,7 +224,7 @@ def tooltip() -> Spec:
     return group(
         "tooltip",
         text(
-            "datum.said",
+            "datum.content",
             data="tip_lines",
             x={"value": 8},
             y=f"{TIP_LINE / 2 + 5} + datum.at*{TIP_LINE}",
@@ -235,8 +243,8 @@ def tooltip() -> Spec:
     )
 
 
-def ghost() -> Spec:
-    """The name of the node that is being dragged."""
+def drag_label() -> Spec:
+    """The name of the node that is being dragged, beside the pointer."""
     return text(
         "is_dragging ? replace(dragged, regexp('#[0-9]+'), '') : ''",
         x="pointer[0] - 10",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.data import LOOK_NAMES
-from torchgraph_wandb.chart.parts import Spec, derived, listed, on, state, when
-from torchgraph_wandb.letters import ALPHABET
-from torchgraph_wandb.table import FIELDS, LIST
+from torchgraph_wandb.chart.datasets import COLOUR_CHOICES
+from torchgraph_wandb.chart.vega import Spec, derived, listed, on, state, when
+from torchgraph_wandb.table import FIELDS, LIST_SEPARATOR
+from torchgraph_wandb.text_encoding import ALPHABET
 
 TOOLBAR = 30
 BANNER = 22
@@ -17,98 +17,102 @@ LEAST_GRAPH = 280
 DROP_ZONE = 150
 LIST_ROW = 18
 SLOTS = 6
-"""Columns that can be seen at once; more can be pinned."""
+"""Columns that can be visible at once; more can be pinned."""
 
 
 def signals() -> list[Spec]:
-    """All but those of the themes and of the columns beside the graph."""
+    """All signals except those of the themes and of the columns beside the graph."""
     return [*_constants(), *_choices(), *_steps(), *_places(), *_pointer(), *_finding()]
 
 
 def _constants() -> list[Spec]:
-    return [{"name": "letters", "value": ALPHABET}, derived("look_names", listed(LOOK_NAMES))]
+    return [{"name": "alphabet", "value": ALPHABET}, derived("colour_names", listed(COLOUR_CHOICES))]
 
 
 def _choices() -> list[Spec]:
-    """Which run, which inside, which columns, which colours."""
+    """The chosen run, inside, columns and colours."""
     turn = "(run_at + {0} + length(data('runs'))) % length(data('runs'))"
     removed = "replace(pins_text, '\\n' + {0} + '\\n', '\\n')"
-    nothing = ", ".join(f"{field}: ''" for field in FIELDS["facts"])
-    to_first = "first_bad_key != '' && indexof(pins, first_bad_key) < 0"
+    nothing = ", ".join(f"{field}: ''" for field in FIELDS["summary"])
+    no_parts = "['', '', '', '', '']"
+    to_first = "first_nonfinite_key != '' && indexof(pins, first_nonfinite_key) < 0"
     return [
         state("run_at", "0", on("@run_next:click", turn.format(1)), on("@run_previous:click", turn.format(-1))),
         derived("run_count", "length(data('runs'))"),
         derived("run", "run_count ? data('runs')[min(run_at, run_count - 1)].run : ''"),
         derived("run_name", "run_count ? data('runs')[min(run_at, run_count - 1)].name : ''"),
-        derived("facts", f"length(data('facts')) ? data('facts')[0] : {{{nothing}}}"),
-        derived("steps", f"split(facts.steps, '{LIST}')"),
-        derived("step_count", "facts.steps == '' ? 0 : length(steps)"),
-        derived("first_bad", f"facts.first == '' ? ['', '', '', '', ''] : split(facts.first, '{LIST}')"),
-        derived("first_bad_key", "first_bad[2]"),
+        derived("summary", f"length(data('summary')) ? data('summary')[0] : {{{nothing}}}"),
+        derived("steps", f"split(summary.steps, '{LIST_SEPARATOR}')"),
+        derived("step_count", "summary.steps == '' ? 0 : length(steps)"),
+        derived(
+            "first_nonfinite",
+            f"summary.first_nonfinite == '' ? {no_parts} : split(summary.first_nonfinite, '{LIST_SEPARATOR}')",
+        ),
+        derived("first_nonfinite_key", "first_nonfinite[2]"),
         state(
             "chosen",
             "''",
             on("@node:click", "moved < 5 && !event.shiftKey && datum.opens != '' ? datum.opens : chosen"),
             on("@trail_step:click", "datum.target"),
             on("@list_row:click", "datum.inside"),
-            on("@trouble:click", "first_bad[3] != '' ? first_bad[3] : chosen"),
+            on("@nonfinite_banner:click", "first_nonfinite[3] != '' ? first_nonfinite[3] : chosen"),
             *(
                 on(f"@find_{slot}:click", f"length(data('pin_{slot}')) ? data('pin_{slot}')[0].inside : chosen")
                 for slot in range(SLOTS)
             ),
         ),
-        derived("here", "indexof(pluck(data('insides'), 'key'), chosen) >= 0 ? chosen : facts.home"),
-        # Lists cannot be appended to in Vega. Here each key stands between line feeds.
+        derived("here", "indexof(pluck(data('insides'), 'key'), chosen) >= 0 ? chosen : summary.home"),
+        # Vega cannot append to a list, so this is text: each key between line feeds.
         state(
             "pins_text",
             "'\\n'",
             on("@pin:click", f"datum.pin >= 0 ? {removed.format('datum.key')} : pins_text + datum.key + '\\n'"),
             on("@node:click", "event.shiftKey && datum.pin < 0 ? pins_text + datum.key + '\\n' : pins_text"),
             on("window:mouseup", "is_dropped && indexof(pins, dragged) < 0 ? pins_text + dragged + '\\n' : pins_text"),
-            on("@trouble:click", f"{to_first} ? pins_text + first_bad_key + '\\n' : pins_text"),
+            on("@nonfinite_banner:click", f"{to_first} ? pins_text + first_nonfinite_key + '\\n' : pins_text"),
             *(on(f"@close_{slot}:click", removed.format(f"pins[first + {slot}]")) for slot in range(SLOTS)),
         ),
         derived("pins", "slice(split(pins_text, '\\n'), 1, -1)"),
-        state("look", "0", on("@look_row:click", "datum.at")),
+        state("colour_by", "0", on("@colour_menu_row:click", "datum.at")),
         state(
-            "look_open",
+            "colour_menu_open",
             "false",
-            on("@look:click", "!look_open"),
-            on("@look_row:click, @stage:mousedown, @node:mousedown, @find:click", "false"),
-            on("window:keydown", "event.key == 'Escape' ? false : look_open"),
+            on("@colour_button:click", "!colour_menu_open"),
+            on("@colour_menu_row:click, @stage:mousedown, @node:mousedown, @find:click", "false"),
+            on("window:keydown", "event.key == 'Escape' ? false : colour_menu_open"),
         ),
-        # Of all selected runs, so that a colour says the same in each of them.
+        # Of all selected runs, so that a colour means the same in each of them.
         derived("shades", "[extent(pluck(data('ranges'), 'low'))[0], extent(pluck(data('ranges'), 'high'))[1]]"),
     ]
 
 
 def _steps() -> list[Spec]:
-    """Which step is shown. It is kept as a number, so that another run shows the same one."""
+    """The step shown. Its number is kept, so that another run shows the same step."""
     at = "clamp(floor((x() - time_x)/max(1, time_w)*step_count), 0, max(0, step_count - 1))"
     pointed = f"({at}) >= step_count - 1 ? -1 : toNumber(steps[{at}])"
     return [
         derived("time_x", "96"),
         derived("time_w", "max(20, graph_w - 96 - 12)"),
         state(
-            "wanted",
+            "chosen_step",
             "-1",
             on("@time:mousedown", pointed),
             on("[@time:mousedown, window:mouseup] > window:mousemove", pointed),
-            on("@trouble:click", "toNumber(first_bad[1])"),
+            on("@nonfinite_banner:click", "toNumber(first_nonfinite[1])"),
             *(on(f"@strip_{slot}:click", "toNumber(steps[strip_tip.step])") for slot in range(SLOTS)),
         ),
-        derived("shown", "wanted < 0 ? max(0, step_count - 1) : max(0, length(data('reached')) - 1)"),
-        derived("is_shown_bad", "length(data('step_marks')) > shown && (data('step_marks')[shown].mark & 1) == 1"),
+        derived("shown", "chosen_step < 0 ? max(0, step_count - 1) : max(0, length(data('reached')) - 1)"),
+        derived("is_step_nonfinite", "length(data('step_marks')) > shown && (data('step_marks')[shown].mark & 1) == 1"),
     ]
 
 
 def _places() -> list[Spec]:
-    """Where the graph and the columns are."""
+    """The places of the graph and of the columns."""
     wheeled = "abs(event.deltaX) > abs(event.deltaY) || event.shiftKey"
     last = "max(0, length(pins) - slots)"
     onwards = "(abs(event.deltaX) > 0 ? event.deltaX : event.deltaY) > 0 ? 1 : -1"
     return [
-        derived("look_w", "width < 640 ? 112 : 172"),
+        derived("colour_button_w", "width < 640 ? 112 : 172"),
         derived("capacity", f"min({SLOTS}, max(1, floor((width - {LEAST_GRAPH}) / {COLUMN})))"),
         derived("slots", "min(length(pins), capacity)"),
         state(
@@ -121,23 +125,25 @@ def _places() -> list[Spec]:
         ),
         derived("column_w", f"min({COLUMN}, width * 0.6)"),
         derived("graph_w", "max(60, width - slots * column_w)"),
-        derived("trouble_h", f"facts.first != '' ? {BANNER} : 0"),
-        derived("note_h", f"facts.notes != '' ? {BANNER} : 0"),
-        derived("top", f"{TOOLBAR} + trouble_h + note_h"),
+        derived("nonfinite_banner_h", f"summary.first_nonfinite != '' ? {BANNER} : 0"),
+        derived("notes_banner_h", f"summary.notes != '' ? {BANNER} : 0"),
+        derived("top", f"{TOOLBAR} + nonfinite_banner_h + notes_banner_h"),
         derived("stage_h", "max(40, height - top)"),
         derived("here_w", "length(data('here_inside')) ? toNumber(data('here_inside')[0].width) : 100"),
         derived("here_h", "length(data('here_inside')) ? toNumber(data('here_inside')[0].height) : 100"),
         derived("trail_left", "length(data('trail')) ? min(0, graph_w - 12 - peek(data('trail')).end) : 0"),
         derived("time_h", f"step_count > 1 && stage_h > 120 ? {TIME} : 0"),
-        # In a small panel the graph needs the room: then the legend has one line, of what is coloured or marked.
-        derived("has_shades", "look > 0 && stage_h > 160"),
+        # In a small panel the graph needs the room: then the legend has one line, for what is coloured or marked.
+        derived("has_shades", "colour_by > 0 && stage_h > 160"),
         derived(
-            "has_kinds", "stage_h > 300 ? look > 0 || facts.first != '' : stage_h > 160 && !look && facts.first != ''"
+            "has_kinds",
+            "stage_h > 300 ? colour_by > 0 || summary.first_nonfinite != '' : "
+            "stage_h > 160 && !colour_by && summary.first_nonfinite != ''",
         ),
         derived("has_heat", "slots > 0 && stage_h > 300"),
         derived("legend_lines", "(has_shades ? 1 : 0) + (has_kinds ? 1 : 0) + (has_heat ? 1 : 0)"),
         derived("legend_h", f"legend_lines ? legend_lines*{LEGEND} + 6 : 0"),
-        derived("hint_h", f"length(pins) == 0 && look == 0 && legend_lines == 0 && run_count > 0 ? {HINT} : 0"),
+        derived("hint_h", f"length(pins) == 0 && colour_by == 0 && legend_lines == 0 && run_count > 0 ? {HINT} : 0"),
         derived("foot", "time_h + legend_h + hint_h + 2"),
         derived("sight_w", "max(40, graph_w - 24)"),
         derived("sight_h", f"max(40, stage_h - {TRAIL + 8} - foot)"),
@@ -153,7 +159,7 @@ def _places() -> list[Spec]:
 
 
 def _camera() -> list[Spec]:
-    """How the graph is moved and enlarged. What is under the pointer stays there."""
+    """How the graph is moved and enlarged. The point under the pointer stays in place."""
     wheel = "clamp(camera.k * pow(1.0015, -event.deltaY), 0.2, 8)"
     is_graph = "x() < graph_w && y() > top && !(list_open && x() < list_w)"
     wheeled = _zoomed(wheel, "x()", "(y() - top)")
@@ -172,7 +178,7 @@ def _camera() -> list[Spec]:
 
 
 def _zoomed(k: str, x: str, y: str) -> str:
-    """The camera with enlargement `k`, with the point (`x`, `y`) of the graph's area held still."""
+    """The camera with enlargement `k`; the point (`x`, `y`) of the graph's area stays in place."""
     moved = "({0} - base_{1}) - (({0} - base_{1}) - camera.{1}) * ({2}) / camera.k"
     return f"{{k: {k}, x: {moved.format(x, 'x', k)}, y: {moved.format(y, 'y', k)}}}"
 
@@ -222,7 +228,7 @@ _SCROLLED = (
 
 
 def _finding() -> list[Spec]:
-    """The list of modules, and what is typed into it."""
+    """The list of modules, and the text typed into it."""
     typed = (
         "!list_open ? query : event.key == 'Backspace' ? slice(query, 0, -1) : "
         "length(event.key) == 1 && !event.ctrlKey && !event.metaKey ? query + event.key : query"
@@ -232,7 +238,7 @@ def _finding() -> list[Spec]:
             "list_open",
             "false",
             on("@find:click", "!list_open"),
-            on("@list_row:click, @stage:mousedown, @node:mousedown, @look:click", "false"),
+            on("@list_row:click, @stage:mousedown, @node:mousedown, @colour_button:click", "false"),
             on("window:keydown", "event.key == 'Escape' ? false : list_open"),
         ),
         state("query", "''", on("window:keydown", typed), when("list_open", "''")),
@@ -249,7 +255,7 @@ def _finding() -> list[Spec]:
             "''",
             on("@list_row:click", "datum.key"),
             *_finds(),
-            on("@trouble:click", "first_bad_key"),
+            on("@nonfinite_banner:click", "first_nonfinite_key"),
             on("@stage:mousedown", "''"),
         ),
     ]

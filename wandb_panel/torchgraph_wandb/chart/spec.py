@@ -1,19 +1,19 @@
-"""The whole specification of the chart."""
+"""The complete specification of the chart."""
 
 from __future__ import annotations
 
 from torchgraph_wandb.chart.columns import axes, column, column_data, column_signals, owners
-from torchgraph_wandb.chart.data import datasets
+from torchgraph_wandb.chart.datasets import datasets
 from torchgraph_wandb.chart.graph import SCALE, stage
-from torchgraph_wandb.chart.overlays import banners, ghost, look_menu, tip_signals, toolbar, tooltip
-from torchgraph_wandb.chart.parts import Spec, colour, group
+from torchgraph_wandb.chart.overlays import banners, colour_menu, drag_label, tip_signals, toolbar, tooltip
 from torchgraph_wandb.chart.signals import SLOTS, signals
-from torchgraph_wandb.chart.strip_tips import hovering
+from torchgraph_wandb.chart.strip_tooltips import hovering
 from torchgraph_wandb.chart.themes import theme_signals
+from torchgraph_wandb.chart.vega import Spec, colour, group
 
 
 def chart_spec() -> Spec:
-    """The specification, for Vega 5 and 6. W&B sets its size and fills its data."""
+    """The specification, for Vega 5 and 6. W&B sets its size and fills in its data."""
     return {
         "$schema": "https://vega.github.io/schema/vega/v5.json",
         "description": "The modules of a watched model, and the histograms of their tensors over the steps",
@@ -36,7 +36,7 @@ def chart_spec() -> Spec:
 
 
 def _panel() -> Spec:
-    """Everything, clipped: W&B has the view fit the panel, and would shrink it for what sticks out."""
+    """Everything, clipped: W&B fits the view into the panel, and would shrink it if a mark stuck out."""
     columns = [column(slot) for slot in range(SLOTS)]
-    marks = [stage(), *columns, toolbar(), *banners(), look_menu(), ghost(), tooltip()]
+    marks = [stage(), *columns, toolbar(), *banners(), colour_menu(), drag_label(), tooltip()]
     return group("panel", *marks, x="0", y="0", width="width", height="height")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchgraph_wandb.chart.numbers import shown_briefly
-from torchgraph_wandb.chart.parts import Spec, colour, mark, text
-from torchgraph_wandb.chart.strip_places import BOX, HEAT, LANE, RIM, STRIP_W, TITLE, heat_y, value_y
+from torchgraph_wandb.chart.decoding import formatted_briefly
+from torchgraph_wandb.chart.strip_layout import BOX, HEAT, LANE, RIM, STRIP_W, TITLE, heat_y, value_y
+from torchgraph_wandb.chart.vega import Spec, colour, mark, text
 
 
 def strip_marks(slot: int) -> list[Spec]:
-    """Heat, frame, ends of the axis and steps of each strip."""
+    """The heat, frame, axis ends and steps of each strip."""
     strips, ticks = f"strips_{slot}", f"ticks_{slot}"
     box_y = f"datum.top + {TITLE} - scroll_{slot}"
     return [
@@ -39,7 +39,7 @@ def strip_marks(slot: int) -> list[Spec]:
             stroke=colour("control"),
         ),
         text(
-            "datum.said",
+            "datum.content",
             data=ticks,
             x="datum.label_x",
             y=f"{box_y} + {BOX + 8}",
@@ -51,17 +51,20 @@ def strip_marks(slot: int) -> list[Spec]:
 
 
 def _ends(slot: int) -> list[Spec]:
-    """The values at the ends of the axis, and 0 where there is room."""
+    """The values at the ends of the axis, and 0 where there is room for it."""
     place: Spec = {"x": "datum.x - 3", "align": {"value": "right"}, "size": 9, "ink": "faint"}
     strips = f"strips_{slot}"
     zero, room = value_y(slot, "0"), 9
     is_apart = f"abs({zero} - {heat_y(slot)}) > {room} && abs({zero} - {heat_y(slot)} - {HEAT}) > {room}"
     return [
         text(
-            f"datum.has_axis ? {shown_briefly('datum.axis_high')} : ''", data=strips, y=f"{heat_y(slot)} + 3", **place
+            f"datum.has_axis ? {formatted_briefly('datum.axis_high')} : ''",
+            data=strips,
+            y=f"{heat_y(slot)} + 3",
+            **place,
         ),
         text(
-            f"datum.has_axis ? {shown_briefly('datum.axis_low')} : ''",
+            f"datum.has_axis ? {formatted_briefly('datum.axis_low')} : ''",
             data=strips,
             y=f"{heat_y(slot)} + {HEAT - 3}",
             **place,
@@ -74,7 +77,7 @@ HAS_ZERO = "datum.axis_low < 0 && datum.axis_high > 0"
 
 
 def _lines(slot: int) -> list[Spec]:
-    """Zero, the step shown, and the step that is pointed at."""
+    """Lines for zero, the step shown, and the step under the pointer."""
     strips, box_y = f"strips_{slot}", f"datum.top + {TITLE} - scroll_{slot}"
 
     def upright(step: str, ink: str, opacity: str) -> Spec:
@@ -100,13 +103,13 @@ def _lines(slot: int) -> list[Spec]:
     )
     return [
         zero,
-        upright("shown", "accent", "wanted >= 0 ? 0.9 : 0"),
+        upright("shown", "accent", "chosen_step >= 0 ? 0.9 : 0"),
         upright("hover_step", "ink", "hover_step >= 0 ? 0.55 : 0"),
     ]
 
 
 def _images(slot: int) -> list[Spec]:
-    """The heat: the rows on the axis, where this run's own axis lies on that of all runs, the rims and the lane."""
+    """The heat, placed where this run's axis lies on the axis of all runs, the rims and the lane."""
     own_top, own_bottom = value_y(slot, "datum.high"), value_y(slot, "datum.low")
     heat, lane = heat_y(slot), f"datum.top + {TITLE} - scroll_{slot}"
     return [

@@ -1,7 +1,7 @@
-"""The colours of the chart, light and dark: those of the viewer.
+"""The colours of the chart, light and dark, which are those of the viewer.
 
-What is around the chart cannot be known: W&B tells a specification nothing of its own theme. So the chart brings its
-own background, and the theme is a setting of the panel, and a button.
+W&B does not tell a specification which theme it uses. So the chart draws its own background, and the theme is a setting
+of the panel and a button.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from torchgraph_wandb.chart.parts import Spec, derived, listed, on, quoted, state
-from torchgraph_wandb.letters import ALPHABET, SHARE_STEPS, TOP
+from torchgraph_wandb.chart.vega import Spec, derived, listed, on, quoted, state
+from torchgraph_wandb.text_encoding import ALPHABET, SHARE_STEPS, TOP
 
 LIGHT: dict[str, str] = {
     "paper": "#ffffff",
@@ -69,20 +69,20 @@ RIM = (
     ("#fdeed9", "#f9d8a6", "#eda94f", "#d07a1b", "#8f4800"),
     ("#38291a", "#5a411e", "#8f6226", "#d18f35", "#ffd591"),
 )
-"""Where colours of a strip lie between, from few values to all; light, and dark. In a rim they lie beyond the axis."""
+"""The colour ramps of a strip, from few values to all, light and dark. `RIM` is for values beyond the axis."""
 
 FEWEST = 1 / 256
-"""The share of a step's values up to which a row has the first colour. From there on each doubling is as far."""
+"""Up to this share of a step's values, a row has the first colour. Each doubling from there is the same distance."""
 
 
-def by_letter(ends: Sequence[str]) -> tuple[str, ...]:
-    """A colour for each letter that the code of a share may begin with."""
+def by_character(ends: Sequence[str]) -> tuple[str, ...]:
+    """A colour for each character that the code of a share may begin with."""
     shares = (2.0 ** (((first << 6) + 32 - TOP) / SHARE_STEPS) for first in range(len(ALPHABET)))
     return tuple(_between(ends, 1 - math.log(share) / math.log(FEWEST)) for share in shares)
 
 
 def _between(ends: Sequence[str], place: float) -> str:
-    """The colour at `place`, from 0 to 1, of a ramp through `ends`."""
+    """The colour at `place`, from 0 to 1, of the ramp through `ends`."""
     along = min(max(place, 0.0), 1.0) * (len(ends) - 1)
     at = min(int(along), len(ends) - 2)
     low, high = ([int(colour[n : n + 2], 16) for n in (1, 3, 5)] for colour in ends[at : at + 2])
@@ -91,8 +91,8 @@ def _between(ends: Sequence[str], place: float) -> str:
 
 
 LISTS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "heat": (by_letter(HEAT[0]), by_letter(HEAT[1])),
-    "rim": (by_letter(RIM[0]), by_letter(RIM[1])),
+    "heat": (by_character(HEAT[0]), by_character(HEAT[1])),
+    "rim": (by_character(RIM[0]), by_character(RIM[1])),
     "shades": (("#eaf0fd", "#bcd0f5", "#7fa5ec"), ("#1d2a45", "#27427c", "#3f6cc0")),
     "pins": (
         ("#d9480f", "#1971c2", "#2b8a3e", "#9c36b5", "#b08400", "#0b8599", "#d6336c", "#5f5bd0"),
@@ -132,14 +132,14 @@ LISTS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ),
     ),
 }
-"""Colours of which there are several; from little to much where that is meant. Light, and dark."""
+"""Lists of colours, light and dark; ramps go from little to much."""
 
 SETTING = "${string:theme:light}"
-"""The panel's setting, which W&B puts in."""
+"""The panel's setting, which W&B fills in."""
 
 
 def theme_signals() -> list[Spec]:
-    """Which theme there is, and its colours."""
+    """The current theme and its colours."""
     turned = on("@theme:click", "theme == 'dark' ? 'light' : 'dark'")
     light, dark = (
         _object(colours, {name: both[number] for name, both in LISTS.items()})

@@ -1,4 +1,4 @@
-"""The sink of a model that is watched before its W&B run begins, which a trainer's logger may do much later."""
+"""The sink of a model that is watched before its W&B run begins. A trainer's logger may begin the run much later."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from torchgraph_explorer.sinks import Sink, SinkContext
 
 OpenSink: TypeAlias = "Callable[[SinkContext], Sink]"
 BeforeEnd: TypeAlias = "Callable[[Any, Any], object]"
-"""Has a watcher finished before a W&B run is."""
+"""Arranges that a watcher is finished before a W&B run is."""
 
 
 def active_run() -> Any:
-    """The W&B run of this process; None without one. A look-up in a dict, for every step of a training."""
+    """The W&B run of this process, or None. A dictionary look-up: it is called at every training step."""
     return getattr(sys.modules.get("wandb"), "run", None)
 
 
-class LateSink:
-    """Becomes the sink for the first W&B run that is active. Until then the records are in the run's folder alone.
+class DeferredSink:
+    """Becomes the sink of the first W&B run that is active. Until then, records go to the run's folder only.
 
     Attributes:
         introduction: What it waits for.
@@ -38,18 +38,18 @@ class LateSink:
         self.introduction = "W&B: no run is active. The panels will be in the first one that begins (wandb.init())."
 
     def watched_by(self, watcher: Any) -> None:
-        """End the watch before the W&B run ends, once there is one."""
+        """Finish the watch before the W&B run ends, once there is a run."""
         self._watcher = weakref.ref(watcher)
 
     def before_step(self) -> None:
-        """Look for a run. In the training's thread: the run may end before the recorder's thread has a look."""
+        """Look for a run. Called in the training's thread: the run may end before the writer's thread looks."""
         if self._run is None and (run := active_run()) is not None:
             self._run = run
             if (watcher := self._watcher()) is not None:
                 self._before_end(run, watcher)
 
     def write(self, record: Record) -> None:
-        """Take the next record. What a sink of a run that has begun must know of those before it is kept."""
+        """Take the next record, and keep those that the sink of a later run needs."""
         if self._sink is not None:
             self._sink.write(record)
             return

@@ -1,7 +1,7 @@
-"""The parts that a Vega specification is made of.
+"""Builders of the parts of a Vega specification.
 
-W&B hands the specification on with every null turned into `{}` and everything frozen, so no part uses null, and no
-dataset has inline values. Expressions are text in Vega's expression language.
+W&B turns every null of the specification into `{}` and freezes it, so no part uses null, and no dataset has inline
+values. Expressions are text in Vega's expression language.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 
 def derived(name: str, expression: str) -> Spec:
-    """A signal that follows others."""
+    """A signal that is computed from others."""
     return {"name": name, "update": expression}
 
 
 def state(name: str, first: str, *handlers: Spec) -> Spec:
-    """A signal that is `first` to begin with, and is changed by events."""
+    """A signal that begins as `first` and is changed by events."""
     return {"name": name, "init": first, "on": list(handlers)}
 
 
 def on(events: str, update: str) -> Spec:
-    """On each of these events, the signal becomes `update`."""
+    """Sets the signal to `update` on each of these events."""
     return {"events": events, "update": update}
 
 
 def when(signal: str, update: str) -> Spec:
-    """When another signal changes, this one becomes `update`."""
+    """Sets the signal to `update` when another signal changes."""
     return {"events": {"signal": signal}, "update": update}
 
 
 def signal(expression: str) -> Spec:
-    """A value that an expression gives."""
+    """A value computed by an expression."""
     return {"signal": expression}
 
 
 def dataset(name: str, source: str, *transforms: Spec) -> Spec:
-    """Data derived from other data."""
+    """A dataset derived from another one."""
     return {"name": name, "source": source, "transform": list(transforms)}
 
 
 def keep(expression: str) -> Spec:
-    """Leaves out the data for which `expression` is false."""
+    """Removes the data for which `expression` is false."""
     return {"type": "filter", "expr": expression}
 
 
@@ -61,9 +61,9 @@ def flatten(field: str, expression: str) -> list[Spec]:
 
 
 def mark(kind: str, *, data: str = "", name: str = "", listens: bool = False, **encoding: Any) -> Spec:
-    """Marks for each datum of `data`, or a single one; strings in `encoding` are expressions.
+    """Marks for each datum of `data`, or a single mark; strings in `encoding` are expressions.
 
-    `name` is what events are told by. Without `listens`, the pointer goes through them.
+    Events name the marks by `name`. Without `listens`, the pointer passes through them.
     """
     found: Spec = {"type": kind, "interactive": listens, "encode": {"update": channels(encoding)}}
     if name:
@@ -74,36 +74,36 @@ def mark(kind: str, *, data: str = "", name: str = "", listens: bool = False, **
 
 
 def channels(encoding: dict[str, Any]) -> Spec:
-    """Channels from expressions; a `dict` is taken as it is."""
+    """Channels from expressions; a `dict` is left as it is."""
     return {
         channel: value if isinstance(value, dict) else {"signal": str(value)} for channel, value in encoding.items()
     }
 
 
 def group(name: str, *marks: Spec, listens: bool = False, **encoding: Any) -> Spec:
-    """A clipped area with marks in it; their coordinates begin at its corner."""
+    """A clipped area with marks in it, whose coordinates begin at its corner."""
     found = mark("group", name=name, listens=listens, clip="true", **encoding)
     return {**found, "marks": list(marks)}
 
 
 def text(
-    said: str, *, data: str = "", name: str = "", size: float | str = 11, ink: str = "ink", **encoding: object
+    content: str, *, data: str = "", name: str = "", size: float | str = 11, ink: str = "ink", **encoding: object
 ) -> Spec:
-    """Text marks. `said` is an expression, `size` in pixels."""
+    """Text marks. `content` is an expression, `size` is in pixels."""
     settings: Spec = {"font": {"value": FONT}, "fontSize": size, "fill": colour(ink), "baseline": {"value": "middle"}}
-    return mark("text", data=data, name=name, listens=bool(name), text=said, **{**settings, **encoding})
+    return mark("text", data=data, name=name, listens=bool(name), text=content, **{**settings, **encoding})
 
 
 def colour(name: str) -> Spec:
-    """A colour by its name in the theme, see `themes`."""
+    """A colour by its name in the theme; see `themes`."""
     return signal(f"paint.{name}")
 
 
 def listed(values: Iterable[str]) -> str:
-    """A list of texts, as an expression."""
+    """A list of strings, as an expression."""
     return "[" + ", ".join(quoted(value) for value in values) + "]"
 
 
 def quoted(value: str) -> str:
-    r"""Text as an expression; tabs and line feeds may be written \t and \n."""
+    r"""A string as an expression; tabs and line feeds may be written \t and \n."""
     return "'" + value.replace("'", "\\'") + "'"

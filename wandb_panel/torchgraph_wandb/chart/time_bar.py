@@ -1,15 +1,15 @@
-"""The bar below the graph that says which step is shown, and which steps have NaN or infinity."""
+"""The bar below the graph: the step shown, and the steps that have NaN or infinity."""
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.parts import Spec, colour, mark, text
 from torchgraph_wandb.chart.signals import TIME
+from torchgraph_wandb.chart.vega import Spec, colour, mark, text
 
 TRACK = 6
 
 
 def time_bar() -> list[Spec]:
-    """A cell for each step. Those with NaN or infinity are red and crossed; a hollow one stands for steps between."""
+    """A cell for each step shown: red and crossed with NaN or infinity, hollow if a step between has them."""
     middle = f"stage_h - {TIME / 2}"
     left = "time_x + datum.at*time_w/step_count"
     width = "max(1, time_w/step_count - 0.6)"
@@ -30,7 +30,7 @@ def time_bar() -> list[Spec]:
             y=middle,
             size=10.5,
             fontWeight={"value": 600},
-            fill="is_shown_bad ? paint.bad : paint.ink",
+            fill="is_step_nonfinite ? paint.bad : paint.ink",
         ),
         mark(
             "rect",

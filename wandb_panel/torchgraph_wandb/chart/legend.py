@@ -1,15 +1,15 @@
-"""What is said beside the graph: the legend, what one can do, where to drop a node, and that there is nothing yet."""
+"""Text on the graph: the legend, a hint on how to use the chart, the drop zone, and the message without data."""
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.numbers import shown
-from torchgraph_wandb.chart.parts import Spec, colour, group, mark, text
+from torchgraph_wandb.chart.decoding import formatted
 from torchgraph_wandb.chart.signals import DROP_ZONE, LEGEND
 from torchgraph_wandb.chart.themes import FEWEST
+from torchgraph_wandb.chart.vega import Spec, colour, group, mark, text
 
 
 def legend() -> list[Spec]:
-    """What the colours of nodes and of strips stand for."""
+    """The legend of the colours of nodes and strips."""
     ground = mark(
         "rect",
         x={"value": 6},
@@ -23,7 +23,7 @@ def legend() -> list[Spec]:
 
 
 def _line(number: str) -> str:
-    """Where a line of the legend is, counted from the lowest, which is 0."""
+    """The place of a line of the legend; the lowest line is 0."""
     return f"(stage_h - time_h - 2 - {LEGEND}*(0.5 + ({number})))"
 
 
@@ -43,9 +43,9 @@ def _shades() -> list[Spec]:
         )
         for step in range(8)
     ]
-    low, high = shown("exp(shades[0])"), shown("exp(shades[1])")
-    said = f"!has_shades ? '' : look_names[look] + ({is_there} ? ': ' + {low} + ' to ' + {high} : ': none')"
-    return [*ramp, text(said, x=f"{is_there} ? 82 : 12", y=y, size=10.5, ink="soft", limit="graph_w - 92")]
+    low, high = formatted("exp(shades[0])"), formatted("exp(shades[1])")
+    content = f"!has_shades ? '' : colour_names[colour_by] + ({is_there} ? ': ' + {low} + ' to ' + {high} : ': none')"
+    return [*ramp, text(content, x=f"{is_there} ? 82 : 12", y=y, size=10.5, ink="soft", limit="graph_w - 92")]
 
 
 def _kinds() -> list[Spec]:
@@ -53,7 +53,7 @@ def _kinds() -> list[Spec]:
     y = _line("has_heat ? 1 : 0")
     is_there = "has_kinds ? 1 : 0"
     found: list[Spec] = []
-    for said, x, fill, stroke in (
+    for content, x, fill, stroke in (
         ("zero", 12, "paper", "frame"),
         ("NaN, ∞", 66, "bad_soft", "bad"),
         ("not recorded", 134, "missing", "missing_ink"),
@@ -71,7 +71,7 @@ def _kinds() -> list[Spec]:
                 opacity=is_there,
                 **dash,
             ),
-            text(said=f"'{said}'", x={"value": x + 21}, y=y, size=10, ink="soft", opacity=is_there),
+            text(content=f"'{content}'", x={"value": x + 21}, y=y, size=10, ink="soft", opacity=is_there),
         ]
     hatch = [
         mark(
@@ -90,14 +90,14 @@ def _kinds() -> list[Spec]:
 
 
 def _heat() -> list[Spec]:
-    """How strips say how many values a row has; the scale is the same for all steps, tensors and runs."""
+    """The colours of strips by the share of values in a row; the same for all steps, tensors and runs."""
     y = _line("0")
     is_there = "has_heat ? 1 : 0"
     cells = [_cell(12 + 8 * at, f"paint.heat[{42 + 3 * at}]", y=y, is_there=is_there) for at in range(8)]
     beyond = [_cell(182 + 8 * at, f"paint.rim[{48 + 7 * at}]", y=y, is_there=is_there) for at in range(3)]
-    said: Spec = {"y": y, "size": 10, "ink": "soft", "opacity": is_there}
+    place: Spec = {"y": y, "size": 10, "ink": "soft", "opacity": is_there}
     least = f"'{FEWEST:.1%} to all in a row'"
-    return [*cells, *beyond, text(least, x={"value": 81}, **said), text("'beyond'", x={"value": 211}, **said)]
+    return [*cells, *beyond, text(least, x={"value": 81}, **place), text("'beyond'", x={"value": 211}, **place)]
 
 
 def _cell(x: int, fill: str, *, y: str, is_there: str) -> Spec:
@@ -106,7 +106,7 @@ def _cell(x: int, fill: str, *, y: str, is_there: str) -> Spec:
 
 
 def hint() -> list[Spec]:
-    """What one can do, until something is pinned."""
+    """A hint on how to use the chart, until a module is pinned."""
     long = "click: open a module   ·   drag to the right, or +: its tensors over the steps   ·   wheel: zoom"
     short = "click: open   ·   drag to the right, or +: tensors   ·   wheel: zoom"
     is_there = "hint_h > 0 && !is_dragging"
@@ -133,7 +133,7 @@ def hint() -> list[Spec]:
 
 
 def drop_zone() -> Spec:
-    """Where a node can be dropped while nothing is pinned."""
+    """The area where a node can be dropped while no module is pinned."""
     return group(
         "drop_zone",
         mark(
@@ -156,10 +156,10 @@ def drop_zone() -> Spec:
     )
 
 
-def nothing() -> Spec:
-    """What is said while there is no data."""
-    said = (
+def empty_message() -> Spec:
+    """The message while there is no data."""
+    content = (
         "run_count == 0 ? 'Waiting for the first snapshot of a watched model' : "
         "length(data('here_nodes')) == 0 ? 'Nothing was called inside' : ''"
     )
-    return text(said, x="graph_w/2", y="stage_h/2", align={"value": "center"}, size=13, ink="soft")
+    return text(content, x="graph_w/2", y="stage_h/2", align={"value": "center"}, size=13, ink="soft")

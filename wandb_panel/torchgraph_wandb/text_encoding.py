@@ -1,7 +1,7 @@
-"""Numbers as letters of a fixed width, so that a table cell can hold thousands and a chart can read any one of them.
+"""Numbers as text of a fixed width, so that a table cell holds thousands and a chart can read any one of them.
 
-A chart in W&B has no parser but `substring` and `indexof`, and a list in a cell would be taken apart into rows. So a
-number is a few letters of a 64-letter alphabet, and the n-th number stands at n times that width.
+A chart in W&B can parse text only with `substring` and `indexof`, and W&B splits a list in a cell into rows. So a
+number is a few characters of a 64-character alphabet, and the n-th number stands at n times that width.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ import numpy.typing as npt
 Codes: TypeAlias = npt.NDArray[np.int64]
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase + "-_"
-"""A letter's place here is its value, 0 to 63. None of them needs to be escaped in JSON."""
+"""The index of a character is its value, 0 to 63. None of them needs to be escaped in JSON."""
 
-FLOAT_LETTERS = 3
-"""Letters of one number: 18 bits, which is a float32 without the last 14 bits of its mantissa (0.1 % precise)."""
+FLOAT_WIDTH = 3
+"""Characters of a float: 18 bits, a float32 without the last 14 bits of its mantissa (precise to 0.1 %)."""
 
-CODE_LETTERS = 2
-"""Letters of a code: 12 bits."""
+CODE_WIDTH = 2
+"""Characters of a code: 12 bits."""
 
 ZERO, TOP, NOT_FINITE, NOT_RECORDED = 0, 4093, 4094, 4095
-"""Codes of exactly 0 and of the largest value, and of what is not finite or not there. The rest lies between."""
+"""The codes of exactly 0, of the largest value, of a value that is not finite and of a missing one."""
 
 SHARE_STEPS = 170
-"""Codes of a share in each halving from 1 downwards: 0.4 % precise, down to a sixteen-millionth."""
+"""Codes of a share for each halving from 1 downwards: precise to 0.4 %, down to one sixteen-millionth."""
 
 SIZE_OCTAVES = 128
-"""Octaves that the codes of a size span, those of float32 between 2^-64 and 2^64, 2 % precise."""
+"""Octaves that the codes of a size span: from 2^-64 to 2^64, precise to 2 %."""
 
-_LETTERS = np.frombuffer(ALPHABET.encode(), dtype=np.uint8)
+_CHARACTERS = np.frombuffer(ALPHABET.encode(), dtype=np.uint8)
 _DROPPED_BITS = 14
 _NOT_A_NUMBER = (1 << 18) - 1
 
 
-def packed_numbers(values: npt.ArrayLike) -> str:
-    """`values`, of any shape, one after the other. NaN stays NaN, and infinity infinity."""
+def encode_floats(values: npt.ArrayLike) -> str:
+    """`values`, of any shape, one after the other. NaN and infinity are kept."""
     numbers = np.ascontiguousarray(values, dtype=np.float32).ravel()
     bits = numbers.view(np.uint32).astype(np.int64)
     codes = (bits + (1 << (_DROPPED_BITS - 1))) >> _DROPPED_BITS
@@ -48,7 +48,7 @@ def packed_numbers(values: npt.ArrayLike) -> str:
 
 
 def share_codes(shares: npt.ArrayLike) -> Codes:
-    """Codes of shares from 0 to 1, of any shape."""
+    """The codes of shares from 0 to 1, of any shape."""
     values = np.asarray(shares, dtype=np.float64)
     logarithms = np.log2(values, out=np.zeros_like(values), where=values > 0)
     codes = np.clip(np.round(TOP + SHARE_STEPS * logarithms), 1, TOP)
@@ -56,7 +56,7 @@ def share_codes(shares: npt.ArrayLike) -> Codes:
 
 
 def size_codes(sizes: npt.ArrayLike) -> Codes:
-    """Codes of numbers from 0 on, of any shape. Infinity is not finite, and NaN is taken for not recorded."""
+    """The codes of the magnitudes of `sizes`, of any shape. Infinity is `NOT_FINITE`, and NaN is `NOT_RECORDED`."""
     values = np.abs(np.asarray(sizes, dtype=np.float64))
     is_size = np.isfinite(values) & (values > 0)
     logarithms = np.log2(values, out=np.zeros_like(values), where=is_size)
@@ -65,16 +65,16 @@ def size_codes(sizes: npt.ArrayLike) -> Codes:
     return np.select([np.isnan(values), np.isinf(values)], [NOT_RECORDED, NOT_FINITE], codes).astype(np.int64)
 
 
-def packed_codes(codes: npt.NDArray[np.integer]) -> str:
+def encode_codes(codes: npt.NDArray[np.integer]) -> str:
     """`codes`, of any shape, one after the other."""
     flat = codes.astype(np.int64).ravel()
     return _text(np.stack([flat >> 6, flat & 63], axis=1))
 
 
-def packed_flags(flags: npt.NDArray[np.integer]) -> str:
-    """Numbers from 0 to 63, of any shape, a letter each."""
+def encode_flags(flags: npt.NDArray[np.integer]) -> str:
+    """Numbers from 0 to 63, of any shape, as one character each."""
     return _text(flags.astype(np.int64).ravel())
 
 
 def _text(values: npt.NDArray[np.int64]) -> str:
-    return bytes(_LETTERS[values].ravel()).decode()
+    return bytes(_CHARACTERS[values].ravel()).decode()

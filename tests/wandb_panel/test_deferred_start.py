@@ -21,7 +21,7 @@ PAGE = "torchgraph/{}_page"
 def shown_steps(backend: Backend, run: StoredRun, model: str) -> str:
     """The steps in the chart's table."""
     rows = json.loads(backend.run_file(run, f"torchgraph/{model}_table"))["data"]
-    return next(packed for part, packed in rows if part == "facts").split("\t")[2]
+    return next(packed for part, packed in rows if part == "summary").split("\t")[2]
 
 
 @pytest.mark.filterwarnings("ignore:.*no step was recorded:torchgraph_explorer.TorchgraphWarning")

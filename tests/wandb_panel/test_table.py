@@ -12,8 +12,20 @@ import pytest
 from torchgraph_explorer import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.schema import STATISTICS, Frame, Series
-from torchgraph_wandb.keeping import STEPS, Thinned, thinned_numbers
-from torchgraph_wandb.letters import (
+from torchgraph_wandb.heat_strips import HAS_NAN, INNER, IS_MISSING, heat_strips
+from torchgraph_wandb.node_statistics import node_statistics
+from torchgraph_wandb.snapshot_process import chart_data
+from torchgraph_wandb.table import (
+    CELL_CHARACTERS,
+    CHARACTERS_PER_STEP,
+    COLUMNS,
+    FIELDS,
+    affordable_steps,
+    table_rows,
+    without_separators,
+)
+from torchgraph_wandb.tensor_rows import SIDES
+from torchgraph_wandb.text_encoding import (
     ALPHABET,
     NOT_FINITE,
     NOT_RECORDED,
@@ -21,17 +33,13 @@ from torchgraph_wandb.letters import (
     SIZE_OCTAVES,
     TOP,
     ZERO,
-    packed_codes,
-    packed_flags,
-    packed_numbers,
+    encode_codes,
+    encode_flags,
+    encode_floats,
     share_codes,
     size_codes,
 )
-from torchgraph_wandb.looks import looks
-from torchgraph_wandb.snapshot_process import state_of
-from torchgraph_wandb.strips import HAS_NAN, INNER, IS_MISSING, strips
-from torchgraph_wandb.table import COLUMNS, FIELDS, LETTERS_A_STEP, PIECE, affordable_steps, clean, table_rows
-from torchgraph_wandb.tensors import SIDES
+from torchgraph_wandb.thinning import MAX_STEPS, ThinnedSequence, thinned_indices
 
 
 def unpacked(text: str) -> list[float]:
@@ -48,11 +56,11 @@ def unpacked(text: str) -> list[float]:
     "value", [0.0, 1.0, -1.0, 3.14159, -2.5e-30, 1e-38, 6.02e23, 3e38, math.inf, -math.inf], ids=str
 )
 def test_a_number_comes_back_with_three_digits(value: float) -> None:
-    assert unpacked(packed_numbers([value])) == [pytest.approx(value, rel=1.5e-3)]
+    assert unpacked(encode_floats([value])) == [pytest.approx(value, rel=1.5e-3)]
 
 
 def test_nan_stays_nan() -> None:
-    assert math.isnan(unpacked(packed_numbers([math.nan]))[0])
+    assert math.isnan(unpacked(encode_floats([math.nan]))[0])
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.123, 1 / 16_384, 3 / 16_384, 0.0])
@@ -76,8 +84,8 @@ def test_zero_not_finite_and_not_recorded_are_three_things() -> None:
 
 def test_a_code_takes_two_letters_and_a_flag_one() -> None:
     codes = np.array([[ZERO, 65], [NOT_FINITE, NOT_RECORDED]])
-    assert packed_codes(codes) == "00" + ALPHABET[1] * 2 + ALPHABET[63] + ALPHABET[62] + ALPHABET[63] * 2
-    assert packed_flags(np.array([0, 5, 63])) == "05" + ALPHABET[63]
+    assert encode_codes(codes) == "00" + ALPHABET[1] * 2 + ALPHABET[63] + ALPHABET[62] + ALPHABET[63] * 2
+    assert encode_flags(np.array([0, 5, 63])) == "05" + ALPHABET[63]
 
 
 @pytest.fixture
@@ -115,7 +123,7 @@ def bits(bucket: int) -> float:
 
 def test_a_column_of_a_strip_counts_each_row(model: ModelRecord) -> None:
     frames = [model.frame(number) for number in range(len(model))]
-    drawn = strips(frames, model.series, reject=0.1)
+    drawn = heat_strips(frames, model.series, reject=0.1)
     for series in range(len(model.series)):
         low, high = drawn.axes[series]
         below = counted(frames[-1], series, low + (high - low) * np.linspace(0, 1, INNER + 1))
@@ -140,12 +148,12 @@ def test_nan_no_finite_value_and_no_series_are_told_apart_step_by_step(model: Mo
     lost = {"nan": 2, "sampled": 0, "min": math.nan, "max": math.nan, "mean": math.nan}
     kept = frame.series != series
     absent = replace(frame, series=frame.series[kept], rows=frame.rows[kept])
-    drawn = strips([frame, changed(frame, nan=2), changed(frame, **lost), absent], model.series, reject=0.1)
+    drawn = heat_strips([frame, changed(frame, nan=2), changed(frame, **lost), absent], model.series, reject=0.1)
     assert drawn.flags[series].tolist() == [0, HAS_NAN, HAS_NAN, IS_MISSING]
     assert (drawn.cells[series, :2] <= TOP).all()
     assert (drawn.cells[series, 2] == NOT_FINITE).all()
     assert (drawn.cells[series, 3] == NOT_RECORDED).all()
-    assert np.isnan(drawn.told[series, 3]).all()
+    assert np.isnan(drawn.statistics[series, 3]).all()
 
 
 def test_a_mask_of_minus_infinity_is_no_fault(model: ModelRecord) -> None:
@@ -153,7 +161,7 @@ def test_a_mask_of_minus_infinity_is_no_fault(model: ModelRecord) -> None:
     mask = next(one for one in model.series if one.role == "input" and one.kind == "value" and one.module == "")
     first = np.argsort(frame.series != mask.id, kind="stable")
     frame = replace(frame, series=frame.series[first], rows=frame.rows[first])
-    drawn = strips([changed(frame, negative_infinity=3)], model.series, reject=0.1)
+    drawn = heat_strips([changed(frame, negative_infinity=3)], model.series, reject=0.1)
     assert drawn.flags[mask.id].tolist() == [0]
 
 
@@ -162,15 +170,15 @@ def test_a_statistic_that_is_not_finite_is_no_gap(model: ModelRecord) -> None:
     output = next(one.id for one in model.series if (one.role, one.kind) == ("output", "value"))
     first = np.argsort(frame.series != output, kind="stable")
     frame = replace(frame, series=frame.series[first], rows=frame.rows[first])
-    drawn = strips([frame, changed(frame, nan=4, sampled=0, std=math.nan)], model.series, reject=0.1)
+    drawn = heat_strips([frame, changed(frame, nan=4, sampled=0, std=math.nan)], model.series, reject=0.1)
     series = model.series[output]
-    values = looks(model.series, drawn).by_owner[f"{series.module}#{series.call}"][:, 0]
+    values = node_statistics(model.series, drawn).by_owner[f"{series.module}#{series.call}"][:, 0]
     assert math.isfinite(values[0])
     assert math.isinf(values[1])
 
 
 def test_the_table_has_few_rows_of_text_and_no_column_that_wandb_overwrites(model: ModelRecord) -> None:
-    rows = table_rows(state_of(model))
+    rows = table_rows(chart_data(model))
     assert [part for part, _ in rows] == list(FIELDS)
     assert all(isinstance(packed, str) for _, packed in rows)
     assert {"id", "name", "color", "_defaultColorIndex"}.isdisjoint(COLUMNS)
@@ -178,15 +186,15 @@ def test_the_table_has_few_rows_of_text_and_no_column_that_wandb_overwrites(mode
 
 @pytest.mark.parametrize("series", [1, 200, 5_000, 30_000])
 def test_a_table_of_very_many_series_stays_below_wandbs_limits(series: int) -> None:
-    steps = affordable_steps(series, STEPS)
-    letters = 3 * 2 + steps * LETTERS_A_STEP
-    assert 4 <= steps <= STEPS
+    steps = affordable_steps(series, MAX_STEPS)
+    letters = 3 * 2 + steps * CHARACTERS_PER_STEP
+    assert 4 <= steps <= MAX_STEPS
     assert series * letters < 25e6 / 2
-    assert series * letters / PIECE < 10_000 / 2
+    assert series * letters / CELL_CHARACTERS < 10_000 / 2
 
 
 def test_every_line_has_the_fields_of_its_part(model: ModelRecord) -> None:
-    for part, packed in table_rows(state_of(model)):
+    for part, packed in table_rows(chart_data(model)):
         assert {len(line.split("\t")) for line in packed.split("\n")} == {len(FIELDS[part])}
 
 
@@ -197,12 +205,12 @@ def test_every_kind_of_series_has_its_place() -> None:
 
 
 def test_text_of_the_users_own_cannot_break_a_line() -> None:
-    assert clean("a\tb\nc\rd") == "a b c d"
+    assert without_separators("a\tb\nc\rd") == "a b c d"
 
 
 @pytest.mark.parametrize("count", [1, 2, 47, 48, 49, 100, 1000, 5001])
 def test_steps_are_thinned_evenly_and_the_ends_kept(count: int) -> None:
-    kept = thinned_numbers(count, 48)
+    kept = thinned_indices(count, 48)
     assert (kept[0], kept[-1]) == (0, count - 1)
     assert len(kept) <= 48
     assert len(set(np.diff(kept[:-1]).tolist())) <= 1
@@ -210,7 +218,7 @@ def test_steps_are_thinned_evenly_and_the_ends_kept(count: int) -> None:
 
 
 def test_a_thinned_sequence_counts_what_it_was_given() -> None:
-    thinned: Thinned[str] = Thinned(4)
+    thinned: ThinnedSequence[str] = ThinnedSequence(4)
     for letter in "abcdefgh":
         thinned.add(letter)
     assert (len(thinned), thinned.kept) == (8, ["a", "e", "h"])

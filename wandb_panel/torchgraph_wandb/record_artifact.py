@@ -1,4 +1,4 @@
-"""The record of a run as an artifact of its W&B run: put there, and fetched back."""
+"""The record of a run as an artifact of its W&B run: upload and download."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEME = "wandb://"
 
 @dataclass(frozen=True, slots=True)
 class RunPath:
-    """A W&B run: whose it is, in which project, and its id."""
+    """A W&B run: its entity, its project and its id."""
 
     entity: str
     project: str
@@ -30,13 +30,13 @@ class RunPath:
 
 
 def run_path(text: str) -> RunPath:
-    """The run that `E/P/R`, `wandb://E/P/R` or the address of its page names.
+    """The run named by `E/P/R`, by `wandb://E/P/R`, or by the address of its page.
 
     Raises:
-        NotFoundError: It names none.
+        NotFoundError: `text` names no run.
     """
     page = re.match(r"https?://[^/]+/([^/]+)/([^/]+)/runs/([^/?#]+)", text)
-    if page is not None:  # of whichever of its tabs
+    if page is not None:  # of any of the page's tabs
         return RunPath(*page.groups())
     path = text.removeprefix(SCHEME).partition("?")[0]
     parts = [part for part in path.split("/") if part and part != "runs"]
@@ -48,7 +48,7 @@ def run_path(text: str) -> RunPath:
 
 
 def artifact_name(run: str) -> str:
-    """Of the artifact that holds the record of the W&B run with this id."""
+    """The name of the artifact that holds the record of the W&B run with this id."""
     return f"torchgraph-{run}"
 
 
@@ -59,20 +59,20 @@ def upload_record(run: Any, run_dir: str | os.PathLike[str]) -> None:
     """
     import wandb
 
-    place = os.fspath(run_dir)
-    if is_url(place):
-        info(f"the record is not uploaded to W&B, since it is at {place} already.")
+    folder = os.fspath(run_dir)
+    if is_url(folder):
+        info(f"the record is not uploaded to W&B, since it is at {folder} already.")
         return
     artifact = wandb.Artifact(artifact_name(run.id), type=TYPE, description="The record of torchgraph explorer")
-    artifact.add_dir(place)
+    artifact.add_dir(folder)
     run.log_artifact(artifact)
 
 
 def fetch_record(url: str, folder: str | os.PathLike[str] | None = None) -> Path:
-    """The folder that a run's record was fetched into: `folder`, or one in the system's temporary directory.
+    """Download a run's record into `folder`, or into the system's temporary directory; returns the folder.
 
     Raises:
-        NotFoundError: There is no such run, or it has no record, or nobody may read it.
+        NotFoundError: There is no such run, it has no record, or you may not read it.
     """
     path = run_path(url)
     wandb = _wandb()
@@ -80,7 +80,7 @@ def fetch_record(url: str, folder: str | os.PathLike[str] | None = None) -> Path
         artifact = wandb.Api(overrides={"entity": path.entity}).artifact(
             f"{path.entity}/{path.project}/{artifact_name(path.run)}:latest", type=TYPE
         )
-        target = Path(folder) if folder is not None else _place(path, artifact.version)
+        target = Path(folder) if folder is not None else _download_folder(path, artifact.version)
         artifact.download(root=str(target))
     except Exception as fault:  # wandb raises what its service, its transport and its server do
         raise NotFoundError(
@@ -90,8 +90,8 @@ def fetch_record(url: str, folder: str | os.PathLike[str] | None = None) -> Path
     return target
 
 
-def _place(path: RunPath, version: str) -> Path:
-    """A folder for one version of one run's record. Run ids are unique in their project only."""
+def _download_folder(path: RunPath, version: str) -> Path:
+    """The folder for one version of one run's record. Run ids are unique only within their project."""
     return own_folder() / path.entity / path.project / version / f"wandb-{path.run}"
 
 

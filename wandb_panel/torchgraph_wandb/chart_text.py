@@ -1,4 +1,4 @@
-"""What is said of modules and tensors in the chart, and which families modules are of."""
+"""The text about modules and tensors in the chart."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 from torchgraph_explorer.schema import STATISTICS, Call, Frame, Module, Series, Shape, TensorInfo
 
-MOST_ROWS = 12
+MAX_TENSORS = 12
 """Tensors that a tooltip names."""
 
-WIDTH = 58
+LINE_WIDTH = 58
 """Letters in a line of a tooltip."""
 
 FAMILIES = {
@@ -54,18 +54,20 @@ def class_text(module: Module, call: Call) -> str:
     return module.class_name if call.call == 0 else f"{module.class_name} #{call.call + 1}"
 
 
-def call_lines(module: Module, call: Call) -> list[str]:
+def call_tooltip(module: Module, call: Call) -> list[str]:
     """A tooltip: name, class, shapes in and out, `extra_repr`, parameters."""
     lines = [module.name or module.class_name, class_text(module, call)]
-    lines += [f"{tensor.path}: {tensor_text(tensor)}" for tensor in _few((*call.inputs, *call.outputs))]
-    lines += textwrap.wrap(", ".join(f"{key}={value}" if key else value for key, value in module.extra_repr), WIDTH)
+    lines += [f"{tensor.path}: {tensor_text(tensor)}" for tensor in _first_few((*call.inputs, *call.outputs))]
+    lines += textwrap.wrap(
+        ", ".join(f"{key}={value}" if key else value for key, value in module.extra_repr), LINE_WIDTH
+    )
     if module.total_params:
         frozen = module.total_params - module.trainable_params
         lines.append(f"{module.total_params:,} parameters{f', {frozen:,} frozen' if frozen else ''}")
     return lines
 
 
-def tensor_lines(tensor: TensorInfo | None, kind: str) -> list[str]:
+def tensor_tooltip(tensor: TensorInfo | None, kind: str) -> list[str]:
     """The tooltip of an input, output or attached tensor."""
     return [kind] if tensor is None else [tensor.path, f"{kind}, {tensor_text(tensor)}"]
 
@@ -75,7 +77,7 @@ def tensor_text(tensor: TensorInfo) -> str:
     return f"{shape_text(tensor.shape)} {tensor.dtype}{'' if tensor.requires_grad else ', no gradient'}"
 
 
-def first_text(frame: Frame, origin: Series | None, class_name: str) -> str:
+def first_nonfinite_text(frame: Frame, origin: Series | None, class_name: str) -> str:
     """`First NaN at step 6: blocks.0.inner (call 1), output`; the place is left out where it is not known."""
     if origin is None:
         return f"First NaN or infinity at step {frame.step:,}"
@@ -100,5 +102,5 @@ def series_text(series: Series) -> str:
     }[series.kind]
 
 
-def _few(tensors: Iterable[TensorInfo]) -> list[TensorInfo]:
-    return list(tensors)[:MOST_ROWS]
+def _first_few(tensors: Iterable[TensorInfo]) -> list[TensorInfo]:
+    return list(tensors)[:MAX_TENSORS]

@@ -1,30 +1,34 @@
-"""What is told of the step and the row of a strip that the pointer is over."""
+"""The tooltip of a strip: the step and the row under the pointer."""
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.numbers import code, flag, number, share, short_code, shown
-from torchgraph_wandb.chart.parts import Spec, derived, on, state
-from torchgraph_wandb.chart.strip_places import HEAT, STRIP_W, heat_y
-from torchgraph_wandb.letters import FLOAT_LETTERS, NOT_FINITE, NOT_RECORDED
-from torchgraph_wandb.strips import INNER, ROWS, TOLD
+from torchgraph_wandb.chart.decoding import code_at, flag_at, float_bits, float_value, formatted, share_of
+from torchgraph_wandb.chart.strip_layout import HEAT, STRIP_W, heat_y
+from torchgraph_wandb.chart.vega import Spec, derived, on, state
+from torchgraph_wandb.heat_strips import INNER, ROWS, STEP_STATISTICS
+from torchgraph_wandb.text_encoding import FLOAT_WIDTH, NOT_FINITE, NOT_RECORDED
 
-HEAD = 40
-"""Height of the head of a column, above what is scrolled."""
+HEADER = 40
+"""Height of a column's header, above the scrolled area."""
 
 
 def hovering(slots: int) -> list[Spec]:
-    """Which step and row of which strip the pointer is over, and what is to be told of them."""
+    """The strip, step and row under the pointer, and the values shown of them."""
     strips = [f"strip_{slot}" for slot in range(slots)]
     begins = [on(f"@{strip}:mousemove", _pointed(slot)) for slot, strip in enumerate(strips)]
     nothing = (
-        "{over: false, step: -1, path: '', side: 0, role: '', row: 0, low: 0, high: 0, cell: 0, flag: 0, told: ''}"
+        "{over: false, step: -1, path: '', side: 0, role: '', row: 0, low: 0, high: 0, cell: 0, flag: 0, "
+        "statistics: ''}"
     )
     return [
         state("strip_tip", nothing, *begins, *(on(f"@{strip}:mouseout", nothing) for strip in strips)),
         derived("hover_step", "strip_tip.over ? strip_tip.step : -1"),
-        *(derived(f"tip_code_{name}", code("strip_tip.told", at)) for at, name in enumerate(TOLD)),
-        *(derived(f"tip_{name}", number(f"tip_code_{name}")) for name in TOLD),
-        derived("tip_share", share("strip_tip.cell")),
+        *(
+            derived(f"tip_code_{name}", float_bits("strip_tip.statistics", column))
+            for column, name in enumerate(STEP_STATISTICS)
+        ),
+        *(derived(f"tip_{name}", float_value(f"tip_code_{name}")) for name in STEP_STATISTICS),
+        derived("tip_share", share_of("strip_tip.cell")),
         derived("tip_low", f"strip_tip.low + (strip_tip.high - strip_tip.low)*({INNER} - strip_tip.row)/{INNER}"),
         derived("tip_high", f"strip_tip.low + (strip_tip.high - strip_tip.low)*({INNER + 1} - strip_tip.row)/{INNER}"),
     ]
@@ -33,17 +37,18 @@ def hovering(slots: int) -> list[Spec]:
 def _pointed(slot: int) -> str:
     within = f"x() - graph_w - {slot}*column_w - datum.x"
     at = f"clamp(floor(({within}) / {STRIP_W} * step_count), 0, step_count - 1)"
-    row, told = _row(slot), FLOAT_LETTERS * len(TOLD)
+    row, width = _row(slot), FLOAT_WIDTH * len(STEP_STATISTICS)
     return (
         f"{{over: true, step: {at}, path: datum.path, side: datum.side, role: datum.role, row: {row}, "
-        f"low: datum.low, high: datum.high, cell: {short_code('datum.cells', f'({at})*{ROWS} + {row}')}, "
-        f"flag: {flag('datum.flags', at)}, told: substring(datum.told, {told}*({at}), {told}*({at} + 1))}}"
+        f"low: datum.low, high: datum.high, cell: {code_at('datum.cells', f'({at})*{ROWS} + {row}')}, "
+        f"flag: {flag_at('datum.flags', at)}, "
+        f"statistics: substring(datum.statistics, {width}*({at}), {width}*({at} + 1))}}"
     )
 
 
 def _row(slot: int) -> str:
-    """The row that the pointer is in, counted from the top; what is beyond the run's own axis is in the outermost."""
-    down = f"(y() - top - {HEAD} - {heat_y(slot)})/{HEAT}"
+    """The row under the pointer, counted from the top; beyond the run's own axis, the first or the last row."""
+    down = f"(y() - top - {HEADER} - {heat_y(slot)})/{HEAT}"
     value = f"(datum.axis_high - {down}*(datum.axis_high - datum.axis_low))"
     inner = f"1 + floor({INNER}*(datum.high - {value})/(datum.high - datum.low))"
     plain = f"1 + floor({INNER}*{down})"
@@ -52,9 +57,9 @@ def _row(slot: int) -> str:
 
 
 _WHERE = (
-    f"strip_tip.row == 0 ? 'above ' + {shown('strip_tip.high')} : "
-    f"strip_tip.row == {ROWS - 1} ? 'below ' + {shown('strip_tip.low')} : "
-    f"{shown('tip_low')} + ' to ' + {shown('tip_high')}"
+    f"strip_tip.row == 0 ? 'above ' + {formatted('strip_tip.high')} : "
+    f"strip_tip.row == {ROWS - 1} ? 'below ' + {formatted('strip_tip.low')} : "
+    f"{formatted('tip_low')} + ' to ' + {formatted('tip_high')}"
 )
 _COUNT = (
     "format(round(tip_share*tip_sampled), ',') + ' of ' + format(tip_sampled, ',.0f') + "
@@ -62,9 +67,9 @@ _COUNT = (
 )
 _RECORDED = (
     f"strip_tip.cell == {NOT_FINITE} ? 'no finite value' : ({_WHERE}) + ':  ' + {_COUNT}, "
-    f"'mean ' + {shown('tip_mean')} + '  std ' + {shown('tip_std')}, "
-    f"'min ' + {shown('tip_min')} + '  max ' + {shown('tip_max')}, "
-    f"'norm ' + {shown('tip_l2_norm')}, "
+    f"'mean ' + {formatted('tip_mean')} + '  std ' + {formatted('tip_std')}, "
+    f"'min ' + {formatted('tip_min')} + '  max ' + {formatted('tip_max')}, "
+    f"'norm ' + {formatted('tip_l2_norm')}, "
     "'zeros ' + (isNaN(tip_zero_share) ? '–' : format(tip_zero_share, '.1%')), "
     "tip_nonfinite > 0 ? 'NaN or infinity: ' + format(tip_nonfinite, ',.0f') + "
     "(strip_tip.flag ? '' : ', as in a mask') : 'all finite'"
@@ -74,4 +79,4 @@ _HEAD = (
     "'step ' + steps[strip_tip.step]"
 )
 STRIP_LINES = f"(strip_tip.cell == {NOT_RECORDED} ? [{_HEAD}, 'not recorded at this step'] : [{_HEAD}, {_RECORDED}])"
-"""What is told of a step of a strip."""
+"""The lines of the tooltip."""

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from tensorboard.backend.event_processing.data_ingester import _parse_event_files_spec
 
-from torchgraph_tensorboard.roots import Root, roots
+from torchgraph_tensorboard.logdirs import Root, roots
 
 SPECS = {
     "one": "/a/b",

@@ -9,7 +9,7 @@ from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record.discovery import RunInfo, list_runs
 from torchgraph_explorer.server.open_runs import OpenRun, Runs
 from torchgraph_explorer.server.thinning import BinCache
-from torchgraph_tensorboard.roots import Root
+from torchgraph_tensorboard.logdirs import Root
 
 
 class LogdirRuns:

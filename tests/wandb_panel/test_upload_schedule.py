@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from torchgraph_wandb.schedule import AGE, AGE_SHARE, AT_END, HORIZON, MOST, SENDING, is_due, is_page_due
+from torchgraph_wandb.upload_schedule import (
+    HORIZON,
+    MAX_AGE,
+    MAX_AGE_SHARE,
+    MAX_UPLOADS,
+    RESERVED_FOR_END,
+    SEND_INTERVAL,
+    is_due,
+    is_page_due,
+)
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 
@@ -41,7 +50,7 @@ def simulate(seconds: float, *, making: float = 2.0, step: float = 0.5) -> Simul
             page = int(is_page_due(now, pages))
             begun, uploads, pages = [*begun, now], uploads + 1 + page, pages + page
         now += max(step, now / 20_000)  # exact enough, and thirty days take no longer than a day
-    return Simulated(begun, [one + making + SENDING for one in begun], uploads + AT_END)
+    return Simulated(begun, [one + making + SEND_INTERVAL for one in begun], uploads + RESERVED_FOR_END)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +60,7 @@ def simulate(seconds: float, *, making: float = 2.0, step: float = 0.5) -> Simul
 )
 @pytest.mark.parametrize("making", [0.3, 2.0, 6.0])
 def test_no_run_uploads_more_than_120_files(seconds: float, making: float) -> None:
-    assert simulate(seconds, making=making).uploads <= MOST == 120
+    assert simulate(seconds, making=making).uploads <= MAX_UPLOADS == 120
 
 
 def deaths(until: float) -> list[float]:
@@ -62,7 +71,11 @@ def deaths(until: float) -> list[float]:
 @pytest.mark.parametrize("making", [0.3, 2.0, 4.0])
 def test_a_killed_run_has_a_chart_that_is_no_older_than_a_minute_or_a_twentieth_of_the_run(making: float) -> None:
     run = simulate(14 * HOUR, making=making)
-    late = [at for at in deaths(14 * HOUR) if run.age(at) > max(AGE, AGE_SHARE * at) + SENDING * (at > 20 * MINUTE) + 1]
+    late = [
+        at
+        for at in deaths(14 * HOUR)
+        if run.age(at) > max(MAX_AGE, MAX_AGE_SHARE * at) + SEND_INTERVAL * (at > 20 * MINUTE) + 1
+    ]
     assert late == []
 
 

@@ -6,14 +6,14 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-STEPS = 48
-"""Steps that a chart shows, at most; one column each in a heat strip."""
+MAX_STEPS = 48
+"""The most steps that a chart shows; each is a column of a heat strip."""
 
 
-class Thinned(Generic[T]):
-    """A sequence that keeps its length: evenly thinned whenever it is full, first and last always kept."""
+class ThinnedSequence(Generic[T]):
+    """A sequence of bounded length: thinned evenly whenever it is full. The first and the last item are always kept."""
 
-    def __init__(self, most: int = STEPS) -> None:
+    def __init__(self, most: int = MAX_STEPS) -> None:
         self._most = most
         self._stride = 1
         self._count = 0
@@ -21,11 +21,11 @@ class Thinned(Generic[T]):
         self._last: list[T] = []
 
     def __len__(self) -> int:
-        """How many were added, kept or not."""
+        """How many items were added, kept or not."""
         return self._count
 
     def add(self, item: T) -> None:
-        """Take the next one."""
+        """Add the next item."""
         if self._count % self._stride == 0:
             if len(self._kept) >= self._most - 1:
                 self._kept = self._kept[::2]
@@ -37,13 +37,13 @@ class Thinned(Generic[T]):
 
     @property
     def kept(self) -> list[T]:
-        """Those that are kept, in order."""
+        """The items that are kept, in order."""
         return self._kept if self._kept[-1:] == self._last or not self._last else self._kept + self._last
 
 
-def thinned_numbers(count: int, most: int = STEPS) -> list[int]:
-    """Which of `count` things `Thinned` would have kept."""
-    chosen: Thinned[int] = Thinned(most)
+def thinned_indices(count: int, most: int = MAX_STEPS) -> list[int]:
+    """The indices of the items that `ThinnedSequence` would keep of `count` items."""
+    chosen: ThinnedSequence[int] = ThinnedSequence(most)
     for number in range(count):
         chosen.add(number)
     return chosen.kept

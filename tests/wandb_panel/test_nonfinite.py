@@ -11,15 +11,16 @@ import torch
 from tests.troubled import Net, Spoilt, record_troubled
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_wandb.letters import ALPHABET
-from torchgraph_wandb.snapshot_process import read_searched, state_of, write_searched
-from torchgraph_wandb.table import FIELDS, LIST, table_rows
-from torchgraph_wandb.troubles import GRADIENT_NAN, INSIDE, NOTHING, VALUE_INFINITY, VALUE_NAN, search_on
+from torchgraph_wandb.nonfinite_marks import GRADIENT_NAN, INSIDE, VALUE_INFINITY, VALUE_NAN
+from torchgraph_wandb.nonfinite_search import NOT_SEARCHED, continue_search, read_search, write_search
+from torchgraph_wandb.snapshot_process import chart_data
+from torchgraph_wandb.table import FIELDS, LIST_SEPARATOR, table_rows
+from torchgraph_wandb.text_encoding import ALPHABET
 
 
 def lines(model: ModelRecord, part: str) -> list[dict[str, str]]:
     """The lines of a part of the table, by their fields."""
-    rows = table_rows(state_of(model, search_on(model, NOTHING), way="rows"))
+    rows = table_rows(chart_data(model, continue_search(model, NOT_SEARCHED), engine="rows"))
     text = "\n".join(packed for name, packed in rows if name == part)
     return [dict(zip(FIELDS[part], line.split("\t"), strict=True)) for line in text.split("\n")]
 
@@ -52,15 +53,15 @@ def troubled(logdir: Path, run: str) -> ModelRecord:
 def test_the_first_step_and_call_are_told(
     tmp_path: Path, run: str, step: int, key: str, inside: str, told: str
 ) -> None:
-    [facts] = lines(troubled(tmp_path, run), "facts")
-    assert facts["first"].split(LIST) == [str(step), str(step), key, inside, told]
+    [summary] = lines(troubled(tmp_path, run), "summary")
+    assert summary["first_nonfinite"].split(LIST_SEPARATOR) == [str(step), str(step), key, inside, told]
 
 
 @pytest.mark.parametrize("run", ["clean", "causal", "empty"])
 def test_what_is_no_fault_is_not_told(tmp_path: Path, run: str) -> None:
     model = troubled(tmp_path, run)
-    [facts] = lines(model, "facts")
-    assert (facts["first"], facts["extent"], set(facts["bad"])) == ("", "", {"0"})
+    [summary] = lines(model, "summary")
+    assert (summary["first_nonfinite"], summary["extent"], set(summary["nonfinite"])) == ("", "", {"0"})
     assert {letter for node in lines(model, "nodes") for letter in node["marks"]} == {"0"}
 
 
@@ -99,17 +100,17 @@ def long_run(logdir: Path, steps: int, bad: range) -> ModelRecord:
 
 
 def test_a_single_bad_step_that_thinning_would_leave_out_is_shown(tmp_path: Path) -> None:
-    [facts] = lines(long_run(tmp_path, 150, range(77, 78)), "facts")
-    steps = facts["steps"].split(LIST)
-    assert facts["first"].split(LIST)[:2] == [str(steps.index("77")), "77"]
+    [summary] = lines(long_run(tmp_path, 150, range(77, 78)), "summary")
+    steps = summary["steps"].split(LIST_SEPARATOR)
+    assert summary["first_nonfinite"].split(LIST_SEPARATOR)[:2] == [str(steps.index("77")), "77"]
     assert len(steps) <= 48
-    assert (facts["bad"][steps.index("77")], facts["extent"]) == ("1", "1 of 150 recorded steps")
+    assert (summary["nonfinite"][steps.index("77")], summary["extent"]) == ("1", "1 of 150 recorded steps")
 
 
 def test_bad_steps_that_are_not_shown_are_marked_at_the_next_one(tmp_path: Path) -> None:
-    [facts] = lines(long_run(tmp_path, 150, range(70, 90)), "facts")
-    steps = [int(step) for step in facts["steps"].split(LIST)]
-    flags = dict(zip(steps, (ALPHABET.index(letter) for letter in facts["bad"]), strict=True))
+    [summary] = lines(long_run(tmp_path, 150, range(70, 90)), "summary")
+    steps = [int(step) for step in summary["steps"].split(LIST_SEPARATOR)]
+    flags = dict(zip(steps, (ALPHABET.index(letter) for letter in summary["nonfinite"]), strict=True))
     after = min(step for step in steps if step >= 90)
     assert flags[70] == 1
     assert flags[after] == 2  # it is clean itself
@@ -118,30 +119,31 @@ def test_bad_steps_that_are_not_shown_are_marked_at_the_next_one(tmp_path: Path)
 
 def test_a_search_goes_on_where_the_last_one_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = troubled(tmp_path, "deep")
-    known = search_on(model, NOTHING)
-    write_searched(tmp_path / "known", known)
-    again = read_searched(tmp_path / "known")
-    assert (again.bad.tolist(), again.last_step) == (known.bad.tolist(), known.last_step)
+    known = continue_search(model, NOT_SEARCHED)
+    write_search(tmp_path / "known", known)
+    again = read_search(tmp_path / "known")
+    assert (again.found.tolist(), again.last_step) == (known.found.tolist(), known.last_step)
     monkeypatch.setattr(ModelRecord, "nonfinite", lambda *_: pytest.fail("all of it was looked at before"))
-    assert search_on(model, again).first == 3
+    assert continue_search(model, again).first == 3
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and no more", b"something else"], ids=["empty", "torn", "other"])
 def test_what_is_left_of_a_search_and_cannot_be_read_is_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "known").write_bytes(content)
-    assert read_searched(tmp_path / "known") is NOTHING
+    assert read_search(tmp_path / "known") is NOT_SEARCHED
 
 
 def test_a_search_of_another_record_is_begun_anew(tmp_path: Path) -> None:
-    other = search_on(troubled(tmp_path, "all"), NOTHING)
-    assert search_on(long_run(tmp_path, 5, range(2, 3)), other).bad.tolist() == [False, False, True, False, False]
+    other = continue_search(troubled(tmp_path, "all"), NOT_SEARCHED)
+    found = continue_search(long_run(tmp_path, 5, range(2, 3)), other).found.tolist()
+    assert found == [False, False, True, False, False]
 
 
 def test_a_search_that_takes_too_long_is_told_of(tmp_path: Path) -> None:
     model = troubled(tmp_path, "deep")
-    known = search_on(model, NOTHING)
-    partly = type(known)(known.bad[:3], 2)
-    assert state_of(model, partly, way="rows").notes == (
+    known = continue_search(model, NOT_SEARCHED)
+    partly = type(known)(known.found[:3], 2)
+    assert chart_data(model, partly, engine="rows").notes == (
         "Steps after 2 are still to be searched for NaN and infinity.",
     )
-    assert np.array_equal(search_on(model, partly).bad, known.bad)
+    assert np.array_equal(continue_search(model, partly).found, known.found)

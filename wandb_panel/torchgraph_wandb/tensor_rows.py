@@ -1,13 +1,13 @@
-"""The lines of the table's part `tensors`."""
+"""The lines of the part `tensors` of the table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from torchgraph_explorer.schema import Kind, ModuleGraph
-from torchgraph_wandb.state import State, call_key
-from torchgraph_wandb.strips import Strips
-from torchgraph_wandb.wording import shape_text
+from torchgraph_wandb.chart_data import ChartData, call_key
+from torchgraph_wandb.chart_text import shape_text
+from torchgraph_wandb.heat_strips import HeatStrips
 
 ROLES = ("input", "output", "attached", "param")
 
@@ -19,17 +19,17 @@ SIDES: dict[Kind, tuple[str, int]] = {
     "optimizer_grad": (": update", 1),
     "update_ratio": (": update / value", 0),
 }
-"""What is added to a tensor's path for each kind, and on which side of that line it stands."""
+"""What is added to a tensor's path for each kind, and its column: 0 for values, 1 for gradients."""
 
 
-def tensor_rows(state: State, drawn: Strips) -> Iterable[tuple[str, ...]]:
-    """A line for each tensor, its values beside its gradients; inputs before outputs before parameters."""
-    shapes = _shapes(state.graph)
+def tensor_rows(data: ChartData, strips: HeatStrips) -> Iterable[tuple[str, ...]]:
+    """A line for each tensor with its values and its gradients; inputs, outputs, attached tensors, then parameters."""
+    shapes = _shapes(data.graph)
     pairs: dict[tuple[str, str, str], list[str]] = {}
-    for number, one in enumerate(state.series):
+    for number, one in enumerate(data.series):
         owner = f"{one.module}#{'*' if one.call is None else one.call}"
-        more, side = SIDES[one.kind]
-        pairs.setdefault((owner, one.role, one.path + more), ["", ""])[side] = drawn.packed(number)
+        suffix, side = SIDES[one.kind]
+        pairs.setdefault((owner, one.role, one.path + suffix), ["", ""])[side] = strips.encoded(number)
     for (owner, role, path), (left, right) in sorted(pairs.items(), key=lambda item: ROLES.index(item[0][1])):
         yield owner, role, path, shapes.get((owner, role, path), ""), left, right
 

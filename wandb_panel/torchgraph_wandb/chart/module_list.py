@@ -1,13 +1,13 @@
-"""The list of all modules, to search and to jump to."""
+"""The list of all calls, to search and to jump to."""
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.parts import Spec, colour, group, mark, text
 from torchgraph_wandb.chart.signals import LIST_ROW
+from torchgraph_wandb.chart.vega import Spec, colour, group, mark, text
 
 
 def module_list() -> Spec:
-    """All modules, to jump to; typing narrows them."""
+    """The list of calls; typing filters it, and a click shows the call in the graph."""
     row = f"32 + (datum.place - list_top - 1)*{LIST_ROW}"
     typed = "query == '' ? 'type to search ' + length(data('modules')) + ' calls' : query + '▏'"
     return group(
@@ -49,7 +49,7 @@ def module_list() -> Spec:
             x={"value": 14},
             y=f"{row} + {LIST_ROW // 2}",
             limit="list_w*0.62",
-            fill="datum.is_bad ? paint.bad : paint.ink",
+            fill="datum.is_nonfinite ? paint.bad : paint.ink",
         ),
         text(
             "datum.detail",
