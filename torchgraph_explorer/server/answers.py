@@ -141,10 +141,10 @@ def layout_answer(graph: ModuleGraph, inside: int | None) -> Json:
     return placed
 
 
-def frame_answer(opened: OpenRun, model: ModelRecord, index: int) -> bytes:
+def frame_answer(opened: OpenRun, model: ModelRecord, step: int) -> bytes:
     """`api/frame`."""
-    epoch, frame = opened.epoch(model), model.frame(index)
-    meta = {"epoch": epoch, "frame": index, "step": frame.step, "statistics": list(STATISTICS)}
+    epoch, frame = opened.epoch(model), model.frame_at(step)
+    meta = {"epoch": epoch, "step": frame.step, "statistics": list(STATISTICS)}
     return pack(meta, {"series": frame.series, "statistics": frame.statistics[frame.rows]})
 
 

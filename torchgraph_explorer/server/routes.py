@@ -121,7 +121,7 @@ def _history(query: Mapping[str, str], runs: RunSource) -> Response:
 
 def _frame(query: Mapping[str, str], runs: RunSource) -> Response:
     opened, model = _open(query, runs)
-    return Response(200, BINARY, frame_answer(opened, model, _whole(query, "frame")))
+    return Response(200, BINARY, frame_answer(opened, model, _whole(query, "step")))
 
 
 def _nonfinite(query: Mapping[str, str], runs: RunSource) -> Response:

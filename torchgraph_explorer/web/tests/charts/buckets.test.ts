@@ -1,7 +1,8 @@
 import {readFileSync} from 'node:fs';
 import {describe, expect, test} from 'vitest';
 
-import {bucketOf, lowerEdge, quantiles, QUANTILES, upperEdge} from '../../src/histogram/buckets';
+import {bucketOf, lowerEdge, upperEdge} from '../../src/histogram/buckets';
+import {quantiles, QUANTILES} from '../../src/histogram/histogram';
 
 interface Contract {
   edges: {bucket: number; lower: number; upper: number}[];
