@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from benchmarks.tables import Cell, Options, Table, main
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.layout.placing import KEPT, layout
-from torchgraph_explorer.record.graphs import encode_graph
-from torchgraph_explorer.records import ModuleGraph
+from torchgraph_explorer.record.graphs.encoding import encode_graph
+from torchgraph_explorer.schema import ModuleGraph
 from torchgraph_explorer.server.answers import graph_answer
 
 Made: TypeAlias = "tuple[str, Callable[[], nn.Module]]"

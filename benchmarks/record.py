@@ -16,12 +16,12 @@ from benchmarks.models import SUBJECTS, Subject
 from benchmarks.tables import Cell, Options, Spread, Table, main, spread
 from tests.record.long_runs import write_long_run
 from torchgraph_explorer import open_run, watch
-from torchgraph_explorer.record.frame_body import encode_body
 from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.steps.body import encode_body
 from torchgraph_explorer.record.writer import RecordWriter
-from torchgraph_explorer.records import Frame
+from torchgraph_explorer.schema import Frame
 from torchgraph_explorer.server.histories import Bounds, WantedHistory, history_answer
-from torchgraph_explorer.server.runs import OpenRun, Runs
+from torchgraph_explorer.server.open_runs import OpenRun, Runs
 
 STEPS = 20
 

@@ -27,7 +27,7 @@ from tests.record.examples import SESSION
 from tests.record.long_runs import frames, graph_of
 from tests.server.asking import unpack
 from torchgraph_explorer.record.writer import RecordWriter
-from torchgraph_explorer.records import Series
+from torchgraph_explorer.schema import Series
 
 SERIES, ELEMENTS = 200, 4096
 STRIPS = 24

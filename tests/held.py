@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 from torch.nn.modules import module as torch_module
 
-from torchgraph_explorer.capture import compiled
+from torchgraph_explorer.capture import compiled_entry
 
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 _OPTIMIZER_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
@@ -22,7 +22,7 @@ def held(*models: nn.Module, optimizer: Any = None) -> dict[str, int]:
         "hooks": hooks,
         "optimizer hooks": sum(len(getattr(optimizer, kind, ())) for kind in _OPTIMIZER_HOOKS),
         "hooks on all modules": len(torch_module._global_module_registration_hooks),
-        "listeners": len(compiled._compiling._listeners),
+        "listeners": len(compiled_entry._compiling._listeners),
         "threads": threading.active_count(),
         "children": len(children()),
         "files": len(list(Path("/proc/self/fd").iterdir())),

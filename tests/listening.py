@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer.buckets import Histograms
-from torchgraph_explorer.records import STATISTICS, Finished, Frame, ModuleGraph, Node, Record, Series, Session
+from torchgraph_explorer.histogram import Histograms
+from torchgraph_explorer.schema import STATISTICS, Finished, Frame, ModuleGraph, Node, Record, Series, Session
 
 Key = tuple[str, "int | None", str, str, str]
 

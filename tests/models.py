@@ -97,7 +97,7 @@ class Shared(nn.Module):
         return self.head(x)
 
 
-class Gates(nn.Module):
+class CompiledEntries(nn.Module):
     """No gradient for some of it: a frozen part, a part under no_grad, detached and integer tensors."""
 
     def __init__(self) -> None:
@@ -227,7 +227,7 @@ CASES: dict[str, Case] = {
     "residual CNN": (Digits, lambda: ((torch.randn(6, 1, 8, 8),), {})),
     "chunks and slices": (Chunked, lambda: ((torch.randn(4, 6),), {})),
     "shared weights": (Shared, lambda: ((torch.randint(0, 11, (3, 7)),), {})),
-    "frozen and no_grad": (Gates, lambda: ((torch.randn(4, 5),), {})),
+    "frozen and no_grad": (CompiledEntries, lambda: ((torch.randn(4, 5),), {})),
     "attention and LSTM": (Attention, lambda: ((torch.randn(2, 5, 8),), {"mask": None})),
     "checkpoint": (lambda: Checkpointed(reentrant=False), lambda: ((torch.randn(4, 6),), {})),
     "reentrant checkpoint": (lambda: Checkpointed(reentrant=True), lambda: ((torch.randn(4, 6),), {})),
@@ -240,6 +240,6 @@ CASES: dict[str, Case] = {
 
 def loss_of(output: object) -> Tensor:
     """A loss from whatever a model returned: the mean square of every floating tensor in it that has a gradient."""
-    from torchgraph_explorer.capture.leaves import tensors
+    from torchgraph_explorer.capture.tensor_tree import tensors
 
     return sum((t.square().mean() for _, t in tensors(output, "") if t.requires_grad), torch.zeros(()))

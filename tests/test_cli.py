@@ -123,8 +123,8 @@ def test_serving_imports_no_torch(tmp_path: Path) -> None:
     script = """
 import sys, threading
 from torchgraph_explorer import cli
-from torchgraph_explorer.server import standalone
-standalone.Server.run = lambda self: None
+from torchgraph_explorer.server import process
+process.Server.run = lambda self: None
 cli.main(["serve", sys.argv[1], "--port", "0"])
 cli.main(["info", sys.argv[1]])
 print(*sorted({"torch", "tensorboard", "wandb"} & set(sys.modules)), "clean")

@@ -36,73 +36,43 @@ def room(*rooms: str, libraries: str = "") -> Room:
 
 SHARED = frozenset(
     {
-        "buckets",
+        "console",
         "errors",
+        "gaps",
+        "histogram",
         "interrupts",
         "labels",
-        "missing",
-        "patience",
         "printable",
-        "records",
-        "say",
+        "schema",
         "shapes",
-        "temporary",
+        "temp_folder",
+        "timeouts",
         "version",
     }
 )
 ROOMS = {
     **dict.fromkeys(SHARED, room()),
     "__init__": room(),
-    "at_exit": room(),
-    "attachment": room("capture", libraries="torch"),
-    "capture": room(libraries="torch"),
     "browser": room(),
+    "capture": room(libraries="torch"),
     "cli": room("__init__", "browser", "demo", "record", "server", libraries="torchgraph_wandb"),
-    "continuing": room("capture", "launch", "record", "run_names", "sinks"),
-    "earlier": room("at_exit", "watcher", libraries="torch"),
     "demo": room("__init__", "browser", libraries="rich sklearn torch"),
-    "launch": room("at_exit"),
     "layout": room(libraries="pygraphviz"),
     "record": room("server", libraries="fsspec google"),  # the server only where a notebook shows a run
-    "place": room("capture", "launch", "record", "run_names"),
-    "recorder": room("reduce", "sinks"),
     "reduce": room(libraries="torch"),
-    "run_names": room(),
-    "torchexplorer": room("watcher"),
-    "schedule": room(),
     "server": room("layout", "record", libraries="IPython tornado"),
     "sinks": room("record", "server"),
-    "stream": room("capture", "continuing", "recorder", "reduce", "schedule", "sinks", libraries="torch"),
     "torchgraph_tensorboard": room(
         "record", "server", "sinks", libraries="fsspec google tensorboard torchgraph_tensorboard"
     ),
     "torchgraph_wandb": room(
-        "continuing", "layout", "record", "server", "sinks", libraries="torchgraph_wandb wandb wandb_workspaces"
+        "layout", "record", "server", "sinks", "training", libraries="torchgraph_wandb wandb wandb_workspaces"
     ),
-    "watcher": room("capture", "continuing", "record", "schedule", "server", "sinks", "stream", libraries="torch"),
-    "options": room("schedule", "stream", libraries="torch"),
-    "watching": room(
-        "at_exit",
-        "capture",
-        "continuing",
-        "earlier",
-        "launch",
-        "options",
-        "place",
-        "record",
-        "recorder",
-        "run_names",
-        "schedule",
-        "sinks",
-        "stream",
-        "torchexplorer",
-        "watcher",
-        libraries="torch",
-    ),
+    "training": room("capture", "record", "reduce", "server", "sinks", libraries="torch"),
 }
-"""architecture.md, as a table. Watching is the one place that joins the halves."""
+"""architecture.md, as a table. `training` is the one room that joins the halves."""
 
-TORCH_FREE = ("__init__", "cli", "layout", "record", "run_names", "schedule", "server", "sinks", *sorted(SHARED))
+TORCH_FREE = ("__init__", "cli", "layout", "record", "server", "sinks", *sorted(SHARED))
 """What reads a run, or is read by it. `cli` goes into `demo`, which trains, only when asked to."""
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.contracts.labels import CONTRACT, graph_of, tensor_of
 from torchgraph_explorer.labels import label_within, tensor_name
-from torchgraph_explorer.records import TensorInfo
+from torchgraph_explorer.schema import TensorInfo
 from torchgraph_explorer.shapes import MOST_SIZES, joined, letters, shape_text
 
 

@@ -21,9 +21,9 @@ from tests.record.examples import GRAPH, SERIES, SESSION, frame
 from torchgraph_explorer import OptionError, attach, open_run, watch
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.printable import LONGEST, printable, printable_path
-from torchgraph_explorer.record.runs import list_runs
+from torchgraph_explorer.record.discovery import list_runs
 from torchgraph_explorer.record.writer import RecordWriter
-from torchgraph_explorer.records import Finished
+from torchgraph_explorer.schema import Finished
 from torchgraph_explorer.server.export import export_page
 
 NAMES = {

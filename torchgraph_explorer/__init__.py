@@ -15,44 +15,44 @@ from typing import TYPE_CHECKING
 from torchgraph_explorer.version import __version__
 
 if TYPE_CHECKING:
-    from torchgraph_explorer.attachment import attach as attach
-    from torchgraph_explorer.buckets import Histograms as Histograms
-    from torchgraph_explorer.buckets import quantiles as quantiles
     from torchgraph_explorer.errors import NotFoundError as NotFoundError
     from torchgraph_explorer.errors import OptionError as OptionError
     from torchgraph_explorer.errors import RecordError as RecordError
     from torchgraph_explorer.errors import TorchgraphError as TorchgraphError
     from torchgraph_explorer.errors import TorchgraphWarning as TorchgraphWarning
     from torchgraph_explorer.errors import UnknownBackendError as UnknownBackendError
-    from torchgraph_explorer.record.runs import list_runs as list_runs
-    from torchgraph_explorer.record.runs import open_run as open_run
-    from torchgraph_explorer.records import STATISTICS as STATISTICS
+    from torchgraph_explorer.histogram import Histograms as Histograms
+    from torchgraph_explorer.histogram import quantiles as quantiles
+    from torchgraph_explorer.record.discovery import list_runs as list_runs
+    from torchgraph_explorer.record.discovery import open_run as open_run
+    from torchgraph_explorer.schema import STATISTICS as STATISTICS
     from torchgraph_explorer.server.export import export_page as export_page
-    from torchgraph_explorer.torchexplorer import StructureWrapper as StructureWrapper
-    from torchgraph_explorer.torchexplorer import setup as setup
-    from torchgraph_explorer.watcher import Watcher as Watcher
-    from torchgraph_explorer.watching import LIGHTNING_EPOCHS as LIGHTNING_EPOCHS
-    from torchgraph_explorer.watching import watch as watch
+    from torchgraph_explorer.training.attach import attach as attach
+    from torchgraph_explorer.training.torchexplorer import StructureWrapper as StructureWrapper
+    from torchgraph_explorer.training.torchexplorer import setup as setup
+    from torchgraph_explorer.training.watch import LIGHTNING_EPOCHS as LIGHTNING_EPOCHS
+    from torchgraph_explorer.training.watch import watch as watch
+    from torchgraph_explorer.training.watcher import Watcher as Watcher
 
 _HOMES = {
-    "LIGHTNING_EPOCHS": "watching",
-    "STATISTICS": "records",
-    "Histograms": "buckets",
+    "LIGHTNING_EPOCHS": "training.watch",
+    "STATISTICS": "schema",
+    "Histograms": "histogram",
     "NotFoundError": "errors",
     "OptionError": "errors",
     "RecordError": "errors",
-    "StructureWrapper": "torchexplorer",
+    "StructureWrapper": "training.torchexplorer",
     "TorchgraphError": "errors",
     "TorchgraphWarning": "errors",
     "UnknownBackendError": "errors",
-    "Watcher": "watcher",
-    "attach": "attachment",
+    "Watcher": "training.watcher",
+    "attach": "training.attach",
     "export_page": "server.export",
-    "list_runs": "record.runs",
-    "open_run": "record.runs",
-    "quantiles": "buckets",
-    "setup": "torchexplorer",
-    "watch": "watching",
+    "list_runs": "record.discovery",
+    "open_run": "record.discovery",
+    "quantiles": "histogram",
+    "setup": "training.torchexplorer",
+    "watch": "training.watch",
 }
 """Where each public name lives, below this package. No module may have the name of one of them: it would hide it."""
 

@@ -142,7 +142,7 @@ def _demo(options: argparse.Namespace) -> None:
 
 def _serve(options: argparse.Namespace) -> None:
     from torchgraph_explorer.record.remote import is_url
-    from torchgraph_explorer.server.standalone import end_in_order_by_sigterm, listen
+    from torchgraph_explorer.server.process import end_in_order_by_sigterm, listen
 
     if not is_url(options.logdir) and not Path(options.logdir).is_dir():
         raise NotFoundError(f"{options.logdir} is no folder. Name the folder that watch(logdir=...) writes to.")
@@ -160,7 +160,7 @@ def _serve(options: argparse.Namespace) -> None:
 
 
 def _info(options: argparse.Namespace) -> None:
-    from torchgraph_explorer.record.runs import open_run
+    from torchgraph_explorer.record.discovery import open_run
 
     warnings.simplefilter("ignore", TorchgraphWarning)  # they are among the facts
     facts = run_facts(open_run(options.run))
@@ -168,7 +168,7 @@ def _info(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from torchgraph_explorer.record.runs import open_run
+    from torchgraph_explorer.record.discovery import open_run
     from torchgraph_explorer.server.export import export_page
 
     run = open_run(options.run)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import TypeAlias
 
-from torchgraph_explorer.records import ModuleGraph, TensorInfo
+from torchgraph_explorer.schema import ModuleGraph, TensorInfo
 
 Sizes: TypeAlias = "tuple[int, ...]"
 """Sizes that one dimension was seen with, in the order in which they were."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from torchgraph_explorer.errors import RecordError
-from torchgraph_explorer.record.runs import RunInfo
+from torchgraph_explorer.record.discovery import RunInfo
 from torchgraph_tensorboard.metadata import PLUGIN_NAME, parse_marker
 
 log = logging.getLogger(__name__)

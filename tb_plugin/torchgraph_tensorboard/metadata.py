@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError
 
 from torchgraph_explorer.errors import RecordError
 from torchgraph_explorer.record.folder import PLUGIN
-from torchgraph_explorer.record.framing import VERSION
+from torchgraph_explorer.record.format.envelope import VERSION
 from torchgraph_explorer.record.record_pb2 import Marker
 from torchgraph_explorer.record.scan import require_version
 

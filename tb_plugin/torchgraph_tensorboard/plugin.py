@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorboard.plugins import base_plugin
 
-from torchgraph_explorer.record.runs import RunInfo
+from torchgraph_explorer.record.discovery import RunInfo
 from torchgraph_explorer.server.embedding import framed_by_tensorboard
 from torchgraph_explorer.server.response import App, Environment, Response, StartResponse, send
 from torchgraph_explorer.server.routes import app

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
-from torchgraph_explorer.record.runs import RunInfo, list_runs
-from torchgraph_explorer.server.runs import OpenRun, Runs
+from torchgraph_explorer.record.discovery import RunInfo, list_runs
+from torchgraph_explorer.server.open_runs import OpenRun, Runs
 from torchgraph_tensorboard.roots import Root
 
 

@@ -1,4 +1,4 @@
-"""Looks for runs again and again in a thread of its own, so that whoever asks is answered at once."""
+"""InlineProbes for runs again and again in a thread of its own, so that whoever asks is answered at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from torchgraph_explorer.record.runs import RunInfo
+from torchgraph_explorer.record.discovery import RunInfo
 
 IDLE_SECONDS = 5.0
 """Between two looks when nobody asks; TensorBoard looks as often."""

@@ -15,7 +15,7 @@ from typing import Any
 from torchgraph_explorer.errors import OptionError, RecordError
 from torchgraph_explorer.record.folder import plugin_folder, segment_files
 from torchgraph_explorer.record.remote import is_url
-from torchgraph_explorer.records import Record, Session
+from torchgraph_explorer.schema import Record, Session
 from torchgraph_explorer.sinks import Sink, SinkContext
 from torchgraph_tensorboard.metadata import marker_summary
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tests.models import Gates
+from tests.models import CompiledEntries
 from torchgraph_explorer import Watcher, watch
 from torchgraph_explorer.demo import DigitsNet, load_digits
 
@@ -97,7 +97,7 @@ def record_long(logdir: Path, run: str = "long") -> None:
 def record_pair(logdir: Path, run: str = "pair") -> None:
     """Two models in one run, one of which has parts that no gradient reaches."""
     torch.manual_seed(0)
-    gates, linear = Gates(), nn.Sequential(nn.Linear(4, 3))
+    gates, linear = CompiledEntries(), nn.Sequential(nn.Linear(4, 3))
     with watching(gates, logdir, run, name="gates"), watching(linear, logdir, run, name="linear"):
         train(gates, [(torch.randn(8, 5),)] * 3, mean_square)
         train(linear, [(torch.randn(8, 4),)] * 2, mean_square)

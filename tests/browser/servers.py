@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from torchgraph_explorer.sinks.standalone import CHILD, PACKAGE_ROOT
+from torchgraph_explorer.sinks.live_viewer import CHILD, PACKAGE_ROOT
 
 
 class ServerProcess:

@@ -94,7 +94,7 @@ def test_another_run_and_another_model_can_be_chosen(viewer: Viewer, digits: str
     viewer.open(digits)
     expect_open(viewer, "DigitsNet")
     viewer.choose("Run", pair)
-    expect_open(viewer, "Gates")
+    expect_open(viewer, "CompiledEntries")
     viewer.choose("Model", "linear")
     expect_open(viewer, "Sequential")
     expect(viewer.page).to_have_url(re.compile("run=pair&model=linear"))

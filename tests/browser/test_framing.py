@@ -194,7 +194,7 @@ def test_another_run_or_model_is_seen_as_a_whole(viewer: Viewer, digits: str, pa
     for _ in range(4):
         viewer.page.keyboard.press("+")
     viewer.choose("Run", pair)
-    expect_open(viewer, "Gates")
+    expect_open(viewer, "CompiledEntries")
     expect_whole(viewer)
     viewer.choose("Model", "linear")
     expect_open(viewer, "Sequential")

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, expect
 from tests.browser.page import Viewer, expect_painted
 from tests.browser.runs import BROKEN_STEPS, STEPS
 from torchgraph_explorer import open_run
-from torchgraph_explorer.record.history import History
+from torchgraph_explorer.record.steps.history import History
 
 pytestmark = pytest.mark.browser
 

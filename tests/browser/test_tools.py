@@ -18,8 +18,8 @@ from tests.browser import runs
 from tests.browser.page import Viewer, expect_painted
 from tests.browser.test_export import offline, open_file  # noqa: F401  (a fixture)
 from torchgraph_explorer import export_page, open_run
-from torchgraph_explorer.buckets import QUANTILES
-from torchgraph_explorer.records import STATISTICS
+from torchgraph_explorer.histogram import QUANTILES
+from torchgraph_explorer.schema import STATISTICS
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -16,7 +16,7 @@ from torch.nn.utils import parametrize
 
 from tests.listening import Listening
 from torchgraph_explorer import watch
-from torchgraph_explorer.records import ModuleGraph
+from torchgraph_explorer.schema import ModuleGraph
 
 FAILS_AT = 1
 STEPS = 4
@@ -88,7 +88,7 @@ class Link(nn.Module):
         return x
 
 
-Place = Callable[[Link, Switch], object]
+ProbeSite = Callable[[Link, Switch], object]
 
 
 def in_forward(link: Link, switch: Switch) -> None:
@@ -150,7 +150,7 @@ def reentering(link: Link, switch: Switch) -> None:
     link.register_forward_pre_hook(lambda *_: switch.fail() if depth[0] else None)
 
 
-FORWARD: dict[str, Place] = {
+FORWARD: dict[str, ProbeSite] = {
     "forward": in_forward,
     "pre-hook": lambda link, switch: link.register_forward_pre_hook(switch.fail),
     "pre-hook put first": lambda link, switch: link.register_forward_pre_hook(switch.fail, prepend=True),
@@ -172,7 +172,7 @@ FORWARD: dict[str, Place] = {
     "hook while it calls itself": reentering,
 }
 IN_A_LEAF = {"pre-hook of a leaf", "pre-hook put on within the step"}
-BACKWARD: dict[str, Place] = {
+BACKWARD: dict[str, ProbeSite] = {
     "full backward hook": lambda link, switch: link.register_full_backward_hook(switch.fail),
     "full backward pre-hook": lambda link, switch: link.register_full_backward_pre_hook(switch.fail),
     "backward hook of a leaf": lambda link, switch: link.layer.register_full_backward_hook(switch.fail),
@@ -214,7 +214,7 @@ class Plan:
         late: The user's hooks are put on after the model is watched.
     """
 
-    place: Place
+    place: ProbeSite
     kind: type[BaseException] = Failure
     at: int = DEPTH
     caught: int | None = None

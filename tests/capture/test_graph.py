@@ -14,17 +14,17 @@ from tests.models import (
     Branching,
     Checkpointed,
     Chunked,
+    CompiledEntries,
     Custom,
     Digits,
-    Gates,
     Keeper,
     Shared,
     TwoInputs,
     loss_of,
 )
 from torchgraph_explorer import attach, watch
-from torchgraph_explorer.capture.paths import edge_of, is_stale
-from torchgraph_explorer.records import ModuleGraph
+from torchgraph_explorer.capture.path_gradients import edge_of, is_stale
+from torchgraph_explorer.schema import ModuleGraph
 
 
 def graph_of(model: nn.Module, *args: Tensor, **kwargs: Tensor) -> ModuleGraph:
@@ -74,7 +74,7 @@ EDGES: dict[str, tuple[Callable[[], ModuleGraph], str, set[tuple[str, str, bool]
         },
     ),
     "no gradient": (
-        lambda: graph_of(Gates(), torch.randn(4, 5)),
+        lambda: graph_of(CompiledEntries(), torch.randn(4, 5)),
         "",
         {
             ("input[0]", "quiet#0", DATA),

@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 import torchgraph_explorer
 from tests.listening import Listening
 from torchgraph_explorer import attach, interrupts, watch
-from torchgraph_explorer.watcher import Watcher
+from torchgraph_explorer.training.watcher import Watcher
 
 OURS = str(Path(torchgraph_explorer.__file__).parent)
 STEPS = 6
@@ -34,7 +34,7 @@ NOT_LOGGED = 2
 LAST_INTERRUPTED = 3
 """The steps after it show whether all goes on."""
 
-Place = tuple[CodeType, int]
+ProbeSite = tuple[CodeType, int]
 """An instruction: its code, and where in it."""
 
 
@@ -49,7 +49,7 @@ class Target:
     """
 
     step: int
-    place: Place
+    place: ProbeSite
     time: int
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Tracer:
     """Counts the instructions of ours that this thread executes, and interrupts one."""
 
     target: Target | None = None
-    seen: Counter[Place] = field(default_factory=Counter)
+    seen: Counter[ProbeSite] = field(default_factory=Counter)
     met: bool = False
 
     def __call__(self, frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:

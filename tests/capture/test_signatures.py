@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from torchgraph_explorer.capture.facts import module_facts
+from torchgraph_explorer.capture.module_info import module_facts
 from torchgraph_explorer.capture.signatures import Signatures
 
 

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from tests.listening import Listening, assert_row
 from torchgraph_explorer import attach, watch
-from torchgraph_explorer.capture import round as one_round
+from torchgraph_explorer.capture import captured_step
 from torchgraph_explorer.reduce.batch import Batch
-from torchgraph_explorer.watcher import Watcher
+from torchgraph_explorer.training.watcher import Watcher
 
 Act = Callable[[], object]
 
@@ -58,14 +58,14 @@ def watched(model: nn.Module, **options: Any) -> tuple[Watcher, Listening]:
 
 def come_to_rest(watcher: Watcher) -> None:
     """What the recorder's thread does when nothing has come for a while."""
-    watcher._train.rounds.settle()
+    watcher._train.tracker.settle()
 
 
 @pytest.fixture
 def _no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that has come to rest is handed over at once."""
     for name in ("PATIENCE", "PATIENCE_FOR_MORE", "PATIENCE_FOR_BACKWARD"):
-        monkeypatch.setattr(one_round, name, -1.0)
+        monkeypatch.setattr(captured_step, name, -1.0)
 
 
 FIRST_GRADIENT = ("first", 0, "output", "output", "grad_norm")
@@ -77,7 +77,7 @@ def test_whatever_is_measured_is_measured_under_the_lock(monkeypatch: pytest.Mon
     measure, owned = Batch._measure, []
 
     def spied(batch: Batch, *arguments: Any) -> int:
-        owned.append(watcher._train.rounds._lock._is_owned())  # type: ignore[attr-defined]
+        owned.append(watcher._train.tracker._lock._is_owned())  # type: ignore[attr-defined]
         return measure(batch, *arguments)
 
     monkeypatch.setattr(Batch, "_measure", spied)
@@ -124,8 +124,8 @@ def test_a_backward_pass_within_another_one_does_not_end_the_step() -> None:
 
 
 def test_a_backward_pass_may_begin_long_after_the_forward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_round, "PATIENCE", -1.0)
-    monkeypatch.setattr(one_round, "PATIENCE_FOR_MORE", -1.0)
+    monkeypatch.setattr(captured_step, "PATIENCE", -1.0)
+    monkeypatch.setattr(captured_step, "PATIENCE_FOR_MORE", -1.0)
     model = Eventful()
     watcher, heard = watched(model)
     loss = model.loss()
@@ -136,7 +136,7 @@ def test_a_backward_pass_may_begin_long_after_the_forward_pass(monkeypatch: pyte
 
 
 def test_a_step_whose_outputs_are_gone_is_handed_over_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_round, "PATIENCE", -1.0)
+    monkeypatch.setattr(captured_step, "PATIENCE", -1.0)
     model = Eventful()
     watcher, _ = watched(model)
     model.loss()
@@ -151,9 +151,9 @@ def test_a_step_waits_for_its_update_as_long_as_more_forward_passes_come() -> No
     heard = Listening()
     watcher = watch(model, log_freq=9, backend=heard, verbose=False, optimizer=optimizer)
     model.loss().backward()
-    one = watcher._train.rounds._round
+    one = watcher._train.tracker._current
     assert one is not None
-    one._resting_since -= 2 * one_round.PATIENCE_FOR_MORE
+    one._resting_since -= 2 * captured_step.PATIENCE_FOR_MORE
     loss = model.loss()
     come_to_rest(watcher)
     loss.backward()

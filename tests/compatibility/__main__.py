@@ -27,7 +27,7 @@ PAGE = Path("docs/compatibility.md")
 SECONDS = 60
 """For one check; beyond, it counts as hanging."""
 
-HEAD = """# What it works with
+HEAD = """# Which models does it work with?
 
 Written by `python -m tests.compatibility` from a run of every case; `make test` runs the same. This one was with torch
 {torch} and Python {python}.
@@ -39,37 +39,37 @@ Written by `python -m tests.compatibility` from a run of every case; `make test`
   [Compiled](#compiled).
 - **complete**: every module call that plain hooks see is in the graph and every tensor a series, at its step; the graph
   has the edges that autograd knows of; each output of the model that turns NaN when an input does leads back to it.
-- **unkillable**: with one function of ours made to raise, the training is the same by bytes, and it is said once. Each
-  case is run with another function; those marked † with every one there is.
+- **unkillable**: with one function of ours made to raise, the training is the same by bytes, and one warning says so.
+  Each case is run with another function; those marked † with every one there is.
 
-A note stands for a promise that cannot be kept for a case; it says why and what you see.
+A note marks a promise that cannot be kept for a case. It says why, and what you see instead.
 """
 
 
 LOGGED_COMPILED = """\
-With `watch(..., compiled="inline")`. Complete means here that the record is that of the same training with
+With `watch(..., compiled="inline")`. Here, complete means that the record equals that of the same training with
 `compiled="eager"`, apart from the sizes in its graph, which are those of the steps that ran as written."""
 
 COMPILED = """\
 With the backends that compute as torch itself does, `eager` and `aot_eager`, every step is the same by bytes.
 
 The default backend, `inductor`, makes code that rounds differently from the model as it was written, and that draws
-other random numbers for dropout and the like. With it:
+other random numbers, as for dropout. With it:
 
-- A step that is not logged runs the very code of the unwatched training: from the same parameters, buffers and random
-  state it gives the same by bytes. So does a training of which no step is logged.
+- A step that is not logged runs the same code as the unwatched training: from the same parameters, buffers and random
+  state, it gives the same bytes. So does a training of which no step is logged.
 - A step that is logged does not. It runs as it was written or, with `compiled="inline"`, in a second compiled form,
-  which may be rounded differently; the first one runs as written there, too, since the graph is taken from it. Without
-  random numbers it differs in the last bits of float32 (some 3e-7 was measured), with dropout in which elements are
-  dropped. The steps after it begin from what it has left, so the training is not by bytes the unwatched one from there
-  on.
+  which may round differently. With `compiled="inline"`, the first logged step also runs as it was written, because the
+  graph is taken from it. Without random numbers, the result differs in the last bits of float32 (about 3e-7 was
+  measured); with dropout, other elements are dropped. The steps after it begin from its result, so the training is not
+  the same by bytes from there on.
 
-`tests/compatibility/test_default_backend.py` holds all of this. The two cases of the default backend here are compared
+`tests/compatibility/test_default_backend.py` checks all of this. The two cases of the default backend here are compared
 with an unwatched training that runs the same steps as written."""
 
 NO_TIMM = """\
-timm is not among them: of its releases, none that was tried (1.0.31 to 0.4.12) imports without torchvision, which has
-no build for the torch without CUDA that these tests run with."""
+timm is not among them: none of its releases that were tried (1.0.31 to 0.4.12) imports without torchvision, which has
+no build for the torch without CUDA that these tests use."""
 
 SAID = {"compiled": COMPILED, "compiled, and logged compiled": LOGGED_COMPILED, "frameworks": NO_TIMM}
 """What is to be said of a theme."""

@@ -24,7 +24,7 @@ from tests.compatibility.walk import fingerprint
 from tests.listening import Listening
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.errors import TorchgraphWarning
-from torchgraph_explorer.watcher import Watcher
+from torchgraph_explorer.training.watcher import Watcher
 
 STEPS = 5
 BATCHES = (4, 3)

@@ -18,7 +18,7 @@ import torchgraph_explorer.reduce
 from tests.compatibility.case import Case
 from tests.compatibility.training import run
 from tests.compatibility.undisturbed import assert_same, unwatched
-from torchgraph_explorer.capture import active, eager
+from torchgraph_explorer.capture import attach_targets, eager
 
 
 class Injected(RuntimeError):
@@ -30,7 +30,7 @@ class Fault:
     """One function that raises.
 
     Attributes:
-        name: Where it is: `torchgraph_explorer.capture.round.Round._enter`.
+        name: Where it is: `torchgraph_explorer.capture.captured_step.CapturedStep._enter`.
         after: How many calls of it go well before.
     """
 
@@ -50,31 +50,31 @@ class Switch:
 
 
 NOT_BROKEN = {
-    "capture.hooks.": "the guard around all hooks: it is what catches the rest",
-    "capture.arming._Leave.__call__": "the same",
-    "capture.aside.Aside.": "gives torch its own state back: broken, nothing else could",
+    "capture.safe_hook.": "the guard around all hooks: it is what catches the rest",
+    "capture.module_hooks._Leave.__call__": "the same",
+    "capture.no_dispatch.NoDispatch.": "gives torch its own state back: broken, nothing else could",
     "capture.mode_stack.": "the same",
     "capture.eager.": "the same",
-    "capture.compiled._Compiling.": "the same",
-    "capture.paths._make_stale": "the same",
-    "capture.compiled_looks._Before.__call__": "the guard around what is compiled into the model",
-    "capture.compiled_looks._After.__call__": "the same",
-    "capture.compiled_looks._not_placed": "how it says what it caught",
+    "capture.compiled_entry._Compiling.": "the same",
+    "capture.path_gradients._make_stale": "the same",
+    "capture.inline.probes._Before.__call__": "the guard around what is compiled into the model",
+    "capture.inline.probes._After.__call__": "the same",
+    "capture.inline.probes._not_inserted": "how it says what it caught",
     "capture.trace.Trace.__torch_dispatch__": "runs the user's operation; what it does besides is broken instead",
     "capture.trace.Trace.is_infra_mode": "asked by torch, in the middle of what the user does",
-    "recorder.Recorder.note": "how a fault is said: broken, nobody can be told",
-    "recorder.Recorder._warn": "the same",
-    "stream.Stream.fail": "the same",
-    "stream.Stream.note": "the same",
-    "stream.Stream._each": "the guard around the end of it all",
-    "stream.Stream.end": "the same",
-    "stream.Stream.wait": "the same",
-    "watcher.Watcher.close": "called by the user, as the rest are; all that it calls is broken instead",
-    "watcher.Watcher.finish": "the same",
-    "watcher.Watcher.end": "the same",
-    "watcher.Watcher.step": "the same",
-    "watcher.Watcher.__enter__": "the same",
-    "watcher.Watcher.__exit__": "the same",
+    "training.writer_thread.WriterThread.note": "how a fault is said: broken, nobody can be told",
+    "training.writer_thread.WriterThread._warn": "the same",
+    "training.pipeline.Pipeline.fail": "the same",
+    "training.pipeline.Pipeline.note": "the same",
+    "training.pipeline.Pipeline._each": "the guard around the end of it all",
+    "training.pipeline.Pipeline.end": "the same",
+    "training.pipeline.Pipeline.wait": "the same",
+    "training.watcher.Watcher.close": "called by the user, as the rest are; all that it calls is broken instead",
+    "training.watcher.Watcher.finish": "the same",
+    "training.watcher.Watcher.end": "the same",
+    "training.watcher.Watcher.step": "the same",
+    "training.watcher.Watcher.__enter__": "the same",
+    "training.watcher.Watcher.__exit__": "the same",
 }
 """Names, or beginnings of names, of what is left whole, and why."""
 
@@ -97,10 +97,10 @@ def _is_left_whole(name: str) -> bool:
 
 def _modules() -> Iterator[ModuleType]:
     for package in (torchgraph_explorer.capture, torchgraph_explorer.reduce):
-        for found in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             yield importlib.import_module(found.name)
-    for name in ("recorder", "stream", "watcher"):
-        yield importlib.import_module(f"torchgraph_explorer.{name}")
+    for name in ("writer_thread", "pipeline", "watcher"):
+        yield importlib.import_module(f"torchgraph_explorer.training.{name}")
 
 
 def _functions(module: ModuleType) -> Iterator[str]:
@@ -141,7 +141,7 @@ def _give_back() -> None:
     eager._eager.holders.clear()
     if "torch._dynamo" in sys.modules:
         eager._eager.update()
-    active._threads.clear()
+    attach_targets._threads.clear()
 
 
 def _owner(where: str) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from tests.compatibility.case import Case
 from tests.compatibility.training import run
 from tests.listening import Listening
-from torchgraph_explorer.records import ModuleGraph
+from torchgraph_explorer.schema import ModuleGraph
 
 
 def check_inline(case: Case) -> None:

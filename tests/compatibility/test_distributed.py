@@ -18,9 +18,9 @@ import pytest
 
 from tests.listening import assert_row
 from torchgraph_explorer import open_run
-from torchgraph_explorer.buckets import Histograms
+from torchgraph_explorer.histogram import Histograms
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.records import STATISTICS
+from torchgraph_explorer.schema import STATISTICS
 
 pytestmark = pytest.mark.slow
 

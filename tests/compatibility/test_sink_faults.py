@@ -22,8 +22,8 @@ from tests.compatibility.walk import fingerprint
 from tests.models import CASES
 from torchgraph_explorer import watch
 from torchgraph_explorer.errors import TorchgraphWarning
-from torchgraph_explorer.record.runs import open_run
-from torchgraph_explorer.sinks import standalone
+from torchgraph_explorer.record.discovery import open_run
+from torchgraph_explorer.sinks import live_viewer
 from torchgraph_wandb import sink as wandb_sink
 from torchgraph_wandb import snapshots
 
@@ -36,7 +36,7 @@ RECORD = (
 
 MODULES: dict[str, tuple[str, ...]] = {
     "record": RECORD,
-    "standalone": ("torchgraph_explorer.sinks.standalone",),
+    "standalone": ("torchgraph_explorer.sinks.live_viewer",),
     "tensorboard": ("torchgraph_tensorboard.sink", "torchgraph_tensorboard.metadata"),
     "wandb": ("torchgraph_wandb.sink", "torchgraph_wandb.snapshots", "torchgraph_wandb.schedule"),
 }
@@ -115,9 +115,9 @@ def drawn_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 def _nothing_stays() -> Iterator[None]:
     """Servers and files that a fault has left open."""
     yield
-    for process in standalone._servers.values():
+    for process in live_viewer._servers.values():
         if process.child.poll() is None:
-            standalone._end(process.child)
+            live_viewer._end(process.child)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()

@@ -12,9 +12,10 @@ import torch
 from torch import nn
 
 from tests.listening import Listening
-from torchgraph_explorer import patience, recorder, watch
+from torchgraph_explorer import timeouts, watch
 from torchgraph_explorer.errors import TorchgraphWarning
-from torchgraph_explorer.records import Frame, Record
+from torchgraph_explorer.schema import Frame, Record
+from torchgraph_explorer.training import writer_thread
 
 
 class Hanging(Listening):
@@ -37,7 +38,7 @@ def train(model: nn.Module, *, steps: int) -> None:
 
 @pytest.mark.slow
 def test_a_sink_that_hangs_holds_training_up_once_and_for_a_stated_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "MOST_SECONDS", 0.5)
+    monkeypatch.setattr(writer_thread, "MOST_SECONDS", 0.5)
     model, sink = nn.Linear(3, 2), Hanging()
     watcher = watch(model, backend=sink, log_freq=1, verbose=False)
     began = time.monotonic()
@@ -63,15 +64,15 @@ class Slow(Listening):
 def test_a_sink_that_is_slower_than_the_training_is_waited_for_and_loses_nothing() -> None:
     model, sink = nn.Linear(3, 2), Slow()
     with watch(model, backend=sink, log_freq=1, verbose=False) as watcher:
-        train(model, steps=3 * recorder.WAITING)
-        assert watcher._train._recorder._queue.qsize() <= recorder.WAITING
-    assert [frame.step for frame in sink.frames] == list(range(3 * recorder.WAITING))
+        train(model, steps=3 * writer_thread.WAITING)
+        assert watcher._train._writer._queue.qsize() <= writer_thread.WAITING
+    assert [frame.step for frame in sink.frames] == list(range(3 * writer_thread.WAITING))
     assert not sink.finished.notes
 
 
 @pytest.mark.slow
 def test_closing_does_not_wait_for_ever_for_a_sink_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "SECONDS_TO_END", 0.5)
+    monkeypatch.setattr(timeouts, "SECONDS_TO_END", 0.5)
     model, sink = nn.Linear(3, 2), Hanging()
     watcher = watch(model, backend=sink, log_freq=1, verbose=False)
     train(model, steps=2)

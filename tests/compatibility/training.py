@@ -20,7 +20,7 @@ from tests.compatibility.walk import fingerprint
 from tests.listening import Listening
 from torchgraph_explorer import watch
 from torchgraph_explorer.errors import TorchgraphWarning
-from torchgraph_explorer.watcher import Watcher
+from torchgraph_explorer.training.watcher import Watcher
 
 
 @dataclass

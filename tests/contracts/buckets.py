@@ -1,7 +1,7 @@
 """Writes buckets.json, which the Python and the TypeScript tests both read.
 
 Run `python -m tests.contracts.buckets` after a change. The numbers are worked out here the plain and slow way, from the
-words of `torchgraph_explorer/buckets.py` and without its code.
+words of `torchgraph_explorer/histogram.py` and without its code.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from torchgraph_explorer.records import Call, ModuleGraph, TensorInfo
+from torchgraph_explorer.schema import Call, ModuleGraph, TensorInfo
 
 CONTRACT: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer.buckets import Histograms, bucket_of
 from torchgraph_explorer.errors import TorchgraphWarning
-from torchgraph_explorer.record.framing import MARKER
+from torchgraph_explorer.histogram import Histograms, bucket_of
+from torchgraph_explorer.record.discovery import open_run
+from torchgraph_explorer.record.format.envelope import MARKER
 from torchgraph_explorer.record.reader import Run
-from torchgraph_explorer.record.runs import open_run
 from torchgraph_explorer.record.writer import RecordWriter
-from torchgraph_explorer.records import (
+from torchgraph_explorer.schema import (
     STATISTICS,
     Call,
     Edge,

@@ -26,7 +26,7 @@ from tests.record.examples import (
 from tests.record.long_runs import write_long_run
 from tests.record.mutations import mutated
 from tests.record.reading import read_everything
-from torchgraph_explorer.records import Finished
+from torchgraph_explorer.schema import Finished
 
 MOST_SECONDS = 30
 """Of computing, for one case; most take a tenth of a second."""

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from tests.record.examples import SESSION
 from tests.record.pooling import histograms_of, statistics_of
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.frame_body import encode_body
-from torchgraph_explorer.record.frame_layout import encode_layout
-from torchgraph_explorer.record.framing import framed
+from torchgraph_explorer.record.format.envelope import framed
 from torchgraph_explorer.record.outbox import Encoded
+from torchgraph_explorer.record.steps.body import encode_body
+from torchgraph_explorer.record.steps.layout import encode_layout
 from torchgraph_explorer.record.writer import RecordWriter
-from torchgraph_explorer.records import STATISTICS, Call, Finished, Frame, Module, ModuleGraph, Node, Series
+from torchgraph_explorer.schema import STATISTICS, Call, Finished, Frame, Module, ModuleGraph, Node, Series
 
 POOL = 64
 """Different frames that a run is made of."""

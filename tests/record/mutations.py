@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 
 from tests.record.examples import records
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.framing import MARKER, file_header, framed
+from torchgraph_explorer.record.format.envelope import MARKER, file_header, framed
 
 WHOLE = (
     0,

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.record.examples import SERIES
-from torchgraph_explorer.buckets import Histograms, bucket_of
-from torchgraph_explorer.record.history import History
+from torchgraph_explorer.histogram import Histograms, bucket_of
+from torchgraph_explorer.record.steps.history import History
 
 Values = npt.NDArray[np.float32]
 

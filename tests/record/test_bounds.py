@@ -18,10 +18,10 @@ from tests.record.fuzzing import within_bounds
 from tests.record.long_runs import graph_of
 from tests.record.reading import read_everything
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.framing import MARKER, framed
-from torchgraph_explorer.record.graphs import encode_graph
+from torchgraph_explorer.record.format.envelope import MARKER, framed
+from torchgraph_explorer.record.graphs.encoding import encode_graph
 from torchgraph_explorer.record.writer import RecordWriter
-from torchgraph_explorer.records import Edge, Module, ModuleGraph, Series, TensorInfo
+from torchgraph_explorer.schema import Edge, Module, ModuleGraph, Series, TensorInfo
 
 MOST_FILE = 700_000
 """Bytes of a crafted file."""

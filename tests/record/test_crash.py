@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.record.examples import facts, frame
-from torchgraph_explorer.record.runs import open_run
+from torchgraph_explorer.record.discovery import open_run
 
 WRITE_FOR_EVER = """
 import sys

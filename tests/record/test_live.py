@@ -21,10 +21,10 @@ from tests.record.examples import (
     write_small_run,
 )
 from torchgraph_explorer.errors import NotFoundError, RecordError
+from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.reader import Run
-from torchgraph_explorer.record.runs import open_run
 from torchgraph_explorer.record.writer import RecordWriter
-from torchgraph_explorer.records import Call, Finished
+from torchgraph_explorer.schema import Call, Finished
 
 
 def test_every_record_can_be_read_as_soon_as_it_is_written(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from tests.record.examples import GRAPH, SERIES, SESSION, clean, flip, frame, other_session, quietly, segment, write
 from tests.troubled import STEPS, TROUBLED, record_troubled
+from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.nonfinite import are_nonfinite, traits
 from torchgraph_explorer.record.origin import first_of
-from torchgraph_explorer.record.runs import open_run
-from torchgraph_explorer.records import (
+from torchgraph_explorer.schema import (
     STATISTICS,
     Call,
     Edge,

@@ -14,7 +14,7 @@ import pytest
 from tests.record.examples import other_session, segment, write, write_small_run
 from torchgraph_explorer.errors import RecordError
 from torchgraph_explorer.record import folder
-from torchgraph_explorer.record.runs import list_runs, open_run
+from torchgraph_explorer.record.discovery import list_runs, open_run
 from torchgraph_explorer.record.writer import RecordWriter
 
 

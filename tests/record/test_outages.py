@@ -19,9 +19,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 from tests.record.examples import GRAPH, SERIES, SESSION, facts, frame, other_session, quietly
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.record import outbox, remote, segments
-from torchgraph_explorer.record.runs import open_run
+from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.writer import RecordWriter
-from torchgraph_explorer.records import Finished
+from torchgraph_explorer.schema import Finished
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 

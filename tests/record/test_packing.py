@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pytest
 
 from tests.record.examples import histogram_facts, histograms
-from torchgraph_explorer.buckets import LAST_BUCKET, Histograms
-from torchgraph_explorer.record.framing import DamageError
-from torchgraph_explorer.record.packing import pack, unpack
+from torchgraph_explorer.histogram import LAST_BUCKET, Histograms
+from torchgraph_explorer.record.format.envelope import DamageError
+from torchgraph_explorer.record.format.packing import pack, unpack
 
 
 def of_rows(*rows: dict[int, int]) -> Histograms:

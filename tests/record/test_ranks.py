@@ -13,14 +13,14 @@ import pytest
 
 from tests.listening import assert_row, expected_row
 from tests.record.examples import GRAPH, SERIES, SESSION, facts, flip, frame, quietly, records, segment, write
-from torchgraph_explorer.buckets import Histograms
-from torchgraph_explorer.record import frame_index
+from torchgraph_explorer.histogram import Histograms
+from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.record.runs import open_run
+from torchgraph_explorer.record.steps import index
 from torchgraph_explorer.record.writer import RecordWriter
-from torchgraph_explorer.records import STATISTICS, Finished, Frame, ModuleGraph, Record, Series, Session
-from torchgraph_explorer.server.answers import Held, updates_answer
-from torchgraph_explorer.server.runs import OpenRun
+from torchgraph_explorer.schema import STATISTICS, Finished, Frame, ModuleGraph, Record, Series, Session
+from torchgraph_explorer.server.answers import ClientState, updates_answer
+from torchgraph_explorer.server.open_runs import OpenRun
 
 VALUES = Series(0, "fc", 0, "output", "output", "value")
 WEIGHT = Series(1, "fc", None, "param", "weight", "value", part=0)
@@ -251,7 +251,7 @@ def test_one_process_alone_is_read_as_ever(tmp_path: Path) -> None:
 def test_the_viewer_is_told_which_steps_lack_ranks(tmp_path: Path) -> None:
     write_rank(tmp_path, rank(1), step_of(4, {0: [1.0]}))
     run = open_run(tmp_path)
-    told = updates_answer(OpenRun(run), run.model(), Held(-1, 0, 0))
+    told = updates_answer(OpenRun(run), run.model(), ClientState(-1, 0, 0))
     assert told["warnings"] == list(run.model().notes) != []
 
 
@@ -313,7 +313,7 @@ def test_a_rank_that_has_ended_is_not_waited_for(live: Live) -> None:
 def test_a_rank_that_does_not_come_is_waited_for_a_while(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     live.write(0, 0)
     assert live.seen() == []
-    monkeypatch.setattr(frame_index, "PATIENCE", 0.0)
+    monkeypatch.setattr(index, "PATIENCE", 0.0)
     assert live.run.refresh()
     assert live.seen() == [(0, 1)]
     live.write(1, 0)

@@ -19,10 +19,10 @@ from tests.record.examples import (
     write_small_run,
 )
 from torchgraph_explorer.errors import NotFoundError
-from torchgraph_explorer.record import frame_layout
+from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.record.runs import open_run
-from torchgraph_explorer.records import STATISTICS, Finished, Frame
+from torchgraph_explorer.record.steps import layout
+from torchgraph_explorer.schema import STATISTICS, Finished, Frame
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_columns_that_other_releases_have_or_lack_are_told_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ("kurtosis", *STATISTICS[1:])
-    monkeypatch.setattr(frame_layout, "STATISTICS", names)
+    monkeypatch.setattr(layout, "STATISTICS", names)
     write(tmp_path, SERIES, frame(0))
     monkeypatch.undo()
     read, written = open_run(tmp_path).model().frame(0).statistics, frame(0).statistics

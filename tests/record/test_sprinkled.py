@@ -16,10 +16,10 @@ from tests.record.examples import GRAPH, SESSION, frame, quietly, segment, write
 from tests.record.long_runs import graph_of
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.framing import MARKER
-from torchgraph_explorer.record.graphs import encode_graph
+from torchgraph_explorer.record.format.envelope import MARKER
+from torchgraph_explorer.record.graphs.encoding import encode_graph
 from torchgraph_explorer.record.writer import RecordWriter
-from torchgraph_explorer.records import STATISTICS, Series
+from torchgraph_explorer.schema import STATISTICS, Series
 
 MANY = 300
 SERIES = tuple(

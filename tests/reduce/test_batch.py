@@ -14,15 +14,15 @@ import torch
 from torch import Tensor
 
 from tests.listening import assert_row
-from torchgraph_explorer import buckets
-from torchgraph_explorer.buckets import Histograms
+from torchgraph_explorer import histogram
 from torchgraph_explorer.errors import TorchgraphError
-from torchgraph_explorer.records import STATISTICS
-from torchgraph_explorer.reduce import native
+from torchgraph_explorer.histogram import Histograms
+from torchgraph_explorer.reduce import row_buffer
 from torchgraph_explorer.reduce.batch import Batch
-from torchgraph_explorer.reduce.elsewhere import Elsewhere
-from torchgraph_explorer.reduce.native import Rows
+from torchgraph_explorer.reduce.device_batch import DeviceBatch
+from torchgraph_explorer.reduce.row_buffer import RowBuffer
 from torchgraph_explorer.reduce.sampling import Sampler
+from torchgraph_explorer.schema import STATISTICS
 
 NAN, INF = math.nan, math.inf
 
@@ -32,7 +32,7 @@ Row: TypeAlias = "tuple[dict[str, float], Histograms]"
 
 def reduced(*tensors: Tensor, most: int | None = None) -> list[Row]:
     """The rows of `tensors`, measured in one step."""
-    batch = Batch(Sampler(most), Rows(), Elsewhere())
+    batch = Batch(Sampler(most), RowBuffer(), DeviceBatch())
     numbers = [batch.values(tensor) for tensor in tensors]
     return rows_of(batch, numbers)
 
@@ -106,7 +106,7 @@ def test_rows_of_one_step_do_not_mix() -> None:
 
 
 def test_rows_are_in_order_however_many_there_are() -> None:
-    count = 5 * native.FIRST_ROWS
+    count = 5 * row_buffer.FIRST_ROWS
     tensors = [torch.full((3,), float(i)) for i in range(count)] + [torch.randn(100_000), torch.tensor(-1.0)]
     means = [row[0]["mean"] for row in reduced(*tensors)]
     assert means[:count] == list(range(count))
@@ -114,21 +114,21 @@ def test_rows_are_in_order_however_many_there_are() -> None:
 
 
 def test_histograms_of_many_buckets_find_room() -> None:
-    every_bucket = torch.from_numpy(buckets.lower_edge(np.arange(-1018, 1019)).astype(np.float32))
+    every_bucket = torch.from_numpy(histogram.lower_edge(np.arange(-1018, 1019)).astype(np.float32))
     tensors = [every_bucket * sign for sign in (1, -1)] * 20
     rows = reduced(*tensors)
-    assert len(rows) * len(rows[0][1].buckets) > 2 * native.FIRST_ENTRIES
-    for tensor, (_, histogram) in zip(tensors, rows, strict=True):
-        np.testing.assert_array_equal(histogram.buckets, np.unique(buckets.bucket_of(tensor.numpy())))
+    assert len(rows) * len(rows[0][1].buckets) > 2 * row_buffer.FIRST_ENTRIES
+    for tensor, (_, found) in zip(tensors, rows, strict=True):
+        np.testing.assert_array_equal(found.buckets, np.unique(histogram.bucket_of(tensor.numpy())))
 
 
 @pytest.fixture(autouse=True)
 def _load_again() -> Iterator[None]:
     yield
-    native.functions.cache_clear()
+    row_buffer.functions.cache_clear()
 
 
-BUILDS = sorted(path.name for path in native.BUILT.glob("*.so"))
+BUILDS = sorted(path.name for path in row_buffer.BUILT.glob("*.so"))
 
 
 def test_every_build_of_the_library_gives_the_same_bits() -> None:
@@ -137,9 +137,9 @@ def test_every_build_of_the_library_gives_the_same_bits() -> None:
     found = []
     for build in BUILDS:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(native, "WITH_AVX2", build)
-            native.functions.cache_clear()
-            batch = Batch(Sampler(1000), Rows(), Elsewhere())
+            patch.setattr(row_buffer, "WITH_AVX2", build)
+            row_buffer.functions.cache_clear()
+            batch = Batch(Sampler(1000), RowBuffer(), DeviceBatch())
             for tensor in TENSORS.values():
                 batch.values(tensor)
             batch.norms(torch.linspace(-1, 1, 5000).reshape(10, 500))
@@ -150,10 +150,10 @@ def test_every_build_of_the_library_gives_the_same_bits() -> None:
 
 
 def test_a_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "BUILT", native.BUILT / "nowhere")
-    native.functions.cache_clear()
+    monkeypatch.setattr(row_buffer, "BUILT", row_buffer.BUILT / "nowhere")
+    row_buffer.functions.cache_clear()
     with pytest.raises(TorchgraphError, match=r"cannot be loaded: .*Install it again on this machine"):
-        Batch(Sampler(None), Rows(), Elsewhere())
+        Batch(Sampler(None), RowBuffer(), DeviceBatch())
 
 
 FREED = {
@@ -170,7 +170,7 @@ def test_freed_memory_is_not_read(count: int, part: slice, left: int) -> None:
     tensor = storage[part]
     storage.untyped_storage().resize_(left)
     with pytest.raises(ValueError, match="memory of a tensor of 5 elements was freed"):
-        Batch(Sampler(None), Rows(), Elsewhere()).values(tensor)
+        Batch(Sampler(None), RowBuffer(), DeviceBatch()).values(tensor)
 
 
 def test_an_expanded_tensor_takes_no_more_memory_than_it_has() -> None:
@@ -189,7 +189,7 @@ def test_subnormals_are_told_apart_where_the_training_flushes_them() -> None:
         torch.tensor([-1.0, 1.0]),
     ]
     expected = reduced(*tensors)
-    batch = Batch(Sampler(None), Rows(), Elsewhere())
+    batch = Batch(Sampler(None), RowBuffer(), DeviceBatch())
     assert torch.set_flush_denormal(True)
     try:
         numbers = [batch.values(tensor) for tensor in tensors]
@@ -198,9 +198,9 @@ def test_subnormals_are_told_apart_where_the_training_flushes_them() -> None:
         torch.set_flush_denormal(False)
     assert flushes, "and still does afterwards"
     found = rows_of(batch, numbers)
-    for (told, histogram), (other, expected_histogram) in zip(found, expected, strict=True):
+    for (told, buckets), (other, expected_buckets) in zip(found, expected, strict=True):
         assert told == other
-        assert astuple(histogram)[0].tolist() == astuple(expected_histogram)[0].tolist()
+        assert astuple(buckets)[0].tolist() == astuple(expected_buckets)[0].tolist()
     assert found[1][0]["zeros"] == 0
 
 
@@ -225,7 +225,7 @@ def test_a_sample_estimates_the_whole() -> None:
 
 
 def test_the_same_tensor_is_measured_once_until_it_is_written_to() -> None:
-    batch = Batch(Sampler(None), Rows(), Elsewhere())
+    batch = Batch(Sampler(None), RowBuffer(), DeviceBatch())
     tensor = torch.ones(3)
     first, again = batch.values(tensor), batch.values(tensor)
     tensor.mul_(2)
@@ -235,7 +235,7 @@ def test_the_same_tensor_is_measured_once_until_it_is_written_to() -> None:
 
 
 def test_a_tensor_is_measured_as_it_was_when_it_was_seen() -> None:
-    batch = Batch(Sampler(None), Rows(), Elsewhere())
+    batch = Batch(Sampler(None), RowBuffer(), DeviceBatch())
     tensor = torch.ones(3)
     row = batch.values(tensor)
     tensor.zero_()
@@ -265,13 +265,13 @@ NORMS = {
 @pytest.mark.parametrize(("gradient", "expected"), NORMS.values(), ids=NORMS)
 @pytest.mark.parametrize("scale", [1.0, 1024.0])
 def test_the_norm_of_each_sample(gradient: Tensor, expected: list[float], scale: float) -> None:
-    batch = Batch(Sampler(None), Rows(), Elsewhere(), gradient_scale=scale)
+    batch = Batch(Sampler(None), RowBuffer(), DeviceBatch(), gradient_scale=scale)
     row = batch.norms(gradient)
     assert_row(rows_of(batch, [row])[0], np.array(expected, dtype=np.float64) / scale)
 
 
 def test_gradients_are_unscaled_and_values_are_not() -> None:
-    batch = Batch(Sampler(None), Rows(), Elsewhere(), gradient_scale=4.0)
+    batch = Batch(Sampler(None), RowBuffer(), DeviceBatch(), gradient_scale=4.0)
     tensor = torch.tensor([8.0, -2.0])
     rows = rows_of(batch, [batch.values(tensor), batch.gradients(tensor)])
     assert [row[0]["max"] for row in rows] == [8.0, 2.0]

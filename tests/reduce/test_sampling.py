@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from torchgraph_explorer.reduce.batch import Batch
-from torchgraph_explorer.reduce.elsewhere import Elsewhere
-from torchgraph_explorer.reduce.native import Rows
+from torchgraph_explorer.reduce.device_batch import DeviceBatch
+from torchgraph_explorer.reduce.row_buffer import RowBuffer
 from torchgraph_explorer.reduce.sampling import Sampler, flat, stride_for
 
 
@@ -47,7 +47,9 @@ def test_a_sample_sees_every_channel(shape: tuple[int, ...]) -> None:
 
 def test_sampling_leaves_every_global_generator_alone() -> None:
     before = (random.getstate(), repr(np.random.get_state()), torch.get_rng_state())
-    Batch(Sampler(8, seed=3), Rows(), Elsewhere()).values(torch.randn(100, generator=torch.Generator().manual_seed(0)))
+    Batch(Sampler(8, seed=3), RowBuffer(), DeviceBatch()).values(
+        torch.randn(100, generator=torch.Generator().manual_seed(0))
+    )
     assert random.getstate() == before[0]
     assert repr(np.random.get_state()) == before[1]
     assert torch.equal(torch.get_rng_state(), before[2])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tests.server.asking import unpack
-from torchgraph_explorer.records import STATISTICS
+from torchgraph_explorer.schema import STATISTICS
 
 LETTERS = [chr(code) for code in range(33, 127) if chr(code) not in '&<"']
 VALUES = {letter: value for value, letter in enumerate(LETTERS)}

@@ -13,11 +13,11 @@ from tests.record.examples import GRAPH, SERIES, SESSION, frame, other_session, 
 from tests.record.reading import read_everything, say
 from tests.server.asking import ask
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.framing import file_header, framed
-from torchgraph_explorer.record.messages import session_message
-from torchgraph_explorer.record.runs import RunInfo
+from torchgraph_explorer.record.discovery import RunInfo
+from torchgraph_explorer.record.format.envelope import file_header, framed
+from torchgraph_explorer.record.format.messages import session_message
+from torchgraph_explorer.server.open_runs import Runs
 from torchgraph_explorer.server.routes import app
-from torchgraph_explorer.server.runs import Runs
 from torchgraph_tensorboard.roots import Root
 from torchgraph_tensorboard.runs import look
 

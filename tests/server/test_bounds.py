@@ -14,15 +14,15 @@ import pytest
 
 from tests.record.long_runs import write_long_run
 from tests.server.asking import ask, unpack
-from torchgraph_explorer.record.merging import merge, single
+from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.record.runs import open_run
+from torchgraph_explorer.record.steps.merging import merge, single
 from torchgraph_explorer.server import answers, histories, routes, thinning
 from torchgraph_explorer.server.histories import BOUNDS, Bounds, WantedHistory, history_answer
+from torchgraph_explorer.server.open_runs import OpenRun, Runs
 from torchgraph_explorer.server.response import App
 from torchgraph_explorer.server.routes import app
-from torchgraph_explorer.server.runs import OpenRun, Runs
-from torchgraph_explorer.server.thinning import Held, Shelf
+from torchgraph_explorer.server.thinning import CachedBins, Shelf
 
 STEPS, SERIES = 2_000, 6
 OF_LONG = {"run": "long", "model": "long"}
@@ -176,7 +176,7 @@ def test_what_is_kept_is_bounded_by_its_size() -> None:
     for number in range(1000):
         key = (model, number)
         shelf.weigh(key, shelf.take(key))
-    assert len(shelf) == 50_000 // Held().size
+    assert len(shelf) == 50_000 // CachedBins().size
     assert shelf.size <= 50_000
     latest = (model, 999)
     assert shelf.take(latest) is shelf.take(latest)

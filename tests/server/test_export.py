@@ -19,13 +19,13 @@ from tests.contracts import page as contract
 from tests.record.examples import GRAPH, SERIES, clean, frame, write, write_small_run
 from tests.record.long_runs import write_long_run
 from tests.server.pages import Page, part, read_page
-from torchgraph_explorer.buckets import LAST_BUCKET, Histograms, upper_edge
 from torchgraph_explorer.cli import main
 from torchgraph_explorer.errors import NotFoundError, OptionError
+from torchgraph_explorer.histogram import LAST_BUCKET, Histograms, upper_edge
 from torchgraph_explorer.printable import printable
+from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.record.runs import open_run
-from torchgraph_explorer.records import Call, Frame, Module, ModuleGraph, Node, Series
+from torchgraph_explorer.schema import Call, Frame, Module, ModuleGraph, Node, Series
 from torchgraph_explorer.server import bundle, export, notebook
 from torchgraph_explorer.server.export import export_page
 from torchgraph_explorer.server.page.choice import spread, with_frame

@@ -15,8 +15,8 @@ from tests.server.asking import ask
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.server import nonfinite
 from torchgraph_explorer.server.nonfinite import stretches
+from torchgraph_explorer.server.open_runs import Runs
 from torchgraph_explorer.server.routes import app
-from torchgraph_explorer.server.runs import Runs
 
 NET = {"run": "a", "model": "net"}
 EVERYTHING = {"epoch": -1, "frames": 0}

@@ -11,12 +11,12 @@ import pytest
 
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, write, write_small_run
 from tests.server.asking import Answer, ask, unpack
-from torchgraph_explorer.record.runs import open_run
-from torchgraph_explorer.records import STATISTICS, Finished, Frame
+from torchgraph_explorer.record.discovery import open_run
+from torchgraph_explorer.schema import STATISTICS, Finished, Frame
 from torchgraph_explorer.server import routes
+from torchgraph_explorer.server.open_runs import Runs
 from torchgraph_explorer.server.response import COMPRESSED_FROM, App
 from torchgraph_explorer.server.routes import ROUTES, app
-from torchgraph_explorer.server.runs import Runs
 from torchgraph_explorer.version import __version__
 
 OF_NET = {"run": "a", "model": "net"}

@@ -8,7 +8,7 @@ from pathlib import Path
 from torch.utils.tensorboard import SummaryWriter
 
 from tests.record.examples import GRAPH, SERIES, frame, write
-from torchgraph_explorer.records import Session
+from torchgraph_explorer.schema import Session
 from torchgraph_explorer.sinks import SinkContext
 from torchgraph_tensorboard.sink import open_sink
 

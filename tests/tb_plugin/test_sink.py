@@ -17,7 +17,7 @@ from torch.utils.tensorboard import SummaryWriter
 from tests.record.examples import SESSION
 from tests.tb_plugin.runs import mark
 from torchgraph_explorer import OptionError, TorchgraphWarning, open_run, watch
-from torchgraph_explorer.record.framing import VERSION
+from torchgraph_explorer.record.format.envelope import VERSION
 from torchgraph_tensorboard import sink
 from torchgraph_tensorboard.metadata import marker_summary, parse_marker
 from torchgraph_tensorboard.sink import EVENT_FILE

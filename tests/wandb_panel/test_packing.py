@@ -11,7 +11,7 @@ import pytest
 
 from torchgraph_explorer import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.records import STATISTICS, Frame, Series
+from torchgraph_explorer.schema import STATISTICS, Frame, Series
 from torchgraph_wandb.keeping import STEPS, Thinned, thinned_numbers
 from torchgraph_wandb.letters import (
     ALPHABET,

@@ -11,7 +11,7 @@ import pytest
 
 from torchgraph_explorer.cli import main
 from torchgraph_wandb.chart.spec import chart_spec
-from torchgraph_wandb.presets import Place, expected, memory, preset_name, remember, remembered
+from torchgraph_wandb.presets import PresetOwner, expected, memory, preset_name, remember, remembered
 from torchgraph_wandb.table import COLUMNS
 
 SPEC = chart_spec()
@@ -54,25 +54,27 @@ def test_it_is_small_enough_for_a_preset() -> None:
 
 
 @pytest.fixture
-def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Place:
+def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> PresetOwner:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    return Place("https://wandb.example", "team")
+    return PresetOwner("https://wandb.example", "team")
 
 
-def test_a_published_chart_is_remembered_by_server_and_entity(place: Place) -> None:
+def test_a_published_chart_is_remembered_by_server_and_entity(place: PresetOwner) -> None:
     assert remembered(place) is None
     remember(place, expected(place))
     assert remembered(place) == f"team/{preset_name()}"
-    assert remembered(Place(place.server, "others")) is None
-    assert remembered(Place("https://elsewhere.example", place.entity)) is None
+    assert remembered(PresetOwner(place.server, "others")) is None
+    assert remembered(PresetOwner("https://elsewhere.example", place.entity)) is None
 
 
-def test_an_older_chart_does_not_count(place: Place) -> None:
+def test_an_older_chart_does_not_count(place: PresetOwner) -> None:
     remember(place, "team/torchgraph_v0_0123456789")
     assert remembered(place) is None
 
 
-def test_a_published_chart_is_not_said_to_get_another_access(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_published_chart_is_not_said_to_get_another_access(
+    place: PresetOwner, capsys: pytest.CaptureFixture[str]
+) -> None:
     remember(place, expected(place))
     publish = ["wandb", "publish", "--entity", place.entity, "--server", place.server]
     assert main(publish) == 0
@@ -81,7 +83,7 @@ def test_a_published_chart_is_not_said_to_get_another_access(place: Place, capsy
     assert "keeps the access that it was given then" in capsys.readouterr().err
 
 
-def test_a_damaged_memory_is_begun_anew(place: Place) -> None:
+def test_a_damaged_memory_is_begun_anew(place: PresetOwner) -> None:
     memory().parent.mkdir(parents=True)
     memory().write_text("[", encoding="utf-8")
     assert remembered(place) is None

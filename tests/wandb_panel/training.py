@@ -24,8 +24,8 @@ from wandb.agents.pyagent import Agent
 from tests.held import held
 from tests.processes import wait_for
 from torchgraph_explorer import attach, watch
-from torchgraph_explorer.recorder import Recorder, Step
-from torchgraph_explorer.records import Frame
+from torchgraph_explorer.schema import Frame
+from torchgraph_explorer.training.writer_thread import Step, WriterThread
 from torchgraph_wandb.sink import WandbSink
 from torchgraph_wandb.snapshots import Snapshot
 
@@ -254,7 +254,7 @@ def agent(logdir: str) -> object:
 
 def many_steps(logdir: str) -> object:
     """2,000 steps, each of them logged; and the seconds that each took, and spent on being logged."""
-    handed, written = timed(Recorder, "put", Step), timed(WandbSink, "write", Frame)
+    handed, written = timed(WriterThread, "put", Step), timed(WandbSink, "write", Frame)
     with begin() as run:
         model = Net()
         watched(model, logdir)

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from torchgraph_explorer.capture.facts import has_values
-from torchgraph_explorer.capture.wrappers import unwrapped
-from torchgraph_explorer.records import Series
+from torchgraph_explorer.capture.module_info import has_values
+from torchgraph_explorer.capture.unwrap import unwrapped
+from torchgraph_explorer.schema import Series
 
 
 @dataclass(frozen=True, slots=True)

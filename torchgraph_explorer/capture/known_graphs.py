@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from torchgraph_explorer.capture.facts import module_facts
-from torchgraph_explorer.capture.graphs import is_same, merge, without_empty_insides
-from torchgraph_explorer.capture.round import Round
-from torchgraph_explorer.records import Call, ModuleGraph
+from torchgraph_explorer.capture.captured_step import CapturedStep
+from torchgraph_explorer.capture.graph_merging import is_same, merge, without_empty_insides
+from torchgraph_explorer.capture.module_info import module_facts
+from torchgraph_explorer.schema import Call, ModuleGraph
 
 Signature: TypeAlias = "tuple[tuple[str, int, int | None], ...]"
 
@@ -35,12 +35,12 @@ class KnownGraphs:
         self._latest: ModuleGraph | None = None
         self._told: dict[int, ModuleGraph] = {}
 
-    def add(self, ended: Round) -> ModuleGraph | None:
+    def add(self, ended: CapturedStep) -> ModuleGraph | None:
         """The graph of a step which is over; None while it was not traced."""
         self._latest = graph = self._graph_of(ended)
         return graph
 
-    def with_current(self, one: Round) -> tuple[ModuleGraph, ...]:
+    def with_current(self, one: CapturedStep) -> tuple[ModuleGraph, ...]:
         """All graphs, with that of a step which is not over yet, as far as it has come: it is not kept."""
         signature = _signature(one.calls)
         if not one.is_traced or signature in self._by_signature:
@@ -56,7 +56,7 @@ class KnownGraphs:
         if graph is not None:
             self._told[graph.id] = graph
 
-    def _graph_of(self, ended: Round) -> ModuleGraph | None:
+    def _graph_of(self, ended: CapturedStep) -> ModuleGraph | None:
         calls = ended.calls
         if (latest := self._latest) is not None and ended.trace is None and is_same(latest, calls, ended.attached):
             return latest
@@ -83,7 +83,7 @@ class KnownGraphs:
         self._by_signature[signature] = graph.id
         return graph
 
-    def _traced(self, one: Round) -> ModuleGraph:
+    def _traced(self, one: CapturedStep) -> ModuleGraph:
         assert one.trace is not None
         nodes, edges = without_empty_insides(one.trace.nodes, one.trace.edges)
         return ModuleGraph(

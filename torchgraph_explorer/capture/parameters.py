@@ -9,11 +9,11 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from torchgraph_explorer.capture.aside import ORDINARY, Aside, has_memory, is_readable, plain
-from torchgraph_explorer.capture.facts import has_values
-from torchgraph_explorer.capture.gradients import Measure, SeriesKey, series_key
+from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey, series_key
+from torchgraph_explorer.capture.module_info import has_values
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_memory, is_readable, plain
 
-Place: TypeAlias = "tuple[str, str]"
+ParameterKey: TypeAlias = "tuple[str, str]"
 """A module, and its parameter."""
 
 
@@ -42,28 +42,28 @@ class Parameters:
 
     def see_sharded(self) -> None:
         """Measure those of which a part lies here: they are gathered before their module is called."""
-        with Aside():
+        with NoDispatch():
             for name, module in list(self._unseen.items()):
                 if any(type(parameter) not in ORDINARY for _, parameter in _own(module)):
                     self.see_values(name)
 
     def see_rest(self) -> None:
         """Measure those not seen yet: not every module that has some is called."""
-        with Aside():
+        with NoDispatch():
             for name in list(self._unseen):
                 self.see_values(name)
 
     def see_gradients(self) -> None:
         """Measure the gradients as the backward pass left them."""
         self._left.clear()
-        with Aside():
+        with NoDispatch():
             for (name, path), parameter, gradient in self._gradients():
                 self._observe(series_key(name, None, "param", path, "grad"), self._measure.gradients(gradient))
                 self._left.append((parameter, weakref.ref(gradient)))
 
     def are_added_to(self) -> bool:
         """The gradients that the backward pass left are still there, for those of others to be added to them."""
-        with Aside():
+        with NoDispatch():
             return bool(self._left) and all(
                 parameter.grad is not None and plain(parameter.grad) is left() for parameter, left in self._left
             )
@@ -74,7 +74,7 @@ class Parameters:
         The gradients are measured anew: torch does not count what a `GradScaler` does to them, nor what is done to
         their `.data`.
         """
-        with Aside():
+        with NoDispatch():
             for (name, path), parameter, gradient in self._gradients():
                 self._observe((name, None, "param", path, "optimizer_grad"), self._measure.anew(gradient))
                 if has_memory(values := plain(parameter)):
@@ -83,12 +83,12 @@ class Parameters:
     def after_update(self) -> None:
         """The optimizer has moved them: see how far."""
         before, self._before = self._before, {}
-        with Aside():
+        with NoDispatch():
             sizes = dict(zip(before, _numbers([torch.linalg.vector_norm(old) for old in before.values()]), strict=True))
-            for place, parameter, _ in self._gradients():
+            for key, parameter, _ in self._gradients():
                 old = before.pop(parameter, None)
                 if old is not None and has_memory(values := plain(parameter)):
-                    self._see_update(place, values.detach() - old, sizes[parameter])
+                    self._see_update(key, values.detach() - old, sizes[parameter])
 
     def forget(self) -> None:
         """Let go of what was kept."""
@@ -96,25 +96,25 @@ class Parameters:
         self._left.clear()
         self._unseen.clear()
 
-    def _see_update(self, place: Place, update: Tensor, size: float) -> None:
-        name, path = place
+    def _see_update(self, key: ParameterKey, update: Tensor, size: float) -> None:
+        name, path = key
         self._observe((name, None, "param", path, "update"), self._measure.values(update))
         if size > 0:  # what starts at zero has no ratio yet
             ratio = torch.linalg.vector_norm(update) / size
             self._observe((name, None, "param", path, "update_ratio"), self._measure.values(ratio))
 
-    def _all(self) -> Iterator[tuple[Place, nn.Parameter]]:
+    def _all(self) -> Iterator[tuple[ParameterKey, nn.Parameter]]:
         """Each that has values, a shared one once for each module."""
         for module, name in self._modules.items():
             for path, parameter in _own(module):
                 yield (name, path), parameter
 
-    def _gradients(self) -> Iterator[tuple[Place, nn.Parameter, Tensor]]:
+    def _gradients(self) -> Iterator[tuple[ParameterKey, nn.Parameter, Tensor]]:
         """Each that has a gradient, and the gradient."""
-        for place, parameter in self._all():
+        for key, parameter in self._all():
             gradient = parameter.grad
             if gradient is not None and is_readable(gradient) and has_memory(found := plain(gradient)):
-                yield place, parameter, found
+                yield key, parameter, found
 
 
 def _own(module: nn.Module) -> list[tuple[str, nn.Parameter]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from torchgraph_explorer.capture.wrappers import unwrapped
+from torchgraph_explorer.capture.unwrap import unwrapped
 
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 

@@ -18,10 +18,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from torchgraph_explorer import interrupts
-from torchgraph_explorer.capture.leaves import tensor_info, tensors
-from torchgraph_explorer.capture.paths import Edge as GradientEdge
-from torchgraph_explorer.capture.paths import edge_of, is_stale, reached, sequence_number
-from torchgraph_explorer.records import Edge, Node, TensorInfo
+from torchgraph_explorer.capture.path_gradients import Edge as GradientEdge
+from torchgraph_explorer.capture.path_gradients import edge_of, is_stale, reached, sequence_number
+from torchgraph_explorer.capture.tensor_tree import tensor_info, tensors
+from torchgraph_explorer.schema import Edge, Node, TensorInfo
 
 Level: TypeAlias = "int | None"
 """A call, by number, whose inside is meant; None for the top."""

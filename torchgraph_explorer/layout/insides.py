@@ -9,7 +9,7 @@ from functools import lru_cache
 from torchgraph_explorer.labels import label_within, tensor_name
 from torchgraph_explorer.layout.sizes import call_size, tensor_size
 from torchgraph_explorer.layout.structure import Size, Structure
-from torchgraph_explorer.records import ModuleGraph, Node
+from torchgraph_explorer.schema import ModuleGraph, Node
 
 KEPT = 4
 """Graphs that are remembered."""

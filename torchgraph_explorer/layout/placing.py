@@ -13,7 +13,7 @@ from torchgraph_explorer.layout.dot import UndrawnEdgeError, place_with_dot
 from torchgraph_explorer.layout.insides import inside_of
 from torchgraph_explorer.layout.rows import place_in_rows
 from torchgraph_explorer.layout.structure import Line, Placing, Structure, layer_of
-from torchgraph_explorer.records import ModuleGraph
+from torchgraph_explorer.schema import ModuleGraph
 
 MOST_WORK = 3_000
 """Nodes and crossings of layers up to which Graphviz is asked. It takes up to a second then, and holds the GIL.

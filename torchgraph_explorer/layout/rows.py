@@ -19,7 +19,7 @@ LANE_GAP, ALL_LANES = 10.0, 400.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _RowLayout:
     """Where everything stands, the rows centred on x = 0.
 
     Attributes:
@@ -59,7 +59,7 @@ def _rows(structure: Structure) -> list[list[int]]:
     ]
 
 
-def _place_rows(structure: Structure, rows: Sequence[Sequence[int]]) -> _Rows:
+def _place_rows(structure: Structure, rows: Sequence[Sequence[int]]) -> _RowLayout:
     count = len(structure.sizes)
     row_of, centres = [0] * count, [(0.0, 0.0)] * count
     reach: list[float] = []
@@ -73,10 +73,10 @@ def _place_rows(structure: Structure, rows: Sequence[Sequence[int]]) -> _Rows:
             row_of[node], centres[node] = number, (x + width / 2, y + height / 2)
             x += width + COLUMN_GAP
         y += height + ROW_GAP
-    return _Rows(tuple(row_of), tuple(centres), tuple(reach), y - ROW_GAP + MARGIN)
+    return _RowLayout(tuple(row_of), tuple(centres), tuple(reach), y - ROW_GAP + MARGIN)
 
 
-def _lanes(structure: Structure, rows: _Rows) -> dict[int, float]:
+def _lanes(structure: Structure, rows: _RowLayout) -> dict[int, float]:
     """The x at which each edge that passes other rows runs beside them.
 
     Edges are told by their number. Those from one node, or else to one, share a lane; lanes that are used at
@@ -105,7 +105,7 @@ def _bundles(structure: Structure, edges: Sequence[int]) -> dict[tuple[str, int]
     return found
 
 
-def _span(structure: Structure, rows: _Rows, edges: Sequence[int]) -> tuple[int, int]:
+def _span(structure: Structure, rows: _RowLayout, edges: Sequence[int]) -> tuple[int, int]:
     """The first row that `edges` touch, and the one after the last."""
     touched = [rows.row_of[end] for edge in edges for end in structure.edges[edge]]
     return min(touched), max(touched) + 1
@@ -130,7 +130,7 @@ def _lane_x(slot: int, gap: float, reach: float) -> float:
     return -away if slot % 2 else away
 
 
-def _ends(structure: Structure, rows: _Rows, edge: int) -> tuple[Point, Point]:
+def _ends(structure: Structure, rows: _RowLayout, edge: int) -> tuple[Point, Point]:
     """The middle of the source's lower side, and of the target's upper one."""
     source, target = structure.edges[edge]
     (from_x, from_y), (to_x, to_y) = rows.centres[source], rows.centres[target]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchgraph_explorer.layout.structure import Size
-from torchgraph_explorer.records import Call
+from torchgraph_explorer.schema import Call
 from torchgraph_explorer.shapes import shape_text
 
 LABEL_PX, DETAIL_PX, SHAPE_PX = 8.3, 6.6, 6.6

@@ -6,7 +6,7 @@ from zlib import crc32
 
 import numpy as np
 
-from torchgraph_explorer.record.framing import DamageError
+from torchgraph_explorer.record.format.envelope import DamageError
 
 _ENOUGH = 3
 """Copies that have a majority among them."""

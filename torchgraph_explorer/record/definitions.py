@@ -7,10 +7,10 @@ frames depend on is written again now and then.
 from __future__ import annotations
 
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.framing import framed
-from torchgraph_explorer.record.graphs import encode_graph
-from torchgraph_explorer.record.messages import series_message
-from torchgraph_explorer.records import ModuleGraph, Series
+from torchgraph_explorer.record.format.envelope import framed
+from torchgraph_explorer.record.format.messages import series_message
+from torchgraph_explorer.record.graphs.encoding import encode_graph
+from torchgraph_explorer.schema import ModuleGraph, Series
 
 SERIES_AT_ONCE = 8
 """Series in a record, which is then of about half a kilobyte."""

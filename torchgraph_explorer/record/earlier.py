@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchgraph_explorer.record.folder import ReadAt, plugin_folder, reading, segment_files
-from torchgraph_explorer.record.messages import session_value
+from torchgraph_explorer.record.format.messages import session_value
 from torchgraph_explorer.record.remote import is_url, remote_pieces
 from torchgraph_explorer.record.scan import Scanner
 

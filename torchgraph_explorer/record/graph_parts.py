@@ -14,7 +14,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.framing import DamageError, inflated
+from torchgraph_explorer.record.format.envelope import DamageError, inflated
 from torchgraph_explorer.record.limits import (
     GRAPH_BYTES,
     GRAPH_BYTES_FREE,

@@ -6,7 +6,7 @@ before memory is taken for it. What is beyond is damage.
 
 from __future__ import annotations
 
-from torchgraph_explorer.record.framing import DamageError
+from torchgraph_explorer.record.format.envelope import DamageError
 
 SEGMENT_BYTES = 1 << 33
 """A segment file. Ours end at 64 MiB, or hold a single record, whose body may have 4 GiB."""

@@ -15,16 +15,16 @@ import numpy.typing as npt
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.copies import DamagedCopies
 from torchgraph_explorer.record.folder import ReadAt, SegmentFile
-from torchgraph_explorer.record.frame_index import FrameIndex, Standing
-from torchgraph_explorer.record.framing import DamageError
-from torchgraph_explorer.record.graph_index import GraphIndex
-from torchgraph_explorer.record.graphs import decode_graph
-from torchgraph_explorer.record.launches import Launches, launches
+from torchgraph_explorer.record.format.envelope import DamageError
+from torchgraph_explorer.record.format.messages import finished_value, series_value
+from torchgraph_explorer.record.graphs.encoding import decode_graph
+from torchgraph_explorer.record.graphs.index import GraphIndex
 from torchgraph_explorer.record.limits import LAST_SERIES
-from torchgraph_explorer.record.messages import finished_value, series_value
 from torchgraph_explorer.record.notices import Notices
+from torchgraph_explorer.record.ranks.groups import Launches, launches
 from torchgraph_explorer.record.scan import Found
-from torchgraph_explorer.records import Finished, Series, Session
+from torchgraph_explorer.record.steps.index import FrameIndex, Standing
+from torchgraph_explorer.schema import Finished, Series, Session
 
 SeriesIds: TypeAlias = "npt.NDArray[np.uint32]"
 Parts: TypeAlias = "npt.NDArray[np.int64]"

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.errors import NotFoundError
-from torchgraph_explorer.record.frame_reading import read_frame, read_history
-from torchgraph_explorer.record.history import History
 from torchgraph_explorer.record.model_index import ModelIndex, SessionIndex
 from torchgraph_explorer.record.nonfinite import Flags, are_nonfinite, nonfinite_frames, traits
 from torchgraph_explorer.record.notices import Notices
-from torchgraph_explorer.record.rank_notes import finished_together, missing_ranks
+from torchgraph_explorer.record.ranks.notes import finished_together, missing_ranks
 from torchgraph_explorer.record.session_notes import mixed_sessions
-from torchgraph_explorer.records import Finished, Frame, Kind, ModuleGraph, Role, Series, Session
+from torchgraph_explorer.record.steps.history import History
+from torchgraph_explorer.record.steps.reading import read_frame, read_history
+from torchgraph_explorer.schema import Finished, Frame, Kind, ModuleGraph, Role, Series, Session
 
 
 class ModelRecord:

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.record.folder import ReadAt, reading
-from torchgraph_explorer.record.frame_body import WORD, Table, read_row
-from torchgraph_explorer.record.frame_layout import FrameLayout
 from torchgraph_explorer.record.model_index import UNKNOWN, ModelIndex
-from torchgraph_explorer.record.rank_frames import Frames
-from torchgraph_explorer.records import STATISTICS, Series
+from torchgraph_explorer.record.ranks.steps import Frames
+from torchgraph_explorer.record.steps.body import WORD, Table, read_row
+from torchgraph_explorer.record.steps.layout import FrameLayout
+from torchgraph_explorer.schema import STATISTICS, Series
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Ints: TypeAlias = npt.NDArray[np.int64]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from torchgraph_explorer.records import ModuleGraph, Series
+from torchgraph_explorer.schema import ModuleGraph, Series
 
 _STAGES = {"value": 1, "grad_norm": 2, "grad": 2, "optimizer_grad": 3, "update": 4, "update_ratio": 5}
 _PARAMETERS = 0

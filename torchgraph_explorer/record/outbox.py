@@ -6,8 +6,8 @@ from collections import deque
 from time import monotonic
 from typing import NamedTuple, Protocol
 
-from torchgraph_explorer.missing import Missing
-from torchgraph_explorer.say import say, told, warn
+from torchgraph_explorer.console import info, reason, warn
+from torchgraph_explorer.gaps import Missing
 
 FIRST_PAUSE = 1.0
 """Seconds until a store that has taken nothing is tried again; each pause is twice the one before."""
@@ -96,7 +96,7 @@ class Outbox:
             if piece.step is not None:
                 self._dropped.add(piece.step)
         lacks = f"The record lacks {self._dropped}" if self._dropped else "The record lacks its end"
-        warn(f"{lacks}, since {self._place} could not be written to ({told(fault)}).")
+        warn(f"{lacks}, since {self._place} could not be written to ({reason(fault)}).")
 
     def _put(self) -> Exception | None:
         """Put what waits; the fault if that could not be."""
@@ -116,7 +116,7 @@ class Outbox:
         self._pause = min(2 * self._pause, LONGEST_PAUSE) or FIRST_PAUSE
         self._next_try = monotonic() + self._pause
         sentence = (
-            f"{self._place} cannot be written to ({told(fault)}). Training goes on. Up to {MOST_WAITING >> 20} MB of "
+            f"{self._place} cannot be written to ({reason(fault)}). Training goes on. Up to {MOST_WAITING >> 20} MB of "
             f"records wait in memory and are tried again, every {LONGEST_PAUSE:g} s in the end; what cannot be written "
             f"until the watcher is closed is lost."
         )
@@ -133,4 +133,4 @@ class Outbox:
             self.notes.append(f"{dropped} are missing, since {self._place} could not be written to for a while.")
             warn(f"{self.notes[-1]} It can be again, and recording goes on.")
         elif is_told:
-            say(f"{self._place} can be written to again; the record lacks nothing.")
+            info(f"{self._place} can be written to again; the record lacks nothing.")

@@ -9,14 +9,14 @@ from typing import Any
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record.folder import Folder, ReadAt, SegmentFile, reading
-from torchgraph_explorer.record.framing import DamageError
+from torchgraph_explorer.record.format.envelope import DamageError
+from torchgraph_explorer.record.format.messages import session_value
 from torchgraph_explorer.record.limits import SEGMENT_BYTES
-from torchgraph_explorer.record.messages import session_value
 from torchgraph_explorer.record.model_index import ModelIndex, Source
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.scan import Found, Scanner, require_version
-from torchgraph_explorer.records import Session
+from torchgraph_explorer.schema import Session
 
 _STALE_SECONDS = 60.0
 """An incomplete record whose file has not grown for so long will not be completed."""

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from torchgraph_explorer.errors import RecordError
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.folder import ReadAt
-from torchgraph_explorer.record.framing import (
+from torchgraph_explorer.record.format.envelope import (
     FILE_HEADER_SIZE,
     MAGIC,
     MARKER,

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
-from torchgraph_explorer.missing import Missing
+from torchgraph_explorer.console import reason, warn
+from torchgraph_explorer.gaps import Missing
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.definitions import Definitions
-from torchgraph_explorer.record.frame_body import encode_body
-from torchgraph_explorer.record.frame_layout import encode_layout
-from torchgraph_explorer.record.framing import VERSION, file_header, framed
-from torchgraph_explorer.record.messages import finished_message, session_message
+from torchgraph_explorer.record.format.envelope import VERSION, file_header, framed
+from torchgraph_explorer.record.format.messages import finished_message, session_message
 from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
 from torchgraph_explorer.record.remote import RemoteSegments, is_url
 from torchgraph_explorer.record.segments import LocalSegments
-from torchgraph_explorer.records import Finished, Frame, ModuleGraph, Record, Session
-from torchgraph_explorer.say import told, warn
+from torchgraph_explorer.record.steps.body import encode_body
+from torchgraph_explorer.record.steps.layout import encode_layout
+from torchgraph_explorer.schema import Finished, Frame, ModuleGraph, Record, Session
 
 SEGMENT_BYTES = 64 << 20
 """A local segment is closed, and the next one begun, before it would grow larger than this."""
@@ -82,10 +82,10 @@ class RecordWriter:
     def _leave_out(self, record: Record, fault: Exception) -> None:
         """Warn of the first step that the format cannot hold; how many they were is noted in the end."""
         if not isinstance(record, Frame):
-            self._note(f"{_what(record)} cannot be recorded ({told(fault)}).")
+            self._note(f"{_what(record)} cannot be recorded ({reason(fault)}).")
             return
         if not self._unwritable:
-            warn(f"{_what(record)} cannot be recorded ({told(fault)}).")
+            warn(f"{_what(record)} cannot be recorded ({reason(fault)}).")
         self._unwritable.add(record.step)
 
     def _note_gone(self, first: int | None) -> None:

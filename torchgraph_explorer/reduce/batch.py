@@ -10,8 +10,8 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from torchgraph_explorer.reduce.elsewhere import Elsewhere
-from torchgraph_explorer.reduce.native import Part, Rows, joined
+from torchgraph_explorer.reduce.device_batch import DeviceBatch
+from torchgraph_explorer.reduce.row_buffer import Part, RowBuffer, joined
 from torchgraph_explorer.reduce.sampling import Sampler, flat, is_strided, lies_open, without_repeats
 
 Known: TypeAlias = "dict[int, tuple[weakref.ref[Tensor], int, int]]"
@@ -24,7 +24,9 @@ class Batch:
     Rows of tensors that do not lie in host memory come after all others, and are numbered from the end: -1, -2, ...
     """
 
-    def __init__(self, sampler: Sampler, rows: Rows, elsewhere: Elsewhere, *, gradient_scale: float = 1.0) -> None:
+    def __init__(
+        self, sampler: Sampler, rows: RowBuffer, elsewhere: DeviceBatch, *, gradient_scale: float = 1.0
+    ) -> None:
         """Take samples with `sampler`, and put them into `rows`, or into `elsewhere` if they do not lie in host memory.
 
         Gradients are divided by the scale.

@@ -10,7 +10,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from torchgraph_explorer.reduce.native import TYPES
+from torchgraph_explorer.reduce.row_buffer import TYPES
 
 
 @lru_cache(maxsize=4096)

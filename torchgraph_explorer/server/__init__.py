@@ -1,1 +1,6 @@
-"""Serves what was recorded. Only reads, and never imports torch."""
+"""Serves what was recorded: one WSGI app for every host of the viewer, and the exported page.
+
+It only reads, and does not import torch. Requests are answered in several threads.
+
+Imported by `cli`, `record`, `sinks`, `torchgraph_tensorboard`, `torchgraph_wandb`, `training`.
+"""

@@ -10,11 +10,11 @@ from typing import Any
 
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.layout.placing import layout
+from torchgraph_explorer.record.discovery import RunInfo
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.record.runs import RunInfo
-from torchgraph_explorer.records import STATISTICS, Call, ModuleGraph, Series, Session
+from torchgraph_explorer.schema import STATISTICS, Call, ModuleGraph, Series, Session
+from torchgraph_explorer.server.open_runs import OpenRun
 from torchgraph_explorer.server.pack import pack
-from torchgraph_explorer.server.runs import OpenRun
 
 Json = dict[str, Any]
 
@@ -42,7 +42,7 @@ def _run(run: RunInfo) -> Json:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ClientState:
     """What a client of `api/updates` has: so many frames and series of an epoch."""
 
     epoch: int
@@ -50,7 +50,7 @@ class Held:
     series: int
 
 
-def updates_answer(opened: OpenRun, model: ModelRecord, held: Held, *, most: int | None = None) -> Json:
+def updates_answer(opened: OpenRun, model: ModelRecord, held: ClientState, *, most: int | None = None) -> Json:
     """`api/updates`, with at most so many frames and series.
 
     Another thread may read on meanwhile. So the epoch is asked for first: what is newer than it is then told again.
@@ -149,7 +149,7 @@ def frame_answer(opened: OpenRun, model: ModelRecord, step: int) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """A value of `records.py` or `layout` as JSON has it; faster than `dataclasses.asdict`, which copies deeply."""
+    """A value of `schema.py` or `layout` as JSON has it; faster than `dataclasses.asdict`, which copies deeply."""
     if isinstance(value, (tuple, list)):
         return [plain(one) for one in value]
     kind: type = type(value)

@@ -62,7 +62,7 @@ _PAGE = """<!doctype html>
 
 
 @dataclass(frozen=True, slots=True)
-class _Viewer:
+class _InlinedBundle:
     """The built viewer: its text as it stands in a page, and the hash by which the policy lets it run."""
 
     style: str
@@ -97,7 +97,7 @@ def export_page(
     """
     _require(steps=steps, series=series, models=models)
     shown = [run.model(name) for name in dict.fromkeys(run.models if models is None else models)]
-    viewer = _viewer(BUNDLE)
+    viewer = _inlined_bundle(BUNDLE)
     troubles = [trouble_of(model) for model in shown]
     frames = [with_frame(spread(len(model), steps), one.first) for model, one in zip(shown, troubles, strict=True)]
     offered = candidates(shown)
@@ -155,7 +155,7 @@ def _page(
     run: Run,
     models: Sequence[ModelRecord],
     *,
-    viewer: _Viewer,
+    viewer: _InlinedBundle,
     frames: Sequence[Sequence[int]],
     kept: Sequence[Candidate],
     troubles: Sequence[Trouble],
@@ -209,7 +209,7 @@ def _hash(script: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def _viewer(folder: Path) -> _Viewer:
+def _inlined_bundle(folder: Path) -> _InlinedBundle:
     """The viewer as it was built in `folder`.
 
     Raises:
@@ -222,7 +222,7 @@ def _viewer(folder: Path) -> _Viewer:
     script = _linked(text, r'<script[^>]*\bsrc="([^"]+)"', folder).decode()
     style = _linked(text, r'<link[^>]*\brel="stylesheet"[^>]*\bhref="([^"]+)"', folder)
     icon = _linked(text, r'<link[^>]*\brel="icon"[^>]*\bhref="([^"]+)"', folder)
-    return _Viewer(
+    return _InlinedBundle(
         style=as_text(compressed(style)),
         script=as_text(compressed(script.encode())),
         script_hash=_hash(script),

@@ -13,11 +13,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer.record.merging import Bins, joined, part, single, unit_for
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.records import STATISTICS
+from torchgraph_explorer.record.steps.merging import Bins, joined, part, single, unit_for
+from torchgraph_explorer.schema import STATISTICS
+from torchgraph_explorer.server.open_runs import OpenRun
 from torchgraph_explorer.server.pack import pack
-from torchgraph_explorer.server.runs import OpenRun
 from torchgraph_explorer.server.thinning import MOST_BINS, Thinning, copied, size_of, sizes_of
 
 Arrays = dict[str, npt.NDArray[np.generic]]

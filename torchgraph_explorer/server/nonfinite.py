@@ -18,7 +18,7 @@ from torchgraph_explorer.errors import RecordError
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.origin import first_of
 from torchgraph_explorer.record.reader import Run
-from torchgraph_explorer.records import STATISTICS, Frame, ModuleGraph, Series
+from torchgraph_explorer.schema import STATISTICS, Frame, ModuleGraph, Series
 
 Json = dict[str, Any]
 Flags = npt.NDArray[np.bool_]
@@ -33,7 +33,7 @@ _COUNTS = {"nan": ("nan",), "infinite": ("positive_infinity", "negative_infinity
 
 
 @dataclass(slots=True)
-class _Held:
+class _CachedAnswer:
     """What is known of one model in one epoch; the lock is held while that is added to.
 
     Attributes:
@@ -53,7 +53,7 @@ class NonFinite:
     """Where the models of one run hold NaN or infinity. For many threads."""
 
     def __init__(self) -> None:
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _CachedAnswer] = {}
         self._lock = threading.Lock()
 
     def answer(self, run: Run, model: ModelRecord, *, epoch: int, held: tuple[int, int]) -> Json:
@@ -82,7 +82,7 @@ class NonFinite:
     def _look(self, model: ModelRecord, until: float) -> tuple[Flags, Json | None]:
         """What is known of the model, looking at more of it until the time is up."""
         with self._lock:
-            held = self._held.setdefault(model.name, _Held())
+            held = self._held.setdefault(model.name, _CachedAnswer())
         with held.lock:
             epoch = model.epoch
             if held.epoch != epoch:

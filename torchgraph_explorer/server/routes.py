@@ -9,10 +9,10 @@ from urllib.parse import parse_qs, quote
 
 from torchgraph_explorer.errors import NotFoundError, OptionError, RecordError, TorchgraphError
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.records import ModuleGraph
+from torchgraph_explorer.schema import ModuleGraph
 from torchgraph_explorer.server.answers import (
     MOST_NEWS,
-    Held,
+    ClientState,
     frame_answer,
     graph_answer,
     layout_answer,
@@ -22,6 +22,7 @@ from torchgraph_explorer.server.answers import (
 )
 from torchgraph_explorer.server.bundle import bundle_file
 from torchgraph_explorer.server.histories import WantedHistory, history_answer
+from torchgraph_explorer.server.open_runs import OpenRun, RunSource
 from torchgraph_explorer.server.response import (
     BINARY,
     App,
@@ -33,7 +34,6 @@ from torchgraph_explorer.server.response import (
     redirect,
     send,
 )
-from torchgraph_explorer.server.runs import OpenRun, RunSource
 from torchgraph_explorer.version import __version__
 
 MOST_SERIES = 512
@@ -87,7 +87,7 @@ def _runs(_query: Mapping[str, str], runs: RunSource) -> Response:
 
 def _updates(query: Mapping[str, str], runs: RunSource) -> Response:
     opened, model = _open(query, runs)
-    held = Held(_whole(query, "epoch", least=-1), _whole(query, "frames"), _whole(query, "series"))
+    held = ClientState(_whole(query, "epoch", least=-1), _whole(query, "frames"), _whole(query, "series"))
     return json_response(updates_answer(opened, model, held, most=MOST_NEWS))
 
 

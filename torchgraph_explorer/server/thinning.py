@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer.record.merging import Bins, joined, merge, part, single
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.records import STATISTICS
+from torchgraph_explorer.record.steps.merging import Bins, joined, merge, part, single
+from torchgraph_explorer.schema import STATISTICS
 
 KEPT_BYTES = 2**28
 """Bins that are kept, of all runs together; of a long run a series has 2 to 6 MB: 4,096 bins of 0.5 to 1.5 kB."""
@@ -37,7 +37,7 @@ Steps = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
-class Held:
+class CachedBins:
     """One series' bins; the lock is held while they are read or added to.
 
     Attributes:
@@ -64,7 +64,7 @@ class Shelf:
 
     def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
         self._most, self._total = most_bytes, 0
-        self._held: OrderedDict[object, tuple[Held, int]] = OrderedDict()
+        self._held: OrderedDict[object, tuple[CachedBins, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -75,14 +75,14 @@ class Shelf:
         """Bytes of all that is kept."""
         return self._total
 
-    def take(self, key: object) -> Held:
+    def take(self, key: object) -> CachedBins:
         """What is kept under `key`, or room for it."""
         with self._lock:
-            held, _ = self._held.setdefault(key, (Held(), 0))
+            held, _ = self._held.setdefault(key, (CachedBins(), 0))
             self._held.move_to_end(key)
             return held
 
-    def weigh(self, key: object, held: Held) -> None:
+    def weigh(self, key: object, held: CachedBins) -> None:
         """Say that `held`, which was taken, has become as large as it is now."""
         size = held.size
         with self._lock:
@@ -138,12 +138,12 @@ class Thinning:
             found = merge(found, self.steps, self.unit)
             return part(found, 0, int(np.searchsorted(found.first, stop)))
 
-    def _parts(self, held: Held) -> list[Bins]:
+    def _parts(self, held: CachedBins) -> list[Bins]:
         """The pieces that have bins from `first` on; the last one in any case."""
         return [one for one in held.parts if len(one) and one.first[-1] >= self.first] or held.parts[-1:]
 
     @contextmanager
-    def _held(self, series: int) -> Iterator[Held]:
+    def _held(self, series: int) -> Iterator[CachedBins]:
         """What is kept of a series, without bins that are of no use here.
 
         These are too coarse, begin too late, end too early to go on from, or are of frames that are gone.
@@ -158,7 +158,7 @@ class Thinning:
             yield held
             self.shelf.weigh(key, held)
 
-    def _read(self, held: Held, series: int, stop: int) -> None:
+    def _read(self, held: CachedBins, series: int, stop: int) -> None:
         if held.frames >= stop:
             return
         new = single(self.model.history(series, held.frames, stop))

@@ -1,4 +1,10 @@
-"""The table of backends, and what a sink is."""
+"""The table of backends, and what a sink is.
+
+A sink writes a session's records somewhere. All its calls come from the writer's thread. Libraries of a backend are
+imported only when it is chosen. Torch is not imported.
+
+Imported by `torchgraph_tensorboard`, `torchgraph_wandb`, `training`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,7 @@ from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 from torchgraph_explorer.errors import OptionError, UnknownBackendError
-from torchgraph_explorer.records import Record
+from torchgraph_explorer.schema import Record
 
 
 @runtime_checkable

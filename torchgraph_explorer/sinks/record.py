@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from torchgraph_explorer.record.writer import RecordWriter
-from torchgraph_explorer.records import STATISTICS, Frame, Record, Series
+from torchgraph_explorer.schema import STATISTICS, Frame, Record, Series
 
 PartOf: TypeAlias = Callable[[Series, int], "int | None"]
 """Which part of its tensor so many elements of a series are; see `Series.part`."""

@@ -1,7 +1,9 @@
 """Weights & Biases: the custom chart, the panel with the exported page, reports, and the record as an artifact.
 
-`watch(model, backend="wandb")` uses it. Names are resolved when they are first used, and `wandb` is imported only by
-what talks to it.
+`watch(model, backend="wandb")` uses it. `wandb` is imported only here, and only by what talks to it. It does not import
+torch. Names are resolved when they are first used.
+
+Imported by `cli`. `sinks` and `record` find it by the name of its backend, and of its URLs.
 """
 
 from __future__ import annotations

@@ -29,10 +29,10 @@ def _publish(options: argparse.Namespace) -> None:
     _require_wandb()
     import wandb
 
-    from torchgraph_wandb.presets import Place, publish_chart, remembered
+    from torchgraph_wandb.presets import PresetOwner, publish_chart, remembered
 
     server = options.server or wandb.setup().settings.base_url
-    place = Place(str(server).rstrip("/"), options.entity)
+    place = PresetOwner(str(server).rstrip("/"), options.entity)
     if options.access is not None and remembered(place) is not None:
         raise OptionError(
             f"--access {options.access}: the chart was published to {place.entity} before, from this machine, and "

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from torchgraph_explorer.layout import placing
 from torchgraph_explorer.layout.placing import layout
-from torchgraph_explorer.records import ModuleGraph
+from torchgraph_explorer.schema import ModuleGraph
 
 Way: TypeAlias = Literal["graphviz", "rows"]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from torchgraph_explorer.records import Finished, Frame, Record, Session
-from torchgraph_explorer.say import say
+from torchgraph_explorer.console import info
+from torchgraph_explorer.schema import Finished, Frame, Record, Session
 from torchgraph_explorer.sinks import Sink, SinkContext
 
 OpenSink: TypeAlias = "Callable[[SinkContext], Sink]"
@@ -59,7 +59,7 @@ class LateSink:
         if self._run is not None:
             self._begin()
         elif isinstance(record, Finished) and Frame in self._kept:
-            say(
+            info(
                 f"{self._context.model_name}: no W&B run began while it was watched, so that nothing was logged there. "
                 f"The record is in {self._context.run_dir}."
             )

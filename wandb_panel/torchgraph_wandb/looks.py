@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer.records import ModuleGraph, Node, Series
+from torchgraph_explorer.schema import ModuleGraph, Node, Series
 from torchgraph_wandb.strips import HAS_INFINITY, HAS_NAN, TOLD, Strips
 
 LOOKS = {
@@ -28,7 +28,7 @@ USUAL = (2, 98)
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class InlineProbes:
     """The statistics of every owner of tensors (see `table.call_key`), `[steps, len(LOOKS)]`.
 
     NaN where there is none, and infinity where it is not finite.
@@ -47,7 +47,7 @@ class Looks:
         return np.fmax(*found)
 
 
-def looks(series: Sequence[Series], drawn: Strips) -> Looks:
+def looks(series: Sequence[Series], drawn: Strips) -> InlineProbes:
     """The statistics at each step."""
     steps = drawn.told.shape[1]
     found: dict[str, Floats] = {}
@@ -57,7 +57,7 @@ def looks(series: Sequence[Series], drawn: Strips) -> Looks:
         for at, (role, kind, statistic) in enumerate(LOOKS.values()):
             if role in ("", one.role) and kind in ("", one.kind):
                 mine[:, at] = np.fmax(mine[:, at], _values(drawn, number, statistic))
-    return Looks(found, steps)
+    return InlineProbes(found, steps)
 
 
 def _values(drawn: Strips, series: int, statistic: str) -> Floats:

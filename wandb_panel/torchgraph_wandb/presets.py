@@ -32,7 +32,7 @@ class PresetError(TorchgraphError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PresetOwner:
     """Where presets are: the server's address, and who owns them."""
 
     server: str
@@ -45,7 +45,7 @@ def preset_name() -> str:
     return f"torchgraph_v{TABLE_VERSION}_{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
-def publish_chart(place: Place, *, access: Access = "private") -> str:
+def publish_chart(place: PresetOwner, *, access: Access = "private") -> str:
     """The preset's id, `entity/name`; published with `access` if it has not been from this machine.
 
     Raises:
@@ -59,7 +59,7 @@ def publish_chart(place: Place, *, access: Access = "private") -> str:
     return chart
 
 
-def _create(place: Place, access: Access) -> str:
+def _create(place: PresetOwner, access: Access) -> str:
     import wandb
 
     name = preset_name()
@@ -83,18 +83,18 @@ def _create(place: Place, access: Access) -> str:
     return chart
 
 
-def remembered(place: Place) -> str | None:
+def remembered(place: PresetOwner) -> str | None:
     """The current preset's id, if it was published there from this machine."""
     known = _read().get(place.server, {}).get(place.entity)
     return known if known == f"{place.entity}/{preset_name()}" else None
 
 
-def expected(place: Place) -> str:
+def expected(place: PresetOwner) -> str:
     """The id that the current preset has, or will have."""
     return f"{place.entity}/{preset_name()}"
 
 
-def remember(place: Place, chart: str) -> None:
+def remember(place: PresetOwner, chart: str) -> None:
     """Keep that `chart` is published. A home that cannot be written to only costs another try next time."""
     known = _read()
     known.setdefault(place.server, {})[place.entity] = chart

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torchgraph_explorer.console import info
 from torchgraph_explorer.errors import NotFoundError
 from torchgraph_explorer.record.remote import is_url
-from torchgraph_explorer.say import say
-from torchgraph_explorer.temporary import own_folder
+from torchgraph_explorer.temp_folder import own_folder
 
 TYPE = "torchgraph-record"
 SCHEME = "wandb://"
@@ -61,7 +61,7 @@ def upload_record(run: Any, run_dir: str | os.PathLike[str]) -> None:
 
     place = os.fspath(run_dir)
     if is_url(place):
-        say(f"the record is not uploaded to W&B, since it is at {place} already.")
+        info(f"the record is not uploaded to W&B, since it is at {place} already.")
         return
     artifact = wandb.Artifact(artifact_name(run.id), type=TYPE, description="The record of torchgraph explorer")
     artifact.add_dir(place)

@@ -12,13 +12,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
+from torchgraph_explorer.console import info, reason, warn
 from torchgraph_explorer.errors import OptionError
-from torchgraph_explorer.records import Finished, Frame, Record
-from torchgraph_explorer.say import say, told, warn
+from torchgraph_explorer.schema import Finished, Frame, Record
 from torchgraph_explorer.sinks import Sink, SinkContext
 from torchgraph_wandb.late import LateSink
 from torchgraph_wandb.panels import log_chart, log_page, show, show_at_once
-from torchgraph_wandb.presets import Place, PresetError, expected, publish_chart, remembered
+from torchgraph_wandb.presets import PresetError, PresetOwner, expected, publish_chart, remembered
 from torchgraph_wandb.progress import First, Progress, Ready, Uploads
 from torchgraph_wandb.resuming import steps_key
 from torchgraph_wandb.schedule import is_page_due
@@ -133,20 +133,20 @@ class WandbSink:
 
     def _fail(self, fault: Exception) -> None:
         """Something in W&B raises: its panels are left as they are until the end, where it is tried once more."""
-        warn(f"{self._model}: the W&B chart is not kept up to date any more ({told(fault)}).")
+        warn(f"{self._model}: the W&B chart is not kept up to date any more ({reason(fault)}).")
 
     def _end(self) -> None:
         """Log all there is."""
         if not self._ticks.end(SECONDS_TO_LEAVE):
-            say(f"{self._model}: W&B does not answer; its chart lacks the last steps, which are in the run's folder.")
+            info(f"{self._model}: W&B does not answer; its chart lacks the last steps, which are in the run's folder.")
             return
         if _is_over(self._run):
-            say(f"{self._model}: the W&B run had ended; it lacks the last steps, which are in the run's folder.")
+            info(f"{self._model}: the W&B run had ended; it lacks the last steps, which are in the run's folder.")
             return
         self._maker.stop()
         snapshot = self._last_snapshot()
         if snapshot is None:
-            say(f"{self._model}: the W&B chart lacks the last steps: {self._maker.fault}. The run's folder has them.")
+            info(f"{self._model}: the W&B chart lacks the last steps: {self._maker.fault}. The run's folder has them.")
         else:
             self._preset.wait(SECONDS_TO_PUBLISH)
             self._is_charted = False  # a report tells what the chart said when it was last logged
@@ -190,7 +190,7 @@ class Preset:
         self._thread: threading.Thread | None = None
         if _is_disabled(run):
             return
-        place = Place(str(run.settings.base_url).rstrip("/"), str(run.entity or ""))
+        place = PresetOwner(str(run.settings.base_url).rstrip("/"), str(run.entity or ""))
         act = partial(self._settle, place, is_offline=_is_offline(run))
         thread = threading.Thread(target=act, name="torchgraph-wandb", daemon=True)
         with suppress(RuntimeError):  # no thread can be started: then nothing is recorded, as is said
@@ -207,32 +207,32 @@ class Preset:
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def _settle(self, place: Place, *, is_offline: bool) -> None:
+    def _settle(self, place: PresetOwner, *, is_offline: bool) -> None:
         """In a thread of its own: what was published is remembered in the user's home, which may not answer."""
         try:
             self._look_up(place, is_offline=is_offline)
             if self.chart is None and not is_offline:
                 self.chart = publish_chart(place)
         except PresetError as refusal:
-            say(f"{refusal}. The page, which is logged too, shows the same until then.")
+            info(f"{refusal}. The page, which is logged too, shows the same until then.")
         except Exception as fault:
-            say(f"the W&B chart cannot be published ({told(fault)}). The page, which is logged too, shows the same.")
+            info(f"the W&B chart cannot be published ({reason(fault)}). The page, which is logged too, shows the same.")
 
-    def _look_up(self, place: Place, *, is_offline: bool) -> None:
+    def _look_up(self, place: PresetOwner, *, is_offline: bool) -> None:
         known = remembered(place) if place.entity else None
         self.chart = expected(place) if is_offline and place.entity else known
         if is_offline:
             _advise_offline(place, known=known is not None)
 
 
-def _advise_offline(place: Place, *, known: bool) -> None:
+def _advise_offline(place: PresetOwner, *, known: bool) -> None:
     if not place.entity:
-        say(
+        info(
             "W&B is offline and does not say whose the run will be, so that its chart cannot be named. The page will "
             "be there. For the chart too, pass wandb.init(entity=...)."
         )
     elif not known:
-        say(
+        info(
             f"W&B is offline. Before `wandb sync`, publish the chart once: "
             f"torchgraph wandb publish --entity {place.entity}"
         )

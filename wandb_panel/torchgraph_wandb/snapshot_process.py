@@ -13,10 +13,10 @@ from zipfile import BadZipFile
 import numpy as np
 
 from torchgraph_explorer.errors import NotFoundError, TorchgraphWarning
+from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.reader import Run
-from torchgraph_explorer.record.runs import open_run
-from torchgraph_explorer.records import Frame, ModuleGraph
+from torchgraph_explorer.schema import Frame, ModuleGraph
 from torchgraph_explorer.server.page.choice import with_frame
 from torchgraph_wandb.drawing import Way, draw
 from torchgraph_wandb.keeping import STEPS, thinned_numbers

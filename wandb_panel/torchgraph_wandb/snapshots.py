@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchgraph_explorer.say import told
+from torchgraph_explorer.console import reason
 from torchgraph_wandb.snapshot_process import PAGE, SEARCHED, TABLE
 
 SECONDS = 120.0
@@ -97,7 +97,7 @@ class Maker:
         try:
             self.begin(page=page, aside=aside)
         except OSError as fault:
-            self.fault = told(fault)
+            self.fault = reason(fault)
 
     def take(self, *, patience: float | None = None) -> Snapshot | None:
         """The snapshot, if it is ready; None while it is not, and when it failed.

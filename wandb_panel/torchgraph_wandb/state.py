@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torchgraph_explorer.records import Frame, ModuleGraph, Series, Session
+from torchgraph_explorer.schema import Frame, ModuleGraph, Series, Session
 from torchgraph_wandb.drawing import Drawings
 
 BAD, BAD_BEFORE = 1, 2

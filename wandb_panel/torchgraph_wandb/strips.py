@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer.buckets import Histograms, bucket_of, lower_edge, quantiles, upper_edge
+from torchgraph_explorer.histogram import Histograms, bucket_of, lower_edge, quantiles, upper_edge
 from torchgraph_explorer.record.nonfinite import Traits, are_nonfinite, traits
-from torchgraph_explorer.records import STATISTICS, Frame, Series
+from torchgraph_explorer.schema import STATISTICS, Frame, Series
 from torchgraph_wandb.letters import (
     NOT_FINITE,
     NOT_RECORDED,

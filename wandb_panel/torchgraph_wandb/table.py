@@ -14,7 +14,7 @@ from itertools import groupby
 
 import numpy as np
 
-from torchgraph_explorer.records import ModuleGraph, Node, Series
+from torchgraph_explorer.schema import ModuleGraph, Node, Series
 from torchgraph_wandb.drawing import Drawings
 from torchgraph_wandb.letters import (
     CODE_LETTERS,
@@ -24,7 +24,7 @@ from torchgraph_wandb.letters import (
     packed_numbers,
     size_codes,
 )
-from torchgraph_wandb.looks import Looks, looks, usual_ranges
+from torchgraph_wandb.looks import InlineProbes, looks, usual_ranges
 from torchgraph_wandb.state import State, call_key
 from torchgraph_wandb.strips import ROWS, TOLD, Strips, strips
 from torchgraph_wandb.tensors import tensor_rows
@@ -97,7 +97,7 @@ class Drawn:
 
     state: State
     strips: Strips
-    looks: Looks
+    looks: InlineProbes
     marks: Marks
 
 

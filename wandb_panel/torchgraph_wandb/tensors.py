@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from torchgraph_explorer.records import Kind, ModuleGraph
+from torchgraph_explorer.schema import Kind, ModuleGraph
 from torchgraph_wandb.state import State, call_key
 from torchgraph_wandb.strips import Strips
 from torchgraph_wandb.wording import shape_text

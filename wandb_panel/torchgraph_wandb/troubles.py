@@ -13,7 +13,7 @@ import numpy.typing as npt
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.nonfinite import Flags
 from torchgraph_explorer.record.origin import first_of
-from torchgraph_explorer.records import Frame, ModuleGraph, Node, Series
+from torchgraph_explorer.schema import Frame, ModuleGraph, Node, Series
 from torchgraph_wandb.strips import HAS_INFINITY, HAS_NAN
 
 VALUE_NAN, VALUE_INFINITY, GRADIENT_NAN, GRADIENT_INFINITY, INSIDE = 1, 2, 4, 8, 16

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable
 
-from torchgraph_explorer.records import STATISTICS, Call, Frame, Module, Series, Shape, TensorInfo
+from torchgraph_explorer.schema import STATISTICS, Call, Frame, Module, Series, Shape, TensorInfo
 
 MOST_ROWS = 12
 """Tensors that a tooltip names."""

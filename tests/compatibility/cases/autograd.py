@@ -226,8 +226,8 @@ class Refuses(torch.autograd.Function):
 @case(
     "an exception in backward",
     cannot={
-        "P2": "torch tells nobody that a backward pass was given up, and by the next step `.grad` is often gone. The "
-        "gradients that had reached parameters are not recorded at that step; those at modules are."
+        "P2": "torch reports to no hook that a backward pass was given up, and by the next step `.grad` is often gone. "
+        "The gradients that had reached parameters are not recorded at that step; those at modules are."
     },
 )
 def _() -> Any:

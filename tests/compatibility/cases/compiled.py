@@ -21,8 +21,8 @@ case = Table("compiled")
 OPTIONS: dict[str, Any] = {"slow": True, "hookable": False, "traced": False, "options": {"log_freq": 2}}
 
 IN_A_FUNCTION = {
-    "P2": "What is compiled is the user's function around the model, and nothing of it can be told beforehand that a "
-    "step is to be logged. Nothing is recorded; the warning at the end says so, and to compile the model instead."
+    "P2": "The user's function around the model is compiled, and it cannot be changed for a step that is to be "
+    "logged. Nothing is recorded; the warning at the end says so, and advises to compile the model instead."
 }
 
 NO_COMPILER = "" if any(map(shutil.which, ("g++", "clang++", "c++"))) else "no C++ compiler is installed"

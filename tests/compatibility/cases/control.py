@@ -147,7 +147,7 @@ def _() -> Any:
     slow=True,
     hookable=False,
     cannot={
-        "P2": "Torch compiles the branches, also where nothing else is compiled. The modules called in them are no "
+        "P2": "torch compiles the branches, even if nothing else is compiled. The modules called in them are not "
         "nodes of the graph; the data is drawn as it goes into torch.cond and comes out."
     },
 )

@@ -221,7 +221,7 @@ SCRIPTED = "torch.jit.ScriptModule refuses hooks. "
 
 @case(
     "a scripted submodule",
-    cannot={"P2": SCRIPTED + "Its call is no node of the graph; data is drawn as if it came from further back."},
+    cannot={"P2": SCRIPTED + "Its call is not a node of the graph; data is drawn as if it came from further back."},
 )
 def _() -> Any:
     scripted = _scripted(nn.Sequential(nn.Linear(6, 6), nn.Tanh()))
@@ -230,7 +230,7 @@ def _() -> Any:
 
 @case(
     "a traced submodule",
-    cannot={"P2": SCRIPTED + "Its call is no node of the graph; data is drawn as if it came from further back."},
+    cannot={"P2": SCRIPTED + "Its call is not a node of the graph; data is drawn as if it came from further back."},
 )
 def _() -> Any:
     traced = torch.jit.trace(nn.Sequential(nn.Linear(6, 6), nn.Tanh()), torch.randn(4, 6))
@@ -324,8 +324,8 @@ def _() -> Any:
 @case(
     "a part of the forward pass in another thread",
     cannot={
-        "P2": "What is computed in another thread cannot be told from another use of the model there. The modules "
-        "called in it are not drawn, and their results come from nowhere."
+        "P2": "A computation in another thread cannot be distinguished from another use of the model there. The "
+        "modules called in it are not drawn, and their results have no source in the graph."
     },
 )
 def _() -> Any:

@@ -1,1 +1,4 @@
-"""What stands in the exported page, and how it is made small."""
+"""What the exported page contains, and how it is made small.
+
+Used by `server.export`; `torchgraph_wandb.snapshot_process` takes the choice of steps from it.
+"""

@@ -9,7 +9,7 @@ import numpy as np
 
 from torchgraph_explorer.errors import RecordError
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.records import Frame, Series
+from torchgraph_explorer.schema import Frame, Series
 
 ORDER = (
     ("output", "value"),

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from torchgraph_explorer.layout.placing import layout
-from torchgraph_explorer.records import ModuleGraph
+from torchgraph_explorer.schema import ModuleGraph
 
 Json = dict[str, Any]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer.buckets import Histograms
 from torchgraph_explorer.errors import RecordError
+from torchgraph_explorer.histogram import Histograms
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.records import STATISTICS
+from torchgraph_explorer.schema import STATISTICS
 
 Ints = npt.NDArray[np.int64]
 
@@ -36,7 +36,7 @@ class Histories:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _FrameRows:
     """Of one frame: which row each series has, -1 for none, and those rows' numbers."""
 
     row: Ints
@@ -57,15 +57,15 @@ def read_histories(model: ModelRecord, frames: Sequence[int], series: Sequence[i
     return Histories(history.reshape(-1), present, statistics, columns, counts)
 
 
-def _rows(model: ModelRecord, number: int, series: Ints) -> _Rows:
+def _rows(model: ModelRecord, number: int, series: Ints) -> _FrameRows:
     row_of = np.full(len(model.series), -1, dtype=np.int64)
     try:
         frame = model.frame(number)
     except RecordError:  # the record's warnings, which the page shows, tell of it
         none = Histograms(np.zeros(1, np.uint32), np.zeros(0, np.int16), np.zeros(0, np.uint32))
-        return _Rows(row_of[series], np.zeros((0, len(STATISTICS)), np.float32), none)
+        return _FrameRows(row_of[series], np.zeros((0, len(STATISTICS)), np.float32), none)
     row_of[frame.series] = frame.rows
-    return _Rows(row_of[series], frame.statistics, frame.histograms)
+    return _FrameRows(row_of[series], frame.statistics, frame.histograms)
 
 
 def _entries(histograms: Histograms, rows: Ints) -> tuple[Ints, Ints, npt.NDArray[np.uint32]]:

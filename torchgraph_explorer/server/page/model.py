@@ -10,17 +10,17 @@ import numpy.typing as npt
 
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.reader import Run
-from torchgraph_explorer.records import ModuleGraph
-from torchgraph_explorer.server.answers import Held, graph_answer, updates_answer
+from torchgraph_explorer.schema import ModuleGraph
+from torchgraph_explorer.server.answers import ClientState, graph_answer, updates_answer
+from torchgraph_explorer.server.open_runs import OpenRun
 from torchgraph_explorer.server.page.drawings import drawings
 from torchgraph_explorer.server.page.histories import read_histories
 from torchgraph_explorer.server.page.numbers import number_arrays
-from torchgraph_explorer.server.runs import OpenRun
 
 Json = dict[str, Any]
 Arrays = dict[str, npt.NDArray[np.generic]]
 
-NOTHING_HELD = Held(epoch=-1, frames=0, series=0)
+NOTHING_HELD = ClientState(epoch=-1, frames=0, series=0)
 
 
 def page_model(run: Run, model: ModelRecord, *, frames: Sequence[int], series: Sequence[int]) -> tuple[Json, Arrays]:

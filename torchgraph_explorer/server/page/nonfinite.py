@@ -11,7 +11,7 @@ import numpy as np
 from torchgraph_explorer.errors import RecordError
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.nonfinite import Flags
-from torchgraph_explorer.records import STATISTICS
+from torchgraph_explorer.schema import STATISTICS
 from torchgraph_explorer.server.nonfinite import origin_of, stretches, tensor_json
 
 Json = dict[str, Any]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer.records import STATISTICS
+from torchgraph_explorer.schema import STATISTICS
 from torchgraph_explorer.server.page.histories import Histories, Ints
 
 Arrays = Mapping[str, npt.NDArray[np.generic]]

@@ -1,4 +1,4 @@
-/** The answers of `server/http_api.md`, as they are. The words are those of `records.py`. */
+/** The answers of `server/http_api.md`, as they are. The words are those of `schema.py`. */
 
 export type Role = 'input' | 'output' | 'param' | 'attached';
 export type Kind = 'value' | 'grad_norm' | 'grad' | 'optimizer_grad' | 'update' | 'update_ratio';
@@ -186,7 +186,7 @@ export interface Layout {
 
 /**
  * One series over time, from `api/history`: an entry for each frame, or, in a long run, for each bin of neighbouring frames.
- * Histograms hold the non-empty buckets only (see `buckets.py`).
+ * Histograms hold the non-empty buckets only (see `histogram.py`).
  */
 export interface SeriesHistory {
   /** Steps of a bin; 1 when each entry is a frame. */

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.contracts import buckets as contract
+from torchgraph_explorer.histogram import LAST_BUCKET, Histograms, bucket_of, lower_edge, quantiles, upper_edge
+
+EVERY_BUCKET = np.arange(-LAST_BUCKET, LAST_BUCKET + 1)
+SHARES = np.array([0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99])
+
+
+def counted(*rows: npt.ArrayLike) -> Histograms:
+    """The histograms of some rows of values."""
+    found = [np.unique(bucket_of(np.asarray(row, dtype=np.float32)), return_counts=True) for row in rows]
+    offsets = np.cumsum([0, *(len(buckets) for buckets, _ in found)])
+    return Histograms(
+        offsets.astype(np.uint32),
+        np.concatenate([buckets for buckets, _ in found]).astype(np.int16),
+        np.concatenate([counts for _, counts in found]).astype(np.uint32),
+    )
+
+
+def random_values(seed: int) -> npt.NDArray[np.float32]:
+    """Of all magnitudes and both signs, some of them zero."""
+    rng = np.random.default_rng(seed)
+    spread = rng.standard_normal(500) * 10.0 ** rng.uniform(-40, 35, size=500)
+    return np.where(rng.random(500) < 0.1, 0.0, spread).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def agreed() -> dict[str, Any]:
+    """The numbers that the viewer is tested against, too."""
+    agreed: dict[str, Any] = json.loads(contract.FILE.read_text(encoding="utf-8"))
+    return agreed
+
+
+def test_the_contract_is_what_its_script_writes() -> None:
+    assert contract.FILE.read_text(encoding="utf-8") == contract.text()
+
+
+def test_edges_are_those_of_the_contract(agreed: dict[str, Any]) -> None:
+    buckets = [case["bucket"] for case in agreed["edges"]]
+    assert lower_edge(buckets).tolist() == [case["lower"] for case in agreed["edges"]]
+    assert upper_edge(buckets).tolist() == [case["upper"] for case in agreed["edges"]]
+
+
+def test_values_fall_into_the_buckets_of_the_contract(agreed: dict[str, Any]) -> None:
+    values = np.array([case["value"] for case in agreed["bucket_of"]], dtype=np.float32)
+    assert bucket_of(values).tolist() == [case["bucket"] for case in agreed["bucket_of"]]
+
+
+@pytest.mark.parametrize("name", contract.HISTOGRAMS)
+def test_quantiles_are_those_of_the_contract(name: str, agreed: dict[str, Any]) -> None:
+    case = next(case for case in agreed["quantiles"] if case["name"] == name)
+    histogram = Histograms(
+        np.array([0, len(case["counts"])], dtype=np.uint32),
+        np.array(case["buckets"], dtype=np.int16),
+        np.array(case["counts"], dtype=np.uint32),
+    )
+    low, high = (np.nan if case[end] is None else case[end] for end in ("low", "high"))
+    expected = [np.nan if value is None else value for value in case["values"]]
+    np.testing.assert_array_equal(quantiles(histogram, agreed["shares"], low=low, high=high)[0], expected)
+
+
+def test_buckets_lie_side_by_side() -> None:
+    np.testing.assert_array_equal(upper_edge(EVERY_BUCKET)[:-1], lower_edge(EVERY_BUCKET)[1:])
+
+
+def test_a_bucket_mirrors_the_one_of_opposite_sign() -> None:
+    np.testing.assert_array_equal(lower_edge(EVERY_BUCKET), -upper_edge(-EVERY_BUCKET))
+
+
+def test_a_bucket_begins_at_its_edge_and_ends_before_the_next_ones() -> None:
+    positive = EVERY_BUCKET[EVERY_BUCKET > 0]
+    begins = lower_edge(positive).astype(np.float32)
+    np.testing.assert_array_equal(bucket_of(begins), positive)
+    np.testing.assert_array_equal(bucket_of(np.nextafter(begins, np.float32(0))), positive - 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_value_lies_in_its_bucket(seed: int) -> None:
+    values = random_values(seed)
+    buckets = bucket_of(values)
+    assert ((lower_edge(buckets) <= values) & (values <= upper_edge(buckets))).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_buckets_are_in_the_order_of_the_values(seed: int) -> None:
+    values = np.sort(random_values(seed))
+    assert (np.diff(bucket_of(values)) >= 0).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_quantile_is_in_the_bucket_of_numpys(seed: int) -> None:
+    values = random_values(seed)
+    found = quantiles(counted(values), SHARES, low=values.min(), high=values.max())[0]
+    oracle = np.quantile(values, SHARES, method="inverted_cdf")
+    assert ((lower_edge(bucket_of(oracle)) <= found) & (found <= upper_edge(bucket_of(oracle)))).all()
+
+
+def test_rows_are_worked_out_together_as_each_alone() -> None:
+    rows: list[npt.ArrayLike] = [random_values(0), [], [1.0, 1.0], random_values(1), []]
+    histograms = counted(*rows)
+    together = quantiles(histograms, SHARES, low=-np.inf, high=np.inf)
+    alone = [quantiles(histograms.row(row), SHARES, low=-np.inf, high=np.inf)[0] for row in range(len(rows))]
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_rows_without_any_elements_have_no_quantiles() -> None:
+    histograms = counted(np.zeros(0), np.zeros(0))
+    assert np.isnan(quantiles(histograms, SHARES, low=np.nan, high=np.nan)).all()
+
+
+def test_no_rows_have_no_quantiles() -> None:
+    nothing = Histograms(np.zeros(1, np.uint32), np.zeros(0, np.int16), np.zeros(0, np.uint32))
+    assert quantiles(nothing, SHARES, low=[], high=[]).shape == (0, len(SHARES))
+
+
+def test_very_large_counts_before_a_row_do_not_move_its_quantiles() -> None:
+    large = np.full(4_000, 2**32 - 1, dtype=np.uint32)
+    counts = np.concatenate((large, np.array([7, 93], dtype=np.uint32)))
+    buckets = np.concatenate((np.zeros(4_000, np.int16), np.array([4, 100], np.int16)))
+    histograms = Histograms(np.array([*range(4_001), 4_002], np.uint32), buckets, counts)
+    last = quantiles(histograms.row(4_000), SHARES, low=-np.inf, high=np.inf)
+    np.testing.assert_array_equal(quantiles(histograms, SHARES, low=-np.inf, high=np.inf)[4_000:], last)

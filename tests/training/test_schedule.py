@@ -1,0 +1,43 @@
+"""Which steps are logged."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.training.schedule import schedule, schedule_name
+
+
+@pytest.mark.parametrize(
+    ("log_freq", "logged"),
+    [
+        pytest.param(1, list(range(10)), id="every"),
+        pytest.param(4, [0, 4, 8], id="each fourth"),
+        pytest.param(lambda step: step in (2, 3), [2, 3], id="predicate"),
+        pytest.param("log", list(range(10)), id="log, at first"),
+    ],
+)
+def test_a_schedule_selects_its_steps(log_freq: object, logged: list[int]) -> None:
+    wants = schedule(log_freq)  # type: ignore[arg-type]
+    assert [step for step in range(10) if wants(step)] == logged
+
+
+def test_log_is_ever_sparser() -> None:
+    wants = schedule("log")
+    logged = [step for step in range(1 << 20) if wants(step)]
+    octaves = [sum(1 << i <= step < 2 << i for step in logged) for i in range(20)]
+    assert octaves == [1, 2, 4, 8, 16, 32, *[32] * 14]
+
+
+@pytest.mark.parametrize("wrong", [0, -5, 1.5, True, "often", None], ids=repr)
+def test_what_is_no_schedule_is_refused_with_what_is(wrong: object) -> None:
+    with pytest.raises(OptionError, match=r"log_freq=.* Pass a whole number of steps from 1, 'log', or a function"):
+        schedule(wrong)  # type: ignore[arg-type]
+
+
+def test_the_record_names_the_schedule() -> None:
+    def now_and_then(step: int) -> bool:
+        return step > 3
+
+    assert [schedule_name(50), schedule_name("log")] == ["50", "log"]
+    assert schedule_name(now_and_then).endswith("now_and_then")

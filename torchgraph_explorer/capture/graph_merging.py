@@ -1,0 +1,73 @@
+"""What is done to a module graph after it was traced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import eq
+
+from torchgraph_explorer.schema import Call, Edge, ModuleGraph, Node, TensorInfo
+from torchgraph_explorer.shapes import joined
+
+
+def without_empty_insides(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:
+    """The nodes and edges without the insides that show nothing but their own inputs and outputs."""
+    placed = {node.call: node for node in nodes if node.kind == "call"}
+    shown = {node.inside for node in nodes if node.kind in ("call", "attached")}
+    shown |= {call for call, node in placed.items() if node.inside is None}
+    kept = [i for i, node in enumerate(nodes) if node.inside in shown]
+    number = {old: new for new, old in enumerate(kept)}
+    left = tuple(replace(e, source=number[e.source], target=number[e.target]) for e in edges if e.source in number)
+    return tuple(nodes[i] for i in kept), left
+
+
+def merge(known: ModuleGraph, calls_now: Sequence[Call], attached: Mapping[tuple[int, str], TensorInfo]) -> ModuleGraph:
+    """`known` with dimensions left open that are different in the same calls now; `known` itself when none is.
+
+    Args:
+        known: The graph so far.
+        calls_now: Its calls in another step.
+        attached: That step's attached tensors, by call and path.
+    """
+    pairs = list(zip(known.calls, calls_now, strict=True))
+    calls = known.calls if all(old == new for old, new in pairs) else tuple(_merge_call(*pair) for pair in pairs)
+    shapes: dict[tuple[int | None, str, str], TensorInfo] = {
+        (i, kind, info.path): info for i, call in enumerate(calls) for kind, info in _sides(call)
+    }
+    shapes |= {(at, "attached", path): info for (at, path), info in attached.items()}
+    nodes = tuple(_merge_node(node, shapes) for node in known.nodes)
+    return known if calls == known.calls and nodes == known.nodes else replace(known, calls=calls, nodes=nodes)
+
+
+def is_same(known: ModuleGraph, calls_now: Sequence[Call], attached: Mapping[tuple[int, str], TensorInfo]) -> bool:
+    """Whether `merge` would find the same calls, of the same shapes. False where that takes as long as to merge."""
+    return not attached and len(known.calls) == len(calls_now) and all(map(eq, known.calls, calls_now))
+
+
+def _merge_call(known: Call, new: Call) -> Call:
+    return replace(
+        known, inputs=_merge_infos(known.inputs, new.inputs), outputs=_merge_infos(known.outputs, new.outputs)
+    )
+
+
+def _sides(call: Call) -> list[tuple[str, TensorInfo]]:
+    return [("input", info) for info in call.inputs] + [("output", info) for info in call.outputs]
+
+
+def _merge_infos(known: tuple[TensorInfo, ...], new: tuple[TensorInfo, ...]) -> tuple[TensorInfo, ...]:
+    by_path = {info.path: info for info in new}
+    return tuple(_merge_info(info, by_path.get(info.path, info)) for info in known)
+
+
+def _merge_info(known: TensorInfo, new: TensorInfo) -> TensorInfo:
+    """`known` itself where no other dimension is open then: a graph is not written anew for each new size."""
+    if all(a == b or a is None for a, b in zip(known.shape, new.shape, strict=False)):
+        return known
+    return joined(known, new)
+
+
+def _merge_node(node: Node, shapes: Mapping[tuple[int | None, str, str], TensorInfo]) -> Node:
+    """A placeholder or attached tensor shows the shape that it now has."""
+    if node.tensor is None or (new := shapes.get((node.inside, node.kind, node.tensor.path))) is None:
+        return node
+    return replace(node, tensor=_merge_info(node.tensor, new))

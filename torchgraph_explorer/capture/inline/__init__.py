@@ -1,0 +1,4 @@
+"""Capture from inside compiled code: all that `compiled="inline"` needs.
+
+Used within `capture`.
+"""

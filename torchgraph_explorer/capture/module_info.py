@@ -1,0 +1,86 @@
+"""What can be said of a model's modules without running them."""
+
+from __future__ import annotations
+
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from torchgraph_explorer.capture.signatures import Signatures
+from torchgraph_explorer.capture.tensor_tree import tensor_info
+from torchgraph_explorer.schema import Module
+
+OPENING, CLOSING = "([{", ")]}"
+
+PLAIN = (bool, int, float, str, tuple)
+"""Types of what is printed where a module says what it was made with."""
+
+
+def module_facts(model: nn.Module) -> tuple[Module, ...]:
+    """One record for each module of `model`, in `named_modules()` order."""
+    signatures = Signatures()
+    return tuple(_facts(name, module, signatures) for name, module in model.named_modules())
+
+
+def _facts(name: str, module: nn.Module, signatures: Signatures) -> Module:
+    own = [(key, p) for key, p in module.named_parameters(recurse=False) if has_values(p)]
+    everything = [p for p in module.parameters() if has_values(p)]
+    return Module(
+        name=name,
+        class_name=type(module).__name__,
+        class_path=f"{type(module).__module__}.{type(module).__qualname__}",
+        extra_repr=_named(module, extra_repr_rows(module), signatures.of_class(type(module))),
+        params=tuple(tensor_info(key, p) for key, p in own),
+        own_params=sum(p.numel() for _, p in own),
+        total_params=sum(p.numel() for p in everything),
+        trainable_params=sum(p.numel() for p in everything if p.requires_grad),
+        forward_parameters=signatures.of_forward(module),
+    )
+
+
+def has_values(parameter: nn.Parameter) -> bool:
+    """Whether it has a shape yet; a lazy module's has none until the first call."""
+    return not bool(is_lazy(parameter))
+
+
+def extra_repr_rows(module: nn.Module) -> tuple[tuple[str, str], ...]:
+    """`module.extra_repr()` as (key, value) rows; a positional fact has an empty key."""
+    try:
+        text = module.extra_repr()
+    except Exception as fault:  # the user's code: an unprintable module is still a module
+        return (("", f"extra_repr() raised {type(fault).__name__}"),)
+    return tuple(_row(part) for part in _split(text) if part.strip())
+
+
+def _named(
+    module: nn.Module, rows: tuple[tuple[str, str], ...], parameters: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    """`rows`, where positional facts have the names of the class's parameters, in their order.
+
+    Such a parameter has an attribute of its name, of that value, as `in_channels` of a convolution.
+    """
+    names = iter(parameters)
+    return tuple((key or next((name for name in names if _has(module, name, value)), ""), value) for key, value in rows)
+
+
+def _has(module: nn.Module, name: str, value: str) -> bool:
+    try:
+        found = vars(module).get(name, getattr(type(module), name, None))
+        return isinstance(found, PLAIN) and str(found) == value  # to print a tensor would take long
+    except Exception:  # the user's code: a value that cannot be printed
+        return False
+
+
+def _row(part: str) -> tuple[str, str]:
+    key, equals, value = part.strip().partition("=")
+    return (key, value) if equals and key.isidentifier() else ("", part.strip())
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas that are not inside brackets."""
+    parts, depth, start = [], 0, 0
+    for at, letter in enumerate(text):
+        depth += (letter in OPENING) - (letter in CLOSING)
+        if letter in ",\n" and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    return [*parts, text[start:]]

@@ -1,0 +1,90 @@
+"""Lets our own operations pass unseen: by autograd, by the trace, and by modes and subclasses of the user's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torchgraph_explorer.capture.mode_stack import OutsideModes, are_modes_on
+from torchgraph_explorer.interrupts import here
+
+ORDINARY = frozenset({Tensor, torch.nn.Parameter})
+"""Types of tensors that do what torch does, and are not wrapped by Python."""
+
+_is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
+_is_batched = torch._C._functorch.is_legacy_batchedtensor
+
+
+class NoDispatch:
+    """A context in which what is done to the user's tensors is nobody's business but ours.
+
+    A mode of the user's may count operations or print them, and a tensor subclass may do anything; neither is to
+    notice that somebody looks.
+    """
+
+    __slots__ = ("_depth", "_functions", "_gradient", "_modes")
+
+    def __enter__(self) -> None:
+        self._functions: Any = None
+        self._gradient: bool | None = None
+        self._modes: OutsideModes | None = None
+        self._depth = len(here.changed)
+        here.changed.append(self)  # before anything is changed: see `interrupts`
+        try:
+            self._functions = torch._C.DisableTorchFunction()
+            self._functions.__enter__()
+            self._gradient = torch.is_grad_enabled()
+            torch._C._set_grad_enabled(False)  # as `no_grad`, at a tenth of its cost
+            if are_modes_on():
+                self._modes = OutsideModes()
+                self._modes.leave()
+        except Exception:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *exception: object) -> None:
+        self.restore()
+        del here.changed[self._depth :]
+
+    def restore(self) -> None:
+        """As it was before; see `interrupts.Changed`."""
+        if self._modes is not None:
+            self._modes.restore()
+        if self._gradient is not None:
+            torch._C._set_grad_enabled(self._gradient)
+        if self._functions is not None:
+            self._functions.__exit__(None, None, None)
+
+
+def plain(tensor: Tensor) -> Tensor:
+    """The tensor within its wrappers.
+
+    `torch.func` has some, e.g. one that hides the samples from what `vmap` runs; of a distributed tensor it is the
+    part that lies here.
+    """
+    while _is_transformed(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    if type(tensor) in ORDINARY:
+        return tensor
+    local = getattr(tensor, "_local_tensor", None)
+    return local if isinstance(local, Tensor) else tensor
+
+
+def is_readable(tensor: Tensor) -> bool:
+    """Whether there are elements to look at: not so on the meta device, and while shapes are only simulated."""
+    simulated = type(tensor) not in ORDINARY and type(tensor).__name__ == "FakeTensor"
+    return not (tensor.is_meta or simulated or _is_batched(tensor))
+
+
+def has_memory(tensor: Tensor) -> bool:
+    """Whether its elements are in memory: sharding and offloading free what is not in use, and fill it again."""
+    if type(tensor) not in ORDINARY or tensor.layout is not torch.strided or tensor.is_nested:
+        return True
+    span = tensor.numel()
+    if span == 0 or not torch._C._has_storage(tensor):
+        return True
+    if not tensor.is_contiguous():
+        span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.untyped_storage().nbytes() >= (tensor.storage_offset() + span) * tensor.element_size()

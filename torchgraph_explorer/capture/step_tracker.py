@@ -1,0 +1,418 @@
+"""Follows a model from step to step: counts the steps, captures those to be logged, knows the graphs seen so far."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from torchgraph_explorer import interrupts
+from torchgraph_explorer.capture import attach_targets
+from torchgraph_explorer.capture.captured_step import MOST_FORWARDS, CapturedStep
+from torchgraph_explorer.capture.compiled_entry import (
+    CompiledCall,
+    CompiledEntries,
+    EntryCall,
+    calls_hooks_of,
+    until_left,
+)
+from torchgraph_explorer.capture.eager import hold_eager, release_eager
+from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey
+from torchgraph_explorer.capture.inline.probes import InlineProbes, InlineWindow, ProbeSite
+from torchgraph_explorer.capture.inline.step import InlineStep, Written, written
+from torchgraph_explorer.capture.known_graphs import KnownGraphs
+from torchgraph_explorer.capture.module_hooks import ModuleHooks
+from torchgraph_explorer.capture.no_dispatch import NoDispatch
+from torchgraph_explorer.capture.optimizer_hooks import OptimizerHooks
+from torchgraph_explorer.capture.phases import Phase
+from torchgraph_explorer.capture.safe_hook import Hook
+from torchgraph_explorer.capture.tensor_tree import input_tensors, tensors
+from torchgraph_explorer.capture.trace import Trace
+from torchgraph_explorer.capture.unwrap import unwrapped
+from torchgraph_explorer.schema import ModuleGraph
+
+OPTIMIZER = "(optimizer)"
+"""Where a fault was that has to do with the optimizer, in site of a module's name."""
+
+TOO_MANY_FORWARDS = (
+    f"A step had more than {MOST_FORWARDS} forward passes before its backward pass; those beyond are not recorded."
+)
+
+INTERRUPTED = (
+    "The training was interrupted, as by Ctrl-C, while a step was being recorded: that step is missing, or incomplete."
+)
+
+NOT_INLINE = (
+    "compiled='inline' found no way into the compiled model: it was compiled, and called, before it was watched, or "
+    "its compiled code is that of another model just like it. Logged steps run uncompiled instead. Call watch() first."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one logged step yielded.
+
+    Attributes:
+        step: Training forward passes of the model before this one.
+        rows: The row of each series, as the step's `Measure` numbered them.
+        graph: The module graph in force; None while it was not traced.
+        graph_is_new: `graph` was not handed over before in this form.
+    """
+
+    step: int
+    rows: Mapping[SeriesKey, int]
+    graph: ModuleGraph | None
+    graph_is_new: bool
+
+
+class Listener(Protocol):
+    """Who wants a model's steps. All calls come from the training thread."""
+
+    def wants(self, step: int) -> bool:
+        """Whether this step is to be logged."""
+
+    def measure(self, step: int) -> Measure:
+        """What measures the tensors of this step, which begins."""
+
+    def take(self, observation: Observation) -> None:
+        """A logged step is over."""
+
+    def fail(self, module: str, fault: Exception) -> None:
+        """Something went wrong while capturing `module`, which is not looked at again."""
+
+    def note(self, sentence: str) -> None:
+        """Something is not recorded."""
+
+
+class StepTracker:
+    """The permanent watch on one model, which it does not keep alive. One hook stays on it; `close` takes it off."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        listener: Listener,
+        *,
+        kinds: frozenset[str],
+        phase: Phase,
+        optimizer: Optimizer | None = None,
+        inline: bool = False,
+    ) -> None:
+        """Watch the passes of `model` in `phase`, and the steps of `optimizer` after them.
+
+        `listener` wants `kinds` of `io`, `io_grad`, `params` and `params_grad`. If `inline`, what is compiled stays so
+        in logged steps, but for those whose graph is wanted.
+        """
+        self._listener, self._kinds, self._phase = listener, kinds, phase
+        self._updates = OptimizerHooks(optimizer, self, self._fail_at_update) if optimizer is not None else None
+        self._lock = interrupts.lock()
+        self._current: CapturedStep | None = None
+        self._settled: CapturedStep | None = None
+        self._known = KnownGraphs()
+        self._broken: set[str] = set()
+        self._was_interrupted = False
+        self._called = weakref.ref(model)
+        self._compiled = CompiledCall()
+        self._module_hooks = ModuleHooks()
+
+        def fail(fault: Exception) -> None:
+            self._fail("", fault)
+
+        self._exits = ExitStack()
+        self._probes: InlineProbes | None = None
+        self._written: Written | None = None
+        try:
+            self._probes = InlineProbes(unwrapped(model), self._see, kinds=kinds, fail=self._fail) if inline else None
+            entries = CompiledEntries(model, before=self._before_compiled, after=self._after_compiled, fail=fail)
+            self._exits.callback(entries.close)
+            on_forward = model.register_forward_pre_hook(Hook(self._on_forward, fail), with_kwargs=True)
+            self._exits.callback(on_forward.remove)
+        except BaseException:  # nobody will hold this, so nobody else could take it off
+            self._take_off()
+            raise
+        interrupts.tell(self)
+
+    def close(self) -> None:
+        """Hand over what is at hand and take everything off the model. May be called again."""
+        with self._lock:
+            try:
+                self._end_step()
+            finally:
+                self._take_off()
+
+    @property
+    def graphs(self) -> tuple[ModuleGraph, ...]:
+        """Every module graph so far; of the step that is going on, too, once its forward pass is over."""
+        with self._lock:
+            if (one := self._current) is not None:
+                with suppress(Exception), NoDispatch():  # ours; it is told when the step is over
+                    return self._known.with_current(one)
+            return tuple(self._known.graphs)
+
+    def before_update(self) -> None:
+        """The optimizer is about to move the parameters (for `updates.OptimizerHooks`)."""
+        with self._lock:
+            if self._current is not None:
+                self._current.before_update()
+
+    def after_update(self) -> None:
+        """The optimizer has moved the parameters (for `updates.OptimizerHooks`)."""
+        with self._lock:
+            if self._current is not None:
+                self._current.after_update()
+
+    def interrupted(self, at_work: Sequence[object]) -> None:
+        """An interrupt came in our code, in this thread (for `interrupts.Interruptible`).
+
+        A step that was being worked on is given up: nobody knows how far that has come. One that is in its forward
+        pass is at the end of it.
+        """
+        one = self._current
+        self._module_hooks.is_walked = False
+        if any(each is self or (one is not None and one.is_done_by(each)) for each in at_work):
+            self._was_interrupted = True
+            self._give_up()
+        elif one is not None and one.thread == threading.get_ident():
+            one.abandon()
+        self._compiled.end()
+
+    def settle(self) -> None:
+        """Hand over a step after which nothing has happened for a while. For any thread, now and then.
+
+        Its hooks are taken off later, in the model's own thread: autograd may be going through them.
+        """
+        if not self._lock.acquire(blocking=False):  # the model's thread is at it, and may be waiting for this one
+            return
+        try:
+            if self._current is not None:
+                self._current.leave_abandoned()
+            interrupts.ask()
+            if self._current is not None and self._current.rests():
+                ended, self._current = self._current, None
+                self._hand_over(ended)
+                self._settled = ended
+                ended.close()
+        finally:
+            self._lock.release()
+
+    def _on_forward(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
+        """The model is called; this is all that a step which is not logged pays for.
+
+        Without `kwargs` this hook was taken off by another one that torch has just called: it goes through a copy.
+        """
+        if kwargs is None or is_no_step():
+            return
+        with self._lock:
+            if not self._is_inside():
+                known = self._compiled.take()
+                if not (self._admits(model) if known is None else known):
+                    return
+            one = self._current
+            if one is not None and one.thread == threading.get_ident():
+                attach_targets.enter(one)
+                one.begin(args, kwargs)
+
+    def _is_inside(self) -> bool:
+        """The model is being executed in a logged step."""
+        return self._current is not None and self._current.forward_open
+
+    def _admits(self, model: nn.Module, *, compiled: bool = False) -> bool:
+        """Whether a call of the model, which begins, is logged: it is counted, and hooks are put on or taken off."""
+        one = self._current
+        if one is not None and one.waits:  # if not for this pass: some other thread uses the model meanwhile
+            return one.thread == threading.get_ident() and self._counted(model) is not None
+        step = self._counted(model)
+        if step is None or not self._listener.wants(step) or is_captured():
+            if one is None or not one.stays_for_update():
+                self._end_step()
+            return False
+        self._end_step()
+        self._current = self._new_step(model, step, compiled=compiled)
+        return True
+
+    def _counted(self, model: nn.Module) -> int | None:
+        """The step of a call of the model, which begins; None if it is of another phase."""
+        return self._phase.next_step() if self._phase.takes(model) else None
+
+    def _new_step(self, model: nn.Module, step: int, *, compiled: bool) -> CapturedStep:
+        make: Callable[..., CapturedStep] = CapturedStep
+        if compiled and self._probes is not None and self._written is not None:
+            make = partial(InlineStep, as_in=self._written)
+        trace = Trace() if self._known.traces > 0 and make is CapturedStep else None
+        return make(
+            unwrapped(model),
+            step,
+            called=model,
+            kinds=self._kinds,
+            measure=self._listener.measure(step),
+            trace=trace,
+            fail=self._fail,
+            overfull=lambda: self._listener.note(TOO_MANY_FORWARDS),
+            lock=self._lock,
+            module_hooks=self._module_hooks,
+            awaits_update=self._updates is not None,
+            skip=frozenset(self._broken),
+        )
+
+    def _see(self, site: ProbeSite, what: int, tensor: Tensor) -> None:
+        """An operation that is compiled into the model shows a tensor."""
+        if isinstance(one := self._current, InlineStep):
+            one.see(site, what, tensor)
+
+    def _before_compiled(self, model: nn.Module, entry_call: EntryCall) -> None:
+        """Something compiled that runs the model is called. On a step to be logged, it runs as it was written."""
+        if is_no_step():
+            return
+        with self._lock:
+            if self._is_inside() or self._compiled.is_within_another(id(entry_call.compiled)):
+                return
+            logged, into = self._admits(model, compiled=True), None
+            if isinstance(one := self._current, InlineStep):
+                hooks_outside = calls_hooks_of(entry_call.compiled, unwrapped(model))
+                into = InlineWindow(whole=not hooks_outside)
+                if hooks_outside:
+                    one.show("input", input_tensors(entry_call.args, entry_call.kwargs))
+            self._compiled.begin(id(entry_call.compiled), logged=logged, into=into)
+
+    def _after_compiled(self, model: nn.Module, entry_call: EntryCall) -> None:
+        """It has returned, or raised."""
+        with self._lock:
+            self._compiled.end_at(id(entry_call.compiled))
+            one = self._current
+            if one is not None and not one.calls:
+                self._drop_step()  # the model was no part of what was computed
+            if isinstance(one, InlineStep):
+                self._end_compiled(one, model, entry_call)
+
+    def _end_compiled(self, one: InlineStep, model: nn.Module, entry_call: EntryCall) -> None:
+        if calls_hooks_of(entry_call.compiled, unwrapped(model)):
+            one.show("output", tensors(entry_call.result, "output"))
+        one.returned()
+        if not one.shown and entry_call.result is not None:
+            self._go_eager()
+
+    def _go_eager(self) -> None:
+        """Nothing was shown: the model was compiled before the operations were placed in it."""
+        self._drop_step()
+        self._close_looks()
+        self._listener.note(NOT_INLINE)
+
+    def _close_looks(self) -> None:
+        probes, self._probes = self._probes, None
+        if probes is not None:
+            probes.close()
+
+    def _end_step(self) -> None:
+        self._tell_of_interrupt()
+        if self._settled is not None:
+            self._release(self._settled)
+            self._settled = None
+        if (ended := self._current) is not None:
+            self._release(ended)
+            self._current = None
+            self._hand_over(ended)
+
+    def _tell_of_interrupt(self) -> None:
+        was_interrupted, self._was_interrupted = self._was_interrupted, False
+        if was_interrupted:
+            self._listener.note(INTERRUPTED)
+
+    def _give_up(self) -> None:
+        """Take everything of the step off the model and hand over nothing, although the step is not over."""
+        given_up = self._settled, self._current
+        self._settled = self._current = None
+        with ExitStack() as parts:
+            parts.callback(self._module_hooks.take_off)
+            for one in given_up:
+                if one is not None:
+                    parts.callback(attach_targets.leave, one)
+                    parts.callback(one.give_up)
+
+    def _release(self, ended: CapturedStep) -> None:
+        """Take a step's hooks off. Each part is done, also if another fails."""
+        with ExitStack() as parts:
+            parts.callback(attach_targets.leave, ended)
+            parts.callback(ended.finish)
+            parts.callback(ended.conclude)
+            parts.callback(self._stay_eager, ended)
+
+    def _hand_over(self, ended: CapturedStep) -> None:
+        self._report_trace(ended.trace)
+        with NoDispatch():
+            graph = self._known.add(ended)
+        if self._probes is not None and not isinstance(ended, InlineStep):
+            self._written = written(graph.calls, ended.rows) if graph is not None else None
+        self._listener.take(Observation(ended.step, ended.rows, graph, graph_is_new=not self._known.is_told(graph)))
+        self._known.tell(graph)
+
+    def _report_trace(self, trace: Trace | None) -> None:
+        if trace is not None and trace.fault is not None:
+            self._listener.fail("", trace.fault)
+
+    def _fail(self, module: str, fault: Exception) -> None:
+        """Look at `module` no more; if it is the model itself, at nothing."""
+        with self._lock:
+            self._broken.add(module)
+            if module == "":
+                self._stop()
+            self._listener.fail(module, fault)
+
+    def _stop(self) -> None:
+        """Take everything off the model and hand over nothing."""
+        with ExitStack() as parts:
+            parts.callback(self._take_off)
+            parts.callback(self._drop_step)
+
+    def _drop_step(self) -> None:
+        ended, self._current = self._current, None
+        if ended is not None:
+            with ExitStack() as parts:
+                parts.callback(attach_targets.leave, ended)
+                parts.callback(ended.finish)
+                parts.callback(self._stay_eager, ended)
+
+    def _stay_eager(self, ended: CapturedStep) -> None:
+        """Should the step end within its forward pass: what is compiled must not come back in the middle of it.
+
+        What only the thread that is executing it can take off is taken off there, in the end.
+        """
+        called = self._called()
+        if ended.forward_open and called is not None:
+            holder, held = object(), ExitStack()
+            held.callback(release_eager, holder)
+            held.callback(ended.finish)
+            hold_eager(holder)
+            until_left(called, held, ended.thread)
+
+    def _take_off(self) -> None:
+        with ExitStack() as parts:
+            parts.callback(self._exits.close)
+            parts.callback(self._module_hooks.take_off)
+            parts.callback(self._close_looks)
+            if self._updates is not None:
+                parts.callback(self._updates.close)
+
+    def _fail_at_update(self, fault: Exception) -> None:
+        """The optimizer's steps cannot be followed: leave them."""
+        if self._updates is not None:
+            self._updates.close()
+        self._listener.fail(OPTIMIZER, fault)
+
+
+def is_captured() -> bool:
+    """A CUDA graph is being made of what is computed, into which nothing of ours may get."""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+
+
+def is_no_step() -> bool:
+    """The model is not called to compute something: it is compiled or traced, or a checkpoint runs it again."""
+    if torch.compiler.is_compiling():  # first and alone: dynamo would break the graph at what follows
+        return True
+    return torch._C._current_graph_task_id() != -1 or torch._C._get_tracing_state() is not None

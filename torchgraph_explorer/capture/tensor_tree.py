@@ -1,0 +1,79 @@
+"""Finds the tensors in a module's arguments and results, and says where each sits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from torchgraph_explorer.schema import Shape, TensorInfo
+
+Leaf: TypeAlias = "tuple[str, Tensor]"
+"""A tensor with its path."""
+
+DEEPEST = 32
+"""Nesting beyond this is not looked into: it is a structure that contains itself."""
+
+ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, slice, torch.dtype, torch.device, torch.Size})
+"""Types of arguments that hold no tensor."""
+
+
+def input_tensors(args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[Leaf]:
+    """The tensors among a call's arguments with their paths: `input[0]`, `input['mask']`."""
+    found: list[Leaf] = []
+    for i, value in enumerate(args):
+        _find(value, f"input[{i}]", found)
+    for name, value in kwargs.items():
+        _find(value, f"input[{name!r}]", found)
+    return found
+
+
+def tensors(value: object, path: str) -> list[Leaf]:
+    """Every tensor in `value`, which sits at `path`, in order, looking into containers and dataclasses."""
+    found: list[Leaf] = []
+    _find(value, path, found)
+    return found
+
+
+def _find(value: object, path: str, found: list[Leaf], depth: int = 0) -> None:  # noqa: PLR0917  # called very often
+    if isinstance(value, Tensor):
+        found.append((path, value))
+    elif type(value) not in ATOMS and depth < DEEPEST:
+        for part, inner in _parts(value):
+            _find(inner, path + part, found, depth + 1)
+
+
+def _parts(value: object) -> Iterator[tuple[str, object]]:
+    """What `value` holds, with the piece of path that leads to it."""
+    if isinstance(value, Mapping):
+        yield from ((f"[{key!r}]", inner) for key, inner in value.items())
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        yield from ((f".{name}", inner) for name, inner in zip(value._fields, value, strict=False))
+    elif isinstance(value, (list, tuple)):
+        yield from ((f"[{i}]", inner) for i, inner in enumerate(value))
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield from ((f".{field.name}", getattr(value, field.name, None)) for field in fields(value))
+
+
+def tensor_info(path: str, tensor: Tensor) -> TensorInfo:
+    """What is known of `tensor` besides its values."""
+    return _info(path, _shape(tensor), tensor.dtype, tensor.requires_grad)
+
+
+@lru_cache(maxsize=1 << 14)
+def _info(path: str, shape: Shape, dtype: torch.dtype, requires_grad: bool) -> TensorInfo:  # noqa: PLR0917
+    """Step after step they are the same."""
+    return TensorInfo(path, tuple(shape), str(dtype).removeprefix("torch."), requires_grad)
+
+
+def _shape(tensor: Tensor) -> Shape:
+    """The dimensions; None for a ragged one."""
+    if type(tensor) is Tensor and not tensor.is_nested:
+        return tensor.shape
+    if tensor.is_nested and tensor.layout != torch.jagged:
+        return (tensor.size(0), *(None for _ in range(tensor.dim() - 1)))
+    return tuple(size if type(size) is int else None for size in tensor.shape)

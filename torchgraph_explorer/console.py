@@ -1,0 +1,43 @@
+"""Says something in the terminal, where progress bars and results do not get mixed up with it.
+
+Everything that this package says while a model trains is said here. Neither function raises, whatever `sys.stderr` or
+`warnings.showwarning` are: training must not end because something could not be said. A KeyboardInterrupt is the
+user's and passes.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+from torchgraph_explorer.errors import TorchgraphWarning
+from torchgraph_explorer.printable import LONGEST_TEXT, printable
+
+
+def info(sentence: str) -> None:
+    """Write a line to stderr, marked as ours."""
+    line = f"torchgraph: {sentence}\n"
+    try:
+        try:
+            sys.stderr.write(line)
+        except UnicodeEncodeError:  # a stream of the user's, for fewer letters
+            sys.stderr.write(line.encode("ascii", "backslashreplace").decode("ascii"))
+        sys.stderr.flush()
+    except Exception:  # closed, None, or an object of the user's that raises anything
+        return
+
+
+def warn(sentence: str) -> None:
+    """Warn of what is not recorded. Where warnings are errors, or cannot be shown, it is said as a line instead."""
+    try:
+        warnings.warn(sentence, TorchgraphWarning, stacklevel=3)
+    except Exception:
+        info(sentence)
+
+
+def reason(fault: BaseException) -> str:
+    """The type of `fault` and what it says; only its type if it cannot be asked."""
+    try:
+        return printable(f"{type(fault).__name__}: {fault}", most=LONGEST_TEXT, lines=True)
+    except Exception:  # an exception of the user's, whose __str__ raises
+        return type(fault).__name__

@@ -1,0 +1,206 @@
+"""Finding runs, and opening one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path, PurePosixPath
+
+from torchgraph_explorer.errors import NotFoundError, RecordError
+from torchgraph_explorer.record.folder import PLUGIN, Folder, LocalFolder, Piece, local_pieces, segment_files
+from torchgraph_explorer.record.format.envelope import DamageError
+from torchgraph_explorer.record.format.messages import session_value
+from torchgraph_explorer.record.limits import BEGINNING_BYTES
+from torchgraph_explorer.record.reader import Run
+from torchgraph_explorer.record.remote import RemoteFolder, is_url, remote_pieces
+from torchgraph_explorer.record.scan import Scanner, require_version
+from torchgraph_explorer.schema import Session
+
+_BEGINNING = 3
+"""Finds in which a segment says its session, which is written twice: one of them may be damage before that."""
+
+_SOON_SECONDS = 60.0
+"""How long after its files were made a run may still be about to begin."""
+
+FETCHED = {"wandb": "torchgraph_wandb.records_online:fetch_record"}
+"""Addresses that are no file system: by scheme, what fetches a record from there and returns its folder."""
+
+_NAMED = 8
+"""Runs that an error names at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """A run that was found, by the beginnings of its segments.
+
+    Attributes:
+        name: Path from the logdir, with `/`; `.` for the logdir itself.
+        path: What `open_run` takes.
+        models: Names of the watched models, first to last.
+        first_write: When the first session began, in seconds since the epoch; 0 while there is none.
+        last_write: When a file was last written, likewise.
+        bytes: Size of the files.
+        error: Why it cannot be opened; None when it can, or soon will.
+    """
+
+    name: str
+    path: str
+    models: tuple[str, ...]
+    first_write: float
+    last_write: float
+    bytes: int
+    error: str | None
+
+
+def list_runs(logdir: str | os.PathLike[str]) -> list[RunInfo]:
+    """Every run in or below `logdir`, a folder or URL; the latest begun first.
+
+    Reads only how segments begin, not the record. Whatever is wrong with a run is told as its `error`.
+
+    Raises:
+        RecordError: A URL cannot be reached.
+    """
+    place = os.fspath(logdir)
+    found = [_info(name, _join(place, name), pieces) for name, pieces in _pieces_below(place).items()]
+    return sorted(found, key=lambda run: (-run.first_write, run.name))
+
+
+def open_run(path: str | os.PathLike[str]) -> Run:
+    """The run in the folder or at the URL `path`, which may also be a logdir with just one run below it.
+
+    `wandb://entity/project/run-id` is a W&B run whose record was uploaded; it is fetched first.
+
+    It may still be written: `Run.refresh` reads on. What is damaged is skipped with a `TorchgraphWarning`.
+
+    Raises:
+        NotFoundError: There is nothing, or there are several runs to choose from.
+        RecordError: It is no run, or a newer release wrote it.
+    """
+    place = _fetched(os.fspath(path))
+    folder = _folder(place)
+    if folder.files():
+        return Run(folder, name=_last_part(place), path=place)
+    runs = sorted(_pieces_below(place))
+    if not runs:
+        raise _no_run(place)
+    if len(runs) > 1:
+        raise NotFoundError(
+            f"{place} holds {len(runs)} runs: {', '.join(runs[:_NAMED])}{', …' if len(runs) > _NAMED else ''}. "
+            f"Open one of them: open_run({_join(place, runs[0])!r})."
+        )
+    only = _join(place, runs[0])
+    return Run(_folder(only), name=runs[0], path=only)
+
+
+def _fetched(place: str) -> str:
+    """Where the record is that has to be fetched first from `place`; most often `place` itself."""
+    scheme, separator, _ = place.partition("://")
+    if not separator or scheme not in FETCHED:
+        return place
+    module, _, function = FETCHED[scheme].partition(":")
+    fetch: Callable[[str], os.PathLike[str]] = getattr(import_module(module), function)
+    return os.fspath(fetch(place))
+
+
+def _folder(place: str) -> Folder:
+    return RemoteFolder(place) if is_url(place) else LocalFolder(Path(place))
+
+
+def _pieces_below(place: str) -> dict[str, list[Piece]]:
+    return remote_pieces(place) if is_url(place) else local_pieces(Path(place))
+
+
+def _join(place: str, run: str) -> str:
+    if run == ".":
+        return place
+    return f"{place.rstrip('/')}/{run}" if is_url(place) else str(Path(place, run))
+
+
+def _last_part(place: str) -> str:
+    return PurePosixPath(place).name if is_url(place) else Path(place).resolve().name
+
+
+def _info(name: str, path: str, pieces: list[Piece]) -> RunInfo:
+    sessions: list[Session] = []
+    error = None
+    try:
+        sessions = list(_sessions(pieces))
+    except RecordError as refusal:
+        error = str(refusal)
+    except Exception as fault:  # a fault of ours; it must not hide the other runs
+        error = f"{path} cannot be read: {type(fault).__name__}: {fault}. Please report this."
+    size = sum(piece.size for piece in pieces)
+    if not sessions and error is None:
+        error = _nothing_in(path, pieces)
+    return RunInfo(
+        name=name,
+        path=path,
+        models=tuple(dict.fromkeys(session.model for session in sessions)),
+        first_write=min((session.created for session in sessions), default=0.0),
+        last_write=max((piece.modified for piece in pieces), default=0.0),
+        bytes=size,
+        error=error,
+    )
+
+
+def _nothing_in(path: str, pieces: Sequence[Piece]) -> str | None:
+    """Why there is no session in `pieces`; None if one may be about to be written."""
+    if any(piece.size for piece in pieces):
+        return f"{path} holds no record that can be read. Its files are damaged, or something else."
+    if time.time() - max(piece.modified for piece in pieces) < _SOON_SECONDS:
+        return None
+    return f"{path} holds no record: its files are empty. Their writer was interrupted; delete the folder."
+
+
+def _sessions(pieces: Sequence[Piece]) -> Iterator[Session]:
+    """Who wrote `pieces`. At a URL each wrote thousands; their names tell the writers apart, so one of each is read.
+
+    Raises:
+        RecordError: As `_session`.
+    """
+    known = set[str]()
+    for piece in pieces:
+        writer = PurePosixPath(piece.source).stem.partition("-")[2]
+        if writer not in known and (session := _session(piece)):
+            known |= {writer} if writer else set()
+            yield session
+
+
+def _session(piece: Piece) -> Session | None:
+    """The session that wrote a segment; None when it does not say, or not yet.
+
+    Raises:
+        RecordError: A newer release wrote it, or it cannot be read.
+    """
+    scanner, size = Scanner(piece.source), min(piece.size, BEGINNING_BYTES)
+    with piece.reading() as read:
+        for _ in range(_BEGINNING):
+            found = scanner.next(read, size)
+            if found is not None and found.head is not None and found.head.HasField("segment"):
+                require_version(found.head.segment.version, piece.source)
+                with suppress(DamageError):
+                    return session_value(found.head.segment.session)
+    return None
+
+
+def _no_run(place: str) -> NotFoundError | RecordError:
+    """What to say of a place without a run."""
+    if is_url(place):
+        return RecordError(f"{place} is no run: there is no {'/'.join(PLUGIN)}/*.tgraph. {_ADVICE}")
+    path = Path(place)
+    if not path.exists():
+        return NotFoundError(f"{place} does not exist. {_ADVICE}")
+    for parent in path.resolve().parents:
+        if segment_files(parent.joinpath(*PLUGIN)):
+            return RecordError(f"{place} is no run, but a part of one. Open that: open_run({str(parent)!r}).")
+    if path.joinpath(*PLUGIN).is_dir():
+        return RecordError(f"{place} holds no record yet. Open it again when its training has begun.")
+    what = "has no" if path.is_dir() else "is a file, not a folder with"
+    return RecordError(f"{place} is no run: it {what} {'/'.join(PLUGIN)}/*.tgraph. {_ADVICE}")
+
+
+_ADVICE = "Pass the folder of a run, which `watch()` tells as `watcher.run_dir`, or the one above it."

@@ -1,0 +1,141 @@
+"""Sessions, series and closings as protobuf messages, and back. Graphs have their own module."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import cast
+
+from torchgraph_explorer.printable import LONGEST_TEXT, printable, printable_path
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.format.envelope import DamageError
+from torchgraph_explorer.record.limits import moment
+from torchgraph_explorer.schema import Finished, Kind, Role, Series, Session
+
+_ROLES = MappingProxyType(
+    {"input": pb.Series.INPUT, "output": pb.Series.OUTPUT, "param": pb.Series.PARAM, "attached": pb.Series.ATTACHED}
+)
+_KINDS = MappingProxyType(
+    {
+        "value": pb.Series.VALUE,
+        "grad_norm": pb.Series.GRAD_NORM,
+        "grad": pb.Series.GRAD,
+        "optimizer_grad": pb.Series.OPTIMIZER_GRAD,
+        "update": pb.Series.UPDATE,
+        "update_ratio": pb.Series.UPDATE_RATIO,
+    }
+)
+_MOST_SAMPLED = 2**63
+"""Elements. A tensor has fewer, so that as many are all of them."""
+
+_ROLE_NAMES = MappingProxyType({number: name for name, number in _ROLES.items()})
+_KIND_NAMES = MappingProxyType({number: name for name, number in _KINDS.items()})
+
+
+def session_message(session: Session) -> pb.Session:
+    """`session` as it stands in every segment."""
+    return pb.Session(
+        id=session.id,
+        model=printable(session.model),
+        class_name=printable(session.class_name),
+        created=session.created,
+        host=printable(session.host),
+        pid=session.pid,
+        versions={name: printable(version) for name, version in session.versions.items()},
+        log=session.log,
+        log_freq=printable(session.log_freq),
+        sample_n=None if session.sample_n is None else min(session.sample_n, _MOST_SAMPLED),
+        bins=session.bins,
+        reject_outlier_proportion=float(session.reject_outlier_proportion),
+        clock=None if session.clock is None else printable(session.clock),
+        rank=session.rank,
+        world_size=session.world_size,
+        notes=(printable(note, most=LONGEST_TEXT, lines=True) for note in session.notes),
+    )
+
+
+def session_value(message: pb.Session) -> Session:
+    """The session that `message` was made of.
+
+    Raises:
+        DamageError: It was not begun at any time, or leaves out a share that is none.
+    """
+    share = message.reject_outlier_proportion
+    if not 0 <= share <= 1:
+        raise DamageError(f"reject_outlier_proportion is {share!r}, which is no share")
+    return Session(
+        id=message.id,
+        model=message.model,
+        class_name=message.class_name,
+        created=moment(message.created, "created"),
+        host=message.host,
+        pid=message.pid,
+        versions=dict(message.versions),
+        log=tuple(message.log),
+        log_freq=message.log_freq,
+        sample_n=message.sample_n if message.HasField("sample_n") else None,
+        bins=message.bins,
+        reject_outlier_proportion=share,
+        clock=message.clock if message.HasField("clock") else None,
+        rank=message.rank if message.HasField("rank") else None,
+        world_size=max(message.world_size, 1),
+        notes=tuple(message.notes),
+    )
+
+
+def series_message(series: tuple[Series, ...]) -> pb.SeriesAdded:
+    """New series of a session."""
+    return pb.SeriesAdded(
+        series=[
+            pb.Series(
+                id=one.id,
+                module=printable_path(one.module),
+                call=one.call,
+                role=_ROLES[one.role],
+                path=printable(one.path),
+                kind=_KINDS[one.kind],
+                part=one.part,
+            )
+            for one in series
+        ]
+    )
+
+
+def series_value(message: pb.SeriesAdded) -> tuple[tuple[Series, ...], tuple[int, ...]]:
+    """The series that `message` was made of, with the ids of their session; and the ids of those of unknown kinds.
+
+    A later release may know more roles and kinds.
+    """
+    known = tuple(_one_series(one) for one in message.series if _is_known(one))
+    return known, tuple(one.id for one in message.series if not _is_known(one))
+
+
+def _is_known(message: pb.Series) -> bool:
+    return message.role in _ROLE_NAMES and message.kind in _KIND_NAMES
+
+
+def _one_series(message: pb.Series) -> Series:
+    return Series(
+        id=message.id,
+        module=message.module,
+        call=message.call if message.HasField("call") else None,
+        role=cast("Role", _ROLE_NAMES[message.role]),
+        path=message.path,
+        kind=cast("Kind", _KIND_NAMES[message.kind]),
+        part=message.part if message.HasField("part") else None,
+    )
+
+
+def finished_message(finished: Finished) -> pb.Finished:
+    """The orderly end of a session."""
+    notes = (printable(note, most=LONGEST_TEXT, lines=True) for note in finished.notes)
+    return pb.Finished(time=finished.time, notes=notes, steps=finished.steps)
+
+
+def finished_value(message: pb.Finished) -> Finished:
+    """The end that `message` was made of.
+
+    Raises:
+        DamageError: It was at no time.
+    """
+    steps = message.steps if message.HasField("steps") else None
+    return Finished(moment(message.time, "time"), tuple(message.notes), steps)

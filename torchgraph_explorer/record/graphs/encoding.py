@@ -1,0 +1,176 @@
+"""Module graphs as compressed protobuf, and back."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import cast
+
+from torchgraph_explorer.printable import LONGEST_TEXT, printable, printable_path
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.format.envelope import DamageError
+from torchgraph_explorer.record.graph_parts import GraphParts, graph_parts
+from torchgraph_explorer.schema import Call, Edge, Module, ModuleGraph, Node, NodeKind, TensorInfo
+from torchgraph_explorer.shapes import MOST_SIZES
+
+_KINDS = MappingProxyType(
+    {"input": pb.Node.INPUT, "output": pb.Node.OUTPUT, "call": pb.Node.CALL, "attached": pb.Node.ATTACHED}
+)
+_KIND_NAMES = MappingProxyType({number: name for name, number in _KINDS.items()})
+_VARIED = -1
+
+
+def encode_graph(graph: ModuleGraph) -> tuple[pb.Graph, bytes]:
+    """The head and the body of the record of `graph`."""
+    numbers = {module.name: number for number, module in enumerate(graph.modules)}
+    message = pb.GraphBody(
+        modules=[_module_message(module) for module in graph.modules],
+        calls=[_call_message(call, numbers[call.module]) for call in graph.calls],
+        nodes=[_node_message(node) for node in graph.nodes],
+        edges=[pb.Edge(source=edge.source, target=edge.target, gradient=edge.gradient) for edge in graph.edges],
+    )
+    body = zlib.compress(message.SerializeToString())
+    return pb.Graph(id=graph.id, first_step=graph.first_step, check=zlib.crc32(body)), body
+
+
+def decode_graph(head: pb.Graph, body: bytes) -> tuple[ModuleGraph, int]:
+    """The graph that `encode_graph` made `head` and `body` of; and how many nodes it lacks, being of unknown kinds.
+
+    Whoever has read `body` has looked at its check.
+
+    Raises:
+        DamageError: They are not a graph, or one that refers to what it does not hold.
+    """
+    parts = graph_parts(body)
+    _require_sound(parts)
+    modules = tuple(_module_value(module) for module in parts.modules)
+    known = [at for at, node in enumerate(parts.nodes) if node.kind in _KIND_NAMES]
+    graph = ModuleGraph(
+        id=head.id,
+        first_step=head.first_step,
+        modules=modules,
+        calls=tuple(_call_value(call, modules[call.module].name) for call in parts.calls),
+        nodes=tuple(_node_value(parts.nodes[at]) for at in known),
+        edges=_edges_between(parts.edges, known),
+    )
+    return graph, len(parts.nodes) - len(known)
+
+
+def _edges_between(edges: Sequence[pb.Edge], known: Sequence[int]) -> tuple[Edge, ...]:
+    """The edges among the nodes that are known here, which count without the others."""
+    place = {node: at for at, node in enumerate(known)}
+    return tuple(
+        Edge(place[edge.source], place[edge.target], edge.gradient)
+        for edge in edges
+        if edge.source in place and edge.target in place
+    )
+
+
+def _require_sound(parts: GraphParts) -> None:
+    """Every index points at something, and nothing stands inside itself."""
+    nodes = len(parts.nodes)
+    sound = (
+        all(_is_sound_call(call, at, len(parts.modules)) for at, call in enumerate(parts.calls))
+        and all(_is_sound_node(node, len(parts.calls)) for node in parts.nodes)
+        and all(edge.source < nodes and edge.target < nodes for edge in parts.edges)
+    )
+    if not sound:
+        raise DamageError("it refers to what it does not hold")
+
+
+def _is_sound_call(call: pb.Call, at: int, modules: int) -> bool:
+    return call.module < modules and (call.parent < at or not call.HasField("parent"))
+
+
+def _is_sound_node(node: pb.Node, calls: int) -> bool:
+    if node.kind not in _KIND_NAMES:
+        return True  # it is left out
+    if node.kind == pb.Node.CALL:
+        return node.HasField("call") and node.call < calls and (node.inside < node.call or not node.HasField("inside"))
+    return node.HasField("tensor") and (node.inside < calls or not node.HasField("inside"))
+
+
+def _module_message(module: Module) -> pb.Module:
+    return pb.Module(
+        name=printable_path(module.name),
+        class_name=printable(module.class_name),
+        class_path=printable_path(module.class_path),
+        extra_repr=[pb.Fact(key=printable(key), value=_text(value)) for key, value in module.extra_repr],
+        params=[_tensor_message(tensor) for tensor in module.params],
+        own_params=module.own_params,
+        total_params=module.total_params,
+        trainable_params=module.trainable_params,
+        forward_parameters=module.forward_parameters,
+    )
+
+
+def _module_value(message: pb.Module) -> Module:
+    return Module(
+        name=message.name,
+        class_name=message.class_name,
+        class_path=message.class_path,
+        extra_repr=tuple((fact.key, fact.value) for fact in message.extra_repr),
+        params=tuple(_tensor_value(tensor) for tensor in message.params),
+        own_params=message.own_params,
+        total_params=message.total_params,
+        trainable_params=message.trainable_params,
+        forward_parameters=tuple(message.forward_parameters),
+    )
+
+
+def _call_message(call: Call, module: int) -> pb.Call:
+    return pb.Call(
+        module=module,
+        call=call.call,
+        parent=call.parent,
+        inputs=[_tensor_message(tensor) for tensor in call.inputs],
+        outputs=[_tensor_message(tensor) for tensor in call.outputs],
+    )
+
+
+def _call_value(message: pb.Call, module: str) -> Call:
+    return Call(
+        module=module,
+        call=message.call,
+        parent=message.parent if message.HasField("parent") else None,
+        inputs=tuple(_tensor_value(tensor) for tensor in message.inputs),
+        outputs=tuple(_tensor_value(tensor) for tensor in message.outputs),
+    )
+
+
+def _node_message(node: Node) -> pb.Node:
+    tensor = None if node.tensor is None else _tensor_message(node.tensor)
+    return pb.Node(kind=_KINDS[node.kind], inside=node.inside, call=node.call, tensor=tensor)
+
+
+def _node_value(message: pb.Node) -> Node:
+    return Node(
+        kind=cast("NodeKind", _KIND_NAMES[message.kind]),
+        inside=message.inside if message.HasField("inside") else None,
+        call=message.call if message.HasField("call") else None,
+        tensor=_tensor_value(message.tensor) if message.HasField("tensor") else None,
+    )
+
+
+def _text(value: str) -> str:
+    """What a module says of itself, which may be of several lines."""
+    return printable(value, most=LONGEST_TEXT, lines=True)
+
+
+def _tensor_message(tensor: TensorInfo) -> pb.Tensor:
+    shape = [_VARIED if size is None else size for size in tensor.shape]
+    varied = [pb.Sizes(size=sizes) for sizes in tensor.varied]
+    return pb.Tensor(
+        path=printable(tensor.path),
+        shape=shape,
+        dtype=tensor.dtype,
+        requires_grad=tensor.requires_grad,
+        varied=varied,
+    )
+
+
+def _tensor_value(message: pb.Tensor) -> TensorInfo:
+    shape = tuple(None if size == _VARIED else size for size in message.shape)
+    varied = tuple(tuple(sizes.size[:MOST_SIZES]) for sizes in message.varied[: shape.count(None)])
+    return TensorInfo(message.path, shape, message.dtype, message.requires_grad, varied)

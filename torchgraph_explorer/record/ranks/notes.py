@@ -1,0 +1,47 @@
+"""What is to be told of a model that several ranks recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.record.model_index import SessionIndex
+from torchgraph_explorer.schema import Finished
+
+Ints = npt.NDArray[np.int64]
+
+
+def finished_together(sessions: Sequence[SessionIndex]) -> Finished | None:
+    """How the sessions of one launch ended; None while one is open. A note that not all have names its rank."""
+    ends = [one.finished for one in sessions]
+    if len(ends) == 1 or None in ends:
+        return None if None in ends else ends[0]
+    told: dict[str, list[int]] = {}
+    for one in sessions:
+        for note in one.finished.notes if one.finished else ():
+            told.setdefault(note, []).append(one.session.rank or 0)
+    notes = (note if len(of) == len(sessions) else f"{_named(of)}: {note}" for note, of in told.items())
+    steps = [end.steps for end in ends if end and end.steps is not None]
+    return Finished(max(end.time for end in ends if end), tuple(notes), max(steps, default=None))
+
+
+def missing_ranks(steps: Ints, ranks: npt.NDArray[np.int32], world_sizes: Ints) -> tuple[str, ...]:
+    """A sentence on the frames at `steps` that are from fewer ranks than there were; none if no frame is."""
+    short = np.flatnonzero(ranks < world_sizes)
+    if not len(short):
+        return ()
+    have, of = ranks[short], world_sizes[short]
+    least = f"{have[0]}" if (have == have[0]).all() else f"{have.min()} to {have.max()}"
+    if len(short) == len(steps):
+        which = "Every step is"
+    elif len(short) == 1:
+        which = f"Step {steps[short[0]]} is"
+    else:
+        which = f"{len(short)} of {len(steps)} steps, the last of them {steps[short[-1]]}, are"
+    return (f"{which} from {least} of {of.max()} ranks: the others recorded nothing there, or elsewhere.",)
+
+
+def _named(ranks: Sequence[int]) -> str:
+    return f"Rank {ranks[0]}" if len(ranks) == 1 else f"Ranks {', '.join(map(str, ranks))}"

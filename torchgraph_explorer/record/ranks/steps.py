@@ -1,0 +1,99 @@
+"""The frames that several ranks wrote of one model, brought together by their step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.record.ranks.groups import Member
+
+Frames: TypeAlias = "npt.NDArray[np.void]"
+"""As `frame_index.FRAME` has them."""
+
+Ints = npt.NDArray[np.int64]
+
+
+class RankFrames:
+    """What each rank wrote of each step, of the last launch that wrote of it.
+
+    Attributes:
+        shares: What merged frames are made of: `first` and `ranks` of one tell where its frames are here, by rank. Only
+            grows, so that whoever holds merged frames may go on using them.
+    """
+
+    def __init__(self, frames: Frames) -> None:
+        """Begin with `frames`, which no ranks wrote."""
+        self.shares = frames[:0]
+        self._current = frames
+
+    def merge(self, frames: Frames, new: Frames, members: Sequence[Member]) -> Frames:
+        """Add `new` to the merged `frames`: a frame for each step, that of its lowest rank, which knows all of them.
+
+        `members` tell by layout who wrote a frame. Steps before the first new one are not looked at again.
+        """
+        begin = new["step"].min()
+        before, after = _split(self._current, begin)
+        after = _of_the_last_launch(np.concatenate((after, new)), members)
+        self._current = np.concatenate((before, after))
+        kept, old = _split(frames, begin)
+        return np.concatenate((kept, self._by_step(after, old)))
+
+    def _by_step(self, shares: Frames, old: Frames) -> Frames:
+        """The merged frames of `shares`; where they are made of the same as in `old`, the old ones."""
+        _, first, count = np.unique(shares["step"], return_index=True, return_counts=True)
+        merged = shares[first]
+        merged["first"], merged["ranks"] = first + len(self.shares), count
+        together = np.concatenate((self.shares, shares))
+        for number, at in zip(*_matching(merged["step"], old["step"]), strict=True):
+            if _places(together, merged[number]) == _places(together, old[at]):
+                merged[number] = old[at]
+        self.shares = together
+        return merged
+
+
+def expanded(frames: Frames, shares: Frames) -> tuple[Ints, Frames]:
+    """The frames of the ranks that merged `frames` are made of, and for each the index of its merged frame."""
+    count = frames["ranks"].astype(np.int64)
+    numbers = np.repeat(np.arange(len(frames)), count)
+    if not (frames["first"] >= 0).any():
+        return numbers, frames
+    within = np.arange(len(numbers)) - np.repeat(np.cumsum(count) - count, count)
+    found = frames[numbers]  # right for those that no ranks wrote, which are their own
+    is_shared = found["first"] >= 0
+    found[is_shared] = shares[(found["first"] + within)[is_shared]]
+    return numbers, found
+
+
+def _of_the_last_launch(frames: Frames, members: Sequence[Member]) -> Frames:
+    """Of each step and rank the frame that was written last, without what earlier launches wrote of the step."""
+    launch, rank = np.array(members, dtype=np.int64).reshape(-1, 2)[frames["layout"]].T
+    order = np.lexsort((frames["body"], frames["number"], rank, launch, frames["step"]))
+    frames, launch, rank = frames[order], launch[order], rank[order]
+    step = frames["step"]
+    is_last = np.append((np.diff(step) != 0) | (np.diff(launch) != 0) | (np.diff(rank) != 0), True)
+    ends = np.append(np.flatnonzero(np.diff(step)), len(step) - 1)
+    latest = np.repeat(launch[ends], np.diff(ends, prepend=-1))
+    kept: Frames = frames[is_last & (launch == latest)]
+    return kept
+
+
+def _split(frames: Frames, step: int) -> tuple[Frames, Frames]:
+    at = np.searchsorted(frames["step"], step)
+    return frames[:at], frames[at:]
+
+
+def _matching(steps: Ints, old: Ints) -> tuple[Ints, Ints]:
+    """The indices in both of the steps that both have."""
+    _, numbers, at = np.intersect1d(steps, old, assume_unique=True, return_indices=True)
+    return numbers, at
+
+
+def _places(shares: Frames, frame: np.void) -> list[tuple[int, int]]:
+    """Where everything is that a merged frame is made of."""
+    if frame["first"] < 0:
+        return [(int(frame["segment"]), int(frame["body"]))]
+    some = shares[frame["first"] : frame["first"] + frame["ranks"]]
+    return list(zip(some["segment"].tolist(), some["body"].tolist(), strict=True))

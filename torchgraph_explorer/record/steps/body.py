@@ -1,0 +1,152 @@
+"""The body of a frame: a table of words, one row per measured tensor, and then their packed histograms.
+
+Every row has its own check, so one row can be read, and trusted, without reading the frame's other ones: a series'
+history touches some 200 bytes of each frame.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.histogram import Histograms
+from torchgraph_explorer.record.folder import ReadAt
+from torchgraph_explorer.record.format.envelope import DamageError
+from torchgraph_explorer.record.format.packing import pack, unpack
+from torchgraph_explorer.record.limits import PACKED_BYTES
+from torchgraph_explorer.schema import STATISTICS
+
+WORD = 4
+_TAIL_WORDS = 3
+_TAIL = struct.Struct("<III")
+
+
+class Row(NamedTuple):
+    """One row: its statistics, in the order of `STATISTICS`, as the bytes of float32; and its packed histogram."""
+
+    statistics: bytes
+    packed: bytes
+
+
+class Table(NamedTuple):
+    """Where a frame's rows are.
+
+    Attributes:
+        offset: Of the frame's body in the file.
+        size: Bytes of the body.
+        rows: How many there are.
+        statistics: Names of the columns.
+    """
+
+    offset: int
+    size: int
+    rows: int
+    statistics: tuple[str, ...]
+
+    @property
+    def row_size(self) -> int:
+        """Bytes of a row of the table."""
+        return WORD * (len(self.statistics) + _TAIL_WORDS)
+
+
+def encode_body(statistics: npt.NDArray[np.float32], histograms: Histograms) -> bytes:
+    """The body of a frame with these `[rows, STATISTICS]` and as many histograms."""
+    packed, offsets = pack(histograms)
+    rows, columns = statistics.shape
+    words = np.zeros((rows, columns + _TAIL_WORDS), dtype="<u4")
+    words[:, :columns] = np.ascontiguousarray(statistics, dtype="<f4").view("<u4")
+    words[:, columns] = offsets[:-1]
+    words[:, columns + 1] = np.diff(offsets)
+    checked = words[:, :-1].tobytes()
+    size = WORD * (columns + _TAIL_WORDS - 1)
+    places = zip(range(0, len(checked), size), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+    words[:, -1] = [_row_check(checked[at : at + size], packed[start:stop]) for at, start, stop in places]
+    return words.tobytes() + packed
+
+
+def read_row(read: ReadAt, table: Table, row: int) -> Row | None:
+    """One row of the frame whose body is `table`; None when it is damaged."""
+    row_size, columns = table.row_size, WORD * len(table.statistics)
+    if (row + 1) * row_size > table.size:
+        return None
+    words = read(table.offset + row * row_size, row_size)
+    if len(words) < row_size:
+        return None
+    start, size, check = _TAIL.unpack_from(words, columns)
+    histogram = table.rows * row_size + start
+    if histogram + size > table.size or size > PACKED_BYTES:
+        return None
+    packed = read(table.offset + histogram, size)
+    if _row_check(words[:-WORD], packed) != check:
+        return None
+    return Row(_known_columns(words[:columns], table.statistics), packed)
+
+
+def read_rows(read: ReadAt, table: Table) -> list[Row | None]:
+    """Every row of a frame, read at once; None for the damaged ones.
+
+    Raises:
+        DamageError: The body has no room for so many rows, or for their histograms beside each other.
+    """
+    if table.rows * table.row_size > table.size:
+        raise DamageError
+    body, here = read(table.offset, table.size), table._replace(offset=0)
+
+    def read_body(offset: int, size: int) -> bytes:
+        return body[offset : offset + size]
+
+    rows = [read_row(read_body, here, row) for row in range(table.rows)]
+    if sum(len(row.packed) for row in rows if row) > table.size - table.rows * table.row_size:
+        raise DamageError
+    return rows
+
+
+def decode_rows(rows: Sequence[Row | None]) -> tuple[list[bool], npt.NDArray[np.float32], Histograms]:
+    """Which of `rows` are sound, their statistics, `[rows, STATISTICS]`, and their histograms.
+
+    A row that is not, or whose histogram is none though its check is right, has NaN and no elements.
+    """
+    try:
+        histograms = _unpacked(rows)
+    except DamageError:
+        rows = [row if row and _has_histogram(row) else None for row in rows]
+        histograms = _unpacked(rows)
+    statistics = np.frombuffer(b"".join((row or _DAMAGED).statistics for row in rows), dtype="<f4")
+    is_sound = [row is not None for row in rows]
+    return is_sound, statistics.reshape(len(rows), len(STATISTICS)).astype(np.float32), histograms
+
+
+def _unpacked(rows: Sequence[Row | None]) -> Histograms:
+    packed = [row.packed if row else b"" for row in rows]
+    offsets = np.zeros(len(packed) + 1, dtype=np.int64)
+    np.cumsum([len(one) for one in packed], out=offsets[1:])
+    return unpack(b"".join(packed), offsets)
+
+
+def _has_histogram(row: Row) -> bool:
+    try:
+        _unpacked([row])
+    except DamageError:
+        return False
+    return True
+
+
+def _known_columns(stored: bytes, names: tuple[str, ...]) -> bytes:
+    """`stored`, whose columns are `names`, as the columns `STATISTICS`; NaN for what the writer did not know."""
+    if names == STATISTICS:
+        return stored
+    by_name = {name: stored[WORD * at : WORD * (at + 1)] for at, name in enumerate(names)}
+    return b"".join(by_name.get(name, _NAN) for name in STATISTICS)
+
+
+def _row_check(words: bytes, packed: bytes) -> int:
+    return crc32(packed, crc32(words))
+
+
+_NAN = np.array(np.nan, dtype="<f4").tobytes()
+_DAMAGED = Row(_NAN * len(STATISTICS), b"")

@@ -1,0 +1,50 @@
+"""One series over the frames of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.histogram import QUANTILES, Histograms, quantiles
+from torchgraph_explorer.schema import STATISTICS, Series
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What was recorded of one series, frame by frame; frames without it are left out.
+
+    Attributes:
+        series: The series, with the reader's id.
+        frames: Index of each frame in its model, ascending; `[n]` uint32.
+        steps: Step of each, `[n]` int64.
+        times: When each was written, in seconds since the epoch, `[n]` float64.
+        statistics: `[n, len(STATISTICS)]` float32.
+        histograms: One per frame.
+    """
+
+    series: Series
+    frames: npt.NDArray[np.uint32]
+    steps: npt.NDArray[np.int64]
+    times: npt.NDArray[np.float64]
+    statistics: npt.NDArray[np.float32]
+    histograms: Histograms
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def column(self, name: str) -> npt.NDArray[np.float32]:
+        """One statistic over the frames, `[n]`.
+
+        Raises:
+            NotFoundError: No statistic has this name.
+        """
+        if name not in STATISTICS:
+            raise NotFoundError(f"No statistic is called {name!r}. Choose one of {', '.join(STATISTICS)}.")
+        return self.statistics[:, STATISTICS.index(name)]
+
+    def quantiles(self, shares: npt.ArrayLike = QUANTILES) -> npt.NDArray[np.float64]:
+        """The values below which each of `shares` of the elements lies, `[n, shares]`; NaN where there were none."""
+        return quantiles(self.histograms, shares, low=self.column("min"), high=self.column("max"))

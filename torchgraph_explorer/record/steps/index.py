@@ -1,0 +1,195 @@
+"""Where the frames of one model are, by step, without their bodies."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.folder import SegmentFile
+from torchgraph_explorer.record.format.envelope import DamageError
+from torchgraph_explorer.record.limits import (
+    LAST_STEP,
+    LAYOUT_BYTES,
+    LAYOUTS_FREE,
+    LAYOUTS_PER_BYTE,
+    MOST_INFLATED,
+    moment,
+)
+from torchgraph_explorer.record.ranks.groups import Launches
+from torchgraph_explorer.record.ranks.steps import Frames, RankFrames, expanded
+from torchgraph_explorer.record.scan import Found
+from torchgraph_explorer.record.steps.layout import FrameLayout, decode_layout
+
+FRAME = np.dtype(
+    [
+        ("step", np.int64),
+        ("time", np.float64),
+        ("clock", np.float64),  # NaN without
+        ("gradient_scale", np.float64),  # NaN without
+        ("graph", np.int32),  # as GraphIndex.reference has it; -1 without
+        ("layout", np.int32),
+        ("segment", np.int32),
+        ("number", np.int64),  # of the segment within the run: tells which of two writes of a step is the later one
+        ("body", np.int64),
+        ("body_size", np.int64),
+        ("ranks", np.int32),  # that it is from
+        ("first", np.int64),  # of as many in `shares`; -1 where there is only this one
+    ]
+)
+"""What is kept of a frame in memory. One that several ranks wrote has what the lowest of them says."""
+
+PATIENCE = 30.0
+"""Seconds that a step is held back for ranks that have not written it yet. At a URL they write every ten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the sessions stand that may have written new frames, where some are ranks.
+
+    Attributes:
+        launches: Who belongs together.
+        writing: Those of the last launch that have not ended, as far as is known.
+    """
+
+    launches: Launches
+    writing: tuple[str, ...]
+
+
+class FrameIndex:
+    """The frames of one model.
+
+    `frames` is replaced, never changed, and the other tables only grow, so that whoever holds a `frames` may go on
+    using it while new ones are added.
+
+    Attributes:
+        frames: `FRAME` each; steps ascending, each once.
+    """
+
+    def __init__(self) -> None:
+        self.frames: Frames = np.zeros(0, dtype=FRAME)
+        self._new: list[tuple[float, ...]] = []
+        self._held: list[tuple[float, tuple[float, ...]]] = []
+        self._reached: dict[str, int] = {}
+        self._by_rank: RankFrames | None = None
+        self._segments: list[Path] = []
+        self._segment_ids: dict[Path, int] = {}
+        self._layouts: list[tuple[str, bytes]] = []
+        self._layout_ids: dict[tuple[str, bytes], int] = {}
+        self._decoded: dict[int, FrameLayout | None] = {}
+        self._room = LAYOUTS_FREE
+
+    def add(self, frame: pb.Frame, found: Found, file: SegmentFile, *, origin: tuple[str, int]) -> None:
+        """Note a frame of `file`. `origin` is its session's id and the reference of its graph.
+
+        Raises:
+            DamageError: It cannot be a frame.
+        """
+        if frame.step > LAST_STEP:
+            raise DamageError(f"step is {frame.step}")
+        written = moment(frame.time, "time")
+        session, graph = origin
+        clock = frame.clock if frame.HasField("clock") else np.nan
+        scale = frame.gradient_scale if frame.HasField("gradient_scale") else np.nan
+        layout = self._layout_id((session, frame.layout))
+        segment = self._segment_id(file.path)
+        place = (segment, file.number, found.body, found.body_size)
+        self._new.append((frame.step, written, clock, scale, graph, layout, *place, 1, -1))
+        self._room += LAYOUTS_PER_BYTE * found.body_size
+        self._reached[session] = max(self._reached.get(session, -1), frame.step)
+
+    def settle(self, standing: Standing | None = None) -> tuple[bool, bool]:
+        """Take the added frames in; whether there were any, and whether earlier ones changed their number or content.
+
+        Of several frames of one step the one written last remains; where there are ranks, and so a `standing`, of each
+        of them. A step that some rank is still to write is held back for a while.
+        """
+        added = self._new if standing is None else self._ripe(standing)
+        if not added:
+            return False, False
+        new, old = np.array(added, dtype=FRAME), self.frames
+        if standing is None:
+            self._new = []
+            self.frames = _last_of_each_step(np.concatenate((old, new)))
+        else:
+            self._by_rank = self._by_rank or RankFrames(old)
+            members = [standing.launches.members[session] for session in self.writers]
+            self.frames = self._by_rank.merge(old, new, members)
+        places = ["step", "segment", "body", "first"]
+        return True, len(self.frames) < len(old) or bool((self.frames[places][: len(old)] != old[places]).any())
+
+    def by_rank(self, frames: Frames) -> tuple[npt.NDArray[np.int64], Frames]:
+        """What the ranks wrote of some of `frames`, and for each the index of its frame there; by frame and rank."""
+        return expanded(frames, self._by_rank.shares if self._by_rank else self.frames[:0])
+
+    def _ripe(self, standing: Standing) -> list[tuple[float, ...]]:
+        """The added frames without those that are held back: every rank has written their step, or time is up."""
+        now, moment = time.time(), time.monotonic()
+        reached = min((self._reached.get(session, -1) for session in standing.writing), default=LAST_STEP)
+        latest = set(standing.launches.latest)
+        ripe, held = [], []
+        for since, facts in (*self._held, *((moment, facts) for facts in self._new)):
+            step, written, layout = int(facts[0]), facts[1], int(facts[5])
+            is_old = now - written > PATIENCE or moment - since > PATIENCE  # the writer's clock may be another one
+            if step <= reached or is_old or self.session(layout) not in latest:
+                ripe.append(facts)
+            else:
+                held.append((since, facts))
+        self._new, self._held = [], held
+        return ripe
+
+    def layout(self, number: int) -> FrameLayout | None:
+        """One of the layouts that `frames` refers to; None when it makes no sense, or is one too many."""
+        if number not in self._decoded:
+            self._decoded[number] = self._decode(self._layouts[number][1])
+        return self._decoded[number]
+
+    def _decode(self, data: bytes) -> FrameLayout | None:
+        try:
+            layout = decode_layout(data, max(self._room, 0))
+        except DamageError:
+            self._room -= min(LAYOUT_BYTES, MOST_INFLATED * len(data))  # what that may have cost
+            return None
+        self._room -= layout.size
+        return layout
+
+    @property
+    def writers(self) -> list[str]:
+        """The session of every layout."""
+        return [session for session, _ in self._layouts]
+
+    def session(self, layout: int) -> str:
+        """The session whose series a layout speaks of."""
+        return self._layouts[layout][0]
+
+    def segment(self, number: int) -> Path:
+        """One of the files that `frames` refers to."""
+        return self._segments[number]
+
+    def _layout_id(self, layout: tuple[str, bytes]) -> int:
+        known = self._layout_ids.get(layout)
+        if known is None:
+            known = self._layout_ids[layout] = len(self._layouts)
+            self._layouts.append(layout)
+        return known
+
+    def _segment_id(self, path: Path) -> int:
+        known = self._segment_ids.get(path)
+        if known is None:
+            known = self._segment_ids[path] = len(self._segments)
+            self._segments.append(path)
+        return known
+
+
+def _last_of_each_step(frames: Frames) -> Frames:
+    steps = frames["step"]
+    if (steps[1:] > steps[:-1]).all():
+        return frames
+    order = np.lexsort((frames["body"], frames["number"], steps))
+    is_last = np.append(np.diff(steps[order]) > 0, True)
+    last: Frames = frames[order[is_last]]
+    return last

@@ -1,0 +1,177 @@
+"""Neighbouring steps of a history taken together, so that a long run is shown in as many bins as there are pixels.
+
+Nothing is dropped: the fixed buckets add up, extremes are the extremes of all, NaN and infinity are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.histogram import Histograms
+from torchgraph_explorer.record.steps.history import History
+from torchgraph_explorer.schema import STATISTICS
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_AT = {name: column for column, name in enumerate(STATISTICS)}
+_ADDED = [_AT[name] for name in ("count", "sampled", "nan", "positive_infinity", "negative_infinity", "zeros")]
+_NON_FINITE = [_AT[name] for name in ("nan", "positive_infinity", "negative_infinity")]
+_NEVER = np.iinfo(np.uint32).max
+_PER_BIN = ("first", "last", "frames", "bad", "statistics", "lowest", "highest")
+_LARGEST_COUNT = np.iinfo(np.uint32).max
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """A series over time in bins of neighbouring frames, ascending. Each holds at least one frame that has the series.
+
+    Attributes:
+        first: Index of the first frame in each bin that has the series, `[n]`.
+        last: Index of the last one.
+        frames: How many frames of the bin have it.
+        bad: Index of the first one with NaN or infinity; means nothing where the bin has neither.
+        statistics: Those of all elements of the bin together, `[n, len(STATISTICS)]`. But `l2_norm` is the root mean
+            square of the frames' norms, so that it does not grow with the bin.
+        lowest: The least that each statistic was at a frame, `[n, len(STATISTICS)]`; NaN where it was nowhere a number.
+        highest: The most.
+        offsets: Bin `i` has the entries `offsets[i]:offsets[i + 1]` of the two fields below; `[n + 1]`.
+        buckets: As in `Histograms`.
+        counts: Likewise, but without a largest one.
+    """
+
+    first: Ints
+    last: Ints
+    frames: Ints
+    bad: Ints
+    statistics: Floats
+    lowest: Floats
+    highest: Floats
+    offsets: Ints
+    buckets: npt.NDArray[np.int16]
+    counts: Ints
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def histograms(self) -> Histograms:
+        """The bins' histograms; one that has too large a count is scaled down, by a power of two and rounding up."""
+        largest = np.zeros(len(self), dtype=np.int64)
+        sizes = np.diff(self.offsets)
+        largest[sizes > 0] = np.maximum.reduceat(self.counts, self.offsets[:-1][sizes > 0]) if len(self.counts) else 0
+        scale = np.int64(1) << np.maximum(0, np.ceil(np.log2(np.maximum(largest, 1) / _LARGEST_COUNT))).astype(np.int64)
+        counts = -(-self.counts // np.repeat(scale, sizes))
+        return Histograms(self.offsets.astype(np.uint32), self.buckets, counts.astype(np.uint32))
+
+
+def single(history: History) -> Bins:
+    """Each frame in a bin of its own."""
+    frames, histograms = history.frames.astype(np.int64), history.histograms
+    statistics = history.statistics.astype(np.float64)
+    return Bins(
+        first=frames,
+        last=frames,
+        frames=np.ones_like(frames),
+        bad=np.where((statistics[:, _NON_FINITE] > 0).any(axis=1), frames, _NEVER),
+        statistics=statistics,
+        lowest=statistics,
+        highest=statistics,
+        offsets=histograms.offsets.astype(np.int64),
+        buckets=histograms.buckets,
+        counts=histograms.counts.astype(np.int64),
+    )
+
+
+def joined(parts: Sequence[Bins]) -> Bins:
+    """The bins of all `parts`, of which each begins after the one before ends."""
+    sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.offsets) for part in parts)])
+    fields = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in (*_PER_BIN, "buckets", "counts")
+    }
+    return Bins(offsets=np.cumsum(sizes), **fields)
+
+
+def part(bins: Bins, start: int, stop: int | None = None) -> Bins:
+    """The bins from `start` up to `stop`."""
+    offsets = bins.offsets[start : len(bins) + 1 if stop is None else stop + 1]
+    entries = slice(offsets[0], offsets[-1])
+    fields = {name: getattr(bins, name)[start:stop] for name in _PER_BIN}
+    return Bins(offsets=offsets - offsets[0], buckets=bins.buckets[entries], counts=bins.counts[entries], **fields)
+
+
+def merge(bins: Bins, steps: Ints, unit: int) -> Bins:
+    """Take those `bins` together that begin in the same `unit` steps, counted from step 0.
+
+    `steps` are those of the model's frames. What was merged before with a divisor of `unit` gives what merging the
+    single frames gives.
+    """
+    groups = steps[bins.first] // unit
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    if len(starts) == len(bins):
+        return bins
+    sizes = np.diff(starts, append=len(bins))
+    offsets, buckets, counts = _added_histograms(bins, sizes)
+    return Bins(
+        first=bins.first[starts],
+        last=bins.last[starts + sizes - 1],
+        frames=np.add.reduceat(bins.frames, starts),
+        bad=np.minimum.reduceat(bins.bad, starts),
+        statistics=_merged_statistics(bins, starts, sizes),
+        lowest=np.fmin.reduceat(bins.lowest, starts),
+        highest=np.fmax.reduceat(bins.highest, starts),
+        offsets=offsets,
+        buckets=buckets,
+        counts=counts,
+    )
+
+
+def unit_for(steps: Ints, most: int) -> int:
+    """The smallest power of two such that the frames at `steps` fall into at most `most` units of so many steps.
+
+    1 when there are no more frames than that.
+    """
+    unit = 1
+    while len(steps) > most and np.count_nonzero(np.diff(steps // unit)) + 1 > most:
+        unit *= 2
+    return unit
+
+
+def _merged_statistics(bins: Bins, starts: Ints, sizes: Ints) -> Floats:
+    """The statistics of the elements of several bins together."""
+
+    def total(values: Floats) -> Floats:
+        return np.add.reduceat(np.nan_to_num(values, nan=0.0), starts)
+
+    old = {name: bins.statistics[:, column] for name, column in _AT.items()}
+    merged = np.empty((len(starts), len(STATISTICS)))
+    sampled = total(old["sampled"])
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        mean = total(old["sampled"] * old["mean"]) / sampled
+        away = old["mean"] - np.repeat(mean, sizes)
+        merged[:, _AT["mean"]] = mean
+        merged[:, _AT["absolute_mean"]] = total(old["sampled"] * old["absolute_mean"]) / sampled
+        merged[:, _AT["std"]] = np.sqrt(total(old["sampled"] * (old["std"] ** 2 + away**2)) / sampled)
+        norm = np.sqrt(total(bins.frames * old["l2_norm"] ** 2) / np.add.reduceat(bins.frames, starts))
+        merged[:, _AT["l2_norm"]] = np.where(sampled > 0, norm, np.nan)
+    merged[:, _ADDED] = np.stack([total(bins.statistics[:, column]) for column in _ADDED], axis=1)
+    merged[:, _AT["min"]] = np.fmin.reduceat(old["min"], starts)
+    merged[:, _AT["max"]] = np.fmax.reduceat(old["max"], starts)
+    return merged
+
+
+def _added_histograms(bins: Bins, sizes: Ints) -> tuple[Ints, npt.NDArray[np.int16], Ints]:
+    """The histograms of `sizes` neighbouring bins added up: offsets, buckets and counts."""
+    if not len(bins.buckets):
+        return np.zeros(len(sizes) + 1, dtype=np.int64), bins.buckets, bins.counts
+    lowest, highest = int(bins.buckets.min()), int(bins.buckets.max())
+    width = highest - lowest + 1
+    group = np.repeat(np.repeat(np.arange(len(sizes)), sizes), np.diff(bins.offsets))
+    places = group * width + bins.buckets - lowest
+    table = np.bincount(places, weights=bins.counts, minlength=len(sizes) * width)  # exact up to 2**53
+    filled = np.flatnonzero(table)
+    offsets = np.searchsorted(filled, np.arange(len(sizes) + 1) * width)
+    return offsets, (filled % width + lowest).astype(np.int16), table[filled].astype(np.int64)

@@ -1,0 +1,208 @@
+"""Reading frames' bodies: one frame with all its series, or one series of many frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.errors import RecordError
+from torchgraph_explorer.histogram import Histograms
+from torchgraph_explorer.record.folder import reading
+from torchgraph_explorer.record.format.envelope import DamageError
+from torchgraph_explorer.record.model_index import UNKNOWN, ModelIndex, SeriesIds
+from torchgraph_explorer.record.notices import Notices
+from torchgraph_explorer.record.ranks.rows import added, first_of_each_part, stacked, taken
+from torchgraph_explorer.record.ranks.steps import Frames
+from torchgraph_explorer.record.steps.body import Row, Table, decode_rows, read_row, read_rows
+from torchgraph_explorer.record.steps.history import History
+from torchgraph_explorer.schema import Frame
+
+
+class RowLocation(NamedTuple):
+    """Where one series' row of one frame is.
+
+    Attributes:
+        number: Index of what was written, among all that the ranks wrote.
+        segment: Which file.
+        table: Where in it.
+        row: Which row of the table.
+        part: Which part of the tensor it is of; -1 for one that no other rank has.
+    """
+
+    number: int
+    segment: int
+    table: Table
+    row: int
+    part: int
+
+
+class Numbers(NamedTuple):
+    """What one rank, or all together, recorded at a step.
+
+    Attributes:
+        series: Reader's ids, `[n]`.
+        parts: Which part of the tensor it is; -1 for one that no other rank has, `[n]`.
+        rows: Row of each series in the two fields below, `[n]`.
+        statistics: `[rows, len(STATISTICS)]`.
+        histograms: One per row.
+    """
+
+    series: SeriesIds
+    parts: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    statistics: npt.NDArray[np.float32]
+    histograms: Histograms
+
+
+def read_frame(model: ModelIndex, number: int, notices: Notices) -> Frame:
+    """Frame `number`. Damaged rows have NaN and no elements, and belong to no series.
+
+    Raises:
+        RecordError: It is damaged as a whole, or the file is gone.
+    """
+    facts = model.frames.frames[number]
+    _, shares = model.frames.by_rank(facts.reshape(1))
+    found = _together(_read_shares(model, shares, notices))
+    graph = int(model.graphs.ids(facts["graph"]))
+    return Frame(
+        step=int(facts["step"]),
+        time=float(facts["time"]),
+        clock=None if np.isnan(facts["clock"]) else float(facts["clock"]),
+        graph=graph if graph >= 0 else None,
+        series=found.series,
+        rows=found.rows.astype(np.uint32),
+        statistics=found.statistics,
+        histograms=found.histograms,
+        gradient_scale=None if np.isnan(facts["gradient_scale"]) else float(facts["gradient_scale"]),
+    )
+
+
+def _read_shares(model: ModelIndex, shares: Frames, notices: Notices) -> list[Numbers]:
+    """What each rank recorded, without those of which it is damaged; if it all is, a RecordError."""
+    found: list[Numbers] = []
+    for at, facts in enumerate(shares):
+        try:
+            found.append(_read_share(model, facts, notices))
+        except RecordError as refusal:
+            if at + 1 == len(shares) and not found:
+                raise
+            notices.add(str(refusal))
+    return found
+
+
+def _read_share(model: ModelIndex, facts: np.void, notices: Notices) -> Numbers:
+    path, layout = model.frames.segment(facts["segment"]), model.frames.layout(facts["layout"])
+    if layout is None:
+        raise _damaged_as_a_whole(path.name, facts)
+    table = Table(int(facts["body"]), int(facts["body_size"]), layout.row_count, layout.statistics)
+    try:
+        with reading(path) as read:
+            rows = read_rows(read, table)
+    except DamageError as error:
+        raise _damaged_as_a_whole(path.name, facts) from error
+    sound, statistics, histograms = decode_rows(rows)
+    if not all(sound):
+        notices.add(_damaged_in_part(path.name, int(facts["step"])))
+    session = model.session_of(facts["layout"])
+    series = session.reader_ids(layout.series)
+    kept = (series != UNKNOWN) & np.array(sound, dtype=np.bool_)[layout.rows]
+    parts = session.parts_of(layout.series)[kept]
+    return Numbers(series[kept], parts, layout.rows[kept].astype(np.int64), statistics, histograms)
+
+
+def _together(ranks: list[Numbers]) -> Numbers:
+    """What all `ranks` recorded, each part of each series once."""
+    if len(ranks) == 1:
+        return ranks[0]
+    series, parts = (np.concatenate([getattr(one, name) for one in ranks]) for name in ("series", "parts"))
+    rank = np.repeat(np.arange(len(ranks)), [len(one.series) for one in ranks])
+    first_row = np.cumsum([0, *(len(one.statistics) for one in ranks[:-1])])
+    rows = np.concatenate([one.rows for one in ranks]) + first_row[rank]
+    order = np.lexsort((rank, series))
+    once = order[first_of_each_part(series[order], parts[order])]
+    starts = np.flatnonzero(np.diff(series[once].astype(np.int64), prepend=-1))
+    joined = stacked([one.histograms for one in ranks])
+    statistics = np.concatenate([one.statistics for one in ranks])[rows[once]]
+    statistics, histograms = added(statistics, taken(joined, rows[once]), starts)
+    return Numbers(series[once][starts], parts[once][starts], np.arange(len(starts)), statistics, histograms)
+
+
+def read_history(model: ModelIndex, series: int, *, frames: tuple[int, int | None], notices: Notices) -> History:
+    """One series over the frames from `frames[0]` up to `frames[1]`, without those that lack it or have it damaged.
+
+    Raises:
+        RecordError: A file is gone.
+    """
+    first_frame, stop_frame = frames
+    facts = model.frames.frames[:stop_frame]
+    frame_of, shares = model.frames.by_rank(facts[first_frame:])
+    found: list[tuple[RowLocation, Row | None]] = []
+    for segment, places in groupby(_places(model, shares, series), key=lambda place: place.segment):
+        path = model.frames.segment(segment)
+        with reading(path) as read:
+            for place in places:
+                found.append((place, read_row(read, place.table, place.row)))
+    found.sort(key=lambda one: one[0].number)
+    sound, statistics, histograms = decode_rows([row for _, row in found])
+    if not all(sound):
+        for (place, _), is_sound in zip(found, sound, strict=True):
+            if not is_sound:
+                segment, step = model.frames.segment(place.segment), int(shares["step"][place.number])
+                notices.add(_damaged_in_part(segment.name, step))
+        kept = np.flatnonzero(sound)
+        found = [found[at] for at in kept]
+        statistics, histograms = statistics[kept], taken(histograms, kept)
+    numbers = first_frame + frame_of[[place.number for place, _ in found]]
+    if (np.diff(numbers) == 0).any():  # several ranks wrote of a step
+        once = first_of_each_part(numbers, np.array([place.part for place, _ in found]))
+        starts = np.flatnonzero(np.diff(numbers[once], prepend=-1))
+        numbers = numbers[once][starts]
+        statistics, histograms = added(statistics[once], taken(histograms, once), starts)
+    return History(
+        series=model.series[series],
+        frames=numbers.astype(np.uint32),
+        steps=facts["step"][numbers],
+        times=facts["time"][numbers],
+        statistics=statistics,
+        histograms=histograms,
+    )
+
+
+def _places(model: ModelIndex, shares: Frames, series: int) -> Iterator[RowLocation]:
+    """Where the rows of `series` are, segment by segment."""
+    rows = {layout: _row_and_columns(model, layout, series) for layout in set(shares["layout"].tolist())}
+    order = np.argsort(shares["segment"], kind="stable")
+    fields = ("layout", "segment", "body", "body_size")
+    columns = (shares[name][order].tolist() for name in fields)
+    for number, layout, segment, body, size in zip(order.tolist(), *columns, strict=True):
+        if (known := rows[layout]) is not None:
+            row, part, row_count, statistics = known
+            yield RowLocation(number, segment, Table(body, size, row_count, statistics), row, part)
+
+
+def _row_and_columns(model: ModelIndex, layout: int, series: int) -> tuple[int, int, int, tuple[str, ...]] | None:
+    """In frames of this layout: the row of `series`, its part, how many rows there are, and the columns; or None."""
+    known = model.frames.layout(layout)
+    if known is None:
+        return None
+    session = model.session_of(layout)
+    at = np.flatnonzero(session.reader_ids(known.series) == series)[:1]
+    if not len(at):
+        return None
+    part = int(session.parts_of(known.series[at])[0])
+    return int(known.rows[at[0]]), part, known.row_count, known.statistics
+
+
+def _damaged_in_part(segment: str, step: int) -> str:
+    return f"segment {segment}: the frame of step {step} is damaged in part; what is damaged was left out"
+
+
+def _damaged_as_a_whole(segment: str, facts: np.void) -> RecordError:
+    return RecordError(f"segment {segment}: the frame of step {facts['step']} is damaged. {_ADVICE}")
+
+
+_ADVICE = "Other frames and series can be read; restore the file from a copy to get this one back."

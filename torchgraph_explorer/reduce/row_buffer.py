@@ -1,0 +1,204 @@
+"""Calls `rows.c`, which the build has compiled: it does all that is done to every element."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from torchgraph_explorer.errors import TorchgraphError
+from torchgraph_explorer.histogram import Histograms
+from torchgraph_explorer.schema import STATISTICS
+
+TYPES = {
+    torch.float32: 0,
+    torch.float64: 1,
+    torch.float16: 2,
+    torch.bfloat16: 3,
+    torch.int8: 4,
+    torch.int16: 5,
+    torch.int32: 6,
+    torch.int64: 7,
+    torch.uint8: 8,
+    torch.bool: 8,
+}
+"""The element types that can be read where they lie."""
+
+BUILT = Path(__file__).parent / "built"
+PLAIN, WITH_AVX2 = "rows.so", "rows-avx2.so"
+
+FIRST_ROWS, FIRST_ENTRIES = 256, 1 << 15
+"""What there is room for at first."""
+
+_MOST_ENTRIES = 2039
+"""Buckets that there are, so entries that a row can have."""
+
+_COUNTS = slice(STATISTICS.index("min"))
+_L2_NORM = STATISTICS.index("l2_norm")
+"""Columns that tell how many, and how large, all elements together are."""
+
+_TABLES = 4 * (2048 + 272)
+"""Counters that rows.c needs: `TABLES * SPAN`."""
+
+Part: TypeAlias = "tuple[npt.NDArray[np.float32], Histograms]"
+"""Rows: their statistics, `[rows, len(STATISTICS)]`, and their histograms."""
+
+
+class _Buffers(ctypes.Structure):
+    """`Rows` in rows.c."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("statistics", "ends", "buckets", "counts", "tables")),
+        *((name, ctypes.c_int64) for name in ("most_rows", "most_entries", "rows", "entries")),
+    )
+
+
+class _Room:
+    """Memory for a number of rows.
+
+    Attributes:
+        add_row: Of rows.c, into this memory; returns 0 if it is full.
+        add_sample: The same.
+        add_norms: The same.
+    """
+
+    def __init__(self, rows: int, entries: int) -> None:
+        self.size = rows, entries
+        self._statistics = np.empty((rows, len(STATISTICS)), np.float32)
+        self._ends = np.empty(rows, np.uint32)
+        self._buckets, self._counts = np.empty(entries, np.int16), np.empty(entries, np.uint32)
+        self._tables = np.zeros(_TABLES, np.uint32)
+        parts = (self._statistics, self._ends, self._buckets, self._counts, self._tables)
+        self._buffers = _Buffers(*(part.ctypes.data for part in parts), rows, entries, 0, 0)
+        add_row, add_sample, add_norms = functions()
+        address = ctypes.addressof(self._buffers)
+        self.add_row, self.add_sample = partial(add_row, address), partial(add_sample, address)
+        self.add_norms = partial(add_norms, address)
+
+    def repeat(self, times: int) -> None:
+        """Have the last row tell of so many times the elements that it was made of."""
+        row = self._buffers.rows - 1
+        start = self._ends[row - 1] if row else 0
+        self._statistics[row, _COUNTS] *= times
+        self._statistics[row, _L2_NORM] *= math.sqrt(times)
+        counts = self._counts[start : self._buffers.entries]
+        np.minimum(counts.astype(np.uint64) * np.uint64(times), np.iinfo(np.uint32).max, out=counts, casting="unsafe")
+
+    def clear(self) -> None:
+        """Begin again."""
+        self._buffers.rows = self._buffers.entries = 0
+
+    def part(self) -> Part:
+        """What was added, in as much memory as it needs."""
+        rows, entries = self._buffers.rows, self._buffers.entries
+        offsets = np.concatenate([np.zeros(1, np.uint32), self._ends[:rows]])
+        histograms = Histograms(offsets, self._buckets[:entries].copy(), self._counts[:entries].copy())
+        return self._statistics[:rows].copy(), histograms
+
+
+class RowBuffer:
+    """A growing buffer of rows. A tensor to add must be contiguous, in host memory, and of a type in `TYPES`."""
+
+    def __init__(self) -> None:
+        """Begin without any.
+
+        Raises:
+            TorchgraphError: The compiled part is missing.
+        """
+        self._full: list[Part] = []
+        self._count = 0
+        self._room = _Room(FIRST_ROWS, FIRST_ENTRIES)
+
+    def add(self, tensor: Tensor, *, first: int, stride: int, length: int, divisor: float, repeats: int = 1) -> int:
+        """Add the row of `length` elements of `tensor`, from number `first`, `stride` apart; returns its number.
+
+        NaN and infinite elements are counted in all of `tensor`. Elements are divided by `divisor`, and each stands for
+        `repeats` that are equal.
+        """
+        kind, count = TYPES[tensor.dtype], tensor.numel()
+        while not self._room.add_row(tensor.data_ptr(), kind, count, first, stride, length, divisor):
+            self._grow()
+        return self._added(repeats)
+
+    def add_sample(
+        self, sample: Tensor, *, count: int, non_finite: tuple[int, int, int], divisor: float, repeats: int = 1
+    ) -> int:
+        """Add the row of a tensor of `count` elements, so many NaN, infinite and minus infinite, known by a sample."""
+        place = sample.data_ptr(), TYPES[sample.dtype], sample.numel(), divisor, count, *non_finite
+        while not self._room.add_sample(*place):
+            self._grow()
+        return self._added(repeats)
+
+    def add_norms(self, tensor: Tensor, *, samples: int, divisor: float, repeats: int = 1) -> int:
+        """Add the row of the l2 norms of `tensor` cut into `samples` equal pieces; returns its number."""
+        size = tensor.numel() // samples if samples else 0
+        while not self._room.add_norms(tensor.data_ptr(), TYPES[tensor.dtype], samples, size, divisor):
+            self._grow()
+        return self._added(repeats)
+
+    def _added(self, repeats: int) -> int:
+        if repeats != 1:
+            self._room.repeat(repeats)
+        self._count += 1
+        return self._count - 1
+
+    def finish(self) -> Part:
+        """All rows, in order. Their memory is used again."""
+        parts = [*self._full, self._room.part()]
+        self.clear()
+        return joined(parts)
+
+    def clear(self) -> None:
+        """Begin without any, in as much room as there was."""
+        self._full.clear()
+        self._room.clear()
+        self._count = 0
+
+    def _grow(self) -> None:
+        """The room is full: put it aside and go on in one of twice the size."""
+        self._full.append(self._room.part())
+        rows, entries = self._room.size
+        self._room = _Room(2 * rows, 2 * entries)
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    """The rows of all `parts`, in order."""
+    parts = [part for part in parts if len(part[0])] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
+    sizes = np.concatenate([np.diff(histograms.offsets) for _, histograms in parts])
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]).astype(np.uint32)
+    buckets = np.concatenate([histograms.buckets for _, histograms in parts])
+    counts = np.concatenate([histograms.counts for _, histograms in parts])
+    return np.concatenate([statistics for statistics, _ in parts]), Histograms(offsets, buckets, counts)
+
+
+@cache
+def functions() -> tuple[Callable[..., int], Callable[..., int], Callable[..., int]]:
+    """Those that add a row, a row known by a sample, and a row of norms, compiled for this processor.
+
+    Raises:
+        TorchgraphError: They are missing, or made for another kind of machine.
+    """
+    has_avx2 = torch.backends.cpu.get_cpu_capability() in {"AVX2", "AVX512"}
+    path = BUILT / (WITH_AVX2 if has_avx2 and (BUILT / WITH_AVX2).is_file() else PLAIN)
+    try:
+        loaded = ctypes.CDLL(str(path))
+    except OSError as fault:
+        raise TorchgraphError(
+            f"The compiled part of torchgraph-explorer cannot be loaded: {fault}. Install it again on this machine: "
+            "pip install --force-reinstall --no-deps torchgraph-explorer"
+        ) from fault
+    pointer, number, real = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+    loaded.torchgraph_add_row.argtypes = (pointer, pointer, *[number] * 5, real)
+    loaded.torchgraph_add_sample.argtypes = (pointer, pointer, number, number, real, *[number] * 4)
+    loaded.torchgraph_add_norms.argtypes = (pointer, pointer, *[number] * 3, real)
+    return loaded.torchgraph_add_row, loaded.torchgraph_add_sample, loaded.torchgraph_add_norms

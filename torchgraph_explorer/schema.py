@@ -1,0 +1,287 @@
+"""The plain values that every layer speaks.
+
+Capture and reduce make them, the record stores them, the views read them. Nothing here imports torch.
+
+The words: a *module* is an `nn.Module` by its qualified name, a *call* one invocation of it in a step, a *tensor* an
+input, output, parameter or attached tensor of a call, a *series* one tensor's one kind over steps, and a *frame* is
+everything that was recorded at one step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.histogram import Histograms
+
+Role: TypeAlias = Literal["input", "output", "param", "attached"]
+Kind: TypeAlias = Literal["value", "grad_norm", "grad", "optimizer_grad", "update", "update_ratio"]
+NodeKind: TypeAlias = Literal["input", "output", "call", "attached"]
+Shape: TypeAlias = "tuple[int | None, ...]"
+
+STATISTICS = (
+    "count",
+    "sampled",
+    "nan",
+    "positive_infinity",
+    "negative_infinity",
+    "zeros",
+    "min",
+    "max",
+    "mean",
+    "absolute_mean",
+    "std",
+    "l2_norm",
+)
+"""The columns of a statistics matrix, in order. All are float32.
+
+- `count`: elements of the whole tensor. `nan`, `positive_infinity`, `negative_infinity`: how many of those, exactly.
+- `sampled`: finite elements that the statistics below and the histogram were computed from. `zeros`: how many of
+  those were zero, so `zeros / sampled` is the fraction of zeros.
+- `min`, `max`, `mean`, `absolute_mean`, `std` (population): of the sampled elements; NaN when there were none.
+- `l2_norm`: of all finite elements; estimated as `sqrt(mean square x finite elements)` when a sample was taken.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """What is known of a tensor besides its values.
+
+    Attributes:
+        path: Where it sits: `input[0]`, `input['mask']`, `output.logits`, `output`; a parameter's or attached tensor's
+            name.
+        shape: Its dimensions; None for a dimension that varied between calls.
+        dtype: As torch prints it, without `torch.`: `float32`.
+        requires_grad: Gradient reaches it.
+        varied: Sizes that were seen of each None in `shape`, the first ones that were; empty where they are not known.
+    """
+
+    path: str
+    shape: Shape
+    dtype: str
+    requires_grad: bool
+    varied: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """An `nn.Module` of the watched model.
+
+    Attributes:
+        name: Qualified name as in `named_modules()`; empty for the model itself.
+        class_name: `Conv2d`.
+        class_path: `torch.nn.modules.conv.Conv2d`.
+        extra_repr: What the module says of itself, as (key, value) rows; a fact that it does not name, and that is no
+            argument of its class either, has an empty key.
+        params: Its immediate parameters.
+        own_params: Elements in its immediate parameters.
+        total_params: Elements in its own and its submodules' parameters, shared ones once.
+        trainable_params: Those of `total_params` that require a gradient.
+        forward_parameters: Names of the parameters of `forward` that take positional arguments, `*args` with its star;
+            empty where they are not known.
+    """
+
+    name: str
+    class_name: str
+    class_path: str
+    extra_repr: tuple[tuple[str, str], ...]
+    params: tuple[TensorInfo, ...]
+    own_params: int
+    total_params: int
+    trainable_params: int
+    forward_parameters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One invocation of a module within a step.
+
+    Attributes:
+        module: The module's qualified name.
+        call: 0 for the module's first call in the step, 1 for its second, and so on.
+        parent: Index in `ModuleGraph.calls` of the call it happened in; None for a call of the model itself.
+        inputs: Tensors among its arguments, in order.
+        outputs: Tensors in what it returned, in order.
+    """
+
+    module: str
+    call: int
+    parent: int | None
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A box in the drawing of a call's inside.
+
+    Attributes:
+        kind: A placeholder for one input or output tensor of the call, a child call, or an attached tensor.
+        inside: Index in `ModuleGraph.calls` of the call whose inside it belongs to; None at the top, where the calls of
+            the model itself are. A call that only has inputs and outputs inside has no nodes there.
+        call: The child call it stands for, as an index in `ModuleGraph.calls`; None for the other kinds.
+        tensor: The tensor it stands for; None for a call.
+    """
+
+    kind: NodeKind
+    inside: int | None
+    call: int | None = None
+    tensor: TensorInfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Data went from one node to another of the same inside.
+
+    Attributes:
+        source: Index in `ModuleGraph.nodes`.
+        target: Index in `ModuleGraph.nodes`.
+        gradient: Gradient flows back along it; False where only data goes.
+    """
+
+    source: int
+    target: int
+    gradient: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleGraph:
+    """Who was called inside whom in one step, and where each call's inputs came from.
+
+    Attributes:
+        id: Number of the graph within its model; the same id written again replaces the earlier one.
+        first_step: The step it was first seen at.
+        modules: Every module of the model, in `named_modules()` order.
+        calls: In the order in which they began; a parent stands before its children.
+        nodes: All insides together.
+        edges: Between nodes of one inside.
+    """
+
+    id: int
+    first_step: int
+    modules: tuple[Module, ...]
+    calls: tuple[Call, ...]
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One tensor's one kind of numbers, over steps.
+
+    Attributes:
+        id: Number of the series within its session.
+        module: Qualified name of the module.
+        call: Which call of it in the step; None for a parameter, which all calls share.
+        role: What the tensor is to the call.
+        path: Which of them, as in `TensorInfo.path`.
+        kind: `value`: its elements. `grad_norm`: the l2 norms of its gradient, one per sample (row of the first
+            dimension). `grad`: the elements of a parameter's `.grad`.
+        part: Which part of the tensor the writing rank has, of those that the ranks have together: ranks with the same
+            part hold the same elements. None: a part of its own. Only of a series as written, not as read.
+    """
+
+    id: int
+    module: str
+    call: int | None
+    role: Role
+    path: str
+    kind: Kind
+    part: int | None = None
+
+    @property
+    def key(self) -> tuple[str, int | None, Role, str, Kind]:
+        """What identifies it across sessions."""
+        return (self.module, self.call, self.role, self.path, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One `watch()` of one model: who wrote, and how.
+
+    Attributes:
+        id: Random; the same in every segment of one session.
+        model: The model's name in the run.
+        class_name: The model's class.
+        created: Seconds since the epoch.
+        host: Machine name.
+        pid: Process id.
+        versions: Package to version: this package, torch, python.
+        log: The kinds asked for: `io`, `io_grad`, `params`, `params_grad`.
+        log_freq: As a text: `50`, `log`, or a predicate's name.
+        sample_n: Elements sampled of a tensor; None for all.
+        bins: Rows of a drawn histogram, by default.
+        reject_outlier_proportion: Share of extreme elements that the drawn range leaves out, by default.
+        clock: Name of the second time axis, e.g. `epoch`; None without.
+        rank: Which of the processes that train the model together wrote; None where there is one, or each is a model.
+        world_size: How many they are.
+        notes: How its steps join those of earlier sessions, in sentences, where that is not plain.
+    """
+
+    id: str
+    model: str
+    class_name: str
+    created: float
+    host: str
+    pid: int
+    versions: dict[str, str]
+    log: tuple[str, ...]
+    log_freq: str
+    sample_n: int | None
+    bins: int
+    reject_outlier_proportion: float
+    clock: str | None
+    rank: int | None = None
+    world_size: int = 1
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Everything recorded at one step.
+
+    Several series may share a row: a tensor that is one call's output and the next one's input is measured once.
+
+    Attributes:
+        step: Count of training steps of the model before this one.
+        time: Seconds since the epoch.
+        clock: The second time axis' value (see `Session.clock`); None without.
+        graph: Id of the module graph in force; None while it is not known.
+        series: Series ids, `[n]` uint32.
+        rows: Row of each series in the two fields below, `[n]` uint32.
+        statistics: `[rows, len(STATISTICS)]` float32.
+        histograms: One per row.
+        gradient_scale: The loss scale that was taken out of the gradients; None without one.
+    """
+
+    step: int
+    time: float
+    clock: float | None
+    graph: int | None
+    series: npt.NDArray[np.uint32]
+    rows: npt.NDArray[np.uint32]
+    statistics: npt.NDArray[np.float32]
+    histograms: Histograms
+    gradient_scale: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The session was closed in order.
+
+    Attributes:
+        time: Seconds since the epoch.
+        notes: What was not recorded, in sentences; empty when all went well.
+        steps: That it had counted, so that the next one would have had this number; None where that is not known.
+    """
+
+    time: float
+    notes: tuple[str, ...] = field(default=())
+    steps: int | None = None
+
+
+Record: TypeAlias = "Session | ModuleGraph | tuple[Series, ...] | Frame | Finished"
+"""What a sink is given: a session first, then graphs, new series and frames as they come, `Finished` last."""

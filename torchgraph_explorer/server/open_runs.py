@@ -1,0 +1,168 @@
+"""The runs that a server has open."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from torchgraph_explorer.errors import NotFoundError, TorchgraphError
+from torchgraph_explorer.record.discovery import RunInfo, list_runs
+from torchgraph_explorer.record.folder import LocalFolder, leads_in_a_circle
+from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.reader import Run
+from torchgraph_explorer.record.remote import RemoteFolder, is_url
+from torchgraph_explorer.server.nonfinite import NonFinite
+
+MOST_OPEN = 32
+"""Runs kept open; the one not asked for longest is closed when another is opened."""
+
+REMOTE_SECONDS = 5.0
+"""A run at a URL is looked at again after this long; a viewer asks every second, and stores charge by the question."""
+
+EPOCHS = 2**16
+"""Epochs that one opening of a run has room for."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run that is open.
+
+    Attributes:
+        run: The reader.
+        opening: Differs each time that it is opened. Frames and series are numbered by the reader, so another reader,
+            also one in a server that was started again, may number them in another way.
+        nonfinite: Where there is NaN or infinity.
+    """
+
+    run: Run
+    nonfinite: NonFinite = field(default_factory=NonFinite)
+    opening: int = field(default_factory=lambda: secrets.randbelow(2**32) * EPOCHS)
+
+    def epoch(self, model: ModelRecord) -> int:
+        """The model's epoch as clients know it: never one that meant something else before."""
+        return self.opening + model.epoch
+
+
+class RunSource(Protocol):
+    """Where the app gets its runs from.
+
+    Attributes:
+        logdir: What to call the place in a sentence.
+    """
+
+    logdir: str
+
+    def list(self) -> Sequence[RunInfo]:
+        """Every run, the latest begun first."""
+
+    def open(self, name: str) -> OpenRun:
+        """The run called `name`, read up to what is there now; a NotFoundError if `list` has no such run."""
+
+
+@dataclass(slots=True)
+class _Slot:
+    """Room for one open run; the lock is held while it is opened, which can take seconds."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    opened: OpenRun | None = None
+    refreshed: float = 0.0
+
+
+class Runs:
+    """The runs below one logdir, opened when they are first asked for. For many threads."""
+
+    def __init__(self, logdir: str | os.PathLike[str]) -> None:
+        """Serve what is below `logdir`, a folder or URL, now and later."""
+        self.logdir = os.fspath(logdir)
+        self._slots: OrderedDict[str, _Slot] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def list(self) -> list[RunInfo]:
+        """Every run, the latest begun first."""
+        return list_runs(self.logdir)
+
+    def open(self, name: str) -> OpenRun:
+        """The run called `name`, read up to what is there now.
+
+        Raises:
+            NotFoundError: `list` has none of that name, or not any more.
+            RecordError: It cannot be read.
+        """
+        slot = self._slot(name)
+        try:
+            return self._opened(name, slot)
+        except NotFoundError:
+            self._forget(name, slot)  # should there be one again, it is another run
+            raise
+
+    def _opened(self, name: str, slot: _Slot) -> OpenRun:
+        place = _place(self.logdir, name)
+        with slot.lock:
+            opened = slot.opened = slot.opened or OpenRun(_open(place, name))
+        self._refresh(slot, opened.run)
+        if not opened.run.models:  # its files are gone
+            raise _no_such_run(name)
+        return opened
+
+    def _slot(self, name: str) -> _Slot:
+        with self._lock:
+            slot = self._slots.pop(name, None) or _Slot()
+            self._slots[name] = slot
+            while len(self._slots) > MOST_OPEN:
+                self._slots.popitem(last=False)
+            return slot
+
+    def _refresh(self, slot: _Slot, run: Run) -> None:
+        now = time.monotonic()
+        if not is_url(self.logdir) or now - slot.refreshed >= REMOTE_SECONDS:
+            slot.refreshed = now  # before, so that others who ask meanwhile do not look too
+            try:
+                run.refresh()
+            except TorchgraphError:
+                slot.refreshed = -REMOTE_SECONDS
+                raise
+
+    def _forget(self, name: str, slot: _Slot) -> None:
+        with self._lock:
+            if self._slots.get(name) is slot:
+                del self._slots[name]
+
+
+def _open(place: str, name: str) -> Run:
+    folder = RemoteFolder(place) if is_url(place) else LocalFolder(Path(place))
+    if not folder.files():
+        raise _no_such_run(name)
+    return Run(folder, name=name, path=place)
+
+
+def _place(logdir: str, name: str) -> str:
+    """Where the run called `name` would be. Only names as `list_runs` gives them lead anywhere."""
+    if is_url(logdir):
+        if name != "." and not all(part.strip(".") and "\0" not in part for part in name.split("/")):
+            raise _no_such_run(name)
+        return logdir if name == "." else f"{logdir.rstrip('/')}/{name}"
+    try:
+        root = Path(logdir).resolve()
+        is_one = _is_below(root, name) and (root / name).is_dir() and not leads_in_a_circle(root, name)
+    except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, a circle of links
+        raise _no_such_run(name) from None
+    if not is_one:
+        raise _no_such_run(name)
+    return str(root / name)
+
+
+def _is_below(root: Path, name: str) -> bool:
+    """Whether `name` is that of a folder in or below `root`, which may be a link: nothing in it leads upwards."""
+    place = Path(os.path.normpath(root / name))  # not resolved: whoever made a link wants to see where it leads
+    return place.is_relative_to(root) and place.relative_to(root).as_posix() == name
+
+
+def _no_such_run(name: str) -> NotFoundError:
+    return NotFoundError(f"There is no run {name[:80]!r} here. See api/runs for those there are.")

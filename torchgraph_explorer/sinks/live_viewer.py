@@ -1,0 +1,183 @@
+"""The live viewer of a training: a server in a process of its own, so that it never has the training's GIL."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TypedDict
+
+from torchgraph_explorer import timeouts
+from torchgraph_explorer.console import reason
+from torchgraph_explorer.errors import TorchgraphError
+from torchgraph_explorer.timeouts import NoAnswerError, in_time
+
+SECONDS_TO_START = 30.0
+SECONDS_TO_END = 5.0
+
+CHILD = """
+import sys
+sys.path.append(sys.argv.pop(1))
+from torchgraph_explorer.server.process import main
+main()
+"""
+"""What the server's process runs. It finds this package also where only the training's own `sys.path` leads to it."""
+
+PACKAGE_ROOT = Path(__file__).parent.parent.parent
+
+
+class ViewerError(TorchgraphError):
+    """The live viewer cannot be started."""
+
+
+class _ServerReport(TypedDict, total=False):
+    """What a server says of itself when it starts."""
+
+    url: str
+    port: int
+    is_exposed: bool
+    error: str
+
+
+@dataclass(slots=True)
+class _Process:
+    """A server's process, what it said, and how many watchers show something in it."""
+
+    child: subprocess.Popen[bytes]
+    said: _ServerReport
+    users: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ViewerProcess:
+    """One watcher's share in a server.
+
+    Attributes:
+        url: Where to open it.
+        port: The port it listens on; the one asked for may have been taken.
+        is_exposed: Other machines can reach it.
+    """
+
+    url: str
+    port: int
+    is_exposed: bool
+    _process: _Process = field(repr=False)
+
+    def stop(self) -> None:
+        """End the server, unless another watcher still shows something in it."""
+        with _lock:
+            self._process.users -= 1
+            if self._process.users == 0:
+                _end(self._process.child)
+
+    def wait(self) -> None:
+        """Come back when the server has ended, or with a KeyboardInterrupt."""
+        self._process.child.wait()
+
+
+_servers: dict[tuple[str, str, int], _Process] = {}
+"""The servers of this process, by logdir, host and port asked for: watchers of one logdir share one."""
+
+_lock = threading.Lock()
+
+
+def start_viewer(logdir: str, *, host: str, port: int) -> ViewerProcess:
+    """A server of `logdir`, shared with other watchers that asked for the same.
+
+    Raises:
+        ViewerError: It did not start; says why.
+    """
+    place = _address(logdir, host, port)
+    with _lock:
+        process = _servers.get(place)
+        if process is None or process.child.poll() is not None:
+            process = _servers[place] = _start(*place)
+        process.users += 1
+    said = process.said
+    return ViewerProcess(said["url"], said["port"], said["is_exposed"], process)
+
+
+def is_served(logdir: str, *, host: str, port: int) -> bool:
+    """Whether `start_viewer` would find a server that runs."""
+    process = _servers.get(_address(logdir, host, port))
+    return process is not None and process.child.poll() is None
+
+
+def _address(logdir: str, host: str, port: int) -> tuple[str, str, int]:
+    return (logdir if "://" in logdir else os.path.abspath(logdir), host, port)  # noqa: PTH100  (keeps a link's name)
+
+
+def _start(logdir: str, host: str, port: int) -> _Process:
+    if not sys.executable:
+        raise ViewerError("this Python is part of another program, and its own command is not known.")
+    command = [sys.executable, "-c", CHILD, str(PACKAGE_ROOT), logdir, f"--host={host}", f"--port={port}"]
+    with _errors() as errors:
+        try:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,  # its end tells the child that we are gone, however we went
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL if errors is None else errors,
+                start_new_session=True,  # Ctrl-C in the terminal is for the training, not for the viewer
+            )
+        except (OSError, ValueError, subprocess.SubprocessError) as fault:
+            raise ViewerError(f"the server's process did not start: {reason(fault)}.") from fault
+        said = _first_report(child)
+        if "url" in said:
+            return _Process(child, said)
+        _end(child)
+        raise ViewerError(f"the server did not start: {said.get('error') or _last_line(errors)}")
+
+
+def _errors() -> AbstractContextManager[IO[bytes] | None]:
+    """A file for what the server has to say of its end; None where there is no temporary folder, or it hangs."""
+    try:
+        return in_time(tempfile.TemporaryFile, seconds=timeouts.SECONDS, too_late=lambda file: file.close())
+    except (OSError, NoAnswerError):
+        return nullcontext()
+
+
+def _first_report(child: subprocess.Popen[bytes]) -> _ServerReport:
+    """What the child says once it listens; nothing if it ended without a word, or took too long."""
+    assert child.stdout is not None
+    timer = threading.Timer(SECONDS_TO_START, child.kill)
+    try:
+        timer.start()
+    except RuntimeError as fault:
+        return {"error": f"nothing can wait for it ({reason(fault)})."}
+    try:
+        said: _ServerReport = json.loads(child.stdout.readline() or b"{}")
+    except ValueError:
+        return {"error": "it said something that is no address."}
+    finally:
+        timer.cancel()
+    return said
+
+
+def _last_line(errors: IO[bytes] | None) -> str:
+    if errors is None:
+        return "it could not be told why, since there is no temporary folder."
+    errors.seek(0)
+    lines = errors.read().decode(errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), f"it did not say why in {SECONDS_TO_START:.0f} s.")
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """End a server, which only reads and so has nothing to lose."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.close()
+    child.terminate()  # workers that the training has forked may hold the other end of its stdin open
+    try:
+        child.wait(SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        with suppress(subprocess.TimeoutExpired):  # the system keeps a process whose disk does not answer
+            child.wait(SECONDS_TO_END)
+    child.stdout.close()

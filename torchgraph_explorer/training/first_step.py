@@ -1,0 +1,144 @@
+"""Where the steps of a watch begin whose run may hold earlier ones."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from torchgraph_explorer.capture.distributed import Rank
+from torchgraph_explorer.console import reason
+from torchgraph_explorer.record.earlier import Earlier, look_back
+from torchgraph_explorer.record.remote import is_url
+from torchgraph_explorer.sinks import RESUMED, SinkContext
+from torchgraph_explorer.training.rank_rendezvous import agreed_step
+from torchgraph_explorer.training.run_folder import is_of_wandb
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """What another service says of a run that goes on.
+
+    Attributes:
+        place: Its name.
+        steps: Of the model, as many as were recorded; None where it does not say.
+        is_certain: There was an earlier session. Else it only goes on with one if there was.
+    """
+
+    place: str
+    steps: int | None
+    is_certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where the steps of a watch begin.
+
+    Attributes:
+        step: The first.
+        recorded: One more than the highest step that the run holds of the model.
+        told: What to say of it; empty if there is nothing.
+        notes: What the record is to say of it.
+    """
+
+    step: int = 0
+    recorded: int = 0
+    told: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def begin_in(
+    context: SinkContext, backends: Sequence[str], rank: Rank | None, *, is_named: bool, seconds: float
+) -> Start:
+    """Where to begin in the run of `context`: at 0, or where its earlier steps end if one of `backends` resumes it.
+
+    Ranks begin where the first one of their machine does. Comes back within so many seconds, or when that one has said
+    it.
+    A store elsewhere is asked only if the run `is_named`; else it is a new one.
+    """
+    agrees = rank is not None and is_of_wandb(context.run)
+    if agrees and rank is not None and not rank.is_leader:
+        return Start(agreed_step(0, is_leader=False))
+    found = Start() if is_url(context.run_dir) and not is_named else _start(context, backends, seconds)
+    if agrees:
+        agreed_step(found.step, is_leader=True)
+    return found
+
+
+def _start(context: SinkContext, backends: Sequence[str], seconds: float) -> Start:
+    known = _Known()
+    looking = threading.Thread(target=_look, args=(known, context, backends), name="torchgraph-continuing", daemon=True)
+    try:
+        looking.start()
+    except RuntimeError:  # there is no thread to be had, so that nothing will be recorded either
+        return Start()
+    looking.join(seconds)
+    return _decided(known, seconds=seconds, is_complete=not looking.is_alive())
+
+
+@dataclass(slots=True)
+class _Known:
+    """What the other thread has found so far."""
+
+    resumed: Resumed | None = None
+    earlier: Earlier = field(default_factory=Earlier)
+    fault: str = ""
+
+
+def _look(known: _Known, context: SinkContext, backends: Sequence[str]) -> None:
+    try:
+        known.resumed = _resumed(context, backends)
+        for known.earlier in look_back(context.run_dir, context.model_name):
+            pass
+    except Exception as fault:  # a store or service raises what it likes, and training begins all the same
+        known.fault = reason(fault)
+
+
+def _decided(known: _Known, *, seconds: float, is_complete: bool) -> Start:
+    earlier, notes = known.earlier, []
+    if known.fault or not is_complete:
+        why = known.fault or f"there was no answer within {seconds:g} s"
+        notes.append(f"Earlier steps of this run could not be looked for in full ({why}).")
+    if known.resumed is None:
+        return Start(0, earlier.reached, notes=tuple(notes))
+    counted = known.resumed.steps or 0
+    first = max(earlier.steps, counted)
+    if counted > earlier.steps:
+        notes.append(_elsewhere(earlier.steps, first))
+    return Start(first, earlier.reached, told=_told(known.resumed, earlier, first), notes=tuple(notes))
+
+
+def _told(resumed: Resumed, earlier: Earlier, first: int) -> str:
+    if not first and not resumed.is_certain:
+        return ""
+    source = "its record" if earlier.steps == first else f"the count in {resumed.place}"
+    how = f"go on at {first}, where {source} ends" if first else "begin at 0, since no earlier one is known here"
+    return (
+        f"{resumed.place} resumes this run: its steps {how}. If the model was loaded from a checkpoint of another "
+        f"step, set watcher.step."
+    )
+
+
+def _elsewhere(first: int, end: int) -> str:
+    which = f"Step {first} was" if end - first == 1 else f"Steps {first} to {end - 1} were"
+    return f"{which} recorded elsewhere, and the record there has them: they are not in this one."
+
+
+def recorded_again(step: int, recorded: int) -> str:
+    """What is said when `step` is recorded, of a run that holds all steps below `recorded`, and nobody set it."""
+    return (
+        f"Step {step} is recorded again: this run holds steps up to {recorded - 1} of an earlier session, which are "
+        f"replaced one by one, so that the steps of both are mixed until then. If training goes on where that session "
+        f"ended, set watcher.step = {recorded} after watch(); if this is another training, give it a run of its own."
+    )
+
+
+def _resumed(context: SinkContext, backends: Sequence[str]) -> Resumed | None:
+    """What the service of one of `backends` says of the run, if it resumes it."""
+    for module, _, function in (RESUMED[backend].partition(":") for backend in backends if backend in RESUMED):
+        asked: Callable[[Any, str], Resumed | None] = getattr(import_module(module), function)
+        if (found := asked(context.wandb_run, context.model_name)) is not None:
+            return found
+    return None

@@ -1,0 +1,206 @@
+"""One phase of one watched model: its steps on their way from capture, through reduce, to the sinks."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
+
+from torch import nn
+from torch.optim import Optimizer
+
+from torchgraph_explorer.capture.phases import Phase
+from torchgraph_explorer.capture.step_tracker import OPTIMIZER, Observation, StepTracker
+from torchgraph_explorer.console import reason, warn
+from torchgraph_explorer.reduce.batch import Batch
+from torchgraph_explorer.reduce.device_batch import DeviceBatch
+from torchgraph_explorer.reduce.row_buffer import RowBuffer
+from torchgraph_explorer.reduce.sampling import Sampler
+from torchgraph_explorer.schema import Session
+from torchgraph_explorer.sinks import Sink
+from torchgraph_explorer.training.first_step import recorded_again
+from torchgraph_explorer.training.schedule import Schedule
+from torchgraph_explorer.training.writer_thread import Step, WriterThread
+
+TimeLog: TypeAlias = "tuple[str, Callable[[Any, int], float]]"
+
+
+class Scaler(Protocol):
+    """As `torch.amp.GradScaler`."""
+
+    def get_scale(self) -> float:
+        """The factor that the loss is multiplied by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What to record of a model, and how; see `watch`."""
+
+    log: tuple[str, ...]
+    log_freq: int | str | Schedule
+    bins: int
+    sample_n: int | None
+    reject_outlier_proportion: float
+    time_log: TimeLog | None
+    phases: tuple[str, ...] = ("train",)
+    optimizer: Optimizer | None = None
+    scaler: Scaler | None = None
+    ranks: str = "merged"
+    compiled: str = "eager"
+
+
+class Pipeline:
+    """Records the passes of one model in one phase.
+
+    Attributes:
+        tracker: The watch on the model.
+        saw_a_step: Something was recorded.
+        recorded: One more than the highest step that the run holds of earlier sessions; 0 if that is of no concern.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        settings: Settings,
+        *,
+        session: Session,
+        sinks: Sequence[Sink],
+        phase: Phase,
+        kinds: frozenset[str],
+        wants: Schedule,
+        before_step: Callable[[], None] | None = None,
+    ) -> None:
+        """Begin to watch `model` in `phase`, and write the steps that `wants` selects to `sinks`.
+
+        `before_step` is called in the training thread when such a step begins.
+        """
+        self.saw_a_step = self._is_given_up = False
+        self.recorded = 0
+        self._told: set[str] = set()
+        self._name, self._settings, self._wants = session.model, settings, wants
+        self._before_step = before_step or (lambda: None)
+        self._model = weakref.ref(model)  # not kept alive by being watched
+        self._sampler = Sampler(settings.sample_n, seed=random.SystemRandom().getrandbits(32))
+        self._rows: RowBuffer | None = None
+        self._elsewhere = DeviceBatch()
+        self._batch: Batch | None = None
+        self._began: tuple[float, float | None, float | None] = (0.0, None, None)
+        inline = settings.compiled == "inline"
+        self.tracker = StepTracker(model, self, kinds=kinds, phase=phase, optimizer=settings.optimizer, inline=inline)
+        self._writer = WriterThread(
+            session, sinks, now=time.time, when_idle=self.tracker.settle, steps=lambda: phase.step
+        )
+
+    @property
+    def is_recording(self) -> bool:
+        """What is measured is written. Not so where no thread can be started."""
+        return self._writer.is_alive
+
+    def has_begun(self, until: float) -> bool:
+        """Whether its sinks have taken the session, by the moment `until` of the monotonic clock."""
+        return self._writer.has_begun(until)
+
+    def end(self, why_nothing: Callable[[], str] | None = None) -> None:
+        """Take everything off the model and have what is at hand written; `why_nothing` is said if nothing was."""
+        self._each(self.tracker.close, lambda: self._note_nothing(why_nothing), self._writer.end)
+        self._rows = self._batch = None  # a watcher whose viewer stays is kept, and these are large
+        self._settings = replace(self._settings, optimizer=None, scaler=None, time_log=None)  # with all the parameters
+
+    def wait(self, until: float) -> None:
+        """Come back when all is written, or at the moment `until` of the monotonic clock."""
+        self._each(lambda: self._writer.wait(until))
+
+    def _each(self, *parts: Callable[[], None]) -> None:
+        for part in parts:
+            try:
+                part()
+            except Exception as fault:  # at the end of the user's training, which is not to fail by ours
+                sentence = f"{self._name}: the end of the record is missing ({reason(fault)})."
+                if sentence not in self._told:
+                    self._told.add(sentence)
+                    warn(sentence)
+
+    def _note_nothing(self, reason: Callable[[], str] | None) -> None:
+        if reason is not None and not (self.saw_a_step or self._is_given_up) and self.is_recording:
+            self._writer.note(f"{self._name}: no step was recorded. {reason()}")
+
+    def wants(self, step: int) -> bool:
+        """Whether this step is to be logged (for `capture.step_tracker.Listener`)."""
+        return self.is_recording and bool(self._wants(step))
+
+    def measure(self, step: int) -> Batch:
+        """What measures the tensors of a step which begins (for `capture.step_tracker.Listener`)."""
+        self._prepare()
+        scale = self._scale()
+        self._began = (time.time(), self._clock(step), scale)
+        self._rows = self._rows or RowBuffer()  # kept: it has grown to what a step needs
+        self._batch = Batch(self._sampler, self._rows, self._elsewhere, gradient_scale=scale or 1.0)
+        return self._batch
+
+    def _prepare(self) -> None:
+        try:
+            self._before_step()
+        except Exception as fault:
+            self._writer.note(f"{self._name}: how its parameters are sharded cannot be told ({reason(fault)}).")
+
+    def take(self, observation: Observation) -> None:
+        """A logged step is over (for `capture.step_tracker.Listener`)."""
+        assert self._batch is not None
+        if not self.saw_a_step and observation.step < self.recorded:
+            self._writer.note(f"{self._name}: {recorded_again(observation.step, self.recorded)}")
+        self.saw_a_step = True
+        moment, clock, scale = self._began
+        self._writer.put(
+            Step(
+                step=observation.step,
+                time=moment,
+                clock=clock,
+                gradient_scale=scale,
+                graph=observation.graph,
+                rows=observation.rows,
+                measured=self._batch.finish(),
+            )
+        )
+
+    def fail(self, module: str, fault: Exception) -> None:
+        """Something went wrong while capturing `module` (for `capture.step_tracker.Listener`)."""
+        self._is_given_up = self._is_given_up or not module
+        what = f"module {module!r} is" if module else "the whole model is"
+        if module == OPTIMIZER:
+            what = "the optimizer's updates are"
+        self._writer.note(
+            f"{self._name}: {what} no longer recorded, since capturing it failed "
+            f"({reason(fault)}). Training goes on as it would without watch()."
+        )
+
+    def note(self, sentence: str) -> None:
+        """Something is not recorded (for `capture.step_tracker.Listener`)."""
+        self._writer.note(f"{self._name}: {sentence}")
+
+    def _clock(self, step: int) -> float | None:
+        if self._settings.time_log is None:
+            return None
+        unit, read = self._settings.time_log
+        return self._number(lambda: read(self._model(), step), f"the time axis {unit!r} is missing at some steps")
+
+    def _scale(self) -> float | None:
+        scaler = self._settings.scaler
+        if scaler is None:
+            return None
+        return self._number(scaler.get_scale, "the gradients have the scaler's factor at some steps")
+
+    def _number(self, read: Callable[[], float], without: str) -> float | None:
+        """What the user's function gives; None, and `without` is said, if that is no finite number."""
+        try:
+            number = float(read())
+        except Exception as fault:
+            self._writer.note(f"{self._name}: {without} ({reason(fault)}).")
+            return None
+        if math.isfinite(number):
+            return number
+        self._writer.note(f"{self._name}: {without} (it was {number}).")
+        return None
