@@ -1,7 +1,8 @@
 """Lets fsspec, by which we read runs at URLs, read what only TensorBoard can.
 
 TensorBoard reads `s3://` with boto3, and whatever TensorFlow can if that is installed; fsspec wants a library of its
-own for each (s3fs, gcsfs). Where that is missing we go through TensorBoard.
+own for each (s3fs, gcsfs). Where that is missing we go through TensorBoard, or `tensorboard --logdir s3://…` would show
+a run's scalars but not its tab. Where fsspec can read, it is preferred: it reads ranges, which gfile may not.
 """
 
 from __future__ import annotations
