@@ -38,6 +38,7 @@ SHARED = frozenset(
     {
         "console",
         "errors",
+        "families",
         "gaps",
         "histogram",
         "interrupts",
@@ -66,7 +67,7 @@ ROOMS = {
         "record", "server", "sinks", libraries="fsspec google tensorboard torchgraph_tensorboard"
     ),
     "torchgraph_wandb": room(
-        "layout", "record", "server", "sinks", "training", libraries="torchgraph_wandb wandb wandb_workspaces"
+        "layout", "record", "server", "sinks", libraries="torchgraph_wandb wandb wandb_workspaces"
     ),
     "training": room("capture", "record", "reduce", "server", "sinks", libraries="torch"),
 }
