@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torchgraph_explorer.histogram import Histograms as Histograms
     from torchgraph_explorer.histogram import quantiles as quantiles
     from torchgraph_explorer.record.discovery import list_runs as list_runs
-    from torchgraph_explorer.record.discovery import open_run as open_run
+    from torchgraph_explorer.run import open_run as open_run
     from torchgraph_explorer.schema import STATISTICS as STATISTICS
     from torchgraph_explorer.server.export import export_page as export_page
     from torchgraph_explorer.training.attach import attach as attach
@@ -49,7 +49,7 @@ _HOMES = {
     "attach": "training.attach",
     "export_page": "server.export",
     "list_runs": "record.discovery",
-    "open_run": "record.discovery",
+    "open_run": "run",
     "quantiles": "histogram",
     "setup": "training.torchexplorer",
     "watch": "training.watch",

@@ -18,7 +18,7 @@ from torchgraph_explorer.version import __version__
 
 if TYPE_CHECKING:
     from torchgraph_explorer.record.model_record import ModelRecord
-    from torchgraph_explorer.record.reader import Run
+    from torchgraph_explorer.record.run_record import RunRecord
 
 LAST_PORT = 65535
 
@@ -160,7 +160,7 @@ def _serve(options: argparse.Namespace) -> None:
 
 
 def _info(options: argparse.Namespace) -> None:
-    from torchgraph_explorer.record.discovery import open_run
+    from torchgraph_explorer.run import open_run
 
     warnings.simplefilter("ignore", TorchgraphWarning)  # they are among the facts
     facts = run_facts(open_run(options.run))
@@ -168,7 +168,7 @@ def _info(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from torchgraph_explorer.record.discovery import open_run
+    from torchgraph_explorer.run import open_run
     from torchgraph_explorer.server.export import export_page
 
     run = open_run(options.run)
@@ -176,7 +176,7 @@ def _export(options: argparse.Namespace) -> None:
     print(f"Wrote {options.output}, {len(page):,} bytes.")
 
 
-def run_facts(run: Run) -> dict[str, Any]:
+def run_facts(run: RunRecord) -> dict[str, Any]:
     """What `torchgraph info` says of a `Run`, as plain values."""
     return {
         "run": run.name,

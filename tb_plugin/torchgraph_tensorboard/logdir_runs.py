@@ -8,6 +8,7 @@ from dataclasses import replace
 from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record.discovery import RunInfo, list_runs
 from torchgraph_explorer.server.open_runs import OpenRun, Runs
+from torchgraph_explorer.server.thinning import BinCache
 from torchgraph_tensorboard.logdirs import Root
 
 
@@ -22,7 +23,8 @@ class LogdirRuns:
         """Serve what is below `roots`; `list` answers with `listed`, which looks from time to time."""
         self.logdir = ", ".join(root.path for root in roots)
         self.list = listed
-        self._places = [(root, Runs(root.path)) for root in roots]
+        bins = BinCache()
+        self._places = [(root, Runs(root.path, bins=bins)) for root in roots]
 
     def open(self, name: str) -> OpenRun:
         """The run that TensorBoard calls `name`, read up to what is there now.

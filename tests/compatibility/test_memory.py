@@ -36,7 +36,7 @@ with watch(model, backend="record", logdir=sys.argv[1], log_freq=1, verbose=Fals
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the size of the process from /proc")
 def test_ten_thousand_steps_that_are_all_logged_leave_the_process_as_large_as_it_was(tmp_path: Path) -> None:
-    from torchgraph_explorer.record.discovery import open_run
+    from torchgraph_explorer.run import open_run
 
     ran = subprocess.run(
         [sys.executable, "-c", TRAINING, str(tmp_path), str(STEPS)],

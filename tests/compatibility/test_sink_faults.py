@@ -22,13 +22,12 @@ from tests.compatibility.walk import fingerprint
 from tests.models import CASES
 from torchgraph_explorer import watch
 from torchgraph_explorer.errors import TorchgraphWarning
-from torchgraph_explorer.record.discovery import open_run
+from torchgraph_explorer.run import open_run
 from torchgraph_explorer.sinks import live_viewer
 from torchgraph_wandb import sink as wandb_sink
 from torchgraph_wandb import snapshots
 
 RECORD = (
-    "torchgraph_explorer.sinks.record",
     "torchgraph_explorer.record.writer",
     "torchgraph_explorer.record.outbox",
     "torchgraph_explorer.record.segments",

@@ -17,7 +17,7 @@ import numpy as np
 
 from tests.record.examples import GRAPH, SERIES, frame, write
 from tests.server.pages import read_page
-from torchgraph_explorer.record.discovery import open_run
+from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import STATISTICS, Frame
 from torchgraph_explorer.server.export import export_page
 from torchgraph_explorer.server.pack import pack

@@ -64,12 +64,9 @@ def test_what_graphviz_would_tangle_or_take_long_over_is_said_to_stand_in_rows(
 
 @pytest.mark.parametrize("limit", [placing.MOST_WORK, 0], ids=["dot", "rows"])
 @pytest.mark.parametrize("edges", [residual(4), structures.u_shape(8)], ids=["residual", "u"])
-def test_the_trunk_is_straight_and_skips_run_beside_it(
-    edges: list[structures.Ends], limit: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(placing, "MOST_WORK", limit)
+def test_the_trunk_is_straight_and_skips_run_beside_it(edges: list[structures.Ends], limit: int) -> None:
     count = max(target for _, target in edges) + 1
-    found = placing._place.__wrapped__(structure(count, edges))
+    found = place(structure(count, edges), most_work=limit)
     trunk = {x for x, _ in found.centres}
     assert max(trunk) - min(trunk) < 1
     for line, (source, target) in zip(found.lines, edges, strict=True):
@@ -78,20 +75,18 @@ def test_the_trunk_is_straight_and_skips_run_beside_it(
 
 
 @pytest.mark.parametrize("limit", [placing.MOST_WORK, 0], ids=["dot", "rows"])
-def test_inputs_stand_at_the_top_and_outputs_at_the_bottom(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "MOST_WORK", limit)
+def test_inputs_stand_at_the_top_and_outputs_at_the_bottom(limit: int) -> None:
     drawn = structure(6, [(0, 2), (1, 3), (2, 3), (2, 4), (3, 5)], first=(0, 1), last=(4, 5))
-    heights = [y for _, y in placing._place.__wrapped__(drawn).centres]
+    heights = [y for _, y in place(drawn, most_work=limit).centres]
     assert heights[0] == heights[1] == min(heights)
     assert heights[4] == heights[5] == max(heights)
     assert heights[1] < heights[2] < heights[3] < heights[5]
 
 
 @pytest.mark.parametrize("edges", [[(0, 1), (1, 0)], [(0, 0)]], ids=["circle", "loop"])
-def test_a_circle_is_drawn_somehow(edges: list[structures.Ends], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_circle_is_drawn_somehow(edges: list[structures.Ends]) -> None:
     for limit in (placing.MOST_WORK, 0):
-        monkeypatch.setattr(placing, "MOST_WORK", limit)
-        assert len(placing._place.__wrapped__(structure(2, edges)).lines) == len(edges)
+        assert len(place(structure(2, edges), most_work=limit).lines) == len(edges)
 
 
 HARD = {
@@ -109,7 +104,7 @@ HARD = {
 @pytest.mark.parametrize(("count", "edges"), HARD.values(), ids=HARD)
 def test_no_layout_takes_more_than_two_seconds(count: int, edges: list[structures.Ends]) -> None:
     before = time.process_time()
-    placing._place.__wrapped__(structure(count, edges))
+    placing._place.__wrapped__(structure(count, edges), placing.MOST_WORK)
     assert time.process_time() - before < 2
 
 
@@ -150,5 +145,5 @@ def test_a_line_that_graphviz_leaves_out_makes_rows_of_it(monkeypatch: pytest.Mo
         raise UndrawnEdgeError
 
     monkeypatch.setattr(placing, "place_with_dot", refuse)
-    said: Sequence[str | None] = [placing._place.__wrapped__(structure(3, chain(3))).approximate]
+    said: Sequence[str | None] = [placing._place.__wrapped__(structure(3, chain(3)), placing.MOST_WORK).approximate]
     assert said == [f"Graphviz could not draw every line. {placing.IN_ROWS}"]

@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.histogram import Histograms, bucket_of
-from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.format.envelope import MARKER
-from torchgraph_explorer.record.reader import Run
 from torchgraph_explorer.record.writer import RecordWriter
+from torchgraph_explorer.run import Run, open_run
 from torchgraph_explorer.schema import (
     STATISTICS,
     Call,

@@ -14,9 +14,9 @@ from typing import Any
 from tests.server.asking import ask
 from torchgraph_explorer.cli import main
 from torchgraph_explorer.errors import TorchgraphError, TorchgraphWarning
-from torchgraph_explorer.record.discovery import list_runs, open_run
+from torchgraph_explorer.record.discovery import list_runs
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.record.reader import Run
+from torchgraph_explorer.run import Run, open_run
 from torchgraph_explorer.server.open_runs import Runs
 from torchgraph_explorer.server.response import App
 from torchgraph_explorer.server.routes import app

@@ -13,11 +13,11 @@ from tests.record.examples import GRAPH, SERIES, flip, frame, records, segment, 
 from torchgraph_explorer.errors import RecordError, TorchgraphWarning
 from torchgraph_explorer.printable import printable
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.format.envelope import MARKER, framed
 from torchgraph_explorer.record.graphs.encoding import encode_graph
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.steps.history import History
+from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import STATISTICS, Finished, Series
 
 MORE: dict[str, Any] = {"id": 4, "module": "more", "call": 0, "role": 1, "path": "input", "kind": 1}

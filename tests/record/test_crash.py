@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 
 from tests.record.examples import facts, frame
-from torchgraph_explorer.record.discovery import open_run
+from torchgraph_explorer.run import open_run
 
 WRITE_FOR_EVER = """
 import sys
 from tests.record.examples import GRAPH, SERIES, SESSION, frame
-from torchgraph_explorer.sinks.record import RecordSink
+from torchgraph_explorer.record.writer import RecordWriter
 
-sink = RecordSink(sys.argv[1])
+sink = RecordWriter(sys.argv[1])
 for record in (SESSION, GRAPH, SERIES):
     sink.write(record)
 for step in range(1_000_000):

@@ -27,10 +27,10 @@ from tests.record.examples import (
 )
 from torchgraph_explorer.errors import RecordError, TorchgraphWarning
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.format.envelope import file_header, framed
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.steps.body import encode_body
+from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import Series
 
 STEPS = (0, 10, 20)

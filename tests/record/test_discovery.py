@@ -6,8 +6,9 @@ import pytest
 
 from tests.record.examples import SERIES, frame, other_session, segment, write, write_small_run
 from torchgraph_explorer.errors import NotFoundError, RecordError
-from torchgraph_explorer.record.discovery import RunInfo, list_runs, open_run
+from torchgraph_explorer.record.discovery import RunInfo, list_runs
 from torchgraph_explorer.record.format.envelope import file_header
+from torchgraph_explorer.run import open_run
 
 
 @pytest.fixture

@@ -21,9 +21,8 @@ from tests.record.examples import (
     write_small_run,
 )
 from torchgraph_explorer.errors import NotFoundError, RecordError
-from torchgraph_explorer.record.discovery import open_run
-from torchgraph_explorer.record.reader import Run
 from torchgraph_explorer.record.writer import RecordWriter
+from torchgraph_explorer.run import Run, open_run
 from torchgraph_explorer.schema import Call, Finished
 
 

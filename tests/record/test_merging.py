@@ -11,8 +11,8 @@ import pytest
 
 from tests.record.examples import SERIES, frame, write
 from tests.record.pooling import elements, histogram_of, history_of, statistics_of
-from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.steps.merging import Bins, joined, merge, part, single, unit_for
+from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import STATISTICS
 
 

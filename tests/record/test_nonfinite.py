@@ -11,10 +11,10 @@ import pytest
 
 from tests.record.examples import GRAPH, SERIES, SESSION, clean, flip, frame, other_session, quietly, segment, write
 from tests.troubled import STEPS, TROUBLED, record_troubled
-from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.nonfinite import are_nonfinite, traits
 from torchgraph_explorer.record.origin import first_of
+from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import (
     STATISTICS,
     Call,

@@ -14,8 +14,9 @@ import pytest
 from tests.record.examples import other_session, segment, write, write_small_run
 from torchgraph_explorer.errors import RecordError
 from torchgraph_explorer.record import folder
-from torchgraph_explorer.record.discovery import list_runs, open_run
+from torchgraph_explorer.record.discovery import list_runs
 from torchgraph_explorer.record.writer import RecordWriter
+from torchgraph_explorer.run import open_run
 
 
 def listen(place: Path) -> None:

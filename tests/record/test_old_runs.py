@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from torchgraph_explorer.record.discovery import open_run
+from torchgraph_explorer.run import open_run
 
 RUNS = Path(__file__).parent.parent / "contracts" / "runs"
 OLD = sorted(path for path in RUNS.iterdir() if path.is_dir())

@@ -19,8 +19,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 from tests.record.examples import GRAPH, SERIES, SESSION, facts, frame, other_session, quietly
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.record import outbox, remote, segments
-from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.writer import RecordWriter
+from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import Finished
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -127,7 +127,7 @@ def test_what_waited_is_written_when_there_is_space_again(
     assert outage.tries < 12, "the pauses grow"
     outage.fault = None
     clock.now += outbox.LONGEST_PAUSE
-    writer.put_if_due()
+    writer.when_idle()
     assert "can be written to again; the record lacks nothing" in capsys.readouterr().err
     writer.write(frame(40))
     writer.close()

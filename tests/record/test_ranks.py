@@ -14,13 +14,12 @@ import pytest
 from tests.listening import assert_row, expected_row
 from tests.record.examples import GRAPH, SERIES, SESSION, facts, flip, frame, quietly, records, segment, write
 from torchgraph_explorer.histogram import Histograms
-from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.steps import index
 from torchgraph_explorer.record.writer import RecordWriter
+from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import STATISTICS, Finished, Frame, ModuleGraph, Record, Series, Session
-from torchgraph_explorer.server.answers import ClientState, updates_answer
-from torchgraph_explorer.server.open_runs import OpenRun
+from torchgraph_explorer.server.answers import updates_answer
 
 VALUES = Series(0, "fc", 0, "output", "output", "value")
 WEIGHT = Series(1, "fc", None, "param", "weight", "value", part=0)
@@ -251,7 +250,7 @@ def test_one_process_alone_is_read_as_ever(tmp_path: Path) -> None:
 def test_the_viewer_is_told_which_steps_lack_ranks(tmp_path: Path) -> None:
     write_rank(tmp_path, rank(1), step_of(4, {0: [1.0]}))
     run = open_run(tmp_path)
-    told = updates_answer(OpenRun(run), run.model(), ClientState(-1, 0, 0))
+    told = updates_answer(run, run.model(), epoch=0)
     assert told["warnings"] == list(run.model().notes) != []
 
 

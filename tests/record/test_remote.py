@@ -13,8 +13,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 from tests.record.examples import GRAPH, SERIES, SESSION, facts, frame, other_session, write, write_small_run
 from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record import remote
-from torchgraph_explorer.record.discovery import list_runs, open_run
+from torchgraph_explorer.record.discovery import list_runs
 from torchgraph_explorer.record.writer import RecordWriter
+from torchgraph_explorer.run import open_run
 
 FIRST, LATER = "6fa553108735", "1d9283d848ea"
 """What the names of the sessions' segments end with."""
@@ -189,7 +190,7 @@ def test_local_runs_need_no_fsspec(tmp_path: Path) -> None:
     write_small_run(tmp_path)
     script = (
         "import sys; sys.modules['fsspec'] = None\n"
-        "from torchgraph_explorer.record.discovery import open_run\n"
+        "from torchgraph_explorer.run import open_run\n"
         "assert len(open_run(sys.argv[1]).model()) == 3"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, timeout=60)

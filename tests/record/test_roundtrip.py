@@ -19,9 +19,9 @@ from tests.record.examples import (
     write_small_run,
 )
 from torchgraph_explorer.errors import NotFoundError
-from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.steps import layout
+from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import STATISTICS, Finished, Frame
 
 

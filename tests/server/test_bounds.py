@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 import tracemalloc
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,15 @@ import pytest
 
 from tests.record.long_runs import write_long_run
 from tests.server.asking import ask, unpack
-from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.steps.merging import merge, single
-from torchgraph_explorer.server import answers, histories, routes, thinning
+from torchgraph_explorer.run import open_run
+from torchgraph_explorer.server import answers, histories, routes
 from torchgraph_explorer.server.histories import BOUNDS, Bounds, WantedHistory, history_answer
 from torchgraph_explorer.server.open_runs import OpenRun, Runs
 from torchgraph_explorer.server.response import App
 from torchgraph_explorer.server.routes import app
-from torchgraph_explorer.server.thinning import CachedBins, Shelf
+from torchgraph_explorer.server.thinning import BinCache, CachedBins
 
 STEPS, SERIES = 2_000, 6
 OF_LONG = {"run": "long", "model": "long"}
@@ -44,12 +44,6 @@ def served(logdir: Path) -> App:
 @pytest.fixture
 def opened(logdir: Path) -> OpenRun:
     return OpenRun(open_run(logdir / "long"))
-
-
-@pytest.fixture(autouse=True)
-def shelf(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is kept, for each test anew."""
-    monkeypatch.setattr(thinning.Thinning.__init__, "__defaults__", (Shelf(),))
 
 
 @pytest.fixture
@@ -138,9 +132,9 @@ def test_a_client_that_asks_again_gets_everything(
 
 
 def test_clients_that_ask_in_any_order_get_everything_though_little_is_kept(
-    opened: OpenRun, monkeypatch: pytest.MonkeyPatch
+    opened: OpenRun,
 ) -> None:
-    monkeypatch.setattr(thinning.Thinning.__init__, "__defaults__", (Shelf(most_bytes=200_000),))
+    opened = replace(opened, bins=BinCache(most_bytes=200_000))
     model, rng = opened.run.model(), random.Random(0)
     clients = [Client(most, series) for most in (64, 500, 4096, None) for series in ((0, 1, 2), (2, 5))]
     while behind := [client for client in clients if client.frames < STEPS]:
@@ -172,14 +166,14 @@ def test_one_request_reads_and_holds_little_of_a_long_run(most: object, tmp_path
 
 
 def test_what_is_kept_is_bounded_by_its_size() -> None:
-    shelf, model = Shelf(most_bytes=50_000), object()
+    cache, model = BinCache(most_bytes=50_000), object()
     for number in range(1000):
         key = (model, number)
-        shelf.weigh(key, shelf.take(key))
-    assert len(shelf) == 50_000 // CachedBins().size
-    assert shelf.size <= 50_000
+        cache.resize(key, cache.get(key))
+    assert len(cache) == 50_000 // CachedBins().size
+    assert cache.size <= 50_000
     latest = (model, 999)
-    assert shelf.take(latest) is shelf.take(latest)
+    assert cache.get(latest) is cache.get(latest)
 
 
 def test_more_bins_than_any_page_shows_are_not_made(opened: OpenRun, monkeypatch: pytest.MonkeyPatch) -> None:

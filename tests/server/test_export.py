@@ -23,8 +23,8 @@ from torchgraph_explorer.cli import main
 from torchgraph_explorer.errors import NotFoundError, OptionError
 from torchgraph_explorer.histogram import LAST_BUCKET, Histograms, upper_edge
 from torchgraph_explorer.printable import printable
-from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import Call, Frame, Module, ModuleGraph, Node, Series
 from torchgraph_explorer.server import bundle, export, notebook
 from torchgraph_explorer.server.export import export_page

@@ -15,7 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, other_session, write, write_small_run
 from tests.server.asking import ask, unpack
 from torchgraph_explorer.errors import NotFoundError, RecordError
-from torchgraph_explorer.record.reader import Run
+from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.schema import Series
 from torchgraph_explorer.server import open_runs
@@ -90,13 +90,13 @@ def test_a_run_that_opens_slowly_holds_up_no_other(tmp_path: Path, monkeypatch: 
         write_small_run(tmp_path / name)
     served, going_on, opened = Runs(tmp_path), threading.Event(), []
 
-    def slow(folder: Any, *, name: str, path: str) -> Run:
+    def slow(folder: Any, *, name: str, path: str) -> RunRecord:
         if name == "a":
             going_on.wait(5)
         opened.append(name)
-        return Run(folder, name=name, path=path)
+        return RunRecord(folder, name=name, path=path)
 
-    monkeypatch.setattr(open_runs, "Run", slow)
+    monkeypatch.setattr(open_runs, "RunRecord", slow)
     threads = [threading.Thread(target=served.open, args=("a",)) for _ in range(3)]
     for thread in threads:
         thread.start()
@@ -173,5 +173,6 @@ def test_a_poll_with_nothing_new_costs_less_than_two_milliseconds(tmp_path: Path
     before = time.process_time()
     for _ in range(50):
         opened = served.open("a")
-        assert updates_answer(opened, opened.run.model("net"), held)["frames"]["step"] == []
+        model = opened.run.model("net")
+        assert updates_answer(opened.run, model, epoch=opened.epoch(model), held=held)["frames"]["step"] == []
     assert (time.process_time() - before) / 50 < 0.002

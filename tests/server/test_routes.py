@@ -11,7 +11,7 @@ import pytest
 
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, write, write_small_run
 from tests.server.asking import Answer, ask, unpack
-from torchgraph_explorer.record.discovery import open_run
+from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import STATISTICS, Finished, Frame
 from torchgraph_explorer.server import routes
 from torchgraph_explorer.server.open_runs import Runs

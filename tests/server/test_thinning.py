@@ -12,10 +12,10 @@ import pytest
 from tests.record.examples import SERIES, SESSION
 from tests.record.pooling import elements, histograms_of, statistics_of
 from tests.server.asking import ask, unpack
-from torchgraph_explorer.record.discovery import open_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.steps.merging import merge, single
 from torchgraph_explorer.record.writer import RecordWriter
+from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import Frame
 from torchgraph_explorer.server.open_runs import Runs
 from torchgraph_explorer.server.response import App

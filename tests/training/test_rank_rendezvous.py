@@ -14,18 +14,18 @@ import torch
 from torch import nn
 
 from torchgraph_explorer import watch
-from torchgraph_explorer.capture.distributed import Rank, this_rank
+from torchgraph_explorer.capture.distributed import Rank, Sharding, this_rank
 from torchgraph_explorer.errors import OptionError, TorchgraphWarning
 from torchgraph_explorer.schema import Kind, Series
 from torchgraph_explorer.sinks import resolve
-from torchgraph_explorer.training import rank_rendezvous
+from torchgraph_explorer.training import rank_parts, rank_rendezvous
 from torchgraph_explorer.training.process import Process
-from torchgraph_explorer.training.rank_parts import RankParts
 from torchgraph_explorer.training.rank_rendezvous import agreed_place, agreed_step
 from torchgraph_explorer.training.watch import _of_rank
 
 ONE_RANK = """
 import os, sys
+from torchgraph_explorer.training.process import Process
 from torchgraph_explorer.training.rank_rendezvous import agreed_place
 rank = int(sys.argv[1])
 for time in ("first", "second"):
@@ -62,6 +62,7 @@ def test_the_ranks_of_one_launch_record_to_the_runs_of_the_first(tmp_path: Path)
 
 TWO_LAUNCHES = """
 import multiprocessing, os
+from torchgraph_explorer.training.process import Process
 from torchgraph_explorer.training.rank_rendezvous import agreed_place
 
 def rank(number, run, together):
@@ -169,7 +170,7 @@ def test_a_way_to_record_ranks_that_there_is_not_is_refused() -> None:
 
 
 def part_of(model: nn.Module, path: str, count: int, kind: Kind = "value") -> int | None:
-    return RankParts(model).part_of(Series(0, "", None, "param", path, kind), count)
+    return rank_parts.part_of(Series(0, "", None, "param", path, kind), count, Sharding(model).look())
 
 
 def test_whole_parameters_are_the_same_on_every_rank() -> None:
@@ -178,14 +179,13 @@ def test_whole_parameters_are_the_same_on_every_rank() -> None:
         0,
     ) * 3
     assert part_of(model, "weight", 3) is None
-    assert RankParts(model).part_of(Series(0, "", 0, "output", "output", "value"), 8) is None
+    assert rank_parts.part_of(Series(0, "", 0, "output", "output", "value"), 8, Sharding(model).look()) is None
 
 
 def test_a_lazy_parameter_and_a_model_that_is_gone_are_no_obstacle() -> None:
     assert part_of(nn.LazyLinear(3), "weight", 3) is None
-    parts = RankParts(torch.nn.Linear(2, 2))
-    parts.look()
-    assert parts.part_of(Series(0, "", None, "param", "weight", "value"), 4) == 0
+    sharding = Sharding(torch.nn.Linear(2, 2))
+    assert rank_parts.part_of(Series(0, "", None, "param", "weight", "value"), 4, sharding.look()) == 0
 
 
 def sharded(placements: str, here: tuple[int, ...] | None, mesh: tuple[int, ...]) -> nn.Module:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import nn
@@ -42,38 +45,57 @@ def this_rank() -> Rank | None:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """How a parameter is spread over the ranks.
+    """One parameter on this rank.
 
     Attributes:
-        elements: How many it has on all ranks together; -1 if that is not known.
-        part: Which part of them this rank has; None if the parameter does not say.
+        elements: How many it has on all ranks together; -1 where that is not known.
+        part: Which part of them this rank has; None where that is not known.
     """
 
     elements: int
     part: int | None
 
 
-def shards(model: nn.Module) -> dict[tuple[str, str], Shard]:
-    """The shard of each parameter of `model`, by module name and parameter name."""
-    model = unwrapped(model)
-    fsdp1 = tuple(f"{name}." * bool(name) for name, module in model.named_modules() if _is_fsdp1(module))
-    return {
-        (name, path): Shard(-1, None) if f"{name}.".startswith(fsdp1) else _shard(parameter)
-        for name, module in model.named_modules()
-        for path, parameter in module.named_parameters(recurse=False)
-        if has_values(parameter)
-    }
+Shards: TypeAlias = "Mapping[tuple[str, str], Shard]"
+"""By module and parameter name."""
+
+
+class Sharding:
+    """How the parameters of a model are divided among the ranks. Ranks with the same part have the same elements."""
+
+    def __init__(self, model: nn.Module) -> None:
+        """Look at `model`, which is not kept alive, for a first time."""
+        self._model = weakref.ref(model)
+        self._known: Shards = {}
+        with suppress(Exception):  # what is wrong is told at the first step
+            self.look()
+
+    def look(self) -> Shards:
+        """The shards as they are now, as values that do not change later. To be called in the training's thread."""
+        model = self._model()
+        if model is not None:
+            model = unwrapped(model)
+            sharded = tuple(f"{name}." * bool(name) for name, module in model.named_modules() if _is_fsdp1(module))
+            found = {
+                (name, path): Shard(-1, None) if f"{name}.".startswith(sharded) else _shard(parameter)
+                for name, module in model.named_modules()
+                for path, parameter in module.named_parameters(recurse=False)
+                if has_values(parameter)
+            }
+            new = {key: one for key, one in found.items() if one.part is not None or key not in self._known}
+            self._known = {**self._known, **new}
+        return self._known
 
 
 def _shard(parameter: Any) -> Shard:
-    """The part is the shard's position among all shards; replicas of a shard have the same position."""
+    """Where the shard lies among all shards; replicas of a shard lie at the same place."""
     placements = getattr(parameter, "placements", ())
-    coordinates = parameter.device_mesh.get_coordinate() if placements else None
-    if coordinates is None or any(placement.is_partial() for placement in placements):
+    here = parameter.device_mesh.get_coordinate() if placements else None
+    if here is None or any(placement.is_partial() for placement in placements):
         return Shard(parameter.numel(), None)
     part = 0
-    for coordinate, size, placement in zip(coordinates, parameter.device_mesh.shape, placements, strict=True):
-        part = part if placement.is_replicate() else part * size + coordinate
+    for place, size, placement in zip(here, parameter.device_mesh.shape, placements, strict=True):
+        part = part if placement.is_replicate() else part * size + place
     return Shard(parameter.numel(), part)
 
 

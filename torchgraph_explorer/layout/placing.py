@@ -68,10 +68,13 @@ class Layout:
     approximate: str | None
 
 
-def layout(graph: ModuleGraph, inside: int | None) -> Layout:
-    """Place the inside of the call with index `inside`; None places the top, where the model's own calls are."""
+def layout(graph: ModuleGraph, inside: int | None, *, most_work: int = MOST_WORK) -> Layout:
+    """Place the inside of the call with index `inside`; None places the top, where the model's own calls are.
+
+    Graphviz places up to `most_work` nodes and crossings of layers (see `MOST_WORK`); 0 does without it.
+    """
     found = inside_of(graph, inside)
-    placing = place(found.structure)
+    placing = place(found.structure, most_work=most_work)
     placed = zip(found.nodes, placing.centres, found.structure.sizes, strict=True)
     return Layout(
         placing.width,
@@ -82,17 +85,17 @@ def layout(graph: ModuleGraph, inside: int | None) -> Layout:
     )
 
 
-def place(structure: Structure) -> Placing:
+def place(structure: Structure, *, most_work: int = MOST_WORK) -> Placing:
     """Place `structure`; equal ones are placed once."""
     with _placing:
-        return _place(structure)
+        return _place(structure, most_work)
 
 
 @lru_cache(maxsize=KEPT)
-def _place(structure: Structure) -> Placing:
+def _place(structure: Structure, most_work: int) -> Placing:
     if not structure.sizes:
         return Placing(0.0, 0.0, (), ())
-    reason = _not_for_graphviz(structure)
+    reason = _not_for_graphviz(structure, most_work)
     if reason is None:
         try:
             return place_with_dot(structure)
@@ -101,11 +104,11 @@ def _place(structure: Structure) -> Placing:
     return place_in_rows(structure, reason=f"{reason} {IN_ROWS}")
 
 
-def _not_for_graphviz(structure: Structure) -> str | None:
+def _not_for_graphviz(structure: Structure, most_work: int) -> str | None:
     """Why what Graphviz would make of `structure` is not worth having; None if it is."""
     layer = layer_of(structure)
     nodes, passing = Counter(layer), _passing(layer, structure.edges)
-    if len(layer) + len(structure.edges) + sum(passing) > MOST_WORK:
+    if len(layer) + len(structure.edges) + sum(passing) > most_work:
         return f"{len(layer):,} nodes and {len(structure.edges):,} lines are too many for Graphviz."
     if max(nodes.values()) > MOST_ABREAST:
         return f"{max(nodes.values())} nodes would stand side by side."

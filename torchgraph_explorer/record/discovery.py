@@ -1,22 +1,22 @@
-"""Finding runs, and opening one."""
+"""Finding runs, and opening the record of one."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record.folder import PLUGIN, Folder, LocalFolder, Piece, local_pieces, segment_files
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.format.messages import session_value
 from torchgraph_explorer.record.limits import BEGINNING_BYTES
-from torchgraph_explorer.record.reader import Run
 from torchgraph_explorer.record.remote import RemoteFolder, is_url, remote_pieces
+from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.record.scan import Scanner, require_version
 from torchgraph_explorer.schema import Session
 
@@ -25,9 +25,6 @@ _BEGINNING = 3
 
 _SOON_SECONDS = 60.0
 """How long after its files were made a run may still be about to begin."""
-
-FETCHED = {"wandb": "torchgraph_wandb.record_artifact:fetch_record"}
-"""Addresses that are no file system: by scheme, what fetches a record from there and returns its folder."""
 
 _NAMED = 8
 """Runs that an error names at most."""
@@ -69,21 +66,44 @@ def list_runs(logdir: str | os.PathLike[str]) -> list[RunInfo]:
     return sorted(found, key=lambda run: (-run.first_write, run.name))
 
 
-def open_run(path: str | os.PathLike[str]) -> Run:
-    """The run in the folder or at the URL `path`, which may also be a logdir with just one run below it.
+class RunFolder(NamedTuple):
+    """The folder of one run.
 
-    `wandb://entity/project/run-id` is a W&B run whose record was uploaded; it is fetched first.
+    Attributes:
+        folder: Lists its segment files.
+        name: The run's, in its logdir.
+        path: The folder's path, or URL.
+    """
 
-    It may still be written: `Run.refresh` reads on. What is damaged is skipped with a `TorchgraphWarning`.
+    folder: Folder
+    name: str
+    path: str
+
+
+def open_record(path: str | os.PathLike[str]) -> RunRecord:
+    """The record of the run in `path`, which `find_run` describes.
+
+    It may still be written: `RunRecord.refresh` reads on. Damage is skipped with a `TorchgraphWarning`.
 
     Raises:
         NotFoundError: There is nothing, or there are several runs to choose from.
         RecordError: It is no run, or a newer release wrote it.
     """
-    place = _fetched(os.fspath(path))
+    folder, name, found = find_run(path)
+    return RunRecord(folder, name=name, path=found)
+
+
+def find_run(path: str | os.PathLike[str]) -> RunFolder:
+    """The folder of the run in `path`, a folder or URL, which may also be a logdir with exactly one run below it.
+
+    Raises:
+        NotFoundError: There is nothing, or there are several runs to choose from.
+        RecordError: It is no run.
+    """
+    place = os.fspath(path)
     folder = _folder(place)
     if folder.files():
-        return Run(folder, name=_last_part(place), path=place)
+        return RunFolder(folder, _last_part(place), place)
     runs = sorted(_pieces_below(place))
     if not runs:
         raise _no_run(place)
@@ -93,17 +113,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
             f"Open one of them: open_run({_join(place, runs[0])!r})."
         )
     only = _join(place, runs[0])
-    return Run(_folder(only), name=runs[0], path=only)
-
-
-def _fetched(place: str) -> str:
-    """Where the record is that has to be fetched first from `place`; most often `place` itself."""
-    scheme, separator, _ = place.partition("://")
-    if not separator or scheme not in FETCHED:
-        return place
-    module, _, function = FETCHED[scheme].partition(":")
-    fetch: Callable[[str], os.PathLike[str]] = getattr(import_module(module), function)
-    return os.fspath(fetch(place))
+    return RunFolder(_folder(only), runs[0], only)
 
 
 def _folder(place: str) -> Folder:

@@ -31,7 +31,7 @@ class ModelRecord:
         self._notices = notices
 
     def __repr__(self) -> str:
-        return f"<ModelRecord {self.name!r}: {len(self)} frames, {len(self.series)} series>"
+        return f"<{type(self).__name__} {self.name!r}: {len(self)} frames, {len(self.series)} series>"
 
     def __len__(self) -> int:
         return len(self._index.frames.frames)

@@ -29,7 +29,7 @@ REMOTE_SEGMENT_BYTES = 8 << 20
 
 
 class RecordWriter:
-    """Writes one session into a run folder, which other writers may share at the same time.
+    """The sink that writes one session into a run folder, which other writers may share at the same time.
 
     In a local folder every record is with the operating system when `write` returns: killing the process loses at most
     the record being written. At a URL records wait for the next put, see `remote.py`. Where the store takes nothing,
@@ -62,8 +62,8 @@ class RecordWriter:
         self._unwritable.end()
         self._outbox.add(Encoded(data, record.step if isinstance(record, Frame) else None))
 
-    def put_if_due(self) -> None:
-        """Put what waits, if it is time to. To be called now and then, when nothing is written."""
+    def when_idle(self) -> None:
+        """Write what waits, if it is time to. To be called now and then while no record comes."""
         if self._outbox is not None:
             self._outbox.put_if_due()
 

@@ -12,8 +12,8 @@ from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.layout.placing import layout
 from torchgraph_explorer.record.discovery import RunInfo
 from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.schema import STATISTICS, Call, ModuleGraph, Series, Session
-from torchgraph_explorer.server.open_runs import OpenRun
 from torchgraph_explorer.server.pack import pack
 
 Json = dict[str, Any]
@@ -50,23 +50,28 @@ class ClientState:
     series: int
 
 
-def updates_answer(opened: OpenRun, model: ModelRecord, held: ClientState, *, most: int | None = None) -> Json:
-    """`api/updates`, with at most so many frames and series.
+NEW_CLIENT = ClientState(epoch=-1, frames=0, series=0)
 
-    Another thread may read on meanwhile. So the epoch is asked for first: what is newer than it is then told again.
+
+def updates_answer(
+    run: RunRecord, model: ModelRecord, *, epoch: int, held: ClientState = NEW_CLIENT, most: int | None = None
+) -> Json:
+    """`api/updates`, with at most `most` frames and series.
+
+    `epoch` is the model's, as clients know it. It is read before the rest, since another thread may refresh the run
+    meanwhile: frames that are newer than the epoch are then sent again.
     """
-    now = opened.epoch(model)
     steps, series, finished = model.steps, model.series, model.finished
-    reset = held.epoch != now or held.frames > len(steps) or held.series > len(series)
+    reset = held.epoch != epoch or held.frames > len(steps) or held.series > len(series)
     first_frame, first_series = (0, 0) if reset else (held.frames, held.series)
     stop_frame, stop_series = len(steps), len(series)
     if most is not None:
         stop_frame, stop_series = min(stop_frame, first_frame + most), min(stop_series, first_series + most)
     new = slice(first_frame, stop_frame)
     return {
-        "run": opened.run.name,
+        "run": run.name,
         "model": model.name,
-        "epoch": now,
+        "epoch": epoch,
         "reset": reset,
         "session": session_json(model.session),
         "frames": {
@@ -83,7 +88,7 @@ def updates_answer(opened: OpenRun, model: ModelRecord, held: ClientState, *, mo
             for graph in model.graphs
         ],
         "finished": {"time": finished.time, "notes": list(finished.notes)} if finished is not None else None,
-        "warnings": [*opened.run.warnings, *model.notes],
+        "warnings": [*run.warnings, *model.notes],
     }
 
 
@@ -141,9 +146,9 @@ def layout_answer(graph: ModuleGraph, inside: int | None) -> Json:
     return placed
 
 
-def frame_answer(opened: OpenRun, model: ModelRecord, index: int) -> bytes:
-    """`api/frame`."""
-    epoch, frame = opened.epoch(model), model.frame(index)
+def frame_answer(model: ModelRecord, index: int, *, epoch: int) -> bytes:
+    """`api/frame`; `epoch` as in `updates_answer`."""
+    frame = model.frame(index)
     meta = {"epoch": epoch, "frame": index, "step": frame.step, "statistics": list(STATISTICS)}
     return pack(meta, {"series": frame.series, "statistics": frame.statistics[frame.rows]})
 

@@ -14,8 +14,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from torchgraph_explorer.errors import OptionError, TorchgraphError
+from torchgraph_explorer.layout.placing import MOST_WORK
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.record.reader import Run
+from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.server.bundle import BUNDLE, MISSING
 from torchgraph_explorer.server.pack import pieces
 from torchgraph_explorer.server.page.choice import Candidate, candidates, spread, with_frame
@@ -72,7 +73,7 @@ class _InlinedBundle:
 
 
 def export_page(
-    run: Run,
+    run: RunRecord,
     path: str | os.PathLike[str] | None = None,
     *,
     models: Sequence[str] | None = None,
@@ -95,6 +96,25 @@ def export_page(
         OptionError: `steps` is below 1, `series` below 0, `models` empty, or `path` cannot be written.
         TorchgraphError: The viewer is not built.
     """
+    page = page_of(run, models=models, steps=steps, series=series)
+    if path is not None:
+        _write(Path(path), page)
+    return page
+
+
+def page_of(
+    run: RunRecord,
+    *,
+    models: Sequence[str] | None,
+    steps: int = STEPS,
+    series: int | None = None,
+    most_work: int = MOST_WORK,
+) -> bytes:
+    """The page that `export_page` writes. Graphviz places only insides of up to `most_work`, see `layout`.
+
+    Raises:
+        NotFoundError, OptionError, TorchgraphError: As in `export_page`.
+    """
     _require(steps=steps, series=series, models=models)
     shown = [run.model(name) for name in dict.fromkeys(run.models if models is None else models)]
     viewer = _inlined_bundle(BUNDLE)
@@ -102,12 +122,10 @@ def export_page(
     frames = [with_frame(spread(len(model), steps), one.first) for model, one in zip(shown, troubles, strict=True)]
     offered = candidates(shown)
     kept = offered[:series] if series is not None else offered[: _affordable(offered, frames)]
-    page = _page(run, shown, viewer=viewer, frames=frames, kept=kept, troubles=troubles)
+    page = _page(run, shown, viewer=viewer, frames=frames, kept=kept, troubles=troubles, most_work=most_work)
     while series is None and len(page) > PAGE_BYTES and len(kept) > LEAST_SERIES:
         kept = kept[: max(LEAST_SERIES, int(0.99 * len(kept) * PAGE_BYTES / len(page)))]
-        page = _page(run, shown, viewer=viewer, frames=frames, kept=kept, troubles=troubles)
-    if path is not None:
-        _write(Path(path), page)
+        page = _page(run, shown, viewer=viewer, frames=frames, kept=kept, troubles=troubles, most_work=most_work)
     return page
 
 
@@ -152,18 +170,19 @@ def _affordable(offered: Sequence[Candidate], frames: Sequence[Sequence[int]]) -
 
 
 def _page(
-    run: Run,
+    run: RunRecord,
     models: Sequence[ModelRecord],
     *,
     viewer: _InlinedBundle,
     frames: Sequence[Sequence[int]],
     kept: Sequence[Candidate],
     troubles: Sequence[Trouble],
+    most_work: int,
 ) -> bytes:
     said, arrays = [], Arrays()
     for number, model in enumerate(models):
         series = sorted(one for group in kept if group.model == number for one in group.series)
-        words, own = page_model(run, model, frames=frames[number], series=series)
+        words, own = page_model(run, model, frames=frames[number], series=series, most_work=most_work)
         nonfinite = nonfinite_json(model, troubles, frames=frames[number], series=series)
         said.append({**words, "nonfinite": nonfinite})
         arrays |= {f"{number}.{name}": array for name, array in own.items()}
@@ -184,7 +203,7 @@ def _page(
     return page.encode("utf-8", errors="replace")  # a name may hold half a surrogate pair
 
 
-def _run_json(run: Run, models: Sequence[ModelRecord]) -> dict[str, object]:
+def _run_json(run: RunRecord, models: Sequence[ModelRecord]) -> dict[str, object]:
     return {
         "run": run.name,
         "models": [model.name for model in models],

@@ -103,8 +103,8 @@ class EveryFrame:
 def history_answer(opened: OpenRun, model: ModelRecord, wanted: WantedHistory, *, bounds: Bounds = BOUNDS) -> bytes:
     """`api/history`.
 
-    Another thread may read on meanwhile, so the epoch is asked for first, and frames that have come since the steps
-    were are left for next time.
+    The epoch is read before the rest, since another thread may refresh the run meanwhile; frames that come after
+    `steps` is read are left to the next request.
     """
     epoch = opened.epoch(model)
     steps, known = model.steps, len(model.series)
@@ -116,7 +116,7 @@ def history_answer(opened: OpenRun, model: ModelRecord, wanted: WantedHistory, *
     first = _first_frame(steps[:stop], wanted, unit)
     source: Source = EveryFrame(model, first)
     if wanted.most is not None:
-        source = Thinning(model, epoch, steps, unit, first)
+        source = Thinning(model, epoch, steps, unit, first, opened.bins)
     reached = _read(source, wanted.series, first=first, stop=stop, bounds=bounds)
     found, reached = _within(source, wanted.series, stop=reached, size=bounds.size)
     arrays: Arrays = {}

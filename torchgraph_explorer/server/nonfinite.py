@@ -17,7 +17,7 @@ import numpy.typing as npt
 from torchgraph_explorer.errors import RecordError
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.origin import first_of
-from torchgraph_explorer.record.reader import Run
+from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.schema import STATISTICS, Frame, ModuleGraph, Series
 
 Json = dict[str, Any]
@@ -56,7 +56,7 @@ class NonFinite:
         self._held: dict[str, _CachedAnswer] = {}
         self._lock = threading.Lock()
 
-    def answer(self, run: Run, model: ModelRecord, *, epoch: int, held: tuple[int, int]) -> Json:
+    def answer(self, run: RunRecord, model: ModelRecord, *, epoch: int, held: tuple[int, int]) -> Json:
         """What is new for who holds so many frames of an epoch, `held`; `epoch` is the model's as clients know it.
 
         What is left of the time goes to the run's other models.

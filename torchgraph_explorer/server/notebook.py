@@ -1,19 +1,19 @@
-"""A run shown in a notebook: the exported page, in a frame that may run scripts, save files, and nothing else."""
+"""A run shown in a notebook: the exported page, in an iframe that may run scripts and save files, and nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from torchgraph_explorer.errors import OptionError
-from torchgraph_explorer.record.reader import Run
+from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.server.export import STEPS, export_page
 
 HEIGHT = 640
 """Pixels."""
 
 
-def frame(
-    run: Run,
+def iframe(
+    run: RunRecord,
     *,
     height: int = HEIGHT,
     models: Sequence[str] | None = None,
@@ -35,14 +35,14 @@ def frame(
 
 
 def show(
-    run: Run,
+    run: RunRecord,
     *,
     height: int = HEIGHT,
     models: Sequence[str] | None = None,
     steps: int = STEPS,
     series: int | None = None,
 ) -> None:
-    """Display `frame` below the notebook's cell.
+    """Display `iframe` below the notebook's cell.
 
     Raises:
         OptionError: This is no notebook.
@@ -55,11 +55,11 @@ def show(
         raise _no_notebook(run) from None
     if get_ipython() is None:
         raise _no_notebook(run)
-    shown = frame(run, height=height, models=models, steps=steps, series=series)
+    shown = iframe(run, height=height, models=models, steps=steps, series=series)
     display({"text/html": shown, "text/plain": repr(run)}, raw=True)
 
 
-def _no_notebook(run: Run) -> OptionError:
+def _no_notebook(run: RunRecord) -> OptionError:
     return OptionError(
         f"show() draws below a notebook's cell, and this is no notebook. Use export_page(run, 'page.html'), or on a "
         f"terminal: torchgraph export {run.path} -o page.html"

@@ -16,9 +16,10 @@ from torchgraph_explorer.errors import NotFoundError, TorchgraphError
 from torchgraph_explorer.record.discovery import RunInfo, list_runs
 from torchgraph_explorer.record.folder import LocalFolder, leads_in_a_circle
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.record.reader import Run
 from torchgraph_explorer.record.remote import RemoteFolder, is_url
+from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.server.nonfinite import NonFinite
+from torchgraph_explorer.server.thinning import BinCache
 
 MOST_OPEN = 32
 """Runs kept open; the one not asked for longest is closed when another is opened."""
@@ -38,10 +39,12 @@ class OpenRun:
         run: The reader.
         opening: Differs each time that it is opened. Frames and series are numbered by the reader, so another reader,
             also one in a server that was started again, may number them in another way.
+        bins: Keeps the merged bins of its series.
         nonfinite: Where there is NaN or infinity.
     """
 
-    run: Run
+    run: RunRecord
+    bins: BinCache = field(default_factory=BinCache)
     nonfinite: NonFinite = field(default_factory=NonFinite)
     opening: int = field(default_factory=lambda: secrets.randbelow(2**32) * EPOCHS)
 
@@ -78,9 +81,10 @@ class _Slot:
 class Runs:
     """The runs below one logdir, opened when they are first asked for. For many threads."""
 
-    def __init__(self, logdir: str | os.PathLike[str]) -> None:
-        """Serve what is below `logdir`, a folder or URL, now and later."""
+    def __init__(self, logdir: str | os.PathLike[str], *, bins: BinCache | None = None) -> None:
+        """Serve what is below `logdir`, a folder or URL, now and later. All its runs share `bins`."""
         self.logdir = os.fspath(logdir)
+        self._bins = bins if bins is not None else BinCache()
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -105,7 +109,7 @@ class Runs:
     def _opened(self, name: str, slot: _Slot) -> OpenRun:
         place = _place(self.logdir, name)
         with slot.lock:
-            opened = slot.opened = slot.opened or OpenRun(_open(place, name))
+            opened = slot.opened = slot.opened or OpenRun(_open(place, name), self._bins)
         self._refresh(slot, opened.run)
         if not opened.run.models:  # its files are gone
             raise _no_such_run(name)
@@ -119,7 +123,7 @@ class Runs:
                 self._slots.popitem(last=False)
             return slot
 
-    def _refresh(self, slot: _Slot, run: Run) -> None:
+    def _refresh(self, slot: _Slot, run: RunRecord) -> None:
         now = time.monotonic()
         if not is_url(self.logdir) or now - slot.refreshed >= REMOTE_SECONDS:
             slot.refreshed = now  # before, so that others who ask meanwhile do not look too
@@ -135,11 +139,11 @@ class Runs:
                 del self._slots[name]
 
 
-def _open(place: str, name: str) -> Run:
+def _open(place: str, name: str) -> RunRecord:
     folder = RemoteFolder(place) if is_url(place) else LocalFolder(Path(place))
     if not folder.files():
         raise _no_such_run(name)
-    return Run(folder, name=name, path=place)
+    return RunRecord(folder, name=name, path=place)
 
 
 def _place(logdir: str, name: str) -> str:

@@ -87,8 +87,9 @@ def _runs(_query: Mapping[str, str], runs: RunSource) -> Response:
 
 def _updates(query: Mapping[str, str], runs: RunSource) -> Response:
     opened, model = _open(query, runs)
+    epoch = opened.epoch(model)
     held = ClientState(_whole(query, "epoch", least=-1), _whole(query, "frames"), _whole(query, "series"))
-    return json_response(updates_answer(opened, model, held, most=MOST_NEWS))
+    return json_response(updates_answer(opened.run, model, epoch=epoch, held=held, most=MOST_NEWS))
 
 
 def _graph(query: Mapping[str, str], runs: RunSource) -> Response:
@@ -121,7 +122,7 @@ def _history(query: Mapping[str, str], runs: RunSource) -> Response:
 
 def _frame(query: Mapping[str, str], runs: RunSource) -> Response:
     opened, model = _open(query, runs)
-    return Response(200, BINARY, frame_answer(opened, model, _whole(query, "frame")))
+    return Response(200, BINARY, frame_answer(model, _whole(query, "frame"), epoch=opened.epoch(model)))
 
 
 def _nonfinite(query: Mapping[str, str], runs: RunSource) -> Response:

@@ -38,7 +38,7 @@ Steps = npt.NDArray[np.int64]
 
 @dataclass(slots=True)
 class CachedBins:
-    """One series' bins; the lock is held while they are read or added to.
+    """One series' bins; the lock is cached while they are read or added to.
 
     Attributes:
         unit: Steps of a bin; 0 while there is none.
@@ -59,43 +59,40 @@ class CachedBins:
         return OVERHEAD + sum(size_of(one) for one in self.parts)
 
 
-class Shelf:
-    """What is kept of all runs' series, at most so many bytes; what was not asked for longest goes first."""
+class BinCache:
+    """The merged bins of many runs' series, up to a number of bytes; the least recently used go first."""
 
     def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
         self._most, self._total = most_bytes, 0
-        self._held: OrderedDict[object, tuple[CachedBins, int]] = OrderedDict()
+        self._cached: OrderedDict[object, tuple[CachedBins, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._cached)
 
     @property
     def size(self) -> int:
         """Bytes of all that is kept."""
         return self._total
 
-    def take(self, key: object) -> CachedBins:
-        """What is kept under `key`, or room for it."""
+    def get(self, key: object) -> CachedBins:
+        """What is kept under `key`; a new, empty entry if there is nothing."""
         with self._lock:
-            held, _ = self._held.setdefault(key, (CachedBins(), 0))
-            self._held.move_to_end(key)
-            return held
+            cached, _ = self._cached.setdefault(key, (CachedBins(), 0))
+            self._cached.move_to_end(key)
+            return cached
 
-    def weigh(self, key: object, held: CachedBins) -> None:
-        """Say that `held`, which was taken, has become as large as it is now."""
-        size = held.size
+    def resize(self, key: object, cached: CachedBins) -> None:
+        """Count `cached`, which `get` gave, with the size that it has now."""
+        size = cached.size
         with self._lock:
-            if self._held.get(key, (None, 0))[0] is not held:
+            if self._cached.get(key, (None, 0))[0] is not cached:
                 return
-            self._total += size - self._held[key][1]
-            self._held[key] = held, size
-            while self._total > self._most and len(self._held) > 1:
-                _, (_, gone) = self._held.popitem(last=False)
+            self._total += size - self._cached[key][1]
+            self._cached[key] = cached, size
+            while self._total > self._most and len(self._cached) > 1:
+                _, (_, gone) = self._cached.popitem(last=False)
                 self._total -= gone
-
-
-SHELF = Shelf()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,7 @@ class Thinning:
         steps: Those of all its frames.
         unit: Steps of a bin, a power of two.
         first: The frame from which on bins are wanted; one begins there.
-        shelf: Where bins are kept, as fine as they were asked for.
+        cache: Where bins are kept, as fine as they were asked for.
     """
 
     model: ModelRecord
@@ -116,57 +113,57 @@ class Thinning:
     steps: Steps
     unit: int
     first: int
-    shelf: Shelf = SHELF
+    cache: BinCache
 
     def frames(self, series: int) -> int:
         """Up to which frame the bins of a series are known; `first` where none are."""
-        with self._held(series) as held:
-            return held.frames
+        with self._cached(series) as cached:
+            return cached.frames
 
     def extend(self, series: int, stop: int) -> int:
         """Know the bins of a series up to the frame `stop`; gives how many bytes they take, from `first` on."""
-        with self._held(series) as held:
-            self._read(held, series, stop)
-            return sum(map(size_of, self._parts(held)))
+        with self._cached(series) as cached:
+            self._read(cached, series, stop)
+            return sum(map(size_of, self._parts(cached)))
 
     def bins(self, series: int, stop: int) -> Bins:
         """The bins of a series that begin before the frame `stop`. The last may hold later frames as well."""
-        with self._held(series) as held:
-            self._read(held, series, stop)
-            found = joined(self._parts(held))
+        with self._cached(series) as cached:
+            self._read(cached, series, stop)
+            found = joined(self._parts(cached))
             found = part(found, int(np.searchsorted(found.first, self.first)))
             found = merge(found, self.steps, self.unit)
             return part(found, 0, int(np.searchsorted(found.first, stop)))
 
-    def _parts(self, held: CachedBins) -> list[Bins]:
+    def _parts(self, cached: CachedBins) -> list[Bins]:
         """The pieces that have bins from `first` on; the last one in any case."""
-        return [one for one in held.parts if len(one) and one.first[-1] >= self.first] or held.parts[-1:]
+        return [one for one in cached.parts if len(one) and one.first[-1] >= self.first] or cached.parts[-1:]
 
     @contextmanager
-    def _held(self, series: int) -> Iterator[CachedBins]:
+    def _cached(self, series: int) -> Iterator[CachedBins]:
         """What is kept of a series, without bins that are of no use here.
 
         These are too coarse, begin too late, end too early to go on from, or are of frames that are gone.
         """
         key = (self.model.name, self.epoch, series)
-        held = self.shelf.take(key)
-        with held.lock:
-            is_fine_enough = 0 < held.unit <= self.unit
-            if not (is_fine_enough and held.start <= self.first <= held.frames <= len(self.steps)):
-                held.parts = [single(self.model.history(series, 0, 0))]
-                held.unit, held.start, held.frames = self.unit, self.first, self.first
-            yield held
-            self.shelf.weigh(key, held)
+        cached = self.cache.get(key)
+        with cached.lock:
+            is_fine_enough = 0 < cached.unit <= self.unit
+            if not (is_fine_enough and cached.start <= self.first <= cached.frames <= len(self.steps)):
+                cached.parts = [single(self.model.history(series, 0, 0))]
+                cached.unit, cached.start, cached.frames = self.unit, self.first, self.first
+            yield cached
+            self.cache.resize(key, cached)
 
-    def _read(self, held: CachedBins, series: int, stop: int) -> None:
-        if held.frames >= stop:
+    def _read(self, cached: CachedBins, series: int, stop: int) -> None:
+        if cached.frames >= stop:
             return
-        new = single(self.model.history(series, held.frames, stop))
+        new = single(self.model.history(series, cached.frames, stop))
         # The first frames may belong into the last bin.
-        held.parts[-1:] = _pieces(merge(joined([held.parts[-1], new]), self.steps, held.unit))
-        held.frames = stop
-        if held.unit < self.unit and sum(map(len, held.parts)) > MOST_BINS:
-            held.parts, held.unit = _pieces(merge(joined(held.parts), self.steps, self.unit)), self.unit
+        cached.parts[-1:] = _pieces(merge(joined([cached.parts[-1], new]), self.steps, cached.unit))
+        cached.frames = stop
+        if cached.unit < self.unit and sum(map(len, cached.parts)) > MOST_BINS:
+            cached.parts, cached.unit = _pieces(merge(joined(cached.parts), self.steps, self.unit)), self.unit
 
 
 def size_of(bins: Bins) -> int:

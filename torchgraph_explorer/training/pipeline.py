@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias
 from torch import nn
 from torch.optim import Optimizer
 
+from torchgraph_explorer.capture.distributed import Shards
 from torchgraph_explorer.capture.phases import Phase
 from torchgraph_explorer.capture.step_tracker import OPTIMIZER, Observation, StepTracker
 from torchgraph_explorer.console import reason, warn
@@ -74,17 +75,19 @@ class Pipeline:
         phase: Phase,
         kinds: frozenset[str],
         wants: Schedule,
-        before_step: Callable[[], None] | None = None,
+        shards: Callable[[], Shards] | None = None,
     ) -> None:
         """Begin to watch `model` in `phase`, and write the steps that `wants` selects to `sinks`.
 
-        `before_step` is called in the training thread when such a step begins.
+        `shards` is called in the training thread when such a step begins. It tells how the parameters are divided among
+        the ranks.
         """
         self.saw_a_step = self._is_given_up = False
         self.recorded = 0
         self._told: set[str] = set()
         self._name, self._settings, self._wants = session.model, settings, wants
-        self._before_step = before_step or (lambda: None)
+        self._look_at_shards = shards
+        self._shards: Shards = {}
         self._model = weakref.ref(model)  # not kept alive by being watched
         self._sampler = Sampler(settings.sample_n, seed=random.SystemRandom().getrandbits(32))
         self._rows: RowBuffer | None = None
@@ -170,7 +173,7 @@ class Pipeline:
 
     def _prepare(self) -> None:
         try:
-            self._before_step()
+            self._shards = self._look_at_shards() if self._look_at_shards is not None else {}
         except Exception as fault:
             self._writer.note(f"{self._name}: how its parameters are sharded cannot be told ({reason(fault)}).")
 
@@ -189,6 +192,7 @@ class Pipeline:
                 gradient_scale=scale,
                 graph=observation.graph,
                 rows=observation.rows,
+                shards=self._shards,
                 measured=self._batch.finish(),
             )
         )

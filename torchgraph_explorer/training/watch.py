@@ -18,15 +18,15 @@ from torch import nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer import timeouts
-from torchgraph_explorer.capture.distributed import Rank, this_rank
+from torchgraph_explorer.capture.distributed import Rank, Sharding, this_rank
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.console import info, reason, warn
 from torchgraph_explorer.errors import OptionError, TorchgraphError
 from torchgraph_explorer.printable import printable
+from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.schema import Session
 from torchgraph_explorer.sinks import Backends, Sink, SinkContext, open_sink, resolve
 from torchgraph_explorer.sinks.live_viewer import SECONDS_TO_START, is_served, start_viewer
-from torchgraph_explorer.sinks.record import RankSink, RecordSink
 from torchgraph_explorer.timeouts import NoThreadError, in_time
 from torchgraph_explorer.training import exit
 from torchgraph_explorer.training.destination import Wanted, find_place, leave_place
@@ -34,7 +34,6 @@ from torchgraph_explorer.training.first_step import Start, begin_in
 from torchgraph_explorer.training.options import KINDS, check
 from torchgraph_explorer.training.pipeline import Scaler, Settings, TimeLog
 from torchgraph_explorer.training.process import Use, this_process
-from torchgraph_explorer.training.rank_parts import RankParts
 from torchgraph_explorer.training.rank_rendezvous import RunLocation, agreed_place
 from torchgraph_explorer.training.rewatch import earlier_watch, taking_over
 from torchgraph_explorer.training.run_folder import (
@@ -164,7 +163,7 @@ def watch(
         backends, verbose = _of_rank(backends, rank), verbose and rank.is_leader
     name = _name(model, name, rank=rank if ranks == "all" else None)
     merged = rank if ranks == "merged" else None
-    parts = RankParts(model) if merged is not None else None
+    sharding = Sharding(model) if merged is not None else None
     earlier = earlier_watch(model, name)
     context, seconds, is_named = None, timeouts.SECONDS, False
     if backends.record:
@@ -180,7 +179,7 @@ def watch(
             context = SinkContext(
                 folder, logdir, run, name, writer=writer, wandb_run=wandb_run, upload_record=upload_record
             )
-    sinks = [*_sinks(backends, context, parts), *backends.sinks]
+    sinks = [*_sinks(backends, context), *backends.sinks]
     run_dir = context.run_dir if context else None
     shares_viewer = backends.viewer and is_served(logdir, host=host, port=port)
     is_told = rank is None or rank.is_leader
@@ -194,10 +193,10 @@ def watch(
             settings,
             session=_session(model, settings, name, rank=merged, notes=begin.notes),
             sinks=sinks,
-            more_sinks=lambda phase: _sinks(backends, _of_phase(context, phase), parts),
+            more_sinks=lambda phase: _sinks(backends, _of_phase(context, phase)),
             run_dir=run_dir,
             viewer=viewer,
-            before_step=parts.look if parts is not None else None,
+            shards=sharding.look if sharding is not None else None,
         )
         watcher.begin(begin)
     exit.add(watcher, block=block_at_exit)
@@ -233,13 +232,12 @@ def _of_phase(context: SinkContext | None, model_name: str) -> SinkContext | Non
     return None if context is None else replace(context, model_name=model_name, upload_record=False)
 
 
-def _sinks(backends: Backends, context: SinkContext | None, parts: RankParts | None) -> list[Sink]:
+def _sinks(backends: Backends, context: SinkContext | None) -> list[Sink]:
     """Opens what one phase of the model is written to, apart from the user's own sinks."""
     if context is None:
         return []
-    record = RecordSink(context.run_dir) if parts is None else RankSink(context.run_dir, parts.part_of)
     opened = (_opened(each, context) for each in backends.opened)
-    return [record, *(sink for sink in opened if sink is not None)]
+    return [RecordWriter(context.run_dir), *(sink for sink in opened if sink is not None)]
 
 
 def _opened(backend: str, context: SinkContext) -> Sink | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from torch import nn
 
 from torchgraph_explorer import interrupts, timeouts
+from torchgraph_explorer.capture.distributed import Shards
 from torchgraph_explorer.capture.phases import Evaluation, Training
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.console import reason, warn
@@ -24,7 +25,7 @@ from torchgraph_explorer.training.pipeline import Pipeline, Settings
 from torchgraph_explorer.training.schedule import Schedule, schedule
 
 if TYPE_CHECKING:
-    from torchgraph_explorer.record.reader import Run
+    from torchgraph_explorer.record.run_record import RunRecord
 
 
 LAST_STEP = 2**53
@@ -66,7 +67,7 @@ class Watcher:
         more_sinks: Callable[[str], Sequence[Sink]],
         run_dir: str | None,
         viewer: LiveViewer | None,
-        before_step: Callable[[], None] | None = None,
+        shards: Callable[[], Shards] | None = None,
     ) -> None:
         """Begin to watch `model`. `watch` is the way to make one.
 
@@ -78,7 +79,8 @@ class Watcher:
             more_sinks: Opens what to write another phase to, under another name of the model.
             run_dir: For the attribute.
             viewer: For the attribute.
-            before_step: To be called in the training thread when a logged training step begins.
+            shards: To be called in the training thread when a logged training step begins: how the parameters are
+                divided among the ranks.
         """
         self.name, self.run_dir = session.model, run_dir
         self.url = viewer.url if viewer is not None else None
@@ -96,7 +98,7 @@ class Watcher:
             phase=self._training,
             kinds=frozenset(settings.log),
             wants=after(sinks_before_step(sinks), schedule(settings.log_freq)),
-            before_step=before_step,
+            shards=shards,
         )
         self._streams = [self._train]
         if "eval" in settings.phases and self._train.is_recording:
@@ -228,16 +230,16 @@ class Watcher:
 
     def _repr_html_(self) -> str | None:
         """What a notebook shows of it: the viewer, once there is something recorded."""
-        from torchgraph_explorer.server.notebook import frame
+        from torchgraph_explorer.server.notebook import iframe
 
-        return frame(self._recorded()) if self.run_dir is not None and self._train.saw_a_step else None
+        return iframe(self._recorded()) if self.run_dir is not None and self._train.saw_a_step else None
 
-    def _recorded(self) -> Run:
-        from torchgraph_explorer.record.discovery import open_run
+    def _recorded(self) -> RunRecord:
+        from torchgraph_explorer.record.discovery import open_record
 
         if self.run_dir is None:
             raise OptionError("Nothing is recorded to a folder that could be shown. Add 'record' to backend=.")
-        return open_run(self.run_dir)
+        return open_record(self.run_dir)
 
     def __enter__(self) -> Watcher:
         return self

@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic, sleep
 from typing import TypeAlias
 
@@ -14,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer import timeouts
+from torchgraph_explorer.capture.distributed import Shards
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.gaps import Missing
 from torchgraph_explorer.histogram import Histograms
-from torchgraph_explorer.schema import Finished, Frame, ModuleGraph, Record, Series, Session
+from torchgraph_explorer.schema import STATISTICS, Finished, Frame, ModuleGraph, Record, Series, Session
 from torchgraph_explorer.sinks import Sink
+from torchgraph_explorer.training.rank_parts import part_of
 
 SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
 
@@ -30,6 +32,8 @@ MOST_SECONDS = timeouts.SECONDS
 
 IDLE_SECONDS = 0.25
 """How often the sinks' `when_idle` is called while no step comes."""
+
+_COUNT = STATISTICS.index("count")
 
 _LOOK_SECONDS = 0.005
 """How often the training looks whether there is room again."""
@@ -46,6 +50,7 @@ class Step:
         gradient_scale: The loss scale that was taken out of the gradients; None without.
         graph: The module graph in force, if known.
         rows: The row of each series among those of `measured`, counted from the end if it is negative.
+        shards: How the parameters were divided among the ranks; empty where each rank records by itself.
         measured: Gives statistics, `[rows, len(STATISTICS)]` float32, and histograms. Some rows may be nobody's.
     """
 
@@ -55,6 +60,7 @@ class Step:
     gradient_scale: float | None
     graph: ModuleGraph | None
     rows: Mapping[SeriesKey, int]
+    shards: Shards
     measured: Callable[[], tuple[npt.NDArray[np.float32], Histograms]]
 
 
@@ -249,11 +255,11 @@ class WriterThread:
         if step.graph is not None and self._graphs.get(step.graph.id) is not step.graph:
             self._write(step.graph)
             self._graphs[step.graph.id] = step.graph
-        self._name_series(step.rows)
         numbers = np.fromiter(step.rows.values(), np.int64, len(step.rows)) % max(len(statistics), 1)
         used, rows = np.unique(numbers, return_inverse=True)
         if len(used) != len(statistics):  # a later measurement of the same step replaced one
             statistics, histograms = statistics[used], histograms.of(used)
+        self._name_series(step, statistics[rows, _COUNT])
         series = np.fromiter((self._series[key] for key in step.rows), np.uint32, len(step.rows))
         graph = step.graph.id if step.graph is not None else None
         self._write(
@@ -270,11 +276,14 @@ class WriterThread:
             )
         )
 
-    def _name_series(self, rows: Mapping[SeriesKey, int]) -> None:
-        new = [key for key in rows if key not in self._series]
+    def _name_series(self, step: Step, counts: npt.NDArray[np.float32]) -> None:
+        """Write the series that `step` is the first to have; `counts` are the elements that each of its series has."""
+        new = [key for key in step.rows if key not in self._series]
         self._series.update(zip(new, range(len(self._series), len(self._series) + len(new)), strict=True))
         if new:
-            self._write(tuple(Series(self._series[key], *key) for key in new))  # type: ignore[arg-type]
+            elements = dict(zip(step.rows, counts.tolist(), strict=True))
+            series = [Series(self._series[key], *key) for key in new]  # type: ignore[arg-type]
+            self._write(tuple(replace(one, part=part_of(one, elements[one.key], step.shards)) for one in series))
 
     def _write(self, record: Record) -> None:
         for sink in list(self._sinks):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from torchgraph_explorer.layout import placing
-from torchgraph_explorer.layout.placing import layout
 from torchgraph_explorer.schema import ModuleGraph
 
 Engine: TypeAlias = Literal["graphviz", "rows"]
@@ -15,8 +14,8 @@ Engine: TypeAlias = Literal["graphviz", "rows"]
 Box: TypeAlias = "tuple[float, float, float, float]"
 Line: TypeAlias = "tuple[tuple[float, float], ...]"
 
-NO_GRAPHVIZ = -1
-"""As `placing.MOST_WORK`: every structure is too large for Graphviz then, and is placed in plain rows."""
+MAX_WORK: dict[Engine, int] = {"graphviz": placing.MOST_WORK, "rows": 0}
+"""The largest structure that Graphviz places, see `placing.layout`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +43,13 @@ def layout_insides(graph: ModuleGraph, *, engine: Engine = "graphviz") -> Inside
     """Lay out every inside of `graph`.
 
     Do not call it in a process that trains: Graphviz holds the GIL, and may crash the process. `engine="rows"` does not
-    use Graphviz, in this process from then on.
+    use Graphviz.
     """
-    if engine == "rows":
-        placing.MOST_WORK = NO_GRAPHVIZ
     wanted = dict.fromkeys([None, *(node.inside for node in graph.nodes)])
-    return {inside: _layout_inside(graph, inside) for inside in wanted}
+    return {inside: _layout_inside(graph, inside, engine) for inside in wanted}
 
 
-def _layout_inside(graph: ModuleGraph, inside: int | None) -> InsideLayout:
-    found = layout(graph, inside)
+def _layout_inside(graph: ModuleGraph, inside: int | None, engine: Engine) -> InsideLayout:
+    found = placing.layout(graph, inside, most_work=MAX_WORK[engine])
     boxes = {node.node: (node.x, node.y, node.width, node.height) for node in found.nodes}
     return InsideLayout(found.width, found.height, boxes, {edge.edge: edge.points for edge in found.edges})

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchgraph_explorer.errors import NotFoundError, TorchgraphWarning
-from torchgraph_explorer.record.discovery import open_run
+from torchgraph_explorer.record.discovery import open_record
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.record.reader import Run
+from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.schema import Frame, ModuleGraph
 from torchgraph_explorer.server.page.choice import with_frame
 from torchgraph_wandb.chart_data import NONFINITE, NONFINITE_BEFORE, ChartData, NonfiniteSummary
-from torchgraph_wandb.graph_layout import Engine, layout_insides
+from torchgraph_wandb.graph_layout import MAX_WORK, Engine, layout_insides
 from torchgraph_wandb.nonfinite_search import (
     NOT_SEARCHED,
     NonfiniteSearch,
@@ -50,7 +50,7 @@ def main() -> None:
     if options.low_priority and hasattr(os, "nice"):
         os.nice(NICENESS)
     warnings.simplefilter("ignore", TorchgraphWarning)  # the record of a live run may end in the middle of a step
-    run = open_run(options.run_dir)
+    run = open_record(options.run_dir)
     model = run.model(options.model)
     search = continue_search(model, read_search(options.folder / SEARCHED))
     write_search(options.folder / SEARCHED, search)
@@ -58,7 +58,7 @@ def main() -> None:
     (options.folder / TABLE).write_text(json.dumps(rows), encoding="utf-8")
     if options.page:
         unfinished = options.folder / "page"
-        unfinished.write_bytes(page(run, options.model))
+        unfinished.write_bytes(page(run, options.model, engine=options.engine))
         unfinished.rename(options.folder / PAGE)  # a parent that stops waiting finds all of it or nothing
 
 
@@ -111,11 +111,11 @@ def _nonfinite_summary(
     return NonfiniteSummary(index, origin, flags, int(search.found.sum()))
 
 
-def page(run: Run, model: str) -> bytes:
+def page(run: RunRecord, model: str, *, engine: Engine = "graphviz") -> bytes:
     """The exported page of one model."""
-    from torchgraph_explorer.server.export import export_page
+    from torchgraph_explorer.server.export import page_of
 
-    return export_page(run, models=[model], steps=PAGE_STEPS)
+    return page_of(run, models=[model], steps=PAGE_STEPS, most_work=MAX_WORK[engine])
 
 
 if __name__ == "__main__":

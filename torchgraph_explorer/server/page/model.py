@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.record.reader import Run
+from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.schema import ModuleGraph
-from torchgraph_explorer.server.answers import ClientState, graph_answer, updates_answer
-from torchgraph_explorer.server.open_runs import OpenRun
+from torchgraph_explorer.server.answers import graph_answer, updates_answer
 from torchgraph_explorer.server.page.drawings import drawings
 from torchgraph_explorer.server.page.histories import read_histories
 from torchgraph_explorer.server.page.numbers import number_arrays
@@ -20,20 +19,20 @@ from torchgraph_explorer.server.page.numbers import number_arrays
 Json = dict[str, Any]
 Arrays = dict[str, npt.NDArray[np.generic]]
 
-NOTHING_HELD = ClientState(epoch=-1, frames=0, series=0)
 
-
-def page_model(run: Run, model: ModelRecord, *, frames: Sequence[int], series: Sequence[int]) -> tuple[Json, Arrays]:
+def page_model(
+    run: RunRecord, model: ModelRecord, *, frames: Sequence[int], series: Sequence[int], most_work: int
+) -> tuple[Json, Arrays]:
     """What the page says of `model` in words, and its numbers, with these frames and series counted anew from 0."""
     graphs = _graphs(model, frames)
-    updates = updates_answer(OpenRun(run, opening=0), model, NOTHING_HELD)
+    updates = updates_answer(run, model, epoch=0)
     thinned = _thinned(updates, frames, series)
     known = [one for one in updates["graphs"] if one["graph"] in {graph.id for graph in graphs}]
     missing = _missing(model, frames=len(frames), series=len(series))
     said = {
         "updates": {**thinned, "graphs": known, "warnings": [*missing, *updates["warnings"]]},
         "graphs": [graph_answer(model, graph) for graph in graphs],
-        **drawings(graphs),
+        **drawings(graphs, most_work=most_work),
         "recorded": {"frames": len(model), "series": len(model.series)},
     }
     return said, dict(number_arrays(read_histories(model, frames, series)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record.folder import Folder, ReadAt, SegmentFile, reading
@@ -17,6 +18,8 @@ from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.scan import Found, Scanner, require_version
 from torchgraph_explorer.schema import Session
+
+ModelT = TypeVar("ModelT", bound=ModelRecord)
 
 _STALE_SECONDS = 60.0
 """An incomplete record whose file has not grown for so long will not be completed."""
@@ -32,7 +35,7 @@ class _Segment:
     session: tuple[str, str] | None = None
 
 
-class Run:
+class RunRecord:
     """One run, as of the latest `refresh`.
 
     It keeps an index of the frames in memory and reads their bodies when asked. Several threads may use it: `refresh`
@@ -44,7 +47,7 @@ class Run:
     """
 
     def __init__(self, folder: Folder, *, name: str, path: str) -> None:
-        """Read what there is; `open_run` is the way to call this.
+        """Read what there is. Call `discovery.open_record` rather than this.
 
         Raises:
             RecordError: There is no record, or a newer release wrote it.
@@ -62,26 +65,7 @@ class Run:
         self._notices.announce()
 
     def __repr__(self) -> str:
-        return f"<Run {self.name!r}: models {', '.join(map(repr, self.models))}>"
-
-    def show(self, **options: Any) -> None:
-        """Show the run in a notebook, as it is now: the viewer, below the cell.
-
-        Args:
-            options: `height` in pixels, and `models`, `steps` and `series` as `export_page` has them.
-
-        Raises:
-            OptionError: This is no notebook, or an option is not one of those allowed.
-            TorchgraphError: The viewer is not built.
-        """
-        from torchgraph_explorer.server.notebook import show  # only here does a reader meet a view
-
-        show(self, **options)
-
-    def _repr_html_(self) -> str:
-        from torchgraph_explorer.server.notebook import frame
-
-        return frame(self)
+        return f"<{type(self).__name__} {self.name!r}: models {', '.join(map(repr, self.models))}>"
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -115,12 +99,15 @@ class Run:
         Raises:
             NotFoundError: There is no such model, or several and no name was given.
         """
+        return self._model(ModelRecord, name)
+
+    def _model(self, kind: Callable[[Callable[[], ModelIndex], Notices], ModelT], name: str | None) -> ModelT:
         if name is None and len(self.models) == 1:
             name = self.models[0]
         if name is None:
             raise NotFoundError(f"Run {self.name!r} holds {len(self.models)} models. {self._choices()}")
         self._index(name)
-        return ModelRecord(lambda: self._index(name), self._notices)
+        return kind(lambda: self._index(name), self._notices)
 
     def refresh(self) -> bool:
         """Read what is new; True when there was something.

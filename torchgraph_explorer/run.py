@@ -1,0 +1,84 @@
+"""`open_run`, and what it gives: a run and its models, with everything that can be asked of them.
+
+This is a facade above the record, which knows nothing of the views: what reads the record to show or judge it becomes a
+method here. The server and the exporters work on the record itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from torchgraph_explorer.record.discovery import find_run
+from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.run_record import RunRecord
+
+FETCHED = {"wandb": "torchgraph_wandb.record_artifact:fetch_record"}
+"""Addresses that no file system knows: by scheme, the function that fetches the record and returns its folder."""
+
+
+class Model(ModelRecord):
+    """One watched model of a run: its sessions, graphs, series and frames."""
+
+
+class Run(RunRecord):
+    """A run, as of the latest `refresh`. Shown in a notebook, it is the viewer.
+
+    Attributes:
+        name: The run's name, in its logdir.
+        path: Its folder, or URL.
+    """
+
+    def model(self, name: str | None = None) -> Model:
+        """The watched model called `name`; without a name, the only one.
+
+        Raises:
+            NotFoundError: There is no such model, or several and no name was given.
+        """
+        return self._model(Model, name)
+
+    def show(self, **options: Any) -> None:
+        """Show the run in a notebook, as it is now: the viewer, below the cell.
+
+        Args:
+            options: `height` in pixels, and `models`, `steps` and `series` as `export_page` has them.
+
+        Raises:
+            OptionError: This is no notebook, or an option is not one of those allowed.
+            TorchgraphError: The viewer is not built.
+        """
+        from torchgraph_explorer.server.notebook import show
+
+        show(self, **options)
+
+    def _repr_html_(self) -> str:
+        from torchgraph_explorer.server.notebook import iframe
+
+        return iframe(self)
+
+
+def open_run(path: str | os.PathLike[str]) -> Run:
+    """The run in the folder or at the URL `path`, which may also be a logdir with exactly one run below it.
+
+    `wandb://entity/project/run-id` is a W&B run whose record was uploaded; it is fetched first.
+
+    It may still be written: `Run.refresh` reads on. Damage is skipped with a `TorchgraphWarning`.
+
+    Raises:
+        NotFoundError: There is nothing, or there are several runs to choose from.
+        RecordError: It is no run, or a newer release wrote it.
+    """
+    folder, name, found = find_run(_fetched(os.fspath(path)))
+    return Run(folder, name=name, path=found)
+
+
+def _fetched(path: str) -> str:
+    """The folder that the record at `path` was fetched into; `path` itself if its scheme is not in `FETCHED`."""
+    scheme, separator, _ = path.partition("://")
+    if not separator or scheme not in FETCHED:
+        return path
+    module, _, function = FETCHED[scheme].partition(":")
+    fetch: Callable[[str], os.PathLike[str]] = getattr(import_module(module), function)
+    return os.fspath(fetch(path))
