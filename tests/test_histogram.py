@@ -8,7 +8,19 @@ import numpy.typing as npt
 import pytest
 
 from tests.contracts import buckets as contract
-from torchgraph_explorer.histogram import LAST_BUCKET, Histograms, bucket_of, lower_edge, quantiles, upper_edge
+from torchgraph_explorer.histogram import (
+    LAST_BUCKET,
+    Histograms,
+    add,
+    bucket_of,
+    concatenate,
+    counts_below,
+    drawn_range,
+    lower_edge,
+    quantiles,
+    scaled_to_fit,
+    upper_edge,
+)
 
 EVERY_BUCKET = np.arange(-LAST_BUCKET, LAST_BUCKET + 1)
 SHARES = np.array([0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99])
@@ -128,3 +140,101 @@ def test_very_large_counts_before_a_row_do_not_move_its_quantiles() -> None:
     histograms = Histograms(np.array([*range(4_001), 4_002], np.uint32), buckets, counts)
     last = quantiles(histograms.row(4_000), SHARES, low=-np.inf, high=np.inf)
     np.testing.assert_array_equal(quantiles(histograms, SHARES, low=-np.inf, high=np.inf)[4_000:], last)
+
+
+def contents(histograms: Histograms) -> list[dict[int, int]]:
+    """The counts of each row, by bucket."""
+    rows = [histograms.row(row) for row in range(len(histograms))]
+    return [dict(zip(row.buckets.tolist(), row.counts.tolist(), strict=True)) for row in rows]
+
+
+ROWS: list[npt.ArrayLike] = [random_values(0), [], [1.0, 1.0], random_values(1), [], [0.0]]
+
+
+def test_rows_of_several_histograms_stand_one_after_the_other() -> None:
+    assert contents(concatenate([counted(*ROWS[:2]), counted(*ROWS[2:])])) == contents(counted(*ROWS))
+
+
+@pytest.mark.parametrize("sizes", [[6], [1, 1, 1, 1, 1, 1], [2, 1, 3], [5, 1]], ids=str)
+def test_the_sum_of_rows_is_the_histogram_of_all_their_values(sizes: list[int]) -> None:
+    ends = np.cumsum(sizes)
+    together = [np.concatenate(ROWS[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
+    found = add(counted(*ROWS), np.array(sizes), weights=np.ones(len(ROWS)))
+    assert contents(found) == contents(counted(*together))
+
+
+def test_a_row_may_count_more_than_another_and_no_bucket_gets_lost() -> None:
+    found = add(counted([1.0, 1.0, 2.0], [2.0]), np.array([2]), weights=np.array([0.25, 3.0]))
+    assert contents(found) == [{bucket(1.0): 1, bucket(2.0): 3}]
+
+
+def bucket(value: float) -> int:
+    return int(bucket_of(np.array([value], dtype=np.float32))[0])
+
+
+def test_rows_with_too_large_a_count_are_scaled_down() -> None:
+    counts = np.array([3, 2**33, 1, 7], dtype=np.int64)
+    found = scaled_to_fit(np.array([0, 0, 2, 4]), np.array([1, 2, 1, 2], dtype=np.int16), counts)
+    assert contents(found) == [{}, {1: 1, 2: 2**31}, {1: 1, 2: 7}]
+
+
+def test_elements_below_a_value_are_counted_in_proportion_to_their_bucket() -> None:
+    histograms = counted([1.0, 1.2, -3.0, 0.0], [], [5.0, 5.0])
+    edges = np.array([[-4.0, 0.0, 1e-30, 1.125, 8.0], [np.nan, 4.0, 5.0, 6.0, 7.0]])
+    low, high = [-3.0, np.nan, 5.0], [1.25, np.nan, 5.0]
+    found = counts_below(histograms, np.array([0, 2]), edges, low=low, high=high)
+    np.testing.assert_allclose(found, [[0, 1, 2, 3, 4], [0, 0, 0, 2, 2]])
+
+
+def trimmed(values: npt.NDArray[np.float32], reject: float) -> tuple[float, float]:
+    """As `drawn_range`, the slow way: the least distance from the median at which few enough elements are farther."""
+    histogram = counted(values)
+    low, high = float(values.min()), float(values.max())
+    centre = float(quantiles(histogram, 0.5, low=low, high=high)[0, 0])
+    spans = [
+        (0.0, 0.0, count)
+        if number == 0
+        else (*np.clip((*lower_edge([number]), *upper_edge([number])), low, high), count)
+        for number, count in contents(histogram)[0].items()
+    ]
+
+    def beyond(reach: float) -> float:
+        """Of each span the share that is outside; all of a point that is."""
+        inside = 0.0
+        for start, stop, count in spans:
+            overlap = max(0.0, min(stop, centre + reach) - max(start, centre - reach))
+            inside += count * (overlap / (stop - start) if stop > start else abs(start - centre) <= reach)
+        return len(values) - inside
+
+    nearest, farthest = 0.0, max(high - centre, centre - low)
+    for _ in range(300):
+        middle = (nearest + farthest) / 2
+        is_enough = beyond(middle) <= reject * len(values)
+        nearest, farthest = (nearest, middle) if is_enough else (middle, farthest)
+    return max(low, centre - farthest), min(high, centre + farthest)
+
+
+DRAWN = {
+    "normal": np.random.default_rng(0).standard_normal(500),
+    "of a ReLU": np.maximum(np.random.default_rng(1).standard_normal(500), 0.0),
+    "one far out": np.array([*np.linspace(1, 2, 99), 1e30]),
+    "zeros alone": np.zeros(7),
+    "a constant": np.full(9, 3.0),
+    "two points": np.array([-1.0, 1.0]),
+    "mostly zero": np.array([0.0] * 60 + [1.0] * 40),
+    "whole numbers": np.arange(100.0),
+}
+
+
+@pytest.mark.parametrize("reject", [0.01, 0.1, 0.5, 0.9])
+def test_what_is_drawn_leaves_out_what_is_farthest_from_the_median(reject: float) -> None:
+    rows = [values.astype(np.float32) for values in DRAWN.values()]
+    low, high = [values.min() for values in rows], [values.max() for values in rows]
+    found = drawn_range(counted(*rows), reject, low=low, high=high)
+    np.testing.assert_allclose(found, [trimmed(values, reject) for values in rows], rtol=1e-6, atol=1e-9)
+
+
+def test_everything_is_drawn_where_nothing_is_left_out_and_nothing_of_an_empty_row() -> None:
+    found = drawn_range(counted([1.0, 2.0], []), 0.0, low=[1.0, np.nan], high=[2.0, np.nan])
+    np.testing.assert_array_equal(found, [[1.0, 2.0], [np.nan, np.nan]])
+    assert drawn_range(counted([]), 0.1, low=[np.nan], high=[np.nan]).shape == (1, 2)

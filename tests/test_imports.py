@@ -47,6 +47,7 @@ SHARED = frozenset(
         "histogram",
         "interrupts",
         "labels",
+        "moments",
         "printable",
         "schema",
         "shapes",

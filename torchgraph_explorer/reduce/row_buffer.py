@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.errors import TorchgraphError
-from torchgraph_explorer.histogram import Histograms
+from torchgraph_explorer.histogram import Histograms, concatenate
 from torchgraph_explorer.schema import STATISTICS
 
 TYPES = {
@@ -174,11 +174,8 @@ def joined(parts: Sequence[Part]) -> Part:
     parts = [part for part in parts if len(part[0])] or parts[:1]
     if len(parts) == 1:
         return parts[0]
-    sizes = np.concatenate([np.diff(histograms.offsets) for _, histograms in parts])
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]).astype(np.uint32)
-    buckets = np.concatenate([histograms.buckets for _, histograms in parts])
-    counts = np.concatenate([histograms.counts for _, histograms in parts])
-    return np.concatenate([statistics for statistics, _ in parts]), Histograms(offsets, buckets, counts)
+    histograms = concatenate([histograms for _, histograms in parts])
+    return np.concatenate([statistics for statistics, _ in parts]), histograms
 
 
 @cache

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer.histogram import Histograms
-from torchgraph_explorer.schema import STATISTICS
+from torchgraph_explorer.histogram import Histograms, add
+from torchgraph_explorer.moments import COLUMN, NON_FINITE, group_sum, merge_moments
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
-_AT = {name: column for column, name in enumerate(STATISTICS)}
-_ADDED = [_AT[name] for name in ("count", "sampled", "nan", "positive_infinity", "negative_infinity")]
-_NON_FINITE = [_AT[name] for name in ("nan", "positive_infinity", "negative_infinity")]
 _LARGEST = float(np.finfo(np.float32).max)
 _LARGEST_COUNT = float(np.iinfo(np.uint32).max)
 _SAME = 1e-6
 """Shares of sampled elements that differ by less are the same: counts have the precision of float32."""
 
 
-def added(
+def merge_parts(
     statistics: npt.NDArray[np.float32], histograms: Histograms, starts: Ints
 ) -> tuple[npt.NDArray[np.float32], Histograms]:
     """The statistics and histograms of tensors whose parts are the rows from each of `starts` to the next.
@@ -41,16 +37,7 @@ def added(
         merged = _statistics(wide, starts, scale=scale).astype(np.float32)
     alone = sizes == 1
     merged[alone] = statistics[starts[alone]]
-    return merged, _histograms(histograms, sizes, scale=scale)
-
-
-def taken(histograms: Histograms, rows: Ints) -> Histograms:
-    """The histograms of `rows`, in that order."""
-    offsets = histograms.offsets.astype(np.int64)
-    sizes = (offsets[1:] - offsets[:-1])[rows]
-    ends = np.concatenate(([0], np.cumsum(sizes)))
-    entries = np.arange(ends[-1]) + np.repeat(offsets[rows] - ends[:-1], sizes)
-    return Histograms(ends.astype(np.uint32), histograms.buckets[entries], histograms.counts[entries])
+    return merged, add(histograms, sizes, weights=scale)
 
 
 def first_of_each_part(groups: npt.NDArray[np.generic], parts: Ints) -> Ints:
@@ -64,18 +51,10 @@ def first_of_each_part(groups: npt.NDArray[np.generic], parts: Ints) -> Ints:
     return np.sort(order[is_new])
 
 
-def stacked(parts: Sequence[Histograms]) -> Histograms:
-    """The histograms of all `parts`, in order."""
-    sizes = np.concatenate([np.diff(part.offsets.astype(np.int64)) for part in parts])
-    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.uint32)
-    buckets, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("buckets", "counts"))
-    return Histograms(offsets, buckets, counts)
-
-
 def _elements_stood_for(rows: Floats) -> Floats:
     """How many finite elements each sampled one stands for; NaN where there is none."""
-    finite = rows[:, _AT["count"]] - rows[:, _NON_FINITE].sum(axis=1)
-    return np.where(rows[:, _AT["sampled"]] > 0, finite / rows[:, _AT["sampled"]], np.nan)
+    finite = rows[:, COLUMN["count"]] - rows[:, NON_FINITE].sum(axis=1)
+    return np.where(rows[:, COLUMN["sampled"]] > 0, finite / rows[:, COLUMN["sampled"]], np.nan)
 
 
 def _least(values: Floats, starts: Ints) -> Floats:
@@ -84,37 +63,11 @@ def _least(values: Floats, starts: Ints) -> Floats:
 
 
 def _statistics(rows: Floats, starts: Ints, *, scale: Floats) -> Floats:
-    """The statistics of the groups of `rows` that begin at `starts`."""
-
-    def total(values: Floats) -> Floats:
-        return np.add.reduceat(np.nan_to_num(values, nan=0.0), starts)
-
-    old = {name: rows[:, column] for name, column in _AT.items()}
-    sizes = np.diff(starts, append=len(rows))
-    weights = old["sampled"] * scale
-    merged = np.empty((len(starts), len(STATISTICS)))
-    merged[:, _ADDED] = np.stack([total(rows[:, column]) for column in _ADDED], axis=1)
-    sampled, whole = total(old["sampled"]), total(weights)
-    mean = total(weights * old["mean"]) / whole
-    away = old["mean"] - np.repeat(mean, sizes)
-    merged[:, _AT["mean"]] = mean
-    merged[:, _AT["absolute_mean"]] = total(weights * old["absolute_mean"]) / whole
-    merged[:, _AT["std"]] = np.sqrt(total(weights * (old["std"] ** 2 + away**2)) / whole)
-    merged[:, _AT["l2_norm"]] = np.where(whole > 0, np.sqrt(total(old["l2_norm"] ** 2)), np.nan)
-    merged[:, _AT["zeros"]] = np.where(whole > 0, total(old["zeros"] * scale) * sampled / whole, 0.0)
-    merged[:, _AT["min"]] = np.fmin.reduceat(old["min"], starts)
-    merged[:, _AT["max"]] = np.fmax.reduceat(old["max"], starts)
+    """The statistics of the groups of `rows` that begin at `starts`; each sampled element counts `scale` times."""
+    sampled, norm, zeros = (rows[:, COLUMN[name]] for name in ("sampled", "l2_norm", "zeros"))
+    merged = merge_moments(rows, starts, weights=sampled * scale)
+    whole = group_sum(sampled * scale, starts)
+    merged[:, COLUMN["l2_norm"]] = np.where(whole > 0, np.sqrt(group_sum(norm**2, starts)), np.nan)
+    share = group_sum(zeros * scale, starts) * merged[:, COLUMN["sampled"]] / whole
+    merged[:, COLUMN["zeros"]] = np.where(whole > 0, share, 0.0)
     return np.clip(merged, -_LARGEST, _LARGEST)
-
-
-def _histograms(parts: Histograms, sizes: Ints, *, scale: Floats) -> Histograms:
-    """The histograms of `sizes` neighbouring rows each, added up. No bucket is lost by scaling."""
-    offsets = parts.offsets.astype(np.int64)
-    entries: Ints = offsets[1:] - offsets[:-1]
-    group = np.repeat(np.repeat(np.arange(len(sizes)), sizes), entries)
-    places, at = np.unique(group << 16 | (parts.buckets.astype(np.int64) & 0xFFFF) ^ 0x8000, return_inverse=True)
-    sums = np.bincount(at, weights=parts.counts * np.repeat(scale, entries), minlength=len(places))
-    counts = np.clip(np.rint(sums), 1, _LARGEST_COUNT).astype(np.uint32)
-    ends = np.searchsorted(places >> 16, np.arange(len(sizes) + 1)).astype(np.uint32)
-    buckets = ((places & 0xFFFF) ^ 0x8000).astype(np.uint16).view(np.int16)
-    return Histograms(ends, buckets, counts)

@@ -11,19 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer.histogram import Histograms
+from torchgraph_explorer.histogram import Histograms, scaled_to_fit, sum_entries
+from torchgraph_explorer.moments import COLUMN, NON_FINITE, group_sum, merge_moments
 from torchgraph_explorer.record.steps.history import History
-from torchgraph_explorer.schema import STATISTICS
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-_AT = {name: column for column, name in enumerate(STATISTICS)}
-_ADDED = [_AT[name] for name in ("count", "sampled", "nan", "positive_infinity", "negative_infinity", "zeros")]
-_NON_FINITE = [_AT[name] for name in ("nan", "positive_infinity", "negative_infinity")]
 _NEVER = np.iinfo(np.uint32).max
 _PER_BIN = ("first", "last", "frames", "bad", "statistics", "lowest", "highest")
-_LARGEST_COUNT = np.iinfo(np.uint32).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +56,7 @@ class Bins:
 
     def histograms(self) -> Histograms:
         """The bins' histograms; one that has too large a count is scaled down, by a power of two and rounding up."""
-        largest = np.zeros(len(self), dtype=np.int64)
-        sizes = np.diff(self.offsets)
-        largest[sizes > 0] = np.maximum.reduceat(self.counts, self.offsets[:-1][sizes > 0]) if len(self.counts) else 0
-        scale = np.int64(1) << np.maximum(0, np.ceil(np.log2(np.maximum(largest, 1) / _LARGEST_COUNT))).astype(np.int64)
-        counts = -(-self.counts // np.repeat(scale, sizes))
-        return Histograms(self.offsets.astype(np.uint32), self.buckets, counts.astype(np.uint32))
+        return scaled_to_fit(self.offsets, self.buckets, self.counts)
 
 
 def single(history: History) -> Bins:
@@ -76,7 +67,7 @@ def single(history: History) -> Bins:
         first=frames,
         last=frames,
         frames=np.ones_like(frames),
-        bad=np.where((statistics[:, _NON_FINITE] > 0).any(axis=1), frames, _NEVER),
+        bad=np.where((statistics[:, NON_FINITE] > 0).any(axis=1), frames, _NEVER),
         statistics=statistics,
         lowest=statistics,
         highest=statistics,
@@ -114,18 +105,18 @@ def merge(bins: Bins, steps: Ints, unit: int) -> Bins:
     if len(starts) == len(bins):
         return bins
     sizes = np.diff(starts, append=len(bins))
-    offsets, buckets, counts = _added_histograms(bins, sizes)
+    offsets, buckets, sums = sum_entries(bins.offsets, bins.buckets, bins.counts, sizes=sizes)
     return Bins(
         first=bins.first[starts],
         last=bins.last[starts + sizes - 1],
         frames=np.add.reduceat(bins.frames, starts),
         bad=np.minimum.reduceat(bins.bad, starts),
-        statistics=_merged_statistics(bins, starts, sizes),
+        statistics=_merged_statistics(bins, starts),
         lowest=np.fmin.reduceat(bins.lowest, starts),
         highest=np.fmax.reduceat(bins.highest, starts),
         offsets=offsets,
         buckets=buckets,
-        counts=counts,
+        counts=sums.astype(np.int64),
     )
 
 
@@ -140,38 +131,12 @@ def unit_for(steps: Ints, most: int) -> int:
     return unit
 
 
-def _merged_statistics(bins: Bins, starts: Ints, sizes: Ints) -> Floats:
+def _merged_statistics(bins: Bins, starts: Ints) -> Floats:
     """The statistics of the elements of several bins together."""
-
-    def total(values: Floats) -> Floats:
-        return np.add.reduceat(np.nan_to_num(values, nan=0.0), starts)
-
-    old = {name: bins.statistics[:, column] for name, column in _AT.items()}
-    merged = np.empty((len(starts), len(STATISTICS)))
-    sampled = total(old["sampled"])
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        mean = total(old["sampled"] * old["mean"]) / sampled
-        away = old["mean"] - np.repeat(mean, sizes)
-        merged[:, _AT["mean"]] = mean
-        merged[:, _AT["absolute_mean"]] = total(old["sampled"] * old["absolute_mean"]) / sampled
-        merged[:, _AT["std"]] = np.sqrt(total(old["sampled"] * (old["std"] ** 2 + away**2)) / sampled)
-        norm = np.sqrt(total(bins.frames * old["l2_norm"] ** 2) / np.add.reduceat(bins.frames, starts))
-        merged[:, _AT["l2_norm"]] = np.where(sampled > 0, norm, np.nan)
-    merged[:, _ADDED] = np.stack([total(bins.statistics[:, column]) for column in _ADDED], axis=1)
-    merged[:, _AT["min"]] = np.fmin.reduceat(old["min"], starts)
-    merged[:, _AT["max"]] = np.fmax.reduceat(old["max"], starts)
+    rows = bins.statistics
+    merged = merge_moments(rows, starts, weights=rows[:, COLUMN["sampled"]])
+    with np.errstate(invalid="ignore", over="ignore"):
+        squares = group_sum(bins.frames * rows[:, COLUMN["l2_norm"]] ** 2, starts)
+        norm = np.sqrt(squares / np.add.reduceat(bins.frames, starts))
+    merged[:, COLUMN["l2_norm"]] = np.where(merged[:, COLUMN["sampled"]] > 0, norm, np.nan)
     return merged
-
-
-def _added_histograms(bins: Bins, sizes: Ints) -> tuple[Ints, npt.NDArray[np.int16], Ints]:
-    """The histograms of `sizes` neighbouring bins added up: offsets, buckets and counts."""
-    if not len(bins.buckets):
-        return np.zeros(len(sizes) + 1, dtype=np.int64), bins.buckets, bins.counts
-    lowest, highest = int(bins.buckets.min()), int(bins.buckets.max())
-    width = highest - lowest + 1
-    group = np.repeat(np.repeat(np.arange(len(sizes)), sizes), np.diff(bins.offsets))
-    places = group * width + bins.buckets - lowest
-    table = np.bincount(places, weights=bins.counts, minlength=len(sizes) * width)  # exact up to 2**53
-    filled = np.flatnonzero(table)
-    offsets = np.searchsorted(filled, np.arange(len(sizes) + 1) * width)
-    return offsets, (filled % width + lowest).astype(np.int16), table[filled].astype(np.int64)

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.errors import RecordError
-from torchgraph_explorer.histogram import Histograms
+from torchgraph_explorer.histogram import Histograms, concatenate
 from torchgraph_explorer.record.folder import reading
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.model_index import UNKNOWN, ModelIndex, SeriesIds
 from torchgraph_explorer.record.notices import Notices
-from torchgraph_explorer.record.ranks.rows import added, first_of_each_part, stacked, taken
+from torchgraph_explorer.record.ranks.rows import first_of_each_part, merge_parts
 from torchgraph_explorer.record.ranks.steps import Frames
 from torchgraph_explorer.record.steps.body import Row, Table, decode_rows, read_row, read_rows
 from torchgraph_explorer.record.steps.history import History
@@ -125,9 +125,9 @@ def _together(ranks: list[Numbers]) -> Numbers:
     order = np.lexsort((rank, series))
     once = order[first_of_each_part(series[order], parts[order])]
     starts = np.flatnonzero(np.diff(series[once].astype(np.int64), prepend=-1))
-    joined = stacked([one.histograms for one in ranks])
+    joined = concatenate([one.histograms for one in ranks])
     statistics = np.concatenate([one.statistics for one in ranks])[rows[once]]
-    statistics, histograms = added(statistics, taken(joined, rows[once]), starts)
+    statistics, histograms = merge_parts(statistics, joined.of(rows[once]), starts)
     return Numbers(series[once][starts], parts[once][starts], np.arange(len(starts)), statistics, histograms)
 
 
@@ -155,13 +155,13 @@ def read_history(model: ModelIndex, series: int, *, frames: tuple[int, int | Non
                 notices.add(_damaged_in_part(segment.name, step))
         kept = np.flatnonzero(sound)
         found = [found[at] for at in kept]
-        statistics, histograms = statistics[kept], taken(histograms, kept)
+        statistics, histograms = statistics[kept], histograms.of(kept)
     numbers = first_frame + frame_of[[place.number for place, _ in found]]
     if (np.diff(numbers) == 0).any():  # several ranks wrote of a step
         once = first_of_each_part(numbers, np.array([place.part for place, _ in found]))
         starts = np.flatnonzero(np.diff(numbers[once], prepend=-1))
         numbers = numbers[once][starts]
-        statistics, histograms = added(statistics[once], taken(histograms, once), starts)
+        statistics, histograms = merge_parts(statistics[once], histograms.of(once), starts)
     return History(
         series=model.series[series],
         frames=numbers.astype(np.uint32),

@@ -70,13 +70,9 @@ def _rows(model: ModelRecord, number: int, series: Ints) -> _FrameRows:
 
 def _entries(histograms: Histograms, rows: Ints) -> tuple[Ints, Ints, npt.NDArray[np.uint32]]:
     """History, bucket and count of each entry in the histograms of `rows`; the history is the place in `rows`."""
-    offsets = histograms.offsets.astype(np.int64)
     histories = np.flatnonzero(rows >= 0)
-    starts = offsets[rows[histories]]
-    sizes = offsets[rows[histories] + 1] - starts
-    before = np.concatenate(([0], np.cumsum(sizes)[:-1])) if len(sizes) else sizes
-    at = np.arange(sizes.sum()) + np.repeat(starts - before, sizes)
-    return np.repeat(histories, sizes), histograms.buckets[at].astype(np.int64), histograms.counts[at]
+    found = histograms.of(rows[histories])
+    return np.repeat(histories, np.diff(found.offsets)), found.buckets.astype(np.int64), found.counts
 
 
 def _columns(
