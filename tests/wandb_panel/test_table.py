@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from torchgraph_explorer import open_run, watch
+from torchgraph_explorer.histogram import drawn_range
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.schema import STATISTICS, Frame, Series
-from torchgraph_wandb.heat_strips import HAS_NAN, INNER, IS_MISSING, heat_strips
+from torchgraph_wandb.heat_strips import HAS_NAN, INNER, IS_MISSING, heat_strips, range_over_time
 from torchgraph_wandb.node_statistics import node_statistics
 from torchgraph_wandb.snapshot_process import chart_data
 from torchgraph_wandb.table import (
@@ -135,6 +138,26 @@ def test_a_column_of_a_strip_counts_each_row(model: ModelRecord) -> None:
         codes = drawn.cells[series, -1]
         found = np.where(codes == ZERO, 0.0, 2.0 ** ((codes - TOP) / SHARE_STEPS))
         assert found.tolist() == pytest.approx(shares.tolist(), rel=2e-2, abs=2e-4), model.series[series]
+
+
+RANGES = json.loads((Path(__file__).parents[1] / "contracts" / "ranges.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", RANGES, ids=lambda case: str(case["name"]))
+def test_the_range_over_time_is_that_of_the_viewer(case: dict[str, Any]) -> None:
+    ends = np.array([case["ends"]], dtype=np.float64)  # null becomes NaN
+    expected = [[math.nan, math.nan]] if case["range"] is None else [case["range"]]
+    assert np.array_equal(range_over_time(ends, reject=case["reject"]), expected, equal_nan=True)
+
+
+def test_an_axis_leaves_out_the_outliers_that_are_farthest_from_the_median(model: ModelRecord) -> None:
+    frame = model.frame(0)
+    drawn = heat_strips([frame], model.series, reject=0.3)
+    low, high = (frame.statistics[:, STATISTICS.index(name)] for name in ("min", "max"))
+    expected = drawn_range(frame.histograms, 0.3, low=low, high=high)[frame.rows]
+    varies = expected[:, 0] < expected[:, 1]  # the axis of a constant is wider
+    assert np.count_nonzero(varies) > 10
+    assert np.array_equal(drawn.axes[frame.series][varies], expected[varies].astype(np.float32))
 
 
 def changed(frame: Frame, **columns: float) -> Frame:
