@@ -42,6 +42,7 @@ SHARED = frozenset(
     {
         "console",
         "errors",
+        "families",
         "gaps",
         "histogram",
         "interrupts",
@@ -72,7 +73,7 @@ ROOMS = {
         "record", "server", "sinks", libraries="fsspec google tensorboard torchgraph_tensorboard"
     ),
     "torchgraph_wandb": room(
-        "layout", "record", "server", "sinks", "training", libraries="torchgraph_wandb wandb wandb_workspaces"
+        "layout", "record", "server", "sinks", libraries="torchgraph_wandb wandb wandb_workspaces"
     ),
     "training": room("capture", "record", "reduce", "server", "sinks", libraries="torch"),
 }
@@ -145,7 +146,7 @@ def named_in_strings(tree: ast.AST) -> Iterator[str]:
             case ast.Constant(value=str(text)):
                 yield from named_in(text)
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[first, *_]) if name in IMPORTERS:
-                yield first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else UNKNOWN
+                yield str(first.value) if isinstance(first, ast.Constant) else UNKNOWN
 
 
 def named_in(text: str) -> Iterator[str]:

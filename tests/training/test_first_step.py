@@ -17,9 +17,9 @@ from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.record.earlier import Earlier, look_back
 from torchgraph_explorer.record.session_notes import mixed_sessions
 from torchgraph_explorer.schema import Finished
-from torchgraph_explorer.sinks import SinkContext
+from torchgraph_explorer.sinks import Resumed, SinkContext
 from torchgraph_explorer.training import first_step
-from torchgraph_explorer.training.first_step import Resumed, Start, begin_in
+from torchgraph_explorer.training.first_step import Start, begin_in
 from torchgraph_explorer.training.watcher import Watcher
 
 

@@ -101,7 +101,7 @@ def test_what_is_around_it_is_marked_and_so_is_the_way_there(panel: Panel, runs:
     panel.show(chart_of_records(runs / "deep"), vega=5)
     assert panel.data("badges", "key") == []  # at the last step all is well again
     panel.press("nonfinite_banner")
-    assert panel.data("trail", "title") == ["✕ all calls", "✕ Net", "✕ body", "✕ 1"]
+    assert panel.data("trail", "title") == ["✕ all calls", "✕ Net", "✕ body", "✕ body.1"]
     panel.press_parent("✕ Net")
     assert dict(zip(panel.data("badges", "key"), panel.data("badges", "badge"), strict=True)) == {
         "body#0": "NaN, ∞ inside"

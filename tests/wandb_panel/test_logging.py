@@ -109,7 +109,7 @@ def test_an_offline_run_shows_the_same_after_sync(train: Train, backend: Backend
     panel.click("blocks#0")
     panel.drag_out("blocks.0#0")
     assert panel.data("tensors_0", "path") == ["input[0]", "output", "residual"]
-    assert panel.hover_strip(0, side=1, share=0.99)[:2] == ["input[0], gradient norm", "step 4"]
+    assert panel.hover_strip(0, side=1, share=0.99)[:2] == ["x, gradient norm", "step 4"]
 
 
 def test_several_runs_and_models_in_one_process_keep_apart(train: Train, backend: Backend) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
+from torch import Tensor, nn
 
-from torchgraph_explorer import open_run
+from torchgraph_explorer import open_run, watch
+from torchgraph_explorer.histogram import drawn_range
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.schema import STATISTICS, Frame, Series
-from torchgraph_wandb.heat_strips import HAS_NAN, INNER, IS_MISSING, heat_strips
+from torchgraph_wandb.heat_strips import HAS_NAN, INNER, IS_MISSING, heat_strips, range_over_time
 from torchgraph_wandb.node_statistics import node_statistics
 from torchgraph_wandb.snapshot_process import chart_data
 from torchgraph_wandb.table import (
@@ -134,6 +140,26 @@ def test_a_column_of_a_strip_counts_each_row(model: ModelRecord) -> None:
         assert found.tolist() == pytest.approx(shares.tolist(), rel=2e-2, abs=2e-4), model.series[series]
 
 
+RANGES = json.loads((Path(__file__).parents[1] / "contracts" / "ranges.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", RANGES, ids=lambda case: str(case["name"]))
+def test_the_range_over_time_is_that_of_the_viewer(case: dict[str, Any]) -> None:
+    ends = np.array([case["ends"]], dtype=np.float64)  # null becomes NaN
+    expected = [[math.nan, math.nan]] if case["range"] is None else [case["range"]]
+    assert np.array_equal(range_over_time(ends, reject=case["reject"]), expected, equal_nan=True)
+
+
+def test_an_axis_leaves_out_the_outliers_that_are_farthest_from_the_median(model: ModelRecord) -> None:
+    frame = model.frame(0)
+    drawn = heat_strips([frame], model.series, reject=0.3)
+    low, high = (frame.statistics[:, STATISTICS.index(name)] for name in ("min", "max"))
+    expected = drawn_range(frame.histograms, 0.3, low=low, high=high)[frame.rows]
+    varies = expected[:, 0] < expected[:, 1]  # the axis of a constant is wider
+    assert np.count_nonzero(varies) > 10
+    assert np.array_equal(drawn.axes[frame.series][varies], expected[varies].astype(np.float32))
+
+
 def changed(frame: Frame, **columns: float) -> Frame:
     """The frame, with its first series' statistics changed."""
     statistics = frame.statistics.copy()
@@ -196,6 +222,35 @@ def test_a_table_of_very_many_series_stays_below_wandbs_limits(series: int) -> N
 def test_every_line_has_the_fields_of_its_part(model: ModelRecord) -> None:
     for part, packed in table_rows(chart_data(model)):
         assert {len(line.split("\t")) for line in packed.split("\n")} == {len(FIELDS[part])}
+
+
+class Halves(nn.Module):
+    """Calls what is in a list, with a keyword argument."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList([nn.Linear(4, 2), nn.ReLU()])
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.parts[1](self.parts[0](input=features))
+
+
+def test_modules_tensors_and_shapes_are_worded_as_in_the_viewer(tmp_path: Path) -> None:
+    model = Halves()
+    with watch(model, log_freq=1, backend="record", logdir=tmp_path, run="r", verbose=False):
+        for batch in (3, 5):
+            model(features=torch.randn(batch, 4)).sum().backward()
+    rows = table_rows(chart_data(open_run(tmp_path / "r").model(), engine="rows"))
+    fields = {
+        part: [dict(zip(FIELDS[part], line.split("\t"), strict=True)) for line in text.split("\n")]
+        for part, text in rows
+    }
+    nodes = {node["key"]: (node["label"], node["shape"]) for node in fields["nodes"]}
+    assert nodes["parts.0#0"] == ("parts.0", "N×2")
+    assert nodes["#0@input['features']"] == ("features", "N×4")
+    tensors = {(one["owner"], one["path"]): (one["name"], one["shape"]) for one in fields["tensors"]}
+    assert tensors["parts.0#0", "input['input']"] == ("input", "N×4")
+    assert tensors["parts.0#*", "weight"] == ("weight", "2×4")
 
 
 def test_every_kind_of_series_has_its_place() -> None:

@@ -59,6 +59,21 @@ class SinkContext:
 
 
 @dataclass(frozen=True, slots=True)
+class Resumed:
+    """What the service of a backend tells about a run that it resumes.
+
+    Attributes:
+        place: The service's name.
+        steps: How many steps of the model were recorded; None if the service does not know.
+        is_certain: Whether there was an earlier session. If False, the run resumes one only if there was one.
+    """
+
+    place: str
+    steps: int | None
+    is_certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Backends:
     """What a choice of backends comes to.
 
@@ -85,7 +100,10 @@ It is imported when it is asked for. The extra of this package that brings the l
 """
 
 RESUMED: dict[str, str] = {"wandb": "torchgraph_wandb.resuming:resumed"}
-"""Those whose service can resume a run: what tells `continuing` of it, from the service's run and a model's name."""
+"""Backends whose service can resume a run: the function that returns a `Resumed` or None.
+
+Its arguments are the service's run and the model's name.
+"""
 
 BACKENDS = {
     "standalone": Backends(record=True, viewer=True),

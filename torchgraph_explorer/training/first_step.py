@@ -12,24 +12,9 @@ from torchgraph_explorer.capture.distributed import Rank
 from torchgraph_explorer.console import reason
 from torchgraph_explorer.record.earlier import Earlier, look_back
 from torchgraph_explorer.record.remote import is_url
-from torchgraph_explorer.sinks import RESUMED, SinkContext
+from torchgraph_explorer.sinks import RESUMED, Resumed, SinkContext
 from torchgraph_explorer.training.rank_rendezvous import agreed_step
 from torchgraph_explorer.training.run_folder import is_of_wandb
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """What another service says of a run that goes on.
-
-    Attributes:
-        place: Its name.
-        steps: Of the model, as many as were recorded; None where it does not say.
-        is_certain: There was an earlier session. Else it only goes on with one if there was.
-    """
-
-    place: str
-    steps: int | None
-    is_certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,105 +2,113 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from torchgraph_explorer.schema import STATISTICS, Call, Frame, Module, Series, Shape, TensorInfo
+from torchgraph_explorer.labels import label_within, tensor_name
+from torchgraph_explorer.schema import STATISTICS, Call, Frame, Module, ModuleGraph, Node, Series, TensorInfo
+from torchgraph_explorer.shapes import Letters, letters, shape_text
 
 MAX_TENSORS = 12
-"""Tensors that a tooltip names."""
+"""The most tensors that a tooltip lists."""
 
 LINE_WIDTH = 58
-"""Letters in a line of a tooltip."""
-
-FAMILIES = {
-    "loss": r"loss$|criterion$",
-    "attention": r"attention|attn",
-    "regularisation": r"dropout|drop_?path|stochasticdepth",
-    "embedding": r"embedding|positional",
-    "normalisation": r"norm(\d+d?)?$|norm[^a-z]|localresponse",
-    "pooling": r"pool",
-    "recurrent": r"(lstm|gru|rnn)(cell)?$|^(lstm|gru|rnn)",
-    "activation": r"relu|elu$|gelu|silu|swish|mish|sigmoid|tanh|soft(max|min|plus)|hard|threshold|glu$",
-    "convolution": r"conv|unfold|^fold$|pixelshuffle|upsample",
-    "linear": r"linear|dense|^mlp$|projection$",
-}
-"""Patterns of class names; the first that matches counts. The chart has a colour for each, and three more."""
-
-CONTAINER, OTHER, TENSOR = range(len(FAMILIES), len(FAMILIES) + 3)
+"""Characters in a line of a tooltip."""
 
 
-def family_of(class_name: str, *, has_inside: bool) -> int:
-    """The place of a class in `FAMILIES`; one of the user's own that has an inside is a container."""
-    for number, (family, pattern) in enumerate(FAMILIES.items()):
-        if re.search(pattern, class_name, re.IGNORECASE):
-            return CONTAINER if has_inside and family in ("convolution", "linear") else number
-    return CONTAINER if has_inside else OTHER
+@dataclass(frozen=True, slots=True)
+class GraphText:
+    """Words the modules and tensors of one graph, as the viewer does.
+
+    Attributes:
+        graph: The graph.
+        modules: Its modules, by name.
+        classes: Their classes, by name.
+        letters: A letter for each dimension that varied.
+    """
+
+    graph: ModuleGraph
+    modules: Mapping[str, Module]
+    classes: Mapping[str, str]
+    letters: Letters
+
+    def call_label(self, call: Call, inside: int | None) -> str:
+        """The label of a call in an inside; the model itself is labelled with its class."""
+        outer = "" if inside is None else self.graph.calls[inside].module
+        return label_within(call.module, outer, self.classes) or self.classes[call.module]
+
+    def tensor_label(self, node: Node) -> str:
+        """The label of the node of an input, output or attached tensor."""
+        path = node.tensor.path if node.tensor else ""
+        if node.kind != "input" or node.inside is None:
+            return path
+        return self.argument_name(self.graph.calls[node.inside].module, path)
+
+    def argument_name(self, module: str, path: str) -> str:
+        """The name of an input of `module`: `input[0]` by its parameter in the module's `forward`."""
+        known = self.modules.get(module)
+        return tensor_name(path, known.forward_parameters if known else ())
+
+    def shape(self, tensor: TensorInfo | None) -> str:
+        """`N×3×32×32`, where `N` is a dimension that varied; empty without a tensor."""
+        return shape_text(tensor, self.letters) if tensor else ""
+
+    def call_tooltip(self, call: Call) -> list[str]:
+        """The lines of a call's tooltip: name, class, tensors, `extra_repr`, parameters."""
+        module = self.modules[call.module]
+        lines = [module.name or module.class_name, class_text(module, call)]
+        inputs = [f"{self.argument_name(module.name, one.path)}: {self._tensor(one)}" for one in call.inputs]
+        outputs = [f"{one.path}: {self._tensor(one)}" for one in call.outputs]
+        lines += [*inputs, *outputs][:MAX_TENSORS]
+        extra = ", ".join(f"{key}={value}" if key else value for key, value in module.extra_repr)
+        lines += textwrap.wrap(extra, LINE_WIDTH)
+        if module.total_params:
+            frozen = module.total_params - module.trainable_params
+            lines.append(f"{module.total_params:,} parameters{f', {frozen:,} frozen' if frozen else ''}")
+        return lines
+
+    def tensor_tooltip(self, node: Node) -> list[str]:
+        """The lines of the tooltip of an input, output or attached tensor."""
+        if node.tensor is None:
+            return [node.kind]
+        return [self.tensor_label(node), f"{node.kind}, {self._tensor(node.tensor)}"]
+
+    def first_nonfinite(self, frame: Frame, origin: Series | None, class_name: str) -> str:
+        """`First NaN at step 6: blocks.0.inner (call 1), output`; without an `origin`, only the step."""
+        if origin is None:
+            return f"First NaN or infinity at step {frame.step:,}"
+        row = frame.statistics[frame.rows[frame.series == origin.id][0]]
+        kind = "NaN" if row[STATISTICS.index("nan")] > 0 else "infinity"
+        call = "" if origin.call is None else f" (call {origin.call + 1})"
+        place = f"{origin.module or class_name}{call}, {self._series(origin)}"
+        return f"First {kind} at step {frame.step:,}: {place}"
+
+    def _tensor(self, tensor: TensorInfo) -> str:
+        """Shape and type, and whether gradient reaches it."""
+        return f"{self.shape(tensor)} {tensor.dtype}{'' if tensor.requires_grad else ', no gradient'}"
+
+    def _series(self, series: Series) -> str:
+        """`output`, `gradient of weight`."""
+        name = self.argument_name(series.module, series.path) if series.role == "input" else series.path
+        if series.kind == "value":
+            return {"param": f"parameter {name}", "attached": f"attached tensor {name}"}.get(series.role, name)
+        return {
+            "grad": f"gradient of {name}",
+            "grad_norm": f"gradient of {name}",
+            "optimizer_grad": f"gradient of {name} that the optimizer took",
+            "update": f"update of {name}",
+            "update_ratio": f"update-to-weight ratio of {name}",
+        }[series.kind]
 
 
-def shape_text(shape: Shape) -> str:
-    """`8×3×32×32`; a dimension that varied is `–`."""
-    return "×".join("–" if size is None else str(size) for size in shape) or "scalar"
-
-
-def label(module: Module) -> str:
-    """What a node of the module is called: the last part of its name."""
-    return module.name.rpartition(".")[2] or module.class_name
+def graph_text(graph: ModuleGraph) -> GraphText:
+    """Words for the modules and tensors of `graph`."""
+    modules = {module.name: module for module in graph.modules}
+    classes = {module.name: module.class_name for module in graph.modules}
+    return GraphText(graph, modules, classes, letters(graph))
 
 
 def class_text(module: Module, call: Call) -> str:
-    """`ReLU`, and `ReLU #2` for the second call of one module."""
+    """`ReLU`, and `ReLU #2` for the second call of a module."""
     return module.class_name if call.call == 0 else f"{module.class_name} #{call.call + 1}"
-
-
-def call_tooltip(module: Module, call: Call) -> list[str]:
-    """A tooltip: name, class, shapes in and out, `extra_repr`, parameters."""
-    lines = [module.name or module.class_name, class_text(module, call)]
-    lines += [f"{tensor.path}: {tensor_text(tensor)}" for tensor in _first_few((*call.inputs, *call.outputs))]
-    lines += textwrap.wrap(
-        ", ".join(f"{key}={value}" if key else value for key, value in module.extra_repr), LINE_WIDTH
-    )
-    if module.total_params:
-        frozen = module.total_params - module.trainable_params
-        lines.append(f"{module.total_params:,} parameters{f', {frozen:,} frozen' if frozen else ''}")
-    return lines
-
-
-def tensor_tooltip(tensor: TensorInfo | None, kind: str) -> list[str]:
-    """The tooltip of an input, output or attached tensor."""
-    return [kind] if tensor is None else [tensor.path, f"{kind}, {tensor_text(tensor)}"]
-
-
-def tensor_text(tensor: TensorInfo) -> str:
-    """Shape and type, and whether gradient reaches it."""
-    return f"{shape_text(tensor.shape)} {tensor.dtype}{'' if tensor.requires_grad else ', no gradient'}"
-
-
-def first_nonfinite_text(frame: Frame, origin: Series | None, class_name: str) -> str:
-    """`First NaN at step 6: blocks.0.inner (call 1), output`; the place is left out where it is not known."""
-    if origin is None:
-        return f"First NaN or infinity at step {frame.step:,}"
-    row = frame.statistics[frame.rows[frame.series == origin.id][0]]
-    kind = "NaN" if row[STATISTICS.index("nan")] > 0 else "infinity"
-    call = "" if origin.call is None else f" (call {origin.call + 1})"
-    return f"First {kind} at step {frame.step:,}: {origin.module or class_name}{call}, {series_text(origin)}"
-
-
-def series_text(series: Series) -> str:
-    """What a series is called beside its module: `output`, `gradient of weight`."""
-    name = f"parameter {series.path}" if series.role == "param" else series.path
-    if series.role == "attached":
-        name = f"attached tensor {series.path}"
-    return {
-        "value": name,
-        "grad": f"gradient of {series.path}",
-        "grad_norm": f"gradient of {series.path}",
-        "optimizer_grad": f"gradient of {series.path} that the optimizer took",
-        "update": f"update of {series.path}",
-        "update_ratio": f"update-to-weight ratio of {series.path}",
-    }[series.kind]
-
-
-def _first_few(tensors: Iterable[TensorInfo]) -> list[TensorInfo]:
-    return list(tensors)[:MAX_TENSORS]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer.histogram import Histograms, bucket_of, lower_edge, quantiles, upper_edge
+from torchgraph_explorer.histogram import Histograms, counts_below, drawn_range
 from torchgraph_explorer.record.nonfinite import Traits, are_nonfinite, traits
 from torchgraph_explorer.schema import STATISTICS, Frame, Series
 from torchgraph_wandb.text_encoding import (
@@ -34,8 +34,8 @@ HAS_NAN, HAS_INFINITY, IS_MISSING = 1, 2, 4
 
 Floats = npt.NDArray[np.float64]
 
-_SPAN = 2 * 1024 + 1
-"""Bucket numbers are from -1019 to 1019; adding this many per row keeps the rows of a `Histograms` apart."""
+DRIFT_ROOM = 1 / 8
+"""Room at each end of an axis: a steady drift loses that much when a tenth of its ends is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class HeatStrips:
 def heat_strips(frames: Sequence[Frame], series: Sequence[Series], *, reject: float) -> HeatStrips:
     """The strips of `series`, with a column for each of `frames`.
 
-    `reject` is the share of extreme elements that the axes leave out of each frame.
+    `reject` is the proportion of outliers that the axes leave out, see `histogram.drawn_range`.
     """
     shape = (len(series), len(frames))
     statistics = np.full((*shape, len(STEP_STATISTICS)), np.nan, dtype=np.float32)
@@ -75,7 +75,7 @@ def heat_strips(frames: Sequence[Frame], series: Sequence[Series], *, reject: fl
         statistics[frame.series, column] = _step_statistics(frame.statistics)[frame.rows]
         ends[frame.series, column] = _ends(frame, reject)[frame.rows]
         flags[frame.series, column] = _flags(frame, known_traits)
-    axes = _axes(ends)
+    axes = _axes(ends, reject)
     cells = np.full((*shape, ROWS), NOT_RECORDED, dtype=np.int64)
     for column, frame in enumerate(frames):
         cells[frame.series, column] = _cells(frame, axes[frame.series])
@@ -104,30 +104,46 @@ def _step_statistics(statistics: npt.NDArray[np.float32]) -> npt.NDArray[np.floa
 
 
 def _ends(frame: Frame, reject: float) -> Floats:
-    """The range of each row's elements without the most extreme ones, `[rows, 2]`."""
+    """The range that each row is drawn in, `[rows, 2]`."""
     low, high = (frame.statistics[:, STATISTICS.index(name)] for name in ("min", "max"))
-    return quantiles(frame.histograms, [reject / 2, 1 - reject / 2], low=low, high=high)
+    return drawn_range(frame.histograms, reject, low=low, high=high)
 
 
-def _axes(ends: Floats) -> Floats:
-    """The axis of each series: from its typical lowest to its typical highest end, `[series, 2]`.
+def range_over_time(ends: Floats, *, reject: float) -> Floats:
+    """The range that each series is drawn in, `[series, 2]`, from the ranges of its steps, `[series, steps, 2]`.
 
-    A few steps that exploded do not squash the others. The axis of a constant gets some width.
+    Leaves out the proportion `reject` of the ends that is most extreme, so that a few steps that exploded do not squash
+    the others, and adds some room for a drift. NaN without a finite end. It is the `extentOfEnds` of the viewer;
+    tests/contracts/ranges.json has cases for both.
     """
-    axes = np.full((len(ends), 2), np.nan)
-    known = np.isfinite(ends).any(axis=(1, 2))
-    low = np.nanquantile(ends[known, :, 0], 0.05, axis=1)
-    high = np.nanquantile(ends[known, :, 1], 0.95, axis=1)
-    room = np.where(high > low, 0.0, np.maximum(np.abs(low) / 10, 1e-12))
-    axes[known] = np.stack([low - room, high + room], axis=1)
+    values = np.sort(np.where(np.isfinite(ends), ends, np.nan).reshape(len(ends), -1), axis=1)  # NaN comes last
+    count = np.isfinite(values).sum(axis=1)
+    found = np.full((len(ends), 2), np.nan)
+    rows = np.flatnonzero(count)
+    last = count[rows] - 1
+    skipped = np.floor(max(0.0, reject) / 2 * last).astype(np.int64)
+    low, high = values[rows, skipped], values[rows, last - skipped]
+    room = DRIFT_ROOM * (high - low)
+    found[rows] = np.stack(
+        [np.maximum(values[rows, 0], low - room), np.minimum(values[rows, last], high + room)], axis=1
+    )
+    return found
+
+
+def _axes(ends: Floats, reject: float) -> Floats:
+    """The axis of each series, `[series, 2]`. That of a constant gets some width."""
+    found = range_over_time(ends, reject=reject)
+    low, high = found.T
+    width = np.where(high > low, 0.0, np.where(low == 0, 1.0, np.abs(low) / 10))
     # The chart reads the rounded axis, so the rows must be cut from that one.
-    return axes.astype(np.float32).astype(np.float64)
+    return np.stack([low - width, high + width], axis=1).astype(np.float32).astype(np.float64)
 
 
 def _cells(frame: Frame, axes: Floats) -> Codes:
     """The cells of each of the frame's series, `[series, ROWS]`."""
     edges = axes[:, :1] + (axes[:, 1:] - axes[:, :1]) * np.linspace(0, 1, INNER + 1)
-    below = np.nan_to_num(_below(frame, edges))
+    low, high = (frame.statistics[:, STATISTICS.index(name)] for name in ("min", "max"))
+    below = np.nan_to_num(counts_below(frame.histograms, frame.rows, edges, low=low, high=high))
     total = _totals(frame.histograms)[frame.rows].astype(np.float64)[:, None]
     counts = np.diff(below, axis=1, prepend=0.0, append=total)
     codes = share_codes(np.divide(counts, total, out=np.zeros_like(counts), where=total > 0))
@@ -139,45 +155,7 @@ def _cells(frame: Frame, axes: Floats) -> Codes:
 
 
 def _totals(histograms: Histograms) -> npt.NDArray[np.int64]:
+    """How many elements each row has."""
     reached = np.concatenate(([0], np.cumsum(histograms.counts, dtype=np.int64)))
     found: npt.NDArray[np.int64] = np.diff(reached[histograms.offsets.astype(np.int64)])
-    return found
-
-
-def _below(frame: Frame, edges: Floats) -> Floats:
-    """How many elements of each series lie below each of its `edges`, `[series, edges]`.
-
-    Elements are assumed to be spread evenly within their bucket, between the row's smallest and largest element.
-    """
-    histograms, rows = frame.histograms, frame.rows.astype(np.int64)[:, None]
-    if not len(histograms.buckets):
-        return np.zeros_like(edges)
-    row_of_entry = np.repeat(np.arange(len(histograms)), _entries(histograms))
-    keys = row_of_entry * _SPAN + histograms.buckets
-    sought = np.nan_to_num(edges).astype(np.float32)
-    at = np.searchsorted(keys, rows * _SPAN + bucket_of(sought))
-    reached = np.concatenate(([0], np.cumsum(histograms.counts, dtype=np.int64)))
-    before = reached[at] - reached[histograms.offsets.astype(np.int64)[rows]]
-    entry = np.minimum(at, len(keys) - 1)
-    is_inside = keys[entry] == rows * _SPAN + bucket_of(sought)
-    return before + np.where(is_inside, _share_below(frame, entry, sought) * histograms.counts[entry], 0.0)
-
-
-def _entries(histograms: Histograms) -> npt.NDArray[np.int64]:
-    """The number of non-empty buckets of each row."""
-    offsets = histograms.offsets.astype(np.int64)
-    return offsets[1:] - offsets[:-1]
-
-
-def _share_below(frame: Frame, entry: npt.NDArray[np.int64], edges: npt.NDArray[np.float32]) -> Floats:
-    """The share of the elements of each entry's bucket that lie below an edge within that bucket."""
-    buckets = frame.histograms.buckets[entry]
-    low, high = (
-        frame.statistics[frame.rows, STATISTICS.index(name)].astype(np.float64)[:, None] for name in ("min", "max")
-    )
-    lower = np.where(buckets == 0, 0.0, np.maximum(lower_edge(buckets), low))
-    upper = np.where(buckets == 0, 0.0, np.minimum(upper_edge(buckets), high))
-    width = upper - lower
-    inside = np.divide(edges - lower, width, out=(edges > lower).astype(np.float64), where=width > 0)
-    found: Floats = np.clip(inside, 0.0, 1.0)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchgraph_explorer.training.first_step import Resumed
+from torchgraph_explorer.sinks import Resumed
 from torchgraph_wandb.panels import chart_key
 
 RESUME_OPTIONS = ("allow", "must", "auto")

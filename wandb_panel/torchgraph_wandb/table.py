@@ -14,19 +14,10 @@ from itertools import groupby
 
 import numpy as np
 
+from torchgraph_explorer.families import FAMILIES, family_of
 from torchgraph_explorer.schema import ModuleGraph, Node, Series
 from torchgraph_wandb.chart_data import ChartData, call_key
-from torchgraph_wandb.chart_text import (
-    LINE_WIDTH,
-    TENSOR,
-    call_tooltip,
-    class_text,
-    family_of,
-    first_nonfinite_text,
-    label,
-    shape_text,
-    tensor_tooltip,
-)
+from torchgraph_wandb.chart_text import LINE_WIDTH, GraphText, class_text, graph_text
 from torchgraph_wandb.graph_layout import InsideLayouts
 from torchgraph_wandb.heat_strips import ROWS, STEP_STATISTICS, HeatStrips, heat_strips
 from torchgraph_wandb.node_statistics import NodeStatistics, node_statistics, typical_ranges
@@ -45,6 +36,9 @@ COLUMNS = ("part", "packed")
 """The table's columns. Never `id`, `name`, `color` or `_defaultColorIndex`: W&B overwrites those with the run's."""
 
 LIST_SEPARATOR = "|"
+
+FAMILY_NAMES = (*FAMILIES, "tensor")
+"""What a node is coloured as: the families of module classes, and tensors."""
 
 FIELDS = {
     "summary": ("model", "description", "steps", "home", "nonfinite", "first_nonfinite", "extent", "notes"),
@@ -65,7 +59,7 @@ FIELDS = {
         "box",
     ),
     "edges": ("inside", "carries", "path"),
-    "tensors": ("owner", "role", "path", "shape", "values", "gradients"),
+    "tensors": ("owner", "role", "path", "name", "shape", "values", "gradients"),
 }
 """The fields of a line of each part.
 
@@ -75,12 +69,12 @@ FIELDS = {
   `extent`: how many steps have NaN or infinity.
 - `key`, `owner`: a call, as `call_key` names it, or `module#*` for the parameters of a module. `only`: of the owner's
   tensors, only the attached one with this path. `opens`: key of the inside that a click opens. `family`: index in
-  `FAMILIES`.
+  `FAMILY_NAMES`.
 - `trail`: titles and keys of the insides from the top down to this one, in turn. `box`: centre, width and height.
 - `statistics`: step by step the statistics that a node can be coloured by, as codes, see `NODE_STATISTICS`. `ranges`:
   the range of each of them inside. `marks`: flags step by step, see `nonfinite_marks`; those of an inside are the flags
   of everything in it.
-- `values`, `gradients`: see `HeatStrips.encoded`; may be empty.
+- `name`: the tensor's path as shown. `values`, `gradients`: see `HeatStrips.encoded`; may be empty.
 """
 
 CELL_CHARACTERS = 200_000
@@ -98,6 +92,7 @@ class ChartContents:
     """The chart's data and what is computed from it."""
 
     data: ChartData
+    text: GraphText
     strips: HeatStrips
     statistics: NodeStatistics
     marks: NonfiniteMarks
@@ -107,11 +102,11 @@ def table_rows(data: ChartData) -> list[tuple[str, str]]:
     """The rows of the table. They are complete: a later table replaces an earlier one."""
     contents = _contents(data)
     lines: dict[str, Iterable[Sequence[str]]] = {
-        "summary": [_summary(data)],
+        "summary": [_summary(contents)],
         "insides": _insides(contents),
         "nodes": _nodes(contents),
         "edges": _edges(data.graph, data.layouts),
-        "tensors": tensor_rows(data, contents.strips),
+        "tensors": tensor_rows(data, contents.strips, contents.text),
     }
     return [(part, piece) for part, parts in lines.items() for piece in _pieces(parts)]
 
@@ -119,7 +114,7 @@ def table_rows(data: ChartData) -> list[tuple[str, str]]:
 def _contents(data: ChartData) -> ChartContents:
     strips = heat_strips(data.frames, data.series, reject=data.session.reject_outlier_proportion)
     marks = nonfinite_marks(data.graph, data.series, strips.flags)
-    return ChartContents(data, strips, node_statistics(data.series, strips), marks)
+    return ChartContents(data, graph_text(data.graph), strips, node_statistics(data.series, strips), marks)
 
 
 def affordable_steps(series: int, most: int) -> int:
@@ -145,7 +140,8 @@ def without_separators(text: str) -> str:
     return text.replace("\t", " ").replace("\n", " ").replace("\r", " ")
 
 
-def _summary(data: ChartData) -> tuple[str, ...]:
+def _summary(contents: ChartContents) -> tuple[str, ...]:
+    data = contents.data
     steps = [frame.step for frame in data.frames]
     root = next((module for module in data.graph.modules if module.name == ""), None)
     params = root.total_params if root else 0
@@ -160,16 +156,20 @@ def _summary(data: ChartData) -> tuple[str, ...]:
         LIST_SEPARATOR.join(map(str, steps)),
         call_key(data.graph, _home(data)),
         flags,
-        LIST_SEPARATOR.join(part.replace(LIST_SEPARATOR, "/") for part in _first_nonfinite(data)),
+        _listed(_first_nonfinite(contents)),
         f"{data.nonfinite.count:,} of {data.logged:,} recorded steps" if data.nonfinite else "",
-        LIST_SEPARATOR.join(
-            line.replace(LIST_SEPARATOR, "/") for note in data.notes for line in textwrap.wrap(note, LINE_WIDTH)
-        ),
+        _listed(line for note in data.notes for line in textwrap.wrap(note, LINE_WIDTH)),
     )
 
 
-def _first_nonfinite(data: ChartData) -> tuple[str, ...]:
+def _listed(items: Iterable[str]) -> str:
+    """A list as one field; a separator within an item becomes a slash."""
+    return LIST_SEPARATOR.join(item.replace(LIST_SEPARATOR, "/") for item in items)
+
+
+def _first_nonfinite(contents: ChartContents) -> tuple[str, ...]:
     """The field `first_nonfinite`."""
+    data = contents.data
     if data.nonfinite is None:
         return ()
     step, origin = data.frames[data.nonfinite.frame].step, data.nonfinite.origin
@@ -180,7 +180,7 @@ def _first_nonfinite(data: ChartData) -> tuple[str, ...]:
         str(step),
         key,
         inside,
-        first_nonfinite_text(frame, origin, data.session.class_name),
+        contents.text.first_nonfinite(frame, origin, data.session.class_name),
     )
 
 
@@ -209,14 +209,14 @@ def _insides(contents: ChartContents) -> Iterable[tuple[str, ...]]:
     graph = contents.data.graph
     for inside, layout in contents.data.layouts.items():
         parent = graph.calls[inside].parent if inside is not None else None
-        trail = [part for call in _path_down(graph, inside) for part in (_title(graph, call), call_key(graph, call))]
+        trail = [part for call in _path_down(graph, inside) for part in (_title(contents, call), call_key(graph, call))]
         nodes = [graph.nodes[number] for number in layout.boxes]
         marked = [contents.marks.of(graph, node) for node in nodes] + [np.zeros(contents.marks.steps, dtype=np.uint8)]
         yield (
             call_key(graph, inside),
             call_key(graph, parent) if inside is not None else "",
-            _title(graph, inside),
-            LIST_SEPARATOR.join(part.replace(LIST_SEPARATOR, "/") for part in trail),
+            _title(contents, inside),
+            _listed(trail),
             f"{layout.width:.0f}",
             f"{layout.height:.0f}",
             encode_floats(typical_ranges([contents.statistics.of(graph, node) for node in nodes])),
@@ -233,13 +233,12 @@ def _path_down(graph: ModuleGraph, inside: int | None) -> list[int | None]:
     return [None, *path]
 
 
-def _title(graph: ModuleGraph, inside: int | None) -> str:
+def _title(contents: ChartContents, inside: int | None) -> str:
+    """The title of an inside: the label of its call."""
     if inside is None:
         return "all calls"
-    call = graph.calls[inside]
-    name = call.module.rpartition(".")[2]
-    class_name = next(module.class_name for module in graph.modules if module.name == call.module)
-    return (name or class_name) + (f" #{call.call + 1}" if call.call else "")
+    call = contents.data.graph.calls[inside]
+    return contents.text.call_label(call, call.parent) + (f" #{call.call + 1}" if call.call else "")
 
 
 def _nodes(contents: ChartContents) -> Iterable[tuple[str, ...]]:
@@ -250,31 +249,40 @@ def _nodes(contents: ChartContents) -> Iterable[tuple[str, ...]]:
             box = LIST_SEPARATOR.join(f"{part:.0f}" for part in (x, y, width, height))
             statistics = encode_codes(size_codes(contents.statistics.of(graph, node))) if node.call is not None else ""
             yield (
-                *_node(contents.data, node, call_key(graph, inside)),
+                *_node(contents, node, call_key(graph, inside)),
                 statistics,
                 encode_flags(contents.marks.of(graph, node)),
                 box,
             )
 
 
-def _node(data: ChartData, node: Node, inside: str) -> tuple[str, ...]:
+def _node(contents: ChartContents, node: Node, inside: str) -> tuple[str, ...]:
     """All fields of a node except its statistics, its marks and its box."""
-    graph = data.graph
+    graph, text = contents.data.graph, contents.text
     if node.call is None:
         path = node.tensor.path if node.tensor else ""
         only = path if node.kind == "attached" else ""
-        tooltip = LIST_SEPARATOR.join(
-            line.replace(LIST_SEPARATOR, "/") for line in tensor_tooltip(node.tensor, node.kind)
-        )
-        shape = shape_text(node.tensor.shape) if node.tensor else ""
-        return (f"{inside}@{path}", inside, inside, only, "", path, node.kind, shape, str(TENSOR), tooltip)
+        family = str(FAMILY_NAMES.index("tensor"))
+        tooltip = _listed(text.tensor_tooltip(node))
+        label, shape = text.tensor_label(node), text.shape(node.tensor)
+        return (f"{inside}@{path}", inside, inside, only, "", label, node.kind, shape, family, tooltip)
     call, key = graph.calls[node.call], call_key(graph, node.call)
-    module = next(module for module in graph.modules if module.name == call.module)
-    opens = key if node.call in data.layouts else ""
-    tooltip = LIST_SEPARATOR.join(line.replace(LIST_SEPARATOR, "/") for line in call_tooltip(module, call))
-    shape = shape_text(call.outputs[0].shape) if call.outputs else ""
-    family = family_of(module.class_name, has_inside=bool(opens))
-    return (key, inside, key, "", opens, label(module), class_text(module, call), shape, str(family), tooltip)
+    module = text.modules[call.module]
+    opens = key if node.call in contents.data.layouts else ""
+    family = str(FAMILY_NAMES.index(family_of(module.class_name, has_inside=bool(opens))))
+    label, shape = text.call_label(call, node.inside), text.shape(call.outputs[0] if call.outputs else None)
+    return (
+        key,
+        inside,
+        key,
+        "",
+        opens,
+        label,
+        class_text(module, call),
+        shape,
+        family,
+        _listed(text.call_tooltip(call)),
+    )
 
 
 def _edges(graph: ModuleGraph, layouts: InsideLayouts) -> Iterable[tuple[str, ...]]:

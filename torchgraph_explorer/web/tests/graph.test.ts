@@ -1,7 +1,6 @@
 import {describe, expect, test} from 'vitest';
 import {colourAt, colourScale, isStrong} from '../src/graph/colours';
 import {nodeText, openableCalls, trail, trainableText} from '../src/graph/facts';
-import {familyOf} from '../src/graph/families';
 import {areaOf, areaToKeep, clip, meet, neighbour, nodeArea, splineArea, splinePath} from '../src/graph/geometry';
 import {ancestors, outlineOf, rowsOf} from '../src/graph/outline';
 import type {OutlineModule} from '../src/graph/outline';
@@ -88,31 +87,6 @@ describe('facts', () => {
     [10, 0, 'frozen'],
   ])('of %i parameters %i trainable: %j', (total_params, trainable_params, text) => {
     expect(trainableText(module('m', 'M', {total_params, trainable_params}))).toBe(text);
-  });
-});
-
-describe('class families', () => {
-  test.each([
-    ['Conv2d', 'convolution'],
-    ['ConvTranspose1d', 'convolution'],
-    ['BatchNorm2d', 'normalisation'],
-    ['LlamaRMSNorm', 'normalisation'],
-    ['ReLU', 'activation'],
-    ['GELUActivation', 'activation'],
-    ['Linear', 'linear'],
-    ['NonDynamicallyQuantizableLinear', 'linear'],
-    ['MultiheadAttention', 'attention'],
-    ['LSTM', 'recurrent'],
-    ['Embedding', 'embedding'],
-    ['Dropout', 'regularisation'],
-    ['AdaptiveAvgPool2d', 'pooling'],
-    ['CrossEntropyLoss', 'loss'],
-    ['Sequential', 'container'],
-    ['Mystery', 'other'],
-  ])('%s is of %s', (className, family) => expect(familyOf(className, false)).toBe(family));
-
-  test('a class of the user that has an inside is a container', () => {
-    expect([familyOf('Block', true), familyOf('ConvBlock', true), familyOf('SelfAttention', true)]).toEqual(['container', 'container', 'attention']);
   });
 });
 

@@ -262,7 +262,7 @@ def _scrolled(slot: int) -> Spec:
             opacity="datum.title ? 1 : 0",
             size=11.5,
         ),
-        text("datum.path", data=tensors, x={"value": SIDE}, y=line, size=10.5, ink="soft", **half),
+        text("datum.name", data=tensors, x={"value": SIDE}, y=line, size=10.5, ink="soft", **half),
         text(
             "datum.shape",
             data=tensors,

@@ -17,7 +17,7 @@ def hovering(slots: int) -> list[Spec]:
     strips = [f"strip_{slot}" for slot in range(slots)]
     begins = [on(f"@{strip}:mousemove", _pointed(slot)) for slot, strip in enumerate(strips)]
     nothing = (
-        "{over: false, step: -1, path: '', side: 0, role: '', row: 0, low: 0, high: 0, cell: 0, flag: 0, "
+        "{over: false, step: -1, name: '', side: 0, role: '', row: 0, low: 0, high: 0, cell: 0, flag: 0, "
         "statistics: ''}"
     )
     return [
@@ -39,7 +39,7 @@ def _pointed(slot: int) -> str:
     at = f"clamp(floor(({within}) / {STRIP_W} * step_count), 0, step_count - 1)"
     row, width = _row(slot), FLOAT_WIDTH * len(STEP_STATISTICS)
     return (
-        f"{{over: true, step: {at}, path: datum.path, side: datum.side, role: datum.role, row: {row}, "
+        f"{{over: true, step: {at}, name: datum.name, side: datum.side, role: datum.role, row: {row}, "
         f"low: datum.low, high: datum.high, cell: {code_at('datum.cells', f'({at})*{ROWS} + {row}')}, "
         f"flag: {flag_at('datum.flags', at)}, "
         f"statistics: substring(datum.statistics, {width}*({at}), {width}*({at} + 1))}}"
@@ -75,7 +75,7 @@ _RECORDED = (
     "(strip_tip.flag ? '' : ', as in a mask') : 'all finite'"
 )
 _HEAD = (
-    "strip_tip.path + (!strip_tip.side ? ', values' : strip_tip.role == 'param' ? ', gradient' : ', gradient norm'), "
+    "strip_tip.name + (!strip_tip.side ? ', values' : strip_tip.role == 'param' ? ', gradient' : ', gradient norm'), "
     "'step ' + steps[strip_tip.step]"
 )
 STRIP_LINES = f"(strip_tip.cell == {NOT_RECORDED} ? [{_HEAD}, 'not recorded at this step'] : [{_HEAD}, {_RECORDED}])"

@@ -1,39 +1,17 @@
-/** Families of module classes, by which nodes are coloured. */
+/** Families of module classes, by which nodes are coloured. The table is also read by `torchgraph_explorer/families.py`. */
 
-export const FAMILIES = [
-  'convolution',
-  'linear',
-  'normalisation',
-  'activation',
-  'pooling',
-  'attention',
-  'recurrent',
-  'embedding',
-  'regularisation',
-  'loss',
-  'container',
-  'other',
-] as const;
-export type Family = (typeof FAMILIES)[number];
+import table from '../../../families.json';
 
-/** The first rule that a class name matches gives its family. */
-const RULES: readonly (readonly [RegExp, Family])[] = [
-  [/loss$|criterion$/i, 'loss'],
-  [/attention|attn/i, 'attention'],
-  [/dropout|droppath|stochasticdepth/i, 'regularisation'],
-  [/embedding|positional/i, 'embedding'],
-  [/norm(\d+d?)?$|norm[^a-z]|^(lazy)?(batch|layer|group|instance|rms)norm|localresponse/i, 'normalisation'],
-  [/pool/i, 'pooling'],
-  [/^(lstm|gru|rnn)|(lstm|gru|rnn)(cell)?$/i, 'recurrent'],
-  [/relu|elu$|gelu|silu|swish|mish|sigmoid|tanh|soft(max|min|plus|sign|shrink)|hard(tanh|swish|shrink)|threshold|^glu$|activation/i, 'activation'],
-  [/conv|unfold|^fold$|pixelshuffle|upsample/i, 'convolution'],
-  [/linear|dense|^mlp$|projection$/i, 'linear'],
-  [/^sequential$|list$|dict$/i, 'container'],
-];
+export type Family = keyof typeof table.families;
 
-/** The family of a class; one of its own making that has an inside is a container. */
+/** In the order in which the legend lists them. */
+export const FAMILIES = Object.keys(table.families) as Family[];
+
+/** The first pattern that is found in a class's name gives its family. */
+const RULES = table.rules.map(([pattern = '', family]) => [new RegExp(pattern, 'i'), family as Family] as const);
+
+/** The family of a class. A class with an inside that is not of a more specific family is a container. */
 export function familyOf(className: string, hasInside: boolean): Family {
-  const family = RULES.find(([pattern]) => pattern.test(className))?.[1];
-  if (hasInside && (family === undefined || family === 'convolution' || family === 'linear')) return 'container';
-  return family ?? 'other';
+  const family = RULES.find(([pattern]) => pattern.test(className))?.[1] ?? 'other';
+  return hasInside && ['other', 'convolution', 'linear'].includes(family) ? 'container' : family;
 }
