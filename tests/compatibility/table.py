@@ -65,7 +65,6 @@ FURTHER = (
     "compiled: a function that calls the model",
     "compiled: in place, then watched",
     "compiled: watched, then with the default backend, as in the last case",
-    "compiled, and logged compiled: the whole model, fullgraph",
     "compiled, and logged compiled: the whole model, compiled and not called before it is watched",
 )
 """Cases that are run with faults in the functions that those of `THOROUGH` do not both call."""
