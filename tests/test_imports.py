@@ -38,6 +38,7 @@ SHARED = frozenset(
     {
         "console",
         "errors",
+        "families",
         "gaps",
         "histogram",
         "interrupts",

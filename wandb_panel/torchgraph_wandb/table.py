@@ -14,6 +14,7 @@ from itertools import groupby
 
 import numpy as np
 
+from torchgraph_explorer.families import family_of
 from torchgraph_explorer.schema import ModuleGraph, Node, Series
 from torchgraph_wandb.drawing import Drawings
 from torchgraph_wandb.letters import (
@@ -30,11 +31,10 @@ from torchgraph_wandb.strips import ROWS, TOLD, Strips, strips
 from torchgraph_wandb.tensors import tensor_rows
 from torchgraph_wandb.troubles import Marks, marks
 from torchgraph_wandb.wording import (
-    TENSOR,
     WIDTH,
     call_lines,
     class_text,
-    family_of,
+    family_number,
     first_text,
     label,
     shape_text,
@@ -254,13 +254,24 @@ def _node(state: State, node: Node, inside: str) -> tuple[str, ...]:
         only = path if node.kind == "attached" else ""
         told = LIST.join(line.replace(LIST, "/") for line in tensor_lines(node.tensor, node.kind))
         shape = shape_text(node.tensor.shape) if node.tensor else ""
-        return (f"{inside}@{path}", inside, inside, only, "", path, node.kind, shape, str(TENSOR), told)
+        return (
+            f"{inside}@{path}",
+            inside,
+            inside,
+            only,
+            "",
+            path,
+            node.kind,
+            shape,
+            str(family_number("tensor")),
+            told,
+        )
     call, key = graph.calls[node.call], call_key(graph, node.call)
     module = next(module for module in graph.modules if module.name == call.module)
     opens = key if node.call in state.drawings else ""
     told = LIST.join(line.replace(LIST, "/") for line in call_lines(module, call))
     shape = shape_text(call.outputs[0].shape) if call.outputs else ""
-    family = family_of(module.class_name, has_inside=bool(opens))
+    family = family_number(family_of(module.class_name, has_inside=bool(opens)))
     return (key, inside, key, "", opens, label(module), class_text(module, call), shape, str(family), told)
 
 

@@ -1,11 +1,11 @@
-"""What is said of modules and tensors in the chart, and which families modules are of."""
+"""What is said of modules and tensors in the chart."""
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable
 
+from torchgraph_explorer.families import RULES
 from torchgraph_explorer.schema import STATISTICS, Call, Frame, Module, Series, Shape, TensorInfo
 
 MOST_ROWS = 12
@@ -14,29 +14,13 @@ MOST_ROWS = 12
 WIDTH = 58
 """Letters in a line of a tooltip."""
 
-FAMILIES = {
-    "loss": r"loss$|criterion$",
-    "attention": r"attention|attn",
-    "regularisation": r"dropout|drop_?path|stochasticdepth",
-    "embedding": r"embedding|positional",
-    "normalisation": r"norm(\d+d?)?$|norm[^a-z]|localresponse",
-    "pooling": r"pool",
-    "recurrent": r"(lstm|gru|rnn)(cell)?$|^(lstm|gru|rnn)",
-    "activation": r"relu|elu$|gelu|silu|swish|mish|sigmoid|tanh|soft(max|min|plus)|hard|threshold|glu$",
-    "convolution": r"conv|unfold|^fold$|pixelshuffle|upsample",
-    "linear": r"linear|dense|^mlp$|projection$",
-}
-"""Patterns of class names; the first that matches counts. The chart has a colour for each, and three more."""
-
-CONTAINER, OTHER, TENSOR = range(len(FAMILIES), len(FAMILIES) + 3)
+FAMILIES = (*dict.fromkeys(family for family, _ in RULES), "other", "tensor")
+"""What the chart has a colour for: the families of modules, and one more for tensors."""
 
 
-def family_of(class_name: str, *, has_inside: bool) -> int:
-    """The place of a class in `FAMILIES`; one of the user's own that has an inside is a container."""
-    for number, (family, pattern) in enumerate(FAMILIES.items()):
-        if re.search(pattern, class_name, re.IGNORECASE):
-            return CONTAINER if has_inside and family in ("convolution", "linear") else number
-    return CONTAINER if has_inside else OTHER
+def family_number(family: str) -> int:
+    """The place of a family in `FAMILIES`."""
+    return FAMILIES.index(family)
 
 
 def shape_text(shape: Shape) -> str:

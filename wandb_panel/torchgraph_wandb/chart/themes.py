@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from torchgraph_explorer.families import COLOURS
 from torchgraph_wandb.chart.parts import Spec, derived, listed, on, quoted, state
 from torchgraph_wandb.letters import ALPHABET, SHARE_STEPS, TOP
+from torchgraph_wandb.wording import FAMILIES
 
 LIGHT: dict[str, str] = {
     "paper": "#ffffff",
@@ -98,38 +100,9 @@ LISTS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ("#d9480f", "#1971c2", "#2b8a3e", "#9c36b5", "#b08400", "#0b8599", "#d6336c", "#5f5bd0"),
         ("#ff8a4c", "#5aaef5", "#5fce7a", "#d98bef", "#e0bb3c", "#3ec6d8", "#ff7aa8", "#a39cff"),
     ),
-    # As `wording.FAMILIES`, then containers, other classes and tensors.
     "families": (
-        (
-            "#c03b3b",
-            "#c2417d",
-            "#94835a",
-            "#0e7fa8",
-            "#15877c",
-            "#5f7f1e",
-            "#a0522d",
-            "#c4731a",
-            "#3b74c9",
-            "#8858c4",
-            "#5b6475",
-            "#6f778a",
-            "#9aa3b2",
-        ),
-        (
-            "#f07575",
-            "#f07fb0",
-            "#c4b07e",
-            "#4fb9e0",
-            "#45bdb0",
-            "#a3c14a",
-            "#d58e68",
-            "#eda04e",
-            "#6ea2f2",
-            "#b58cf0",
-            "#8b95a7",
-            "#98a1b3",
-            "#6f7889",
-        ),
+        [*(COLOURS[family].light for family in FAMILIES[:-1]), "#9aa3b2"],
+        [*(COLOURS[family].dark for family in FAMILIES[:-1]), "#6f7889"],
     ),
 }
 """Colours of which there are several; from little to much where that is meant. Light, and dark."""

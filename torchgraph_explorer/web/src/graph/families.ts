@@ -1,39 +1,21 @@
-/** Families of module classes, by which nodes are coloured. */
+/** Families of module classes, by which nodes are coloured. The rules and the order of legends are those of `families.json`. */
 
-export const FAMILIES = [
-  'convolution',
-  'linear',
-  'normalisation',
-  'activation',
-  'pooling',
-  'attention',
-  'recurrent',
-  'embedding',
-  'regularisation',
-  'loss',
-  'container',
-  'other',
-] as const;
-export type Family = (typeof FAMILIES)[number];
+import shared from '../../../families.json';
 
-/** The first rule that a class name matches gives its family. */
-const RULES: readonly (readonly [RegExp, Family])[] = [
-  [/loss$|criterion$/i, 'loss'],
-  [/attention|attn/i, 'attention'],
-  [/dropout|droppath|stochasticdepth/i, 'regularisation'],
-  [/embedding|positional/i, 'embedding'],
-  [/norm(\d+d?)?$|norm[^a-z]|^(lazy)?(batch|layer|group|instance|rms)norm|localresponse/i, 'normalisation'],
-  [/pool/i, 'pooling'],
-  [/^(lstm|gru|rnn)|(lstm|gru|rnn)(cell)?$/i, 'recurrent'],
-  [/relu|elu$|gelu|silu|swish|mish|sigmoid|tanh|soft(max|min|plus|sign|shrink)|hard(tanh|swish|shrink)|threshold|^glu$|activation/i, 'activation'],
-  [/conv|unfold|^fold$|pixelshuffle|upsample/i, 'convolution'],
-  [/linear|dense|^mlp$|projection$/i, 'linear'],
-  [/^sequential$|list$|dict$/i, 'container'],
-];
+export type Family = keyof typeof shared.colours;
 
-/** The family of a class; one of its own making that has an inside is a container. */
+/** In the order in which legends name them. */
+export const FAMILIES = Object.keys(shared.colours) as readonly Family[];
+
+/** The first pattern that is found in a class name gives its family. */
+const RULES = shared.rules.map(({family, pattern}) => ({family: family as Family, pattern: new RegExp(pattern, 'i')}));
+
+/**
+ * The family of a class. A call that has an inside is a container where no rule fits its class, or where that would be a single
+ * layer.
+ */
 export function familyOf(className: string, hasInside: boolean): Family {
-  const family = RULES.find(([pattern]) => pattern.test(className))?.[1];
+  const family = RULES.find(({pattern}) => pattern.test(className))?.family;
   if (hasInside && (family === undefined || family === 'convolution' || family === 'linear')) return 'container';
   return family ?? 'other';
 }
