@@ -1,5 +1,7 @@
 /** A bar between two areas that can be dragged, or moved with the arrow keys. */
 
+import './Splitter.css';
+
 import type {Signal} from '@preact/signals';
 import {effect, signal} from '@preact/signals';
 

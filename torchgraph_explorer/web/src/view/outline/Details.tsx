@@ -1,5 +1,7 @@
 /** The facts of what is selected, or of the call that is open. */
 
+import './Details.css';
+
 import type {ComponentChildren} from 'preact';
 import {lostText} from '../../history';
 import type {Call, Module, ModuleGraph, TensorInfo} from '../../api/types';

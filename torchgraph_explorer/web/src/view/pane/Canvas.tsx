@@ -1,5 +1,7 @@
 /** The drawing of the open call: nodes and edges, panned and zoomed. */
 
+import './Canvas.css';
+
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import type {Edge, Module, Node, PlacedEdge, PlacedNode} from '../../api/types';
 import {nodeText} from '../../graph/facts';

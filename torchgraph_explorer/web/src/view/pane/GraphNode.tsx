@@ -1,5 +1,7 @@
 /** A box of the graph. */
 
+import './GraphNode.css';
+
 import type {PlacedNode} from '../../api/types';
 import {colourAt, isStrong, troubleColourAt} from '../../graph/colours';
 import type {NodeText} from '../../graph/facts';

@@ -1,5 +1,7 @@
 /** The graph with its tools: where one is, what colours it, zoom, legend. */
 
+import './GraphPane.css';
+
 import {Fragment} from 'preact';
 import {trail} from '../../graph/facts';
 import {callLabel} from '../../graph/labels';

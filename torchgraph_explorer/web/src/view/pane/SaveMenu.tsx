@@ -1,5 +1,7 @@
 /** Saves what the graph pane shows as a picture. */
 
+import './SaveMenu.css';
+
 import {signal} from '@preact/signals';
 import {useRef} from 'preact/hooks';
 import {messageOf} from '../../api/errors';

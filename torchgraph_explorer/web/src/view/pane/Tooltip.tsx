@@ -1,5 +1,7 @@
 /** A card beside the node under the pointer: its shapes and what the module says of itself. */
 
+import './Tooltip.css';
+
 import type {ModuleGraph, TensorInfo} from '../../api/types';
 import {classText, factText, nameText, placeholderName, tensorLine} from '../../graph/facts';
 import {tensorName} from '../../graph/labels';

@@ -1,5 +1,7 @@
 /** How the panels draw: sets the chart options. */
 
+import './ChartOptions.css';
+
 import {scalesOnShow} from './shownScales';
 import {MEASURES} from '../../statistics';
 import * as choices from '../state/choices';
