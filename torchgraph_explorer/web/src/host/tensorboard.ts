@@ -1,7 +1,7 @@
 /**
  * TensorBoard as our host: its theme, whether it shows our tab, its filter of runs, and the address of its page.
  *
- * It tells a tab nothing of these, but the tab is in a frame of the same origin, so we look. Elsewhere all of this stays
+ * It tells a tab nothing of these, but the tab is in an iframe of the same origin, so we look. Elsewhere all of this stays
  * as it is at the start.
  */
 
@@ -59,7 +59,7 @@ function followRunFilter(host: Window): void {
   effect(() => void (hidden.value || look()));
 }
 
-/** TensorBoard keeps the frame of a tab that it does not show, without a height; `document.hidden` is false then. */
+/** TensorBoard keeps the iframe of a tab that it does not show, without a height; `document.hidden` is false then. */
 function followSight(): void {
   const look = (entries: IntersectionObserverEntry[]): void => {
     const last = entries.at(-1);

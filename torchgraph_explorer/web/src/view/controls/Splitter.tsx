@@ -62,7 +62,7 @@ function drag(event: PointerEvent, before: number, grows: SplitterProps['grows']
   bar.addEventListener('lostpointercapture', end, {once: true});
 }
 
-/** A size that this browser remembers; in a frame that may not store anything, for as long as the page is open. */
+/** A size that this browser remembers; in an iframe that may not store anything, for as long as the page is open. */
 export function remembered(name: string, initial: number): Signal<number> {
   const size = signal(initial);
   try {
