@@ -97,8 +97,8 @@ function tipAt({scene, chosen, frame, x, y, event}: Pointing, setting: Setting):
   const frames = setting.frames.value;
   const hasRows = isOverBars || scene.content.mode === 'heat';
   const row = hasRows ? rowAtHeight(y, plot, scene.grid.rows) : null;
-  const told = isOverBars ? {...scene, history: chosen} : scene;
-  const merged = mergedText(told.history, entryOf(told.history, about), frames.steps);
+  const subject = isOverBars ? {...scene, history: chosen} : scene;
+  const merged = mergedText(subject.history, entryOf(subject.history, about), frames.steps);
   const title = merged ?? frameLabel(frames, about, setting.clockName.value);
-  return {x: event.clientX, y: event.clientY, title, facts: tipFacts(told, about, row, frames.steps)};
+  return {x: event.clientX, y: event.clientY, title, facts: tipFacts(subject, about, row, frames.steps)};
 }

@@ -6,7 +6,7 @@ import {frameFinder, framePixels, type FrameFinder, type TimeAxis} from './timeA
 export interface FramePositions {
   /** Pixel of each frame within the plot. */
   pixels: Float64Array;
-  /** Pixel where what is told of a frame's bin stands. */
+  /** Pixel at which the values of a frame's bin are drawn. */
   middles: Float64Array;
   /** Bins are numbered from 0; the number of each frame's. */
   binOf: (frame: number) => number;

@@ -1,4 +1,4 @@
-/** One model of one run, as far as the server has told of it. Several may be open at a time, each with requests of its own. */
+/** One model of one run: what the server has answered about it so far. Several models may be open at a time. */
 
 import {computed, effect, signal} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';

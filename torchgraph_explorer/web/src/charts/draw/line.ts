@@ -1,4 +1,4 @@
-/** A statistic as a line, broken where there is none. */
+/** A statistic as a line with gaps. */
 
 import {yOf} from '../layout';
 import type {LinePoint} from '../lines';

@@ -58,7 +58,7 @@ export function GraphPane() {
   );
 }
 
-/** Where NaN or infinity began is told also where there is no header. */
+/** Shows where NaN or infinity began when there is no header. */
 function TroubleOver() {
   return (
     <div class="trouble-over" data-covers="graph">

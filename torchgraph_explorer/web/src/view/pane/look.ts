@@ -1,4 +1,4 @@
-/** Where the graph pane looks: at what is opened, selected or asked for. The user's own view is kept unless he asks for another. */
+/** Where the graph pane looks: at what is opened, selected or asked for. The user's own view is kept unless they ask for another. */
 
 import {signal, useSignalEffect} from '@preact/signals';
 import {useRef} from 'preact/hooks';
@@ -51,7 +51,7 @@ function open(eye: Camera, now: Scene): void {
   eye.show(viewFor(subjectOf(now), windowOf(eye)));
 }
 
-/** The drawing is another one, though nobody asked for it: of another step, or of shapes that have become known. */
+/** The drawing has changed by itself: it is of another step, or shapes have become known. */
 function settle(eye: Camera, now: Scene): void {
   const {width, height} = eye.pane();
   const isLost = !meet(seen(areaOf(now), eye.view()), {left: 0, top: 0, right: width, bottom: height});
@@ -75,7 +75,7 @@ function show(eye: Camera, now: Scene, placed: PlacedNode, isSmooth: boolean): v
   if (reveal(subject, window, view) !== view) eye.show(viewFor(subject, window), isSmooth);
 }
 
-/** Brings a node into sight that the user has walked to. The scale stays his, if it can be read. */
+/** Brings a node into sight that the user has walked to. The user's scale is kept if the node can be read. */
 export function bringIntoSight(placed: PlacedNode): void {
   const [eye, now] = [camera.peek(), scene.peek()];
   if (!eye || !now) return;

@@ -1,4 +1,4 @@
-/** A series as a table of comma-separated values. Which columns it has is told in docs/format.md. */
+/** A series as a table of comma-separated values. docs/format.md describes its columns. */
 
 import {STATISTICS, type SeriesHistory} from '../../api/types';
 import {QUANTILES, quantiles} from '../../histogram/histogram';
