@@ -1,36 +1,28 @@
-"""Families of module classes; tests/contracts/families.json has the cases, for the viewer as well."""
+"""Which family a class is of; tests/contracts/families.json has the cases, for the viewer as well."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from torchgraph_explorer.families import FAMILIES, family_of
+from torchgraph_explorer.families import FAMILIES, RULES, family_of
 
-ROOT = Path(__file__).parents[1]
-CONTRACT: dict[str, dict[str, str]] = json.loads(
-    (ROOT / "tests" / "contracts" / "families.json").read_text(encoding="utf-8")
+CASES: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parent / "contracts" / "families.json").read_text(encoding="utf-8")
 )
 
 
-@pytest.mark.parametrize(
-    ("class_name", "has_inside", "family"),
-    [
-        pytest.param(name, where == "with an inside", family, id=f"{name} {where}")
-        for where, cases in CONTRACT.items()
-        for name, family in cases.items()
-    ],
-)
-def test_a_class_is_of_the_family_that_its_name_says(class_name: str, has_inside: bool, family: str) -> None:
-    assert family_of(class_name, has_inside=has_inside) == family
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['class_name']}, inside: {case['has_inside']}")
+def test_a_class_is_of_the_family_that_the_contract_names(case: dict[str, Any]) -> None:
+    assert family_of(case["class_name"], has_inside=case["has_inside"]) == case["family"]
 
 
-def test_the_viewers_style_sheet_has_the_colours_of_the_table() -> None:
-    sheets = (ROOT / "torchgraph_explorer" / "web" / "src").rglob("*.css")
-    colours: dict[str, list[str]] = {}
-    for name, colour in re.findall(r"--family-(\w+): (#\w+);", "".join(sheet.read_text("utf-8") for sheet in sheets)):
-        colours.setdefault(name, []).append(colour)
-    assert colours == {name: [both.light, both.dark] for name, both in FAMILIES.items()}
+def test_every_family_has_a_colour_in_each_theme() -> None:
+    assert {family for family, _ in RULES} | {"other"} == set(FAMILIES)
+    shown = [colour for one in FAMILIES.values() for colour in (one.light, one.dark)]
+    assert all(re.fullmatch(r"#[0-9a-f]{6}", colour) for colour in shown)
+    assert len(set(shown)) == len(shown)

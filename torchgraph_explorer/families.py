@@ -1,4 +1,7 @@
-"""Families of module classes, and their colours. The table is `families.json`, which the viewer reads too."""
+"""Families of module classes, by which nodes are coloured.
+
+`families.json` has the rules and the colours. The viewer is built with the same file (web/src/graph/families.ts).
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,35 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Final
 
-_TABLE: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+_FILE: Final = MappingProxyType(json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True, slots=True)
 class Colours:
-    """The colour of a family in the light and in the dark theme, as `#rrggbb`."""
+    """A family's colour, as `#rrggbb`, in the light theme and in the dark one."""
 
     light: str
     dark: str
 
 
-FAMILIES: dict[str, Colours] = {name: Colours(**colours) for name, colours in _TABLE["families"].items()}
-"""The families, in the order in which legends list them."""
+FAMILIES: dict[str, Colours] = {family: Colours(**colours) for family, colours in _FILE["colours"].items()}
+"""The colours of each family, in the order in which legends name them."""
 
-_RULES = [(re.compile(pattern, re.IGNORECASE | re.ASCII), family) for pattern, family in _TABLE["rules"]]
-"""The first pattern that is found in a class's name gives its family."""
+RULES = tuple((rule["family"], re.compile(rule["pattern"], re.IGNORECASE | re.ASCII)) for rule in _FILE["rules"])
+"""Families and patterns of class names. The first pattern that is found in a name gives its family."""
+
+_MAY_HOLD_OTHERS = frozenset({"convolution", "linear"})
 
 
 def family_of(class_name: str, *, has_inside: bool) -> str:
-    """The family of a class. A class with an inside that is not of a more specific family is a container."""
-    family = next((family for pattern, family in _RULES if pattern.search(class_name)), "other")
-    return "container" if has_inside and family in ("other", "convolution", "linear") else family
+    """The family of a class.
+
+    A call that has an inside is a container where no rule fits its class, or where that would be a single layer.
+    """
+    family = next((family for family, pattern in RULES if pattern.search(class_name)), None)
+    if has_inside and (family is None or family in _MAY_HOLD_OTHERS):
+        return "container"
+    return family or "other"

@@ -1,7 +1,7 @@
 """Writes histogram.json, which the Python and the TypeScript tests both read.
 
 Run `python -m tests.contracts.histogram` after a change. The numbers are worked out here the plain and slow way, from
-the words of `torchgraph_explorer/histogram.py` and without its code.
+the words of `torchgraph_explorer/histogram` and without its code.
 """
 
 from __future__ import annotations

@@ -23,5 +23,5 @@ signal handler where Python happens to be. It waits for no thread of ours.
 
 `tests/training/test_threads.py` keeps this.
 
-Imported by `torchgraph_wandb`.
+Used through the public names of `torchgraph_explorer`.
 """

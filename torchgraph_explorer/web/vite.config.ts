@@ -14,6 +14,6 @@ export default defineConfig({
     modulePreload: {polyfill: false},
     rolldownOptions: {output: {codeSplitting: false}},
   },
-  server: {host: '127.0.0.1', proxy: {'/api': {target: API, changeOrigin: true}}},
+  server: {host: '127.0.0.1', fs: {allow: ['..']}, proxy: {'/api': {target: API, changeOrigin: true}}},
   test: {include: ['tests/**/*.test.ts', 'src/**/*.test.ts'], environment: 'node'},
 });

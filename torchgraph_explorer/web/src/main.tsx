@@ -1,16 +1,10 @@
+import './styles/theme.css';
+import './styles/base.css';
 import {render} from 'preact';
 import {startScene} from './view/pane/scene';
 import {startAsking} from './view/state/live';
 import {startMirror} from './view/state/mirror';
 import {startShowing} from './view/state/shown';
-import './styles/theme.css';
-import './styles/base.css';
-import './styles/app.css';
-import './styles/graph.css';
-import './styles/sidebar.css';
-import './styles/places.css';
-import './styles/nonfinite.css';
-import './styles/tools.css';
 import {App} from './view/App';
 import {startTheme} from './view/header/theme';
 

@@ -36,7 +36,7 @@ export function nonfinite(row: Row): number {
   return row.nan + row.positive_infinity + row.negative_infinity;
 }
 
-/** The measure called `name`; the first one for a name that is none. */
+/** The measure called `name`; the first one for an unknown name. */
 export function measureNamed(name: string): Measure {
   return MEASURES.find((one) => one.name === name) ?? (MEASURES[0] as Measure);
 }

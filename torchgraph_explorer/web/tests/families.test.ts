@@ -1,19 +1,29 @@
 import {readFileSync} from 'node:fs';
 import {describe, expect, test} from 'vitest';
+import shared from '../../families.json';
 import {FAMILIES, familyOf} from '../src/graph/families';
 
-const contract = JSON.parse(readFileSync(new URL('../../../tests/contracts/families.json', import.meta.url), 'utf8')) as Record<
-  string,
-  Record<string, string>
->;
+interface Case {
+  class_name: string;
+  has_inside: boolean;
+  family: string;
+}
 
-describe.each(Object.entries(contract))('tests/contracts/families.json, %s', (where, cases) => {
-  test.each(Object.entries(cases))('%s is of %s', (className, family) => {
-    expect(familyOf(className, where === 'with an inside')).toBe(family);
+const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8');
+const cases = JSON.parse(read('../../../tests/contracts/families.json')) as Case[];
+
+describe('tests/contracts/families.json', () => {
+  test.each(cases)('$class_name, with an inside: $has_inside, is $family', ({class_name, has_inside, family}) => {
+    expect(familyOf(class_name, has_inside)).toBe(family);
   });
 });
 
-test('every family of the contract is in the legend', () => {
-  const named = new Set(Object.values(contract).flatMap((cases) => Object.values(cases)));
-  expect([...named].sort()).toEqual([...FAMILIES].sort());
+test('the themes have the colours that the W&B chart has', () => {
+  const themes = read('../src/styles/theme.css');
+  const [light = '', dark = ''] = themes.split("[data-theme='dark']");
+  const found = (theme: string) => Object.fromEntries([...theme.matchAll(/--family-(\w+): (#\w+);/g)].map(([, name, colour]) => [name, colour]));
+  const colours = Object.entries(shared.colours);
+  expect(found(light)).toEqual(Object.fromEntries(colours.map(([name, both]) => [name, both.light])));
+  expect(found(dark)).toEqual(Object.fromEntries(colours.map(([name, both]) => [name, both.dark])));
+  expect(FAMILIES).toEqual(Object.keys(found(light)));
 });

@@ -136,7 +136,7 @@ describe('what is on show', () => {
     await passing(1);
     expect(scene.value).toBe(before);
     await passing(3 * ANSWER_MS);
-    expect(scene.value?.place).toContain(`${epoch}`);
+    expect(scene.value?.key).toContain(`${epoch}`);
   });
 
   test('comes though news come faster than answers', async () => {

@@ -15,7 +15,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   histogram: [],
   values: ['api', 'histogram'],
   charts: ['api', 'histogram', 'values'],
-  graph: ['api', 'histogram', 'values'],
+  graph: ['api', 'histogram', 'values', 'shared with Python'],
   model: ['api', 'graph', 'histogram', 'values'],
   host: [],
   styles: [],
@@ -25,6 +25,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 
 function roomOf(path: string): string {
   const [first = ''] = path.split('/');
+  if (first === '..') return 'shared with Python';
   const name = first.replace(/\.\w+$/, '');
   return VALUES.includes(name) ? 'values' : name;
 }

@@ -22,7 +22,7 @@ export interface WantedHistory {
   to?: number;
   /** How many entries can be shown; if there are more frames, neighbours are merged. */
   most?: number;
-  /** Steps of the bins that are held already. */
+  /** Steps of the bins that the client has already. */
   unit?: number;
 }
 

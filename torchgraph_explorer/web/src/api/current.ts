@@ -1,18 +1,18 @@
-/** Keeps what is on show current: fetched when something else is wanted, once, and again after a failure. */
+/** Keeps what is on show up to date: fetches it once when something else is wanted, and again after a failure. */
 
 import {latest} from './latest';
 
 const RETRY_MS = 2000;
 
-interface Named {
-  /** The answer for another place never wins: the request for it is aborted. */
-  place: string;
-  /** Differs when the place has news. The answer under way is then shown first, or a place with ever more news would show nothing. */
+interface Identity {
+  /** What is asked for. The answer for another key is never shown: its request is aborted. */
+  key: string;
+  /** Changes when there is news under the same key. The answer under way is shown first, else frequent news would show nothing. */
   version: unknown;
 }
 
 /** What belongs on show. */
-export interface Wanted<T> extends Named {
+export interface Wanted<T> extends Identity {
   fetch: (signal: AbortSignal) => Promise<T>;
   show: (answer: T) => void;
 }
@@ -45,11 +45,11 @@ export function keepCurrent<T>(fail: (cause: unknown) => void): (wanted: Wanted<
 
   return (wanted) => {
     newest = wanted;
-    const isAwaited = isUnderWay && wanted?.place === asked?.place;
+    const isAwaited = isUnderWay && wanted?.key === asked?.key;
     if (!isAwaited && !isSame(wanted, asked)) ask();
   };
 }
 
-function isSame(one: Named | null, other: Named | null): boolean {
-  return one?.place === other?.place && one?.version === other?.version;
+function isSame(one: Identity | null, other: Identity | null): boolean {
+  return one?.key === other?.key && one?.version === other?.version;
 }

@@ -2,7 +2,7 @@
 
 import type {SeriesHistory} from './types';
 
-/** What has to be told of them. */
+/** The fields that such a history needs. */
 export type FrameHistory = Pick<SeriesHistory, 'frame' | 'statistics' | 'offsets' | 'buckets' | 'counts'>;
 
 /** The same as a history whose entries could be bins. */

@@ -1,4 +1,4 @@
-/** Of several requests for the same place, only the last one's answer counts. */
+/** Of several requests for the same thing, only the last one's answer counts. */
 
 import {isAbort} from './errors';
 
@@ -8,7 +8,7 @@ export interface Latest {
   abort: () => void;
 }
 
-/** A place for one request at a time: the answer to one that was aborted is dropped, however it comes. */
+/** Makes one request at a time. The answer to an aborted one is dropped, even if it comes. */
 export function latest(): Latest {
   let current: AbortController | null = null;
   const abort = (): void => {

@@ -30,7 +30,7 @@ interface Columns {
   first: Float64Array;
   size: Uint8Array;
   /** Which one it is among the columns of its size. */
-  place: Uint32Array;
+  rank: Uint32Array;
 }
 
 /** The arrays of a model that begin with `prefix`. Nothing is read before it is asked for. */
@@ -86,15 +86,15 @@ function numberAt(planes: readonly Uint8Array[], at: number): number {
 function columnsOf(counts: Uint32Array, gaps: Int16Array, size: Uint8Array, first: readonly Uint8Array[]): Columns {
   const start = new Uint32Array(counts.length + 1);
   counts.forEach((count, history) => (start[history + 1] = (start[history] as number) + count));
-  const columns = {start, bucket: gaps.slice(), first: new Float64Array(gaps.length), size, place: new Uint32Array(gaps.length)};
-  const places = new Uint32Array(256);
+  const columns = {start, bucket: gaps.slice(), first: new Float64Array(gaps.length), size, rank: new Uint32Array(gaps.length)};
+  const ranks = new Uint32Array(256);
   for (let i = 0; i < gaps.length; i++) {
     const before = i === 0 ? 0 : i - 1;
     columns.bucket[i] = i === 0 ? (gaps[0] as number) : (columns.bucket[before] as number) + (gaps[i] as number);
     columns.first[i] = (columns.first[before] as number) + numberAt(first, i);
     const mine = size[i] as number;
-    columns.place[i] = places[mine] as number;
-    places[mine] = (places[mine] as number) + 1;
+    columns.rank[i] = ranks[mine] as number;
+    ranks[mine] = (ranks[mine] as number) + 1;
   }
   return columns;
 }
@@ -109,7 +109,7 @@ function readHistograms(
   for (let column = start; column < stop; column++) {
     const planes = frames > 1 ? residuals(columns.size[column] as number) : [];
     const counts = table.subarray((column - start) * frames, (column - start + 1) * frames);
-    readCounts(counts, columns.first[column] as number, planes, (columns.place[column] as number) * (frames - 1));
+    readCounts(counts, columns.first[column] as number, planes, (columns.rank[column] as number) * (frames - 1));
   }
   const offsets = [0];
   const [buckets, counts]: [number[], number[]] = [[], []];

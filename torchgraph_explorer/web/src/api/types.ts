@@ -84,7 +84,7 @@ export interface Updates {
   run: string;
   model: string;
   epoch: number;
-  /** The answer holds everything; drop what was held. */
+  /** The answer has everything; drop what was known before. */
   reset: boolean;
   session: Session | null;
   frames: {first: number; step: number[]; time: number[]; clock: (number | null)[]; graph: (number | null)[]};
@@ -186,7 +186,7 @@ export interface Layout {
 
 /**
  * One series over time, from `api/history`: an entry for each frame, or, in a long run, for each bin of neighbouring frames.
- * Histograms hold the non-empty buckets only (see `histogram.py`).
+ * Histograms hold the non-empty buckets only (see `histogram/buckets.py`).
  */
 export interface SeriesHistory {
   /** Steps of a bin; 1 when each entry is a frame. */
@@ -218,7 +218,7 @@ export interface History {
   frames: number;
   /** Steps of a bin. */
   unit: number;
-  /** The frame from which on the answer tells everything: what is held from there on is replaced. */
+  /** The frame from which on the answer is complete: it replaces what was known from there on. */
   from: number;
   series: Map<number, SeriesHistory>;
 }
@@ -244,7 +244,7 @@ export interface HiddenTensor extends SeriesName {
 /** Where NaN or infinity came up first. */
 export interface FirstNonFinite {
   step: number;
-  /** The earliest tensor in the order of execution, and how many of its elements they are; null where that cannot be told. */
+  /** The earliest tensor in the order of execution, and how many of its elements they are; null where that is not known. */
   tensor: (SeriesName & {nan: number; infinite: number; count: number}) | null;
 }
 

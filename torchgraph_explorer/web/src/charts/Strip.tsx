@@ -31,7 +31,7 @@ export interface StripProps {
   setting: Setting;
 }
 
-/** The strip as wide as its place. A slider over the steps for the keyboard and for screen readers. */
+/** The strip, as wide as its container. A slider over the steps for the keyboard and for screen readers. */
 export function Strip({name, history, chosen = history, setting}: StripProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const view = useView(box);

@@ -24,7 +24,7 @@ export function Tip({tip}: {tip: ReadonlySignal<TipContent | null>}): JSX.Elemen
   const box = useRef<HTMLDivElement>(null);
   const content = tip.value;
   useLayoutEffect(() => {
-    if (content !== null && box.current !== null) place(box.current, content);
+    if (content !== null && box.current !== null) putBeside(box.current, content);
   });
   if (content === null) return null;
   return (
@@ -42,7 +42,7 @@ export function Tip({tip}: {tip: ReadonlySignal<TipContent | null>}): JSX.Elemen
   );
 }
 
-function place(box: HTMLElement, {x, y}: TipContent): void {
+function putBeside(box: HTMLElement, {x, y}: TipContent): void {
   const {width, height} = box.getBoundingClientRect();
   const left = x + DISTANCE + width <= window.innerWidth ? x + DISTANCE : x - DISTANCE - width;
   const top = y + DISTANCE + height <= window.innerHeight ? y + DISTANCE : y - DISTANCE - height;

@@ -1,12 +1,12 @@
-/** Painting jobs, done together when the browser is about to show a frame. */
+/** Painting jobs, done together when the browser is about to repaint. */
 
 type Job = () => void;
 
-const BUDGET_MS = 12; // of the 16 that a frame has; what is left over is painted in the next one
+const BUDGET_MS = 12; // of the 16 between two repaints; the rest is painted at the next one
 
 const waiting = new Map<object, Job>();
 
-/** Does `job` before the next frame is shown. A later job of the same owner takes its place. */
+/** Does `job` before the next repaint. A later job of the same owner takes its place. */
 export function schedule(owner: object, job: Job): void {
   if (waiting.size === 0) requestAnimationFrame(work);
   waiting.set(owner, job);

@@ -7,14 +7,14 @@ export interface Columns {
   /** First pixel of each column, and the pixel after its last. */
   left: Int32Array;
   right: Int32Array;
-  /** The column of each frame; -1 for a frame that has no place on the time axis. */
+  /** The column of each frame; -1 for a frame that is not on the time axis. */
   of: Int32Array;
 }
 
 /**
  * Gives every frame a column.
  *
- * @param positions Pixel of each frame, in frame order, in any order of size; NaN for a frame without a place.
+ * @param positions Pixel of each frame, in frame order, in any order of size; NaN for a frame that is not on the axis.
  * @param width Pixels there are.
  *
  * Frames that fall into the same pixel share a column. A column reaches halfway to its neighbours, so that each pixel

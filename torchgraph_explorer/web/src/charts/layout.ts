@@ -39,7 +39,7 @@ export function stripLayout(width: number, rows: number): StripLayout {
   return {plot, slice, width, height: TOP + height + BOTTOM};
 }
 
-/** The pixel of a place on the value axis (0 at its low end), inside a box. */
-export function yOf({y, height}: Box, place: number): number {
-  return y + (1 - place) * height;
+/** The pixel of a position on the value axis (0 at its low end), inside a box. */
+export function yOf({y, height}: Box, position: number): number {
+  return y + (1 - position) * height;
 }

@@ -1,4 +1,4 @@
-/** A statistic over time, as the points of lines that break where there is none. */
+/** A statistic over time, as the points of lines with gaps. */
 
 import type {SeriesHistory} from '../api/types';
 import type {Measure} from '../statistics';

@@ -14,7 +14,7 @@ export interface Palette {
   label: string;
   grid: string;
   zero: string;
-  frame: string;
+  outline: string;
   nonfinite: string;
   series: string;
   spike: string;
@@ -35,7 +35,7 @@ function readPalette(element: Element): Palette {
     label: read('--ink-3'),
     grid: read('--chart-grid'),
     zero: read('--chart-zero'),
-    frame: read('--line-strong'),
+    outline: read('--line-strong'),
     nonfinite: read('--chart-nonfinite'),
     series: read('--chart-ink'),
     spike: read('--chart-spike'),

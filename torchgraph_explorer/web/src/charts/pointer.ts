@@ -33,7 +33,7 @@ export function usePointer({box, scene, chosen, setting}: Pointed): Handlers {
   };
   useEffect(() => leave, []);
 
-  const placeOf = (event: PointerEvent) => {
+  const pointOf = (event: PointerEvent) => {
     const {left, top} = box.current!.getBoundingClientRect();
     return {x: event.clientX - left, y: event.clientY - top};
   };
@@ -42,17 +42,17 @@ export function usePointer({box, scene, chosen, setting}: Pointed): Handlers {
     onPointerMove(event) {
       const shown = scene.value;
       if (shown === null) return;
-      const place = placeOf(event);
-      const frame = frameAt(place.x, shown);
+      const point = pointOf(event);
+      const frame = frameAt(point.x, shown);
       if (frame !== null && event.buttons === 1) choose(setting, frame);
       batch(() => {
         setting.pointed.value = frame === null ? null : (setting.frames.value.steps[frame] ?? null);
-        setting.tip.value = tipAt({scene: shown, chosen: chosen.value ?? shown.history, frame, ...place, event}, setting);
+        setting.tip.value = tipAt({scene: shown, chosen: chosen.value ?? shown.history, frame, ...point, event}, setting);
       });
     },
     onPointerDown(event) {
       const shown = scene.value;
-      const frame = shown === null || event.button !== 0 ? null : frameAt(placeOf(event).x, shown);
+      const frame = shown === null || event.button !== 0 ? null : frameAt(pointOf(event).x, shown);
       if (frame !== null) choose(setting, frame);
     },
     onPointerLeave: leave,
@@ -64,9 +64,9 @@ function choose({frames, choose: show}: Setting, frame: number): void {
 }
 
 /** The frame that a press at a pixel of the strip chooses: of a column with something that was not finite, that frame. */
-function frameAt(x: number, {layout: {plot}, places, history}: Scene): number | null {
-  const nearest = isBeside(x, plot) ? null : places.finder.nearest(x - plot.x);
-  return nearest === null ? null : (badFrame(history, entriesBeside(history, nearest, places.columns)) ?? nearest);
+function frameAt(x: number, {layout: {plot}, positions, history}: Scene): number | null {
+  const nearest = isBeside(x, plot) ? null : positions.finder.nearest(x - plot.x);
+  return nearest === null ? null : (badFrame(history, entriesBeside(history, nearest, positions.columns)) ?? nearest);
 }
 
 function badFrame(history: SeriesHistory, entries: readonly number[]): number | null {
@@ -97,8 +97,8 @@ function tipAt({scene, chosen, frame, x, y, event}: Pointing, setting: Setting):
   const frames = setting.frames.value;
   const hasRows = isOverBars || scene.content.mode === 'heat';
   const row = hasRows ? rowAtHeight(y, plot, scene.grid.rows) : null;
-  const told = isOverBars ? {...scene, history: chosen} : scene;
-  const merged = mergedText(told.history, entryOf(told.history, about), frames.steps);
+  const subject = isOverBars ? {...scene, history: chosen} : scene;
+  const merged = mergedText(subject.history, entryOf(subject.history, about), frames.steps);
   const title = merged ?? frameLabel(frames, about, setting.clockName.value);
-  return {x: event.clientX, y: event.clientY, title, facts: tipFacts(told, about, row, frames.steps)};
+  return {x: event.clientX, y: event.clientY, title, facts: tipFacts(subject, about, row, frames.steps)};
 }

@@ -20,8 +20,8 @@ export function ramp(stops: readonly Oklch[], size = 256): Uint8ClampedArray {
   return table;
 }
 
-function colourAt(stops: readonly Oklch[], place: number): Oklch {
-  const at = place * (stops.length - 1);
+function colourAt(stops: readonly Oklch[], share: number): Oklch {
+  const at = share * (stops.length - 1);
   const left = Math.min(Math.floor(at), stops.length - 2);
   const [from, to] = [stops[left]!, stops[left + 1]!];
   const mixed = from.map((part, i) => part + (to[i]! - part) * (at - left));

@@ -1,4 +1,4 @@
-/** Value axes: from a value to its place between the axis' ends, and back; and where an axis has its ticks. */
+/** Value axes: from a value to its position between the axis' ends, and back; and the ticks of an axis. */
 
 import {ticks as roundNumbers} from 'd3-array';
 
@@ -8,11 +8,11 @@ import type {SeriesHistory} from '../api/types';
 
 export type ScaleKind = 'linear' | 'symlog';
 
-/** A value axis. Places run from 0 at its low end to 1 at its high end, and beyond for values outside. */
+/** A value axis. Positions run from 0 at its low end to 1 at its high end, and beyond for values outside. */
 export interface ValueScale extends Bounds {
   kind: ScaleKind;
-  place(value: number): number;
-  valueAt(place: number): number;
+  position(value: number): number;
+  valueAt(position: number): number;
 }
 
 /** An axis with equal steps of value. */
@@ -22,8 +22,8 @@ export function linearScale({low, high}: Bounds): ValueScale {
     kind: 'linear',
     low,
     high,
-    place: (value) => (value - low) / length,
-    valueAt: (place) => low + place * length,
+    position: (value) => (value - low) / length,
+    valueAt: (position) => low + position * length,
   };
 }
 
@@ -37,8 +37,8 @@ export function symlogScale({low, high}: Bounds, linearBelow: number): ValueScal
     kind: 'symlog',
     low,
     high,
-    place: (value) => (bend(value) - from) / length,
-    valueAt: (place) => unbend(from + place * length),
+    position: (value) => (bend(value) - from) / length,
+    valueAt: (position) => unbend(from + position * length),
   };
 }
 
@@ -67,7 +67,7 @@ export function rowEdges(scale: ValueScale, rows: number): Float64Array {
 export function rowOf(scale: ValueScale, rows: number, value: number): number {
   if (value < scale.low) return -1;
   if (value > scale.high) return rows;
-  return Math.min(rows - 1, Math.max(0, Math.floor(scale.place(value) * rows)));
+  return Math.min(rows - 1, Math.max(0, Math.floor(scale.position(value) * rows)));
 }
 
 /** Round values on the axis, ascending, about `count` of them. */
@@ -90,8 +90,8 @@ function landmarks(scale: ValueScale): number[] {
 function spaced(scale: ValueScale, values: readonly number[], gap: number): number[] {
   const kept: number[] = [];
   for (const value of values) {
-    const place = scale.place(value);
-    if (kept.every((other) => Math.abs(scale.place(other) - place) >= gap)) kept.push(value);
+    const position = scale.position(value);
+    if (kept.every((other) => Math.abs(scale.position(other) - position) >= gap)) kept.push(value);
   }
   return kept;
 }

@@ -10,7 +10,7 @@ export interface Course {
   reachOf: (count: number) => number;
 }
 
-/** Of the axis' reach; what stays below is told apart by some ten pixels at most. */
+/** Of the axis' reach; values below share some ten pixels at most. */
 const FLAT = 1 / 10;
 
 /** Shares of the time that are flat: from the one on the scale is symlog, down from the other linear, between as it was before. */

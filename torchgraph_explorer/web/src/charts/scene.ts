@@ -9,7 +9,7 @@ import {heatOf, type Heat} from './heat';
 import {isLost, nonfiniteOf, rowOfEntry, whatIsLost} from '../history';
 import {stripLayout, type StripLayout} from './layout';
 import {linePoints, linesOf, type LinePoint} from './lines';
-import {placesOf, type Places} from './places';
+import {positionsOf, type FramePositions} from './positions';
 import {isWhole, rowGrid, type RowGrid} from './grid';
 import type {ValueScale} from './scale';
 import type {TimeAxis} from './timeAxis';
@@ -26,7 +26,7 @@ export interface Scene {
   options: ChartOptions;
   layout: StripLayout;
   axis: TimeAxis;
-  places: Places;
+  positions: FramePositions;
   columns: Columns;
   /** The plot's value axis. */
   scale: ValueScale;
@@ -51,15 +51,15 @@ export interface SceneInput {
 /** Works a strip out for a width in pixels. */
 export function sceneOf({history, options, axis, width}: SceneInput): Scene {
   const layout = stripLayout(width, options.bins);
-  const places = placesOf(axis, {width: layout.plot.width, unit: history.unit});
-  const {columns} = places;
+  const positions = positionsOf(axis, {width: layout.plot.width, unit: history.unit});
+  const {columns} = positions;
   const nonfinite = nonfiniteColumns(history, columns);
   const gaps = {lost: lostColumns(history, columns), missing: missingColumns(history, columns)};
-  const shared = {history, options, layout, axis, places, columns, nonfinite, ...gaps};
+  const shared = {history, options, layout, axis, positions, columns, nonfinite, ...gaps};
   return {...shared, ...WORK_OUT[options.mode](shared)};
 }
 
-type Shared = Pick<Scene, 'history' | 'options' | 'columns' | 'places'>;
+type Shared = Pick<Scene, 'history' | 'options' | 'columns' | 'positions'>;
 type Worked = Pick<Scene, 'scale' | 'grid' | 'content'>;
 
 const WORK_OUT: Record<ChartOptions['mode'], (shared: Shared) => Worked> = {
@@ -73,7 +73,7 @@ const WORK_OUT: Record<ChartOptions['mode'], (shared: Shared) => Worked> = {
     const scale = bandScale(history, bands, options);
     return {scale, grid: rowGrid(scale, options.bins, isWhole(history)), content: {mode: 'bands', bands}};
   },
-  line({history, options, places: {middles, binOf}}) {
+  line({history, options, positions: {middles, binOf}}) {
     const points = linePoints(history, measureNamed(options.statistic));
     const lines = linesOf(points.filter(({frame}) => Number.isFinite(middles[frame])), binOf);
     const grid = rowGrid(elementScale(history, options), options.bins, isWhole(history));

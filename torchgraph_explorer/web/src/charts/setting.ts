@@ -1,4 +1,4 @@
-/** What strips are shown with, besides their own histories. Whoever shows several strips gives them the same setting. */
+/** What strips are shown with, besides their own histories. Strips that are shown together get the same setting. */
 
 import type {ReadonlySignal, Signal} from '@preact/signals';
 

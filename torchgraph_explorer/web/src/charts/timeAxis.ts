@@ -49,7 +49,7 @@ function usualGap(sorted: Float64Array): number {
   return positive[positive.length >> 1] ?? 1;
 }
 
-/** The pixel of each frame on an axis of `width` pixels; NaN for a frame without a place. */
+/** The pixel of each frame on an axis of `width` pixels; NaN for a frame that is not on the axis. */
 export function framePixels(axis: TimeAxis, width: number): Float64Array {
   return axis.values.map((value) => timePixel(axis, width, value));
 }
@@ -80,13 +80,13 @@ export function frameFinder(pixels: Float64Array): FrameFinder {
   };
 }
 
-/** A labelled place on an axis. */
+/** A labelled value on an axis. */
 export interface Tick {
   value: number;
   label: string;
 }
 
-/** Round places on the axis, about `count` of them. */
+/** Round values on the axis, about `count` of them. */
 export function timeTicks(axis: TimeAxis, count: number): Tick[] {
   return axis.kind === 'wall' ? wallTicks(axis, count) : numberTicks(axis, count);
 }

@@ -64,7 +64,7 @@ function elements(count: number): string {
   return aboutCount(Math.abs(count - Math.round(count)) < 1e-6 ? Math.round(count) : count);
 }
 
-/** A bin's ends, told apart by enough digits. */
+/** A bin's ends, with enough digits to tell them apart. */
 function binText({edges}: RowGrid, row: number): string {
   const [low, high] = [edges[row]!, edges[row + 1]!];
   return `${axisNumber(low, high - low)} … ${axisNumber(high, high - low)}`;

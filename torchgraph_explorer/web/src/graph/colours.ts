@@ -1,4 +1,4 @@
-/** Values of nodes to places on a colour scale. Colours themselves are CSS variables. */
+/** Maps values of nodes onto a colour scale. Colours themselves are CSS variables. */
 
 /** A scale from values to 0…1, that is from little to much, or for signed values from negative to positive. */
 export interface ColourScale {
@@ -47,9 +47,9 @@ function clamp(value: number): number {
 /** The colour at `t` from 0 to 1, mixed from the five stops `--seq-0`…`--seq-4` or `--div-0`…`--div-4`. */
 export function colourAt(t: number, isSigned: boolean): string {
   const name = isSigned ? '--div' : '--seq';
-  const place = clamp(t) * 4;
-  const stop = Math.min(3, Math.floor(place));
-  const share = Math.round((place - stop) * 100);
+  const along = clamp(t) * 4;
+  const stop = Math.min(3, Math.floor(along));
+  const share = Math.round((along - stop) * 100);
   return `color-mix(in oklab, var(${name}-${stop + 1}) ${share}%, var(${name}-${stop}))`;
 }
 

@@ -1,17 +1,21 @@
-/** Families of module classes, by which nodes are coloured. The table is also read by `torchgraph_explorer/families.py`. */
+/** Families of module classes, by which nodes are coloured. The rules and the order of legends are those of `families.json`. */
 
-import table from '../../../families.json';
+import shared from '../../../families.json';
 
-export type Family = keyof typeof table.families;
+export type Family = keyof typeof shared.colours;
 
-/** In the order in which the legend lists them. */
-export const FAMILIES = Object.keys(table.families) as Family[];
+/** In the order in which legends name them. */
+export const FAMILIES = Object.keys(shared.colours) as readonly Family[];
 
-/** The first pattern that is found in a class's name gives its family. */
-const RULES = table.rules.map(([pattern = '', family]) => [new RegExp(pattern, 'i'), family as Family] as const);
+/** The first pattern that is found in a class name gives its family. */
+const RULES = shared.rules.map(({family, pattern}) => ({family: family as Family, pattern: new RegExp(pattern, 'i')}));
 
-/** The family of a class. A class with an inside that is not of a more specific family is a container. */
+/**
+ * The family of a class. A call that has an inside is a container where no rule fits its class, or where that would be a single
+ * layer.
+ */
 export function familyOf(className: string, hasInside: boolean): Family {
-  const family = RULES.find(([pattern]) => pattern.test(className))?.[1] ?? 'other';
-  return hasInside && ['other', 'convolution', 'linear'].includes(family) ? 'container' : family;
+  const family = RULES.find(({pattern}) => pattern.test(className))?.family;
+  if (hasInside && (family === undefined || family === 'convolution' || family === 'linear')) return 'container';
+  return family ?? 'other';
 }

@@ -80,7 +80,7 @@ export function splineArea(points: readonly (readonly [number, number])[]): Area
   return {left: Math.min(...xs), top: Math.min(...ys), right: Math.max(...xs), bottom: Math.max(...ys)};
 }
 
-/** The nearest node in a direction; null when there is none. What lies straight ahead is preferred to what is aside. */
+/** The nearest node in a direction; null without one. Nodes straight ahead are preferred to nodes at the side. */
 export function neighbour(nodes: readonly PlacedNode[], from: PlacedNode, direction: Direction): PlacedNode | null {
   const found = nodes
     .filter((one) => one.node !== from.node)

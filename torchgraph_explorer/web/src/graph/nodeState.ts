@@ -1,4 +1,4 @@
-/** What a node is coloured by, and how that is told in words. */
+/** What a node is coloured by, and its text. */
 
 import {lostText} from '../history';
 import {formatNumber} from '../numberText';

@@ -23,14 +23,14 @@ interface Found {
 }
 
 /** Those of a step. −∞ that masks something is left out: the rule is that of `record/nonfinite.py`, which says why. */
-export function badTensors(frame: StepStatistics | null, series: readonly SeriesInfo[]): BadTensor[] {
-  if (frame === null) return [];
+export function badTensors(statistics: StepStatistics | null, series: readonly SeriesInfo[]): BadTensor[] {
+  if (statistics === null) return [];
   const found: Found[] = [];
-  frame.series.forEach((id, at) => {
+  statistics.series.forEach((id, at) => {
     const name = series[id];
-    if (name && isBad(frame.statistics, at)) found.push({name, row: rowAt(frame.statistics, at)});
+    if (name && isBad(statistics.statistics, at)) found.push({name, row: rowAt(statistics.statistics, at)});
   });
-  return [...withoutMasks(found, series).map(badTensor), ...(frame.hidden ?? []).map(hiddenTensor)];
+  return [...withoutMasks(found, series).map(badTensor), ...(statistics.hidden ?? []).map(hiddenTensor)];
 }
 
 function badTensor({name, row}: Found): BadTensor {
@@ -114,7 +114,7 @@ export function marksOf(graph: ModuleGraph, bad: readonly BadTensor[], index: Re
     markModule(marks.modules, one);
     for (const number of known) markCall(marks, graph, {number, one, isInside: role === 'attached'});
   }
-  markNodes(marks, graph, tensorsByPlace(bad));
+  markNodes(marks, graph, tensorsByKey(bad));
   return marks;
 }
 
@@ -147,39 +147,39 @@ function markCall({calls}: Marks, graph: ModuleGraph, {number, one, isInside}: {
 }
 
 /** By call and path, for the round nodes: inputs and outputs of the open call, and attached tensors. */
-function tensorsByPlace(bad: readonly BadTensor[]): Map<string, BadTensor[]> {
+function tensorsByKey(bad: readonly BadTensor[]): Map<string, BadTensor[]> {
   const found = new Map<string, BadTensor[]>();
   for (const one of bad) {
-    const place = placeOf(`${one.name.module}#${one.name.call}`, one.name.role, one.name.path);
-    found.set(place, [...(found.get(place) ?? []), one]);
+    const key = tensorKey(`${one.name.module}#${one.name.call}`, one.name.role, one.name.path);
+    found.set(key, [...(found.get(key) ?? []), one]);
   }
   return found;
 }
 
-function placeOf(call: NodeKey, role: string, path: string): string {
+function tensorKey(call: NodeKey, role: string, path: string): string {
   return `${call} ${role} ${path}`;
 }
 
-function markNodes(marks: Marks, graph: ModuleGraph, byPlace: ReadonlyMap<string, readonly BadTensor[]>): void {
+function markNodes(marks: Marks, graph: ModuleGraph, byKey: ReadonlyMap<string, readonly BadTensor[]>): void {
   graph.nodes.forEach((node, i) => {
-    const mark = node.call === null ? markOfTensor(graph, node, byPlace) : marks.calls.get(node.call);
+    const mark = node.call === null ? markOfTensor(graph, node, byKey) : marks.calls.get(node.call);
     if (!mark) return;
     marks.nodes.set(i, mark);
-    if (node.call === null ? !mark.isGradientOnly : hasValue(graph, node.call, 'output', byPlace)) marks.gives.add(i);
-    if (node.call === null ? !mark.isGradientOnly : hasValue(graph, node.call, 'input', byPlace)) marks.takes.add(i);
+    if (node.call === null ? !mark.isGradientOnly : hasValue(graph, node.call, 'output', byKey)) marks.gives.add(i);
+    if (node.call === null ? !mark.isGradientOnly : hasValue(graph, node.call, 'input', byKey)) marks.takes.add(i);
   });
 }
 
-function markOfTensor(graph: ModuleGraph, {kind, inside: owner, tensor}: Node, byPlace: ReadonlyMap<string, readonly BadTensor[]>): Mark | undefined {
+function markOfTensor(graph: ModuleGraph, {kind, inside: owner, tensor}: Node, byKey: ReadonlyMap<string, readonly BadTensor[]>): Mark | undefined {
   const call = owner === null ? '#0' : callKey(graph, owner);
-  const bad = byPlace.get(placeOf(call, kind, tensor?.path ?? '')) ?? [];
+  const bad = byKey.get(tensorKey(call, kind, tensor?.path ?? '')) ?? [];
   return bad.reduce<Mark | undefined>((mark, one) => joined(mark, one), undefined);
 }
 
-function hasValue(graph: ModuleGraph, call: number, role: 'input' | 'output', byPlace: ReadonlyMap<string, readonly BadTensor[]>): boolean {
+function hasValue(graph: ModuleGraph, call: number, role: 'input' | 'output', byKey: ReadonlyMap<string, readonly BadTensor[]>): boolean {
   const tensors = graph.calls[call]?.[role === 'input' ? 'inputs' : 'outputs'] ?? [];
   const key = callKey(graph, call);
-  return tensors.some(({path}) => byPlace.get(placeOf(key, role, path))?.some(({name}) => name.kind === 'value'));
+  return tensors.some(({path}) => byKey.get(tensorKey(key, role, path))?.some(({name}) => name.kind === 'value'));
 }
 
 function joined(mark: Mark | undefined, {name, label, hasNan, hasInfinite}: BadTensor): Mark {

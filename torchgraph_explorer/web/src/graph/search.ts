@@ -98,17 +98,17 @@ function matchOf<T extends Searchable>(item: T, words: readonly Word[], isOfName
 
 function scorePattern(text: string, regex: RegExp): number {
   const found = regex.exec(text.slice(0, LONGEST_TEXT));
-  return found === null ? 0 : scorePlace(text, found.index, found[0].length);
+  return found === null ? 0 : scorePosition(text, found.index, found[0].length);
 }
 
 /** How well `word` matches `text`, both lower case. */
 function scoreWord(text: string, word: string): number {
   const found = text === word ? 0 : text.lastIndexOf(word);
-  if (found >= 0) return scorePlace(text, found, word.length);
+  if (found >= 0) return scorePosition(text, found, word.length);
   return inOrder(text, word) ? LOOSE : 0;
 }
 
-function scorePlace(text: string, at: number, length: number): number {
+function scorePosition(text: string, at: number, length: number): number {
   if (length === text.length) return 100;
   if (at > 0 && at + length === text.length && text[at - 1] === '.') return 90;
   return startsPart(text, at) ? 80 : 60;

@@ -1,5 +1,5 @@
 /**
- * The fixed buckets in which every histogram is counted, as in `torchgraph_explorer/histogram.py`.
+ * The fixed buckets in which every histogram is counted, as in `torchgraph_explorer/histogram/buckets.py`.
  *
  * Bucket `b > 0` holds `[edge(b), edge(b + 1))`, where `edge(b)` is the float32 whose bit pattern is `b << 21`; bucket `-b` is its
  * mirror image; bucket 0 holds zero and what is too small to matter (below 2**-128).

@@ -3,13 +3,13 @@
 const TAB = 'torchgraph';
 const OURS = `p.${TAB}.view=`;
 
-/** The view that a fragment of TensorBoard's names; null if none. */
+/** The view that TensorBoard's fragment names; null without one. */
 export function viewIn(hash: string): string | null {
   const part = parts(hash).find((one) => one.startsWith(OURS));
   return part === undefined ? null : decode(part.slice(OURS.length));
 }
 
-/** The fragment with this view in it; null if it names another tab, whose address is none of our business. */
+/** The fragment with this view in it; null if it names another tab. */
 export function withView(hash: string, view: string): string | null {
   if (parts(hash)[0] !== TAB) return null;
   const others = parts(hash).filter((one) => !one.startsWith(OURS));

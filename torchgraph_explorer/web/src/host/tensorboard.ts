@@ -1,8 +1,8 @@
 /**
  * TensorBoard as our host: its theme, whether it shows our tab, its filter of runs, and the address of its page.
  *
- * It tells a tab nothing of these, but the tab is in a frame of the same origin, so we look. Elsewhere all of this stays
- * as it is at the start.
+ * TensorBoard has no interface for these. A tab is an iframe of the same origin, so we read them from its page. In other hosts all
+ * of this stays as it is at the start.
  */
 
 import {effect, signal} from '@preact/signals';
@@ -24,7 +24,7 @@ export const hostIsDark: ReadonlySignal<boolean | null> = dark;
 /** TensorBoard's filter of runs, a regular expression; empty elsewhere, and where it has none. */
 export const hostRunFilter: ReadonlySignal<string> = filter;
 
-/** TensorBoard writes its filter into its address as it is typed, but tells nobody. */
+/** TensorBoard writes its filter into its address as it is typed, without an event. */
 const LOOK_MS = 500;
 
 const host = tensorBoard();
@@ -51,7 +51,7 @@ function followTheme({document}: Window): void {
   new MutationObserver(look).observe(document.body, {attributes: true, attributeFilter: ['class']});
 }
 
-/** Which of its runs are ticked TensorBoard keeps to itself: that is in no address and no store that a tab could read. */
+/** A tab cannot read which runs are ticked in TensorBoard: that is in no address and in no storage. */
 function followRunFilter(host: Window): void {
   const look = (): void => void (filter.value = runFilterIn(host.location.search));
   look();
@@ -59,7 +59,7 @@ function followRunFilter(host: Window): void {
   effect(() => void (hidden.value || look()));
 }
 
-/** TensorBoard keeps the frame of a tab that it does not show, without a height; `document.hidden` is false then. */
+/** TensorBoard keeps the iframe of a tab that it does not show, without a height; `document.hidden` is false then. */
 function followSight(): void {
   const look = (entries: IntersectionObserverEntry[]): void => {
     const last = entries.at(-1);

@@ -71,10 +71,10 @@ export class CloseUps {
     const chosen = this.chosen.value;
     const needed = chosen === null ? [] : this.#wanted.value.filter(({history}) => isMergedAt(history.value, chosen.frame));
     const series = [...new Set(needed.map((one) => one.series))];
-    const held = this.#shown.peek();
+    const before = this.#shown.peek();
     clearTimeout(this.#timer);
     this.#request.abort();
-    if (chosen === null || (held?.name === nameOf(chosen) && series.every((id) => held.series.has(id)))) return;
+    if (chosen === null || (before?.name === nameOf(chosen) && series.every((id) => before.series.has(id)))) return;
     if (series.length > 0) this.#timer = setTimeout(() => this.#fetch(chosen, series), REST_MS);
   }
 

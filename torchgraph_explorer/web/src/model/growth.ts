@@ -57,7 +57,7 @@ export class GrowingHistory {
     this.#offsets.append(Uint32Array.of(0));
   }
 
-  /** Appends entries that begin at frame `from` or later, in place of those held from there on. */
+  /** Appends entries that begin at frame `from` or later, replacing those from there on. */
   append(news: SeriesHistory, from: number): void {
     this.#cut(from);
     const before = this.#buckets.view().length;

@@ -41,7 +41,7 @@ const AT_ONCE = 24;
 /** Frames of all these series together; the server has to read them, a hundred thousand in a second, and answers piece by piece. */
 const FRAMES_AT_ONCE = 240_000;
 const RETRY_MS = 2000;
-/** Series kept though nobody wants them, for when they are wanted again. */
+/** How many series that are not wanted are kept, in case they are wanted again. */
 const SPARE = 64;
 
 /** Follows `source` until closed. One request is under way at a time, so a late answer cannot overtake. */

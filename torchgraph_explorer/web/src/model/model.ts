@@ -1,4 +1,4 @@
-/** One model of one run, as far as the server has told of it. Several may be open at a time, each with requests of its own. */
+/** One model of one run: what the server has answered about it so far. Several models may be open at a time. */
 
 import {computed, effect, signal} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
@@ -133,7 +133,7 @@ export class Model {
       const info = this.graphInfo.value;
       if (info === null) return want(null);
       want({
-        place: JSON.stringify([this.#data.value?.epoch, info.graph]),
+        key: JSON.stringify([this.#data.value?.epoch, info.graph]),
         version: info.revision,
         fetch: (abort) => this.answers.graph(this.name, info.graph, abort),
         show: this.#showing(this.#graph),
@@ -148,7 +148,7 @@ export class Model {
       const step = this.step.value;
       if (step === null) return want(null);
       want({
-        place: JSON.stringify([this.#data.value?.epoch, this.wishes.step.value === null ? 'latest' : step]),
+        key: JSON.stringify([this.#data.value?.epoch, this.wishes.step.value === null ? 'latest' : step]),
         version: step,
         fetch: (abort) => this.answers.frame(this.name, step, abort),
         show: this.#showing(this.#statistics),

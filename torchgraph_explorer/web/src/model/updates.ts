@@ -4,7 +4,7 @@ import type {Known} from '../api/answers';
 import type {Updates} from '../api/types';
 import type {ModelData} from './data';
 
-/** Two answers as one. The second one was asked for by a client that held the first. */
+/** Two answers as one. The second one answers a client that already had the first. */
 export function joinedUpdates(one: Updates, next: Updates): Updates {
   if (next.reset) return next;
   const {frames, series} = one;

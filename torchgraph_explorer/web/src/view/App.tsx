@@ -1,5 +1,7 @@
 /** The whole screen. */
 
+import './App.css';
+
 import {useEffect, useLayoutEffect} from 'preact/hooks';
 import {Tip} from '../charts/Tip';
 import {tip} from './panels/setting';

@@ -1,5 +1,8 @@
 /** The keys, and what the screen means. */
 
+import './Help.css';
+import './dialog.css';
+
 import {signal} from '@preact/signals';
 import {useLayoutEffect, useRef} from 'preact/hooks';
 import {PARTS, partKey} from './state/parts';

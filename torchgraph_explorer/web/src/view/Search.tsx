@@ -1,5 +1,8 @@
 /** Jumps to a call by its name or class. */
 
+import './Search.css';
+import './dialog.css';
+
 import {computed, signal} from '@preact/signals';
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import {classText, nameText} from '../graph/facts';

@@ -7,11 +7,11 @@ const ends = {low: -100, high: 1000};
 
 describe.each([linearScale(ends), symlogScale(ends, 0.1)])('a $kind axis', (scale) => {
   test('places its ends at 0 and 1', () => {
-    expect([scale.place(-100), scale.place(1000)]).toEqual([0, 1]);
+    expect([scale.position(-100), scale.position(1000)]).toEqual([0, 1]);
   });
 
   test.each([-100, -0.01, 0, 0.1, 42, 1000])('finds %f again from its place', (value) => {
-    expect(scale.valueAt(scale.place(value))).toBeCloseTo(value, 9);
+    expect(scale.valueAt(scale.position(value))).toBeCloseTo(value, 9);
   });
 
   test('has rising row edges from end to end', () => {

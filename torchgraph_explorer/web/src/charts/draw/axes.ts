@@ -11,7 +11,7 @@ const LABEL_GAP = 13; // pixels between the middles of two value labels
 const TICK = 3;
 
 /** The ground and the outline of the plot. */
-export function drawFrame(context: Context, {layout: {plot}}: Scene, palette: Palette): void {
+export function drawOutline(context: Context, {layout: {plot}}: Scene, palette: Palette): void {
   context.strokeStyle = palette.grid;
   context.lineWidth = 1;
   context.strokeRect(plot.x - 0.5, plot.y - 0.5, plot.width + 1, plot.height + 1);
@@ -21,8 +21,8 @@ export function drawFrame(context: Context, {layout: {plot}}: Scene, palette: Pa
 export function drawValueAxis(context: Context, {layout: {plot}, scale}: Scene, palette: Palette): void {
   context.textAlign = 'right';
   context.textBaseline = 'middle';
-  for (const {value, y, isEnd} of labelled(scale, (place) => yOf(plot, place), plot.height)) {
-    context.fillStyle = palette.frame;
+  for (const {value, y, isEnd} of labelled(scale, (position) => yOf(plot, position), plot.height)) {
+    context.fillStyle = palette.outline;
     context.fillRect(plot.x - 1 - TICK, Math.round(y) - (y > plot.y ? 1 : 0), TICK, 1);
     context.fillStyle = isEnd ? palette.ink : palette.label;
     context.fillText(scaleNumber(value, scale), plot.x - TICK - 4, y, plot.x - TICK - 4);
@@ -43,8 +43,8 @@ interface Label {
   isEnd: boolean;
 }
 
-function labelled(scale: ValueScale, yOfPlace: (place: number) => number, height: number): Label[] {
-  const at = (value: number, isEnd: boolean) => ({value, y: yOfPlace(scale.place(value)), isEnd});
+function labelled(scale: ValueScale, yOfPosition: (position: number) => number, height: number): Label[] {
+  const at = (value: number, isEnd: boolean) => ({value, y: yOfPosition(scale.position(value)), isEnd});
   const ends = [at(scale.low, true), at(scale.high, true)];
   const between = valueTicks(scale, Math.floor(height / 28)).map((value) => at(value, false));
   const free = between.filter(({y}) => ends.every((end) => Math.abs(end.y - y) >= LABEL_GAP));
@@ -54,7 +54,7 @@ function labelled(scale: ValueScale, yOfPlace: (place: number) => number, height
 /** A dashed line where the value is zero, if that is inside the plot. */
 export function drawZero(context: Context, {layout: {plot}, scale}: Scene, palette: Palette): void {
   if (!(scale.low < 0 && scale.high > 0)) return;
-  const y = Math.round(yOf(plot, scale.place(0))) + 0.5;
+  const y = Math.round(yOf(plot, scale.position(0))) + 0.5;
   context.save();
   context.strokeStyle = palette.zero;
   context.setLineDash([3, 3]);
@@ -76,7 +76,7 @@ export function drawTimeAxis(context: Context, {layout: {plot}, axis}: Scene, pa
     const x = plot.x + timePixel(axis, plot.width, value);
     const width = context.measureText(label).width;
     const start = Math.min(Math.max(x - width / 2, plot.x - 8), right - width + 4);
-    context.fillStyle = palette.frame;
+    context.fillStyle = palette.outline;
     context.fillRect(Math.round(x), bottom, 1, TICK);
     if (start < free) continue;
     context.fillStyle = palette.label;

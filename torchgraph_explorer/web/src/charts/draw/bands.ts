@@ -41,7 +41,7 @@ export function drawBands(context: Context, bands: readonly BandPoint[][], {scen
 
 /** One quantile along a piece, through the middles of its columns and out to the sides of the first and last. */
 function edge(piece: readonly BandPoint[], quantile: number, {columns, layout: {plot}, scale}: Scene): Point[] {
-  const yAt = ({values}: BandPoint) => yOf(plot, scale.place(values[quantile]!));
+  const yAt = ({values}: BandPoint) => yOf(plot, scale.position(values[quantile]!));
   const middle = ({column}: BandPoint) => (columns.left[column]! + columns.right[column]!) / 2;
   const [first, last] = [piece[0]!, piece.at(-1)!];
   return [

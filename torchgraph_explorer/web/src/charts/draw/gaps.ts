@@ -21,7 +21,7 @@ export function drawGaps(context: Context, {columns, lost, missing, layout: {plo
     const left = columns.left[first]!;
     return {...plot, x: plot.x + left, width: columns.right[last]! - left};
   };
-  for (const run of runsOf(missing)) drawHatch(context, boxOf(run), {colour: palette.frame, gap: 7, width: 1, wash: 0, isFalling: false});
+  for (const run of runsOf(missing)) drawHatch(context, boxOf(run), {colour: palette.outline, gap: 7, width: 1, wash: 0, isFalling: false});
   for (const run of runsOf(lost)) drawHatch(context, boxOf(run), lostHatch(palette));
 }
 

@@ -1,4 +1,4 @@
-/** A statistic as a line, broken where there is none. */
+/** A statistic as a line with gaps. */
 
 import {yOf} from '../layout';
 import type {LinePoint} from '../lines';
@@ -25,7 +25,7 @@ export function drawLines(context: Context, lines: readonly LinePoint[][], {scen
   }
   context.restore();
   for (const {frame, low, high} of lines.flat()) {
-    drawLeaving(context, {low, high, x: scene.places.middles[frame]! - 1, width: 2}, {scene, palette});
+    drawLeaving(context, {low, high, x: scene.positions.middles[frame]! - 1, width: 2}, {scene, palette});
   }
 }
 
@@ -36,7 +36,7 @@ function drawRange(context: Context, points: readonly LinePoint[], scene: Scene)
   context.beginPath();
   for (const point of points) {
     if (point.low === point.high) continue;
-    const [x] = placeOf(point, scene);
+    const [x] = pointAt(point, scene);
     context.moveTo(x, heightOf(point.low, scene));
     context.lineTo(x, heightOf(point.high, scene));
   }
@@ -47,7 +47,7 @@ function drawRange(context: Context, points: readonly LinePoint[], scene: Scene)
 function polyline(context: Context, points: readonly LinePoint[], scene: Scene): void {
   context.beginPath();
   points.forEach((point, i) => {
-    const [x, y] = placeOf(point, scene);
+    const [x, y] = pointAt(point, scene);
     if (i === 0) context.moveTo(x, y);
     else context.lineTo(x, y);
   });
@@ -55,16 +55,16 @@ function polyline(context: Context, points: readonly LinePoint[], scene: Scene):
 }
 
 function dot(context: Context, point: LinePoint, scene: Scene): void {
-  const [x, y] = placeOf(point, scene);
+  const [x, y] = pointAt(point, scene);
   context.beginPath();
   context.arc(x, y, 2.5, 0, 2 * Math.PI);
   context.fill();
 }
 
-function placeOf({frame, value}: LinePoint, scene: Scene): [number, number] {
-  return [scene.layout.plot.x + scene.places.middles[frame]!, heightOf(value, scene)];
+function pointAt({frame, value}: LinePoint, scene: Scene): [number, number] {
+  return [scene.layout.plot.x + scene.positions.middles[frame]!, heightOf(value, scene)];
 }
 
 function heightOf(value: number, {layout: {plot}, scale}: Scene): number {
-  return yOf(plot, scale.place(value));
+  return yOf(plot, scale.position(value));
 }

@@ -2,7 +2,7 @@
 
 import type {Palette} from '../palette';
 import {emptiness, type Scene} from '../scene';
-import {drawFrame, drawTimeAxis, drawValueAxis, drawZero} from './axes';
+import {drawOutline, drawTimeAxis, drawValueAxis, drawZero} from './axes';
 import {drawBands} from './bands';
 import {drawGaps} from './gaps';
 import {drawHeat} from './heat';
@@ -15,7 +15,7 @@ export type Context = CanvasRenderingContext2D;
 export function drawPlot(context: Context, scene: Scene, palette: Palette): void {
   context.font = palette.font;
   const empty = emptiness(scene);
-  drawFrame(context, scene, palette);
+  drawOutline(context, scene, palette);
   drawGaps(context, scene, palette);
   if (empty === null) {
     drawContent(context, scene, palette);

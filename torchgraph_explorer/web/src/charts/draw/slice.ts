@@ -22,7 +22,7 @@ export interface Chosen {
 /** What stands beside the plot for a frame: nothing but the base line where the series has no entry. */
 export function drawSlice(context: Context, scene: Scene, {history, frame, palette}: Chosen): void {
   const {slice} = scene.layout;
-  context.fillStyle = palette.frame;
+  context.fillStyle = palette.outline;
   context.fillRect(slice.x, slice.y, 1, slice.height);
   const entry = frame === null ? -1 : entryOf(history, frame);
   if (entry < 0) return;

@@ -1,5 +1,7 @@
 /** A bar between two areas that can be dragged, or moved with the arrow keys. */
 
+import './Splitter.css';
+
 import type {Signal} from '@preact/signals';
 import {effect, signal} from '@preact/signals';
 
@@ -60,7 +62,7 @@ function drag(event: PointerEvent, before: number, grows: SplitterProps['grows']
   bar.addEventListener('lostpointercapture', end, {once: true});
 }
 
-/** A size that this browser remembers; in a frame that may not store anything, for as long as the page is open. */
+/** A size that this browser remembers; in an iframe that may not store anything, for as long as the page is open. */
 export function remembered(name: string, initial: number): Signal<number> {
   const size = signal(initial);
   try {

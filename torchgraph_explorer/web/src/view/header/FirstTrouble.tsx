@@ -1,5 +1,7 @@
 /** Where NaN or infinity came up first, in the header; a press goes there. */
 
+import './FirstTrouble.css';
+
 import type {FirstNonFinite} from '../../api/types';
 import {tensorNameOf} from '../../graph/labels';
 import {firstText, troubleTitle} from '../../graph/troubleText';

@@ -1,5 +1,7 @@
 /** The bar at the top: what is on show, and whether it is live. */
 
+import './Header.css';
+
 import type {ComponentChildren} from 'preact';
 import {useEffect} from 'preact/hooks';
 import {signal} from '@preact/signals';

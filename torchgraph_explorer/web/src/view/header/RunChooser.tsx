@@ -1,5 +1,7 @@
 /** Which run is on show, and a filter for where there are many. */
 
+import './RunChooser.css';
+
 import {openModel} from '../state/live';
 import {offeredRuns, runFilter} from '../state/runFilter';
 import * as choices from '../state/choices';

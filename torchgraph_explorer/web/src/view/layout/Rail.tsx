@@ -1,5 +1,7 @@
 /** What remains of a part of the screen that was put away: it brings the part back. */
 
+import './Rail.css';
+
 import type {ComponentChildren} from 'preact';
 import type {Part} from '../state/parts';
 import {Icon} from '../controls/Icon';

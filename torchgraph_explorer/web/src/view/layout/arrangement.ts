@@ -11,7 +11,7 @@ export interface Screen {
   pins: number;
   /** Of the modules, as the user has set it, in pixels. */
   modulesWidth: number;
-  /** Of the panels, likewise, as a share of what the modules leave. */
+  /** Of the panels, as the user has set it, as a share of what the modules leave. */
   panelsShare: number;
 }
 

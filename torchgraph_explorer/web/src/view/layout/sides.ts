@@ -15,7 +15,7 @@ export const panelsShare = remembered('panels', 0.52);
 
 export const windowSize = signal({width: window.innerWidth, height: window.innerHeight});
 
-/** The window has another size; a frame that is hidden has none. */
+/** The window has another size. A hidden iframe has none, which is ignored. */
 export function measureWindow(): void {
   const {innerWidth: width, innerHeight: height} = window;
   if (width > 0 && height > 0) windowSize.value = {width, height};

@@ -1,5 +1,7 @@
 /** The facts of what is selected, or of the call that is open. */
 
+import './Details.css';
+
 import type {ComponentChildren} from 'preact';
 import {lostText} from '../../history';
 import type {Call, Module, ModuleGraph, TensorInfo} from '../../api/types';
@@ -192,7 +194,7 @@ function StatisticsRow({tensor: {path, value, gradient}, role}: {tensor: TensorS
   );
 }
 
-/** A statistic; where there is none, why: not recorded, no elements, or none that is finite. */
+/** A statistic, or why it is missing: not recorded, no elements, or no finite element. */
 function Cell({row, of}: {row: Row | null; of: (row: Row) => number}) {
   if (!row) return <td class="dim" title="not recorded at this step">–</td>;
   if (isAll(row)) return <td class="odd" title={lostText(row)}>{row.nan > 0 ? 'NaN' : '∞'}</td>;

@@ -1,5 +1,7 @@
 /** The tree of modules beside the graph. Only the rows in sight are in the page. */
 
+import './Outline.css';
+
 import {computed, signal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';

@@ -1,5 +1,7 @@
 /** The drawing of the open call: nodes and edges, panned and zoomed. */
 
+import './Canvas.css';
+
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import type {Edge, Module, Node, PlacedEdge, PlacedNode} from '../../api/types';
 import {nodeText} from '../../graph/facts';
@@ -37,7 +39,7 @@ export function Canvas() {
   }, []);
   useLook();
   const now = scene.value;
-  useLayoutEffect(() => hover(null, null), [now?.place]); // a node that is no longer drawn is not left by the pointer
+  useLayoutEffect(() => hover(null, null), [now?.key]); // a node that is no longer drawn is not left by the pointer
   const selected = choices.selected.value === null ? undefined : nodeIndex.value.get(choices.selected.value);
   return (
     <svg
@@ -54,7 +56,7 @@ export function Canvas() {
       <Definitions />
       <g ref={content}>
         {now && (
-          <g key={now.place} class="inside">
+          <g key={now.key} class="inside">
             <Edges scene={now} />
             <SelectedEdges scene={now} selected={selected} />
             <Nodes scene={now} selected={selected} />

@@ -1,5 +1,7 @@
 /** A box of the graph. */
 
+import './GraphNode.css';
+
 import type {PlacedNode} from '../../api/types';
 import {colourAt, isStrong, troubleColourAt} from '../../graph/colours';
 import type {NodeText} from '../../graph/facts';
@@ -25,7 +27,7 @@ export interface GraphNodeProps {
   isOpenable: boolean;
   isSelected: boolean;
   pin: number | null;
-  /** Place on the colour scale, or a look of its own; null was not recorded; undefined is coloured by class. */
+  /** Where it is on the colour scale, from 0 to 1, or a look of its own; null was not recorded; undefined is coloured by class. */
   heat: number | 'zero' | 'nonfinite' | 'empty' | null | undefined;
   /** It, or something inside of it, holds NaN or infinity. */
   mark: Mark | null;

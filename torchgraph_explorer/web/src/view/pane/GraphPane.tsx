@@ -1,5 +1,7 @@
 /** The graph with its tools: where one is, what colours it, zoom, legend. */
 
+import './GraphPane.css';
+
 import {Fragment} from 'preact';
 import {trail} from '../../graph/facts';
 import {callLabel} from '../../graph/labels';
@@ -56,7 +58,7 @@ export function GraphPane() {
   );
 }
 
-/** Where NaN or infinity began is told also where there is no header. */
+/** Shows where NaN or infinity began when there is no header. */
 function TroubleOver() {
   return (
     <div class="trouble-over" data-covers="graph">

@@ -1,5 +1,7 @@
 /** What colours the graph, and what its colours and lines mean. */
 
+import './Legend.css';
+
 import {colourAt, troubleColourAt} from '../../graph/colours';
 import {FAMILIES, familyOf} from '../../graph/families';
 import type {Family} from '../../graph/families';

@@ -1,5 +1,7 @@
 /** What the graph pane says while there is nothing to draw. */
 
+import './Notice.css';
+
 import type {ComponentChildren} from 'preact';
 import {scene} from './scene';
 import * as choices from '../state/choices';

@@ -1,5 +1,7 @@
 /** Saves what the graph pane shows as a picture. */
 
+import './SaveMenu.css';
+
 import {signal} from '@preact/signals';
 import {useRef} from 'preact/hooks';
 import {messageOf} from '../../api/errors';
@@ -75,14 +77,14 @@ async function wholePicture({layout}: Scene, title: string): Promise<Picture> {
   const [seen, written] = [sight.peek(), detail.peek()];
   try {
     [sight.value, detail.value] = [null, 'all'];
-    await nextFrame();
-    await nextFrame();
+    await nextRepaint();
+    await nextRepaint();
     return pictureOf(document.querySelector('.canvas') as SVGSVGElement, layout, title);
   } finally {
     [sight.value, detail.value] = [seen, written];
   }
 }
 
-function nextFrame(): Promise<void> {
+function nextRepaint(): Promise<void> {
   return new Promise((resolve) => requestAnimationFrame(() => resolve()));
 }

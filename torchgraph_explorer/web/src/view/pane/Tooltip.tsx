@@ -1,5 +1,7 @@
 /** A card beside the node under the pointer: its shapes and what the module says of itself. */
 
+import './Tooltip.css';
+
 import type {ModuleGraph, TensorInfo} from '../../api/types';
 import {classText, factText, nameText, placeholderName, tensorLine} from '../../graph/facts';
 import {tensorName} from '../../graph/labels';
@@ -70,14 +72,14 @@ function Tensors({label, graph, tensors, parameters = []}: TensorsProps) {
   );
 }
 
-interface Place {
+interface Position {
   x: number;
   top?: string;
   bottom?: string;
 }
 
 /** On the right of a node, else on its left, else, where neither has room, below or above it. */
-function placeBeside({left, right, top, bottom}: DOMRect): Place {
+function placeBeside({left, right, top, bottom}: DOMRect): Position {
   const {innerWidth, innerHeight} = window;
   const beside = `${Math.max(8, Math.min(top, innerHeight - 180))}px`;
   if (right + WIDTH + 16 <= innerWidth) return {x: right + 10, top: beside};

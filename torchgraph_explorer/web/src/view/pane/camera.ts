@@ -64,7 +64,7 @@ export function attachCamera(svg: SVGSVGElement, content: SVGGElement): Camera {
     stop();
     if (!isSmooth || prefersStill()) return jump(view);
     target = view;
-    gliding = glide(now, view, jump, (frame) => (frame === null ? (target = null) : (gliding = frame)));
+    gliding = glide(now, view, jump, (request) => (request === null ? (target = null) : (gliding = request)));
   };
   return {
     view: () => target ?? now,
@@ -104,8 +104,8 @@ function prefersStill(): boolean {
 
 const GLIDE_MS = 220;
 
-/** Moves from one view to another, easing out. Returns the first animation frame and hands on the later ones, null at the end. */
-function glide(from: View, to: View, show: (view: View) => void, keep: (frame: number | null) => void): number {
+/** Moves from one view to another, easing out. Returns the browser's number of the first repaint's request, hands on the later ones, and null at the end. */
+function glide(from: View, to: View, show: (view: View) => void, keep: (request: number | null) => void): number {
   const start = performance.now();
   const tick = (time: number): void => {
     const share = Math.min(1, Math.max(0, (time - start) / GLIDE_MS));

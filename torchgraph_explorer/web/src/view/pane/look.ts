@@ -1,10 +1,10 @@
-/** Where the graph pane looks: at what is opened, selected or asked for. The user's own view is kept unless he asks for another. */
+/** Where the graph pane looks: at what is opened, selected or asked for. The user's own view is kept unless they ask for another. */
 
 import {signal, useSignalEffect} from '@preact/signals';
 import {useRef} from 'preact/hooks';
 import type {PlacedNode} from '../../api/types';
-import {fit as fitted, frame, isInSight, reveal, seen} from '../../graph/framing';
-import type {Subject, Window} from '../../graph/framing';
+import {fit as fitted, isInSight, reveal, seen, viewFor} from '../../graph/views';
+import type {Subject, Window} from '../../graph/views';
 import {meet, nodeArea} from '../../graph/geometry';
 import type {Area, Box} from '../../graph/geometry';
 import {nodeIndex, scene} from './scene';
@@ -48,14 +48,14 @@ function choiceOf({graph, inside}: Scene): string {
 
 function open(eye: Camera, now: Scene): void {
   last = null;
-  eye.show(frame(subjectOf(now), windowOf(eye)));
+  eye.show(viewFor(subjectOf(now), windowOf(eye)));
 }
 
-/** The drawing is another one, though nobody asked for it: of another step, or of shapes that have become known. */
+/** The drawing has changed by itself: it is of another step, or shapes have become known. */
 function settle(eye: Camera, now: Scene): void {
   const {width, height} = eye.pane();
   const isLost = !meet(seen(areaOf(now), eye.view()), {left: 0, top: 0, right: width, bottom: height});
-  if (!eye.isMoved() || isLost) eye.show(frame(subjectOf(now), windowOf(eye)));
+  if (!eye.isMoved() || isLost) eye.show(viewFor(subjectOf(now), windowOf(eye)));
 }
 
 function look(eye: Camera, now: Scene, key: NodeKey, isSmooth: boolean): void {
@@ -72,10 +72,10 @@ function look(eye: Camera, now: Scene, key: NodeKey, isSmooth: boolean): void {
 /** Frames the drawing for a node; nothing moves where the node is in sight and can be read. */
 function show(eye: Camera, now: Scene, placed: PlacedNode, isSmooth: boolean): void {
   const [subject, window, view] = [{drawing: areaOf(now), focus: nodeArea(placed)}, windowOf(eye), eye.view()];
-  if (reveal(subject, window, view) !== view) eye.show(frame(subject, window), isSmooth);
+  if (reveal(subject, window, view) !== view) eye.show(viewFor(subject, window), isSmooth);
 }
 
-/** Brings a node into sight that the user has walked to. The scale stays his, if it can be read. */
+/** Brings a node into sight that the user has walked to. The user's scale is kept if the node can be read. */
 export function bringIntoSight(placed: PlacedNode): void {
   const [eye, now] = [camera.peek(), scene.peek()];
   if (!eye || !now) return;
@@ -102,7 +102,7 @@ function relook(eye: Camera, isSmooth: boolean): void {
   lastWindow = window;
   if (!now || window.pane.width === 0 || window.pane.height === 0) return;
   const subject = subjectOf(now);
-  if (!eye.isMoved()) return eye.show(frame(subject, window), isSmooth);
+  if (!eye.isMoved()) return eye.show(viewFor(subject, window), isSmooth);
   const isAsked = placedAsked() !== undefined;
   if (isAsked && isInSight(subject.focus, before, eye.view())) eye.follow(reveal(subject, window, eye.view()), isSmooth);
 }

@@ -24,7 +24,7 @@ export interface Scene {
   inside: number | null;
   layout: Layout;
   /** Tells one inside from another, across revisions of a graph. */
-  place: string;
+  key: string;
 }
 
 export const scene: Signal<Scene | null> = signal(null);
@@ -47,15 +47,15 @@ function followLayout(): void {
   const model = shown.model.value;
   const epoch = shown.data.value?.epoch;
   if (graph === null || model === null || graph.calls.length === 0) return showNothing();
-  const place = JSON.stringify([model.name, epoch, graph.graph, inside]);
-  const name = `${place}${graph.revision}`;
+  const key = JSON.stringify([model.name, epoch, graph.graph, inside]);
+  const name = `${key}${graph.revision}`;
   const known = kept.get(name);
   const show = (layout: Layout): void => {
     if (!isOf(graph, layout)) return;
     keep(name, layout);
-    showScene({graph, inside, layout, place});
+    showScene({graph, inside, layout, key});
   };
-  wantLayout(known ? null : {place, version: graph, fetch: (abort) => model.layout(graph.graph, inside, abort), show});
+  wantLayout(known ? null : {key, version: graph, fetch: (abort) => model.layout(graph.graph, inside, abort), show});
   if (known) show(known);
 }
 
@@ -69,7 +69,7 @@ function showNothing(): void {
 function showScene(next: Scene): void {
   const now = scene.peek();
   layoutProblem.value = null;
-  if (now?.graph !== next.graph || now.layout !== next.layout || now.place !== next.place) scene.value = next;
+  if (now?.graph !== next.graph || now.layout !== next.layout || now.key !== next.key) scene.value = next;
 }
 
 /** False for the layout of a newer revision, which the server has and of which the graph is still to come. */

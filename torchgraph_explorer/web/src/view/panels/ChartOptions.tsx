@@ -1,5 +1,7 @@
 /** How the panels draw: sets the chart options. */
 
+import './ChartOptions.css';
+
 import {scalesOnShow} from './shownScales';
 import {MEASURES} from '../../statistics';
 import * as choices from '../state/choices';
@@ -46,7 +48,7 @@ export function ChartOptions() {
   );
 }
 
-/** What the data have chosen is told while the choice is theirs. */
+/** While the scale is left to the data, the option names the one that they chose. */
 function scales(chosen: Options['scale']): Option[] {
   const shown = scalesOnShow.value;
   if (chosen !== 'auto' || shown === null) return SCALES;

@@ -1,6 +1,7 @@
 /** The right pane: a column for every pinned node. */
 
 import '../../charts/charts.css';
+
 import './panels.css';
 
 import type {JSX} from 'preact';

@@ -1,4 +1,4 @@
-/** A series as a table of comma-separated values. Which columns it has is told in docs/format.md. */
+/** A series as a table of comma-separated values. docs/format.md describes its columns. */
 
 import {STATISTICS, type SeriesHistory} from '../../api/types';
 import {QUANTILES, quantiles} from '../../histogram/histogram';
@@ -15,8 +15,8 @@ export function csvOf(history: SeriesHistory, {steps, times, clock}: Pick<ModelD
     const statistics = history.statistics.subarray(entry * STATISTICS.length, (entry + 1) * STATISTICS.length);
     const spread = quantiles(histogramOf(history, entry), QUANTILES, boundsOf(history, entry));
     const merged = isMerged(history, entry) ? history.merged[entry]! : 1;
-    const place = [steps[first], steps[last], merged, times[first], clock[first] ?? null];
-    return [...place.map(numberText), ...Array.from(statistics, singleText), ...spread.map(singleText)].join(',');
+    const when = [steps[first], steps[last], merged, times[first], clock[first] ?? null];
+    return [...when.map(numberText), ...Array.from(statistics, singleText), ...spread.map(singleText)].join(',');
   });
   return [[...ADDED, ...STATISTICS, ...SHARES].join(','), ...rows, ''].join('\r\n');
 }

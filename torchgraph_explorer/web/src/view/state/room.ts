@@ -10,5 +10,5 @@ export function makeRoom(pixels: number): void {
   if (pixels > widest.peek()) widest.value = Math.min(WIDEST, 2 ** Math.ceil(Math.log2(pixels)));
 }
 
-/** Bins that a history may have: their number doubles or halves, so that none of the widest strip's pixels goes without. */
+/** Bins that a history may have: twice the pixels of the widest strip. Bins merge two by two, so that at least one is left for each pixel. */
 export const mostBins = computed(() => 2 * widest.value);

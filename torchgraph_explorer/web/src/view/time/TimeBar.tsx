@@ -1,5 +1,7 @@
 /** The step on show, chosen by a slider; without a choice the latest is followed. */
 
+import './TimeBar.css';
+
 import {signal} from '@preact/signals';
 import {clockNumber} from '../../charts/format';
 import {nearestBad} from './badSteps';

@@ -1,4 +1,4 @@
-/** Where on the time bar the steps with NaN or infinity stand. Places are frames: 0 is the first one, 1 the second. */
+/** Where on the time bar the steps with NaN or infinity stand. Positions are numbers of frames. */
 
 import type {NonFinite} from '../../api/types';
 
@@ -40,7 +40,7 @@ export interface BarMark {
 /** The spans on a bar from frame 0 to frame `last`, cut into so many columns: one with any bad step is marked. */
 export function marksOnBar(spans: readonly Span[], last: number, columns = 500): BarMark[] {
   const isMarked = new Uint8Array(columns);
-  const columnOf = (place: number): number => Math.min(columns - 1, Math.max(0, Math.floor((place / Math.max(1, last)) * columns)));
+  const columnOf = (position: number): number => Math.min(columns - 1, Math.max(0, Math.floor((position / Math.max(1, last)) * columns)));
   for (const {from, to} of spans) isMarked.fill(1, columnOf(from), Math.max(columnOf(from), columnOf(to - 1e-9)) + 1);
   const found: BarMark[] = [];
   for (let begin = isMarked.indexOf(1); begin >= 0; ) {

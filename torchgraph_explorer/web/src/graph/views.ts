@@ -28,7 +28,7 @@ const MARGIN = {least: 8, most: 24, share: 0.05};
  * The view for what was just opened or asked for: the whole drawing, if it can be read then, else the focus at a scale at which
  * it can, with as little empty space around as there can be.
  */
-export function frame(subject: Subject, window: Window): View {
+export function viewFor(subject: Subject, window: Window): View {
   const all = fit(subject.drawing, window);
   return all.k >= READABLE ? all : close(subject, window, partScale(subject.drawing, largestRoom(window)));
 }
@@ -72,14 +72,14 @@ export function seen({left, top, right, bottom}: Area, {k, x, y}: View): Area {
 function close({drawing, focus}: Subject, window: Window, wanted: number): View {
   const room = largestRoom(window);
   const k = Math.min(wanted, Math.max(READABLE, scaleInto(focus, room)));
-  const across = place([drawing.left, drawing.right], [focus.left, focus.right], [room.left, room.right], k);
-  return {k, x: across, y: place([drawing.top, drawing.bottom], [focus.top, focus.bottom], [room.top, room.bottom], k)};
+  const across = shift([drawing.left, drawing.right], [focus.left, focus.right], [room.left, room.right], k);
+  return {k, x: across, y: shift([drawing.top, drawing.bottom], [focus.top, focus.bottom], [room.top, room.bottom], k)};
 }
 
 type Span = readonly [number, number];
 
 /** The shift, in one direction, that shows `focus` within `room` and as much of `all` as there can be besides. */
-function place(all: Span, focus: Span, room: Span, k: number): number {
+function shift(all: Span, focus: Span, room: Span, k: number): number {
   const length = room[1] - room[0];
   if (k * (all[1] - all[0]) <= length) return middle(...room) - k * middle(...all);
   const isTooLong = k * (focus[1] - focus[0]) > length;

@@ -1,6 +1,6 @@
 import {describe, expect, test} from 'vitest';
-import {fit, frame, freeAreas, isInSight, READABLE, reveal, seen} from '../src/graph/framing';
-import type {Subject, Window} from '../src/graph/framing';
+import {fit, viewFor, freeAreas, isInSight, READABLE, reveal, seen} from '../src/graph/views';
+import type {Subject, Window} from '../src/graph/views';
 import type {Area, View} from '../src/graph/geometry';
 
 const NEAR = 1e-6;
@@ -74,18 +74,18 @@ describe('framing what was opened or asked for, in 2,000 panes', () => {
   test('shows all of the drawing, covered by nothing, where that can be read', () => {
     const whole = ALL.filter((one) => fitsWhole(one) && hasRoom(one));
     expect(whole.length).toBeGreaterThan(200);
-    expect(failing(whole, (one) => isInSight(one.subject.drawing, one.window, frame(one.subject, one.window)))).toEqual([]);
+    expect(failing(whole, (one) => isInSight(one.subject.drawing, one.window, viewFor(one.subject, one.window)))).toEqual([]);
   });
 
   test('is never too small to be read, nor blown up', () => {
-    expect(failing(ALL, (one) => frame(one.subject, one.window).k >= READABLE - NEAR)).toEqual([]);
-    expect(failing(ALL, (one) => frame(one.subject, one.window).k <= 1.5)).toEqual([]);
+    expect(failing(ALL, (one) => viewFor(one.subject, one.window).k >= READABLE - NEAR)).toEqual([]);
+    expect(failing(ALL, (one) => viewFor(one.subject, one.window).k <= 1.5)).toEqual([]);
   });
 
   test('shows the node that was asked for, if there is room for it', () => {
     const small = ALL.filter(isRoomy);
     expect(small.length).toBeGreaterThan(1000);
-    expect(failing(small, (one) => isInSight(one.subject.focus, one.window, frame(one.subject, one.window)))).toEqual([]);
+    expect(failing(small, (one) => isInSight(one.subject.focus, one.window, viewFor(one.subject, one.window)))).toEqual([]);
   });
 
   test('leaves no side empty while another one is cut', () => {
@@ -96,7 +96,7 @@ describe('framing what was opened or asked for, in 2,000 panes', () => {
     };
     expect(
       failing(free, (one) => {
-        const {left, right, top, bottom} = gaps(one, frame(one.subject, one.window));
+        const {left, right, top, bottom} = gaps(one, viewFor(one.subject, one.window));
         return isTight(one, left, right) && isTight(one, top, bottom);
       }),
     ).toEqual([]);
@@ -104,14 +104,14 @@ describe('framing what was opened or asked for, in 2,000 panes', () => {
 
   test('keeps a margin where all of it is in sight', () => {
     const whole = ALL.filter((one) => one.window.covered.length === 0 && fitsWhole(one));
-    expect(failing(whole, (one) => Math.min(...Object.values(gaps(one, frame(one.subject, one.window)))) >= margin(one) - NEAR)).toEqual([]);
+    expect(failing(whole, (one) => Math.min(...Object.values(gaps(one, viewFor(one.subject, one.window)))) >= margin(one) - NEAR)).toEqual([]);
   });
 
   test('of a long drawing shows its whole width, if it can be read then', () => {
     const long = {drawing: box(0, 0, 400, 30_000), focus: box(150, 0, 100, 30)};
-    const view = frame(long, {pane: {width: 900, height: 600}, covered: []});
+    const view = viewFor(long, {pane: {width: 900, height: 600}, covered: []});
     expect(view).toEqual({k: 1, x: 250, y: 24});
-    expect(frame(long, {pane: {width: 300, height: 600}, covered: []}).k).toBeCloseTo(270 / 400);
+    expect(viewFor(long, {pane: {width: 300, height: 600}, covered: []}).k).toBeCloseTo(270 / 400);
   });
 });
 
@@ -159,6 +159,6 @@ describe('what nothing covers', () => {
 });
 
 test('a pane that is covered all over is looked at as if it were not', () => {
-  const view = frame({drawing: box(0, 0, 80, 40), focus: box(0, 0, 80, 40)}, {pane: {width: 200, height: 100}, covered: [box(0, 0, 200, 100)]});
+  const view = viewFor({drawing: box(0, 0, 80, 40), focus: box(0, 0, 80, 40)}, {pane: {width: 200, height: 100}, covered: [box(0, 0, 200, 100)]});
   expect(view).toEqual({k: 1.5, x: 40, y: 20});
 });

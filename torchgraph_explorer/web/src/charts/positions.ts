@@ -3,10 +3,10 @@
 import {columnsOf, type Columns} from './columns';
 import {frameFinder, framePixels, type FrameFinder, type TimeAxis} from './timeAxis';
 
-export interface Places {
+export interface FramePositions {
   /** Pixel of each frame within the plot. */
   pixels: Float64Array;
-  /** Pixel where what is told of a frame's bin stands. */
+  /** Pixel at which the values of a frame's bin are drawn. */
   middles: Float64Array;
   /** Bins are numbered from 0; the number of each frame's. */
   binOf: (frame: number) => number;
@@ -20,19 +20,19 @@ interface Wanted {
   unit: number;
 }
 
-const known = new WeakMap<TimeAxis, Map<string, Places>>();
+const known = new WeakMap<TimeAxis, Map<string, FramePositions>>();
 
-/** The places of all frames of an axis, for a plot's width and a history's bins. */
-export function placesOf(axis: TimeAxis, wanted: Wanted): Places {
-  const ofAxis = known.get(axis) ?? new Map<string, Places>();
+/** The positions of all frames of an axis, for a plot's width and a history's bins. */
+export function positionsOf(axis: TimeAxis, wanted: Wanted): FramePositions {
+  const ofAxis = known.get(axis) ?? new Map<string, FramePositions>();
   known.set(axis, ofAxis);
   const name = `${wanted.width} ${wanted.unit}`;
-  const places = ofAxis.get(name) ?? workOut(axis, wanted);
-  ofAxis.set(name, places);
-  return places;
+  const positions = ofAxis.get(name) ?? workOut(axis, wanted);
+  ofAxis.set(name, positions);
+  return positions;
 }
 
-function workOut(axis: TimeAxis, {width, unit}: Wanted): Places {
+function workOut(axis: TimeAxis, {width, unit}: Wanted): FramePositions {
   const pixels = framePixels(axis, width);
   const finder = frameFinder(pixels);
   if (unit === 1) return {pixels, middles: pixels, binOf: (frame) => frame, columns: columnsOf(pixels, width), finder};
@@ -56,7 +56,7 @@ function binsOf(steps: ArrayLike<number>, unit: number): Int32Array {
   return bins;
 }
 
-/** The pixel in the middle of each bin's frames; NaN when none of them has a place. */
+/** The pixel in the middle of each bin's frames; NaN when none of them is on the axis. */
 function middlesOf(bins: Int32Array, pixels: Float64Array): Float64Array {
   const count = (bins.at(-1) ?? -1) + 1;
   const [low, high] = [new Float64Array(count).fill(Infinity), new Float64Array(count).fill(-Infinity)];
