@@ -12,7 +12,7 @@ from itertools import accumulate
 from torchgraph_explorer.layout.dot import UndrawnEdgeError, place_with_dot
 from torchgraph_explorer.layout.insides import inside_of
 from torchgraph_explorer.layout.rows import place_in_rows
-from torchgraph_explorer.layout.structure import Line, Placing, Structure, layer_of
+from torchgraph_explorer.layout.structure import Line, Placement, Structure, layer_of
 from torchgraph_explorer.schema import ModuleGraph
 
 MOST_WORK = 3_000
@@ -85,16 +85,16 @@ def layout(graph: ModuleGraph, inside: int | None, *, most_work: int = MOST_WORK
     )
 
 
-def place(structure: Structure, *, most_work: int = MOST_WORK) -> Placing:
+def place(structure: Structure, *, most_work: int = MOST_WORK) -> Placement:
     """Place `structure`; equal ones are placed once."""
     with _placing:
         return _place(structure, most_work)
 
 
 @lru_cache(maxsize=KEPT)
-def _place(structure: Structure, most_work: int) -> Placing:
+def _place(structure: Structure, most_work: int) -> Placement:
     if not structure.sizes:
-        return Placing(0.0, 0.0, (), ())
+        return Placement(0.0, 0.0, (), ())
     reason = _not_for_graphviz(structure, most_work)
     if reason is None:
         try:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from torchgraph_explorer.layout.structure import Line, Placing, Point, Structure, layers
+from torchgraph_explorer.layout.structure import Line, Placement, Point, Structure, layers
 
 ROW_GAP, COLUMN_GAP, MARGIN = 34.0, 24.0, 8.0
 
@@ -35,7 +35,7 @@ class _RowLayout:
     height: float
 
 
-def place_in_rows(structure: Structure, *, reason: str) -> Placing:
+def place_in_rows(structure: Structure, *, reason: str) -> Placement:
     """Place `structure` in rows, each node below all those that it gets data from, unless they go in a circle.
 
     A line that would run through other rows goes round them. Lines from one node, or to one, share their way.
@@ -44,7 +44,7 @@ def place_in_rows(structure: Structure, *, reason: str) -> Placing:
     lanes = _lanes(structure, rows)
     lines = [_line(*_ends(structure, rows, edge), lane=lanes.get(edge)) for edge in range(len(structure.edges))]
     outermost = max([*rows.reach, *(abs(x) for x in lanes.values())]) + MARGIN
-    return Placing(
+    return Placement(
         width=round(2 * outermost, 1),
         height=round(rows.height, 1),
         centres=_moved(rows.centres, outermost),

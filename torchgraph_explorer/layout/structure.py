@@ -28,7 +28,7 @@ class Structure:
 
 
 @dataclass(frozen=True, slots=True)
-class Placing:
+class Placement:
     """Where the nodes and edges of a structure stand, in its order; pixels, y downwards.
 
     Attributes:

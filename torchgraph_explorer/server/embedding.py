@@ -19,7 +19,7 @@ IN_COLAB = "COLAB_RELEASE_TAG"
 """Set in the environment of every process there."""
 
 
-def framed_by_notebooks(inner: App) -> App:
+def embeddable_in_notebooks(inner: App) -> App:
     """Let notebooks show `inner` in a frame: on this machine, or on the host by whose name we are asked."""
 
     def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
@@ -32,7 +32,7 @@ def framed_by_notebooks(inner: App) -> App:
     return serve
 
 
-def framed_by_tensorboard(inner: App) -> App:
+def embeddable_in_tensorboard(inner: App) -> App:
     """Let TensorBoard's own pages show `inner` in a frame, and so whoever may show TensorBoard.
 
     That is TensorBoard's to say, and it lets everybody. A policy that names its notebooks would be refused: it holds

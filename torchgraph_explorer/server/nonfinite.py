@@ -53,7 +53,7 @@ class NonFinite:
     """Where the models of one run hold NaN or infinity. For many threads."""
 
     def __init__(self) -> None:
-        self._held: dict[str, _CachedAnswer] = {}
+        self._cached: dict[str, _CachedAnswer] = {}
         self._lock = threading.Lock()
 
     def answer(self, run: RunRecord, model: ModelRecord, *, epoch: int, held: tuple[int, int]) -> Json:
@@ -82,7 +82,7 @@ class NonFinite:
     def _look(self, model: ModelRecord, until: float) -> tuple[Flags, Json | None]:
         """What is known of the model, looking at more of it until the time is up."""
         with self._lock:
-            held = self._held.setdefault(model.name, _CachedAnswer())
+            held = self._cached.setdefault(model.name, _CachedAnswer())
         with held.lock:
             epoch = model.epoch
             if held.epoch != epoch:

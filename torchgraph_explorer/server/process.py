@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from torchgraph_explorer.errors import OptionError, TorchgraphWarning
-from torchgraph_explorer.server.embedding import framed_by_notebooks
+from torchgraph_explorer.server.embedding import embeddable_in_notebooks
 from torchgraph_explorer.server.guard import LAST_PORT, LOOPBACK, own_hosts_only, token_only
 from torchgraph_explorer.server.http_server import BACKLOG, HttpServer
 from torchgraph_explorer.server.open_runs import Runs
@@ -83,7 +83,7 @@ def listen(logdir: str, *, host: str, port: int) -> Server:
     taken = sock.getsockname()[1]
     is_exposed = host not in LOOPBACK and not host.startswith("127.")
     served, query = _guarded(app(Runs(logdir)), host) if not is_exposed else _with_token(app(Runs(logdir)))
-    http = HttpServer(framed_by_notebooks(served), sock)
+    http = HttpServer(embeddable_in_notebooks(served), sock)
     return Server(f"http://{_shown(host)}:{taken}/{query}", taken, is_exposed, http)
 
 
