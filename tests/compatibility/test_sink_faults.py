@@ -114,7 +114,7 @@ def drawn_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 def _nothing_stays() -> Iterator[None]:
     """Servers and files that a fault has left open."""
     yield
-    for process in live_viewer._servers.values():
+    for process in live_viewer._SERVERS._running.values():
         if process.child.poll() is None:
             live_viewer._end(process.child)
     with warnings.catch_warnings():

@@ -155,7 +155,7 @@ def test_records_of_nobody_are_told(small_run: Path) -> None:
     with pytest.raises(RecordError, match=r"holds no record that can be read. The first fault: .* byte 16 is damaged"):
         open_run(small_run)
     write(small_run, SERIES, session=other_session("later"))
-    assert "nobody can tell which model the others are of" in quietly(small_run).warnings[-1]
+    assert "the model of the others is not known" in quietly(small_run).warnings[-1]
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,3 @@
-"""Places the nodes of one call's inside. Done where the graph is looked at, never where a model trains."""
+"""Places the nodes of one call's inside. Runs in the process of a view, never in that of a training."""
 
 from __future__ import annotations

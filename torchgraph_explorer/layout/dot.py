@@ -20,11 +20,11 @@ NODE = {"shape": "box", "fixedsize": "true", "label": ""}
 EDGE = {"arrowsize": "0.7"}
 
 _graphviz = threading.Lock()
-"""Graphviz keeps state of the whole process, and a server has several threads."""
+"""Graphviz has state for the whole process, and a server has several threads."""
 
 
 class UndrawnEdgeError(Exception):
-    """Graphviz gave an edge no line, as it does when it gives up on one."""
+    """Graphviz gave an edge no line, as it may for edges that it cannot route."""
 
 
 def place_with_dot(structure: Structure) -> Placement:

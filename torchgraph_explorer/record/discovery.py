@@ -222,4 +222,4 @@ def _no_run(place: str) -> NotFoundError | RecordError:
     return RecordError(f"{place} is no run: it {what} {'/'.join(PLUGIN)}/*.tgraph. {_ADVICE}")
 
 
-_ADVICE = "Pass the folder of a run, which `watch()` tells as `watcher.run_dir`, or the one above it."
+_ADVICE = "Pass the folder of a run, which is `watcher.run_dir` of the watcher that recorded it, or the one above it."

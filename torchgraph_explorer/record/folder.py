@@ -54,7 +54,7 @@ class SegmentFile:
 
     @property
     def name(self) -> str:
-        """Of the file, which tells segments of a run apart."""
+        """The file's name, which identifies the segment in its run."""
         return self.path.name
 
 
@@ -146,7 +146,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _key(folder: str | Path) -> _Key:
-    """What tells a folder from every other one, whatever leads to it."""
+    """Identifies a folder, whichever path leads to it."""
     facts = os.stat(folder)  # noqa: PTH116  (a path that os.walk found)
     return facts.st_dev, facts.st_ino or os.path.realpath(folder)  # some file systems number nothing
 

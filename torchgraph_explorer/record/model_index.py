@@ -72,11 +72,11 @@ class SessionIndex:
         self._changes += 1
 
     def reader_ids(self, series: SeriesIds) -> SeriesIds:
-        """The reader's ids for ids of the session; `UNKNOWN` where there is none."""
+        """The reader's ids for ids of the session; `UNKNOWN` if there is none."""
         return self._looked_up(series)[0]
 
     def parts_of(self, series: SeriesIds) -> Parts:
-        """`Series.part` for ids of the session; -1 where there is none."""
+        """`Series.part` for ids of the session; -1 if there is none."""
         return self._looked_up(series)[1]
 
     def _looked_up(self, series: SeriesIds) -> tuple[SeriesIds, Parts]:

@@ -49,7 +49,7 @@ class Notices:
         """The sentences by a key that stays the same when a number in the sentence grows."""
         found: dict[object, str] = {text: text for text in self._texts}
         if self._unlisted:
-            found[None] = f"damage was found {self._unlisted:,} more times; of this the first {MOST} are told"
+            found[None] = f"damage was found {self._unlisted:,} more times; only the first {MOST} are listed"
         for what, sources in list(self._unknown.items()):
             found[what,] = f"written by a newer release: {_counted(sum(list(sources.values())), what)} not shown"
         return found

@@ -90,7 +90,7 @@ class Outbox:
         """Try once more to write what waits, and warn of what could not be written."""
         fault = self._put() if self._waiting else None
         self._store.close()
-        if fault is None or (self._has_warned and not self._has_put):  # it was said that nothing is written
+        if fault is None or (self._has_warned and not self._has_put):  # there was a warning that nothing is written
             return
         for record in self._waiting:
             if record.step is not None:

@@ -188,8 +188,8 @@ class RunRecord:
                 self._models[model].take(head, found, Source(read, file, session, self._notices))
             else:
                 self._notices.add(
-                    f"segment {file.name}: its first records are damaged, so that nobody can tell which model the "
-                    f"others are of; they were skipped"
+                    f"segment {file.name}: its first records are damaged, so the model of the others is not known; "
+                    f"they were skipped"
                 )
         except DamageError as damage:
             self._note_damage(file, found, str(damage))

@@ -1,1 +1,1 @@
-"""Serves what was recorded. Only reads, and never imports torch."""
+"""Serves what was recorded, live and as exported pages. It only reads the record, and never imports torch."""

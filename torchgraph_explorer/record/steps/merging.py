@@ -78,7 +78,7 @@ def single(history: History) -> Bins:
 
 
 def joined(parts: Sequence[Bins]) -> Bins:
-    """The bins of all `parts`, of which each begins after the one before ends."""
+    """The bins of all `parts`, where each part begins after the one before ends."""
     sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.offsets) for part in parts)])
     fields = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in (*_PER_BIN, "buckets", "counts")

@@ -1,1 +1,1 @@
-"""What stands in the exported page, and how it is made small."""
+"""The content of an exported page, and how it is made small. Used by `server/export.py` alone."""
