@@ -1,4 +1,4 @@
-"""How modules and tensors are called where they are shown. `web/src/graph/labels.ts` is the same in TypeScript."""
+"""The labels of modules and tensors in the views. `web/src/graph/labels.ts` is the same in TypeScript."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _ARGUMENT = re.compile(r"input\[(?:(\d+)|'([^'\\]*)'|\"([^\"\\]*)\")\](.*)", re.
 
 
 def tensor_name(path: str, forward_parameters: Sequence[str]) -> str:
-    """A tensor's path in the words of its module's `forward`: `input[0]['mask']` as `batch['mask']`.
+    """A tensor's path by the parameters of its module's `forward`: `input[0]['mask']` as `batch['mask']`.
 
-    The path itself where it is no argument, or where `forward` has no parameter for it, or none is known.
+    The path itself if it is not an argument, or if no parameter of `forward` is known for it.
     """
     found = _ARGUMENT.fullmatch(path)
     if found is None or not forward_parameters:
@@ -25,7 +25,7 @@ def tensor_name(path: str, forward_parameters: Sequence[str]) -> str:
 
 
 def _positional(at: int, parameters: Sequence[str]) -> str | None:
-    """The parameter that takes positional argument number `at`; of `*args`, which of them."""
+    """The parameter that takes positional argument number `at`; for `*args`, with its index."""
     last = len(parameters) - 1
     if parameters[last].startswith("*") and at >= last:
         return f"{parameters[last][1:]}[{at - last}]"
@@ -33,7 +33,7 @@ def _positional(at: int, parameters: Sequence[str]) -> str | None:
 
 
 def module_label(name: str, classes: Mapping[str, str]) -> str:
-    """The last part of a module's name; of what stands in a list or a dictionary, that one's label before it.
+    """The last part of a module's name; in a list or dictionary of modules, after the label of that.
 
     `stage2.conv1` is `conv1`, `encoder.blocks.0` is `blocks.0`, and `encoder.blocks.0.1` is `blocks.0.1`.
 
@@ -48,7 +48,7 @@ def module_label(name: str, classes: Mapping[str, str]) -> str:
 
 
 def label_within(name: str, outer: str, classes: Mapping[str, str]) -> str:
-    """What a module is called in the inside of a call of the module `outer`: no other one there has that label."""
+    """The label of a module in the inside of a call of the module `outer`, unique there."""
     prefix = f"{outer}." if outer else ""
     if not name.startswith(prefix):
         return name

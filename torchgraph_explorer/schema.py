@@ -48,7 +48,7 @@ STATISTICS = (
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """What is known of a tensor besides its values.
+    """The facts about a tensor besides its values.
 
     Attributes:
         path: Where it sits: `input[0]`, `input['mask']`, `output.logits`, `output`; a parameter's or attached tensor's
@@ -56,7 +56,7 @@ class TensorInfo:
         shape: Its dimensions; None for a dimension that varied between calls.
         dtype: As torch prints it, without `torch.`: `float32`.
         requires_grad: Gradient reaches it.
-        varied: Sizes that were seen of each None in `shape`, the first ones that were; empty where they are not known.
+        varied: The first sizes that were seen of each None in `shape`; empty if they are not known.
     """
 
     path: str
@@ -74,14 +74,14 @@ class Module:
         name: Qualified name as in `named_modules()`; empty for the model itself.
         class_name: `Conv2d`.
         class_path: `torch.nn.modules.conv.Conv2d`.
-        extra_repr: What the module says of itself, as (key, value) rows; a fact that it does not name, and that is no
-            argument of its class either, has an empty key.
+        extra_repr: The module's `extra_repr`, as (key, value) rows; the key is empty for a value without a name that is
+            not an argument of its class either.
         params: Its immediate parameters.
         own_params: Elements in its immediate parameters.
         total_params: Elements in its own and its submodules' parameters, shared ones once.
         trainable_params: Those of `total_params` that require a gradient.
         forward_parameters: Names of the parameters of `forward` that take positional arguments, `*args` with its star;
-            empty where they are not known.
+            empty if they are not known.
     """
 
     name: str
@@ -180,8 +180,8 @@ class Series:
         path: Which of them, as in `TensorInfo.path`.
         kind: `value`: its elements. `grad_norm`: the l2 norms of its gradient, one per sample (row of the first
             dimension). `grad`: the elements of a parameter's `.grad`.
-        part: Which part of the tensor the writing rank has, of those that the ranks have together: ranks with the same
-            part hold the same elements. None: a part of its own. Only of a series as written, not as read.
+        part: Which part of the tensor the writing rank has: ranks with the same part have the same elements. None is a
+            part that no other rank has. Set in series as written, not as read.
     """
 
     id: int
@@ -194,7 +194,7 @@ class Series:
 
     @property
     def key(self) -> tuple[str, int | None, Role, str, Kind]:
-        """What identifies it across sessions."""
+        """Identifies the series across sessions."""
         return (self.module, self.call, self.role, self.path, self.kind)
 
 
@@ -216,9 +216,10 @@ class Session:
         bins: Rows of a drawn histogram, by default.
         reject_outlier_proportion: Share of extreme elements that the drawn range leaves out, by default.
         clock: Name of the second time axis, e.g. `epoch`; None without.
-        rank: Which of the processes that train the model together wrote; None where there is one, or each is a model.
-        world_size: How many they are.
-        notes: How its steps join those of earlier sessions, in sentences, where that is not plain.
+        rank: Rank of the writing process among those that train the model together; None for a single process, or if
+            each rank records a model of its own.
+        world_size: How many processes train the model together.
+        notes: Sentences on how its steps join those of earlier sessions, if that is not obvious.
     """
 
     id: str
@@ -275,7 +276,7 @@ class Finished:
     Attributes:
         time: Seconds since the epoch.
         notes: What was not recorded, in sentences; empty when all went well.
-        steps: That it had counted, so that the next one would have had this number; None where that is not known.
+        steps: How many steps it had counted, which is the number of the next one; None if that is not known.
     """
 
     time: float

@@ -1,6 +1,6 @@
-"""Shapes in which some dimensions varied: what is known of those, and how they are written.
+"""Shapes in which some dimensions varied: joining and writing them.
 
-`web/src/graph/shapes.ts` writes them alike.
+`web/src/graph/shapes.ts` writes them in the same way.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeAlias
 from torchgraph_explorer.schema import ModuleGraph, TensorInfo
 
 Sizes: TypeAlias = "tuple[int, ...]"
-"""Sizes that one dimension was seen with, in the order in which they were."""
+"""Sizes that one dimension was seen with, in that order."""
 
 Letters: TypeAlias = "Mapping[Sizes | int, str]"
 """A letter for each dimension that varied: by the sizes it was seen with, else by its number in the shape."""
@@ -25,9 +25,9 @@ _OTHERS = "LABCDEFGHIJKMOPQRSTUVWXYZ"
 
 
 def joined(old: TensorInfo, new: TensorInfo) -> TensorInfo:
-    """`old`, with those dimensions open in which the two differ; `old` itself where it has no other sizes then.
+    """`old`, with the dimensions open in which the two differ; `old` itself if nothing changes.
 
-    Tensors that have not the same number of dimensions cannot be joined: that is `old`, too.
+    Tensors with different numbers of dimensions cannot be joined; the result is `old`.
     """
     if (old.shape == new.shape and old.varied == new.varied) or len(old.shape) != len(new.shape):
         return old
@@ -38,7 +38,7 @@ def joined(old: TensorInfo, new: TensorInfo) -> TensorInfo:
 
 
 def sizes_of(info: TensorInfo) -> list[Sizes]:
-    """The sizes that each dimension was seen with; none where that is not known."""
+    """The sizes that each dimension was seen with; empty if not known."""
     varied = iter(info.varied)
     return [next(varied, ()) if size is None else (size,) for size in info.shape]
 
@@ -48,9 +48,9 @@ def _union(old: Sizes, new: Sizes) -> Sizes:
 
 
 def letters(graph: ModuleGraph) -> Letters:
-    """A letter for each dimension that varied. Those that were seen with the same sizes, in turn, have the same one.
+    """A letter for each dimension that varied. Dimensions with the same sequence of sizes have the same letter.
 
-    `N` is the first one that comes first in a shape, which the batch usually does; then come `L`, `A`, `B` and so on.
+    `N` is the first one in the first place of a shape, which is usually the batch; then come `L`, `A`, `B` and so on.
     """
     keys = list(dict.fromkeys(chain.from_iterable(_open(info) for info in _tensors(graph))))
     batch = next((key for key, place in keys if place == 0), None)
@@ -71,7 +71,7 @@ def _letter(number: int) -> str:
 
 
 def _open(info: TensorInfo) -> Iterator[tuple[Sizes | int, int]]:
-    """Of each dimension that varied: what tells it from others, and its number."""
+    """For each dimension that varied, a key that identifies it, and its number."""
     for place, (size, seen) in enumerate(zip(info.shape, sizes_of(info), strict=True)):
         if size is None:
             yield seen or place, place

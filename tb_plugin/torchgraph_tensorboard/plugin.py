@@ -8,7 +8,7 @@ from typing import Any
 from tensorboard.plugins import base_plugin
 
 from torchgraph_explorer.record.discovery import RunInfo
-from torchgraph_explorer.server.embedding import framed_by_tensorboard
+from torchgraph_explorer.server.embedding import embeddable_in_tensorboard
 from torchgraph_explorer.server.response import App, Environment, Response, StartResponse, send
 from torchgraph_explorer.server.routes import app
 from torchgraph_tensorboard.background_scan import Scan
@@ -53,7 +53,7 @@ class TorchgraphPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
 
     def get_plugin_apps(self) -> Mapping[str, App]:
         """The routes below `data/plugin/torchgraph`."""
-        viewer = framed_by_tensorboard(mounted(app(self._runs)))
+        viewer = embeddable_in_tensorboard(mounted(app(self._runs)))
         return {ENTRY: entry_module, PAGE: viewer, "/assets/*": viewer, "/api/*": viewer}
 
     def is_active(self) -> bool:

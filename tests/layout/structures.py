@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from torchgraph_explorer.layout.structure import Line, Placing, Point, Structure
+from torchgraph_explorer.layout.structure import Line, Placement, Point, Structure
 
 SIZE = (150.0, 46.0)
 Ends = tuple[int, int]
@@ -47,7 +47,7 @@ def shared_by_all(count: int) -> list[Ends]:
     return chain(count) + [(count, node) for node in range(count)]
 
 
-def overlapping(placing: Placing, drawn: Structure) -> list[Ends]:
+def overlapping(placing: Placement, drawn: Structure) -> list[Ends]:
     """Pairs of nodes that cover each other."""
 
     def clash(one: int, other: int) -> bool:
@@ -59,7 +59,7 @@ def overlapping(placing: Placing, drawn: Structure) -> list[Ends]:
     return [(one, other) for other in range(count) for one in range(other) if clash(one, other)]
 
 
-def loose_ends(placing: Placing, drawn: Structure) -> list[int]:
+def loose_ends(placing: Placement, drawn: Structure) -> list[int]:
     """Edges whose line does not go from one node's border to the other's."""
     return [
         edge
@@ -68,7 +68,7 @@ def loose_ends(placing: Placing, drawn: Structure) -> list[int]:
     ]
 
 
-def touches(point: tuple[float, float], node: int, placing: Placing, drawn: Structure) -> bool:
+def touches(point: tuple[float, float], node: int, placing: Placement, drawn: Structure) -> bool:
     (x, y), (width, height) = placing.centres[node], drawn.sizes[node]
     across, down = abs(point[0] - x) - width / 2, abs(point[1] - y) - height / 2
     return max(across, down) < 2 and min(abs(across), abs(down)) < 2

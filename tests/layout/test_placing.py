@@ -14,7 +14,7 @@ from tests.record.examples import GRAPH
 from torchgraph_explorer.layout import placing
 from torchgraph_explorer.layout.dot import UndrawnEdgeError, place_with_dot
 from torchgraph_explorer.layout.placing import layout, place
-from torchgraph_explorer.layout.structure import Placing, Structure
+from torchgraph_explorer.layout.structure import Placement, Structure
 
 SHAPES = {
     "one node": (1, []),
@@ -113,7 +113,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Structure]:
     asked: list[Structure] = []
     whole = place_with_dot
 
-    def count(drawn: Structure) -> Placing:
+    def count(drawn: Structure) -> Placement:
         asked.append(drawn)
         return whole(drawn)
 
@@ -141,7 +141,7 @@ def test_the_inside_of_a_call_is_placed_by_the_indices_of_its_nodes_and_edges() 
 
 
 def test_a_line_that_graphviz_leaves_out_makes_rows_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_drawn: Structure) -> Placing:
+    def refuse(_drawn: Structure) -> Placement:
         raise UndrawnEdgeError
 
     monkeypatch.setattr(placing, "place_with_dot", refuse)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tests.record.examples import SESSION
 from tests.record.pooling import histograms_of, statistics_of
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.format.envelope import framed
+from torchgraph_explorer.record.format.envelope import enveloped
 from torchgraph_explorer.record.outbox import Encoded
 from torchgraph_explorer.record.steps.body import encode_body
 from torchgraph_explorer.record.steps.layout import encode_layout
@@ -76,6 +76,6 @@ def write_long_run(
         place = step * POOL // steps
         body = bodies[place] if step != bad_step else encode_body(broken(pool[place]), pool[place].histograms)
         head = pb.Head(frame=pb.Frame(step=step, time=2_000.0 + step, graph=0, layout=layout))
-        writer._outbox.add(Encoded(framed(head.SerializeToString(), body), step))
+        writer._outbox.add(Encoded(enveloped(head.SerializeToString(), body), step))
     writer.write(Finished(2_000.0 + steps, ()))
     writer.close()

@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 
 from tests.record.examples import records
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.format.envelope import MARKER, file_header, framed
+from torchgraph_explorer.record.format.envelope import MARKER, enveloped, file_header
 
 WHOLE = (
     0,
@@ -84,24 +84,24 @@ INTEGERS = {
 
 
 @dataclass(slots=True)
-class Piece:
+class ListedSegment:
     """A record: its head as bytes, and its body. `raw` stands in place of both."""
 
     head: bytes
     body: bytes = b""
     raw: bytes | None = None
 
-    def framed(self) -> bytes:
-        return framed(self.head, self.body) if self.raw is None else self.raw
+    def enveloped(self) -> bytes:
+        return enveloped(self.head, self.body) if self.raw is None else self.raw
 
 
-def taken_apart(data: bytes) -> list[Piece]:
+def taken_apart(data: bytes) -> list[ListedSegment]:
     """The records of a sound segment."""
     found = []
     for at in records(data):
         head, body = struct.unpack_from("<II", data, at + 8)
         start = at + -(-(24 + head) // 8) * 8
-        found.append(Piece(data[at + 24 : at + 24 + head], data[start : start + body]))
+        found.append(ListedSegment(data[at + 24 : at + 24 + head], data[start : start + body]))
     return found
 
 
@@ -110,7 +110,7 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
     pieces = taken_apart(data)
     for _ in range(rng.choice((1, 1, 1, 2, 3, 4))):
         rng.choices(CHANGES, WEIGHTS)[0](pieces, rng)
-    whole = file_header(rng.choice((1,) * 30 + (0, 2, 2**32 - 1))) + b"".join(piece.framed() for piece in pieces)
+    whole = file_header(rng.choice((1,) * 30 + (0, 2, 2**32 - 1))) + b"".join(piece.enveloped() for piece in pieces)
     return _flipped(whole, rng) if rng.random() < 0.1 else whole
 
 
@@ -122,7 +122,7 @@ def _flipped(data: bytes, rng: random.Random) -> bytes:
     return bytes(changed[: rng.choice((None, None, rng.randrange(len(changed) + 1)))]) + rng.choice((b"", bytes(500)))
 
 
-def change_a_head(pieces: list[Piece], rng: random.Random) -> None:
+def change_a_head(pieces: list[ListedSegment], rng: random.Random) -> None:
     piece = _any(pieces, rng)
     head = _parsed(pb.Head, piece.head)
     for _ in range(rng.choice((1, 1, 3))):
@@ -130,7 +130,7 @@ def change_a_head(pieces: list[Piece], rng: random.Random) -> None:
     piece.head = _serialized(head, rng)
 
 
-def change_a_layout(pieces: list[Piece], rng: random.Random) -> None:
+def change_a_layout(pieces: list[ListedSegment], rng: random.Random) -> None:
     piece, head = _of_kind(pieces, "frame", rng)
     layout = _parsed(pb.Layout, _inflated(head.frame.layout))
     change(layout, rng)
@@ -138,7 +138,7 @@ def change_a_layout(pieces: list[Piece], rng: random.Random) -> None:
     piece.head = head.SerializeToString()
 
 
-def change_a_graph(pieces: list[Piece], rng: random.Random) -> None:
+def change_a_graph(pieces: list[ListedSegment], rng: random.Random) -> None:
     piece, head = _of_kind(pieces, "graph", rng)
     graph = _parsed(pb.GraphBody, _inflated(piece.body))
     for _ in range(rng.choice((1, 1, 5))):
@@ -148,7 +148,7 @@ def change_a_graph(pieces: list[Piece], rng: random.Random) -> None:
     piece.head = head.SerializeToString()
 
 
-def change_rows(pieces: list[Piece], rng: random.Random) -> None:
+def change_rows(pieces: list[ListedSegment], rng: random.Random) -> None:
     """Change words of a frame's table, or its histograms, and then make the rows' checks right."""
     piece, head = _of_kind(pieces, "frame", rng)
     layout = _parsed(pb.Layout, _inflated(head.frame.layout))
@@ -167,7 +167,7 @@ def change_rows(pieces: list[Piece], rng: random.Random) -> None:
     piece.body = bytes(body)
 
 
-def plant_a_bomb(pieces: list[Piece], rng: random.Random) -> None:
+def plant_a_bomb(pieces: list[ListedSegment], rng: random.Random) -> None:
     """Add a record that is small, and would be large."""
     size = rng.choice((1 << 16, 1 << 20, 1 << 22))
     count = rng.choice((1, 1, 20))
@@ -175,7 +175,7 @@ def plant_a_bomb(pieces: list[Piece], rng: random.Random) -> None:
         pieces.insert(rng.randrange(len(pieces) + 1), rng.choice(BOMBS)(size // count, number, rng))
 
 
-def _graph_bomb(size: int, number: int, rng: random.Random) -> Piece:
+def _graph_bomb(size: int, number: int, rng: random.Random) -> ListedSegment:
     unit = rng.choice(
         (
             b"\x0a\x00",
@@ -192,10 +192,10 @@ def _graph_bomb(size: int, number: int, rng: random.Random) -> Piece:
     content = unit * (size // len(unit)) if rng.random() < 0.7 else b"\x0a" + long
     body = zlib.compress(content, 9)
     head = pb.Head(graph=pb.Graph(id=number, check=crc32(body)))
-    return Piece(head.SerializeToString(), body)
+    return ListedSegment(head.SerializeToString(), body)
 
 
-def _layout_bomb(size: int, number: int, rng: random.Random) -> Piece:
+def _layout_bomb(size: int, number: int, rng: random.Random) -> ListedSegment:
     count = size // 2
     layout = rng.choice(
         (
@@ -207,17 +207,17 @@ def _layout_bomb(size: int, number: int, rng: random.Random) -> Piece:
         )
     )
     frame = pb.Frame(step=1_000 + number, layout=zlib.compress(layout.SerializeToString(), 9))
-    return Piece(pb.Head(frame=frame).SerializeToString(), bytes(rng.choice((0, 16, 1_000))))
+    return ListedSegment(pb.Head(frame=frame).SerializeToString(), bytes(rng.choice((0, 16, 1_000))))
 
 
-def _series_bomb(size: int, number: int, rng: random.Random) -> Piece:
+def _series_bomb(size: int, number: int, rng: random.Random) -> ListedSegment:
     if rng.random() < 0.5:
-        return Piece(b"\x1a" + _sized(b"\x0a\x00" * min(size // 2, 1 << 15)))
+        return ListedSegment(b"\x1a" + _sized(b"\x0a\x00" * min(size // 2, 1 << 15)))
     one = pb.Series(id=2**24 - number, module="x", role=pb.Series.INPUT, kind=pb.Series.VALUE)
-    return Piece(pb.Head(series=pb.SeriesAdded(series=[one])).SerializeToString())
+    return ListedSegment(pb.Head(series=pb.SeriesAdded(series=[one])).SerializeToString())
 
 
-def _row_bomb(_size: int, number: int, rng: random.Random) -> Piece:
+def _row_bomb(_size: int, number: int, rng: random.Random) -> ListedSegment:
     """Many rows that all have the same, longest histogram."""
     packed = bytes([*([255, 255, 255, 255, 15] * 2039)])[: rng.choice((10_195, 1_000_000))] * rng.choice((1, 1, 2))
     rows = 64
@@ -225,35 +225,35 @@ def _row_bomb(_size: int, number: int, rng: random.Random) -> Piece:
     table = (words + struct.pack("<I", crc32(packed, crc32(words)))) * rows
     layout = pb.Layout(series=[1] * 4, row=[0, 1, 1, 1], rows=rows)
     frame = pb.Frame(step=2_000 + number, layout=zlib.compress(layout.SerializeToString()))
-    return Piece(pb.Head(frame=frame).SerializeToString(), table + packed)
+    return ListedSegment(pb.Head(frame=frame).SerializeToString(), table + packed)
 
 
-def _session_bomb(_size: int, number: int, rng: random.Random) -> Piece:
+def _session_bomb(_size: int, number: int, rng: random.Random) -> ListedSegment:
     session = pb.Session(
         id=f"{number}", model=rng.choice(("net", f"{number}")), rank=rng.choice(WHOLE) % 2**32, world_size=2**32 - 1
     )
-    return Piece(pb.Head(segment=pb.Segment(version=1, session=session)).SerializeToString())
+    return ListedSegment(pb.Head(segment=pb.Segment(version=1, session=session)).SerializeToString())
 
 
 BOMBS = (_graph_bomb, _layout_bomb, _series_bomb, _row_bomb, _session_bomb)
 
 
-def move_records(pieces: list[Piece], rng: random.Random) -> None:
+def move_records(pieces: list[ListedSegment], rng: random.Random) -> None:
     """Leave some out, repeat some, or let them change places."""
     at, other = rng.randrange(len(pieces)), rng.randrange(len(pieces))
     match rng.randrange(4):
         case 0:
             del pieces[at : at + rng.choice((1, 2, 5))]
-            pieces.append(Piece(b""))
+            pieces.append(ListedSegment(b""))
         case 1:
-            pieces[at:at] = [Piece(pieces[other].head, pieces[other].body)] * rng.choice((1, 3, 100))
+            pieces[at:at] = [ListedSegment(pieces[other].head, pieces[other].body)] * rng.choice((1, 3, 100))
         case 2:
             pieces[at], pieces[other] = pieces[other], pieces[at]
         case _:
             pieces[at].body, pieces[other].body = pieces[other].body, pieces[at].body
 
 
-def change_a_header(pieces: list[Piece], rng: random.Random) -> None:
+def change_a_header(pieces: list[ListedSegment], rng: random.Random) -> None:
     """A right header with sizes that are not."""
     sizes = [rng.choice((0, 1, 8, 24, 1_000, 2**25, 2**25 + 1, 2**31, 2**32 - 8, 2**32 - 1)) for _ in range(2)]
     start = MARKER + struct.pack("<III", *sizes, rng.choice((0, crc32(b""))))
@@ -261,7 +261,7 @@ def change_a_header(pieces: list[Piece], rng: random.Random) -> None:
     piece.raw = start + struct.pack("<I", crc32(start)) + rng.choice((b"", piece.head + piece.body, bytes(64)))
 
 
-def change_a_body(pieces: list[Piece], rng: random.Random) -> None:
+def change_a_body(pieces: list[ListedSegment], rng: random.Random) -> None:
     piece = _any(pieces, rng)
     piece.body = rng.choice((b"", piece.body[: rng.randrange(len(piece.body) + 1)], piece.body * 3, rng.randbytes(300)))
     head = _parsed(pb.Head, piece.head)
@@ -270,7 +270,7 @@ def change_a_body(pieces: list[Piece], rng: random.Random) -> None:
         piece.head = head.SerializeToString()
 
 
-def add_a_frame(pieces: list[Piece], rng: random.Random) -> None:
+def add_a_frame(pieces: list[ListedSegment], rng: random.Random) -> None:
     """A frame again, at another step, of another graph, at another time."""
     piece, head = _of_kind(pieces, "frame", rng)
     head.frame.step = rng.choice(WHOLE)
@@ -278,10 +278,10 @@ def add_a_frame(pieces: list[Piece], rng: random.Random) -> None:
     head.frame.time = rng.choice(REAL)
     head.frame.clock = rng.choice(REAL)
     head.frame.gradient_scale = rng.choice(REAL)
-    pieces.insert(rng.randrange(len(pieces) + 1), Piece(head.SerializeToString(), piece.body))
+    pieces.insert(rng.randrange(len(pieces) + 1), ListedSegment(head.SerializeToString(), piece.body))
 
 
-CHANGES: Sequence[Callable[[list[Piece], random.Random], None]] = (
+CHANGES: Sequence[Callable[[list[ListedSegment], random.Random], None]] = (
     change_a_head,
     change_a_layout,
     change_a_graph,
@@ -373,11 +373,11 @@ def _float32(rng: random.Random) -> float:
     return value if not math.isfinite(value) else max(min(value, 3.4e38), -3.4e38)
 
 
-def _any(pieces: list[Piece], rng: random.Random) -> Piece:
+def _any(pieces: list[ListedSegment], rng: random.Random) -> ListedSegment:
     return rng.choice(pieces)
 
 
-def _of_kind(pieces: list[Piece], kind: str, rng: random.Random) -> tuple[Piece, Any]:
+def _of_kind(pieces: list[ListedSegment], kind: str, rng: random.Random) -> tuple[ListedSegment, Any]:
     """A record of this kind, and its head; if there is none any more, one that is in no segment."""
     heads = [(piece, _parsed(pb.Head, piece.head)) for piece in pieces]
     found = [(piece, head) for piece, head in heads if head.WhichOneof("record") == kind]
@@ -385,7 +385,7 @@ def _of_kind(pieces: list[Piece], kind: str, rng: random.Random) -> tuple[Piece,
         return rng.choice(found)
     head = pb.Head()
     getattr(head, kind).SetInParent()
-    return Piece(b""), head
+    return ListedSegment(b""), head
 
 
 def _parsed(kind: Any, data: bytes) -> Any:

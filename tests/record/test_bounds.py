@@ -18,7 +18,7 @@ from tests.record.fuzzing import within_bounds
 from tests.record.long_runs import graph_of
 from tests.record.reading import read_everything
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.format.envelope import MARKER, framed
+from torchgraph_explorer.record.format.envelope import MARKER, enveloped
 from torchgraph_explorer.record.graphs.encoding import encode_graph
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.schema import Edge, Module, ModuleGraph, Series, TensorInfo
@@ -35,7 +35,7 @@ def graph(unit: bytes, *, size: int = LARGE, begin: bytes = b"", number: int = 0
     packer = zlib.compressobj(9)
     some = unit * ((1 << 16) // len(unit))
     body = packer.compress(begin) + b"".join(packer.compress(some) for _ in range(size // len(some))) + packer.flush()
-    return framed(pb.Head(graph=pb.Graph(id=number, check=crc32(body))).SerializeToString(), body)
+    return enveloped(pb.Head(graph=pb.Graph(id=number, check=crc32(body))).SerializeToString(), body)
 
 
 def graphs(unit: bytes, count: int) -> bytes:
@@ -58,7 +58,7 @@ def fan() -> bytes:
     count = 200
     edges = tuple(Edge(a, b, False) for a in range(1, count) for b in range(a + 2, count + 1))
     head, body = encode_graph(replace(graph_of(count), edges=edges))
-    return framed(pb.Head(graph=head).SerializeToString(), body)
+    return enveloped(pb.Head(graph=head).SerializeToString(), body)
 
 
 def edges() -> bytes:
@@ -67,12 +67,12 @@ def edges() -> bytes:
     count = 20_000
     ends = np.sort(rng.integers(1, count, (count, 2)), axis=1).tolist()
     head, body = encode_graph(replace(graph_of(count), edges=tuple(Edge(a, b, False) for a, b in ends)))
-    return framed(pb.Head(graph=head).SerializeToString(), body)
+    return enveloped(pb.Head(graph=head).SerializeToString(), body)
 
 
 def frames(layouts: Iterator[pb.Layout]) -> bytes:
     return b"".join(
-        framed(frame_head(number, zlib.compress(layout.SerializeToString(), 9)), bytes(64))
+        enveloped(frame_head(number, zlib.compress(layout.SerializeToString(), 9)), bytes(64))
         for number, layout in enumerate(layouts)
     )
 
@@ -87,7 +87,7 @@ def large_layout() -> bytes:
     packed = b"".join(
         packer.compress(piece) for field in (b"\x0a", b"\x12") for piece in (field + varint(count), *blocks(count))
     )
-    return framed(frame_head(0, packed + packer.flush()), bytes(64))
+    return enveloped(frame_head(0, packed + packer.flush()), bytes(64))
 
 
 def blocks(count: int) -> Iterator[bytes]:
@@ -106,12 +106,12 @@ SHOWN: dict[str, Any] = {"role": pb.Series.INPUT, "kind": pb.Series.VALUE}
 
 def series(**fields: Any) -> bytes:
     one = pb.Series(**SHOWN, **fields)
-    return framed(pb.Head(series=pb.SeriesAdded(series=[one])).SerializeToString())
+    return enveloped(pb.Head(series=pb.SeriesAdded(series=[one])).SerializeToString())
 
 
 def session(number: int) -> bytes:
     message = pb.Session(id=str(number), model="net", rank=number % 7, world_size=9)
-    return framed(pb.Head(segment=pb.Segment(version=1, session=message)).SerializeToString())
+    return enveloped(pb.Head(segment=pb.Segment(version=1, session=message)).SerializeToString())
 
 
 def rows() -> bytes:
@@ -121,7 +121,7 @@ def rows() -> bytes:
     words[:, 13] = len(packed)
     words[:, 14] = crc32(packed, crc32(words[0, :14].tobytes()))
     known = pb.Layout(series=[0], row=[0], rows=8_000, statistics=["min"] * 12)
-    return framed(frame_head(0, zlib.compress(known.SerializeToString())), words.tobytes() + packed)
+    return enveloped(frame_head(0, zlib.compress(known.SerializeToString())), words.tobytes() + packed)
 
 
 NOISE = b"\x7a" + varint(600_000) + random.Random(0).randbytes(600_000)
@@ -146,19 +146,21 @@ CRAFTED: dict[str, Callable[[], bytes]] = {
     "rows that share a histogram": rows,
     "high series ids": lambda: b"".join(series(id=2**24 - at, module=str(at)) for at in range(8_000)),
     "one high series id again and again": lambda: series(id=2**24) * 10_000,
-    "empty series": lambda: framed(pb.Head(series=pb.SeriesAdded(series=[pb.Series()] * 300_000)).SerializeToString()),
-    "many series": lambda: framed(
+    "empty series": lambda: enveloped(
+        pb.Head(series=pb.SeriesAdded(series=[pb.Series()] * 300_000)).SerializeToString()
+    ),
+    "many series": lambda: enveloped(
         pb.Head(
             series=pb.SeriesAdded(series=[pb.Series(id=at, call=at, **SHOWN) for at in range(50_000)])
         ).SerializeToString()
     ),
     "many sessions": lambda: b"".join(map(session, range(8_000))),
-    "frames of many graphs": lambda: b"".join(framed(frame_head(at, b"", graph=at)) for at in range(12_000)),
+    "frames of many graphs": lambda: b"".join(enveloped(frame_head(at, b"", graph=at)) for at in range(12_000)),
     "markers": lambda: MARKER * 80_000,
-    "empty records": lambda: framed(b"") * 25_000,
-    "damage everywhere": lambda: (framed(b"") + b"damage !") * 20_000,
-    "records that are no messages": lambda: framed(b"\xff\xff\xff") * 20_000,
-    "deep nesting": lambda: framed(b"\x0a\x80\x01" * 100_000),
+    "empty records": lambda: enveloped(b"") * 25_000,
+    "damage everywhere": lambda: (enveloped(b"") + b"damage !") * 20_000,
+    "records that are no messages": lambda: enveloped(b"\xff\xff\xff") * 20_000,
+    "deep nesting": lambda: enveloped(b"\x0a\x80\x01" * 100_000),
 }
 
 EXPORTED = {"a graph as large as it may be", "a graph in which all goes everywhere", "many series"}

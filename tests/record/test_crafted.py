@@ -13,7 +13,7 @@ from tests.record.examples import GRAPH, SERIES, flip, frame, records, segment, 
 from torchgraph_explorer.errors import RecordError, TorchgraphWarning
 from torchgraph_explorer.printable import printable
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.format.envelope import MARKER, framed
+from torchgraph_explorer.record.format.envelope import MARKER, enveloped
 from torchgraph_explorer.record.graphs.encoding import encode_graph
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.steps.history import History
@@ -37,18 +37,18 @@ def layout(**fields: object) -> bytes:
 
 
 def series(**fields: object) -> bytes:
-    return framed(pb.Head(series=pb.SeriesAdded(series=[pb.Series(**fields)])).SerializeToString())  # type: ignore[arg-type]
+    return enveloped(pb.Head(series=pb.SeriesAdded(series=[pb.Series(**fields)])).SerializeToString())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     "record",
     [
-        pytest.param(framed(b"\xff\xff\xff"), id="a head that is no message"),
+        pytest.param(enveloped(b"\xff\xff\xff"), id="a head that is no message"),
         pytest.param(series(id=2**31, role=1, kind=1), id="a series id that would fill the memory"),
-        pytest.param(framed(pb.Head(frame=pb.Frame(step=2**63)).SerializeToString()), id="a step beyond all"),
-        pytest.param(framed(pb.Head(graph=pb.Graph(check=1)).SerializeToString(), b"x"), id="a graph's check"),
+        pytest.param(enveloped(pb.Head(frame=pb.Frame(step=2**63)).SerializeToString()), id="a step beyond all"),
+        pytest.param(enveloped(pb.Head(graph=pb.Graph(check=1)).SerializeToString(), b"x"), id="a graph's check"),
         pytest.param(
-            framed(pb.Head(graph=pb.Graph(check=zlib.crc32(b"x"))).SerializeToString(), b"x"), id="a graph's body"
+            enveloped(pb.Head(graph=pb.Graph(check=zlib.crc32(b"x"))).SerializeToString(), b"x"), id="a graph's body"
         ),
     ],
 )
@@ -72,7 +72,7 @@ def test_records_that_make_no_sense_are_skipped(record: bytes, tmp_path: Path) -
 )
 def test_a_frame_whose_layout_makes_no_sense_is_refused(given: bytes, tmp_path: Path) -> None:
     head = pb.Head(frame=pb.Frame(step=3, layout=given))
-    model = open_run(crafted(tmp_path, framed(head.SerializeToString(), bytes(64)))).model()
+    model = open_run(crafted(tmp_path, enveloped(head.SerializeToString(), bytes(64)))).model()
     assert len(quiet_history(model)) == 0
     with pytest.raises(RecordError, match=r"segment 000000.tgraph: the frame of step 3 is damaged. Other frames"):
         model.frame(0)
@@ -85,10 +85,10 @@ def quiet_history(model: ModelRecord) -> History:
 
 
 def test_what_a_later_release_adds_is_passed_over_and_said_once(tmp_path: Path) -> None:
-    record = framed(b"\xfa\x01\x03abc")  # field 31
+    record = enveloped(b"\xfa\x01\x03abc")  # field 31
     role, kind = series(id=5, role=9, kind=1), series(**LATER)
-    both = framed(pb.Head(series=pb.SeriesAdded(series=[pb.Series(**MORE), pb.Series(**LATER)])).SerializeToString())
-    last = framed(pb.Head(finished=pb.Finished(time=5.0)).SerializeToString())
+    both = enveloped(pb.Head(series=pb.SeriesAdded(series=[pb.Series(**MORE), pb.Series(**LATER)])).SerializeToString())
+    last = enveloped(pb.Head(finished=pb.Finished(time=5.0)).SerializeToString())
     with pytest.warns(TorchgraphWarning, match="written by a newer release"):
         run = open_run(crafted(tmp_path, record, *2 * [role], kind, both, last))
     assert (run.model().finished, len(run.model().series)) == (Finished(5.0), len(SERIES) + 1)
@@ -108,7 +108,7 @@ def test_nodes_of_a_kind_that_is_not_known_are_left_out_of_the_graph(tmp_path: P
     packed = zlib.compress(later.SerializeToString())
     head.check = zlib.crc32(packed)
     with pytest.warns(TorchgraphWarning, match="written by a newer release: 1 node of unknown kind is not shown"):
-        run = open_run(crafted(tmp_path, framed(pb.Head(graph=head).SerializeToString(), packed)))
+        run = open_run(crafted(tmp_path, enveloped(pb.Head(graph=head).SerializeToString(), packed)))
     assert run.model().graphs == (GRAPH,)
 
 

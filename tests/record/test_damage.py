@@ -27,7 +27,7 @@ from tests.record.examples import (
 )
 from torchgraph_explorer.errors import RecordError, TorchgraphWarning
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.format.envelope import file_header, framed
+from torchgraph_explorer.record.format.envelope import enveloped, file_header
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.steps.body import encode_body
 from torchgraph_explorer.run import open_run
@@ -155,7 +155,7 @@ def test_records_of_nobody_are_told(small_run: Path) -> None:
     with pytest.raises(RecordError, match=r"holds no record that can be read. The first fault: .* byte 16 is damaged"):
         open_run(small_run)
     write(small_run, SERIES, session=other_session("later"))
-    assert "nobody can tell which model the others are of" in quietly(small_run).warnings[-1]
+    assert "the model of the others is not known" in quietly(small_run).warnings[-1]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_newer_version_is_refused_with_advice(place: str, tmp_path: Path) -> N
     file = segment(tmp_path)
     file.parent.mkdir(parents=True)
     head = pb.Head(segment=pb.Segment(version=1 if place == "file header" else 2))
-    file.write_bytes(file_header(2 if place == "file header" else 1) + framed(head.SerializeToString()))
+    file.write_bytes(file_header(2 if place == "file header" else 1) + enveloped(head.SerializeToString()))
     with pytest.raises(
         RecordError,
         match=r"000000.tgraph: record version 2, this release reads 1. Install the torchgraph_explorer that wrote it",

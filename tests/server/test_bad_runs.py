@@ -14,7 +14,7 @@ from tests.record.reading import read_everything, say
 from tests.server.asking import ask
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.discovery import RunInfo
-from torchgraph_explorer.record.format.envelope import file_header, framed
+from torchgraph_explorer.record.format.envelope import enveloped, file_header
 from torchgraph_explorer.record.format.messages import session_message
 from torchgraph_explorer.server.open_runs import Runs
 from torchgraph_explorer.server.routes import app
@@ -31,7 +31,7 @@ def begin(run: Path, **changes: Any) -> None:
     for name, value in changes.items():
         setattr(message, name, value)
     head = pb.Head(segment=pb.Segment(version=1, session=message)).SerializeToString()
-    segment(run).write_bytes(file_header() + 2 * framed(head))
+    segment(run).write_bytes(file_header() + 2 * enveloped(head))
 
 
 def names(run: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.server.asking import ask
-from torchgraph_explorer.server.embedding import IN_COLAB, framed_by_notebooks, framed_by_tensorboard
+from torchgraph_explorer.server.embedding import IN_COLAB, embeddable_in_notebooks, embeddable_in_tensorboard
 from torchgraph_explorer.server.response import Environment, StartResponse, problem, send
 
 
@@ -39,14 +39,14 @@ def test_notebooks_may_show_the_viewer_and_others_not(
     host: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(IN_COLAB, raising=False)
-    headers = ask(framed_by_notebooks(door), "/", HTTP_HOST=host).headers
+    headers = ask(embeddable_in_notebooks(door), "/", HTTP_HOST=host).headers
     assert ancestors(headers) == expected
     assert "X-Frame-Options" not in headers  # it knows no notebooks
 
 
 def test_in_colab_its_own_pages_may_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(IN_COLAB, "release-colab-external_20261101")
-    sources = ancestors(ask(framed_by_notebooks(door), "/", HTTP_HOST="localhost").headers)
+    sources = ancestors(ask(embeddable_in_notebooks(door), "/", HTTP_HOST="localhost").headers)
     assert sources is not None
     assert set(sources) - set(NOTEBOOKS) == {
         "https://colab.research.google.com",
@@ -72,5 +72,5 @@ SENT: dict[str, tuple[dict[str, str], list[str] | None]] = {
 
 @pytest.mark.parametrize(("headers", "expected"), SENT.values(), ids=SENT)
 def test_in_tensorboard_only_its_own_pages_may(headers: dict[str, str], expected: list[str] | None) -> None:
-    answer = ask(framed_by_tensorboard(door), "/", HTTP_HOST=BOARD, **headers)
+    answer = ask(embeddable_in_tensorboard(door), "/", HTTP_HOST=BOARD, **headers)
     assert ancestors(answer.headers) == expected

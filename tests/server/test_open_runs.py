@@ -169,10 +169,10 @@ def test_a_poll_with_nothing_new_costs_less_than_two_milliseconds(tmp_path: Path
     write(tmp_path / "a", GRAPH, many, *(frame(step, series=range(20)) for step in range(2_000)))
     served = Runs(tmp_path)
     opened = served.open("a")
-    held = ClientState(opened.epoch(opened.run.model()), 2_000, 2_000)
+    client = ClientState(opened.epoch(opened.run.model()), 2_000, 2_000)
     before = time.process_time()
     for _ in range(50):
         opened = served.open("a")
         model = opened.run.model("net")
-        assert updates_answer(opened.run, model, epoch=opened.epoch(model), held=held)["frames"]["step"] == []
+        assert updates_answer(opened.run, model, epoch=opened.epoch(model), client=client)["frames"]["step"] == []
     assert (time.process_time() - before) / 50 < 0.002

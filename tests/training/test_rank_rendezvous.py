@@ -159,7 +159,7 @@ def test_a_process_knows_its_rank(told: dict[str, str], expected: Rank | None, m
 )
 def test_all_ranks_record_and_only_the_first_shows(rank: Rank, viewer: bool, opened: tuple[str, ...]) -> None:
     mine = _of_rank(resolve(["standalone", "tensorboard", "wandb"]), rank)
-    assert (mine.record, mine.viewer, mine.opened) == (True, viewer, opened)
+    assert (mine.record, mine.viewer, mine.libraries) == (True, viewer, opened)
 
 
 def test_a_way_to_record_ranks_that_there_is_not_is_refused() -> None:

@@ -296,7 +296,7 @@ def test_a_watch_that_is_refused_leaves_the_earlier_as_it_is(
     model = net()
     first = again(model)
     train(model)
-    monkeypatch.setitem(sinks.OPENED, "tensorboard", "nowhere:open_sink")
+    monkeypatch.setitem(sinks.LIBRARY_BACKENDS, "tensorboard", "nowhere:open_sink")
     for refused in ({"backend": "tensorboard"}, {"run": "../x"}, {"log_freq": 0}):
         with pytest.raises(OptionError):
             again(model, **refused)

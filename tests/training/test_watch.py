@@ -248,7 +248,7 @@ def test_models_with_folders_of_runs_of_their_own_share_no_run(tmp_path: Path) -
 
 
 def test_a_backend_that_cannot_be_opened_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sinks.OPENED, "tensorboard", "nowhere:open_sink")
+    monkeypatch.setitem(sinks.LIBRARY_BACKENDS, "tensorboard", "nowhere:open_sink")
     with pytest.raises(OptionError, match=r"No module named 'nowhere'.* Install what it needs"):
         watch(digits(), backend="tensorboard", logdir=tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,7 @@ import threading
 
 import pygraphviz
 
-from torchgraph_explorer.layout.structure import Line, Placing, Point, Structure, layer_of
+from torchgraph_explorer.layout.structure import Line, Placement, Point, Structure, layer_of
 
 PX_PER_INCH = 72.0
 
@@ -20,14 +20,14 @@ NODE = {"shape": "box", "fixedsize": "true", "label": ""}
 EDGE = {"arrowsize": "0.7"}
 
 _graphviz = threading.Lock()
-"""Graphviz keeps state of the whole process, and a server has several threads."""
+"""Graphviz has state for the whole process, and a server has several threads."""
 
 
 class UndrawnEdgeError(Exception):
-    """Graphviz gave an edge no line, as it does when it gives up on one."""
+    """Graphviz gave an edge no line, as it may for edges that it cannot route."""
 
 
-def place_with_dot(structure: Structure) -> Placing:
+def place_with_dot(structure: Structure) -> Placement:
     """Place `structure` from top to bottom.
 
     Holds the GIL until it is done.
@@ -76,7 +76,7 @@ def _trunk(structure: Structure) -> set[int]:
     return {edge for edge, ends in steps.items() if alone.issuperset(ends)}
 
 
-def _read(drawing: pygraphviz.AGraph, structure: Structure) -> Placing:
+def _read(drawing: pygraphviz.AGraph, structure: Structure) -> Placement:
     left, bottom, right, top = (float(part) for part in drawing.graph_attr["bb"].split(","))
 
     def point(text: str) -> Point:
@@ -90,7 +90,7 @@ def _read(drawing: pygraphviz.AGraph, structure: Structure) -> Placing:
             raise UndrawnEdgeError(text)
         return tuple(point(one) for one in [*points[:-1], tip or points[-1]])
 
-    return Placing(
+    return Placement(
         width=round(right - left, 1),
         height=round(top - bottom, 1),
         centres=tuple(point(drawing.get_node(str(node)).attr["pos"]) for node in range(len(structure.sizes))),

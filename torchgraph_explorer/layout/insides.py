@@ -1,4 +1,4 @@
-"""What stands in each inside of a graph, found for all of them at once."""
+"""The nodes and edges in each inside of a graph, found for all insides at once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torchgraph_explorer.layout.structure import Size, Structure
 from torchgraph_explorer.schema import ModuleGraph, Node
 
 KEPT = 4
-"""Graphs that are remembered."""
+"""Graphs whose insides are kept; the result depends on the graph alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """What is to be placed.
+    """One inside, to be placed.
 
     Attributes:
         nodes: Indices in `ModuleGraph.nodes`.
@@ -31,7 +31,7 @@ class Inside:
 
 
 class _Identical:
-    """A graph that equals itself alone: to compare what is in it takes as long as to go through it."""
+    """A graph as a key by identity: comparing its contents would take as long as using them."""
 
     def __init__(self, graph: ModuleGraph) -> None:
         self.graph = graph

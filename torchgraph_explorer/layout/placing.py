@@ -1,4 +1,4 @@
-"""The layout of an inside, by Graphviz where it can be had in reasonable time, and once for equal structure."""
+"""The layout of an inside: by Graphviz if that takes reasonable time, and only once for equal structure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from itertools import accumulate
 from torchgraph_explorer.layout.dot import UndrawnEdgeError, place_with_dot
 from torchgraph_explorer.layout.insides import inside_of
 from torchgraph_explorer.layout.rows import place_in_rows
-from torchgraph_explorer.layout.structure import Line, Placing, Structure, layer_of
+from torchgraph_explorer.layout.structure import Line, Placement, Structure, layer_of
 from torchgraph_explorer.schema import ModuleGraph
 
 MOST_WORK = 3_000
@@ -23,15 +23,15 @@ connections, all-to-all, random and fanned-out graphs alike; from 4,500 on up to
 """
 
 MOST_ABREAST = 18
-"""Nodes of one layer, or lines beside it, up to which what Graphviz draws can be followed; it gets wide and tangled."""
+"""Nodes of one layer, or lines beside it, up to which Graphviz is asked: beyond, its drawings are wide and tangled."""
 
 IN_ROWS = "They stand in plain rows, where lines from one node, or to one, share their way."
 
 KEPT = 512
-"""Structures whose placing is remembered."""
+"""Structures whose placement is kept. The result depends on the arguments alone, so one cache serves the process."""
 
 _placing = threading.Lock()
-"""So that two threads do not place the same structure; Graphviz would let them in one by one anyway."""
+"""Keeps two threads from placing the same structure; Graphviz would let in one at a time anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +85,16 @@ def layout(graph: ModuleGraph, inside: int | None, *, most_work: int = MOST_WORK
     )
 
 
-def place(structure: Structure, *, most_work: int = MOST_WORK) -> Placing:
+def place(structure: Structure, *, most_work: int = MOST_WORK) -> Placement:
     """Place `structure`; equal ones are placed once."""
     with _placing:
         return _place(structure, most_work)
 
 
 @lru_cache(maxsize=KEPT)
-def _place(structure: Structure, most_work: int) -> Placing:
+def _place(structure: Structure, most_work: int) -> Placement:
     if not structure.sizes:
-        return Placing(0.0, 0.0, (), ())
+        return Placement(0.0, 0.0, (), ())
     reason = _not_for_graphviz(structure, most_work)
     if reason is None:
         try:
@@ -105,7 +105,7 @@ def _place(structure: Structure, most_work: int) -> Placing:
 
 
 def _not_for_graphviz(structure: Structure, most_work: int) -> str | None:
-    """Why what Graphviz would make of `structure` is not worth having; None if it is."""
+    """Why Graphviz is not to place `structure`; None if it is."""
     layer = layer_of(structure)
     nodes, passing = Counter(layer), _passing(layer, structure.edges)
     if len(layer) + len(structure.edges) + sum(passing) > most_work:
@@ -118,7 +118,7 @@ def _not_for_graphviz(structure: Structure, most_work: int) -> str | None:
 
 
 def _passing(layer: Sequence[int], edges: Sequence[tuple[int, int]]) -> list[int]:
-    """How many edges pass each layer on their way, without an end in it."""
+    """How many edges cross each layer without an end in it."""
     changes = [0] * (max(layer) + 2)
     for source, target in edges:
         if layer[target] - layer[source] > 1:

@@ -1,4 +1,4 @@
-"""A plain layout in rows, for what Graphviz would take long over or draw as a tangle."""
+"""A plain layout in rows, for structures that take Graphviz too long or come out tangled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from torchgraph_explorer.layout.structure import Line, Placing, Point, Structure, layers
+from torchgraph_explorer.layout.structure import Line, Placement, Point, Structure, layers
 
 ROW_GAP, COLUMN_GAP, MARGIN = 34.0, 24.0, 8.0
 
@@ -15,12 +15,12 @@ WIDEST_ROW = 12
 """Nodes in one row; a layer that has more takes several."""
 
 LANE_GAP, ALL_LANES = 10.0, 400.0
-"""Distance of the lines beside the rows, and at most how far they reach on one side."""
+"""Distance between lines beside the rows, and how far all of them reach on one side at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class _RowLayout:
-    """Where everything stands, the rows centred on x = 0.
+    """The places of all nodes, with rows centred on x = 0.
 
     Attributes:
         row_of: Each node's row.
@@ -35,16 +35,16 @@ class _RowLayout:
     height: float
 
 
-def place_in_rows(structure: Structure, *, reason: str) -> Placing:
-    """Place `structure` in rows, each node below all those that it gets data from, unless they go in a circle.
+def place_in_rows(structure: Structure, *, reason: str) -> Placement:
+    """Place `structure` in rows, each node below all nodes that it gets data from, except in circles.
 
-    A line that would run through other rows goes round them. Lines from one node, or to one, share their way.
+    A line that would cross other rows goes around them. Lines from one node, or to one node, share their way.
     """
     rows = _place_rows(structure, _rows(structure))
     lanes = _lanes(structure, rows)
     lines = [_line(*_ends(structure, rows, edge), lane=lanes.get(edge)) for edge in range(len(structure.edges))]
     outermost = max([*rows.reach, *(abs(x) for x in lanes.values())]) + MARGIN
-    return Placing(
+    return Placement(
         width=round(2 * outermost, 1),
         height=round(rows.height, 1),
         centres=_moved(rows.centres, outermost),
@@ -79,7 +79,7 @@ def _place_rows(structure: Structure, rows: Sequence[Sequence[int]]) -> _RowLayo
 def _lanes(structure: Structure, rows: _RowLayout) -> dict[int, float]:
     """The x at which each edge that passes other rows runs beside them.
 
-    Edges are told by their number. Those from one node, or else to one, share a lane; lanes that are used at
+    Edges are identified by their number. Those from one node, or else to one, share a lane; lanes that are used at
     different heights share an x.
     """
     far = [

@@ -1,4 +1,4 @@
-"""How large a node is drawn: by the text that the viewer writes in it."""
+"""The size of a node, from the text that the viewer writes in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST_CALL_WIDTH, LEAST_TENSOR_WIDTH, MOST_WIDTH = 96.0, 64.0, 270.0
 
 
 def call_size(call: Call, label: str, class_name: str, *, has_inside: bool) -> Size:
-    """Width and height of a call's node, in pixels; `label` is what its module is called there."""
+    """Width and height of a call's node, in pixels; `label` is its module's label there."""
     detail = f"{class_name} #{call.call + 1}" if call.call else class_name
     shape = shape_text(call.outputs[0], {}) if call.outputs else ""
     upper = len(label or class_name) * LABEL_PX + (CHEVRON_PX if has_inside else 0)  # the model itself has no name

@@ -1,4 +1,4 @@
-"""What a layout is made from, and what it comes to, without the names of anything."""
+"""The input and output of a layout, without any names."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Line: TypeAlias = "tuple[Point, ...]"
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """All that a placing depends on; two insides that are equal in it are drawn alike.
+    """Everything that a placement depends on; insides of equal structure are drawn alike.
 
     Attributes:
         sizes: Width and height of each node, in pixels.
         edges: Numbers of the nodes at both ends of each edge.
-        first: Nodes that stand at the top, since they are inputs.
-        last: Nodes that stand at the bottom, since they are outputs.
+        first: Nodes at the top: the inputs.
+        last: Nodes at the bottom: the outputs.
     """
 
     sizes: tuple[Size, ...]
@@ -28,8 +28,8 @@ class Structure:
 
 
 @dataclass(frozen=True, slots=True)
-class Placing:
-    """Where the nodes and edges of a structure stand, in its order; pixels, y downwards.
+class Placement:
+    """The places of a structure's nodes and edges, in its order; pixels, y downwards.
 
     Attributes:
         width: Of the drawing.
@@ -47,9 +47,9 @@ class Placing:
 
 
 def layers(structure: Structure) -> list[list[int]]:
-    """Nodes by the length of the longest way to them; inputs alone come first, outputs alone last.
+    """Nodes by the length of the longest path to them; the first layer has only inputs, the last only outputs.
 
-    Linear in nodes and edges. Nodes that wait for each other in a circle stand where the others leave them.
+    Linear in nodes and edges. Nodes in a circle are placed by their other edges.
     """
     depths = _depths(structure)
     found: list[list[int]] = [[] for _ in range(max(depths, default=-1) + 1)]

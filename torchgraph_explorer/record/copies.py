@@ -1,4 +1,4 @@
-"""Making one sound copy of several damaged ones."""
+"""Repairs a record from several damaged copies of it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 from torchgraph_explorer.record.format.envelope import DamageError
 
 _ENOUGH = 3
-"""Copies that have a majority among them."""
+"""Copies that are needed for a majority."""
 
 
 class DamagedCopies:
-    """Damaged copies of what is written more than once, until they are enough to tell how it was.
+    """Damaged copies of records that are written more than once, kept until they suffice to restore the content.
 
-    A large graph has damage in every copy where something is flipped every few kilobytes, but seldom in the same place.
+    If bits flip every few kilobytes, every copy of a large graph is damaged, but seldom in the same place.
     """
 
     def __init__(self) -> None:
         self._copies: dict[tuple[object, ...], list[bytes]] = {}
 
-    def mended(self, name: object, copy: bytes, check: int) -> bytes:
-        """What `copy` and the earlier copies of `name` were, whose crc32 was `check`.
+    def repaired(self, name: object, copy: bytes, check: int) -> bytes:
+        """The content of `name`, with crc32 `check`, by the majority of `copy` and its earlier copies, bit by bit.
 
         Raises:
-            DamageError: That is not clear yet.
+            DamageError: The copies do not suffice yet.
         """
         copies = self._copies.setdefault((name, check, len(copy)), [])
         copies.append(copy)

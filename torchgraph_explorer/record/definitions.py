@@ -1,26 +1,26 @@
-"""What frames depend on, graphs and series, in records that damage does not take away all at once.
+"""Graphs and series, on which frames depend, written so that no single damage loses them all.
 
-A record is lost by a single flipped bit. So series are written in many small records, each of them twice, and all that
-frames depend on is written again now and then.
+A single flipped bit loses a record. So series are written in many small records, each of them twice, and graphs and
+series are written again now and then.
 """
 
 from __future__ import annotations
 
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.format.envelope import framed
+from torchgraph_explorer.record.format.envelope import enveloped
 from torchgraph_explorer.record.format.messages import series_message
 from torchgraph_explorer.record.graphs.encoding import encode_graph
 from torchgraph_explorer.schema import ModuleGraph, Series
 
 SERIES_AT_ONCE = 8
-"""Series in a record, which is then of about half a kilobyte."""
+"""Series in a record, which then has about half a kilobyte."""
 
 _FIRST_GAP, _LAST_GAP = 8, 64
-"""Bytes of frames, for each byte of what they depend on, until that is written again: at first, and in the long run."""
+"""Bytes of frames, for each byte of definitions, until the definitions are written again: at first, and in the end."""
 
 
 class Definitions:
-    """The graphs and series of one session as they were written last."""
+    """The graphs and series of one session, as last written."""
 
     def __init__(self) -> None:
         self._series: list[bytes] = []
@@ -29,21 +29,21 @@ class Definitions:
         self._gap = _FIRST_GAP
 
     def added(self, record: ModuleGraph | tuple[Series, ...]) -> bytes:
-        """How `record` is to be written: twice."""
+        """The bytes of `record`, twice."""
         if isinstance(record, ModuleGraph):
             graph, body = encode_graph(record)
-            new = self._graphs[record.id] = framed(pb.Head(graph=graph).SerializeToString(), body)
+            new = self._graphs[record.id] = enveloped(pb.Head(graph=graph).SerializeToString(), body)
         else:
             new = _in_parts(record)
             self._series.append(new)
         return 2 * new
 
     def whole(self) -> bytes:
-        """All that was added so far, twice: for a segment that has to be read without those before it."""
+        """All graphs and series so far, twice: for a segment that must be readable without the earlier ones."""
         return b"".join(2 * each for each in self._every())
 
     def due(self, size: int) -> bytes:
-        """All that was added so far, if it is time to write it again before a frame of `size` bytes; or nothing."""
+        """All graphs and series so far, if they are due again before a frame of `size` bytes; else nothing."""
         self._since += size
         every = self._every()
         if self._since < self._gap * sum(map(len, every)):
@@ -57,4 +57,4 @@ class Definitions:
 
 def _in_parts(series: tuple[Series, ...]) -> bytes:
     parts = (series[at : at + SERIES_AT_ONCE] for at in range(0, len(series), SERIES_AT_ONCE))
-    return b"".join(framed(pb.Head(series=series_message(part)).SerializeToString()) for part in parts)
+    return b"".join(enveloped(pb.Head(series=series_message(part)).SerializeToString()) for part in parts)

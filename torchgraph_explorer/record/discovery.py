@@ -11,20 +11,27 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
-from torchgraph_explorer.record.folder import PLUGIN, Folder, LocalFolder, Piece, local_pieces, segment_files
+from torchgraph_explorer.record.folder import (
+    PLUGIN,
+    Folder,
+    ListedSegment,
+    LocalFolder,
+    list_local_segments,
+    segment_files,
+)
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.format.messages import session_value
 from torchgraph_explorer.record.limits import BEGINNING_BYTES
-from torchgraph_explorer.record.remote import RemoteFolder, is_url, remote_pieces
+from torchgraph_explorer.record.remote import RemoteFolder, is_url, list_remote_segments
 from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.record.scan import Scanner, require_version
 from torchgraph_explorer.schema import Session
 
 _BEGINNING = 3
-"""Finds in which a segment says its session, which is written twice: one of them may be damage before that."""
+"""Records to look at for a segment's session, which is written twice: one of them may be damaged."""
 
 _SOON_SECONDS = 60.0
-"""How long after its files were made a run may still be about to begin."""
+"""How long a run with empty files is taken as one that is about to begin."""
 
 _NAMED = 8
 """Runs that an error names at most."""
@@ -41,7 +48,7 @@ class RunInfo:
         first_write: When the first session began, in seconds since the epoch; 0 while there is none.
         last_write: When a file was last written, likewise.
         bytes: Size of the files.
-        error: Why it cannot be opened; None when it can, or soon will.
+        error: Why it cannot be opened; None if it can, or will soon.
     """
 
     name: str
@@ -56,13 +63,13 @@ class RunInfo:
 def list_runs(logdir: str | os.PathLike[str]) -> list[RunInfo]:
     """Every run in or below `logdir`, a folder or URL; the latest begun first.
 
-    Reads only how segments begin, not the record. Whatever is wrong with a run is told as its `error`.
+    Reads only the beginnings of segments. What is wrong with a run is its `error`.
 
     Raises:
         RecordError: A URL cannot be reached.
     """
     place = os.fspath(logdir)
-    found = [_info(name, _join(place, name), pieces) for name, pieces in _pieces_below(place).items()]
+    found = [_info(name, _join(place, name), segments) for name, segments in _segments_below(place).items()]
     return sorted(found, key=lambda run: (-run.first_write, run.name))
 
 
@@ -104,7 +111,7 @@ def find_run(path: str | os.PathLike[str]) -> RunFolder:
     folder = _folder(place)
     if folder.files():
         return RunFolder(folder, _last_part(place), place)
-    runs = sorted(_pieces_below(place))
+    runs = sorted(_segments_below(place))
     if not runs:
         raise _no_run(place)
     if len(runs) > 1:
@@ -120,8 +127,8 @@ def _folder(place: str) -> Folder:
     return RemoteFolder(place) if is_url(place) else LocalFolder(Path(place))
 
 
-def _pieces_below(place: str) -> dict[str, list[Piece]]:
-    return remote_pieces(place) if is_url(place) else local_pieces(Path(place))
+def _segments_below(place: str) -> dict[str, list[ListedSegment]]:
+    return list_remote_segments(place) if is_url(place) else list_local_segments(Path(place))
 
 
 def _join(place: str, run: str) -> str:
@@ -134,71 +141,73 @@ def _last_part(place: str) -> str:
     return PurePosixPath(place).name if is_url(place) else Path(place).resolve().name
 
 
-def _info(name: str, path: str, pieces: list[Piece]) -> RunInfo:
+def _info(name: str, path: str, segments: list[ListedSegment]) -> RunInfo:
     sessions: list[Session] = []
     error = None
     try:
-        sessions = list(_sessions(pieces))
+        sessions = list(_sessions(segments))
     except RecordError as refusal:
         error = str(refusal)
     except Exception as fault:  # a fault of ours; it must not hide the other runs
         error = f"{path} cannot be read: {type(fault).__name__}: {fault}. Please report this."
-    size = sum(piece.size for piece in pieces)
+    size = sum(segment.size for segment in segments)
     if not sessions and error is None:
-        error = _nothing_in(path, pieces)
+        error = _nothing_in(path, segments)
     return RunInfo(
         name=name,
         path=path,
         models=tuple(dict.fromkeys(session.model for session in sessions)),
         first_write=min((session.created for session in sessions), default=0.0),
-        last_write=max((piece.modified for piece in pieces), default=0.0),
+        last_write=max((segment.modified for segment in segments), default=0.0),
         bytes=size,
         error=error,
     )
 
 
-def _nothing_in(path: str, pieces: Sequence[Piece]) -> str | None:
-    """Why there is no session in `pieces`; None if one may be about to be written."""
-    if any(piece.size for piece in pieces):
+def _nothing_in(path: str, segments: Sequence[ListedSegment]) -> str | None:
+    """Why `segments` hold no session; None if one may be about to be written."""
+    if any(segment.size for segment in segments):
         return f"{path} holds no record that can be read. Its files are damaged, or something else."
-    if time.time() - max(piece.modified for piece in pieces) < _SOON_SECONDS:
+    if time.time() - max(segment.modified for segment in segments) < _SOON_SECONDS:
         return None
     return f"{path} holds no record: its files are empty. Their writer was interrupted; delete the folder."
 
 
-def _sessions(pieces: Sequence[Piece]) -> Iterator[Session]:
-    """Who wrote `pieces`. At a URL each wrote thousands; their names tell the writers apart, so one of each is read.
+def _sessions(segments: Sequence[ListedSegment]) -> Iterator[Session]:
+    """The sessions that wrote `segments`.
+
+    At a URL each session writes thousands. Their file names tell the sessions apart, so one segment of each is read.
 
     Raises:
         RecordError: As `_session`.
     """
     known = set[str]()
-    for piece in pieces:
-        writer = PurePosixPath(piece.source).stem.partition("-")[2]
-        if writer not in known and (session := _session(piece)):
+    for segment in segments:
+        writer = PurePosixPath(segment.source).stem.partition("-")[2]
+        if writer not in known and (session := _session(segment)):
             known |= {writer} if writer else set()
             yield session
 
 
-def _session(piece: Piece) -> Session | None:
-    """The session that wrote a segment; None when it does not say, or not yet.
+def _session(segment: ListedSegment) -> Session | None:
+    """The session that wrote a segment; None if that cannot be read, or is not written yet.
 
     Raises:
         RecordError: A newer release wrote it, or it cannot be read.
     """
-    scanner, size = Scanner(piece.source), min(piece.size, BEGINNING_BYTES)
-    with piece.reading() as read:
+    scanner, size = Scanner(segment.source), min(segment.size, BEGINNING_BYTES)
+    with segment.reading() as read:
         for _ in range(_BEGINNING):
             found = scanner.next(read, size)
             if found is not None and found.head is not None and found.head.HasField("segment"):
-                require_version(found.head.segment.version, piece.source)
+                require_version(found.head.segment.version, segment.source)
                 with suppress(DamageError):
                     return session_value(found.head.segment.session)
     return None
 
 
 def _no_run(place: str) -> NotFoundError | RecordError:
-    """What to say of a place without a run."""
+    """The error for a path without a run."""
     if is_url(place):
         return RecordError(f"{place} is no run: there is no {'/'.join(PLUGIN)}/*.tgraph. {_ADVICE}")
     path = Path(place)
@@ -213,4 +222,4 @@ def _no_run(place: str) -> NotFoundError | RecordError:
     return RecordError(f"{place} is no run: it {what} {'/'.join(PLUGIN)}/*.tgraph. {_ADVICE}")
 
 
-_ADVICE = "Pass the folder of a run, which `watch()` tells as `watcher.run_dir`, or the one above it."
+_ADVICE = "Pass the folder of a run, which is `watcher.run_dir` of the watcher that recorded it, or the one above it."

@@ -1,4 +1,4 @@
-"""How far a model was recorded in a run before: from the heads of its records alone, the latest segment first."""
+"""Up to which step earlier sessions recorded a model: read from the heads of records, the latest segment first."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from torchgraph_explorer.record.folder import ReadAt, plugin_folder, reading, segment_files
 from torchgraph_explorer.record.format.messages import session_value
-from torchgraph_explorer.record.remote import is_url, remote_pieces
+from torchgraph_explorer.record.remote import is_url, list_remote_segments
 from torchgraph_explorer.record.scan import Scanner
 
 READ_WHOLE = 16 << 20
-"""Bytes of a segment that is read in one go, as it is best read from elsewhere."""
+"""Segments of up to this many bytes are read at once, which is faster at a URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Earlier:
 
 
 def look_back(run_dir: str, model: str) -> Iterator[Earlier]:
-    """What is recorded of `model` in the folder or at the URL `run_dir`, as it becomes known: the last says it all.
+    """What is recorded of `model` in the folder or at the URL `run_dir`; the last value that is given is complete.
 
-    What is damaged is passed over.
+    Damage is skipped.
 
     Raises:
         RecordError: Something cannot be read, or a newer release wrote it.
@@ -41,7 +41,7 @@ def look_back(run_dir: str, model: str) -> Iterator[Earlier]:
     latest, steps, reached = None, 0, 0
     for source, size, opened in reversed(_segments(run_dir)):
         with opened as read:
-            ended = _end(source, size, read if size > READ_WHOLE else _held(read(0, size)), model=model)
+            ended = _end(source, size, read if size > READ_WHOLE else _in_memory(read(0, size)), model=model)
         if ended is None or not max(ended.recorded, ended.counted):
             continue
         latest = latest or ended.session
@@ -54,11 +54,11 @@ def look_back(run_dir: str, model: str) -> Iterator[Earlier]:
 def _segments(run_dir: str) -> list[tuple[str, int, AbstractContextManager[ReadAt]]]:
     """Name, size and how to read each segment, by number."""
     if is_url(run_dir):
-        return [(piece.source, piece.size, piece.reading()) for piece in remote_pieces(run_dir).get(".", [])]
+        return [(piece.source, piece.size, piece.reading()) for piece in list_remote_segments(run_dir).get(".", [])]
     return [(str(file.path), file.size, reading(file.path)) for file in segment_files(plugin_folder(Path(run_dir)))]
 
 
-def _held(data: bytes) -> ReadAt:
+def _in_memory(data: bytes) -> ReadAt:
     def read(offset: int, size: int) -> bytes:
         return data[offset : offset + size]
 
@@ -66,7 +66,7 @@ def _held(data: bytes) -> ReadAt:
 
 
 class _End(NamedTuple):
-    """Where a segment ends: its session, one more than its highest step, and how many steps its end says."""
+    """A segment's session, one more than its highest step, and the steps that its `Finished` counts."""
 
     session: str
     recorded: int

@@ -28,10 +28,10 @@ _SEGMENT_NAME = re.compile(r"([0-9]{6,9})(-\w+)?\.tgraph")
 """Nine digits are more segments than a disk holds, and fit everywhere that numbers are kept."""
 
 _NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-"""What is said of a path that is gone, and of a link that leads nowhere."""
+"""The errors of a path that is gone, and of a link that leads nowhere."""
 
 _MOST_PATHS = 16
-"""Ways by which the same folder is looked into: links that point at each other make ever more of them."""
+"""Paths by which one folder is listed at most: links that point at each other make ever more of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class SegmentFile:
 
     @property
     def name(self) -> str:
-        """Of the file, which tells segments of a run apart."""
+        """The file's name, which identifies the segment in its run."""
         return self.path.name
 
 
-class Piece(NamedTuple):
-    """A segment that was come across, here or elsewhere; `reading` opens it."""
+class ListedSegment(NamedTuple):
+    """A segment that was found, on this machine or at a URL; `reading` opens it."""
 
     source: str
     size: int
@@ -86,34 +86,34 @@ class LocalFolder:
 
 
 def plugin_folder(run_dir: Path) -> Path:
-    """Where the segments of a run are, also after the process has gone to another working directory."""
+    """The folder of a run's segments, as an absolute path: the process may change its working directory."""
     return Path(os.path.abspath(run_dir), *PLUGIN)  # noqa: PTH100  (keeps a link's name)
 
 
-def local_pieces(logdir: Path) -> dict[str, list[Piece]]:
+def list_local_segments(logdir: Path) -> dict[str, list[ListedSegment]]:
     """The segments of every run in or below `logdir`, by the run's path from there (`.` for `logdir` itself).
 
     Links to folders are followed, but not into a folder that they lie in.
     """
-    found: dict[str, list[Piece]] = {}
+    found: dict[str, list[ListedSegment]] = {}
     for folder, names in _folders(logdir):
-        if PLUGIN[0] in names and (pieces := _pieces(Path(folder, *PLUGIN))):
-            found[Path(folder).relative_to(logdir).as_posix()] = pieces
+        if PLUGIN[0] in names and (segments := _listed_segments(Path(folder, *PLUGIN))):
+            found[Path(folder).relative_to(logdir).as_posix()] = segments
             del names[PLUGIN[0]]
     return found
 
 
 def leads_in_a_circle(root: Path, name: str) -> bool:
-    """Whether the folder `name`, from `root`, is reached through itself, so that `local_pieces` does not list it."""
+    """Whether the folder `name`, from `root`, is reached through itself; `list_local_segments` skips it."""
     parts = PurePosixPath(name).parts
     keys = [_key(root.joinpath(*parts[:count])) for count in range(len(parts) + 1)]
     return len(set(keys)) < len(keys)
 
 
 def _folders(root: Path) -> Iterator[tuple[str, dict[str, bool]]]:
-    """Every folder in or below `root`, and of those in it the names, of which some may be removed to skip them.
+    """Every folder in or below `root`, with the names of its folders and whether each is a link.
 
-    With a name stands whether it is a link. Links are followed last, so that what they lead to has its own name first.
+    The caller may remove names to skip them. Links are followed last, so that a folder is found by its own name first.
     """
     waiting: deque[tuple[str, tuple[_Key, ...]]] = deque([(os.fspath(root), ())])
     visits: dict[_Key, int] = {}
@@ -146,17 +146,17 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _key(folder: str | Path) -> _Key:
-    """What tells a folder from every other one, whatever leads to it."""
+    """Identifies a folder, whichever path leads to it."""
     facts = os.stat(folder)  # noqa: PTH116  (a path that os.walk found)
     return facts.st_dev, facts.st_ino or os.path.realpath(folder)  # some file systems number nothing
 
 
-def _pieces(folder: Path) -> list[Piece]:
-    """The segments in `folder`; if it may not be looked into, one that says so when it is read."""
+def _listed_segments(folder: Path) -> list[ListedSegment]:
+    """The segments in `folder`; if it cannot be listed, one that raises the reason when it is read."""
     try:
-        return [_piece(file) for file in segment_files(folder)]
+        return [_listed(file) for file in segment_files(folder)]
     except RecordError as refusal:
-        return [Piece(str(folder), 0, 0.0, partial(_refusing, refusal))]
+        return [ListedSegment(str(folder), 0, 0.0, partial(_refusing, refusal))]
 
 
 @contextmanager
@@ -165,12 +165,12 @@ def _refusing(refusal: RecordError) -> Iterator[ReadAt]:
     yield
 
 
-def _piece(file: SegmentFile) -> Piece:
-    return Piece(str(file.path), file.size, file.modified, partial(reading, file.path))
+def _listed(file: SegmentFile) -> ListedSegment:
+    return ListedSegment(str(file.path), file.size, file.modified, partial(reading, file.path))
 
 
 def segment_files(folder: Path) -> list[SegmentFile]:
-    """The segment files in `folder`, by number; what has another name, or is no file, is left alone."""
+    """The segment files in `folder`, by number. Other files and folders are ignored."""
     try:
         paths = [path for path in folder.iterdir() if segment_number(path.name) is not None]
     except (FileNotFoundError, NotADirectoryError):
@@ -182,14 +182,14 @@ def segment_files(folder: Path) -> list[SegmentFile]:
 
 
 def segment_number(name: str) -> int | None:
-    """The number of the segment that has this file name; None when it is not a segment's."""
+    """The number of the segment with this file name; None if the name is not a segment's."""
     match = _SEGMENT_NAME.fullmatch(name)
     return int(match[1]) if match else None
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[ReadAt]:
-    """Read from `path` at will until the block ends.
+    """A function that reads from `path`, until the block ends.
 
     Raises:
         RecordError: The file cannot be read, or no longer.
@@ -219,7 +219,7 @@ def unreadable(path: Path, error: OSError) -> RecordError:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """A named pipe is put in a file's place in a moment, and to open one may take for ever."""
+    """Do not wait on opening: someone may have put a named pipe in the file's place."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # Windows has neither
 
 

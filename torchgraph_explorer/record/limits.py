@@ -1,7 +1,7 @@
-"""How much of anything a record can honestly hold: docs/format.md, Bounds.
+"""Upper bounds on everything in a record: docs/format.md, Bounds.
 
-A record is untrusted, and its checks are right in a crafted one, too. So every size is compared with what can be meant
-before memory is taken for it. What is beyond is damage.
+A record is untrusted, and a crafted one can have correct checks. So every size is compared with a bound before memory
+is taken for it. Anything beyond its bound is damage.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ SEGMENT_BYTES = 1 << 33
 """A segment file. Ours end at 64 MiB, or hold a single record, whose body may have 4 GiB."""
 
 BEGINNING_BYTES = 1 << 20
-"""What of a segment file is looked at for its session alone."""
+"""The beginning of a segment file, as far as it is read for the session alone."""
 
 HEAD_BYTES = 1 << 25
 """The head of a record. The longest are those of series, some 60 bytes each, where they were not written in parts."""

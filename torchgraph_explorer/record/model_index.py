@@ -1,6 +1,6 @@
-"""What is known of one watched model of a run: the state that `Run.refresh` adds to, and `ModelRecord` reads.
+"""The index of one watched model of a run, to which `RunRecord.refresh` adds, and which `ModelRecord` reads.
 
-Values that a reader may hold meanwhile (arrays, tuples) are replaced, never changed, so that reading needs no lock.
+Arrays and tuples that a reader may be using are replaced, never changed, so that reading needs no lock.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from torchgraph_explorer.record.graphs.index import GraphIndex
 from torchgraph_explorer.record.limits import LAST_SERIES
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.groups import Launches, launches
-from torchgraph_explorer.record.scan import Found
-from torchgraph_explorer.record.steps.index import FrameIndex, Standing
+from torchgraph_explorer.record.scan import ScannedRecord
+from torchgraph_explorer.record.steps.index import FrameIndex, RankStatus
 from torchgraph_explorer.schema import Finished, Series, Session
 
 SeriesIds: TypeAlias = "npt.NDArray[np.uint32]"
 Parts: TypeAlias = "npt.NDArray[np.int64]"
 
 UNKNOWN = 0xFFFF_FFFF
-"""Stands for a series id that no record explains."""
+"""The id of a series that no record defines."""
 
 
 class Source(NamedTuple):
@@ -40,7 +40,7 @@ class Source(NamedTuple):
         read: Reads the segment file.
         file: The file as listed.
         session: Id of the session that wrote it.
-        notices: Where to say what is not known here.
+        notices: Take what this release does not know.
     """
 
     read: ReadAt
@@ -52,7 +52,7 @@ class Source(NamedTuple):
 class SessionIndex:
     """One session of the model.
 
-    Its ids for series are a record's word, so none of them sizes anything: they are looked up.
+    Its ids for series come from the record and are not trusted: they are looked up, and never used as sizes.
 
     Attributes:
         session: As written.
@@ -67,16 +67,16 @@ class SessionIndex:
         self._table: tuple[int, SeriesIds, SeriesIds, Parts] | None = None
 
     def add(self, series: int, *, reader_id: int, part: int | None) -> None:
-        """Note that the id `series` of this session means the reader's `reader_id`, or that part of it."""
+        """Note that the id `series` of this session is `part` of the reader's series `reader_id`."""
         self._series[series] = (reader_id, -1 if part is None else part)
         self._changes += 1
 
     def reader_ids(self, series: SeriesIds) -> SeriesIds:
-        """The reader's ids for ids of the session; `UNKNOWN` where there is none."""
+        """The reader's ids for ids of the session; `UNKNOWN` if there is none."""
         return self._looked_up(series)[0]
 
     def parts_of(self, series: SeriesIds) -> Parts:
-        """`Series.part` for ids of the session; -1 where there is none."""
+        """`Series.part` for ids of the session; -1 if there is none."""
         return self._looked_up(series)[1]
 
     def _looked_up(self, series: SeriesIds) -> tuple[SeriesIds, Parts]:
@@ -84,13 +84,13 @@ class SessionIndex:
         if table is None or table[0] != self._changes:
             table = self._table = self._tabulate()
         _, ids, readers, parts = table
-        at = np.searchsorted(ids, series)  # the last entry stands for what is beyond them all
+        at = np.searchsorted(ids, series)  # the last entry is for ids beyond all others
         is_known = ids[at] == series
         return np.where(is_known, readers[at], np.uint32(UNKNOWN)), np.where(is_known, parts[at], -1)
 
     def _tabulate(self) -> tuple[int, SeriesIds, SeriesIds, Parts]:
-        """After how many changes; the ids, ascending, and the reader's id and part of each; at the end of them none."""
-        changes = self._changes  # first: what is added meanwhile makes the table an old one
+        """The number of changes so far; the ids, ascending, with a last `UNKNOWN`; the reader's id and part of each."""
+        changes = self._changes  # read first: a series that is added meanwhile outdates the table
         known = sorted(self._series.copy().items())
         ids = np.array([*(one for one, _ in known), UNKNOWN], dtype=np.uint32)
         readers = np.array([*(reader for _, (reader, _) in known), UNKNOWN], dtype=np.uint32)
@@ -102,12 +102,12 @@ class ModelIndex:
     """One model of a run, all its sessions together.
 
     Attributes:
-        name: Of the model in the run.
+        name: The model's name in the run.
         epoch: Grows when frames that were there before have changed.
         sessions: By id, in the order of their first segments.
         graphs: The module graphs.
         frames: Where the frames are.
-        last_write: Latest time that a record tells, in seconds since the epoch.
+        last_write: Latest time in any record, in seconds since the epoch.
     """
 
     def __init__(self, name: str, epoch: int) -> None:
@@ -140,17 +140,17 @@ class ModelIndex:
         return self._launches
 
     def session_of(self, layout: int) -> SessionIndex:
-        """The session whose series a frame's layout speaks of."""
+        """The session whose series ids a frame's layout uses."""
         return self.sessions[self.frames.session(layout)]
 
     @property
     def world_sizes(self) -> npt.NDArray[np.int64]:
-        """How many ranks there were, by the layout of a frame."""
+        """How many ranks there were, by number of layout."""
         return np.array([self.sessions[one].session.world_size for one in self.frames.writers], dtype=np.int64)
 
     @property
     def writing_order(self) -> npt.NDArray[np.int64]:
-        """Which session wrote, by the layout of a frame: numbered as they began, those of one launch of ranks alike."""
+        """The number of the session that wrote, by number of layout: in the order of beginning, one for each launch."""
         if self.launches.has_ranks:
             number = {session: member.launch for session, member in self.launches.members.items()}
         else:
@@ -164,11 +164,11 @@ class ModelIndex:
             self._launches = None
             self.last_write = max(self.last_write, session.created)
 
-    def take(self, head: pb.Head, found: Found, source: Source) -> None:
-        """Take in the record `found`, whose head is `head`; one of a kind that is not known here is only counted.
+    def take(self, head: pb.Head, found: ScannedRecord, source: Source) -> None:
+        """Add the record `found`, whose head is `head`. A record of an unknown kind is only counted.
 
         Raises:
-            DamageError: The record makes no sense.
+            DamageError: The record contradicts the format.
         """
         match head.WhichOneof("record"):
             case "frame":
@@ -186,13 +186,13 @@ class ModelIndex:
                 source.notices.add_unknown("record", (source.file.name, found.offset))
 
     def settle(self, *, at_once: bool) -> bool:
-        """Take in the frames that were noted; True if there were any.
+        """Add the frames that `take` has noted; True if there were any.
 
-        Unless `at_once`, those are held back for a while that some rank is still to write.
+        Unless `at_once`, steps that some rank has not written yet are held back for a while.
         """
         writing = () if at_once else self._writing()
-        standing = Standing(self.launches, writing) if self.launches.has_ranks else None
-        is_new, is_other = self.frames.settle(standing)
+        status = RankStatus(self.launches, writing) if self.launches.has_ranks else None
+        is_new, is_other = self.frames.settle(status)
         self.epoch += is_other
         return is_new
 
@@ -211,20 +211,20 @@ class ModelIndex:
             source.notices.add_unknown("series", (self.name, source.session, number))
 
     def _identified(self, series: Series) -> int:
-        """The reader's id of a session's series; a new one if no session had it."""
+        """The reader's id of a session's series; a new one for a series that no session had."""
         known = self._series_ids.get(series.key)
         if known is None:
             known = self._series_ids[series.key] = len(self._series)
             self._series.append(replace(series, id=known, part=None))
         return known
 
-    def _take_graph(self, head: pb.Graph, found: Found, source: Source) -> None:
+    def _take_graph(self, head: pb.Graph, found: ScannedRecord, source: Source) -> None:
         name, content = (source.session, head.id), (head.check, head.first_step, found.body_size)
         if self._known_graphs.get(name) == content:
             return  # graphs are written several times
         body = source.read(found.body, found.body_size)
         if crc32(body) != head.check:
-            body = self._damaged.mended(name, body, head.check)
+            body = self._damaged.repaired(name, body, head.check)
         graph, missing = decode_graph(head, body)
         if missing:
             source.notices.add_unknown("node", (self.name, source.session, head.id), missing)

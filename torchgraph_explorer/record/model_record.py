@@ -1,4 +1,4 @@
-"""One watched model of a run, to be read."""
+"""Reads one watched model of a run."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from torchgraph_explorer.schema import Finished, Frame, Kind, ModuleGraph, Role,
 class ModelRecord:
     """One watched model: its sessions, graphs, series and frames.
 
-    Frames are numbered from 0 in the order of their steps. What it says is as of the run's latest `refresh`; numbers
-    of frames, and ids of graphs and series, hold as long as `epoch` is the same.
+    Frames are numbered from 0 in the order of their steps. Everything is as of the run's latest `refresh`. Numbers of
+    frames, and ids of graphs and series, stay valid as long as `epoch` is the same.
     """
 
     def __init__(self, index: Callable[[], ModelIndex], notices: Notices) -> None:
@@ -38,7 +38,7 @@ class ModelRecord:
 
     @property
     def name(self) -> str:
-        """Of the model in its run."""
+        """The model's name in its run."""
         return self._index.name
 
     @property
@@ -63,17 +63,17 @@ class ModelRecord:
 
     @property
     def ranks(self) -> npt.NDArray[np.int32]:
-        """From how many ranks each frame is; 1 where one process trains the model."""
+        """How many ranks each frame is from; 1 if one process trains the model."""
         return np.ascontiguousarray(self._index.frames.frames["ranks"])
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be known of the frames, in sentences: how sessions join, and where not every rank is in them."""
+        """Sentences about the frames: how sessions join, and which frames are not from every rank."""
         index = self._index
         frames = index.frames.frames
-        told = dict.fromkeys(note for one in index.sessions.values() for note in one.session.notes)
+        written = dict.fromkeys(note for one in index.sessions.values() for note in one.session.notes)
         mixed = mixed_sessions(frames["step"], index.writing_order[frames["layout"]])
-        return *told, *mixed, *missing_ranks(frames["step"], frames["ranks"], index.world_sizes[frames["layout"]])
+        return *written, *mixed, *missing_ranks(frames["step"], frames["ranks"], index.world_sizes[frames["layout"]])
 
     @property
     def steps(self) -> npt.NDArray[np.int64]:
@@ -98,12 +98,12 @@ class ModelRecord:
 
     @property
     def series(self) -> tuple[Series, ...]:
-        """Every series; a series' id is its place here."""
+        """Every series; the id of a series is its index here."""
         return self._index.series
 
     @property
     def graphs(self) -> tuple[ModuleGraph, ...]:
-        """Every module graph as it was last written; a graph's id is its place here."""
+        """Every module graph as it was last written; the id of a graph is its index here."""
         return tuple(one.graph for one in self._index.graphs.graphs)
 
     def graph_revision(self, graph: int) -> int:
@@ -126,9 +126,9 @@ class ModelRecord:
         path: str | None = None,
         kind: Kind | None = None,
     ) -> tuple[Series, ...]:
-        """The series that agree with everything given, in the order of their ids.
+        """The series that match every argument, in the order of their ids.
 
-        `call=None` asks for parameters, which no single call has; left out, any call will do.
+        `call=None` selects parameters, which belong to no single call; without `call`, any call matches.
         """
         wanted = (module, role, path, kind)
         return tuple(
@@ -142,11 +142,11 @@ class ModelRecord:
         )
 
     def frame(self, index: int) -> Frame:
-        """Everything recorded at one frame; -1 is the latest. Rows that are damaged belong to no series.
+        """Everything recorded at one frame; -1 is the latest. Damaged rows belong to no series.
 
         Raises:
             NotFoundError: There is no such frame.
-            RecordError: It is damaged as a whole, or the run is gone.
+            RecordError: The whole frame is damaged, or the run is gone.
         """
         model = self._index
         count = len(model.frames.frames)
@@ -170,11 +170,10 @@ class ModelRecord:
         return self.frame(at)
 
     def history(self, series: int | Series, first_frame: int = 0, stop_frame: int | None = None) -> History:
-        """One series over the frames from `first_frame` on, up to `stop_frame`, which is not among them.
+        """One series over the frames from `first_frame` up to, and without, `stop_frame`.
 
-        Frames that do not have it, or damaged, are left out.
-
-        Reads only that series' rows, some 200 bytes a frame.
+        Frames that lack the series, or have it damaged, are left out. Reads only the rows of that series, about 200
+        bytes a frame.
 
         Raises:
             NotFoundError: There is no such series.
@@ -190,9 +189,9 @@ class ModelRecord:
         return found
 
     def nonfinite(self, first_frame: int = 0, stop_frame: int | None = None) -> Flags:
-        """Which frames from `first_frame` on, up to `stop_frame`, hold NaN or infinity that should not be there.
+        """Which frames from `first_frame` up to `stop_frame` have NaN or infinity that should not be there.
 
-        −∞ that masks something is none of it, nor is what is damaged. Reads some 60 bytes a tensor and frame.
+        −∞ that masks something does not count, and damage does not either. Reads about 60 bytes a tensor and frame.
 
         Raises:
             RecordError: The run is gone.
@@ -202,7 +201,7 @@ class ModelRecord:
         return nonfinite_frames(index, first_frame, stop, of=traits(index.series))
 
     def nonfinite_series(self, frame: Frame) -> tuple[Series, ...]:
-        """The series that hold it at one frame, as `frame` gives it."""
+        """The series that have NaN or infinity, as in `nonfinite`, at one frame."""
         series = self.series
         found = are_nonfinite(frame.series, frame.statistics[frame.rows], traits(series))
         return tuple(series[one] for one in frame.series[found].tolist())
@@ -221,12 +220,12 @@ class ModelRecord:
 
 
 def _numbered(what: str, count: int) -> str:
-    """Which numbers there are."""
+    """The range of valid numbers."""
     return f"It has {what} 0 to {count - 1}." if count else f"It has no {what} yet."
 
 
 def _near(steps: npt.NDArray[np.int64], at: int) -> str:
-    """Which steps there are around the place `at`."""
+    """The steps around index `at`."""
     if not len(steps):
         return "It has no frames yet."
     around = " and ".join(str(step) for step in steps[max(at - 1, 0) : at + 1])

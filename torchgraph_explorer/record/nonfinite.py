@@ -1,12 +1,12 @@
-"""Where something is NaN or infinite that should not be: which series of a step, and which frames of a model.
+"""Finds NaN and infinity that should not be there: in which series of a step, and at which frames of a model.
 
-Not everything infinite is a fault. Attention masks hold −∞ on purpose, and so does what is masked before a softmax. So
-−∞, where there is nothing worse, does not count
+Not every infinity is a fault. Attention masks contain −∞ on purpose, and so does what is masked before a softmax. So −∞
+without NaN or +∞ beside it does not count
 
 - in a tensor of only zeros and −∞ that no gradient reaches, which is an additive mask,
-- in an input of a call whose outputs do not have any, which has taken it for a mask.
+- in an input of a call without any in its outputs: the call uses it as a mask.
 
-`web/src/graph/nonfinite.ts` knows the same rule.
+`web/src/graph/nonfinite.ts` has the same rule.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _COLUMNS = [STATISTICS.index(name) for name in _COUNTED]
 _GRADIENTS = ("grad", "grad_norm")
 
 _TRIES = 64
-"""Rows of a frame that are looked at to find one that is not damaged."""
+"""Rows of a frame that are read to find one that is not damaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What the rule has to know of a model's series, by their ids.
+    """What the rule needs of a model's series, by their ids.
 
     Attributes:
         call: A number that the series of one call share; -1 for a parameter, which no single call has.
@@ -57,7 +57,7 @@ class Traits:
 
 
 def traits(series: Sequence[Series]) -> Traits:
-    """The traits of `series`, whose ids are their places."""
+    """The traits of `series`, whose ids are their indices."""
     calls: dict[tuple[str, int | None], int] = {}
     graded = {(one.module, one.call, one.role, one.path) for one in series if one.kind in _GRADIENTS}
 
@@ -78,7 +78,7 @@ def traits(series: Sequence[Series]) -> Traits:
 
 
 def are_nonfinite(series: npt.NDArray[np.integer], statistics: Floats, of: Traits) -> Flags:
-    """Which of `series` of one frame, with these `[n, STATISTICS]`, hold NaN or infinity that should not be there."""
+    """Which of `series` of one frame, with these `[n, STATISTICS]`, have NaN or infinity that should not be there."""
     return _are_nonfinite(series.astype(np.int64), statistics[:, _COLUMNS], of)
 
 
@@ -96,13 +96,13 @@ def _are_nonfinite(series: Ints, counts: Floats, of: Traits) -> Flags:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What frames of one layout have in common.
+class _CountColumns:
+    """Where the counts are in frames of one layout.
 
     Attributes:
         layout: As written.
         columns: Where in the table's words the counts are.
-        series: The reader's ids, without those that are not known.
+        series: The reader's ids, without unknown ones.
         rows: The row of each.
     """
 
@@ -115,7 +115,7 @@ class _Known:
 def nonfinite_frames(model: ModelIndex, first: int, stop: int, *, of: Traits) -> Flags:
     """Which of the frames from `first` up to `stop` hold NaN or infinity that should not be there.
 
-    Reads the counts only, some 60 bytes a row; what is damaged does not count.
+    Reads only the counts, about 60 bytes a row. Damaged rows do not count.
 
     Raises:
         RecordError: A file is gone.
@@ -123,7 +123,7 @@ def nonfinite_frames(model: ModelIndex, first: int, stop: int, *, of: Traits) ->
     frames = model.frames.frames[first:stop]
     found = np.zeros(len(frames), dtype=np.bool_)
     numbers, shares = model.frames.by_rank(frames)
-    known = {layout: _known(model, layout, len(of.call)) for layout in set(shares["layout"].tolist())}
+    known = {layout: _count_columns(model, layout, len(of.call)) for layout in set(shares["layout"].tolist())}
     for segment, places in groupby(_by_segment(shares), key=lambda place: int(shares["segment"][place])):
         with reading(model.frames.segment(segment)) as read:
             for place in places:
@@ -137,17 +137,17 @@ def _by_segment(shares: Frames) -> Iterator[int]:
     yield from np.argsort(shares["segment"], kind="stable").tolist()
 
 
-def _known(model: ModelIndex, number: int, series_count: int) -> _Known | None:
+def _count_columns(model: ModelIndex, number: int, series_count: int) -> _CountColumns | None:
     layout = model.frames.layout(number)
     if layout is None or not set(_COUNTED) <= set(layout.statistics):
         return None
     series = model.session_of(number).reader_ids(layout.series).astype(np.int64)
     is_known = (series != UNKNOWN) & (series < series_count)
     columns = [layout.statistics.index(name) for name in _COUNTED]
-    return _Known(layout, columns, series[is_known], layout.rows[is_known].astype(np.int64))
+    return _CountColumns(layout, columns, series[is_known], layout.rows[is_known].astype(np.int64))
 
 
-def _is_nonfinite(read: ReadAt, facts: np.void, known: _Known, *, of: Traits) -> bool:
+def _is_nonfinite(read: ReadAt, facts: np.void, known: _CountColumns, *, of: Traits) -> bool:
     layout = known.layout
     table = Table(int(facts["body"]), int(facts["body_size"]), layout.row_count, layout.statistics)
     size = table.rows * table.row_size

@@ -1,4 +1,4 @@
-"""What was skipped while reading a run, told once."""
+"""What was skipped while reading a run: each fault is warned of once."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import warnings
 from torchgraph_explorer.errors import TorchgraphWarning
 
 MOST = 64
-"""Sentences about damage that are kept; of what else there is, its number is told."""
+"""Sentences about damage that are kept; further ones are only counted."""
 
 
 class Notices:
-    """Sentences about one run: kept for whoever asks, and given as a `TorchgraphWarning` each.
+    """Sentences about one run: kept in `texts`, and each given as a `TorchgraphWarning` once.
 
-    They tell of damage, and of what a newer release has added that this one does not know.
+    They are about damage, and about what a newer release has added that this one does not know.
     """
 
     def __init__(self) -> None:
@@ -24,32 +24,32 @@ class Notices:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All of them: damage in the order in which it came up, then what is not known here."""
+        """All sentences: damage in the order in which it was found, then what this release does not know."""
         return tuple(self._by_subject().values())
 
     def add(self, text: str) -> None:
-        """Note a sentence, unless it is known."""
+        """Note a sentence, unless it was noted before."""
         if len(self._texts) < MOST:
             self._texts.setdefault(text)
         elif text not in self._texts:
             self._unlisted += 1
 
     def add_unknown(self, what: str, source: object, count: int = 1) -> None:
-        """Note that `source`, which may be read again, holds `count` times a `what` of a kind not known here."""
+        """Note that `source`, which may be read again, has `count` of `what` of a kind that is not known here."""
         self._unknown.setdefault(what, {})[source] = count
 
     def announce(self) -> None:
-        """Warn of what is new. To be called when all is in order again: a warning may be made an exception."""
+        """Warn of what is new. Call it when the state is consistent: a warning may be turned into an exception."""
         new = {subject: text for subject, text in self._by_subject().items() if subject not in self._announced}
         self._announced |= set(new)
         for text in new.values():
             warnings.warn(text, TorchgraphWarning, stacklevel=3)
 
     def _by_subject(self) -> dict[object, str]:
-        """The sentences; those with a number in them, which grows, by what they are about."""
+        """The sentences by a key that stays the same when a number in the sentence grows."""
         found: dict[object, str] = {text: text for text in self._texts}
         if self._unlisted:
-            found[None] = f"damage was found {self._unlisted:,} more times; of this the first {MOST} are told"
+            found[None] = f"damage was found {self._unlisted:,} more times; only the first {MOST} are listed"
         for what, sources in list(self._unknown.items()):
             found[what,] = f"written by a newer release: {_counted(sum(list(sources.values())), what)} not shown"
         return found

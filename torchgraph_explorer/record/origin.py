@@ -1,6 +1,6 @@
-"""Where NaN or infinity came up first in a step: the earliest of the tensors that have it, in the order of execution.
+"""Finds where NaN or infinity arose in a step: the first tensor that has it, in the order of execution.
 
-Parameters are there before anything is called. Then each call takes its inputs, makes its own calls and gives its
+Parameters exist before the first call. Then each call takes its inputs, makes its own calls and gives its
 outputs; so where a call makes NaN of finite inputs, its output is the first, and where NaN is made between two calls,
 the input of the later one is. Backward goes the same way back, and the optimizer comes last.
 """
@@ -16,12 +16,12 @@ _STAGES = {"value": 1, "grad_norm": 2, "grad": 2, "optimizer_grad": 3, "update":
 _PARAMETERS = 0
 
 _NEVER = 1 << 40
-"""When something happens of which the graph knows nothing: after all else."""
+"""The time of something that is not in the graph: after everything else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """When what happens in a graph, as numbers that only have an order.
+    """When things happen in a graph, as numbers of which only the order has a meaning.
 
     Attributes:
         begins: By (module, call) when it takes its inputs.

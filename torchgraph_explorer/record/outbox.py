@@ -10,20 +10,20 @@ from torchgraph_explorer.console import info, reason, warn
 from torchgraph_explorer.gaps import Missing
 
 FIRST_PAUSE = 1.0
-"""Seconds until a store that has taken nothing is tried again; each pause is twice the one before."""
+"""Seconds until a store that refused is tried again; each pause is twice the one before."""
 
 LONGEST_PAUSE = 60.0
 
 MOST_WAITING = 64 << 20
-"""Bytes that may wait meanwhile. Steps beyond that are dropped, and told; what later steps need is kept."""
+"""Bytes that may wait meanwhile. Steps beyond that are dropped, with a warning; what later steps need is kept."""
 
 
 class Encoded(NamedTuple):
     """A record as bytes.
 
     Attributes:
-        data: As it stands in a segment.
-        step: Of a frame; None for what frames depend on, which is never dropped.
+        data: The bytes as they are in a segment.
+        step: The step of a frame; None for what frames depend on, which is never dropped.
     """
 
     data: bytes
@@ -31,16 +31,16 @@ class Encoded(NamedTuple):
 
 
 class Store(Protocol):
-    """Where the pieces go."""
+    """What encoded records are written to."""
 
     def is_due(self, size: int, /) -> bool:
-        """Whether to put what waits, which is so many bytes."""
+        """Whether to write what waits, which has `size` bytes."""
 
     def put(self, waiting: deque[Encoded]) -> None:
-        """Write what waits, in order, and take out of `waiting` what is safe.
+        """Write what waits, in order, and remove from `waiting` what is safely written.
 
         Raises:
-            Exception: The store refuses, for which each has errors of its own.
+            Exception: The store refuses. Each store has its own types of errors.
         """
 
     def close(self) -> None:
@@ -48,10 +48,10 @@ class Store(Protocol):
 
 
 class Outbox:
-    """Keeps what is to be written until it is, and says what is not. Nothing here raises for the store's sake.
+    """Keeps encoded records until they are written, and warns of those that cannot be. A failing store raises nothing.
 
     Attributes:
-        notes: What the record lacks, in sentences.
+        notes: What is missing in the record, in sentences.
     """
 
     def __init__(self, store: Store, *, place: str) -> None:
@@ -63,43 +63,43 @@ class Outbox:
         self._dropped = Missing()
         self._pause = 0.0
         self._next_try = 0.0
-        self._told: set[str] = set()
-        self._is_told = False
+        self._warned: set[str] = set()
+        self._has_warned = False
 
-    def add(self, piece: Encoded) -> None:
-        """Take a piece, and put all that waits if it is time to."""
-        if self._is_too_much(piece):
+    def add(self, record: Encoded) -> None:
+        """Add a record, and write all that wait if it is time to."""
+        if self._is_too_much(record):
             self.put_if_due()  # which may make room
-        if piece.step is not None and self._is_too_much(piece):
-            self._dropped.add(piece.step)
+        if record.step is not None and self._is_too_much(record):
+            self._dropped.add(record.step)
             return
-        self._waiting.append(piece)
-        self._size += len(piece.data)
+        self._waiting.append(record)
+        self._size += len(record.data)
         self.put_if_due()
 
-    def _is_too_much(self, piece: Encoded) -> bool:
-        return bool(self._pause) and self._size + len(piece.data) > MOST_WAITING
+    def _is_too_much(self, record: Encoded) -> bool:
+        return bool(self._pause) and self._size + len(record.data) > MOST_WAITING
 
     def put_if_due(self) -> None:
-        """Put what waits, if it is time to. To be called now and then, also when nothing comes."""
+        """Write what waits, if it is time to. Call it now and then, also while nothing is added."""
         is_due = monotonic() >= self._next_try if self._pause else self._store.is_due(self._size)
         if self._waiting and is_due and (fault := self._put()) is not None:
             self._fail(fault)
 
     def close(self) -> None:
-        """Put what still waits, for a last time, and say what could not be."""
+        """Try once more to write what waits, and warn of what could not be written."""
         fault = self._put() if self._waiting else None
         self._store.close()
-        if fault is None or (self._is_told and not self._has_put):  # it was said that nothing is written
+        if fault is None or (self._has_warned and not self._has_put):  # there was a warning that nothing is written
             return
-        for piece in self._waiting:
-            if piece.step is not None:
-                self._dropped.add(piece.step)
+        for record in self._waiting:
+            if record.step is not None:
+                self._dropped.add(record.step)
         lacks = f"The record lacks {self._dropped}" if self._dropped else "The record lacks its end"
         warn(f"{lacks}, since {self._place} could not be written to ({reason(fault)}).")
 
     def _put(self) -> Exception | None:
-        """Put what waits; the fault if that could not be."""
+        """Write what waits; the fault if that failed."""
         before = len(self._waiting)
         try:
             self._store.put(self._waiting)
@@ -109,7 +109,7 @@ class Outbox:
             self._recover()
         finally:
             self._has_put = self._has_put or len(self._waiting) < before
-            self._size = sum(len(piece.data) for piece in self._waiting)
+            self._size = sum(len(record.data) for record in self._waiting)
         return None
 
     def _fail(self, fault: Exception) -> None:
@@ -120,17 +120,17 @@ class Outbox:
             f"records wait in memory and are tried again, every {LONGEST_PAUSE:g} s in the end; what cannot be written "
             f"until the watcher is closed is lost."
         )
-        if sentence not in self._told:
-            self._told.add(sentence)
-            self._is_told = True
+        if sentence not in self._warned:
+            self._warned.add(sentence)
+            self._has_warned = True
             warn(sentence)
 
     def _recover(self) -> None:
         self._pause = 0.0
-        is_told, self._is_told = self._is_told, False
+        had_warned, self._has_warned = self._has_warned, False
         dropped, self._dropped = self._dropped, Missing()
         if dropped:
             self.notes.append(f"{dropped} are missing, since {self._place} could not be written to for a while.")
             warn(f"{self.notes[-1]} It can be again, and recording goes on.")
-        elif is_told:
+        elif had_warned:
             info(f"{self._place} can be written to again; the record lacks nothing.")

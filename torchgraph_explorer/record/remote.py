@@ -20,24 +20,24 @@ from time import monotonic
 from typing import Any
 
 from torchgraph_explorer.errors import RecordError, TorchgraphError
-from torchgraph_explorer.record.folder import PLUGIN, Piece, ReadAt, SegmentFile, segment_files, segment_number
+from torchgraph_explorer.record.folder import PLUGIN, ListedSegment, ReadAt, SegmentFile, segment_files, segment_number
 from torchgraph_explorer.record.outbox import Encoded
 from torchgraph_explorer.record.segments import next_number
 
 FLUSH_SECONDS = 10.0
-"""Records are put, as one segment, when the last put was so long ago."""
+"""Waiting records are written, as one segment, this long after the last segment."""
 
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
-"""What the various stores call a file's last writing."""
+"""The various stores' names for the time of a file's last change."""
 
 
 def is_url(path: str) -> bool:
-    """`path` is for fsspec, not for the file system of this machine."""
+    """Whether `path` is for fsspec rather than the file system of this machine."""
     return "://" in path
 
 
 class RemoteFolder:
-    """The segments of a run folder at a URL, copied here as they come."""
+    """The segments of a run folder at a URL, each copied to this machine as it appears."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -48,7 +48,7 @@ class RemoteFolder:
 
     def files(self) -> list[SegmentFile]:
         """The segment files there are now, in order, as copies on this machine."""
-        with _told(self._url):
+        with _as_record_error(self._url):
             listed = _listing(self._files, self._root)
             for path, facts in listed.items():
                 if segment_number(PurePosixPath(path).name) is not None:
@@ -60,10 +60,10 @@ class RemoteFolder:
         return [copy for copy in copies if copy.name in names]
 
     def _fetch(self, path: str, size: int) -> None:
-        """Add to the copy what it lacks."""
+        """Add the new bytes of a segment to its copy."""
         copy = self._copy / PurePosixPath(path).name
         have = copy.stat().st_size if copy.exists() else 0
-        if size < have:  # it is another one
+        if size < have:  # another file has its name now
             copy.unlink()
             have = 0
         if size > have:
@@ -76,32 +76,32 @@ class RemoteSegments:
     """Segments of one session at a URL. Each `put` writes one."""
 
     def __init__(self, url: str, begin: Callable[[int], bytes], *, limit: int, session: str) -> None:
-        """Write to `url`, which nothing is asked of yet.
+        """Write to `url`, which is not accessed yet.
 
         Args:
-            url: The run's.
-            begin: How the segment with a number begins.
-            limit: Bytes that are put before their time.
+            url: The run's URL.
+            begin: Gives the beginning of the segment with a number.
+            limit: Bytes that are written without waiting for `FLUSH_SECONDS`.
             session: Id of the session.
         """
         self._url, self._begin, self._limit = url, begin, limit
-        self._place: tuple[Any, PurePosixPath] | None = None
+        self._store: tuple[Any, PurePosixPath] | None = None
         # Its hash, since ids may begin alike: the phases of a watch, which share a run, differ at their ends.
         self._session = sha256(session.encode()).hexdigest()[:12]
         self._number: int | None = None
         self._last_put = float("-inf")
 
     def is_due(self, size: int) -> bool:
-        """If the last time was long ago, or so much waits."""
+        """True if the last segment was written long ago, or if enough waits."""
         return size >= self._limit or monotonic() - self._last_put >= FLUSH_SECONDS
 
     def put(self, waiting: deque[Encoded]) -> None:
-        """Write a segment. Its name holds the session, since not every store can refuse to overwrite.
+        """Write a segment. Its name contains the session, since not every store can refuse to overwrite.
 
         Raises:
-            Exception: The store's own.
+            Exception: Any error of the store.
         """
-        files, folder = self._place = self._place or _place(self._url)
+        files, folder = self._store = self._store or _open_store(self._url)
         if self._number is None:
             files.makedirs(str(folder), exist_ok=True)
             self._number = next_number(PurePosixPath(path).name for path in _listing(files, str(folder)))
@@ -115,8 +115,8 @@ class RemoteSegments:
         """Nothing is open."""
 
 
-def _place(url: str) -> tuple[Any, PurePosixPath]:
-    """What writes at `url`, and the folder of the segments there."""
+def _open_store(url: str) -> tuple[Any, PurePosixPath]:
+    """The file system of `url`, and the folder of the segments there."""
     from fsspec.core import url_to_fs
 
     files, root = url_to_fs(url)
@@ -124,44 +124,44 @@ def _place(url: str) -> tuple[Any, PurePosixPath]:
 
 
 def check_url(url: str) -> None:
-    """Refuse what can never be written to. A store that is away, or refuses access, may be there again.
+    """Refuse a URL that can never be written to. A store that does not answer, or refuses access, may do so later.
 
     Raises:
-        RecordError: A library that is needed for it is not installed, or nothing knows such URLs.
+        RecordError: A library that it needs is not installed, or fsspec does not know its protocol.
     """
     try:
-        _place(url)
+        _open_store(url)
     except (ImportError, ValueError) as error:
         raise _unknown(url, error) from error
     except Exception:  # the writer says so, and tries again
         return
 
 
-def remote_pieces(url: str) -> dict[str, list[Piece]]:
+def list_remote_segments(url: str) -> dict[str, list[ListedSegment]]:
     """The segments of every run at or below `url`, by the run's name, `.` for `url` itself."""
     files, root = _file_system(url)
-    found: dict[str, list[Piece]] = {}
-    with _told(url):
+    found: dict[str, list[ListedSegment]] = {}
+    with _as_record_error(url):
         files.invalidate_cache()
         for path, facts in sorted(files.find(root, detail=True).items()):
             place = PurePosixPath(path)
             if segment_number(place.name) is not None and place.parts[-3:-1] == PLUGIN:
                 run = place.parents[2].relative_to(PurePosixPath(root)).as_posix()
-                found.setdefault(run, []).append(_piece(files, path, facts))
+                found.setdefault(run, []).append(_listed(files, path, facts))
     return found
 
 
-def _piece(files: Any, path: str, facts: dict[str, Any]) -> Piece:
+def _listed(files: Any, path: str, facts: dict[str, Any]) -> ListedSegment:
     modified = next((_seconds(facts[name]) for name in _TIMES if facts.get(name)), 0.0)
     size = int(facts["size"])
-    return Piece(files.unstrip_protocol(path), size, modified, partial(_reading, files, path, size=size))
+    return ListedSegment(files.unstrip_protocol(path), size, modified, partial(_reading, files, path, size=size))
 
 
 @contextmanager
 def _reading(files: Any, path: str, *, size: int) -> Iterator[ReadAt]:
     def read(offset: int, count: int) -> bytes:
         end = min(offset + count, size)  # some stores refuse a range that begins at the end
-        with _told(path):
+        with _as_record_error(path):
             return bytes(files.cat_file(path, start=offset, end=end)) if offset < end else b""
 
     yield read
@@ -174,7 +174,7 @@ def _seconds(when: datetime | float | str) -> float:
 
 
 def _listing(files: Any, folder: str) -> dict[str, dict[str, Any]]:
-    """The files in `folder` and their facts, as they are now; none if it does not exist."""
+    """The files in `folder` by name, with what the store says of each; empty if there is no such folder."""
     files.invalidate_cache()
     try:
         return {facts["name"]: facts for facts in files.ls(folder, detail=True) if facts["type"] == "file"}
@@ -183,10 +183,10 @@ def _listing(files: Any, folder: str) -> dict[str, dict[str, Any]]:
 
 
 def _file_system(url: str) -> tuple[Any, str]:
-    """What reads and writes at `url`, and the path there.
+    """The file system of `url`, and the path there.
 
     Raises:
-        RecordError: A library that is needed for it is not installed, nothing knows such URLs, or access is refused.
+        RecordError: A library that it needs is not installed, fsspec does not know its protocol, or access is refused.
     """
     try:
         from fsspec.core import url_to_fs
@@ -200,8 +200,8 @@ def _file_system(url: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _told(url: str) -> Iterator[None]:
-    """Say it in our words when a store refuses, for which each has errors of its own: few of them are an OSError."""
+def _as_record_error(url: str) -> Iterator[None]:
+    """Turn whatever a store raises into a `RecordError`: few of their errors are an OSError."""
     try:
         yield
     except TorchgraphError:

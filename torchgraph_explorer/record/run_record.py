@@ -1,4 +1,4 @@
-"""A run on disk, to be read, also while it is written."""
+"""Reads the record of a run, also while it is written."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from torchgraph_explorer.record.limits import SEGMENT_BYTES
 from torchgraph_explorer.record.model_index import ModelIndex, Source
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.notices import Notices
-from torchgraph_explorer.record.scan import Found, Scanner, require_version
+from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
 
 ModelT = TypeVar("ModelT", bound=ModelRecord)
 
 _STALE_SECONDS = 60.0
-"""An incomplete record whose file has not grown for so long will not be completed."""
+"""An incomplete record is reported as such when its file has not grown for this long."""
 
 
 @dataclass(slots=True)
@@ -36,13 +36,13 @@ class _Segment:
 
 
 class RunRecord:
-    """One run, as of the latest `refresh`.
+    """The record of one run, as of the latest `refresh`.
 
-    It keeps an index of the frames in memory and reads their bodies when asked. Several threads may use it: `refresh`
-    holds a lock, and reading needs none.
+    An index of the frames is kept in memory; their bodies are read when they are asked for. Several threads may use it:
+    `refresh` takes a lock, and reading needs none.
 
     Attributes:
-        name: The run's, in its logdir.
+        name: The run's name, in its logdir.
         path: Its folder, or URL.
     """
 
@@ -74,7 +74,7 @@ class RunRecord:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was found damaged and skipped so far, in sentences."""
+        """A sentence for each kind of damage that was found and skipped so far."""
         return self._notices.texts
 
     @property
@@ -110,9 +110,9 @@ class RunRecord:
         return kind(lambda: self._index(name), self._notices)
 
     def refresh(self) -> bool:
-        """Read what is new; True when there was something.
+        """Read what is new; True if anything is.
 
-        Costs a listing of the folder when nothing is.
+        Costs one listing of the folder if nothing is new.
 
         Raises:
             RecordError: A newer release has begun to write, or a file cannot be read.
@@ -147,7 +147,7 @@ class RunRecord:
         return f"Name one of: {', '.join(map(repr, self.models))}."
 
     def _forget_if_replaced(self, files: list[SegmentFile]) -> bool:
-        """Begin anew if a file that was read is gone, shorter, or another one."""
+        """Start over if a file that was read is gone, shorter, or replaced by another."""
         now = {file.name: file for file in files}
         if all(_continues(now.get(name), segment.file) for name, segment in self._segments.items()):
             return False
@@ -156,7 +156,7 @@ class RunRecord:
         return True
 
     def _read_segment(self, file: SegmentFile) -> bool:
-        """Take in the records of `file` that were not there before; True if there are any."""
+        """Read the new records of `file`; True if there are any."""
         segment = self._segments.setdefault(file.name, _Segment(file, Scanner(str(file.path))))
         segment.file = file
         if file.size > SEGMENT_BYTES:
@@ -174,8 +174,8 @@ class RunRecord:
         self._note_a_torn_end(segment)
         return is_new
 
-    def _take(self, segment: _Segment, found: Found, read: ReadAt) -> None:
-        """Take in one record; what is damaged is noted. If reading it fails, it is the next one again."""
+    def _take(self, segment: _Segment, found: ScannedRecord, read: ReadAt) -> None:
+        """Add one record to the index; damage is noted. If reading fails, the record is read again next time."""
         head, file = found.head, segment.file
         if head is None:
             self._note_damage(file, found)
@@ -188,8 +188,8 @@ class RunRecord:
                 self._models[model].take(head, found, Source(read, file, session, self._notices))
             else:
                 self._notices.add(
-                    f"segment {file.name}: its first records are damaged, so that nobody can tell which model the "
-                    f"others are of; they were skipped"
+                    f"segment {file.name}: its first records are damaged, so the model of the others is not known; "
+                    f"they were skipped"
                 )
         except DamageError as damage:
             self._note_damage(file, found, str(damage))
@@ -197,7 +197,7 @@ class RunRecord:
             segment.scanner.position = found.offset
             raise
 
-    def _note_damage(self, file: SegmentFile, found: Found, cause: str = "") -> None:
+    def _note_damage(self, file: SegmentFile, found: ScannedRecord, cause: str = "") -> None:
         what = f"record at byte {found.offset} is damaged and was skipped{f': {cause}' if cause else ''}"
         if found.offset == 0:
             what = "it does not begin as a segment does, being damaged or something else"

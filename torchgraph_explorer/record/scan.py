@@ -25,18 +25,18 @@ from torchgraph_explorer.record.format.envelope import (
 from torchgraph_explorer.record.limits import HEAD_BYTES
 
 _WINDOW = 512
-"""Bytes read at a record's beginning: header and head of nearly every frame, in one go."""
+"""Bytes read at a record's beginning: enough for the header and head of nearly every frame."""
 
 _STRIDE, _LONGEST_STRIDE = 1 << 12, 1 << 20
-"""Bytes looked through at a time when the next record has to be searched for: few at first, it may be near."""
+"""Bytes searched at a time for the next record after damage: few at first, since it may be near."""
 
 
-class Found(NamedTuple):
+class ScannedRecord(NamedTuple):
     """A record, or damage.
 
     Attributes:
         offset: Where it begins in the file.
-        head: What the record says; None where something is damaged.
+        head: The record's head; None where something is damaged.
         body: File offset of the body.
         body_size: Bytes of the body.
     """
@@ -53,16 +53,16 @@ class Scanner:
 
     Attributes:
         source: The file, as errors call it.
-        position: Where to go on.
-        is_lost: Damage before `position` was reported, and where it ends is not known yet.
+        position: Where the next record is expected.
+        is_lost: Damage before `position` was reported, and its end is not known yet.
     """
 
     source: str
     position: int = 0
     is_lost: bool = False
 
-    def next(self, read: ReadAt, size: int) -> Found | None:
-        """The next record, or damage, of a file of `size` bytes; None when there is no further whole one yet.
+    def next(self, read: ReadAt, size: int) -> ScannedRecord | None:
+        """The next record, or damage, of a file of `size` bytes; None if there is no further complete record yet.
 
         Raises:
             RecordError: A newer release wrote the file.
@@ -79,7 +79,7 @@ class Scanner:
             return self._lose(read, size)
         return self._record(read, size, (header, data))
 
-    def _begin(self, read: ReadAt, size: int) -> Found | None:
+    def _begin(self, read: ReadAt, size: int) -> ScannedRecord | None:
         """Pass over the file header."""
         data = read(0, FILE_HEADER_SIZE)
         if size < FILE_HEADER_SIZE and MAGIC.startswith(data[: len(MAGIC)]):
@@ -91,7 +91,7 @@ class Scanner:
         self.position = FILE_HEADER_SIZE
         return self.next(read, size)
 
-    def _record(self, read: ReadAt, size: int, beginning: tuple[RecordHeader, bytes]) -> Found | None:
+    def _record(self, read: ReadAt, size: int, beginning: tuple[RecordHeader, bytes]) -> ScannedRecord | None:
         header, data = beginning
         start, stop = self.position, RECORD_HEADER_SIZE + header.head_size
         if header.head_size > HEAD_BYTES:
@@ -102,19 +102,19 @@ class Scanner:
             data = read(start, stop)
         head = _head(data[RECORD_HEADER_SIZE:stop], header.head_check)
         self.position += header.record_size  # last, since reading may fail: then this record is the next one again
-        return Found(start, head, start + header.body_offset, header.body_size)
+        return ScannedRecord(start, head, start + header.body_offset, header.body_size)
 
-    def _lose(self, read: ReadAt, size: int) -> Found | None:
-        """Report damage here. Zeros up to the end are no damage: a file system may show them before the data."""
+    def _lose(self, read: ReadAt, size: int) -> ScannedRecord | None:
+        """Report damage at `position`. Zeros up to the end are none: a file system may show them before the data."""
         start = self.position
         if not _has_content(read, start, size):
             return None
         self.is_lost = True
         self.position = start + 1
-        return Found(start, None)
+        return ScannedRecord(start, None)
 
     def _recover(self, read: ReadAt, size: int) -> bool:
-        """Go to the next sound record header; False when there is none yet, and then to where one may be begun."""
+        """Move to the next sound record header; False if there is none yet."""
         stride = _STRIDE
         while self.position + RECORD_HEADER_SIZE <= size:
             data = read(self.position, stride)
@@ -131,7 +131,7 @@ class Scanner:
 
 
 def _sound_header(data: bytes) -> int | None:
-    """Where in `data` the first sound record header begins that is whole."""
+    """Where in `data` the first complete and sound record header begins; None if there is none."""
     at = data.find(MARKER)
     while at >= 0:
         if read_record_header(data, at) is not None:
@@ -141,10 +141,10 @@ def _sound_header(data: bytes) -> int | None:
 
 
 def require_version(version: int, source: str) -> None:
-    """Refuse what a newer release wrote.
+    """Refuse a record that a newer release wrote.
 
     Raises:
-        RecordError: So it is.
+        RecordError: `version` is newer than this release reads.
     """
     if version > VERSION:
         raise RecordError(

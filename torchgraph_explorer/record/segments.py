@@ -13,14 +13,14 @@ from torchgraph_explorer.record.folder import plugin_folder, segment_number
 from torchgraph_explorer.record.outbox import Encoded
 
 _MOST = 10**9
-"""Segments of a run. What has a larger number is none of ours."""
+"""Segments of a run. Files with larger numbers are not segments."""
 
 
 class LocalSegments:
-    """The segments of one session. What `put` has taken is with the operating system.
+    """The segments of one session. What `put` has written is with the operating system.
 
-    Each file is created anew, under the next free number, and by nobody else; so writers share a folder without locks.
-    Where a write has failed, the file is cut back to its last whole record; if it cannot be, it is left.
+    Each file is created exclusively, with the next free number, so that writers share a folder without locks. After a
+    failed write the file is cut back to its last complete record; if that fails, the next file is begun.
     """
 
     def __init__(
@@ -30,10 +30,11 @@ class LocalSegments:
 
         Args:
             run_dir: The run's folder.
-            begin: How the segment with a number begins; with all that later records depend on, if that is True.
-            limit: Bytes of a segment, at most.
-            when_gone: Called when the folder was deleted or moved away, with the step from which on it is made again,
-                if there is one.
+            begin: Gives the beginning of the segment with a number, with everything that later records depend on if
+                its second argument is True.
+            limit: Largest size of a segment, in bytes.
+            when_gone: Called when the folder was deleted or moved away, with the first step that the new folder has;
+                None if it gets none.
         """
         self._folder = plugin_folder(run_dir)
         self._begin, self._limit, self._when_gone = begin, limit, when_gone
@@ -44,11 +45,11 @@ class LocalSegments:
         self._is_torn = self._has_frames = False
 
     def is_due(self, _size: int) -> bool:
-        """At once."""
+        """Always: records are written at once."""
         return True
 
     def put(self, waiting: deque[Encoded]) -> None:
-        """Write what waits, in a new file where it would make the present one too large.
+        """Write what waits, in a new file if it would make the current one too large.
 
         Raises:
             OSError: The system refuses.
@@ -68,7 +69,7 @@ class LocalSegments:
             waiting.popleft()
 
     def close(self) -> None:
-        """Close the present file."""
+        """Close the current file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -92,17 +93,17 @@ class LocalSegments:
             self._is_torn = False
 
     def _is_gone(self, file: FileIO) -> bool:
-        """The file is not where it was made, or has no name any more."""
+        """Whether the file is no longer where it was created, or no longer has a name."""
         try:
             self._path.stat()
             return self._has_links and os.fstat(file.fileno()).st_nlink == 0
         except FileNotFoundError:
             return True
-        except OSError:  # it cannot be told; what is written next will tell
+        except OSError:  # unknown; the next write will show
             return False
 
     def _renew(self, *, is_whole: bool) -> None:
-        """Go on in a new file. The one before stays open until there is one: it tells whether the folder is gone."""
+        """Begin a new file. The old one stays open until then, since it shows whether the folder is gone."""
         self._folder.mkdir(parents=True, exist_ok=True)
         number = next_number(file.name for file in self._folder.iterdir())
         while True:
@@ -127,7 +128,7 @@ class LocalSegments:
 
 
 def next_number(names: Iterable[str]) -> int:
-    """The number of the segment after those that have these names, of which some may be something else."""
+    """The number of the next segment, given the names of the files in the folder."""
     numbers = (segment_number(name) for name in names)
     return max((number + 1 for number in numbers if number is not None and number < _MOST), default=0)
 

@@ -1,4 +1,4 @@
-"""What is to be told of a model that several sessions recorded, one after the other."""
+"""The note on a model that several sessions recorded one after the other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ Ints = npt.NDArray[np.int64]
 
 
 def mixed_sessions(steps: Ints, order: Ints) -> tuple[str, ...]:
-    """A sentence on the frames at `steps` that are older than frames of lower steps; none if no frame is.
+    """A sentence on the frames at `steps` that are older than frames of lower steps; empty without such frames.
 
-    `order` numbers the session of each frame, or the launch of ranks that it was part of; later ones are higher.
+    `order` numbers the session, or the launch of ranks, that wrote each frame; later ones have higher numbers.
     """
     older = steps[order < np.maximum.accumulate(order)]
     if not len(older):

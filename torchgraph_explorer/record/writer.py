@@ -12,7 +12,7 @@ from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.gaps import Missing
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.definitions import Definitions
-from torchgraph_explorer.record.format.envelope import VERSION, file_header, framed
+from torchgraph_explorer.record.format.envelope import VERSION, enveloped, file_header
 from torchgraph_explorer.record.format.messages import finished_message, session_message
 from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
 from torchgraph_explorer.record.remote import RemoteSegments, is_url
@@ -22,18 +22,18 @@ from torchgraph_explorer.record.steps.layout import encode_layout
 from torchgraph_explorer.schema import Finished, Frame, ModuleGraph, Record, Session
 
 SEGMENT_BYTES = 64 << 20
-"""A local segment is closed, and the next one begun, before it would grow larger than this."""
+"""Largest size of a local segment."""
 
 REMOTE_SEGMENT_BYTES = 8 << 20
-"""Records that wait to be put to a URL are put when they are more than this."""
+"""Records for a URL are written without waiting longer once they have more bytes than this."""
 
 
 class RecordWriter:
     """The sink that writes one session into a run folder, which other writers may share at the same time.
 
     In a local folder every record is with the operating system when `write` returns: killing the process loses at most
-    the record being written. At a URL records wait for the next put, see `remote.py`. Where the store takes nothing,
-    they wait until it does, see `outbox.py`; so nothing here raises for its sake.
+    the record being written. At a URL, records wait for the next segment, see `remote.py`. While a store refuses, they
+    wait in memory and are tried again, see `outbox.py`; no method raises because of it.
     """
 
     def __init__(self, run_dir: str | os.PathLike[str], *, segment_bytes: int | None = None) -> None:
@@ -48,7 +48,7 @@ class RecordWriter:
         self._layout: tuple[tuple[bytes, bytes, int], bytes] = ((b"", b"", -1), b"")
 
     def write(self, record: Record) -> None:
-        """Append `record`. The session comes first, and once. One that the format cannot hold is left out, and told."""
+        """Append `record`. The session comes first, once. What cannot be encoded is left out, with a warning."""
         if isinstance(record, Session):
             assert self._session is None, "a writer writes one session"
             self._session = record
@@ -56,7 +56,7 @@ class RecordWriter:
         assert self._outbox is not None, "a session comes before everything else"
         try:
             data = self._encode(record)
-        except Exception as fault:  # a name or number that nobody thought of
+        except Exception as fault:  # a name or number that the format cannot hold
             self._leave_out(record, fault)
             return
         self._unwritable.end()
@@ -68,7 +68,7 @@ class RecordWriter:
             self._outbox.put_if_due()
 
     def close(self) -> None:
-        """Write what still waits. Nothing can be written after that."""
+        """Write what still waits. No record can be written after that."""
         if self._outbox is not None:
             self._outbox.close()
 
@@ -80,7 +80,7 @@ class RecordWriter:
         return LocalSegments(Path(self._run_dir), self._beginning, limit=limit, when_gone=self._note_gone)
 
     def _leave_out(self, record: Record, fault: Exception) -> None:
-        """Warn of the first step that the format cannot hold; how many they were is noted in the end."""
+        """Warn of the first step that cannot be encoded; `Finished` notes how many there were."""
         if not isinstance(record, Frame):
             self._note(f"{_what(record)} cannot be recorded ({reason(fault)}).")
             return
@@ -98,14 +98,14 @@ class RecordWriter:
             warn(sentence)
 
     def _beginning(self, number: int, is_whole: bool = False) -> bytes:
-        """How segment `number` of the run begins; `is_whole`: with all series and graphs so far."""
+        """The beginning of segment `number` of the run, with all series and graphs so far if `is_whole`."""
         assert self._session is not None
         segment = pb.Segment(version=VERSION, number=number, session=session_message(self._session))
-        beginning = file_header() + 2 * framed(pb.Head(segment=segment).SerializeToString())
+        beginning = file_header() + 2 * enveloped(pb.Head(segment=segment).SerializeToString())
         return beginning + self._definitions.whole() if is_whole else beginning
 
     def _encode(self, record: Record) -> bytes:
-        """`record` framed; more than once if frames depend on it, so that damage to one copy costs nothing."""
+        """`record` in its envelope; twice if frames depend on it, so that damage to one copy loses nothing."""
         match record:
             case Session():
                 return b""  # in every segment's beginning
@@ -116,7 +116,7 @@ class RecordWriter:
                 assert self._outbox is not None
                 unwritable = (f"{self._unwritable} could not be recorded.",) * bool(self._unwritable)
                 record = replace(record, notes=(*record.notes, *self._notes, *self._outbox.notes, *unwritable))
-                return framed(pb.Head(finished=finished_message(record)).SerializeToString())
+                return enveloped(pb.Head(finished=finished_message(record)).SerializeToString())
             case _:
                 return self._definitions.added(record)
 
@@ -129,10 +129,10 @@ class RecordWriter:
             gradient_scale=frame.gradient_scale,
             layout=self._encode_layout(frame),
         )
-        return framed(pb.Head(frame=head).SerializeToString(), encode_body(frame.statistics, frame.histograms))
+        return enveloped(pb.Head(frame=head).SerializeToString(), encode_body(frame.statistics, frame.histograms))
 
     def _encode_layout(self, frame: Frame) -> bytes:
-        """The frame's layout, which is most often the last one's."""
+        """The frame's layout, which is usually that of the frame before."""
         series, rows = frame.series.astype(np.uint32), frame.rows.astype(np.uint32)
         known, encoded = self._layout
         key = (series.tobytes(), rows.tobytes(), len(frame.statistics))
@@ -143,7 +143,7 @@ class RecordWriter:
 
 
 def _what(record: Record) -> str:
-    """What to call a record that the format cannot hold."""
+    """A record that cannot be encoded, in words."""
     match record:
         case Frame():
             return f"Step {record.step}"

@@ -1,4 +1,4 @@
-"""What each route answers, as values: see http_api.md."""
+"""The answers of the routes, as values: see http_api.md."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from torchgraph_explorer.server.pack import pack
 Json = dict[str, Any]
 
 MOST_NEWS = 2**16
-"""Frames, and series, in one answer of `api/updates`; the client asks again for more."""
+"""Frames, and series, in one answer of `api/updates` at most; the client asks again for more."""
 
 MOST_PARTS = 250_000
-"""Modules, calls, nodes and edges of a graph that is told and laid out; that takes seconds and some 20 MB."""
+"""Modules, calls, nodes and edges of a graph that is sent and laid out; that takes seconds and about 20 MB."""
 
 
 def runs_answer(logdir: str, runs: Sequence[RunInfo]) -> Json:
@@ -43,7 +43,7 @@ def _run(run: RunInfo) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class ClientState:
-    """What a client of `api/updates` has: so many frames and series of an epoch."""
+    """What a client of `api/updates` already has: this many frames and series of an epoch."""
 
     epoch: int
     frames: int
@@ -54,7 +54,7 @@ NEW_CLIENT = ClientState(epoch=-1, frames=0, series=0)
 
 
 def updates_answer(
-    run: RunRecord, model: ModelRecord, *, epoch: int, held: ClientState = NEW_CLIENT, most: int | None = None
+    run: RunRecord, model: ModelRecord, *, epoch: int, client: ClientState = NEW_CLIENT, most: int | None = None
 ) -> Json:
     """`api/updates`, with at most `most` frames and series.
 
@@ -62,8 +62,8 @@ def updates_answer(
     meanwhile: frames that are newer than the epoch are then sent again.
     """
     steps, series, finished = model.steps, model.series, model.finished
-    reset = held.epoch != epoch or held.frames > len(steps) or held.series > len(series)
-    first_frame, first_series = (0, 0) if reset else (held.frames, held.series)
+    reset = client.epoch != epoch or client.frames > len(steps) or client.series > len(series)
+    first_frame, first_series = (0, 0) if reset else (client.frames, client.series)
     stop_frame, stop_series = len(steps), len(series)
     if most is not None:
         stop_frame, stop_series = min(stop_frame, first_frame + most), min(stop_series, first_series + most)
@@ -109,7 +109,7 @@ def _series(one: Series) -> Json:
 
 
 def require_drawable(graph: ModuleGraph) -> None:
-    """Refuse a graph that would take too long to tell, and that no browser could draw.
+    """Refuse a graph that would take too long to send, and that no browser could draw.
 
     Raises:
         OptionError: It is larger than `MOST_PARTS`.
@@ -154,7 +154,7 @@ def frame_answer(model: ModelRecord, step: int, *, epoch: int) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """A value of `schema.py` or `layout` as JSON has it; faster than `dataclasses.asdict`, which copies deeply."""
+    """A value of `schema.py` or `layout` as JSON values; faster than `dataclasses.asdict`, which copies deeply."""
     if isinstance(value, (tuple, list)):
         return [plain(one) for one in value]
     kind: type = type(value)
@@ -164,7 +164,7 @@ def plain(value: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _names(kind: type) -> tuple[str, ...]:
-    """The fields of a dataclass; of another type, none."""
+    """The names of the fields of a dataclass; empty for another type."""
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
 
 

@@ -1,4 +1,4 @@
-"""The viewer's files, as the build left them."""
+"""The files of the built viewer."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ TYPES = {
     ".ico": "image/x-icon",
     ".woff2": "font/woff2",
 }
-"""Content types by suffix. The system's own table is not asked: on some it is wrong."""
+"""Content types by suffix. The system's own table is not used: on some systems it is wrong."""
 
 FOR_EVER = "public, max-age=31536000, immutable"
-"""Names in assets/ carry a hash of the content."""
+"""For files in assets/, whose names have a hash of the content."""
 
 MISSING = (
     "The viewer is not built. It is built when the package is installed; in a clone run 'make install', "
@@ -41,7 +41,7 @@ def bundle_file(path: str, folder: Path = BUNDLE) -> Response:
 
 
 def _inside(folder: Path, name: str) -> Path | None:
-    """The file, if there is one that really lies in `folder`."""
+    """The file `name` in `folder`; None if there is none, or if it is outside after links are resolved."""
     try:
         place = (folder / name).resolve()
         return place if place.is_relative_to(folder.resolve()) and place.is_file() else None

@@ -1,4 +1,4 @@
-"""Which pages may show the viewer in a frame: notebooks and TensorBoard. From any other it would be clickjacking."""
+"""Which pages may show the viewer in an iframe: notebooks and TensorBoard. Any other could be clickjacking."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ NOTEBOOKS = ("http://localhost:*", "http://127.0.0.1:*", "vscode-webview:", "vsc
 """Jupyter on this machine at any port (`http:` stands for `https:` too); VS Code's notebooks, and its window."""
 
 COLAB = ("https://colab.research.google.com", "https://*.googleusercontent.com", "https://*.prod.colab.dev")
-"""Google Colab: its page, what shows a cell's output, and the proxy to a port."""
+"""Google Colab: its page, the iframe of a cell's output, and the proxy to a port."""
 
 IN_COLAB = "COLAB_RELEASE_TAG"
-"""Set in the environment of every process there."""
+"""An environment variable of every process in Colab."""
 
 
-def framed_by_notebooks(inner: App) -> App:
-    """Let notebooks show `inner` in a frame: on this machine, or on the host by whose name we are asked."""
+def embeddable_in_notebooks(inner: App) -> App:
+    """Let notebooks show `inner` in an iframe: those on this machine, or on the host that the request names."""
 
     def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
         host = host_name(environment.get("HTTP_HOST", ""))
@@ -32,11 +32,11 @@ def framed_by_notebooks(inner: App) -> App:
     return serve
 
 
-def framed_by_tensorboard(inner: App) -> App:
-    """Let TensorBoard's own pages show `inner` in a frame, and so whoever may show TensorBoard.
+def embeddable_in_tensorboard(inner: App) -> App:
+    """Let TensorBoard's own pages show `inner` in an iframe, and therefore every page that may show TensorBoard.
 
-    That is TensorBoard's to say, and it lets everybody. A policy that names its notebooks would be refused: it holds
-    `http:` sources for a fault.
+    TensorBoard allows every page. A policy that names notebooks would be rejected by TensorBoard's own check, which
+    does not accept `http:` sources.
     """
 
     def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
@@ -47,10 +47,10 @@ def framed_by_tensorboard(inner: App) -> App:
 
 
 def _is_asked_by_own_page(environment: Environment) -> bool:
-    """A page of the same origin asks. Browsers say so by `Sec-Fetch-Site`, but only over HTTPS and on localhost."""
-    said = environment.get("HTTP_SEC_FETCH_SITE")
-    if said is not None:
-        return bool(said == "same-origin")
+    """Whether a page of the same origin asks. Browsers send `Sec-Fetch-Site` only over HTTPS and on localhost."""
+    site = environment.get("HTTP_SEC_FETCH_SITE")
+    if site is not None:
+        return bool(site == "same-origin")
     host = environment.get("HTTP_HOST", "")
     return bool(host) and _netloc(environment.get("HTTP_REFERER", "")) == host
 

@@ -1,4 +1,4 @@
-"""The viewer with its data in one HTML file, which needs no server, no network and no rights in the page around it."""
+"""Exports the viewer with its data as one HTML file, which needs no server, no network, and no rights in its iframe."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ STEPS = 100
 """Steps that a page shows by default."""
 
 PAGE_BYTES = 2_000_000
-"""How large a page may get by default: what it keeps of a run's series is cut to that."""
+"""Largest size of a page by default: it keeps as many of the run's series as fit."""
 
 LEAST_SERIES = 20
-"""So many are kept even where a graph alone fills the page."""
+"""Series that are kept even if the graph alone fills the page."""
 
 _ENTRY_BYTES, _ROW_BYTES = 0.8, 17.0
-"""What a bucket of a histogram, and a row of statistics, take on a page, at most."""
+"""Bytes of a bucket of a histogram, and of a row of statistics, on a page, at most."""
 
 _LOADER = Path(__file__).parent / "page" / "loader.js"
 
@@ -64,7 +64,7 @@ _PAGE = """<!doctype html>
 
 @dataclass(frozen=True, slots=True)
 class _InlinedBundle:
-    """The built viewer: its text as it stands in a page, and the hash by which the policy lets it run."""
+    """The built viewer, encoded for a page, and the hash by which the policy allows its script."""
 
     style: str
     script: str
@@ -80,16 +80,17 @@ def export_page(
     steps: int = STEPS,
     series: int | None = None,
 ) -> bytes:
-    """The page of `run`, which is also written to `path` if there is one.
+    """The page of `run`, which is also written to `path` if that is given.
 
     Args:
-        run: What `open_run` gives; what has been read of it so far is shown.
-        path: The file to write. One that is there is replaced.
+        run: A run that `open_run` gave, shown as of its latest `refresh`.
+        path: The file to write; an existing file is replaced.
         models: Names of the models to show; all by default.
-        steps: Steps to show at most, of each model: the first, the last, and others evenly between, among them the
+        steps: Steps to show at most, of each model: the first, the last, and others evenly between, including the
             first one with NaN or infinity.
-        series: Series to keep at most, those that share their numbers counted once: what was attached first, then those
-            of the model itself and of ever deeper modules. By default as many as make a page of 2 MB.
+        series: Series to keep at most, where those that share their numbers count once: first those of attached
+            tensors, then those of the model itself and of ever deeper modules. By default as many as make a page of
+            2 MB.
 
     Raises:
         NotFoundError: The run has no such model.
@@ -130,8 +131,8 @@ def page_of(
 
 
 def _write(path: Path, page: bytes) -> None:
-    """Write it in one go, so that whoever shows the page meanwhile never finds half of one."""
-    is_special = path.exists() and not path.is_file()  # as /dev/stdout is, which must not be replaced
+    """Write the file in one go, so that a browser that opens it meanwhile never finds half a page."""
+    is_special = path.exists() and not path.is_file()  # such as /dev/stdout, which must not be replaced
     try:
         path.write_bytes(page) if is_special else _replace(path.resolve(), page)
     except OSError as fault:
@@ -160,7 +161,7 @@ def _require(*, steps: int, series: int | None, models: Sequence[str] | None) ->
 
 
 def _affordable(offered: Sequence[Candidate], frames: Sequence[Sequence[int]]) -> int:
-    """How many of the candidates fit into a page, by the size of their latest histogram."""
+    """How many of the candidates fit into a page, estimated by their latest histograms."""
     left = float(PAGE_BYTES)
     for number, one in enumerate(offered):
         left -= len(frames[one.model]) * (_ROW_BYTES + _ENTRY_BYTES * one.entries)
@@ -179,14 +180,14 @@ def _page(
     troubles: Sequence[Trouble],
     most_work: int,
 ) -> bytes:
-    said, arrays = [], Arrays()
+    facts, arrays = [], Arrays()
     for number, model in enumerate(models):
         series = sorted(one for group in kept if group.model == number for one in group.series)
         words, own = page_model(run, model, frames=frames[number], series=series, most_work=most_work)
         nonfinite = nonfinite_json(model, troubles, frames=frames[number], series=series)
-        said.append({**words, "nonfinite": nonfinite})
+        facts.append({**words, "nonfinite": nonfinite})
         arrays |= {f"{number}.{name}": array for name, array in own.items()}
-    meta = {"version": __version__, "run": _run_json(run, models), "models": said}
+    meta = {"version": __version__, "run": _run_json(run, models), "models": facts}
     head, *blocks = pieces(meta, arrays)
     loader = _LOADER.read_text(encoding="utf-8")
     title = html.escape(f"{', '.join(model.name for model in models)} · {run.name} · torchgraph")
@@ -232,7 +233,7 @@ def _inlined_bundle(folder: Path) -> _InlinedBundle:
     """The viewer as it was built in `folder`.
 
     Raises:
-        TorchgraphError: It was not.
+        TorchgraphError: It is not built.
     """
     page = folder / "index.html"
     if not page.is_file():

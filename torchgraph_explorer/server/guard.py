@@ -1,4 +1,4 @@
-"""Who may ask: requests for our own host name only, and with an access token where others could reach us.
+"""Refuses requests for other host names, and those without the access token if other machines can reach the server.
 
 Why not werkzeug, for this, the routes and the redirects: the base package would depend on it, which otherwise only
 TensorBoard brings. Routing here is one lookup in a table of exact paths (`routes.ROUTES`). `host_is_trusted` (3.1) cuts
@@ -27,20 +27,20 @@ _HOST = re.compile(r"(?P<name>[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[1-9]
 def own_hosts_only(inner: App, hosts: frozenset[str]) -> App:
     """Refuse a request whose Host header names another host.
 
-    A page elsewhere may point a name of its own at 127.0.0.1 and so read what is served there (DNS rebinding); its
-    requests carry that name. Exactly one of `hosts` is accepted, in any case, with any port: a tunnel may use another
-    one than this server.
+    A page elsewhere may resolve its own name to 127.0.0.1 and read what is served there (DNS rebinding); its requests
+    have that name. Each of `hosts` is accepted, in upper or lower case, with any port: a tunnel may use another port
+    than this server.
     """
 
     def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
         host = environment.get("HTTP_HOST", "")
         if host_name(host) in hosts:
             return inner(environment, start_response)
-        said = (
+        message = (
             f"Host {host[:80]!r} is not one of this server's names: {', '.join(sorted(hosts))}. Open it by one of "
             f"these, or serve with --host and the access token that comes with it."
         )
-        return send(problem(403, said), environment, start_response)
+        return send(problem(403, message), environment, start_response)
 
     return serve
 
@@ -58,14 +58,14 @@ def token_only(inner: App, token: str) -> App:
         cookies = environment.get("HTTP_COOKIE", "").split(";")
         if any(_same(one.strip(), f"{name}={token}") for one in cookies):
             return inner(environment, start_response)
-        said = "This server wants its access token: open the address that it printed in its terminal."
-        return send(problem(401, said), environment, start_response)
+        message = "This server wants its access token: open the address that it printed in its terminal."
+        return send(problem(401, message), environment, start_response)
 
     return serve
 
 
 def _without_token(environment: Environment) -> str:
-    """The address that was asked for, from the folder it is in, with its token left out."""
+    """The address of the request, relative to its folder, without the token."""
     path = environment.get("SCRIPT_NAME", "") + environment.get("PATH_INFO", "")
     last = quote(path.rpartition("/")[2].encode("latin-1"))
     query = [(name, value) for name, value in parse_qsl(environment.get("QUERY_STRING", "")) if name != "token"]
@@ -77,7 +77,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def host_name(header: str) -> str | None:
-    """The name in a Host header, in small letters, an IPv6 address in its brackets; None where it is no such header."""
+    """The name in a Host header, in lower case, an IPv6 address in brackets; None if the header is malformed."""
     match = _HOST.fullmatch(header)
     if match is None or int(match["port"] or 1) > LAST_PORT:
         return None

@@ -1,6 +1,7 @@
-"""`api/history`: every frame, or bins of several where there are more than can be shown. See http_api.md.
+"""`api/history`: every frame, or bins of several frames if there are more than can be shown. See http_api.md.
 
-An answer takes a limited time and memory whatever is asked for: it goes as far as that allows, and says how far.
+An answer takes limited time and memory, whatever is asked for: it covers as many frames as that allows, and says how
+many.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ class WantedHistory:
 
     Attributes:
         series: Ids of the series, each once.
-        first_frame: Where to go on from.
-        stop_frame: The frame before which to stop; None for all there are.
+        first_frame: The first frame that the client lacks.
+        stop_frame: The frame before which to stop; None for all.
         most: Frames or bins that it can show; None for every frame.
-        unit: Steps of the bins that it holds; 0 without any.
+        unit: Steps of the bins that the client has; 0 without any.
     """
 
     series: Sequence[int]
@@ -44,12 +45,12 @@ class WantedHistory:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one answer may cost.
+    """The limits of one answer.
 
     Attributes:
-        seconds: After these no more is read.
-        size: Bytes of bins in memory after which no more is read, and of which an answer is made; it has about half.
-        rows: Rows that are read in between, one of each series and frame; so many are read in any case.
+        seconds: Time after which no more is read.
+        size: Bytes of bins in memory after which no more is read. The answer has about half as many bytes.
+        rows: Rows, one of each series and frame, that are read between two checks; this many are always read.
     """
 
     seconds: float = 1.0
@@ -61,16 +62,16 @@ BOUNDS = Bounds()
 
 
 class Source(Protocol):
-    """Where bins come from, from a first frame on."""
+    """Gives the bins of series, from a first frame on."""
 
     def frames(self, series: int) -> int:
-        """Up to which frame those of a series are known."""
+        """The frame up to which the bins of a series are known."""
 
     def extend(self, series: int, stop: int) -> int:
-        """Know them up to the frame `stop`; gives how many bytes they take."""
+        """Read up to the frame `stop`; how many bytes the bins take."""
 
     def bins(self, series: int, stop: int) -> Bins:
-        """Those that begin before the frame `stop`."""
+        """The bins that begin before the frame `stop`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def history_answer(opened: OpenRun, model: ModelRecord, wanted: WantedHistory, *
     steps, known = model.steps, len(model.series)
     for one in wanted.series:
         if one >= known:
-            model.history(one, 0, 0)  # says which there are
+            model.history(one, 0, 0)  # raises the error that names the valid ids
     stop = len(steps) if wanted.stop_frame is None else min(wanted.stop_frame, len(steps))
     unit = 1 if wanted.most is None else unit_for(steps[:stop], min(wanted.most, MOST_BINS))
     first = _first_frame(steps[:stop], wanted, unit)
@@ -134,7 +135,7 @@ def history_answer(opened: OpenRun, model: ModelRecord, wanted: WantedHistory, *
 
 
 def _first_frame(steps: npt.NDArray[np.int64], wanted: WantedHistory, unit: int) -> int:
-    """From which frame on the answer holds what there is: that of the bin where the client's frames end."""
+    """The first frame of the answer: the beginning of the bin in which the client's frames end."""
     first = min(wanted.first_frame, len(steps))
     if wanted.most is None or unit == wanted.unit == 1:
         return first
@@ -144,7 +145,7 @@ def _first_frame(steps: npt.NDArray[np.int64], wanted: WantedHistory, unit: int)
 
 
 def _read(source: Source, series: Sequence[int], *, first: int, stop: int, bounds: Bounds) -> int:
-    """Have every series read as far as the bounds allow, and a piece at least; the frame up to which that is."""
+    """Read every series as far as the bounds allow; the frame up to which all are read."""
     deadline = time.monotonic() + bounds.seconds
     reached = min((source.frames(one) for one in series), default=stop)
     at_once = max(1, bounds.rows // max(1, len(series)))
@@ -157,9 +158,9 @@ def _read(source: Source, series: Sequence[int], *, first: int, stop: int, bound
 
 
 def _within(source: Source, series: Sequence[int], *, stop: int, size: int) -> tuple[dict[int, Bins], int]:
-    """The bins of each series up to `stop`, or to an earlier frame so that all together take about `size` bytes.
+    """The bins of each series up to `stop`, or up to an earlier frame, so that together they take about `size` bytes.
 
-    Each series has an equal share of that, and one bin at least.
+    Each series gets an equal share of that, and at least one bin.
     """
     found: dict[int, Bins] = {}
     for one in series:
@@ -193,6 +194,6 @@ def _arrays(bins: Bins, unit: int) -> Arrays:
 
 
 def _rounded(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """As float32; infinity where that has no room, as a record may hold any numbers."""
+    """As float32; infinity for numbers beyond its range, which a record may have."""
     with np.errstate(over="ignore"):
         return numbers.astype(np.float32)

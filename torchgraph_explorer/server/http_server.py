@@ -1,8 +1,8 @@
 """HTTP/1.1 for the WSGI app.
 
-A connection that is idle or slow holds a socket, never a thread, and only for a limited time. All clients may come from
-one address, 127.0.0.1, so connections are not counted per client: when there are too many, the one that has been idle
-longest is closed for the new one.
+A connection that is idle or slow occupies a socket, never a thread, and only for a limited time. All clients may come
+from one address, 127.0.0.1, so connections are not counted per client: if there are too many, the one that has been
+idle longest is closed for the new one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from torchgraph_explorer.server.response import App, Environment
 T = TypeVar("T")
 
 SEND_BUFFER = 2**18
-"""Bytes that the system keeps of what a connection has not yet taken; by itself it would keep megabytes."""
+"""Bytes that the system buffers for a connection; by default it would buffer megabytes."""
 
 BACKLOG = 512
 """Connections that the system keeps while they wait to be accepted."""
@@ -46,18 +46,18 @@ BACKLOG = 512
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the clients may take, all together and each. See http_api.md.
+    """What all clients together, and each of them, may use. See http_api.md.
 
     Attributes:
         connections: Open at a time.
-        threads: Requests that are worked on at a time.
-        header_seconds: For a request's head to come, from when the connection is open or has had its last answer.
-        header_bytes: Of a request's head.
-        body_seconds: For a request's body to come. Nothing here needs one.
-        body_bytes: Of that body.
-        piece_bytes: Of an answer, to be taken within `piece_seconds`; so a reader slower than that is let go.
+        threads: Requests that are answered at a time.
+        header_seconds: Time for a request's head to arrive after the connection is open or had its last answer.
+        header_bytes: Size of a request's head.
+        body_seconds: Time for a request's body to arrive. No route needs one.
+        body_bytes: Size of that body.
+        piece_bytes: Part of an answer that must be received within `piece_seconds`; slower connections are closed.
         piece_seconds: See `piece_bytes`.
-        unsent_bytes: Of all answers that wait for their readers.
+        unsent_bytes: Size of all answers that wait for their clients.
     """
 
     connections: int = 512
@@ -85,7 +85,7 @@ class HttpServer:
         asyncio.run(self._serve())
 
     def close(self) -> None:
-        """Listen no more, so that `run` comes back where it was called in another thread."""
+        """Stop listening, so that `run` returns in its thread."""
         with self._lock:
             self._is_closed = True
             if self._stop is None:
@@ -111,7 +111,7 @@ class HttpServer:
 
 
 def affordable() -> Limits:
-    """The limits, with no more connections than half the files that this process may have open."""
+    """The limits, with at most half as many connections as this process may have open files."""
     try:
         import resource
     except ImportError:  # on Windows
@@ -128,9 +128,9 @@ class _Client:
     Attributes:
         stream: Its socket.
         address: Where it comes from.
-        since: When it began to keep us waiting: for a request, or to take an answer.
+        since: When the server began to wait for it: for a request, or for it to receive an answer.
         is_served: A request of it waits for a thread, or has one.
-        unsent: Bytes of an answer that it has yet to take.
+        unsent: Bytes of an answer that it has not received yet.
     """
 
     stream: IOStream
@@ -141,7 +141,7 @@ class _Client:
 
 
 class _Answer(NamedTuple):
-    """What the app says to a request."""
+    """The app's answer to a request."""
 
     status: str
     headers: list[tuple[str, str]]
@@ -165,7 +165,7 @@ class _Clients(TCPServer, HTTPServerConnectionDelegate):
         )
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
-        """Take a new connection on, or close it if all there may be are being served."""
+        """Accept a new connection, or close it if the limit is reached and all connections are being served."""
         if not self._make_room():
             stream.close()
             return
@@ -194,7 +194,7 @@ class _Clients(TCPServer, HTTPServerConnectionDelegate):
             client.stream.close()
 
     def begin_to_send(self, client: _Client, size: int) -> None:
-        """Count an answer as unsent, and let those go who have kept theirs waiting longest if that is too much."""
+        """Count an answer as unsent; if there is too much unsent, close the connections that have waited longest."""
         client.is_served, client.since, client.unsent = False, time.monotonic(), size
         sending = sorted((one for one in self._clients.values() if one.unsent), key=lambda one: one.since)
         total = sum(one.unsent for one in sending)
@@ -217,7 +217,7 @@ class _Clients(TCPServer, HTTPServerConnectionDelegate):
 
 
 class _Exchange(HTTPMessageDelegate):
-    """One request of a connection, and its answer. A body is read past: everything is asked for with GET."""
+    """One request of a connection, and its answer. The body is ignored: every route is a GET."""
 
     def __init__(self, clients: _Clients, client: _Client, connection: HTTP1Connection) -> None:
         self._clients, self._client, self._connection = clients, client, connection
@@ -268,7 +268,7 @@ class _Exchange(HTTPMessageDelegate):
 
 
 def _environment(start_line: RequestStartLine, headers: HTTPHeaders) -> Environment:
-    """The request as WSGI has it (PEP 3333), without its body."""
+    """The WSGI environment of a request (PEP 3333), without its body."""
     path, _, query = start_line.path.partition("?")
     environment: Environment = {
         "REQUEST_METHOD": start_line.method,
@@ -284,23 +284,23 @@ def _environment(start_line: RequestStartLine, headers: HTTPHeaders) -> Environm
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
     }
-    # One that has `_` in its name could pass for another. Values of a header that came twice are joined by commas.
+    # A name with `_` could be taken for another header. Values of a repeated header are joined by commas.
     named = {name: value for name, value in headers.items() if "_" not in name}
     return environment | {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in named.items()}
 
 
 def _ask(app: App, environment: Environment) -> _Answer:
-    said: list[tuple[str, list[tuple[str, str]]]] = []
+    started: list[tuple[str, list[tuple[str, str]]]] = []
 
     def start(status: str, headers: list[tuple[str, str]]) -> None:
-        said.append((status, headers))
+        started.append((status, headers))
 
     body = b"".join(app(environment, start))
-    return _Answer(*said[0], body)
+    return _Answer(*started[0], body)
 
 
 def _in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
-    """What `work` gives, called in a thread that does not keep the process from ending."""
+    """The result of `work`, called in a daemon thread, which does not keep the process from ending."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -310,11 +310,11 @@ def _in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
 
     def call() -> None:
         try:
-            told = partial(tell, future.set_result, work())
+            report = partial(tell, future.set_result, work())
         except BaseException as fault:
-            told = partial(tell, future.set_exception, fault)
+            report = partial(tell, future.set_exception, fault)
         with suppress(RuntimeError):  # the server is closed
-            loop.call_soon_threadsafe(told)
+            loop.call_soon_threadsafe(report)
 
     threading.Thread(target=call, daemon=True).start()
     return future

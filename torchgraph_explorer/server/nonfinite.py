@@ -1,6 +1,6 @@
-"""`api/nonfinite`: at which steps a model holds NaN or infinity, and where that began. See http_api.md.
+"""`api/nonfinite`: at which steps a model has NaN or infinity, and where that began. See http_api.md.
 
-Found out once, and then only of what is new; so much at a time that no request takes long.
+Each frame is searched once; a request searches only as many frames as take a short time.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ Json = dict[str, Any]
 Flags = npt.NDArray[np.bool_]
 
 SECONDS = 0.1
-"""How long a request looks at frames; the next one goes on."""
+"""How long a request searches frames; the next request goes on."""
 
 FRAMES_AT_ONCE = 128
-"""Frames looked at between two looks at the clock."""
+"""Frames that are searched between two checks of the time."""
 
 _COUNTS = {"nan": ("nan",), "infinite": ("positive_infinity", "negative_infinity"), "count": ("count",)}
 
 
 @dataclass(slots=True)
 class _CachedAnswer:
-    """What is known of one model in one epoch; the lock is held while that is added to.
+    """What is known of one model in one epoch; the lock is held while that is extended.
 
     Attributes:
-        bad: Of each frame that was looked at, whether it holds NaN or infinity.
-        first: Of the first one of those, what the answer says.
-        is_settled: That will not change any more: its graph is known.
+        bad: Whether each searched frame has NaN or infinity.
+        first: The answer about the first such frame.
+        is_settled: `first` will not change any more, since the frame's graph is known.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -50,22 +50,22 @@ class _CachedAnswer:
 
 
 class NonFinite:
-    """Where the models of one run hold NaN or infinity. For many threads."""
+    """Where the models of one run have NaN or infinity. Many threads may use it."""
 
     def __init__(self) -> None:
-        self._held: dict[str, _CachedAnswer] = {}
+        self._cached: dict[str, _CachedAnswer] = {}
         self._lock = threading.Lock()
 
-    def answer(self, run: RunRecord, model: ModelRecord, *, epoch: int, held: tuple[int, int]) -> Json:
-        """What is new for who holds so many frames of an epoch, `held`; `epoch` is the model's as clients know it.
+    def answer(self, run: RunRecord, model: ModelRecord, *, epoch: int, client: tuple[int, int]) -> Json:
+        """The answer to a client that has the epoch and number of frames in `client`.
 
-        What is left of the time goes to the run's other models.
+        `epoch` is the model's, as clients know it. Remaining time is used for the run's other models.
         """
         until = time.monotonic() + SECONDS
         bad, origin = self._look(model, until)
         steps = model.steps
         bad = bad[: len(steps)]
-        first = held[1] if held[0] == epoch and held[1] <= len(bad) else 0
+        first = client[1] if client[0] == epoch and client[1] <= len(bad) else 0
         others = [run.model(name) for name in run.models if name != model.name]
         looked = [(one, self._look(one, until)[0]) for one in others]
         return {
@@ -80,25 +80,25 @@ class NonFinite:
         }
 
     def _look(self, model: ModelRecord, until: float) -> tuple[Flags, Json | None]:
-        """What is known of the model, looking at more of it until the time is up."""
+        """What is known of the model, after searching more of it until the time is up."""
         with self._lock:
-            held = self._held.setdefault(model.name, _CachedAnswer())
-        with held.lock:
+            cached = self._cached.setdefault(model.name, _CachedAnswer())
+        with cached.lock:
             epoch = model.epoch
-            if held.epoch != epoch:
-                held.bad, held.first, held.is_settled, held.epoch = held.bad[:0], None, False, epoch
-            while len(held.bad) < len(model) and time.monotonic() < until:
-                first = len(held.bad)
+            if cached.epoch != epoch:
+                cached.bad, cached.first, cached.is_settled, cached.epoch = cached.bad[:0], None, False, epoch
+            while len(cached.bad) < len(model) and time.monotonic() < until:
+                first = len(cached.bad)
                 found = model.nonfinite(first, min(first + FRAMES_AT_ONCE, len(model)))
-                held.bad = np.concatenate((held.bad, found))
-            if not held.is_settled and held.bad.any():
-                number = int(held.bad.argmax())
-                held.first, held.is_settled = origin_of(model, number), int(model.graph_ids[number]) >= 0
-            return held.bad, held.first
+                cached.bad = np.concatenate((cached.bad, found))
+            if not cached.is_settled and cached.bad.any():
+                number = int(cached.bad.argmax())
+                cached.first, cached.is_settled = origin_of(model, number), int(model.graph_ids[number]) >= 0
+            return cached.bad, cached.first
 
 
 def stretches(steps: npt.NDArray[np.int64], bad: Flags, first: int = 0) -> list[list[int]]:
-    """Frames in a row that are `bad`, from frame `first` on: the steps of the first and the last, and how many."""
+    """Runs of `bad` frames, from frame `first` on: the steps of the first and last frame, and how many there are."""
     edges = np.diff(bad[first:].astype(np.int8), prepend=0, append=0)
     begins, stops = np.flatnonzero(edges == 1) + first, np.flatnonzero(edges == -1) + first
     columns = (steps[begins], steps[stops - 1], stops - begins)
@@ -106,7 +106,7 @@ def stretches(steps: npt.NDArray[np.int64], bad: Flags, first: int = 0) -> list[
 
 
 def origin_of(model: ModelRecord, number: int) -> Json:
-    """Where NaN or infinity came up first at frame `number`, which holds some."""
+    """The tensor in which NaN or infinity arose at frame `number`, which has some."""
     where: Json | None = None
     try:
         frame = model.frame(number)
@@ -114,12 +114,12 @@ def origin_of(model: ModelRecord, number: int) -> Json:
         found = first_of(model.nonfinite_series(frame), graph)
         where = None if found is None else {**tensor_json(found, graph), **_counts(frame, found)}
     except RecordError:
-        pass  # damaged as a whole; the record's warnings tell of it
+        pass  # the whole frame is damaged, as the record's warnings say
     return {"step": int(model.steps[number]), "tensor": where}
 
 
 def tensor_json(series: Series, graph: ModuleGraph | None = None) -> Json:
-    """What a tensor is called; a parameter has the call that reads it first, null where that is not known."""
+    """The names of a tensor. A parameter has the first call of its module, or null if that is not known."""
     call = series.call
     if call is None and graph is not None:
         call = next((one.call for one in graph.calls if one.module == series.module), None)

@@ -20,9 +20,9 @@ def iframe(
     steps: int = STEPS,
     series: int | None = None,
 ) -> str:
-    """An iframe that holds the page of `run`; the page can neither see nor change what is around it.
+    """An iframe with the page of `run`; the page can neither see nor change what is around it.
 
-    It is part of the notebook, and so is still there when that is opened without Python.
+    It is part of the notebook, so it is still there when the notebook is opened without Python.
 
     Raises:
         NotFoundError, OptionError, TorchgraphError: As in `export_page`.

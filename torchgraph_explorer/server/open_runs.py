@@ -22,13 +22,13 @@ from torchgraph_explorer.server.nonfinite import NonFinite
 from torchgraph_explorer.server.thinning import BinCache
 
 MOST_OPEN = 32
-"""Runs kept open; the one not asked for longest is closed when another is opened."""
+"""Runs that are kept open; the least recently used is closed when another is opened."""
 
 REMOTE_SECONDS = 5.0
-"""A run at a URL is looked at again after this long; a viewer asks every second, and stores charge by the question."""
+"""A run at a URL is refreshed after this long: a viewer asks every second, and stores charge by the request."""
 
 EPOCHS = 2**16
-"""Epochs that one opening of a run has room for."""
+"""Epochs for which one opening of a run has room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class OpenRun:
 
     Attributes:
         run: The reader.
-        opening: Differs each time that it is opened. Frames and series are numbered by the reader, so another reader,
-            also one in a server that was started again, may number them in another way.
+        opening: A number that differs each time the run is opened. The reader numbers frames and series, so another
+            reader, also one in a server that was restarted, may number them differently.
         bins: Keeps the merged bins of its series.
         nonfinite: Where there is NaN or infinity.
     """
@@ -49,7 +49,7 @@ class OpenRun:
     opening: int = field(default_factory=lambda: secrets.randbelow(2**32) * EPOCHS)
 
     def epoch(self, model: ModelRecord) -> int:
-        """The model's epoch as clients know it: never one that meant something else before."""
+        """The model's epoch as clients know it: different for each opening."""
         return self.opening + model.epoch
 
 
@@ -57,7 +57,7 @@ class RunSource(Protocol):
     """Where the app gets its runs from.
 
     Attributes:
-        logdir: What to call the place in a sentence.
+        logdir: The folder or folders, for messages.
     """
 
     logdir: str
@@ -66,7 +66,11 @@ class RunSource(Protocol):
         """Every run, the latest begun first."""
 
     def open(self, name: str) -> OpenRun:
-        """The run called `name`, read up to what is there now; a NotFoundError if `list` has no such run."""
+        """The run called `name`, refreshed.
+
+        Raises:
+            NotFoundError: `list` has no such run.
+        """
 
 
 @dataclass(slots=True)
@@ -93,17 +97,17 @@ class Runs:
         return list_runs(self.logdir)
 
     def open(self, name: str) -> OpenRun:
-        """The run called `name`, read up to what is there now.
+        """The run called `name`, refreshed.
 
         Raises:
-            NotFoundError: `list` has none of that name, or not any more.
+            NotFoundError: `list` has no run of that name.
             RecordError: It cannot be read.
         """
         slot = self._slot(name)
         try:
             return self._opened(name, slot)
         except NotFoundError:
-            self._forget(name, slot)  # should there be one again, it is another run
+            self._forget(name, slot)  # a later run with this name is another one
             raise
 
     def _opened(self, name: str, slot: _Slot) -> OpenRun:
@@ -126,7 +130,7 @@ class Runs:
     def _refresh(self, slot: _Slot, run: RunRecord) -> None:
         now = time.monotonic()
         if not is_url(self.logdir) or now - slot.refreshed >= REMOTE_SECONDS:
-            slot.refreshed = now  # before, so that others who ask meanwhile do not look too
+            slot.refreshed = now  # before refreshing, so that other threads do not refresh as well
             try:
                 run.refresh()
             except TorchgraphError:
@@ -147,7 +151,7 @@ def _open(place: str, name: str) -> RunRecord:
 
 
 def _place(logdir: str, name: str) -> str:
-    """Where the run called `name` would be. Only names as `list_runs` gives them lead anywhere."""
+    """The path of the run called `name`. Names that `list_runs` cannot give are refused."""
     if is_url(logdir):
         if name != "." and not all(part.strip(".") and "\0" not in part for part in name.split("/")):
             raise _no_such_run(name)
@@ -163,8 +167,8 @@ def _place(logdir: str, name: str) -> str:
 
 
 def _is_below(root: Path, name: str) -> bool:
-    """Whether `name` is that of a folder in or below `root`, which may be a link: nothing in it leads upwards."""
-    place = Path(os.path.normpath(root / name))  # not resolved: whoever made a link wants to see where it leads
+    """Whether `name` is a normal path in or below `root`, without `..`. It may lead through links."""
+    place = Path(os.path.normpath(root / name))  # not resolved: links are followed on purpose
     return place.is_relative_to(root) and place.relative_to(root).as_posix() == name
 
 

@@ -19,7 +19,7 @@ def pack(meta: Mapping[str, object], arrays: Mapping[str, npt.NDArray[np.generic
 
 
 def pieces(meta: Mapping[str, object], arrays: Mapping[str, npt.NDArray[np.generic]]) -> list[bytes]:
-    """What `pack` joins: the head, and each array."""
+    """The parts that `pack` joins: the head, and each array."""
     described, blocks, offset = [], [], 0
     for name, array in arrays.items():
         assert array.dtype.name in DTYPES, array.dtype

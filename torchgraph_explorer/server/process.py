@@ -1,4 +1,4 @@
-"""The standalone server: the app in a process of its own, on localhost."""
+"""The live viewer's server: the app in a process of its own, on localhost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from torchgraph_explorer.errors import OptionError, TorchgraphWarning
-from torchgraph_explorer.server.embedding import framed_by_notebooks
+from torchgraph_explorer.server.embedding import embeddable_in_notebooks
 from torchgraph_explorer.server.guard import LAST_PORT, LOOPBACK, own_hosts_only, token_only
 from torchgraph_explorer.server.http_server import BACKLOG, HttpServer
 from torchgraph_explorer.server.open_runs import Runs
@@ -29,7 +29,7 @@ from torchgraph_explorer.server.routes import app
 PORTS_TRIED = 50
 
 SECONDS_BETWEEN_SIGNALS = 0.5
-"""Windows hands Ctrl-C on only when a wait is over."""
+"""On Windows, Ctrl-C is delivered only when a wait is over."""
 
 SECONDS_TO_END = 2.0
 """For the event loop to close its connections."""
@@ -53,9 +53,9 @@ class Server:
     _http: HttpServer
 
     def run(self) -> None:
-        """Serve until the process ends, which this is the purpose of; Ctrl-C ends it quietly."""
+        """Serve until the process ends; Ctrl-C ends it without a traceback."""
         warnings.simplefilter("ignore", TorchgraphWarning)  # the viewer shows what is damaged
-        logging.getLogger("tornado").setLevel(logging.ERROR)  # not what is wrong with a request
+        logging.getLogger("tornado").setLevel(logging.ERROR)  # not for faults of requests
         # In a thread, so that a signal never interrupts the event loop: it would be taken for a fault of the loop's.
         thread = threading.Thread(target=self._http.run, daemon=True)
         thread.start()
@@ -76,14 +76,14 @@ def listen(logdir: str, *, host: str, port: int) -> Server:
     On anything but this machine's own addresses, an access token is demanded.
 
     Raises:
-        OptionError: The address is none of this machine's, or no port near is free.
+        OptionError: The address is not this machine's, or no port near is free.
     """
     host = host.strip("[]").lower() or EVERY_ADDRESS[0]
     sock = _bind(host, port)
     taken = sock.getsockname()[1]
     is_exposed = host not in LOOPBACK and not host.startswith("127.")
     served, query = _guarded(app(Runs(logdir)), host) if not is_exposed else _with_token(app(Runs(logdir)))
-    http = HttpServer(framed_by_notebooks(served), sock)
+    http = HttpServer(embeddable_in_notebooks(served), sock)
     return Server(f"http://{_shown(host)}:{taken}/{query}", taken, is_exposed, http)
 
 
@@ -97,7 +97,7 @@ def _with_token(served: App) -> tuple[App, str]:
 
 
 def _shown(host: str) -> str:
-    """What to call `host` in an address that is to be opened."""
+    """The name for `host` in an address to open."""
     if host in LOOPBACK:
         return "localhost"
     name = _own_address() if host in EVERY_ADDRESS else host
@@ -108,14 +108,16 @@ def _own_address() -> str:
     """The address under which other machines most likely reach this one."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
-            sock.connect(("192.0.2.1", 9))  # an address of nobody (RFC 5737); nothing is sent, only a way is chosen
+            sock.connect(
+                ("192.0.2.1", 9)
+            )  # reserved for documentation (RFC 5737); nothing is sent, the system only chooses a route
         except OSError:
             return socket.gethostname()
         return str(sock.getsockname()[0])
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """A socket that listens on `port`, or on the next one that can be had."""
+    """A socket that listens on `port`, or on the next free one."""
     if not 0 <= port <= LAST_PORT:
         raise OptionError(f"port={port} is no port. Choose one from 1 to {LAST_PORT}, or 0 for any that is free.")
     last = min(port + PORTS_TRIED - 1, LAST_PORT) if port else 0
@@ -127,10 +129,10 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def _listening(host: str, port: int) -> socket.socket | None:
-    """A socket that listens; None if the port is taken, or not for us."""
+    """A socket that listens; None if the port is taken or not permitted."""
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
-        if sys.platform != "win32":  # where it would share the port with whoever has it
+        if sys.platform != "win32":  # where it would share the port with another process
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
         sock.listen(BACKLOG)  # at once: until then another process could bind the port as well
@@ -145,7 +147,7 @@ def _listening(host: str, port: int) -> socket.socket | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """What the child process of a training runs: says its address in one JSON line, and ends with its parent."""
+    """Run the child process of a training: print the address as one JSON line, serve, and end with the parent."""
     parser = argparse.ArgumentParser()
     parser.add_argument("logdir")
     parser.add_argument("--host", default="127.0.0.1")
@@ -159,17 +161,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the training, which ends us when it ends
     end_in_order_by_sigterm()
     _tell({"url": server.url, "port": server.port, "is_exposed": server.is_exposed})
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # nobody reads it from here on
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # the parent does not read it from now on
     threading.Thread(target=server.run, daemon=True).start()
     sys.stdin.buffer.read()  # until the parent closes it, or is gone
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # which it sends as well
 
 
 def end_in_order_by_sigterm() -> None:
-    """Let SIGTERM end this process as its own end would, by which what it has in the temporary folder is removed."""
+    """Let SIGTERM end this process like a normal exit, which removes its files in the temporary folder."""
 
     def end(_signal: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # or a second one would end the removing
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not interrupt the removal
         sys.exit()
 
     signal.signal(signal.SIGTERM, end)

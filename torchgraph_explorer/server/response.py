@@ -1,4 +1,4 @@
-"""What a route answers, and how that goes out by WSGI."""
+"""The answer of a route, and how it is sent by WSGI."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
 
 COMPRESSED = ("text/", JSON, "image/svg+xml")
-"""Beginnings of the types that shrink; the packed numbers hardly do."""
+"""Prefixes of the content types that are worth compressing; packed numbers hardly shrink."""
 
 COMPRESSED_FROM = 2048
-"""Bytes from which they are compressed for those who take it."""
+"""Bytes from which a body is compressed, if the client accepts that."""
 
 POLICY = (
     "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; "
@@ -30,15 +30,15 @@ POLICY = (
 """Content-Security-Policy: nothing from elsewhere, and no inline scripts. Inline styles place the nodes."""
 
 FRAME_ANCESTORS = "torchgraph.frame_ancestors"
-"""In the WSGI environment: which pages may show an answer in a frame, as the policy has it; "" leaves that open."""
+"""In the WSGI environment: the pages that may show an answer in an iframe, as in the policy; "" allows all."""
 
 OWN_PAGES = "'self'"
-"""What holds where the environment does not say."""
+"""The value if the environment has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer: its status, type, body, and what other headers it has."""
+    """An answer: its status, content type, body, and further headers."""
 
     status: int
     content_type: str
@@ -52,17 +52,17 @@ def json_response(value: Any, status: int = 200) -> Response:
 
 
 def problem(status: int, sentence: str) -> Response:
-    """Why there is no other answer."""
+    """An error, as JSON with a sentence."""
     return json_response({"error": sentence}, status)
 
 
 def redirect(status: int, location: str, *headers: tuple[str, str]) -> Response:
-    """Look at `location`, which should be relative: only the client knows what stands before our path."""
+    """A redirect to `location`, which should be relative: only the client knows the prefix of our path."""
     return Response(status, TEXT, b"", (("Location", location), ("Cache-Control", "no-store"), *headers))
 
 
 def send(response: Response, environment: Environment, start_response: StartResponse) -> list[bytes]:
-    """Answer a request by WSGI; to HEAD with what GET would say, but for the body."""
+    """Send an answer by WSGI; HEAD gets the headers of GET without the body."""
     response = _compressed(response, environment.get("HTTP_ACCEPT_ENCODING", ""))
     headers = [("Content-Type", response.content_type), ("Content-Length", str(len(response.body)))]
     status = f"{response.status} {HTTPStatus(response.status).phrase}"
@@ -77,13 +77,13 @@ def _safety(ancestors: str) -> list[tuple[str, str]]:
         ("Referrer-Policy", "no-referrer"),
         ("Content-Security-Policy", policy),
     ]
-    if ancestors == OWN_PAGES:  # it can say nothing else; browsers that know the policy do not look at it
+    if ancestors == OWN_PAGES:  # the only value that it can express; browsers that know the policy ignore it
         headers.append(("X-Frame-Options", "SAMEORIGIN"))
     return headers
 
 
 def _compressed(response: Response, accepted: str) -> Response:
-    """`response`, compressed if it is worth it and the client accepts it."""
+    """`response`, compressed if that is worth it and the client accepts it."""
     if not response.content_type.startswith(COMPRESSED) or len(response.body) < COMPRESSED_FROM:
         return response
     headers = (*response.headers, ("Vary", "Accept-Encoding"))

@@ -1,4 +1,4 @@
-"""The one WSGI app over the run reader, for the standalone server and for TensorBoard. See http_api.md."""
+"""The WSGI app over the record, for the live viewer and for TensorBoard. See http_api.md."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from torchgraph_explorer.server.response import (
 from torchgraph_explorer.version import __version__
 
 MOST_SERIES = 512
-"""Series in one `api/history`."""
+"""Series in one request of `api/history` at most."""
 
 LEAST_BINS = 64
-"""The least that `most` can be in `api/history`."""
+"""The smallest `most` in `api/history`."""
 
 _STATUSES = ((NotFoundError, 404), (OptionError, 400), (RecordError, 422))
-"""What is answered instead, where it is not a fault of the server's."""
+"""The status for errors that are not faults of the server."""
 
 log = logging.getLogger(__name__)
 
@@ -60,15 +60,15 @@ def app(runs: RunSource) -> App:
 def _answer(environment: Environment, runs: RunSource) -> Response:
     method, path = environment.get("REQUEST_METHOD", "GET"), environment.get("PATH_INFO", "")
     if method not in ("GET", "HEAD"):
-        said = problem(405, f"{method} is not allowed; everything here is read with GET.")
-        return replace(said, headers=(*said.headers, ("Allow", "GET, HEAD")))
-    if not path:  # the page's own addresses are relative to the folder that it is in
+        answer = problem(405, f"{method} is not allowed; everything here is read with GET.")
+        return replace(answer, headers=(*answer.headers, ("Allow", "GET, HEAD")))
+    if not path:  # addresses in the page are relative to its folder
         return redirect(308, f"./{quote(environment.get('SCRIPT_NAME', '').rpartition('/')[2].encode('latin-1'))}/")
     return respond(path, _query(environment), runs)
 
 
 def respond(path: str, query: Mapping[str, str], runs: RunSource) -> Response:
-    """Answer one GET. Whatever goes wrong becomes an answer that says so."""
+    """Answer one GET. Every error becomes an answer that explains it."""
     try:
         if path.startswith("/api/"):
             return ROUTES.get(path, _no_route)(query, runs)
@@ -88,8 +88,8 @@ def _runs(_query: Mapping[str, str], runs: RunSource) -> Response:
 def _updates(query: Mapping[str, str], runs: RunSource) -> Response:
     opened, model = _open(query, runs)
     epoch = opened.epoch(model)
-    held = ClientState(_whole(query, "epoch", least=-1), _whole(query, "frames"), _whole(query, "series"))
-    return json_response(updates_answer(opened.run, model, epoch=epoch, held=held, most=MOST_NEWS))
+    client = ClientState(_whole(query, "epoch", least=-1), _whole(query, "frames"), _whole(query, "series"))
+    return json_response(updates_answer(opened.run, model, epoch=epoch, client=client, most=MOST_NEWS))
 
 
 def _graph(query: Mapping[str, str], runs: RunSource) -> Response:
@@ -127,8 +127,8 @@ def _frame(query: Mapping[str, str], runs: RunSource) -> Response:
 
 def _nonfinite(query: Mapping[str, str], runs: RunSource) -> Response:
     opened, model = _open(query, runs)
-    held = _whole(query, "epoch", least=-1), _whole(query, "frames")
-    return json_response(opened.nonfinite.answer(opened.run, model, epoch=opened.epoch(model), held=held))
+    client = _whole(query, "epoch", least=-1), _whole(query, "frames")
+    return json_response(opened.nonfinite.answer(opened.run, model, epoch=opened.epoch(model), client=client))
 
 
 def _health(_query: Mapping[str, str], runs: RunSource) -> Response:

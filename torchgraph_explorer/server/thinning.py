@@ -1,4 +1,4 @@
-"""The merged histories of series: worked out once, piece by piece, and then only what is new."""
+"""The merged histories of series: each frame is read and merged once, and then kept."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from torchgraph_explorer.record.steps.merging import Bins, joined, merge, part, 
 from torchgraph_explorer.schema import STATISTICS
 
 KEPT_BYTES = 2**28
-"""Bins that are kept, of all runs together; of a long run a series has 2 to 6 MB: 4,096 bins of 0.5 to 1.5 kB."""
+"""Bytes of bins that are kept, of all runs. A series of a long run has 2 to 6 MB: 4,096 bins of 0.5 to 1.5 kB."""
 
 MOST_BINS = 4096
-"""Bins of a series, as many as the widest page shows. So many are kept though coarser ones are asked for.
+"""Bins of a series, as many as the widest page shows. This many are kept even if a client asks for coarser ones.
 
-With fewer, a wide page and a narrow one would take turns at having all frames read again.
+With fewer, a wide and a narrow page that are both open would have all frames read again in turns.
 """
 
 OVERHEAD = 4096
 """Bytes that a series takes besides its bins."""
 
 PART = 64
-"""Bins that are kept as one piece; only the last piece is copied when frames are added."""
+"""Bins in one piece; when frames are added, only the last piece is copied."""
 
 PER_BIN, PER_ENTRY = 8 * (3 * len(STATISTICS) + 5), 2 + 8
 """Bytes of a bin, and of an entry of its histogram."""
@@ -38,12 +38,12 @@ Steps = npt.NDArray[np.int64]
 
 @dataclass(slots=True)
 class CachedBins:
-    """One series' bins; the lock is cached while they are read or added to.
+    """The bins of one series; the lock is cached while they are read or added to.
 
     Attributes:
         unit: Steps of a bin; 0 while there is none.
-        start: The frame from which on frames have been looked at; a bin begins there.
-        frames: The frame up to which they have.
+        start: The first frame that was read; a bin begins there.
+        frames: The frame up to which frames were read.
         parts: The bins, in pieces.
     """
 
@@ -97,15 +97,15 @@ class BinCache:
 
 @dataclass(frozen=True, slots=True)
 class Thinning:
-    """Merged histories of one model in bins of so many steps. For many threads.
+    """Merged histories of one model in bins of `unit` steps. Many threads may use it.
 
     Attributes:
-        model: Whose.
-        epoch: As clients know it, asked for before `steps`.
-        steps: Those of all its frames.
+        model: The model.
+        epoch: Its epoch as clients know it, read before `steps`.
+        steps: The steps of all its frames.
         unit: Steps of a bin, a power of two.
-        first: The frame from which on bins are wanted; one begins there.
-        cache: Where bins are kept, as fine as they were asked for.
+        first: The first frame that is wanted; a bin begins there.
+        cache: Keeps the bins, as fine as they were asked for.
     """
 
     model: ModelRecord
@@ -116,18 +116,18 @@ class Thinning:
     cache: BinCache
 
     def frames(self, series: int) -> int:
-        """Up to which frame the bins of a series are known; `first` where none are."""
+        """The frame up to which the bins of a series are known; `first` if none are."""
         with self._cached(series) as cached:
             return cached.frames
 
     def extend(self, series: int, stop: int) -> int:
-        """Know the bins of a series up to the frame `stop`; gives how many bytes they take, from `first` on."""
+        """Read a series up to the frame `stop`; how many bytes its bins take from `first` on."""
         with self._cached(series) as cached:
             self._read(cached, series, stop)
             return sum(map(size_of, self._parts(cached)))
 
     def bins(self, series: int, stop: int) -> Bins:
-        """The bins of a series that begin before the frame `stop`. The last may hold later frames as well."""
+        """The bins of a series that begin before the frame `stop`. The last may include later frames."""
         with self._cached(series) as cached:
             self._read(cached, series, stop)
             found = joined(self._parts(cached))
@@ -136,14 +136,14 @@ class Thinning:
             return part(found, 0, int(np.searchsorted(found.first, stop)))
 
     def _parts(self, cached: CachedBins) -> list[Bins]:
-        """The pieces that have bins from `first` on; the last one in any case."""
+        """The pieces with bins from `first` on; at least the last piece."""
         return [one for one in cached.parts if len(one) and one.first[-1] >= self.first] or cached.parts[-1:]
 
     @contextmanager
     def _cached(self, series: int) -> Iterator[CachedBins]:
-        """What is kept of a series, without bins that are of no use here.
+        """The entry of a series; emptied if its bins cannot be used.
 
-        These are too coarse, begin too late, end too early to go on from, or are of frames that are gone.
+        That is so if they are too coarse, begin too late, end before `first`, or are of frames that are gone.
         """
         key = (self.model.name, self.epoch, series)
         cached = self.cache.get(key)
@@ -159,7 +159,7 @@ class Thinning:
         if cached.frames >= stop:
             return
         new = single(self.model.history(series, cached.frames, stop))
-        # The first frames may belong into the last bin.
+        # The first new frames may belong to the last bin.
         cached.parts[-1:] = _pieces(merge(joined([cached.parts[-1], new]), self.steps, cached.unit))
         cached.frames = stop
         if cached.unit < self.unit and sum(map(len, cached.parts)) > MOST_BINS:
@@ -167,17 +167,17 @@ class Thinning:
 
 
 def size_of(bins: Bins) -> int:
-    """Bytes that bins take, about."""
+    """Approximate bytes of bins."""
     return int(sizes_of(bins)[-1]) if len(bins) else 0
 
 
 def sizes_of(bins: Bins) -> npt.NDArray[np.int64]:
-    """Bytes that the bins up to each one, and this, take together."""
+    """Approximate bytes of the bins up to and including each."""
     return np.arange(1, len(bins) + 1) * PER_BIN + bins.offsets[1:] * PER_ENTRY
 
 
 def copied(bins: Bins) -> Bins:
-    """The same in memory of its own, so that it does not keep all that it was cut from."""
+    """A copy, so that the bins do not keep the memory alive that they were cut from."""
     return joined([bins])
 
 

@@ -21,11 +21,11 @@ from torchgraph_explorer.schema import Record
 class Sink(Protocol):
     """Where the records of one session go. All calls come from one thread, which is not the training's.
 
-    A sink that raises is closed and gets no more records, which is said once: only the sink itself can know whether
-    what it was given is half written. One whose store may be away for a while keeps the records itself and raises
-    nothing, as the run's own record does. A sink that does not come back holds up the others.
+    A sink that raises is closed and gets no more records, with one warning: only the sink itself can know whether a
+    record is half written. A sink whose store may be unavailable for a while keeps the records itself and raises
+    nothing, as `record.writer.RecordWriter` does. A sink that blocks holds up the others.
 
-    A method `when_idle()`, if there is one, is called now and then while nothing comes.
+    A method `when_idle()`, if a sink has one, is called now and then while no record comes.
     """
 
     def write(self, record: Record) -> None:
@@ -37,7 +37,7 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SinkContext:
-    """What a sink of `OPENED` is told of the session it is for.
+    """The session that a sink of `LIBRARY_BACKENDS` is for.
 
     Attributes:
         run_dir: The run's folder or URL, which a record is written to.
@@ -46,7 +46,7 @@ class SinkContext:
         model_name: The model's name in the run.
         writer: The SummaryWriter given to `watch`, or None.
         wandb_run: The W&B run given to `watch`, or None.
-        upload_record: The record is to be kept with the W&B run, too.
+        upload_record: The record is to be uploaded to the W&B run, too.
     """
 
     run_dir: str
@@ -75,31 +75,32 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """What a choice of backends comes to.
+    """What to write to, for a choice of backends.
 
     Attributes:
         record: A run folder is written.
         viewer: A server shows it while it is written.
         sinks: The user's own.
-        opened: Names of `OPENED`.
+        libraries: Names of `LIBRARY_BACKENDS`.
     """
 
     record: bool
     viewer: bool
     sinks: tuple[Sink, ...] = ()
-    opened: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
 
-OPENED: dict[str, str] = {
+LIBRARY_BACKENDS: dict[str, str] = {
     "tensorboard": "torchgraph_tensorboard.sink:open_sink",
     "wandb": "torchgraph_wandb.sink:open_sink",
 }
-"""Backends with a library of their own: where the function is that makes a sink from a `SinkContext`.
+"""Backends that need another library: the function that makes a sink from a `SinkContext`.
 
-It is imported when it is asked for. The extra of this package that brings the library has the backend's name.
+Its module is imported when the backend is used. The extra of this package that installs the library has the backend's
+name.
 """
 
-RESUMED: dict[str, str] = {"wandb": "torchgraph_wandb.resuming:resumed"}
+RESUMABLE: dict[str, str] = {"wandb": "torchgraph_wandb.resuming:resumed"}
 """Backends whose service can resume a run: the function that returns a `Resumed` or None.
 
 Its arguments are the service's run and the model's name.
@@ -109,16 +110,16 @@ BACKENDS = {
     "standalone": Backends(record=True, viewer=True),
     "record": Backends(record=True, viewer=False),
     "none": Backends(record=False, viewer=False),
-    **{name: Backends(record=True, viewer=False, opened=(name,)) for name in OPENED},
+    **{name: Backends(record=True, viewer=False, libraries=(name,)) for name in LIBRARY_BACKENDS},
 }
 """What each name means."""
 
 
 def resolve(backend: str | Sink | Sequence[str | Sink], *, also: Sequence[str] = ()) -> Backends:
-    """What `backend`, a name, a sink or a list of these, comes to, together with the names of `also`.
+    """The backends that `backend`, a name, a sink or a list of these, stands for, and those named in `also`.
 
     Raises:
-        UnknownBackendError: It is no such thing, or an empty list.
+        UnknownBackendError: `backend` is something else, or an empty list.
     """
     chosen = list(backend) if isinstance(backend, Sequence) and not isinstance(backend, str) else [backend]
     if not chosen:
@@ -128,17 +129,17 @@ def resolve(backend: str | Sink | Sequence[str | Sink], *, also: Sequence[str] =
         record=any(part.record for part in parts),
         viewer=any(part.viewer for part in parts),
         sinks=tuple(sink for part in parts for sink in part.sinks),
-        opened=tuple(dict.fromkeys(name for part in parts for name in part.opened)),
+        libraries=tuple(dict.fromkeys(name for part in parts for name in part.libraries)),
     )
 
 
 def open_sink(name: str, context: SinkContext) -> Sink:
-    """The sink of the backend called `name`, one of `OPENED`.
+    """The sink of the backend called `name`, one of `LIBRARY_BACKENDS`.
 
     Raises:
-        OptionError: Its library is not installed, or what it was given is not for it.
+        OptionError: Its library is not installed, or `context` has something that it cannot use.
     """
-    module, _, function = OPENED[name].partition(":")
+    module, _, function = LIBRARY_BACKENDS[name].partition(":")
     try:
         opening: Callable[[SinkContext], Sink] = getattr(import_module(module), function)
         return opening(context)

@@ -27,7 +27,7 @@ sys.path.append(sys.argv.pop(1))
 from torchgraph_explorer.server.process import main
 main()
 """
-"""What the server's process runs. It finds this package also where only the training's own `sys.path` leads to it."""
+"""The program of the server's process. It finds this package even if only the training's `sys.path` has it."""
 
 PACKAGE_ROOT = Path(__file__).parent.parent.parent
 
@@ -74,7 +74,7 @@ class ViewerProcess:
         _SERVERS.leave(self._process)
 
     def wait(self) -> None:
-        """Come back when the server has ended, or with a KeyboardInterrupt."""
+        """Return when the server has ended, or raise KeyboardInterrupt."""
         self._process.child.wait()
 
 
@@ -142,7 +142,7 @@ def _start(logdir: str, host: str, port: int) -> _Process:
         try:
             child = subprocess.Popen(
                 command,
-                stdin=subprocess.PIPE,  # its end tells the child that we are gone, however we went
+                stdin=subprocess.PIPE,  # when it closes, the child knows that this process has ended, however it ended
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL if errors is None else errors,
                 start_new_session=True,  # Ctrl-C in the terminal is for the training, not for the viewer
@@ -175,7 +175,7 @@ def _first_report(child: subprocess.Popen[bytes]) -> _ServerReport:
     try:
         report: _ServerReport = json.loads(child.stdout.readline() or b"{}")
     except ValueError:
-        return {"error": "it said something that is no address."}
+        return {"error": "its first line of output is not its address."}
     finally:
         timer.cancel()
     return report
@@ -183,14 +183,14 @@ def _first_report(child: subprocess.Popen[bytes]) -> _ServerReport:
 
 def _last_line(errors: IO[bytes] | None) -> str:
     if errors is None:
-        return "it could not be told why, since there is no temporary folder."
+        return "the reason is unknown, since there is no temporary folder for its errors."
     errors.seek(0)
     lines = errors.read().decode(errors="replace").split("\n")
     return next((line for line in reversed(lines) if line.strip()), f"it did not say why in {SECONDS_TO_START:.0f} s.")
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """End a server, which only reads and so has nothing to lose."""
+    """End a server. It only reads, so nothing is lost."""
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdin.close()

@@ -12,7 +12,7 @@ from torchgraph_explorer.capture.distributed import Rank
 from torchgraph_explorer.console import reason
 from torchgraph_explorer.record.earlier import Earlier, look_back
 from torchgraph_explorer.record.remote import is_url
-from torchgraph_explorer.sinks import RESUMED, Resumed, SinkContext
+from torchgraph_explorer.sinks import RESUMABLE, Resumed, SinkContext
 from torchgraph_explorer.training.rank_rendezvous import agreed_step
 from torchgraph_explorer.training.run_folder import is_of_wandb
 
@@ -122,7 +122,7 @@ def recorded_again(step: int, recorded: int) -> str:
 
 def _resumed(context: SinkContext, backends: Sequence[str]) -> Resumed | None:
     """What the service of one of `backends` says of the run, if it resumes it."""
-    for module, _, function in (RESUMED[backend].partition(":") for backend in backends if backend in RESUMED):
+    for module, _, function in (RESUMABLE[backend].partition(":") for backend in backends if backend in RESUMABLE):
         asked: Callable[[Any, str], Resumed | None] = getattr(import_module(module), function)
         if (found := asked(context.wandb_run, context.model_name)) is not None:
             return found

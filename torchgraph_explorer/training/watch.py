@@ -157,7 +157,7 @@ def watch(
     backends = resolve(backend, also=also)
     if not (backends.record or backends.sinks):
         settings = replace(settings, log=())  # nobody would read it; the graph is all that the watcher itself gives
-    wants_wandb = "wandb" in backends.opened
+    wants_wandb = "wandb" in backends.libraries
     rank = this_rank()
     if rank is not None:
         backends, verbose = _of_rank(backends, rank), verbose and rank.is_leader
@@ -187,7 +187,7 @@ def watch(
         viewer = _start_viewer(logdir, host, port, verbose=verbose) if backends.viewer else None
         begin = Start(step or 0)
         if step is None and context is not None:
-            begin = begin_in(context, backends.opened, rank, is_named=is_named, seconds=seconds)
+            begin = begin_in(context, backends.libraries, rank, is_named=is_named, seconds=seconds)
         watcher = Watcher(
             model,
             settings,
@@ -223,8 +223,8 @@ def _name(model: nn.Module, name: object, *, rank: Rank | None) -> str:
 
 def _of_rank(backends: Backends, rank: Rank) -> Backends:
     """What of `backends` is for one rank: all record, the first of each machine shows, the first of all goes to W&B."""
-    opened = tuple(each for each in backends.opened if rank.number == 0 or (rank.is_leader and each != "wandb"))
-    return replace(backends, viewer=backends.viewer and rank.is_leader, opened=opened)
+    opened = tuple(each for each in backends.libraries if rank.number == 0 or (rank.is_leader and each != "wandb"))
+    return replace(backends, viewer=backends.viewer and rank.is_leader, libraries=opened)
 
 
 def _of_phase(context: SinkContext | None, model_name: str) -> SinkContext | None:
@@ -236,7 +236,7 @@ def _sinks(backends: Backends, context: SinkContext | None) -> list[Sink]:
     """Opens what one phase of the model is written to, apart from the user's own sinks."""
     if context is None:
         return []
-    opened = (_opened(each, context) for each in backends.opened)
+    opened = (_opened(each, context) for each in backends.libraries)
     return [RecordWriter(context.run_dir), *(sink for sink in opened if sink is not None)]
 
 

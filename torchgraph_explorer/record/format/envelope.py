@@ -1,8 +1,8 @@
-"""The bytes around a record: what makes damage cost one record, and a torn tail nothing else.
+"""The envelope around each record, by which damage costs one record, and a torn end only the torn record.
 
 A segment file is a file header and then records, each at a multiple of 8 bytes. A record is a header of fixed size, a
 head (protobuf), and a body (raw); docs/format.md has the table. The header has its own check, so that a flipped length
-cannot send the reader off, and begins with a marker, by which the reader finds the next record after a damaged one.
+cannot mislead the reader. It begins with a marker, by which the reader finds the next record after a damaged one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 VERSION = 1
-"""Of the format. A reader refuses what is newer."""
+"""The version of the format. A reader refuses newer ones."""
 
 MAGIC = b"\x89TGRAPH\n"
 """How every segment file begins. The newline shows where a transfer as text went wrong, as in PNG."""
@@ -30,9 +30,9 @@ RECORD_HEADER_SIZE = _RECORD.size
 
 
 class DamageError(Exception):
-    """Bytes are not what the format says. Readers turn it into a warning; it never reaches the user.
+    """Bytes do not follow the format. Readers turn it into a warning; it never reaches the user.
 
-    Its message, if it has one, says in what.
+    Its message, which may be empty, says what is wrong.
     """
 
 
@@ -78,14 +78,14 @@ def read_file_header(data: bytes) -> int:
     return int(version)
 
 
-def framed(head: bytes, body: bytes = b"") -> bytes:
-    """A whole record, padded to a multiple of 8 bytes."""
+def enveloped(head: bytes, body: bytes = b"") -> bytes:
+    """A record in its envelope, padded to a multiple of 8 bytes."""
     header = _checked(_RECORD.pack(MARKER, len(head), len(body), crc32(head), 0))
     return b"".join((header, head, _padding(len(head)), body, _padding(len(body))))
 
 
 def read_record_header(data: bytes, offset: int = 0) -> RecordHeader | None:
-    """The header of the record at `offset` of `data`; None when there is none, or a damaged one."""
+    """The header of the record at `offset` of `data`; None if there is no sound one."""
     header = data[offset : offset + RECORD_HEADER_SIZE]
     if not header.startswith(MARKER) or len(header) < RECORD_HEADER_SIZE or not _is_checked(header):
         return None
@@ -94,10 +94,10 @@ def read_record_header(data: bytes, offset: int = 0) -> RecordHeader | None:
 
 
 def inflated(data: bytes, limit: int) -> bytes:
-    """What was compressed to `data`, if that is at most `limit` bytes: a crafted file must not fill the memory.
+    """`data` decompressed, if that is at most `limit` bytes: a crafted file must not fill the memory.
 
     Raises:
-        DamageError: It is more, or `data` is not compressed, or not whole.
+        DamageError: It is more, or `data` is not compressed or not complete.
     """
     if limit <= 0:  # which means no limit to zlib
         raise DamageError
@@ -116,7 +116,7 @@ def _padding(size: int) -> bytes:
 
 
 def _checked(header: bytes) -> bytes:
-    """`header` with the crc32 of all before them in its last four bytes."""
+    """`header`, with the crc32 of its other bytes in the last four."""
     return header[: -_CHECK.size] + _CHECK.pack(crc32(header[: -_CHECK.size]))
 
 

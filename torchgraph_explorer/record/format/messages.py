@@ -1,4 +1,4 @@
-"""Sessions, series and closings as protobuf messages, and back. Graphs have their own module."""
+"""Sessions, series and their ends as protobuf messages, and back. Graphs are in `graphs/encoding.py`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KINDS = MappingProxyType(
     }
 )
 _MOST_SAMPLED = 2**63
-"""Elements. A tensor has fewer, so that as many are all of them."""
+"""No tensor has as many elements, so a larger `sample_n` means the same."""
 
 _ROLE_NAMES = MappingProxyType({number: name for name, number in _ROLES.items()})
 _KIND_NAMES = MappingProxyType({number: name for name, number in _KINDS.items()})
@@ -57,7 +57,7 @@ def session_value(message: pb.Session) -> Session:
     """The session that `message` was made of.
 
     Raises:
-        DamageError: It was not begun at any time, or leaves out a share that is none.
+        DamageError: Its `created` or `reject_outlier_proportion` is out of range.
     """
     share = message.reject_outlier_proportion
     if not 0 <= share <= 1:
@@ -135,7 +135,7 @@ def finished_value(message: pb.Finished) -> Finished:
     """The end that `message` was made of.
 
     Raises:
-        DamageError: It was at no time.
+        DamageError: Its `time` is out of range.
     """
     steps = message.steps if message.HasField("steps") else None
     return Finished(moment(message.time, "time"), tuple(message.notes), steps)

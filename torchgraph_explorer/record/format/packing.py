@@ -1,7 +1,7 @@
 """Histograms as few bytes: docs/format.md, Packed histograms.
 
-A row is a walk over the buckets, upwards from the lowest. A token of 1 or more is the count of the bucket one stands
-on, and steps on to the next; a token 0 and a second token `r` step over `r` empty buckets. Tokens are LEB128 varints.
+A row is a walk over the buckets, upwards from the lowest. A token of 1 or more is the count of the current bucket,
+and moves on to the next; a token 0 and a second token `r` skip `r` empty buckets. Tokens are LEB128 varints.
 Many rows are packed and unpacked at once, without a Python loop over rows, buckets or bytes.
 """
 
@@ -59,7 +59,7 @@ def unpack(data: bytes, offsets: Ints) -> Histograms:
 
 
 def _tokens(histograms: Histograms) -> tuple[Ints, Ints]:
-    """What is to be written, as numbers, and where each row's begin and the last one's end."""
+    """The tokens to write, and the offsets of each row's tokens, `[rows + 1]`."""
     offsets = histograms.offsets.astype(np.int64)
     buckets = histograms.buckets.astype(np.int64)
     before = np.empty_like(buckets)
@@ -74,7 +74,7 @@ def _tokens(histograms: Histograms) -> tuple[Ints, Ints]:
 
 
 def _read_tokens(data: npt.NDArray[np.uint8], offsets: Ints) -> tuple[Ints, Ints]:
-    """The tokens in `data` as numbers, and where each row's begin and the last one's end."""
+    """The tokens in `data`, and the offsets of each row's tokens, `[rows + 1]`."""
     last = data < 0x80
     stops = offsets[1:][np.diff(offsets) > 0]
     if len(data) != offsets[-1] or not last[stops - 1].all():
@@ -94,7 +94,7 @@ def _read_tokens(data: npt.NDArray[np.uint8], offsets: Ints) -> tuple[Ints, Ints
 
 
 def _require_whole(zero: Flags, skip: Flags, offsets: Ints) -> None:
-    """Every 0 is followed, in its own row, by how many buckets to step over, which is not 0."""
+    """Refuse a 0 that is not followed, in its own row, by a number of buckets above 0."""
     stops = offsets[1:][np.diff(offsets) > 0]
     if (zero & skip).any() or zero[stops - 1].any():
         raise DamageError

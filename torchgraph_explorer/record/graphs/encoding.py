@@ -10,7 +10,7 @@ from typing import cast
 from torchgraph_explorer.printable import LONGEST_TEXT, printable, printable_path
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import DamageError
-from torchgraph_explorer.record.graph_parts import GraphParts, graph_parts
+from torchgraph_explorer.record.graphs.parts import GraphParts, graph_parts
 from torchgraph_explorer.schema import Call, Edge, Module, ModuleGraph, Node, NodeKind, TensorInfo
 from torchgraph_explorer.shapes import MOST_SIZES
 
@@ -35,12 +35,12 @@ def encode_graph(graph: ModuleGraph) -> tuple[pb.Graph, bytes]:
 
 
 def decode_graph(head: pb.Graph, body: bytes) -> tuple[ModuleGraph, int]:
-    """The graph that `encode_graph` made `head` and `body` of; and how many nodes it lacks, being of unknown kinds.
+    """The graph that `encode_graph` turned into `head` and `body`, and how many nodes of unknown kinds it lacks.
 
-    Whoever has read `body` has looked at its check.
+    The caller has verified the check of `body`.
 
     Raises:
-        DamageError: They are not a graph, or one that refers to what it does not hold.
+        DamageError: They are not a graph, or one with an invalid index.
     """
     parts = graph_parts(body)
     _require_sound(parts)
@@ -58,7 +58,7 @@ def decode_graph(head: pb.Graph, body: bytes) -> tuple[ModuleGraph, int]:
 
 
 def _edges_between(edges: Sequence[pb.Edge], known: Sequence[int]) -> tuple[Edge, ...]:
-    """The edges among the nodes that are known here, which count without the others."""
+    """The edges between nodes of known kinds, which are renumbered."""
     place = {node: at for at, node in enumerate(known)}
     return tuple(
         Edge(place[edge.source], place[edge.target], edge.gradient)
@@ -68,7 +68,7 @@ def _edges_between(edges: Sequence[pb.Edge], known: Sequence[int]) -> tuple[Edge
 
 
 def _require_sound(parts: GraphParts) -> None:
-    """Every index points at something, and nothing stands inside itself."""
+    """Refuse a graph with an index out of range, or with a call inside itself."""
     nodes = len(parts.nodes)
     sound = (
         all(_is_sound_call(call, at, len(parts.modules)) for at, call in enumerate(parts.calls))
@@ -154,7 +154,7 @@ def _node_value(message: pb.Node) -> Node:
 
 
 def _text(value: str) -> str:
-    """What a module says of itself, which may be of several lines."""
+    """A module's `extra_repr`, which may have several lines."""
     return printable(value, most=LONGEST_TEXT, lines=True)
 
 

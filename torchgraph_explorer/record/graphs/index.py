@@ -14,9 +14,9 @@ from torchgraph_explorer.shapes import joined
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """A graph as last written, under the reader's id, and how often it was written anew before.
+    """A graph as last written, under the reader's id, and how often it was replaced.
 
-    `launch` is that of the ranks that wrote it together; None where one process did.
+    `launch` is that of the ranks that wrote it; None if one process did.
     """
 
     graph: ModuleGraph
@@ -25,12 +25,12 @@ class Revised:
 
 
 class GraphIndex:
-    """Graphs by the reader's ids: one id for the graphs of equal structure that several sessions wrote.
+    """Graphs by the reader's ids: graphs of equal structure from several sessions have one id.
 
-    Frames refer to a graph by a *reference*, one for each graph id of each session, since a frame may speak of a graph
-    before the graph itself was read.
+    Frames refer to a graph by a *reference*, one for each graph id of each session, since a frame may be read before
+    its graph.
 
-    Reading holds on to nothing but what the properties return, so that graphs may be added meanwhile.
+    Readers keep only what the properties return, so that graphs may be added meanwhile.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class GraphIndex:
         return tuple(self._graphs)
 
     def reference(self, session: str, graph: int) -> int:
-        """What frames of `session` keep for `graph`, an id of that session."""
+        """The reference for `graph`, an id of `session`."""
         known = self._references.get((session, graph))
         if known is None:
             known = self._references[session, graph] = len(self._ids)
@@ -55,15 +55,15 @@ class GraphIndex:
         return known
 
     def ids(self, references: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """The reader's ids for what frames keep; -1 where the graph is not known."""
+        """The reader's ids of references; -1 where the graph is not known."""
         known = np.array([*self._ids, -1], dtype=np.int32)
         return known[references]
 
     def add(self, session: str, graph: ModuleGraph, *, launch: int | None = None) -> bool:
-        """Take in a graph of `session`; True when frames that refer to it have another id from now on.
+        """Add a graph of `session`; True if this changes the id for frames that were already read.
 
-        It replaces an earlier one of equal structure. But the ranks of one `launch` have tensors of their own: of a
-        dimension in which they differ, the graph says that it varied.
+        It replaces an earlier graph of equal structure. The ranks of one `launch` have different tensors: a dimension
+        in which they differ counts as one that varied.
         """
         is_mentioned = (session, graph.id) in self._references
         reference = self.reference(session, graph.id)
@@ -78,7 +78,7 @@ class GraphIndex:
         return is_mentioned and number != before
 
     def _number(self, before: int, structure: bytes) -> int:
-        """The id for a graph of this structure that had the id `before`, or none (-1)."""
+        """The id for a graph of this structure whose id was `before`; -1 if it had none."""
         is_own = before >= 0 and self._users[before] == 1
         return before if is_own else self._by_structure.get(structure, len(self._graphs))
 
@@ -98,7 +98,7 @@ class GraphIndex:
         self._restructure(number, structure)
 
     def _restructure(self, number: int, structure: bytes) -> None:
-        """Note that graph `number` has this structure now; of graphs that come to have the same one, one is found."""
+        """Note that graph `number` has this structure now. If several graphs have the same, one of them is found."""
         old = self._structures[number]
         if self._by_structure.get(old) == number:
             del self._by_structure[old]
@@ -107,7 +107,7 @@ class GraphIndex:
 
 
 def _structure(graph: ModuleGraph) -> bytes:
-    """What must agree for two sessions' graphs to be one: all but shapes and other facts of modules and tensors."""
+    """A hash of what must agree for two sessions' graphs to be one: everything but shapes and facts of modules."""
     facts = (
         [(module.name, module.class_path) for module in graph.modules],
         [(call.module, call.call, call.parent) for call in graph.calls],
@@ -118,7 +118,7 @@ def _structure(graph: ModuleGraph) -> bytes:
 
 
 def _varied(old: ModuleGraph, new: ModuleGraph) -> ModuleGraph:
-    """`new`, without the dimensions of inputs and outputs that are other ones in `old`, of the same structure."""
+    """`new`, in which dimensions of inputs and outputs that differ from `old` are marked as varied."""
     calls = (
         replace(
             now, inputs=_varied_infos(before.inputs, now.inputs), outputs=_varied_infos(before.outputs, now.outputs)

@@ -1,4 +1,4 @@
-"""Which sessions of a model were begun together: the ranks of one distributed training."""
+"""Which sessions of a model belong to one launch: the ranks of one distributed training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torchgraph_explorer.schema import Session
 
 
 class Member(NamedTuple):
-    """What a session is among the sessions of its model.
+    """A session's place among the sessions of its model.
 
     Attributes:
         launch: Number of the launch that it was begun in; later ones have larger numbers.
@@ -27,7 +27,7 @@ class Launches:
 
     Attributes:
         members: By the session's id.
-        has_ranks: Some session is that of a rank. Without, the model needs nothing of all this.
+        has_ranks: Some session is that of a rank. If none is, sessions are not merged by rank.
     """
 
     members: Mapping[str, Member] = field(default_factory=dict)
@@ -42,10 +42,10 @@ class Launches:
 
 
 def launches(sessions: Iterable[Session]) -> Launches:
-    """How `sessions` belong together: in the order in which they began, a launch begins where a rank comes again.
+    """Group `sessions` by launch: in the order in which they began, a launch begins where a rank occurs again.
 
-    The ranks of a launch begin within seconds, and the next launch begins when they are gone. Sessions without a rank
-    are all of one launch, until one with a rank follows.
+    The ranks of a launch begin within seconds, and the next launch begins when they are gone. Consecutive sessions
+    without a rank count as one launch.
     """
     found: dict[str, Member] = {}
     launch, seen, world_size = -1, set[int](), 0

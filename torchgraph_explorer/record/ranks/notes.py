@@ -1,4 +1,4 @@
-"""What is to be told of a model that several ranks recorded."""
+"""The notes on a model that several ranks recorded."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Ints = npt.NDArray[np.int64]
 
 
 def finished_together(sessions: Sequence[SessionIndex]) -> Finished | None:
-    """How the sessions of one launch ended; None while one is open. A note that not all have names its rank."""
+    """How the sessions of one launch ended; None while one is open. A note that only some have names their ranks."""
     ends = [one.finished for one in sessions]
     if len(ends) == 1 or None in ends:
         return None if None in ends else ends[0]
-    told: dict[str, list[int]] = {}
+    ranks_of: dict[str, list[int]] = {}
     for one in sessions:
         for note in one.finished.notes if one.finished else ():
-            told.setdefault(note, []).append(one.session.rank or 0)
-    notes = (note if len(of) == len(sessions) else f"{_named(of)}: {note}" for note, of in told.items())
+            ranks_of.setdefault(note, []).append(one.session.rank or 0)
+    notes = (note if len(of) == len(sessions) else f"{_named(of)}: {note}" for note, of in ranks_of.items())
     steps = [end.steps for end in ends if end and end.steps is not None]
     return Finished(max(end.time for end in ends if end), tuple(notes), max(steps, default=None))
 
 
 def missing_ranks(steps: Ints, ranks: npt.NDArray[np.int32], world_sizes: Ints) -> tuple[str, ...]:
-    """A sentence on the frames at `steps` that are from fewer ranks than there were; none if no frame is."""
+    """A sentence on the frames at `steps` that not all ranks wrote; empty if all of them did."""
     short = np.flatnonzero(ranks < world_sizes)
     if not len(short):
         return ()

@@ -1,4 +1,4 @@
-"""The rows of several ranks made those of the whole tensors, of which each rank has a part."""
+"""Merges the rows of several ranks, each of which has a part of a tensor, into rows of whole tensors."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def merge_parts(
 ) -> tuple[npt.NDArray[np.float32], Histograms]:
     """The statistics and histograms of tensors whose parts are the rows from each of `starts` to the next.
 
-    They are those of the concatenated parts, to the precision of float32. What was sampled is an estimate: each part
-    counts by its finite elements, of which another share may have been sampled than of other parts. Where the shares
-    are equal, as where nothing was sampled, counts just add up; else those of parts with a smaller share are scaled up.
+    They are those of the concatenated parts, to the precision of float32. With sampling they are an estimate: each part
+    counts by its finite elements, and the sampled share may differ between parts. If the shares are equal, counts are
+    added; otherwise the counts of parts with a smaller share are scaled up first.
     """
     sizes = np.diff(starts, append=len(statistics))
     wide = statistics.astype(np.float64)
@@ -41,9 +41,9 @@ def merge_parts(
 
 
 def first_of_each_part(groups: npt.NDArray[np.generic], parts: Ints) -> Ints:
-    """The indices of the rows that are to be added up, ascending: of rows with the same part, the first of their group.
+    """The indices of the rows to merge, ascending: the first row of each part within its group.
 
-    `groups` ascend; a part of -1 is like no other.
+    `groups` ascend. Rows with part -1 are all different parts.
     """
     own = np.where(parts < 0, -1 - np.arange(len(parts)), parts)
     order = np.lexsort((own, groups))  # stable: the first stays first
@@ -52,7 +52,7 @@ def first_of_each_part(groups: npt.NDArray[np.generic], parts: Ints) -> Ints:
 
 
 def _elements_stood_for(rows: Floats) -> Floats:
-    """How many finite elements each sampled one stands for; NaN where there is none."""
+    """Finite elements per sampled element of each row; NaN without sampled elements."""
     finite = rows[:, COLUMN["count"]] - rows[:, NON_FINITE].sum(axis=1)
     return np.where(rows[:, COLUMN["sampled"]] > 0, finite / rows[:, COLUMN["sampled"]], np.nan)
 

@@ -1,4 +1,4 @@
-"""The frames that several ranks wrote of one model, brought together by their step."""
+"""Merges the frames that several ranks wrote of one model, by step."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import numpy.typing as npt
 from torchgraph_explorer.record.ranks.groups import Member
 
 Frames: TypeAlias = "npt.NDArray[np.void]"
-"""As `frame_index.FRAME` has them."""
+"""Entries of the type `steps.index.FRAME`."""
 
 Ints = npt.NDArray[np.int64]
 
 
 class RankFrames:
-    """What each rank wrote of each step, of the last launch that wrote of it.
+    """The frames of each step that the ranks of the last launch wrote.
 
     Attributes:
-        shares: What merged frames are made of: `first` and `ranks` of one tell where its frames are here, by rank. Only
-            grows, so that whoever holds merged frames may go on using them.
+        shares: The frames of the ranks: those of a merged frame are `shares[first : first + ranks]`, by rank. Only
+            grows, so that merged frames stay valid.
     """
 
     def __init__(self, frames: Frames) -> None:
-        """Begin with `frames`, which no ranks wrote."""
+        """Begin with `frames`, which were written without ranks."""
         self.shares = frames[:0]
         self._current = frames
 
     def merge(self, frames: Frames, new: Frames, members: Sequence[Member]) -> Frames:
-        """Add `new` to the merged `frames`: a frame for each step, that of its lowest rank, which knows all of them.
+        """Add `new` to the merged `frames`: one frame a step, with the values of its lowest rank.
 
-        `members` tell by layout who wrote a frame. Steps before the first new one are not looked at again.
+        `members` are the writers, by number of layout. Steps before the first new one are not merged again.
         """
         begin = new["step"].min()
         before, after = _split(self._current, begin)
@@ -42,7 +42,7 @@ class RankFrames:
         return np.concatenate((kept, self._by_step(after, old)))
 
     def _by_step(self, shares: Frames, old: Frames) -> Frames:
-        """The merged frames of `shares`; where they are made of the same as in `old`, the old ones."""
+        """The merged frames of `shares`; a frame of `old` where its shares are the same."""
         _, first, count = np.unique(shares["step"], return_index=True, return_counts=True)
         merged = shares[first]
         merged["first"], merged["ranks"] = first + len(self.shares), count
@@ -55,20 +55,20 @@ class RankFrames:
 
 
 def expanded(frames: Frames, shares: Frames) -> tuple[Ints, Frames]:
-    """The frames of the ranks that merged `frames` are made of, and for each the index of its merged frame."""
+    """The index of the merged frame of each rank's frame in `frames`, and the ranks' frames."""
     count = frames["ranks"].astype(np.int64)
     numbers = np.repeat(np.arange(len(frames)), count)
     if not (frames["first"] >= 0).any():
         return numbers, frames
     within = np.arange(len(numbers)) - np.repeat(np.cumsum(count) - count, count)
-    found = frames[numbers]  # right for those that no ranks wrote, which are their own
+    found = frames[numbers]  # already right for frames that were written without ranks
     is_shared = found["first"] >= 0
     found[is_shared] = shares[(found["first"] + within)[is_shared]]
     return numbers, found
 
 
 def _of_the_last_launch(frames: Frames, members: Sequence[Member]) -> Frames:
-    """Of each step and rank the frame that was written last, without what earlier launches wrote of the step."""
+    """The last written frame of each step and rank, without those of earlier launches of the same step."""
     launch, rank = np.array(members, dtype=np.int64).reshape(-1, 2)[frames["layout"]].T
     order = np.lexsort((frames["body"], frames["number"], rank, launch, frames["step"]))
     frames, launch, rank = frames[order], launch[order], rank[order]
@@ -92,7 +92,7 @@ def _matching(steps: Ints, old: Ints) -> tuple[Ints, Ints]:
 
 
 def _places(shares: Frames, frame: np.void) -> list[tuple[int, int]]:
-    """Where everything is that a merged frame is made of."""
+    """The places of all frames that were merged into `frame`."""
     if frame["first"] < 0:
         return [(int(frame["segment"]), int(frame["body"]))]
     some = shares[frame["first"] : frame["first"] + frame["ranks"]]

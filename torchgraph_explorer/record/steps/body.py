@@ -1,7 +1,7 @@
 """The body of a frame: a table of words, one row per measured tensor, and then their packed histograms.
 
-Every row has its own check, so one row can be read, and trusted, without reading the frame's other ones: a series'
-history touches some 200 bytes of each frame.
+Every row has its own check, so one row can be read and verified without the others: the history of a series reads about
+200 bytes of each frame.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def encode_body(statistics: npt.NDArray[np.float32], histograms: Histograms) -> 
 
 
 def read_row(read: ReadAt, table: Table, row: int) -> Row | None:
-    """One row of the frame whose body is `table`; None when it is damaged."""
+    """One row of the frame whose body is `table`; None if it is damaged."""
     row_size, columns = table.row_size, WORD * len(table.statistics)
     if (row + 1) * row_size > table.size:
         return None
@@ -88,10 +88,10 @@ def read_row(read: ReadAt, table: Table, row: int) -> Row | None:
 
 
 def read_rows(read: ReadAt, table: Table) -> list[Row | None]:
-    """Every row of a frame, read at once; None for the damaged ones.
+    """Every row of a frame, read at once; None for damaged rows.
 
     Raises:
-        DamageError: The body has no room for so many rows, or for their histograms beside each other.
+        DamageError: The body is too small for its rows, or for their histograms side by side.
     """
     if table.rows * table.row_size > table.size:
         raise DamageError
@@ -109,7 +109,7 @@ def read_rows(read: ReadAt, table: Table) -> list[Row | None]:
 def decode_rows(rows: Sequence[Row | None]) -> tuple[list[bool], npt.NDArray[np.float32], Histograms]:
     """Which of `rows` are sound, their statistics, `[rows, STATISTICS]`, and their histograms.
 
-    A row that is not, or whose histogram is none though its check is right, has NaN and no elements.
+    A damaged row, also one with a correct check but an invalid histogram, has NaN and no elements.
     """
     try:
         histograms = _unpacked(rows)
@@ -137,7 +137,7 @@ def _has_histogram(row: Row) -> bool:
 
 
 def _known_columns(stored: bytes, names: tuple[str, ...]) -> bytes:
-    """`stored`, whose columns are `names`, as the columns `STATISTICS`; NaN for what the writer did not know."""
+    """`stored`, with columns `names`, as the columns `STATISTICS`; NaN for columns that the writer did not have."""
     if names == STATISTICS:
         return stored
     by_name = {name: stored[WORD * at : WORD * (at + 1)] for at, name in enumerate(names)}

@@ -14,7 +14,7 @@ from torchgraph_explorer.schema import STATISTICS, Series
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What was recorded of one series, frame by frame; frames without it are left out.
+    """What was recorded of one series, frame by frame. Frames without the series are left out.
 
     Attributes:
         series: The series, with the reader's id.

@@ -22,7 +22,7 @@ from torchgraph_explorer.record.limits import (
 )
 from torchgraph_explorer.record.ranks.groups import Launches
 from torchgraph_explorer.record.ranks.steps import Frames, RankFrames, expanded
-from torchgraph_explorer.record.scan import Found
+from torchgraph_explorer.record.scan import ScannedRecord
 from torchgraph_explorer.record.steps.layout import FrameLayout, decode_layout
 
 FRAME = np.dtype(
@@ -41,19 +41,19 @@ FRAME = np.dtype(
         ("first", np.int64),  # of as many in `shares`; -1 where there is only this one
     ]
 )
-"""What is kept of a frame in memory. One that several ranks wrote has what the lowest of them says."""
+"""The entry of a frame in memory. If several ranks wrote it, it has the values of the lowest rank."""
 
 PATIENCE = 30.0
-"""Seconds that a step is held back for ranks that have not written it yet. At a URL they write every ten."""
+"""Seconds that a step is held back for ranks that have not written it yet. At a URL, ranks write every ten."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How the sessions stand that may have written new frames, where some are ranks.
+class RankStatus:
+    """Which sessions are ranks, and which ranks may still write.
 
     Attributes:
-        launches: Who belongs together.
-        writing: Those of the last launch that have not ended, as far as is known.
+        launches: Which sessions belong to one launch.
+        writing: The sessions of the last launch that have not ended, as far as is known.
     """
 
     launches: Launches
@@ -63,8 +63,8 @@ class Standing:
 class FrameIndex:
     """The frames of one model.
 
-    `frames` is replaced, never changed, and the other tables only grow, so that whoever holds a `frames` may go on
-    using it while new ones are added.
+    `frames` is replaced, never changed, and the other tables only grow. So readers may keep using an old `frames` while
+    new frames are added.
 
     Attributes:
         frames: `FRAME` each; steps ascending, each once.
@@ -73,7 +73,7 @@ class FrameIndex:
     def __init__(self) -> None:
         self.frames: Frames = np.zeros(0, dtype=FRAME)
         self._new: list[tuple[float, ...]] = []
-        self._held: list[tuple[float, tuple[float, ...]]] = []
+        self._held_back: list[tuple[float, tuple[float, ...]]] = []
         self._reached: dict[str, int] = {}
         self._by_rank: RankFrames | None = None
         self._segments: list[Path] = []
@@ -83,11 +83,11 @@ class FrameIndex:
         self._decoded: dict[int, FrameLayout | None] = {}
         self._room = LAYOUTS_FREE
 
-    def add(self, frame: pb.Frame, found: Found, file: SegmentFile, *, origin: tuple[str, int]) -> None:
+    def add(self, frame: pb.Frame, found: ScannedRecord, file: SegmentFile, *, origin: tuple[str, int]) -> None:
         """Note a frame of `file`. `origin` is its session's id and the reference of its graph.
 
         Raises:
-            DamageError: It cannot be a frame.
+            DamageError: Its step or time is out of range.
         """
         if frame.step > LAST_STEP:
             raise DamageError(f"step is {frame.step}")
@@ -102,48 +102,48 @@ class FrameIndex:
         self._room += LAYOUTS_PER_BYTE * found.body_size
         self._reached[session] = max(self._reached.get(session, -1), frame.step)
 
-    def settle(self, standing: Standing | None = None) -> tuple[bool, bool]:
-        """Take the added frames in; whether there were any, and whether earlier ones changed their number or content.
+    def settle(self, status: RankStatus | None = None) -> tuple[bool, bool]:
+        """Add the noted frames; whether there were any, and whether earlier frames changed their number or content.
 
-        Of several frames of one step the one written last remains; where there are ranks, and so a `standing`, of each
-        of them. A step that some rank is still to write is held back for a while.
+        Of several frames of one step the last written remains; with ranks, and so a `status`, the last of each rank. A
+        step that some rank has not written yet is held back for a while.
         """
-        added = self._new if standing is None else self._ripe(standing)
+        added = self._new if status is None else self._complete(status)
         if not added:
             return False, False
         new, old = np.array(added, dtype=FRAME), self.frames
-        if standing is None:
+        if status is None:
             self._new = []
             self.frames = _last_of_each_step(np.concatenate((old, new)))
         else:
             self._by_rank = self._by_rank or RankFrames(old)
-            members = [standing.launches.members[session] for session in self.writers]
+            members = [status.launches.members[session] for session in self.writers]
             self.frames = self._by_rank.merge(old, new, members)
         places = ["step", "segment", "body", "first"]
         return True, len(self.frames) < len(old) or bool((self.frames[places][: len(old)] != old[places]).any())
 
     def by_rank(self, frames: Frames) -> tuple[npt.NDArray[np.int64], Frames]:
-        """What the ranks wrote of some of `frames`, and for each the index of its frame there; by frame and rank."""
+        """The index of the frame in `frames` of each frame that a rank wrote, and those, ordered by frame and rank."""
         return expanded(frames, self._by_rank.shares if self._by_rank else self.frames[:0])
 
-    def _ripe(self, standing: Standing) -> list[tuple[float, ...]]:
-        """The added frames without those that are held back: every rank has written their step, or time is up."""
+    def _complete(self, status: RankStatus) -> list[tuple[float, ...]]:
+        """The noted frames whose step every rank has written or had enough time to write; the others are held back."""
         now, moment = time.time(), time.monotonic()
-        reached = min((self._reached.get(session, -1) for session in standing.writing), default=LAST_STEP)
-        latest = set(standing.launches.latest)
-        ripe, held = [], []
-        for since, facts in (*self._held, *((moment, facts) for facts in self._new)):
+        reached = min((self._reached.get(session, -1) for session in status.writing), default=LAST_STEP)
+        latest = set(status.launches.latest)
+        complete, waiting = [], []
+        for since, facts in (*self._held_back, *((moment, facts) for facts in self._new)):
             step, written, layout = int(facts[0]), facts[1], int(facts[5])
             is_old = now - written > PATIENCE or moment - since > PATIENCE  # the writer's clock may be another one
             if step <= reached or is_old or self.session(layout) not in latest:
-                ripe.append(facts)
+                complete.append(facts)
             else:
-                held.append((since, facts))
-        self._new, self._held = [], held
-        return ripe
+                waiting.append((since, facts))
+        self._new, self._held_back = [], waiting
+        return complete
 
     def layout(self, number: int) -> FrameLayout | None:
-        """One of the layouts that `frames` refers to; None when it makes no sense, or is one too many."""
+        """One of the layouts that `frames` refers to; None if it is damaged, or the layouts exceed their bound."""
         if number not in self._decoded:
             self._decoded[number] = self._decode(self._layouts[number][1])
         return self._decoded[number]
@@ -163,7 +163,7 @@ class FrameIndex:
         return [session for session, _ in self._layouts]
 
     def session(self, layout: int) -> str:
-        """The session whose series a layout speaks of."""
+        """The session whose series ids a layout uses."""
         return self._layouts[layout][0]
 
     def segment(self, number: int) -> Path:

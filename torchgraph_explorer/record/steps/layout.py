@@ -1,6 +1,6 @@
-"""Which series a frame holds, and where: the part of a frame that seldom changes.
+"""Which series a frame has, and in which rows. This seldom changes.
 
-It is in every frame all the same, so that each can be read alone; compressed it is a hundred bytes.
+Every frame contains it nevertheless, so that each can be read alone; compressed, it takes about a hundred bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class FrameLayout:
         rows: Row of each of them, `[n]` uint32.
         row_count: Rows in the frame's body.
         statistics: Names of the columns.
-        size: Bytes that it had, not compressed.
+        size: Its bytes before compression.
     """
 
     series: npt.NDArray[np.uint32]
@@ -44,10 +44,10 @@ def encode_layout(series: npt.NDArray[np.uint32], rows: npt.NDArray[np.uint32], 
 
 
 def decode_layout(data: bytes, room: int = LAYOUT_BYTES) -> FrameLayout:
-    """The layout that `encode_layout` made `data` of, if that has at most `room` bytes.
+    """The layout that `encode_layout` turned into `data`, if it has at most `room` bytes.
 
     Raises:
-        DamageError: `data` is not a layout, one that contradicts itself, or one of more than can be recorded.
+        DamageError: `data` is not a layout, contradicts itself, or exceeds a bound.
     """
     content = inflated(data, min(room, LAYOUT_BYTES))
     try:

@@ -1,6 +1,6 @@
-"""Neighbouring steps of a history taken together, so that a long run is shown in as many bins as there are pixels.
+"""Merges neighbouring steps of a history, so that a long run is shown in as many bins as there are pixels.
 
-Nothing is dropped: the fixed buckets add up, extremes are the extremes of all, NaN and infinity are counted.
+Nothing is dropped: histograms are added, extremes are those of all steps, NaN and infinity are counted.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Bins:
         first: Index of the first frame in each bin that has the series, `[n]`.
         last: Index of the last one.
         frames: How many frames of the bin have it.
-        bad: Index of the first one with NaN or infinity; means nothing where the bin has neither.
+        bad: Index of the first frame with NaN or infinity; without meaning if the bin has neither.
         statistics: Those of all elements of the bin together, `[n, len(STATISTICS)]`. But `l2_norm` is the root mean
             square of the frames' norms, so that it does not grow with the bin.
-        lowest: The least that each statistic was at a frame, `[n, len(STATISTICS)]`; NaN where it was nowhere a number.
-        highest: The most.
+        lowest: The smallest value of each statistic at a frame, `[n, len(STATISTICS)]`; NaN if it was never a number.
+        highest: The largest value.
         offsets: Bin `i` has the entries `offsets[i]:offsets[i + 1]` of the two fields below; `[n + 1]`.
         buckets: As in `Histograms`.
-        counts: Likewise, but without a largest one.
+        counts: As in `Histograms`, but int64.
     """
 
     first: Ints
@@ -55,7 +55,7 @@ class Bins:
         return len(self.first)
 
     def histograms(self) -> Histograms:
-        """The bins' histograms; one that has too large a count is scaled down, by a power of two and rounding up."""
+        """The bins' histograms, see `scaled_to_fit`."""
         return scaled_to_fit(self.offsets, self.buckets, self.counts)
 
 
@@ -78,7 +78,7 @@ def single(history: History) -> Bins:
 
 
 def joined(parts: Sequence[Bins]) -> Bins:
-    """The bins of all `parts`, of which each begins after the one before ends."""
+    """The bins of all `parts`, where each part begins after the one before ends."""
     sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.offsets) for part in parts)])
     fields = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in (*_PER_BIN, "buckets", "counts")
@@ -95,10 +95,10 @@ def part(bins: Bins, start: int, stop: int | None = None) -> Bins:
 
 
 def merge(bins: Bins, steps: Ints, unit: int) -> Bins:
-    """Take those `bins` together that begin in the same `unit` steps, counted from step 0.
+    """Merge those `bins` that begin in the same `unit` steps, counted from step 0.
 
-    `steps` are those of the model's frames. What was merged before with a divisor of `unit` gives what merging the
-    single frames gives.
+    `steps` are those of the model's frames. Bins that were merged before with a divisor of `unit` give the same result
+    as the single frames.
     """
     groups = steps[bins.first] // unit
     starts = np.flatnonzero(np.diff(groups, prepend=-1))

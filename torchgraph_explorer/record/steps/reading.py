@@ -1,4 +1,4 @@
-"""Reading frames' bodies: one frame with all its series, or one series of many frames."""
+"""Reads the bodies of frames: one frame with all its series, or one series of many frames."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class RowLocation(NamedTuple):
     """Where one series' row of one frame is.
 
     Attributes:
-        number: Index of what was written, among all that the ranks wrote.
-        segment: Which file.
-        table: Where in it.
-        row: Which row of the table.
-        part: Which part of the tensor it is of; -1 for one that no other rank has.
+        number: Index of the frame among all frames that the ranks wrote.
+        segment: Number of the file.
+        table: Place of the frame's rows in it.
+        row: Number of the row.
+        part: Which part of the tensor the row is; -1 for a part that no other rank has.
     """
 
     number: int
@@ -41,11 +41,11 @@ class RowLocation(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """What one rank, or all together, recorded at a step.
+    """What one rank, or all ranks together, recorded at a step.
 
     Attributes:
         series: Reader's ids, `[n]`.
-        parts: Which part of the tensor it is; -1 for one that no other rank has, `[n]`.
+        parts: Which part of its tensor each is; -1 for a part that no other rank has, `[n]`.
         rows: Row of each series in the two fields below, `[n]`.
         statistics: `[rows, len(STATISTICS)]`.
         histograms: One per row.
@@ -62,7 +62,7 @@ def read_frame(model: ModelIndex, number: int, notices: Notices) -> Frame:
     """Frame `number`. Damaged rows have NaN and no elements, and belong to no series.
 
     Raises:
-        RecordError: It is damaged as a whole, or the file is gone.
+        RecordError: The whole frame is damaged, or the file is gone.
     """
     facts = model.frames.frames[number]
     _, shares = model.frames.by_rank(facts.reshape(1))
@@ -82,7 +82,11 @@ def read_frame(model: ModelIndex, number: int, notices: Notices) -> Frame:
 
 
 def _read_ranks(model: ModelIndex, shares: Frames, notices: Notices) -> list[Numbers]:
-    """What each rank recorded, without those of which it is damaged; if it all is, a RecordError."""
+    """What each rank recorded, without ranks whose frame is damaged.
+
+    Raises:
+        RecordError: The frames of all ranks are damaged.
+    """
     found: list[Numbers] = []
     for at, facts in enumerate(shares):
         try:
@@ -115,7 +119,7 @@ def _read_rows(model: ModelIndex, facts: np.void, notices: Notices) -> Numbers:
 
 
 def _together(ranks: list[Numbers]) -> Numbers:
-    """What all `ranks` recorded, each part of each series once."""
+    """What all `ranks` recorded together; each part of each series counts once."""
     if len(ranks) == 1:
         return ranks[0]
     series, parts = (np.concatenate([getattr(one, name) for one in ranks]) for name in ("series", "parts"))

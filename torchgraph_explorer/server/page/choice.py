@@ -1,4 +1,4 @@
-"""Which frames and series a page holds."""
+"""Which frames and series a page has."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ ORDER = (
     ("input", "value"),
     ("input", "grad_norm"),
 )
-"""What is kept first of modules that lie equally deep. What was attached by hand comes before all."""
+"""The order in which series of equally deep modules are kept. Attached tensors come before everything."""
 
 _UNKNOWN_ENTRIES = 60
-"""Of the histogram of a series that none of the latest frames has."""
+"""Assumed size of the histogram of a series that none of the latest frames has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Series of one model that are measured together: one tensor, as the output of a call and the input of the next.
+    """Series of one model that share a row: one tensor is the output of a call and the input of the next.
 
     Attributes:
         model: Number of the model.
@@ -43,14 +43,14 @@ class Candidate:
 
 
 def spread(frames: int, most: int) -> list[int]:
-    """At most `most` of so many frames, evenly, the first and the last among them; if it is to be one, the last."""
+    """At most `most` of this many frames, evenly spread, including the first and the last; if `most` is 1, the last."""
     if most == 1:
         return [frames - 1] if frames else []
     return np.unique(np.linspace(0, frames - 1, min(most, frames)).round().astype(int)).tolist() if frames else []
 
 
 def with_frame(frames: list[int], wanted: int | None) -> list[int]:
-    """`frames` with `wanted` in place of the nearest one that is neither the first nor the last, if there is one."""
+    """`frames` with `wanted` in place of the nearest frame that is neither the first nor the last, if there is one."""
     if wanted is None or wanted in frames or not frames[1:-1]:
         return frames
     nearest = min(frames[1:-1], key=lambda frame: abs(frame - wanted))
@@ -58,7 +58,7 @@ def with_frame(frames: list[int], wanted: int | None) -> list[int]:
 
 
 def candidates(models: Sequence[ModelRecord]) -> list[Candidate]:
-    """All series of all models, those to be kept first in front: of the model itself, then of what is ever deeper."""
+    """All series of all models, in the order in which they are kept: from the model itself to ever deeper modules."""
     found = [one for number, model in enumerate(models) for one in _of_model(number, model)]
     return sorted(found, key=lambda one: one.rank)
 
@@ -80,7 +80,7 @@ def _of_model(number: int, model: ModelRecord) -> Iterable[Candidate]:
 
 
 def _latest_frames(model: ModelRecord) -> list[tuple[int, Frame]]:
-    """The latest frame of each graph, the latest of all first; a damaged one is passed over."""
+    """The latest frame of each graph, the latest of all first, without damaged ones."""
     latest = {graph: at for at, graph in enumerate(model.graph_ids.tolist())}
     found = []
     for at in sorted(latest.values(), reverse=True):

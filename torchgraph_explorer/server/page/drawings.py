@@ -1,4 +1,4 @@
-"""The layouts of all insides of a graph; insides that look alike have theirs once."""
+"""The layouts of all insides of a graph; insides of equal layout share one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 def drawings(graphs: Iterable[ModuleGraph], *, most_work: int = MOST_WORK) -> Json:
     """Distinct `drawings`, and per graph which one each inside has.
 
-    A drawing names its nodes and edges by their place among those of the inside, which is the same wherever it is used.
+    A drawing numbers its nodes and edges within the inside, so it is the same wherever it is used.
     `most_work` is as in `layout`.
     """
     numbers: dict[str, int] = {}
@@ -25,7 +25,7 @@ def drawings(graphs: Iterable[ModuleGraph], *, most_work: int = MOST_WORK) -> Js
 
 
 def _insides(graph: ModuleGraph, numbers: dict[str, int], most_work: int) -> list[list[int | None]]:
-    """Pairs of an inside and its drawing's number in `numbers`, which takes in new ones."""
+    """Pairs of an inside and the number of its drawing in `numbers`, to which new drawings are added."""
     insides = dict.fromkeys((None, *(node.inside for node in graph.nodes)))
     return [[inside, numbers.setdefault(_drawing(graph, inside, most_work), len(numbers))] for inside in insides]
 

@@ -1,4 +1,4 @@
-"""The histories that a page holds, read from the record frame by frame."""
+"""The histories in a page, read from the record frame by frame."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Histories:
 
 @dataclass(frozen=True, slots=True)
 class _FrameRows:
-    """Of one frame: which row each series has, -1 for none, and those rows' numbers."""
+    """The rows of one frame, and the row of each series, -1 for none."""
 
     row: Ints
     statistics: npt.NDArray[np.float32]
@@ -45,7 +45,7 @@ class _FrameRows:
 
 
 def read_histories(model: ModelRecord, frames: Sequence[int], series: Sequence[int]) -> Histories:
-    """The histories of `series` at `frames`, without what is damaged."""
+    """The histories of `series` at `frames`, without damaged frames and rows."""
     read = [_rows(model, frame, np.asarray(series, dtype=np.int64)) for frame in frames]
     rows = np.stack([one.row for one in read], axis=-1) if read else np.zeros((len(series), 0), dtype=np.int64)
     rows, history = np.unique(rows, axis=0, return_inverse=True)
@@ -61,7 +61,7 @@ def _rows(model: ModelRecord, number: int, series: Ints) -> _FrameRows:
     row_of = np.full(len(model.series), -1, dtype=np.int64)
     try:
         frame = model.frame(number)
-    except RecordError:  # the record's warnings, which the page shows, tell of it
+    except RecordError:  # the page shows the record's warnings about it
         none = Histograms(np.zeros(1, np.uint32), np.zeros(0, np.int16), np.zeros(0, np.uint32))
         return _FrameRows(row_of[series], np.zeros((0, len(STATISTICS)), np.float32), none)
     row_of[frame.series] = frame.rows
@@ -69,7 +69,7 @@ def _rows(model: ModelRecord, number: int, series: Ints) -> _FrameRows:
 
 
 def _entries(histograms: Histograms, rows: Ints) -> tuple[Ints, Ints, npt.NDArray[np.uint32]]:
-    """History, bucket and count of each entry in the histograms of `rows`; the history is the place in `rows`."""
+    """History, bucket and count of each entry in the histograms of `rows`; the history is the index in `rows`."""
     histories = np.flatnonzero(rows >= 0)
     found = histograms.of(rows[histories])
     return np.repeat(histories, np.diff(found.offsets)), found.buckets.astype(np.int64), found.counts
@@ -78,7 +78,7 @@ def _entries(histograms: Histograms, rows: Ints) -> tuple[Ints, Ints, npt.NDArra
 def _columns(
     entries: Sequence[tuple[Ints, Ints, npt.NDArray[np.uint32]]], frames: int
 ) -> tuple[Ints, npt.NDArray[np.uint32]]:
-    """The entries of all frames as a table: a line for each (history, bucket), a column for each frame."""
+    """The entries of all frames as a table: one line for each (history, bucket), one column for each frame."""
     keys = [(history << 16) + bucket for history, bucket, _ in entries]
     known = np.unique(np.concatenate(keys)) if keys else np.zeros(0, dtype=np.int64)
     counts = np.zeros((len(known), frames), dtype=np.uint32)

@@ -1,4 +1,4 @@
-"""One model of a page: what the server's routes would answer of it, once each and as arrays."""
+"""One model of a page: the answers that the server's routes would give, each once, and its numbers as arrays."""
 
 from __future__ import annotations
 
@@ -23,44 +23,46 @@ Arrays = dict[str, npt.NDArray[np.generic]]
 def page_model(
     run: RunRecord, model: ModelRecord, *, frames: Sequence[int], series: Sequence[int], most_work: int
 ) -> tuple[Json, Arrays]:
-    """What the page says of `model` in words, and its numbers, with these frames and series counted anew from 0."""
+    """The page's facts about `model`, and its numbers; these frames and series are renumbered from 0."""
     graphs = _graphs(model, frames)
     updates = updates_answer(run, model, epoch=0)
     thinned = _thinned(updates, frames, series)
     known = [one for one in updates["graphs"] if one["graph"] in {graph.id for graph in graphs}]
     missing = _missing(model, frames=len(frames), series=len(series))
-    said = {
+    facts = {
         "updates": {**thinned, "graphs": known, "warnings": [*missing, *updates["warnings"]]},
         "graphs": [graph_answer(model, graph) for graph in graphs],
         **drawings(graphs, most_work=most_work),
         "recorded": {"frames": len(model), "series": len(model.series)},
     }
-    return said, dict(number_arrays(read_histories(model, frames, series)))
+    return facts, dict(number_arrays(read_histories(model, frames, series)))
 
 
 def _missing(model: ModelRecord, *, frames: int, series: int) -> list[str]:
-    """What the page leaves out, in sentences."""
-    said = []
+    """Sentences about what the page leaves out."""
+    sentences = []
     if frames < len(model):
         which = "the last one" if frames == 1 else "the first, the last, and others evenly between"
-        said.append(f"This page shows {frames:,} of {len(model):,} steps: {which}. Export with --steps N for more.")
+        sentences.append(
+            f"This page shows {frames:,} of {len(model):,} steps: {which}. Export with --steps N for more."
+        )
     if series < len(model.series):
-        said.append(
+        sentences.append(
             f"This page has the numbers of {series:,} of {len(model.series):,} series: of what was attached by hand, "
             f"of the model itself, and of the modules that lie least deep. Export with --series N for more."
         )
-    return said
+    return sentences
 
 
 def _graphs(model: ModelRecord, frames: Sequence[int]) -> list[ModuleGraph]:
-    """Those of the frames; where that is none, the latest one."""
+    """The graphs of the frames; if they have none, the latest graph."""
     ids, known = model.graph_ids, model.graphs
     used = sorted({int(ids[frame]) for frame in frames} - {-1})
     return [known[graph] for graph in used] or list(known[-1:])
 
 
 def _thinned(updates: Json, frames: Sequence[int], series: Sequence[int]) -> Json:
-    """`updates` of these frames and series only, which are counted anew."""
+    """`updates` with only these frames and series, renumbered from 0."""
     every, items = updates["frames"], updates["series"]["items"]
     kept = {name: [values[frame] for frame in frames] for name, values in every.items() if name != "first"}
     return {

@@ -1,4 +1,4 @@
-"""What a page says of NaN and infinity: of the whole record, also of steps and series that the page leaves out."""
+"""NaN and infinity on a page: of the whole record, including steps and series that the page leaves out."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _INFINITE = [STATISTICS.index(name) for name in ("positive_infinity", "negative_
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Where a model holds NaN or infinity.
+    """Where a model has NaN or infinity.
 
     Attributes:
         model: Its name.
-        bad: Whether each of its frames does.
+        bad: Whether each of its frames has any.
     """
 
     model: str
@@ -34,19 +34,19 @@ class Trouble:
 
     @property
     def first(self) -> int | None:
-        """The first frame that does; None without any."""
+        """The first frame that has any; None if none has."""
         return int(self.bad.argmax()) if self.bad.any() else None
 
 
 def trouble_of(model: ModelRecord) -> Trouble:
-    """Where `model` holds NaN or infinity."""
+    """Where `model` has NaN or infinity."""
     return Trouble(model.name, model.nonfinite())
 
 
 def nonfinite_json(
     model: ModelRecord, troubles: Sequence[Trouble], *, frames: Sequence[int], series: Sequence[int]
 ) -> Json:
-    """What `api/nonfinite` would answer, and for each of `frames` which tensors have it whose `series` are not here."""
+    """The answer of `api/nonfinite`, and for each of `frames` the tensors that have it but are not among `series`."""
     mine = next(one for one in troubles if one.model == model.name)
     kept = set(series)
     hidden = [_hidden(model, frame, kept) if mine.bad[frame] else [] for frame in frames]
@@ -69,7 +69,7 @@ def nonfinite_json(
 
 
 class _Hidden(NamedTuple):
-    """A series that the page leaves out, and what it holds at a frame."""
+    """A series that the page leaves out, and what it has at a frame."""
 
     series: int
     has_nan: bool
@@ -77,7 +77,7 @@ class _Hidden(NamedTuple):
 
 
 def _hidden(model: ModelRecord, number: int, kept: set[int]) -> list[_Hidden]:
-    """Those that hold NaN or infinity at frame `number`."""
+    """The series outside `kept` that have NaN or infinity at frame `number`."""
     try:
         frame = model.frame(number)
     except RecordError:
@@ -92,7 +92,7 @@ def _tensor_json(model: ModelRecord, one: _Hidden) -> Json:
 
 
 def _spans(numbers: list[int]) -> list[list[int]]:
-    """Ascending numbers as spans: where each begins, and where it stops."""
+    """Ascending numbers as spans `[start, stop)` of consecutive numbers."""
     if not numbers:
         return []
     found = np.array(numbers)

@@ -1,8 +1,8 @@
 """Histories as arrays of small bytes, which compress to about 80 a series and frame. Nothing is lost.
 
-Each count is told from what the counts of the same bucket before it let one expect, each statistic from the one before
-it; what is written is the difference, which is small. Differences of about the same size stand together, so that the
-compressor has one code for each kind of noise. `web/src/api/numbers.ts` reads all that back, with the same integers.
+Each count is predicted from the earlier counts of its bucket, each statistic from the one before; only the differences
+are written, which are small. Differences of similar size are stored together, so that the compressor has one code for
+each kind of noise. `web/src/api/numbers.ts` decodes them with the same integers.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from torchgraph_explorer.server.page.histories import Histories, Ints
 Arrays = Mapping[str, npt.NDArray[np.generic]]
 
 FRACTION = 8
-"""Bits after the point of what is expected."""
+"""Fractional bits of a prediction."""
 
 SLOWEST = 3
-"""A count moves what is expected by an eighth of the difference; the first ones by more."""
+"""A count moves the prediction by an eighth of the difference; the first counts move it by more."""
 
 _AT_ONCE = 1 << 14
-"""Columns worked on together, so that they fit in memory."""
+"""Columns that are computed together, so that they fit in memory."""
 
 _BITS = np.uint32
 
@@ -47,7 +47,7 @@ def number_arrays(histories: Histories) -> Arrays:
 
 
 def _residuals(counts: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint8], dict[int, Ints]]:
-    """How large each column's differences are, and those of each size, `[columns, frames - 1]`."""
+    """The size class of each column's differences, and the differences of each class, `[columns, frames - 1]`."""
     pieces = [_unexpected(counts[at : at + _AT_ONCE]) for at in range(0, len(counts), _AT_ONCE)]
     found = np.concatenate(pieces) if pieces else np.zeros((0, 0), dtype=np.int64)
     sizes = _size_of(found)
@@ -55,7 +55,7 @@ def _residuals(counts: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint8], d
 
 
 def _unexpected(counts: npt.NDArray[np.uint32]) -> Ints:
-    """Of each count but the first, how far it is from what was expected, as `zigzag`; `[columns, frames - 1]`."""
+    """The prediction error of each count but the first, as `zigzag`; `[columns, frames - 1]`."""
     scaled = counts.astype(np.int64) << FRACTION
     expected, found = scaled[:, :1].sum(axis=1), np.empty((len(counts), max(0, counts.shape[1] - 1)), dtype=np.int64)
     for frame in range(1, counts.shape[1]):
@@ -65,7 +65,7 @@ def _unexpected(counts: npt.NDArray[np.uint32]) -> Ints:
 
 
 def pace(frame: int) -> int:
-    """The share of the difference at `frame` by which what is expected moves, as a power of a half."""
+    """The share of the difference at `frame` by which the prediction moves, as a power of a half."""
     return min(SLOWEST, max(1, (frame + 1).bit_length() - 1))
 
 
@@ -76,9 +76,9 @@ def _size_of(residuals: Ints) -> npt.NDArray[np.uint8]:
 
 
 def statistic_residuals(statistics: npt.NDArray[np.float32]) -> Ints:
-    """What each statistic differs by from the one at the frame before, in bits, as `zigzag`.
+    """The difference of each statistic's bits from those at the frame before, as `zigzag`.
 
-    The norm differs from what mean and standard deviation say it is, which is at most a rounding.
+    The norm is predicted from mean and standard deviation instead, and differs by rounding only.
     """
     bits = statistics.view(_BITS).astype(np.int64)
     before = np.zeros_like(bits)
@@ -88,7 +88,7 @@ def statistic_residuals(statistics: npt.NDArray[np.float32]) -> Ints:
 
 
 def expected_norm(statistics: npt.NDArray[np.float32]) -> Ints:
-    """The bits of the norm of so many elements of that mean and standard deviation; 0 where that is no number."""
+    """The bits of the norm that count, mean and standard deviation imply; 0 if that is not finite."""
     value = {name: statistics[..., i].astype(np.float64) for i, name in enumerate(STATISTICS)}
     finite = value["count"] - value["nan"] - value["positive_infinity"] - value["negative_infinity"]
     with np.errstate(invalid="ignore", over="ignore"):
@@ -98,12 +98,12 @@ def expected_norm(statistics: npt.NDArray[np.float32]) -> Ints:
 
 
 def zigzag(numbers: Ints) -> Ints:
-    """0, -1, 1, -2, … as 0, 1, 2, 3, …, so that what is small stays small."""
+    """0, -1, 1, -2, … as 0, 1, 2, 3, …, so that small numbers stay small."""
     return (numbers << 1) ^ (numbers >> 63)
 
 
 def planes(numbers: Ints) -> list[npt.NDArray[np.uint8]]:
-    """The lowest bytes of all numbers, then the next ones, as far as any has more."""
+    """The lowest bytes of all numbers, then the next bytes, up to the longest number."""
     count = max(1, (int(numbers.max(initial=0)).bit_length() + 7) // 8)
     return [((numbers >> (8 * byte)) & 0xFF).astype(np.uint8) for byte in range(count)]
 

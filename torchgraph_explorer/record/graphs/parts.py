@@ -1,7 +1,7 @@
-"""The modules, calls, nodes and edges of a compressed graph, taken out one by one.
+"""Parses the modules, calls, nodes and edges of a compressed graph one by one.
 
-A parsed message takes fifty times the memory of its bytes if it is empty, and those may be compressed a thousandfold.
-So the messages are counted while they are parsed, and not all parsed at once.
+An empty message takes fifty times its bytes in memory, and these may be compressed a thousandfold. So the messages are
+counted while they are parsed, rather than parsed all at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from torchgraph_explorer.record.limits import (
 )
 
 _LONG_SHAPE = 8
-"""Dimensions that a tensor has at no extra charge."""
+"""Dimensions of a tensor that count as one message."""
 
 _LONGEST_VARINT = 10
 """Bytes."""
@@ -36,7 +36,7 @@ _VARINT, _EIGHT_BYTES, _SIZED, _FOUR_BYTES = 0, 1, 2, 5
 
 @dataclass(frozen=True, slots=True)
 class GraphParts:
-    """What a `GraphBody` holds, as messages."""
+    """The messages of a `GraphBody`."""
 
     modules: list[pb.Module] = field(default_factory=list)
     calls: list[pb.Call] = field(default_factory=list)
@@ -48,7 +48,7 @@ def graph_parts(body: bytes) -> GraphParts:
     """The parts of the `GraphBody` that was compressed to `body`.
 
     Raises:
-        DamageError: It is not one, or has more in it than a graph of so many bytes can have.
+        DamageError: It is not a `GraphBody`, or has more parts than a graph of its size can have.
     """
     parts, room = GraphParts(), GRAPH_PARTS_FREE + GRAPH_PARTS_PER_BYTE * len(body)
     for number, data in _fields(_uncompressed(body)):
@@ -64,7 +64,7 @@ def _uncompressed(body: bytes) -> bytes:
 
 
 def _take(parts: GraphParts, number: int, data: bytes) -> int:
-    """Add the part that `data` is, and say how many messages that was."""
+    """Parse `data` and add it to `parts`; how many messages it has."""
     name, parse, size = _PARTS[number]
     try:
         part = parse(data)
@@ -98,11 +98,11 @@ _PARTS: Mapping[int, tuple[str, Callable[[bytes], Any], Callable[[Any], int]]] =
         4: ("edges", pb.Edge.FromString, lambda _edge: 1),
     }
 )
-"""By their field's number in `GraphBody`."""
+"""By field number in `GraphBody`."""
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The number and content of each message, or other field of its own size, that `data` has at its top level."""
+    """The number and content of each length-delimited field of `data`."""
     at, end = 0, len(data)
     while at < end:
         tag, at = _varint(data, at)
@@ -117,7 +117,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _extent(data: bytes, at: int, wire_type: int) -> tuple[int, int]:
-    """The size of a field without a size of its own whose tag ends at `at`, and where its content begins."""
+    """The size of a field that is not length-delimited, whose tag ends at `at`, and where its content begins."""
     if wire_type == _VARINT:
         return 0, _varint(data, at)[1]
     if wire_type == _EIGHT_BYTES:
