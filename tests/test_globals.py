@@ -41,7 +41,6 @@ ALLOWED = {
     "torchgraph_explorer/reduce/sampling.py:stride_for": "bounded",
     "torchgraph_explorer/server/answers.py:_names": "bounded",
     "torchgraph_explorer/server/export.py:_inlined_bundle": "the viewer's files, which do not change; bounded",
-    "torchgraph_explorer/server/thinning.py:SHELF": "merged histograms of the open runs; bounded",
 }
 """What may change at module level, and why."""
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.contracts import buckets as contract
+from tests.contracts import histogram as contract
 from torchgraph_explorer.histogram import (
     LAST_BUCKET,
     Histograms,

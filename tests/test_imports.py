@@ -146,7 +146,7 @@ def named_in_strings(tree: ast.AST) -> Iterator[str]:
             case ast.Constant(value=str(text)):
                 yield from named_in(text)
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[first, *_]) if name in IMPORTERS:
-                yield str(first.value) if isinstance(first, ast.Constant) else UNKNOWN
+                yield first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else UNKNOWN
 
 
 def named_in(text: str) -> Iterator[str]:

@@ -1,7 +1,9 @@
 """An fsspec file system that reads through TensorBoard's `gfile`.
 
 Runs at URLs are read with fsspec, which needs a library for each protocol (s3fs, gcsfs). TensorBoard reads `s3://` with
-boto3, and every protocol of TensorFlow if that is installed. Where fsspec's library is missing, we read with `gfile`.
+boto3, and every protocol of TensorFlow if that is installed. Where fsspec's library is missing, we read with `gfile`:
+otherwise `tensorboard --logdir s3://…` would show a run's scalars but not its tab. fsspec is preferred because it reads
+ranges, which gfile may not.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def read_routes(served: App, run: str, rng: random.Random) -> None:
         for options in ({}, {"most": 64}, {"most": 64, "from": 2, "unit": 1}, {"to": 2}):
             asked(served, "/api/history", **{**this, "series": series, "from": 0, **options})
         for frame in some(len(updates["frames"]["step"]), rng):
-            asked(served, "/api/frame", **this, frame=frame)
+            asked(served, "/api/frame", **this, step=updates["frames"]["step"][frame])
 
 
 def asked(served: App, path: str, **query: Any) -> Any:

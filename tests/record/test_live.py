@@ -21,6 +21,9 @@ from tests.record.examples import (
     write_small_run,
 )
 from torchgraph_explorer.errors import NotFoundError, RecordError
+from torchgraph_explorer.record import scan
+from torchgraph_explorer.record.model_index import ModelIndex
+from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import Run, open_run
 from torchgraph_explorer.schema import Call, Finished
@@ -182,12 +185,22 @@ def test_a_run_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     assert (run.model().steps.tolist(), run.model().epoch) == ([7], 1)
 
 
-def test_a_record_that_cannot_be_read_now_is_read_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        pytest.param(scan, "_head", id="found"),
+        pytest.param(RunRecord, "_begin", id="a segment's beginning"),
+        pytest.param(ModelIndex, "take", id="a graph"),
+    ],
+)
+def test_a_record_that_cannot_be_read_now_is_read_later(
+    place: object, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path, SERIES, frame(0))
     run = open_run(tmp_path)
     write(tmp_path, GRAPH, frame(1), session=other_session("later"))
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "_take_record", refuse)
+        patch.setattr(place, name, refuse)
         for _ in range(2):
             with pytest.raises(RecordError, match="not now"):
                 run.refresh()

@@ -135,8 +135,8 @@ def test_a_history_holds_what_the_reader_reads(served: App, logdir: Path, epoch:
 
 
 def test_a_frame_holds_the_statistics_of_every_series(served: App, epoch: int) -> None:
-    meta, arrays = unpack(ask(served, "/api/frame", {**OF_NET, "frame": 1}).body)
-    assert meta == {"epoch": epoch, "frame": 1, "step": 10, "statistics": list(STATISTICS)}
+    meta, arrays = unpack(ask(served, "/api/frame", {**OF_NET, "step": 10}).body)
+    assert meta == {"epoch": epoch, "step": 10, "statistics": list(STATISTICS)}
     written = frame(10)
     assert arrays["series"].tolist() == [0, 1, 2, 3]
     np.testing.assert_array_equal(arrays["statistics"], written.statistics[written.rows])
@@ -149,11 +149,16 @@ WRONG: dict[str, tuple[str, dict[str, Any], int, str]] = {
     "graph": ("/api/graph", {**OF_NET, "graph": 3}, 404, "has no graph 3; it has 1."),
     "inside": ("/api/layout", {**OF_NET, "graph": 0, "inside": 9}, 404, "has no call 9; it has 3."),
     "series": ("/api/history", {**OF_NET, "series": "9", "from": 0}, 404, "has no series 9."),
-    "frame": ("/api/frame", {**OF_NET, "frame": 9}, 404, "has no frame 9."),
+    "step": (
+        "/api/frame",
+        {**OF_NET, "step": 9},
+        404,
+        "has no frame of step 9. It has 3 from 0 to 20; nearest: 0 and 10.",
+    ),
     "missing": ("/api/graph", OF_NET, 400, "The query has no graph=."),
     "text": ("/api/graph", {**OF_NET, "graph": "x" * 99}, 400, "is no whole number from 0."),
     "many digits": ("/api/graph", {**OF_NET, "graph": "9" * 9999}, 400, "is no whole number from 0."),
-    "large": ("/api/frame", {**OF_NET, "frame": 10**30}, 404, "has no frame 10000"),
+    "large": ("/api/frame", {**OF_NET, "step": 10**30}, 404, "has no frame of step 10000"),
     "below zero": ("/api/updates", {**FROM_NOTHING, "frames": -1}, 400, "frames='-1' is no whole number from 0."),
     "too many": ("/api/history", {**OF_NET, "series": "0," * 600, "from": 0}, 400, "600 series were asked for at once"),
 }
@@ -171,7 +176,7 @@ def test_what_cannot_be_answered_is_said_in_a_sentence(
 
 @pytest.mark.parametrize("query", ["run=%ff%fe&model=%80", "run=a%00b&model=net", "&&=&%", "run=a;model=net"])
 def test_a_query_of_garbage_is_refused_as_any_other(query: str, served: App) -> None:
-    assert ask(served, "/api/frame", query + "&frame=0").status in (400, 404)
+    assert ask(served, "/api/frame", query + "&step=0").status in (400, 404)
 
 
 OUTSIDE = (

@@ -172,13 +172,16 @@ class ModelIndex:
         """
         match head.WhichOneof("record"):
             case "frame":
-                self._take_frame(head.frame, found, source)
+                graph = self.graphs.reference(source.session, head.frame.graph) if head.frame.HasField("graph") else -1
+                self.frames.add(head.frame, found, source.file, origin=(source.session, graph))
+                self.last_write = max(self.last_write, head.frame.time)
             case "series":
                 self._take_series(head.series, source)
             case "graph":
                 self._take_graph(head.graph, found, source)
             case "finished":
-                self._take_finished(finished_value(head.finished), self.sessions[source.session])
+                finished = self.sessions[source.session].finished = finished_value(head.finished)
+                self.last_write = max(self.last_write, finished.time)
             case _:
                 source.notices.add_unknown("record", (source.file.name, found.offset))
 
@@ -196,11 +199,6 @@ class ModelIndex:
     def _writing(self) -> tuple[str, ...]:
         """The sessions of the last launch that have not ended."""
         return tuple(one for one in self.launches.latest if self.sessions[one].finished is None)
-
-    def _take_frame(self, frame: pb.Frame, found: Found, source: Source) -> None:
-        graph = self.graphs.reference(source.session, frame.graph) if frame.HasField("graph") else -1
-        self.frames.add(frame, found, source.file, origin=(source.session, graph))
-        self.last_write = max(self.last_write, frame.time)
 
     def _take_series(self, message: pb.SeriesAdded, source: Source) -> None:
         known, unknown = series_value(message)
@@ -234,7 +232,3 @@ class ModelIndex:
         if self.graphs.add(source.session, graph, launch=launch):
             self.epoch += 1
         self._known_graphs[name] = content
-
-    def _take_finished(self, finished: Finished, session: SessionIndex) -> None:
-        session.finished = finished
-        self.last_write = max(self.last_write, finished.time)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
+from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.folder import Folder, ReadAt, SegmentFile, reading
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.format.messages import session_value
@@ -17,7 +18,6 @@ from torchgraph_explorer.record.model_index import ModelIndex, Source
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.scan import Found, Scanner, require_version
-from torchgraph_explorer.schema import Session
 
 ModelT = TypeVar("ModelT", bound=ModelRecord)
 
@@ -125,9 +125,9 @@ class RunRecord:
     def _update(self, *, at_once: bool = False) -> bool:
         files = self._folder.files()
         is_replaced = self._forget_if_replaced(files)
-        found = [self._read_on(file) for file in files]
-        settled = [model.settle(at_once=at_once) for model in self._models.values()]  # may be what was held back before
-        return is_replaced or any(found) or any(settled)
+        has_records = [self._read_segment(file) for file in files]
+        has_frames = [model.settle(at_once=at_once) for model in self._models.values()]  # also those held back before
+        return is_replaced or any(has_records) or any(has_frames)
 
     def _require_models(self) -> None:
         if self.models:
@@ -155,71 +155,65 @@ class RunRecord:
         self._segments, self._models = {}, {}
         return True
 
-    def _read_on(self, file: SegmentFile) -> bool:
+    def _read_segment(self, file: SegmentFile) -> bool:
         """Take in the records of `file` that were not there before; True if there are any."""
         segment = self._segments.setdefault(file.name, _Segment(file, Scanner(str(file.path))))
         segment.file = file
-        count = 0
         if file.size > SEGMENT_BYTES:
             self._notices.add(
                 f"segment {file.name}: it has {file.size:,} bytes, more than a segment can, and was skipped"
             )
             return False
+        is_new = False
         if file.size > segment.scanned:
             with reading(file.path) as read:
-                while self._read_record(segment, read):
-                    count += 1
+                while (found := segment.scanner.next(read, file.size)) is not None:
+                    self._take(segment, found, read)
+                    is_new = True
             segment.scanned = file.size
         self._note_a_torn_end(segment)
-        return count > 0
-
-    def _read_record(self, segment: _Segment, read: ReadAt) -> bool:
-        """Take in the next record; False if there is none yet. One that cannot be read is the next one again."""
-        scanner, start = segment.scanner, segment.scanner.position
-        try:
-            found = scanner.next(read, segment.file.size)
-            if found is not None:
-                self._take(segment, found, read)
-        except Exception:
-            scanner.position = start
-            raise
-        return found is not None
+        return is_new
 
     def _take(self, segment: _Segment, found: Found, read: ReadAt) -> None:
-        try:
-            self._take_record(segment, found, read)
-        except DamageError as damage:
-            what = f"record at byte {found.offset} is damaged and was skipped{f': {damage}' if str(damage) else ''}"
-            if found.offset == 0:
-                what = "it does not begin as a segment does, being damaged or something else"
-            self._notices.add(f"segment {segment.file.name}: {what}")
-
-    def _take_record(self, segment: _Segment, found: Found, read: ReadAt) -> None:
-        head = found.head
+        """Take in one record; what is damaged is noted. If reading it fails, it is the next one again."""
+        head, file = found.head, segment.file
         if head is None:
-            raise DamageError
-        if head.HasField("segment"):
-            require_version(head.segment.version, str(segment.file.path))
-            written = session_value(head.segment.session)
-            if segment.session not in (None, (written.model, written.id)):
-                raise DamageError("it is of another session than the records before it")
-            segment.session = self._begin(written)
-        elif segment.session is not None:
-            model, session = segment.session
-            self._models[model].take(head, found, Source(read, segment.file, session, self._notices))
-        else:
-            self._notices.add(
-                f"segment {segment.file.name}: its first records are damaged, so that nobody can tell which model the "
-                f"others are of; they were skipped"
-            )
+            self._note_damage(file, found)
+            return
+        try:
+            if head.HasField("segment"):
+                self._begin(segment, head.segment)
+            elif segment.session is not None:
+                model, session = segment.session
+                self._models[model].take(head, found, Source(read, file, session, self._notices))
+            else:
+                self._notices.add(
+                    f"segment {file.name}: its first records are damaged, so that nobody can tell which model the "
+                    f"others are of; they were skipped"
+                )
+        except DamageError as damage:
+            self._note_damage(file, found, str(damage))
+        except Exception:
+            segment.scanner.position = found.offset
+            raise
 
-    def _begin(self, session: Session) -> tuple[str, str]:
-        """The model and session that a segment of `session` is of."""
+    def _note_damage(self, file: SegmentFile, found: Found, cause: str = "") -> None:
+        what = f"record at byte {found.offset} is damaged and was skipped{f': {cause}' if cause else ''}"
+        if found.offset == 0:
+            what = "it does not begin as a segment does, being damaged or something else"
+        self._notices.add(f"segment {file.name}: {what}")
+
+    def _begin(self, segment: _Segment, head: pb.Segment) -> None:
+        """Note which model and session `segment` is of."""
+        require_version(head.version, str(segment.file.path))
+        session = session_value(head.session)
+        if segment.session not in (None, (session.model, session.id)):
+            raise DamageError("it is of another session than the records before it")
         if session.model not in self._models:
             epoch = self._epochs.get(session.model, 0)
             self._models = {**self._models, session.model: ModelIndex(session.model, epoch)}
         self._models[session.model].begin(session)
-        return session.model, session.id
+        segment.session = session.model, session.id
 
     def _note_a_torn_end(self, segment: _Segment) -> None:
         scanner, file = segment.scanner, segment.file

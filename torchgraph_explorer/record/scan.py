@@ -98,10 +98,10 @@ class Scanner:
             return self._lose(read, size)
         if start + header.record_size > size:
             return None
-        self.position += header.record_size
         if stop > len(data):
             data = read(start, stop)
         head = _head(data[RECORD_HEADER_SIZE:stop], header.head_check)
+        self.position += header.record_size  # last, since reading may fail: then this record is the next one again
         return Found(start, head, start + header.body_offset, header.body_size)
 
     def _lose(self, read: ReadAt, size: int) -> Found | None:

@@ -1,6 +1,6 @@
 /* Turns tensors into rows: statistics and a histogram each, in one pass over a sample of the elements.
  *
- * `row_buffer.py` calls it and says what the arguments mean; `schema.STATISTICS` and `histogram.py` say what a row holds.
+ * `row_buffer.py` calls it and says what the arguments mean; `schema.STATISTICS` and `histogram/` say what a row holds.
  * Sums are taken in LANES independent parts, so that a compiler may use vector instructions without changing a result:
  * every build of this file gives the same bits.
  */

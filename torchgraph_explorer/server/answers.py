@@ -146,10 +146,10 @@ def layout_answer(graph: ModuleGraph, inside: int | None) -> Json:
     return placed
 
 
-def frame_answer(model: ModelRecord, index: int, *, epoch: int) -> bytes:
+def frame_answer(model: ModelRecord, step: int, *, epoch: int) -> bytes:
     """`api/frame`; `epoch` as in `updates_answer`."""
-    frame = model.frame(index)
-    meta = {"epoch": epoch, "frame": index, "step": frame.step, "statistics": list(STATISTICS)}
+    frame = model.frame_at(step)
+    meta = {"epoch": epoch, "step": frame.step, "statistics": list(STATISTICS)}
     return pack(meta, {"series": frame.series, "statistics": frame.statistics[frame.rows]})
 
 

@@ -1,4 +1,10 @@
-"""Who may ask: requests for our own host name only, and with an access token where others could reach us."""
+"""Who may ask: requests for our own host name only, and with an access token where others could reach us.
+
+Why not werkzeug, for this, the routes and the redirects: the base package would depend on it, which otherwise only
+TensorBoard brings. Routing here is one lookup in a table of exact paths (`routes.ROUTES`). `host_is_trusted` (3.1) cuts
+each trusted name at its first colon, so it accepts no IPv6 address, and `[::1]` is one of ours. It has no tokens, and
+its routing redirects to absolute addresses; ours are relative, since only the client knows the prefix of a proxy.
+"""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _history(query: Mapping[str, str], runs: RunSource) -> Response:
 
 def _frame(query: Mapping[str, str], runs: RunSource) -> Response:
     opened, model = _open(query, runs)
-    return Response(200, BINARY, frame_answer(model, _whole(query, "frame"), epoch=opened.epoch(model)))
+    return Response(200, BINARY, frame_answer(model, _whole(query, "step"), epoch=opened.epoch(model)))
 
 
 def _nonfinite(query: Mapping[str, str], runs: RunSource) -> Response:

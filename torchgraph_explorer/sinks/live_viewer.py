@@ -1,4 +1,4 @@
-"""The live viewer of a training: a server in a process of its own, so that it never has the training's GIL."""
+"""The live viewer of a training: a server in a process of its own, so that it never holds the training's GIL."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ViewerError(TorchgraphError):
 
 
 class _ServerReport(TypedDict, total=False):
-    """What a server says of itself when it starts."""
+    """What a server reports of itself when it starts."""
 
     url: str
     port: int
@@ -47,10 +47,10 @@ class _ServerReport(TypedDict, total=False):
 
 @dataclass(slots=True)
 class _Process:
-    """A server's process, what it said, and how many watchers show something in it."""
+    """A server's process, its report, and how many watchers show something in it."""
 
     child: subprocess.Popen[bytes]
-    said: _ServerReport
+    report: _ServerReport
     users: int = 0
 
 
@@ -71,20 +71,47 @@ class ViewerProcess:
 
     def stop(self) -> None:
         """End the server, unless another watcher still shows something in it."""
-        with _lock:
-            self._process.users -= 1
-            if self._process.users == 0:
-                _end(self._process.child)
+        _SERVERS.leave(self._process)
 
     def wait(self) -> None:
         """Come back when the server has ended, or with a KeyboardInterrupt."""
         self._process.child.wait()
 
 
-_servers: dict[tuple[str, str, int], _Process] = {}
-"""The servers of this process, by logdir, host and port asked for: watchers of one logdir share one."""
+class _Servers:
+    """The servers that this process has started; watchers of one logdir share one until the last has stopped it."""
 
-_lock = threading.Lock()
+    def __init__(self) -> None:
+        self._running: dict[tuple[str, str, int], _Process] = {}
+        self._lock = threading.Lock()
+
+    def join(self, address: tuple[str, str, int]) -> _Process:
+        """The server of a logdir, host and port asked for; a new one if none runs.
+
+        Raises:
+            ViewerError: It did not start.
+        """
+        with self._lock:
+            process = self.find(address)
+            if process is None:
+                process = self._running[address] = _start(*address)
+            process.users += 1
+            return process
+
+    def leave(self, process: _Process) -> None:
+        """End a server if this was its last watcher."""
+        with self._lock:
+            process.users -= 1
+            if process.users == 0:
+                _end(process.child)
+
+    def find(self, address: tuple[str, str, int]) -> _Process | None:
+        """The server at `address`, if it runs."""
+        process = self._running.get(address)
+        return process if process is not None and process.child.poll() is None else None
+
+
+_SERVERS = _Servers()
 
 
 def start_viewer(logdir: str, *, host: str, port: int) -> ViewerProcess:
@@ -93,20 +120,14 @@ def start_viewer(logdir: str, *, host: str, port: int) -> ViewerProcess:
     Raises:
         ViewerError: It did not start; says why.
     """
-    place = _address(logdir, host, port)
-    with _lock:
-        process = _servers.get(place)
-        if process is None or process.child.poll() is not None:
-            process = _servers[place] = _start(*place)
-        process.users += 1
-    said = process.said
-    return ViewerProcess(said["url"], said["port"], said["is_exposed"], process)
+    process = _SERVERS.join(_address(logdir, host, port))
+    report = process.report
+    return ViewerProcess(report["url"], report["port"], report["is_exposed"], process)
 
 
 def is_served(logdir: str, *, host: str, port: int) -> bool:
     """Whether `start_viewer` would find a server that runs."""
-    process = _servers.get(_address(logdir, host, port))
-    return process is not None and process.child.poll() is None
+    return _SERVERS.find(_address(logdir, host, port)) is not None
 
 
 def _address(logdir: str, host: str, port: int) -> tuple[str, str, int]:
@@ -128,15 +149,15 @@ def _start(logdir: str, host: str, port: int) -> _Process:
             )
         except (OSError, ValueError, subprocess.SubprocessError) as fault:
             raise ViewerError(f"the server's process did not start: {reason(fault)}.") from fault
-        said = _first_report(child)
-        if "url" in said:
-            return _Process(child, said)
+        report = _first_report(child)
+        if "url" in report:
+            return _Process(child, report)
         _end(child)
-        raise ViewerError(f"the server did not start: {said.get('error') or _last_line(errors)}")
+        raise ViewerError(f"the server did not start: {report.get('error') or _last_line(errors)}")
 
 
 def _errors() -> AbstractContextManager[IO[bytes] | None]:
-    """A file for what the server has to say of its end; None where there is no temporary folder, or it hangs."""
+    """A file for the server's stderr; None where there is no temporary folder, or it does not answer."""
     try:
         return in_time(tempfile.TemporaryFile, seconds=timeouts.SECONDS, too_late=lambda file: file.close())
     except (OSError, NoAnswerError):
@@ -144,7 +165,7 @@ def _errors() -> AbstractContextManager[IO[bytes] | None]:
 
 
 def _first_report(child: subprocess.Popen[bytes]) -> _ServerReport:
-    """What the child says once it listens; nothing if it ended without a word, or took too long."""
+    """The line that the child writes once it listens; empty if it ended without one, or took too long."""
     assert child.stdout is not None
     timer = threading.Timer(SECONDS_TO_START, child.kill)
     try:
@@ -152,12 +173,12 @@ def _first_report(child: subprocess.Popen[bytes]) -> _ServerReport:
     except RuntimeError as fault:
         return {"error": f"nothing can wait for it ({reason(fault)})."}
     try:
-        said: _ServerReport = json.loads(child.stdout.readline() or b"{}")
+        report: _ServerReport = json.loads(child.stdout.readline() or b"{}")
     except ValueError:
         return {"error": "it said something that is no address."}
     finally:
         timer.cancel()
-    return said
+    return report
 
 
 def _last_line(errors: IO[bytes] | None) -> str:

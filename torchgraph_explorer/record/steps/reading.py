@@ -66,7 +66,7 @@ def read_frame(model: ModelIndex, number: int, notices: Notices) -> Frame:
     """
     facts = model.frames.frames[number]
     _, shares = model.frames.by_rank(facts.reshape(1))
-    found = _together(_read_shares(model, shares, notices))
+    found = _together(_read_ranks(model, shares, notices))
     graph = int(model.graphs.ids(facts["graph"]))
     return Frame(
         step=int(facts["step"]),
@@ -81,12 +81,12 @@ def read_frame(model: ModelIndex, number: int, notices: Notices) -> Frame:
     )
 
 
-def _read_shares(model: ModelIndex, shares: Frames, notices: Notices) -> list[Numbers]:
+def _read_ranks(model: ModelIndex, shares: Frames, notices: Notices) -> list[Numbers]:
     """What each rank recorded, without those of which it is damaged; if it all is, a RecordError."""
     found: list[Numbers] = []
     for at, facts in enumerate(shares):
         try:
-            found.append(_read_share(model, facts, notices))
+            found.append(_read_rows(model, facts, notices))
         except RecordError as refusal:
             if at + 1 == len(shares) and not found:
                 raise
@@ -94,7 +94,7 @@ def _read_shares(model: ModelIndex, shares: Frames, notices: Notices) -> list[Nu
     return found
 
 
-def _read_share(model: ModelIndex, facts: np.void, notices: Notices) -> Numbers:
+def _read_rows(model: ModelIndex, facts: np.void, notices: Notices) -> Numbers:
     path, layout = model.frames.segment(facts["segment"]), model.frames.layout(facts["layout"])
     if layout is None:
         raise _damaged_as_a_whole(path.name, facts)

@@ -1,7 +1,10 @@
 """Bytes as text that stands in an HTML page: compressed, 13 bits in two characters.
 
-None of the characters means anything to HTML or ends an attribute, so that nothing a user named can get out of it. It
-takes 1.23 characters a byte; base64 takes 1.33. `loader.js` reads it back.
+None of the characters means anything to HTML or ends an attribute, so no text that a user chose can end the element.
+`loader.js` reads it back.
+
+Why not base64: it takes 1.33 characters a byte, this 1.23, so pages would be 8 % larger. A page of 200 series and 100
+steps would have 2.27 MB instead of 2.1 MB, which is more than a page is allowed (`PAGE_BYTES`), and hold fewer series.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 import {STATISTICS, type SeriesHistory} from './api/types';
 import {rowAt, type Row} from './statistics';
-import type {Bounds, Histogram} from './histogram/buckets';
+import type {Bounds, Histogram} from './histogram/histogram';
 
 // nan, +inf and -inf stand side by side, as do min and max.
 const NAN = STATISTICS.indexOf('nan');

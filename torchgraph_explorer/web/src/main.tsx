@@ -1,9 +1,8 @@
 import {render} from 'preact';
 import {startScene} from './view/pane/scene';
-import {startFollowing} from './model/model';
-import {start} from './view/state/live';
-import {startNonFinite} from './model/nonfinite';
+import {startAsking} from './view/state/live';
 import {startMirror} from './view/state/mirror';
+import {startShowing} from './view/state/shown';
 import './styles/theme.css';
 import './styles/base.css';
 import './styles/app.css';
@@ -17,8 +16,7 @@ import {startTheme} from './view/header/theme';
 
 startMirror();
 startTheme();
-start();
-startFollowing();
-startNonFinite();
+startShowing();
+startAsking();
 startScene();
 render(<App />, document.getElementById('app') as HTMLElement);

@@ -1,6 +1,8 @@
 import {describe, expect, test} from 'vitest';
 import type {Updates} from '../src/api/types';
-import {applyUpdates, frameAtStep, heldAfter, joinedUpdates, usualGraph} from '../src/model/updates';
+import {usualGraph} from '../src/model/data';
+import {applyUpdates, joinedUpdates, knownAfter} from '../src/model/updates';
+import {frameAtStep, stepToChoose} from '../src/steps';
 import {backOff} from '../src/view/state/live';
 import {series} from './fixtures';
 
@@ -50,7 +52,7 @@ describe('an answer', () => {
 
   test('that came in two is one', () => {
     const more = {...FIRST, more: true};
-    expect(heldAfter(more)).toEqual({epoch: 0, frames: 2, series: 1});
+    expect(knownAfter(more)).toEqual({epoch: 0, frames: 2, series: 1});
     const frames = {first: 2, step: [20], time: [3], clock: [0.5], graph: [0]};
     const rest = updates({frames, series: {first: 1, items: [series(1, {})]}});
     const whole = applyUpdates(null, joinedUpdates(more, rest));
@@ -89,3 +91,13 @@ test.each([
   ['one is rare', [1, 1, 0, 1], 1],
   ['the model was changed for good', [...Array<number>(50).fill(0), ...Array<number>(15).fill(1)], 1],
 ])('the usual graph when %s', (_, ids, expected) => expect(usualGraph(ids)).toBe(expected));
+
+test.each([
+  [0, 0],
+  [1, 10],
+  [2, null],
+  [9, null],
+  [-4, 0],
+])('choosing frame %i chooses the step %s, the last one follows the latest', (frame, step) => {
+  expect(stepToChoose([0, 10, 20], frame)).toBe(step);
+});

@@ -1,6 +1,7 @@
 import {describe, expect, test} from 'vitest';
-import {belongs, callKey, groupSeries, nodeKey, parseKey} from '../src/graph/keys';
+import {callKey, nodeKey, parseKey} from '../src/graph/keys';
 import type {ParsedKey} from '../src/graph/keys';
+import {belongs, groupSeries} from '../src/model/series';
 import {GRAPH, series} from './fixtures';
 
 describe('a key', () => {

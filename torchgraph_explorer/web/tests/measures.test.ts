@@ -1,5 +1,6 @@
 import {expect, test} from 'vitest';
-import {formatCount, formatNumber, MEASURES, rowAt} from '../src/statistics';
+import {formatCount, formatNumber} from '../src/numberText';
+import {MEASURES, rowAt} from '../src/statistics';
 
 test.each([
   [0, '0'],

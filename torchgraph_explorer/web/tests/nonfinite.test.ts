@@ -1,6 +1,6 @@
 import {describe, expect, test} from 'vitest';
 import {STATISTICS} from '../src/api/types';
-import type {FirstNonFinite, FrameStatistics, NonFinite, SeriesInfo, SeriesName} from '../src/api/types';
+import type {FirstNonFinite, StepStatistics, NonFinite, SeriesInfo, SeriesName} from '../src/api/types';
 import {badTensors, marksOf, markText, markWords} from '../src/graph/nonfinite';
 import type {BadTensor, Marks} from '../src/graph/nonfinite';
 import {firstText, troubleTitle} from '../src/graph/troubleText';
@@ -9,8 +9,7 @@ import {callKey} from '../src/graph/keys';
 import {NODE_MEASURES} from '../src/statistics';
 import type {Row} from '../src/statistics';
 import {extended} from '../src/model/nonfinite';
-import {stateOf} from '../src/view/pane/scene';
-import {stateText} from '../src/graph/stateText';
+import {stateText, stateOf} from '../src/graph/nodeState';
 import {GRAPH, series} from './fixtures';
 
 const INDEX = new Map(GRAPH.calls.map((_, i) => [callKey(GRAPH, i), i]));
@@ -20,9 +19,9 @@ function row(fields: Partial<Row>): Row {
   return {...zeros, count: 8, sampled: 8, ...fields};
 }
 
-function frame(rows: Row[]): FrameStatistics {
+function frame(rows: Row[]): StepStatistics {
   const statistics = Float32Array.from(rows.flatMap((one) => STATISTICS.map((name) => one[name])));
-  return {epoch: 0, frame: 0, step: 0, series: Uint32Array.from(rows.keys()), statistics};
+  return {epoch: 0, step: 0, series: Uint32Array.from(rows.keys()), statistics};
 }
 
 function bad(fields: Partial<SeriesName>, holds: Partial<BadTensor> = {hasNan: true}): BadTensor {

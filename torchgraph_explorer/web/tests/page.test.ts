@@ -1,6 +1,6 @@
 import {readFileSync} from 'node:fs';
 import {describe, expect, test} from 'vitest';
-import type {Model} from '../src/api/answers';
+import type {ModelName} from '../src/api/answers';
 import {openPage} from '../src/api/page';
 import type {Page} from '../src/api/page';
 import {STATISTICS} from '../src/api/types';
@@ -8,7 +8,7 @@ import {STATISTICS} from '../src/api/types';
 /** The file that Python's tests write: see tests/contracts/page.py. */
 const FILE = new URL('../../../tests/contracts/page.bin', import.meta.url);
 const ROWS = JSON.parse(readFileSync(new URL('./page.json', FILE), 'utf8')) as (Row | null)[];
-const MODEL: Model = {run: 'page', model: 'net'};
+const MODEL: ModelName = {run: 'page', model: 'net'};
 const NOTHING = {epoch: -1, frames: 0, series: 0};
 
 interface Row {

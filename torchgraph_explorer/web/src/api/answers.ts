@@ -1,13 +1,15 @@
 /** What the viewer asks. A server answers it, or the page itself when it was exported. */
 
-import type {FrameStatistics, History, Layout, ModuleGraph, NonFinite, Runs, Updates} from './types';
+import type {History, Layout, ModuleGraph, NonFinite, Runs, StepStatistics, Updates} from './types';
 
-export interface Model {
+/** Which model of which run. */
+export interface ModelName {
   run: string;
   model: string;
 }
 
-export interface Held {
+/** How much a client has of an epoch already. */
+export interface Known {
   epoch: number;
   frames: number;
   series: number;
@@ -26,15 +28,15 @@ export interface WantedHistory {
 
 export interface Answers {
   runs: (signal?: AbortSignal) => Promise<Runs>;
-  /** What is new for a client that holds `held`; `{epoch: -1, frames: 0, series: 0}` for everything. */
-  updates: (model: Model, held: Held, signal?: AbortSignal) => Promise<Updates>;
-  graph: (model: Model, graph: number, signal?: AbortSignal) => Promise<ModuleGraph>;
+  /** What is new for a client that holds `known`; `{epoch: -1, frames: 0, series: 0}` for everything. */
+  updates: (model: ModelName, known: Known, signal?: AbortSignal) => Promise<Updates>;
+  graph: (model: ModelName, graph: number, signal?: AbortSignal) => Promise<ModuleGraph>;
   /** Where the nodes inside call `inside` stand; null is the top. */
-  layout: (model: Model, graph: number, inside: number | null, signal?: AbortSignal) => Promise<Layout>;
+  layout: (model: ModelName, graph: number, inside: number | null, signal?: AbortSignal) => Promise<Layout>;
   /** Frames `from` and later of each of `series` that has them. */
-  history: (model: Model, wanted: WantedHistory, signal?: AbortSignal) => Promise<History>;
-  /** The statistics of every series at one frame. */
-  frame: (model: Model, frame: number, signal?: AbortSignal) => Promise<FrameStatistics>;
+  history: (model: ModelName, wanted: WantedHistory, signal?: AbortSignal) => Promise<History>;
+  /** The statistics of every series at a recorded step. */
+  frame: (model: ModelName, step: number, signal?: AbortSignal) => Promise<StepStatistics>;
   /** Where there is NaN or infinity, as far as that is new for a client that holds so many frames of an epoch. */
-  nonfinite: (model: Model, held: Pick<Held, 'epoch' | 'frames'>, signal?: AbortSignal) => Promise<NonFinite>;
+  nonfinite: (model: ModelName, known: Pick<Known, 'epoch' | 'frames'>, signal?: AbortSignal) => Promise<NonFinite>;
 }

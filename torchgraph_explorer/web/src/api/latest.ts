@@ -1,6 +1,6 @@
 /** Of several requests for the same place, only the last one's answer counts. */
 
-import {isAbort} from './client';
+import {isAbort} from './errors';
 
 export interface Latest {
   /** Aborts what is under way and starts `request`; `then` or `fail` is called unless it is aborted in turn. */

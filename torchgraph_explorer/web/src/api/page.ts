@@ -1,12 +1,12 @@
 /** An exported page answers for itself: its data are in it, where `server/page/loader.js` has unpacked them. */
 
-import type {Answers, Held, Model} from './answers';
+import type {Answers, Known, ModelName} from './answers';
 import {numbersOf} from './numbers';
 import type {Numbers} from './numbers';
 import {unpack} from './pack';
 import type {Packed} from './pack';
 import {STATISTICS} from './types';
-import type {FrameStatistics, HiddenTensor, Layout, ModuleGraph, NonFinite, RunInfo, Updates} from './types';
+import type {HiddenTensor, Layout, ModuleGraph, NonFinite, RunInfo, StepStatistics, Updates} from './types';
 
 declare global {
   /** Set before the viewer starts, and only in an exported page. */
@@ -21,7 +21,7 @@ export interface Recorded {
 
 export interface Page {
   answers: Answers;
-  recorded: (model: Model) => Recorded | null;
+  recorded: (model: ModelName) => Recorded | null;
 }
 
 interface Meta {
@@ -66,20 +66,20 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
   const packed = unpack<Meta>(data);
   const {run, models} = packed.meta;
   const opened = models.map((model, i) => ({...model, numbers: numbersIn(packed, model, i)}));
-  const find = ({model}: Model): OpenModel => found(opened.find(({updates}) => updates.model === model), `model ${model}`);
+  const find = ({model}: ModelName): OpenModel => found(opened.find(({updates}) => updates.model === model), `model ${model}`);
   return {
     recorded: ({model}) => opened.find(({updates}) => updates.model === model)?.recorded ?? null,
     answers: {
       runs: async () => ({logdir: '', runs: [run]}),
-      updates: async (model, held) => updatesSince(find(model).updates, held),
+      updates: async (model, known) => updatesSince(find(model).updates, known),
       graph: async (model, graph) => graphOf(find(model), graph),
       layout: async (model, graph, inside) => layoutOf(find(model), graph, inside),
       history: async (model, {series}) => {
         const {numbers} = find(model);
         return {epoch: 0, frames: numbers.frames, unit: 1, from: 0, series: new Map(series.map((one) => [one, numbers.history(one)]))};
       },
-      frame: async (model, frame) => frameOf(find(model), frame),
-      nonfinite: async (model, held) => nonfiniteSince(find(model).nonfinite, held),
+      frame: async (model, step) => statisticsAt(find(model), step),
+      nonfinite: async (model, known) => nonfiniteSince(find(model).nonfinite, known),
     },
   };
 }
@@ -94,10 +94,10 @@ function found<T>(value: T | undefined, what: string): T {
 }
 
 /** Everything, and nothing from then on. */
-function updatesSince(all: Updates, held: Held): Updates {
-  if (held.epoch !== all.epoch) return all;
-  const frames = {first: held.frames, step: [], time: [], clock: [], graph: []};
-  return {...all, reset: false, frames, series: {first: held.series, items: []}};
+function updatesSince(all: Updates, known: Known): Updates {
+  if (known.epoch !== all.epoch) return all;
+  const frames = {first: known.frames, step: [], time: [], clock: [], graph: []};
+  return {...all, reset: false, frames, series: {first: known.series, items: []}};
 }
 
 function graphOf({graphs}: PageModel, graph: number): ModuleGraph {
@@ -123,15 +123,17 @@ function pairs(line: readonly number[]): [number, number][] {
   return Array.from({length: line.length / 2}, (_, i) => [line[2 * i] as number, line[2 * i + 1] as number]);
 }
 
-function nonfiniteSince(all: NonFinite, {epoch, frames}: Pick<Held, 'epoch' | 'frames'>): NonFinite {
+function nonfiniteSince(all: NonFinite, {epoch, frames}: Pick<Known, 'epoch' | 'frames'>): NonFinite {
   return epoch === all.epoch && frames === all.frames ? {...all, from: frames, bad: []} : all;
 }
 
-function frameOf({numbers, updates, nonfinite: {hidden}}: OpenModel, frame: number): FrameStatistics {
+function statisticsAt({numbers, updates, nonfinite: {hidden}}: OpenModel, step: number): StepStatistics {
   const width = STATISTICS.length;
+  const frame = updates.frames.step.indexOf(step);
+  if (frame < 0) throw new Error(`This page has no step ${step}.`);
   const series = Uint32Array.from(Array(numbers.series).keys()).filter((one) => numbers.isPresent(one, frame));
   const statistics = new Float32Array(series.length * width);
   series.forEach((one, row) => statistics.set(numbers.statistics(one).subarray(frame * width, (frame + 1) * width), row * width));
   const unseen = (hidden.at[frame] ?? []).flatMap(([start, stop]) => hidden.tensors.slice(start, stop));
-  return {epoch: 0, frame, step: updates.frames.step[frame] as number, series, statistics, hidden: unseen};
+  return {epoch: 0, step, series, statistics, hidden: unseen};
 }

@@ -11,7 +11,7 @@ type Params = Record<string, string | number>;
 
 export const server: Answers = {
   runs: (signal) => json('runs', {}, signal),
-  updates: (model, held, signal) => json('updates', {...model, ...held}, signal),
+  updates: (model, known, signal) => json('updates', {...model, ...known}, signal),
   graph: (model, graph, signal) => json('graph', {...model, graph}, signal),
   layout: (model, graph, inside, signal) => json('layout', {...model, graph, ...(inside === null ? {} : {inside})}, signal),
   history: async (model, {series, ...wanted}, signal) => {
@@ -19,13 +19,13 @@ export const server: Answers = {
     const {epoch, frames, unit, from} = packed.meta;
     return {epoch, frames, unit, from, series: new Map(packed.meta.series.map((one) => [one, historyOf(packed, one)]))};
   },
-  frame: async (model, frame, signal) => {
-    const packed = await binary<{epoch: number; frame: number; step: number}>('frame', {...model, frame}, signal);
-    const {epoch, frame: index, step} = packed.meta;
+  frame: async (model, step, signal) => {
+    const packed = await binary<{epoch: number; step: number}>('frame', {...model, step}, signal);
+    const {epoch} = packed.meta;
     const series = arrayOf(packed, 'series', Uint32Array);
-    return {epoch, frame: index, step, series, statistics: arrayOf(packed, 'statistics', Float32Array)};
+    return {epoch, step: packed.meta.step, series, statistics: arrayOf(packed, 'statistics', Float32Array)};
   },
-  nonfinite: (model, held, signal) => json('nonfinite', {...model, ...held}, signal),
+  nonfinite: (model, known, signal) => json('nonfinite', {...model, ...known}, signal),
 };
 
 interface HistoryMeta {

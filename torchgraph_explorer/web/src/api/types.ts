@@ -223,10 +223,9 @@ export interface History {
   series: Map<number, SeriesHistory>;
 }
 
-/** Statistics of every series at one frame, from `api/frame`. */
-export interface FrameStatistics {
+/** Statistics of every series at one step, from `api/frame`. */
+export interface StepStatistics {
   epoch: number;
-  frame: number;
   step: number;
   /** Series ids, `[n]`. */
   series: Uint32Array;

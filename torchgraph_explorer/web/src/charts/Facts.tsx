@@ -1,14 +1,20 @@
-/** The statistics of a series at the chosen step, in a few short lines. */
+/** The statistics of a series at the step on show, in a few short lines. */
 
 import type {ReadonlySignal} from '@preact/signals';
 import type {JSX} from 'preact';
 
 import type {SeriesHistory} from '../api/types';
-import {formatCount, formatNumber, nonfinite, type Row} from '../statistics';
-import {currentFrame, data} from '../view/state/choices';
+import {formatCount, formatNumber} from '../numberText';
+import {nonfinite, type Row} from '../statistics';
 import {percent} from './format';
 import {entryOf, isLost, lostText, mergedText, rowOfEntry} from '../history';
+import type {Setting} from './setting';
 import {troubleOf, type Fact} from './tipFacts';
+
+export interface FactsProps {
+  history: ReadonlySignal<SeriesHistory | null>;
+  setting: Pick<Setting, 'frame' | 'frames'>;
+}
 
 /** What `Facts` lists of a row of statistics. */
 function factsOf(row: Row): Fact[] {
@@ -22,27 +28,27 @@ function factsOf(row: Row): Fact[] {
   ];
 }
 
-/** All is lost to the same. */
+/** No element is finite, and all are NaN, or all are of one infinity. */
 function isOneKind(history: SeriesHistory, entry: number): boolean {
   return isLost(history, entry) && troubleOf(rowOfEntry(history, entry)).length === 1;
 }
 
-/** The chosen step's statistics; says so when the series has none there. */
-export function Facts({history}: {history: ReadonlySignal<SeriesHistory | null>}): JSX.Element | null {
-  const [held, frame] = [history.value, currentFrame.value];
-  if (held === null || frame === null) return null;
-  const entry = entryOf(held, frame);
-  if (entry < 0) return <p class="facts-none">nothing recorded at step {data.value?.steps[frame]}</p>;
-  const row = rowOfEntry(held, entry);
-  const merged = mergedText(held, entry, data.value?.steps ?? []);
+/** The statistics at the step on show; says so when the series has none there. */
+export function Facts({history, setting}: FactsProps): JSX.Element | null {
+  const [known, frame, {steps}] = [history.value, setting.frame.value, setting.frames.value];
+  if (known === null || frame === null) return null;
+  const entry = entryOf(known, frame);
+  if (entry < 0) return <p class="facts-none">nothing recorded at step {steps[frame]}</p>;
+  const row = rowOfEntry(known, entry);
+  const merged = mergedText(known, entry, steps);
   return (
     <>
       {merged !== null && <p class="facts-none">{merged}</p>}
       {row.count === 0 && <p class="facts-none">no elements</p>}
-      {isLost(held, entry) && <p class="facts-lost">{lostText(row)}</p>}
+      {isLost(known, entry) && <p class="facts-lost">{lostText(row)}</p>}
       <dl class="facts">
         {row.sampled > 0 && factsOf(row).map((fact) => pair(fact))}
-        {!isOneKind(held, entry) && troubleOf(row).map((fact) => pair(fact, 'is-trouble'))}
+        {!isOneKind(known, entry) && troubleOf(row).map((fact) => pair(fact, 'is-trouble'))}
       </dl>
     </>
   );
@@ -57,11 +63,11 @@ function pair([name, value]: Fact, kind = ''): JSX.Element {
   );
 }
 
-/** How many elements the tensor has at the chosen step, and how many of them were looked at. */
-export function Elements({history}: {history: ReadonlySignal<SeriesHistory | null>}): JSX.Element | null {
-  const [held, frame] = [history.value, currentFrame.value];
-  const entry = held === null || frame === null ? -1 : entryOf(held, frame);
-  return entry < 0 ? null : <span class="elements">{elementsText(rowOfEntry(held!, entry))}</span>;
+/** How many elements the tensor has at the step on show, and how many of them were looked at. */
+export function Elements({history, setting}: FactsProps): JSX.Element | null {
+  const [known, frame] = [history.value, setting.frame.value];
+  const entry = known === null || frame === null ? -1 : entryOf(known, frame);
+  return entry < 0 ? null : <span class="elements">{elementsText(rowOfEntry(known!, entry))}</span>;
 }
 
 /** `16.4k of 74k elements` when a sample was taken. */

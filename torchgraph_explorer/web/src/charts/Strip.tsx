@@ -1,11 +1,11 @@
-/** One series over time: heat, bands or a line, with the chosen step's bars beside it. */
+/** One series over time: heat, bands or a line, with the bars of the step on show beside it. */
 
 import {computed, useComputed, useSignalEffect, type ReadonlySignal} from '@preact/signals';
 import type {JSX, RefObject} from 'preact';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
 
 import type {SeriesHistory} from '../api/types';
-import {chart, currentFrame, data, hoverFrame} from '../view/state/choices';
+import {frameAtStep} from '../steps';
 import {drawPlot} from './draw/plot';
 import {drawSlice} from './draw/slice';
 import {RIM, stripLayout, type Box, type StripLayout} from './layout';
@@ -13,11 +13,10 @@ import {usePainting} from './painting';
 import {followPalette} from './palette';
 import {usePointer} from './pointer';
 import {sceneOf, type Scene} from './scene';
-import {makeRoom, sharedAxis} from '../view/panels/setting';
-import {tellScale} from '../view/panels/shownScales';
+import type {Setting} from './setting';
 import {stepByKey} from './stepping';
 import {stepSummary, summaryOf} from './summary';
-import {timePixel} from './timeAxis';
+import {timePixel, type TimeAxis} from './timeAxis';
 import {useView, type View} from './view';
 
 const NARROWEST = 120;
@@ -27,23 +26,25 @@ export interface StripProps {
   name: string;
   /** Null while it is being fetched. */
   history: ReadonlySignal<SeriesHistory | null>;
-  /** Where the chosen step is looked up: where steps are merged in `history`, the step alone as soon as that is fetched. */
+  /** Where the frame on show is looked up: where frames are merged in `history`, that frame alone as soon as it is fetched. */
   chosen?: ReadonlySignal<SeriesHistory | null>;
+  setting: Setting;
 }
 
 /** The strip as wide as its place. A slider over the steps for the keyboard and for screen readers. */
-export function Strip({name, history, chosen = history}: StripProps): JSX.Element {
+export function Strip({name, history, chosen = history, setting}: StripProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const view = useView(box);
-  const layout = useComputed(() => stripLayout(view.width.value, chart.value.bins));
-  const scene = useComputed(() => workOut(history.value, view.width.value));
+  const layout = useComputed(() => stripLayout(view.width.value, setting.options.value.bins));
+  const scene = useComputed(() => workOut(history.value, view.width.value, setting));
   const summary = useMemo(
-    () => computed(() => (history.value === null ? `${name}: loading` : summaryOf(name, history.value, stepsNow()))),
+    () => computed(() => (history.value === null ? `${name}: loading` : summaryOf(name, history.value, setting.frames.value.steps))),
     [name, history], // of an input the name is known when the graph has come
   );
-  useSignalEffect(() => makeRoom(layout.value.plot.width));
-  const canvases = usePictures({scene, history, chosen, view, layout});
-  const pointer = usePointer({box, scene, chosen});
+  const pointed = useComputed(() => frameOf(setting.pointed.value, setting));
+  useSignalEffect(() => setting.onWidth(layout.value.plot.width));
+  const canvases = usePictures({scene, history, chosen, view, layout, setting});
+  const pointer = usePointer({box, scene, chosen, setting});
   return (
     <div
       ref={box}
@@ -52,36 +53,36 @@ export function Strip({name, history, chosen = history}: StripProps): JSX.Elemen
       tabIndex={0}
       role="slider"
       aria-label={summary.value}
-      {...sliderValues(chosen.value)}
-      onKeyDown={stepByKey}
+      {...sliderValues(chosen.value, setting)}
+      onKeyDown={(event) => stepByKey(event, setting)}
       {...pointer}
     >
       <canvas ref={canvases.plot} aria-hidden="true" />
       <canvas ref={canvases.slice} aria-hidden="true" />
-      <Marker class="strip-chosen" frame={currentFrame} layout={layout} />
-      <Marker class="strip-crosshair" frame={hoverFrame} layout={layout} />
+      <Marker class="strip-chosen" frame={setting.frame} axis={setting.axis} layout={layout} />
+      <Marker class="strip-crosshair" frame={pointed} axis={setting.axis} layout={layout} />
       {history.value === null && <span class="strip-loading">loading …</span>}
     </div>
   );
 }
 
-function workOut(history: SeriesHistory | null, width: number): Scene | null {
+function workOut(history: SeriesHistory | null, width: number, {options, axis}: Setting): Scene | null {
   if (history === null || width < NARROWEST) return null;
-  return sceneOf({history, options: chart.value, axis: sharedAxis.value, width});
+  return sceneOf({history, options: options.value, axis: axis.value, width});
 }
 
-function stepsNow(): readonly number[] {
-  return data.value?.steps ?? [];
+function frameOf(step: number | null, {frames}: Setting): number | null {
+  return step === null ? null : frameAtStep(frames.value.steps, step);
 }
 
-/** The steps as a slider's values, the chosen one also in words. */
-function sliderValues(history: SeriesHistory | null): JSX.HTMLAttributes<HTMLDivElement> {
-  const steps = stepsNow();
-  const frame = currentFrame.value;
+/** The steps as a slider's values, the one on show also in words. */
+function sliderValues(history: SeriesHistory | null, setting: Setting): JSX.HTMLAttributes<HTMLDivElement> {
+  const {steps} = setting.frames.value;
+  const frame = setting.frame.value;
   if (history === null || frame === null) return {'aria-valuenow': 0};
   return {
     'aria-valuemin': steps[0] ?? 0,
-    'aria-valuemax': steps.at(-1) ?? 0,
+    'aria-valuemax': steps[steps.length - 1] ?? 0,
     'aria-valuenow': steps[frame] ?? 0,
     'aria-valuetext': stepSummary(history, frame, steps),
   };
@@ -93,31 +94,32 @@ interface Pictured {
   chosen: ReadonlySignal<SeriesHistory | null>;
   view: View;
   layout: ReadonlySignal<StripLayout>;
+  setting: Setting;
 }
 
 /** Two canvases, so that choosing another step repaints the bars alone. */
-function usePictures({scene, history, chosen, view, layout}: Pictured): Record<'plot' | 'slice', RefObject<HTMLCanvasElement>> {
+function usePictures({scene, history, chosen, view, layout, setting}: Pictured): Record<'plot' | 'slice', RefObject<HTMLCanvasElement>> {
   const [plot, slice] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
   const palette = followPalette();
   const {isVisible} = view;
-  useEffect(() => () => tellScale(plot, null), []);
-  const watch = () => void [history.value, chart.value, sharedAxis.value, palette.value, view.width.value];
+  useEffect(() => () => setting.onScale(plot, null), []);
+  const watch = () => void [history.value, setting.options.value, setting.axis.value, palette.value, view.width.value];
   usePainting({
     canvas: plot,
     isVisible,
     watch,
     area: () => (scene.value === null ? null : whole(layout.value)),
     paint: (context) => {
-      tellScale(plot, scene.value!.scale.kind);
+      setting.onScale(plot, scene.value!.scale.kind);
       drawPlot(context, scene.value!, palette.value);
     },
   });
   usePainting({
     canvas: slice,
     isVisible,
-    watch: () => void [watch(), chosen.value, currentFrame.value],
+    watch: () => void [watch(), chosen.value, setting.frame.value],
     area: () => (scene.value === null ? null : besides(layout.value)),
-    paint: (context) => drawSlice(context, scene.value!, {history: chosen.value!, frame: currentFrame.value, palette: palette.value}),
+    paint: (context) => drawSlice(context, scene.value!, {history: chosen.value!, frame: setting.frame.value, palette: palette.value}),
   });
   return {plot, slice};
 }
@@ -133,16 +135,16 @@ function besides({slice, height}: StripLayout): Box {
 interface MarkerProps {
   class: string;
   frame: ReadonlySignal<number | null>;
+  axis: ReadonlySignal<TimeAxis>;
   layout: ReadonlySignal<StripLayout>;
 }
 
 /** A vertical line at a frame, moved without repainting anything. */
-function Marker({class: name, frame, layout}: MarkerProps): JSX.Element {
+function Marker({class: name, frame, axis, layout}: MarkerProps): JSX.Element {
   const line = useRef<HTMLDivElement>(null);
   useSignalEffect(() => {
     const {plot} = layout.value;
-    const axis = sharedAxis.value;
-    const x = frame.value === null ? NaN : timePixel(axis, plot.width, axis.values[frame.value] ?? NaN);
+    const x = frame.value === null ? NaN : timePixel(axis.value, plot.width, axis.value.values[frame.value] ?? NaN);
     Object.assign(line.current!.style, {
       display: Number.isNaN(x) ? 'none' : '',
       top: `${plot.y - RIM - 1}px`,

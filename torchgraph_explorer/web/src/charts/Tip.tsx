@@ -1,6 +1,6 @@
 /** The one tooltip of all strips, near the pointer. */
 
-import {signal} from '@preact/signals';
+import type {ReadonlySignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useLayoutEffect, useRef} from 'preact/hooks';
 
@@ -14,13 +14,13 @@ export interface TipContent {
   facts: readonly Fact[];
 }
 
-/** What the tooltip says; null while the pointer is on no strip. */
-export const tip = signal<TipContent | null>(null);
-
 const DISTANCE = 14;
 
-/** Shows `tip` beside the pointer, on the side that has room. Hidden from screen readers: the strips tell the same. */
-export function Tip(): JSX.Element | null {
+/**
+ * Stands beside the pointer, on the side that has room. `tip` is null while the pointer is on no strip. Hidden from screen
+ * readers: the strips tell the same.
+ */
+export function Tip({tip}: {tip: ReadonlySignal<TipContent | null>}): JSX.Element | null {
   const box = useRef<HTMLDivElement>(null);
   const content = tip.value;
   useLayoutEffect(() => {

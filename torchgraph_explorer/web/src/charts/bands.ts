@@ -1,7 +1,7 @@
 /** Quantiles over time, one set per column of pixels, cut into pieces where a series has gaps. */
 
 import type {SeriesHistory} from '../api/types';
-import {QUANTILES, quantiles, sumOf} from '../histogram/buckets';
+import {QUANTILES, quantiles, sumOf} from '../histogram/histogram';
 import {entriesByColumn, type Columns} from './columns';
 import {boundsOf, histogramOf} from '../history';
 

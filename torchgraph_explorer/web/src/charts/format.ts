@@ -1,6 +1,6 @@
 /** Numbers as short texts, with a true minus sign. */
 
-import {formatCount, formatNumber} from '../statistics';
+import {formatCount, formatNumber} from '../numberText';
 
 /** A value on an axis of a given length: as many digits as tell it from its neighbours. `0.0123`, `−1.5`, `2e−7`. */
 export function axisNumber(value: number, length: number): string {

@@ -1,10 +1,11 @@
 /** Histograms over time as a grid of shares, and how strongly each share is drawn. */
 
 import type {SeriesHistory} from '../api/types';
-import {clamp} from '../histogram/buckets';
+import {clamp} from '../histogram/histogram';
 import {entriesByColumn, type ColumnEntries, type Columns} from './columns';
 import {boundsOf, histogramOf, nonfiniteOf} from '../history';
-import {addTo, emptyRows, type RowGrid, type Rows} from '../histogram/rebin';
+import {addTo, emptyRows, type RowCounts} from '../histogram/rebin';
+import type {RowGrid} from './grid';
 
 /** What a heat strip shows, one column after the other. Shares are of a column's finite elements. */
 export interface Heat {
@@ -59,7 +60,7 @@ function fill(heat: Heat, history: SeriesHistory, {column, entries}: ColumnEntri
   return write(heat, column, rows, elements);
 }
 
-function write(heat: Heat, column: number, rows: Rows, elements: number): number {
+function write(heat: Heat, column: number, rows: RowCounts, elements: number): number {
   const {grid, shares} = heat;
   const start = column * grid.rows;
   let largest = 0;
@@ -75,7 +76,7 @@ function write(heat: Heat, column: number, rows: Rows, elements: number): number
 }
 
 /** Every element of a drawn histogram. */
-export function elementsIn({counts, zeros, below, above}: Rows): number {
+export function elementsIn({counts, zeros, below, above}: RowCounts): number {
   return counts.reduce((sum, count) => sum + count, zeros + below + above);
 }
 

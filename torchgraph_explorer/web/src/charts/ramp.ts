@@ -1,6 +1,6 @@
 /** Colour ramps, even to the eye, for painting pixels: a list of OKLCH stops becomes a table of colours. */
 
-import {clamp} from '../histogram/buckets';
+import {clamp} from '../histogram/histogram';
 
 /** Lightness 0..1, chroma, hue in degrees. */
 export type Oklch = readonly [lightness: number, chroma: number, hue: number];

@@ -3,7 +3,7 @@
 import {ticks as roundNumbers} from 'd3-array';
 
 import {axisNumber} from './format';
-import {quantiles, sumOf, type Bounds} from '../histogram/buckets';
+import {quantiles, sumOf, type Bounds} from '../histogram/histogram';
 import type {SeriesHistory} from '../api/types';
 
 export type ScaleKind = 'linear' | 'symlog';

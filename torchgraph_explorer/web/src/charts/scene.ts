@@ -2,7 +2,7 @@
 
 import type {SeriesHistory} from '../api/types';
 import {measureNamed} from '../statistics';
-import type {ChartOptions} from '../view/state/choices';
+import type {ChartOptions} from './options';
 import {bandsOf, type BandPoint} from './bands';
 import {entriesByColumn, type Columns} from './columns';
 import {heatOf, type Heat} from './heat';
@@ -10,7 +10,7 @@ import {isLost, nonfiniteOf, rowOfEntry, whatIsLost} from '../history';
 import {stripLayout, type StripLayout} from './layout';
 import {linePoints, linesOf, type LinePoint} from './lines';
 import {placesOf, type Places} from './places';
-import {isWhole, rowGrid, type RowGrid} from '../histogram/rebin';
+import {isWhole, rowGrid, type RowGrid} from './grid';
 import type {ValueScale} from './scale';
 import type {TimeAxis} from './timeAxis';
 import {bandScale, elementScale, measureScale} from './valueAxis';

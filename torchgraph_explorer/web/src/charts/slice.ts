@@ -1,7 +1,8 @@
 /** One step's histogram as bars beside a strip, row by row on the strip's own value axis. */
 
-import {clamp} from '../histogram/buckets';
-import {countIn, type RowGrid, type Rows} from '../histogram/rebin';
+import {clamp} from '../histogram/histogram';
+import {countIn, type RowCounts} from '../histogram/rebin';
+import type {RowGrid} from './grid';
 
 /** A bar. Lengths are shares of the room there is. */
 export interface Bar {
@@ -14,7 +15,7 @@ export interface Bar {
 }
 
 /** The bars that are not empty, lowest first. The longest one that is not a spike of zeros fills the room. */
-export function sliceBars(rows: Rows, grid: RowGrid, counts: 'linear' | 'log'): Bar[] {
+export function sliceBars(rows: RowCounts, grid: RowGrid, counts: 'linear' | 'log'): Bar[] {
   const stretch = counts === 'linear' ? (count: number) => count : Math.log1p;
   const all = [rows.below, ...Array.from(rows.counts, (_, row) => countIn(rows, row, grid)), rows.above];
   const longest = stretch(Math.max(...rows.counts) || Math.max(...all) || 1);

@@ -1,6 +1,7 @@
 /** Choosing a step by keyboard, the same on every strip. */
 
-import {currentFrame, data, frame} from '../view/state/choices';
+import {stepToChoose} from '../steps';
+import type {Setting} from './setting';
 
 const PAGE = 10;
 
@@ -13,19 +14,13 @@ const MOVES: Record<string, (now: number, last: number) => number> = {
   End: (_, last) => last,
 };
 
-/** Moves the chosen step if the key is one of those that do. Choosing the last one follows the latest again. */
-export function stepByKey(event: KeyboardEvent): void {
+/** Moves to another frame if the key is one of those that do. The last frame follows the latest again. */
+export function stepByKey(event: KeyboardEvent, {frame, frames, choose}: Setting): void {
   const move = MOVES[event.key];
-  const now = currentFrame.value;
+  const now = frame.value;
   if (move === undefined || now === null || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
   event.stopPropagation();
-  const last = data.value!.steps.length - 1;
-  chooseFrame(move(now, last));
-}
-
-/** Chooses a frame, kept between the first and the last; the last one follows the latest. */
-export function chooseFrame(wanted: number): void {
-  const last = (data.value?.steps.length ?? 0) - 1;
-  frame.value = wanted >= last ? null : Math.max(0, wanted);
+  const {steps} = frames.value;
+  choose(stepToChoose(steps, move(now, steps.length - 1)));
 }

@@ -1,7 +1,8 @@
 /** What a strip shows, in words. */
 
 import type {SeriesHistory} from '../api/types';
-import {formatNumber, nonfinite} from '../statistics';
+import {formatNumber} from '../numberText';
+import {nonfinite} from '../statistics';
 import {fullExtent} from './extent';
 import {entryOf, mergedText, nonfiniteOf, rowOfEntry} from '../history';
 

@@ -7,7 +7,7 @@ import {clockNumber, clockNumbers, stepNumbers} from './format';
 
 export type TimeKind = 'step' | 'clock' | 'wall';
 
-/** When each frame was: the columns of the store's data. */
+/** When each frame of a model was, one entry per frame. */
 export interface FrameTimes {
   steps: ArrayLike<number>;
   /** Seconds since the epoch. */

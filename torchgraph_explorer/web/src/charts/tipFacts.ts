@@ -1,11 +1,13 @@
 /** What the pointer on a strip tells: the step, the bin, and the statistics there. */
 
-import {formatCount, formatNumber, measureNamed, type Row} from '../statistics';
-import {QUANTILES, quantiles} from '../histogram/buckets';
+import {formatCount, formatNumber} from '../numberText';
+import {measureNamed, type Row} from '../statistics';
+import {QUANTILES, quantiles} from '../histogram/histogram';
 import {aboutCount, axisNumber} from './format';
 import {boundsOf, entryOf, histogramOf, isLost, isMerged, lostText, rowOfEntry} from '../history';
 import type {Box} from './layout';
-import {countIn, rebin, type RowGrid} from '../histogram/rebin';
+import {countIn, rebin} from '../histogram/rebin';
+import type {RowGrid} from './grid';
 import {scaleNumber} from './scale';
 import type {Scene} from './scene';
 

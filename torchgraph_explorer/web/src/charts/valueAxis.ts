@@ -2,9 +2,9 @@
 
 import type {SeriesHistory} from '../api/types';
 import {measureNamed} from '../statistics';
-import type {ChartOptions} from '../view/state/choices';
+import type {ChartOptions} from './options';
 import type {BandPoint} from './bands';
-import type {Bounds} from '../histogram/buckets';
+import type {Bounds} from '../histogram/histogram';
 import {axisExtent, endsOf, extentOfEnds, robustExtent, usualExtent} from './extent';
 import {linePoints} from './lines';
 import {linearBelow, linearScale, symlogScale, type ScaleKind, type ValueScale} from './scale';

@@ -1,6 +1,6 @@
 /** Which tensors of a step hold NaN or infinity that should not be there, and what is marked because of them. */
 
-import type {FrameStatistics, HiddenTensor, ModuleGraph, Node, SeriesInfo, SeriesName} from '../api/types';
+import type {HiddenTensor, ModuleGraph, Node, SeriesInfo, SeriesName, StepStatistics} from '../api/types';
 import {callKey} from './keys';
 import type {NodeKey} from './keys';
 import {rowAt} from '../statistics';
@@ -23,7 +23,7 @@ interface Found {
 }
 
 /** Those of a step. −∞ that masks something is left out: the rule is that of `record/nonfinite.py`, which says why. */
-export function badTensors(frame: FrameStatistics | null, series: readonly SeriesInfo[]): BadTensor[] {
+export function badTensors(frame: StepStatistics | null, series: readonly SeriesInfo[]): BadTensor[] {
   if (frame === null) return [];
   const found: Found[] = [];
   frame.series.forEach((id, at) => {

@@ -1,12 +1,10 @@
 /** Exponent buckets spread over the rows of a drawn histogram. */
 
-import type {SeriesHistory} from '../api/types';
-import {bucketOf, lowerEdge, spanOf, upperEdge, type Bounds, type Histogram} from './buckets';
-import {boundsOf} from '../history';
-import {rowEdges, rowOf, type ValueScale} from '../charts/scale';
+import {lowerEdge, upperEdge} from './buckets';
+import {spanOf, type Bounds, type Histogram} from './histogram';
 
 /** One drawn histogram. Every element is in exactly one of the four fields. */
-export interface Rows {
+export interface RowCounts {
   /** Elements per row, lowest row first; fractions, since a bucket may straddle rows. */
   counts: Float64Array;
   /** Elements that are zero, when zero is on the axis; they belong to the row `zeroRow`. */
@@ -16,52 +14,38 @@ export interface Rows {
   above: number;
 }
 
-/** How histograms are spread: an axis cut into rows. */
-export interface RowGrid {
-  scale: ValueScale;
+/** An axis cut into rows, over which histograms are spread. */
+export interface RowAxis {
   rows: number;
+  /** Where rows begin, from the lowest up, and where the last one ends: `[rows + 1]`. */
   edges: Float64Array;
+  /** The row of a value; -1 below the axis, `rows` above it. */
+  rowOf: (value: number) => number;
   /** The row that holds zero; -1 when zero is below the axis, `rows` when it is above. */
   zeroRow: number;
   /** Elements are whole numbers, so they stand on those and not between them. */
   isWhole: boolean;
 }
 
-/** Cuts an axis into `rows` equally tall rows. */
-export function rowGrid(scale: ValueScale, rows: number, isWhole = false): RowGrid {
-  return {scale, rows, edges: rowEdges(scale, rows), zeroRow: rowOf(scale, rows, 0), isWhole};
-}
-
-/** A history has nothing between −1 and 1 but zeros, and whole extremes: it is counts, labels or ones. */
-export function isWhole(history: SeriesHistory): boolean {
-  const ones = bucketOf(1);
-  const isLarge = history.buckets.every((bucket) => bucket === 0 || Math.abs(bucket) >= ones);
-  return isLarge && history.frame.every((_, entry) => Object.values(boundsOf(history, entry)).every(isWholeOrNone));
-}
-
-function isWholeOrNone(value: number): boolean {
-  return Number.isNaN(value) || Number.isInteger(value);
-}
-
 /** Rows without elements. */
-export function emptyRows(grid: RowGrid): Rows {
-  return {counts: new Float64Array(grid.rows), zeros: 0, below: 0, above: 0};
+export function emptyRows(axis: RowAxis): RowCounts {
+  return {counts: new Float64Array(axis.rows), zeros: 0, below: 0, above: 0};
 }
 
-/** A histogram spread over the rows of a grid, in proportion to how far each bucket overlaps each row. */
-export function rebin(histogram: Histogram, bounds: Bounds, grid: RowGrid): Rows {
-  const rows = emptyRows(grid);
-  addTo(rows, histogram, bounds, grid);
+/** A histogram spread over the rows of an axis, in proportion to how far each bucket overlaps each row. */
+export function rebin(histogram: Histogram, bounds: Bounds, axis: RowAxis): RowCounts {
+  const rows = emptyRows(axis);
+  addTo(rows, histogram, bounds, axis);
   return rows;
 }
 
 /** Adds a histogram to rows that may already hold others. `bounds` are its smallest and largest element. */
-export function addTo(rows: Rows, {buckets, counts}: Histogram, bounds: Bounds, grid: RowGrid): void {
+export function addTo(rows: RowCounts, {buckets, counts}: Histogram, bounds: Bounds, axis: RowAxis): void {
   for (let i = 0; i < counts.length; i++) {
-    const points = grid.isWhole ? wholeNumbersIn(buckets[i]!, bounds) : null;
-    if (buckets[i] === 0) addZeros(rows, counts[i]!, grid);
-    else if (points !== null) points.forEach((value) => addToRow(rows, rowOf(grid.scale, grid.rows, value), counts[i]! / points.length));
-    else addSpan(rows, spanOf(buckets[i]!, bounds), counts[i]!, grid);
+    const points = axis.isWhole ? wholeNumbersIn(buckets[i]!, bounds) : null;
+    if (buckets[i] === 0) addZeros(rows, counts[i]!, axis);
+    else if (points !== null) points.forEach((value) => addToRow(rows, axis.rowOf(value), counts[i]! / points.length));
+    else addSpan(rows, spanOf(buckets[i]!, bounds), counts[i]!, axis);
   }
 }
 
@@ -79,15 +63,15 @@ function wholeNumbersIn(bucket: number, {low, high}: Bounds): number[] | null {
   return Array.from({length: last - first + 1}, (_, i) => first + i);
 }
 
-function addZeros(rows: Rows, count: number, {zeroRow, rows: number}: RowGrid): void {
+function addZeros(rows: RowCounts, count: number, {zeroRow, rows: number}: RowAxis): void {
   if (zeroRow < 0) rows.below += count;
   else if (zeroRow >= number) rows.above += count;
   else rows.zeros += count;
 }
 
-function addSpan(rows: Rows, [low, high]: [number, number], count: number, grid: RowGrid): void {
-  const first = rowOf(grid.scale, grid.rows, low);
-  const last = rowOf(grid.scale, grid.rows, high);
+function addSpan(rows: RowCounts, [low, high]: [number, number], count: number, axis: RowAxis): void {
+  const first = axis.rowOf(low);
+  const last = axis.rowOf(high);
   if (first === last || !(high > low)) {
     addToRow(rows, first, count);
     return;
@@ -95,20 +79,20 @@ function addSpan(rows: Rows, [low, high]: [number, number], count: number, grid:
   const density = count / (high - low);
   let from = low;
   for (let row = first; row < last; row++) {
-    const to = Math.min(grid.edges[row + 1]!, high);
+    const to = Math.min(axis.edges[row + 1]!, high);
     addToRow(rows, row, (to - from) * density);
     from = to;
   }
   addToRow(rows, last, (high - from) * density);
 }
 
-function addToRow(rows: Rows, row: number, count: number): void {
+function addToRow(rows: RowCounts, row: number, count: number): void {
   if (row < 0) rows.below += count;
   else if (row >= rows.counts.length) rows.above += count;
   else rows.counts[row]! += count;
 }
 
 /** All elements of a row, zeros included. */
-export function countIn(rows: Rows, row: number, grid: RowGrid): number {
-  return rows.counts[row]! + (row === grid.zeroRow ? rows.zeros : 0);
+export function countIn(rows: RowCounts, row: number, axis: RowAxis): number {
+  return rows.counts[row]! + (row === axis.zeroRow ? rows.zeros : 0);
 }

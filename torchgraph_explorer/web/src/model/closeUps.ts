@@ -1,20 +1,20 @@
-/** The chosen step of series in whose histories steps are merged: fetched alone, as it was recorded. */
+/** The frame on show of series in whose histories frames are merged: fetched alone, as it was recorded. */
 
 import {computed, effect, signal, type ReadonlySignal} from '@preact/signals';
 
-import type {Model, WantedHistory} from '../api/client';
+import type {ModelName, WantedHistory} from '../api/answers';
 import {latest} from '../api/latest';
 import type {History, SeriesHistory} from '../api/types';
 import {entryOf, isMerged} from '../history';
 
-/** The frame that is chosen. */
+/** The frame on show. */
 export interface Chosen {
-  model: Model;
+  model: ModelName;
   epoch: number;
   frame: number;
 }
 
-type FetchHistory = (model: Model, wanted: WantedHistory, signal: AbortSignal) => Promise<History>;
+type FetchHistory = (model: ModelName, wanted: WantedHistory, signal: AbortSignal) => Promise<History>;
 type Shown = ReadonlySignal<SeriesHistory | null>;
 
 interface Want {
@@ -28,21 +28,28 @@ interface CloseUp {
   series: Map<number, SeriesHistory>;
 }
 
-/** Whoever drags through the steps is not waited for; whoever stops is. */
+/** Nothing is fetched while the user drags through the steps. */
 const REST_MS = 80;
 
-/** Follows `chosen` for good. */
+/** Follows `chosen` until closed. */
 export class CloseUps {
   readonly #shown = signal<CloseUp | null>(null);
   readonly #wanted = signal<readonly Want[]>([]);
   readonly #request = latest();
+  readonly #stop: () => void;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly chosen: ReadonlySignal<Chosen | null>,
     private readonly fetchHistory: FetchHistory,
   ) {
-    effect(() => this.#follow());
+    this.#stop = effect(() => this.#follow());
+  }
+
+  close(): void {
+    this.#stop();
+    clearTimeout(this.#timer);
+    this.#request.abort();
   }
 
   /** Where to look up the chosen frame of a series: alone, if that has been fetched, else `history`. */

@@ -2,13 +2,14 @@
 
 import {batch, effect, signal, type ReadonlySignal, type Signal} from '@preact/signals';
 
-import {isAbort, messageOf, type Model, type WantedHistory} from '../api/client';
+import type {ModelName, WantedHistory} from '../api/answers';
+import {isAbort, messageOf} from '../api/errors';
 import type {History, SeriesHistory} from '../api/types';
 import {GrowingHistory} from './growth';
 
 /** What there is to fetch: histories of another model or epoch have nothing to do with these. */
 export interface Source {
-  model: Model;
+  model: ModelName;
   epoch: number;
   /** How many frames the model has. */
   frames: number;
@@ -16,9 +17,10 @@ export interface Source {
   most: number;
 }
 
-export type FetchHistory = (model: Model, wanted: Wanted, signal: AbortSignal) => Promise<History>;
+export type FetchHistory = (model: ModelName, wanted: Wanted, signal: AbortSignal) => Promise<History>;
 
-interface Held {
+/** One series' history and where to go on with it. */
+interface Fetched {
   shown: Signal<SeriesHistory | null>;
   growing: GrowingHistory;
   /** Frames asked for so far: where to go on from. */
@@ -44,7 +46,7 @@ const SPARE = 64;
 
 /** Follows `source` until closed. One request is under way at a time, so a late answer cannot overtake. */
 export class Histories {
-  readonly #held = new Map<number, Held>();
+  readonly #fetched = new Map<number, Fetched>();
   readonly #problem = signal<string | null>(null);
   readonly #stop: () => void;
   #request: AbortController | null = null;
@@ -65,17 +67,17 @@ export class Histories {
 
   /** The history of a series; null until it has been fetched. Fetched only while it is wanted. */
   of(series: number): ReadonlySignal<SeriesHistory | null> {
-    return this.#hold(series).shown;
+    return this.#of(series).shown;
   }
 
   /** Wants a series until the returned function is called. */
   want(series: number): () => void {
-    const held = this.#hold(series);
-    held.wanted++;
+    const fetched = this.#of(series);
+    fetched.wanted++;
     queueMicrotask(() => this.#pump()); // the strips of a panel are mounted together; ask for them together
     return () => {
-      held.wanted--;
-      dropSpare(this.#held);
+      fetched.wanted--;
+      dropSpare(this.#fetched);
     };
   }
 
@@ -91,10 +93,10 @@ export class Histories {
     this.#forget();
   }
 
-  #hold(series: number): Held {
-    const held = this.#held.get(series) ?? {shown: signal(null), ...nothing(), wanted: 0};
-    this.#held.set(series, held);
-    return held;
+  #of(series: number): Fetched {
+    const fetched = this.#fetched.get(series) ?? {shown: signal(null), ...nothing(), wanted: 0};
+    this.#fetched.set(series, fetched);
+    return fetched;
   }
 
   #follow(): void {
@@ -108,7 +110,7 @@ export class Histories {
   #pump(): void {
     const now = this.source.peek();
     if (now === null || this.#request !== null || this.#problem.peek() !== null) return;
-    const wanted = nextRequest(this.#held, now);
+    const wanted = nextRequest(this.#fetched, now);
     if (wanted === null) return;
     const mine = (this.#request = new AbortController());
     this.fetchHistory(now.model, wanted, mine.signal).then(
@@ -121,7 +123,7 @@ export class Histories {
     this.#request = null;
     if (answer.epoch !== now.epoch) return; // the poll will say so too, and then everything is asked for again
     const isLast = answer.frames >= now.frames || answer.frames <= wanted.from;
-    batch(() => wanted.series.forEach((series) => append(this.#hold(series), answer, {series, most: wanted.most, isLast})));
+    batch(() => wanted.series.forEach((series) => append(this.#of(series), answer, {series, most: wanted.most, isLast})));
     if (answer.frames > wanted.from) this.#pump(); // else the server is behind its own poll: wait for the next one
   }
 
@@ -138,23 +140,23 @@ export class Histories {
     clearTimeout(this.#timer);
     batch(() => {
       this.#problem.value = null;
-      this.#held.forEach((held) => (Object.assign(held, nothing()).shown.value = null));
+      this.#fetched.forEach((fetched) => (Object.assign(fetched, nothing()).shown.value = null));
     });
   }
 }
 
-function nothing(): Pick<Held, 'growing' | 'frames' | 'unit' | 'most' | 'isWhole'> {
+function nothing(): Pick<Fetched, 'growing' | 'frames' | 'unit' | 'most' | 'isWhole'> {
   return {growing: new GrowingHistory(), frames: 0, unit: 0, most: 0, isWhole: false};
 }
 
 /** Where to go on from: at the beginning, when there is now room for finer bins. */
-function rest({frames, unit, most}: Held, now: Source): {from: number; unit: number} {
+function rest({frames, unit, most}: Fetched, now: Source): {from: number; unit: number} {
   return unit > 1 && now.most > most ? {from: 0, unit: 0} : {from: frames, unit};
 }
 
 /** The series that are least behind, together, so that one that comes in several answers is finished first; null when all wanted ones are up to date. */
-function nextRequest(held: Map<number, Held>, now: Source): Wanted | null {
-  const wanted = [...held].flatMap(([id, one]) => (one.wanted > 0 ? [{id, ...rest(one, now)}] : []));
+function nextRequest(fetched: Map<number, Fetched>, now: Source): Wanted | null {
+  const wanted = [...fetched].flatMap(([id, one]) => (one.wanted > 0 ? [{id, ...rest(one, now)}] : []));
   const behind = wanted.filter(({from}) => from < now.frames).sort((a, b) => b.from - a.from);
   const [first] = behind;
   if (first === undefined) return null;
@@ -164,15 +166,15 @@ function nextRequest(held: Map<number, Held>, now: Source): Wanted | null {
   return {series: series.slice(0, atOnce), from, most: now.most, unit};
 }
 
-function append(held: Held, answer: History, {series, most, isLast}: {series: number; most: number; isLast: boolean}): void {
+function append(fetched: Fetched, answer: History, {series, most, isLast}: {series: number; most: number; isLast: boolean}): void {
   const news = answer.series.get(series);
-  if (answer.from === 0 || answer.unit !== held.unit) Object.assign(held, {growing: new GrowingHistory(answer.unit), isWhole: false});
-  Object.assign(held, {frames: answer.frames, unit: answer.unit, most, isWhole: held.isWhole || isLast});
-  if (news !== undefined && news.frame.length > 0) held.growing.append(news, answer.from);
-  if (held.isWhole) held.shown.value = held.growing.view(answer.frames);
+  if (answer.from === 0 || answer.unit !== fetched.unit) Object.assign(fetched, {growing: new GrowingHistory(answer.unit), isWhole: false});
+  Object.assign(fetched, {frames: answer.frames, unit: answer.unit, most, isWhole: fetched.isWhole || isLast});
+  if (news !== undefined && news.frame.length > 0) fetched.growing.append(news, answer.from);
+  if (fetched.isWhole) fetched.shown.value = fetched.growing.view(answer.frames);
 }
 
-function dropSpare(held: Map<number, Held>): void {
-  const spare = [...held].filter(([, one]) => one.wanted === 0);
-  spare.slice(0, Math.max(0, spare.length - SPARE)).forEach(([series]) => held.delete(series));
+function dropSpare(fetched: Map<number, Fetched>): void {
+  const spare = [...fetched].filter(([, one]) => one.wanted === 0);
+  spare.slice(0, Math.max(0, spare.length - SPARE)).forEach(([series]) => fetched.delete(series));
 }

@@ -1,60 +1,177 @@
-/** Fetches the graph in force and the statistics of the current frame, whenever those change. */
+/** One model of one run, as far as the server has told of it. Several may be open at a time, each with requests of its own. */
 
-import {effect, signal} from '@preact/signals';
-import type {Signal} from '@preact/signals';
-import {fetchFrame, fetchGraph, messageOf} from '../api/client';
+import {computed, effect, signal} from '@preact/signals';
+import type {ReadonlySignal, Signal} from '@preact/signals';
+import type {Answers, Known, ModelName} from '../api/answers';
 import {keepCurrent} from '../api/current';
-import type {FrameStatistics, ModuleGraph} from '../api/types';
-import {chosenModel} from '../view/state/live';
-import * as store from '../view/state/choices';
+import {messageOf} from '../api/errors';
+import type {GraphInfo, Layout, ModuleGraph, NonFinite, StepStatistics} from '../api/types';
+import {frameAtStep} from '../steps';
+import {CloseUps} from './closeUps';
+import {automaticGraph, graphNamed} from './data';
+import type {ModelData} from './data';
+import {Histories} from './histories';
+import {NonFiniteSteps} from './nonfinite';
+import {applyUpdates, joinedUpdates, knownAfter} from './updates';
 
-/** Statistics of every series at the current frame; an earlier frame's until those have come. */
-export const frameStatistics: Signal<FrameStatistics | null> = signal(null);
-/** Why what is on show is not up to date, as a sentence. */
-export const requestProblem: Signal<string | null> = signal(null);
-
-const wantGraph = keepCurrent<ModuleGraph>(telling('The graph'));
-const wantFrame = keepCurrent<FrameStatistics>(telling('The statistics of this step'));
-
-export function startFollowing(): void {
-  effect(followGraph);
-  effect(followFrame);
+/** What the user chose that decides what is fetched of a model. Models that are compared share it. */
+export interface Wishes {
+  /** The chosen step; null follows the latest. A model that has not recorded it shows its last one before. */
+  step: ReadonlySignal<number | null>;
+  /** The chosen graph; null leaves it to the step. */
+  graph: ReadonlySignal<number | null>;
+  /** How many entries of a history can be shown. */
+  mostBins: ReadonlySignal<number>;
 }
 
-function followGraph(): void {
-  const info = store.graphInfo.value;
-  const model = chosenModel();
-  if (info === null || model === null) return wantGraph(null);
-  wantGraph({
-    place: JSON.stringify([model, store.data.value?.epoch, info.graph]),
-    version: info.revision,
-    fetch: (signal) => fetchGraph(model, info.graph, signal),
-    show: (graph) => {
-      requestProblem.value = null;
-      store.graph.value = graph;
-    },
-  });
-}
+export class Model {
+  readonly #data = signal<ModelData | null>(null);
+  readonly #graph = signal<ModuleGraph | null>(null);
+  readonly #statistics = signal<StepStatistics | null>(null);
+  readonly #problem = signal<string | null>(null);
+  readonly #nonfinite: NonFiniteSteps;
+  readonly #closing: (() => void)[];
 
-function followFrame(): void {
-  const frame = store.currentFrame.value;
-  const model = chosenModel();
-  if (model === null || frame === null) {
-    frameStatistics.value = null;
-    requestProblem.value = null;
-    return wantFrame(null);
+  /** The number of the frame on show; null before the first. */
+  readonly frame: ReadonlySignal<number | null>;
+  /** The step on show; null before the first. */
+  readonly step: ReadonlySignal<number | null>;
+  /** The graph unless the user chooses one. */
+  readonly automaticGraph: ReadonlySignal<GraphInfo | null>;
+  /** The graph to show. */
+  readonly graphInfo: ReadonlySignal<GraphInfo | null>;
+  readonly histories: Histories;
+  /** The frame on show of series in whose histories frames are merged. */
+  readonly closeUps: CloseUps;
+
+  constructor(
+    readonly name: ModelName,
+    private readonly wishes: Wishes,
+    private readonly answers: Answers,
+  ) {
+    this.frame = computed(() => frameOnShow(this.#data.value, wishes.step.value));
+    this.step = computed(() => this.#data.value?.steps[this.frame.value ?? -1] ?? null);
+    const chosenFrame = computed(() => (wishes.step.value === null ? null : this.frame.value));
+    this.automaticGraph = computed(() => this.#data.value && automaticGraph(this.#data.value, chosenFrame.value));
+    this.graphInfo = computed(() => (this.#data.value && graphNamed(this.#data.value, wishes.graph.value)) ?? this.automaticGraph.value);
+    this.#nonfinite = new NonFiniteSteps(this.#data, (known, abort) => answers.nonfinite(name, known, abort));
+    this.histories = this.#openHistories();
+    this.closeUps = this.#openCloseUps();
+    this.#closing = [
+      ...[this.#followGraph(), this.#followStep()],
+      ...[this.#nonfinite, this.histories, this.closeUps].map((one) => () => one.close()),
+    ];
   }
-  wantFrame({
-    place: JSON.stringify([model, store.data.value?.epoch, store.frame.value === null ? 'latest' : frame]),
-    version: frame,
-    fetch: (signal) => fetchFrame(model, frame, signal),
-    show: (answer) => {
-      requestProblem.value = null;
-      frameStatistics.value = answer;
-    },
-  });
+
+  /** Everything but graphs, histograms and statistics; null before the first answer. */
+  get data(): ReadonlySignal<ModelData | null> {
+    return this.#data;
+  }
+
+  /** The graph to show; an earlier one until that has come. */
+  get graph(): ReadonlySignal<ModuleGraph | null> {
+    return this.#graph;
+  }
+
+  /** Statistics of every series at the step on show; those of an earlier one until they have come. */
+  get statistics(): ReadonlySignal<StepStatistics | null> {
+    return this.#statistics;
+  }
+
+  /** Where there is NaN or infinity, as far as it is known. */
+  get nonfinite(): ReadonlySignal<NonFinite | null> {
+    return this.#nonfinite.known;
+  }
+
+  /** Why the graph or the statistics are not up to date, as a sentence. */
+  get problem(): ReadonlySignal<string | null> {
+    return this.#problem;
+  }
+
+  /** Asks once what is new. */
+  async update(abort: AbortSignal): Promise<void> {
+    let updates = await this.answers.updates(this.name, this.#known(), abort);
+    while (updates.more) updates = joinedUpdates(updates, await this.answers.updates(this.name, knownAfter(updates), abort));
+    this.#data.value = applyUpdates(this.#data.peek(), updates);
+  }
+
+  /** Where the nodes inside call `inside` stand; null is the top. */
+  layout(graph: number, inside: number | null, abort: AbortSignal): Promise<Layout> {
+    return this.answers.layout(this.name, graph, inside, abort);
+  }
+
+  /** Ends all requests. */
+  close(): void {
+    this.#closing.forEach((close) => close());
+  }
+
+  #known(): Known {
+    const data = this.#data.peek();
+    if (data === null) return {epoch: -1, frames: 0, series: 0};
+    return {epoch: data.epoch, frames: data.steps.length, series: data.series.length};
+  }
+
+  #openHistories(): Histories {
+    const source = computed(() => {
+      const data = this.#data.value;
+      return data && {model: this.name, epoch: data.epoch, frames: data.steps.length, most: this.wishes.mostBins.value};
+    });
+    return new Histories(source, this.answers.history);
+  }
+
+  #openCloseUps(): CloseUps {
+    const chosen = computed(() => {
+      const [data, frame] = [this.#data.value, this.frame.value];
+      return data === null || frame === null ? null : {model: this.name, epoch: data.epoch, frame};
+    });
+    return new CloseUps(chosen, this.answers.history);
+  }
+
+  #followGraph(): () => void {
+    const want = keepCurrent<ModuleGraph>(this.#telling('The graph'));
+    const stop = effect(() => {
+      const info = this.graphInfo.value;
+      if (info === null) return want(null);
+      want({
+        place: JSON.stringify([this.#data.value?.epoch, info.graph]),
+        version: info.revision,
+        fetch: (abort) => this.answers.graph(this.name, info.graph, abort),
+        show: this.#showing(this.#graph),
+      });
+    });
+    return () => (stop(), want(null));
+  }
+
+  #followStep(): () => void {
+    const want = keepCurrent<StepStatistics>(this.#telling('The statistics of this step'));
+    const stop = effect(() => {
+      const step = this.step.value;
+      if (step === null) return want(null);
+      want({
+        place: JSON.stringify([this.#data.value?.epoch, this.wishes.step.value === null ? 'latest' : step]),
+        version: step,
+        fetch: (abort) => this.answers.frame(this.name, step, abort),
+        show: this.#showing(this.#statistics),
+      });
+    });
+    return () => (stop(), want(null));
+  }
+
+  #showing<T>(shown: Signal<T | null>): (answer: T) => void {
+    return (answer) => {
+      this.#problem.value = null;
+      shown.value = answer;
+    };
+  }
+
+  #telling(what: string): (cause: unknown) => void {
+    return (cause) => void (this.#problem.value = `${what} could not be fetched: ${messageOf(cause)} Trying again.`);
+  }
 }
 
-function telling(what: string): (cause: unknown) => void {
-  return (cause) => void (requestProblem.value = `${what} could not be fetched: ${messageOf(cause)} Trying again.`);
+/** The frame of the chosen step, or of the last one before it; the latest when none is chosen. */
+function frameOnShow(data: ModelData | null, chosen: number | null): number | null {
+  const steps = data?.steps ?? [];
+  if (steps.length === 0) return null;
+  return chosen === null ? steps.length - 1 : frameAtStep(steps, chosen);
 }

@@ -2,9 +2,11 @@
 
 import {useEffect, useLayoutEffect} from 'preact/hooks';
 import {Tip} from '../charts/Tip';
+import {tip} from './panels/setting';
 import {Panels} from './panels/Panels';
 import {marks} from './pane/marks';
-import * as store from './state/choices';
+import * as choices from './state/choices';
+import * as shown from './state/shown';
 import {ChartOptions} from './panels/ChartOptions';
 import {Details} from './outline/Details';
 import {dragged} from './pane/drag';
@@ -36,8 +38,8 @@ export function App() {
     };
   }, []);
   useEffect(() => {
-    document.title = [store.model.value, store.run.value, 'torchgraph'].filter(Boolean).join(' · ');
-  }, [store.model.value, store.run.value]);
+    document.title = [choices.model.value, choices.run.value, 'torchgraph'].filter(Boolean).join(' · ');
+  }, [choices.model.value, choices.run.value]);
   useLayoutEffect(coverChanged, [over.value]);
   const {isDocked, isCompact} = arrangement.value;
   return (
@@ -53,7 +55,7 @@ export function App() {
         {isDocked.steps ? <TimeBar /> : <StepsAway />}
       </div>
       <Tooltip />
-      <Tip />
+      <Tip tip={tip} />
       <Ghost />
       <Search />
       <Help />
@@ -103,7 +105,7 @@ function DockedPanels() {
   const {panelsWidth} = arrangement.value;
   return (
     <>
-      {store.pins.value.length > 0 && (
+      {choices.pins.value.length > 0 && (
         <Splitter
           label="Width of the panels"
           size={panelsWidth}
@@ -122,7 +124,7 @@ function PanelArea({width}: {width: number}) {
   const target = dragged.value === null ? '' : dragged.value.isOverPanels ? ' is-target is-over' : ' is-target';
   return (
     <aside class={`panel-area${target}`} data-drop="panels" aria-label="Panels" style={{width: `${width}px`}}>
-      {store.pins.value.length > 0 && <ChartOptions />}
+      {choices.pins.value.length > 0 && <ChartOptions />}
       <div class="panel-content">
         <Panels />
       </div>
@@ -142,7 +144,7 @@ function ModulesRail() {
 function PanelsRail() {
   return (
     <Rail part="panels" icon="right" title="Panels" isTarget={over.value !== 'panels'}>
-      {store.pins.value.map(({key, colour}) => (
+      {choices.pins.value.map(({key, colour}) => (
         <i key={key} class="swatch" style={{background: `var(--pin-${colour})`}} />
       ))}
       {dragged.value && over.value !== 'panels' && <b class="drop-hint">Drop to pin</b>}
@@ -162,11 +164,11 @@ function Drawer() {
 }
 
 function StepsAway() {
-  const step = store.data.value?.steps[store.currentFrame.value ?? -1];
+  const step = shown.step.value;
   return (
     <div class="steps-away">
       {over.value === 'steps' && <TimeBar />}
-      <Rail part="steps" icon="up" title={step === undefined ? 'Steps' : `Step ${step}`}>
+      <Rail part="steps" icon="up" title={step === null ? 'Steps' : `Step ${step}`}>
         <TimeMarks />
       </Rail>
     </div>

@@ -8,7 +8,8 @@ import {openable} from './pane/scene';
 import {search} from '../graph/search';
 import {callKey} from '../graph/keys';
 import type {NodeKey} from '../graph/keys';
-import * as store from './state/choices';
+import * as choices from './state/choices';
+import * as shown from './state/shown';
 import {giveFocus} from './controls/focus';
 import {makeWay} from './layout/sides';
 
@@ -25,7 +26,7 @@ interface Found {
 }
 
 const everything = computed<Found[]>(() => {
-  const graph = store.graph.value;
+  const graph = shown.graph.value;
   if (!graph) return [];
   return graph.calls.flatMap((call, i) => {
     const module = graph.modules[call.module];
@@ -125,7 +126,7 @@ function jump(key: NodeKey | undefined): void {
   if (key === undefined) return;
   close();
   makeWay();
-  store.find(key);
+  choices.find(key);
 }
 
 function close(): void {

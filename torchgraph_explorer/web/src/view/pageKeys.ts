@@ -2,7 +2,7 @@
 
 import {stepBy} from './state/navigate';
 import {PARTS, partKey} from './state/parts';
-import * as store from './state/choices';
+import * as choices from './state/choices';
 import {canvasKeys} from './pane/canvasKeys';
 import {isHelpOpen} from './Help';
 import {isSearching} from './Search';
@@ -14,7 +14,7 @@ const ACTIONS: Record<string, () => void> = {
   '?': () => (isHelpOpen.value = true),
   ',': () => stepBy(-1),
   '.': () => stepBy(1),
-  l: () => (store.frame.value = null),
+  l: () => (choices.step.value = null),
   t: nextTheme,
   ...Object.fromEntries(PARTS.map((part) => [partKey(part), () => toggle(part)])),
 };

@@ -2,21 +2,21 @@
 
 import {batch} from '@preact/signals';
 import type {NodeKey} from '../graph/keys';
-import * as store from './state/choices';
+import * as choices from './state/choices';
 import {reveal} from './layout/sides';
 
 /** Pins a node and shows the panels; does nothing when it is pinned already. */
 export function pinNode(key: NodeKey): void {
-  if (store.isPinned(key)) return;
+  if (choices.isPinned(key)) return;
   batch(() => {
-    store.pin(key);
+    choices.pin(key);
     reveal('panels');
   });
 }
 
 /** Pins a node, by default the selected one, or takes its pin away. */
-export function togglePin(key: NodeKey | null = store.selected.value): void {
+export function togglePin(key: NodeKey | null = choices.selected.value): void {
   if (key === null) return;
-  if (store.isPinned(key)) store.unpin(key);
+  if (choices.isPinned(key)) choices.unpin(key);
   else pinNode(key);
 }

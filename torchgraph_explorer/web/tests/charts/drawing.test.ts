@@ -5,13 +5,14 @@ import {runsOf} from '../../src/charts/draw/gaps';
 import {aboutCount, axisNumber, clockNumber, clockNumbers, percent, stepNumbers} from '../../src/charts/format';
 import {stripLayout} from '../../src/charts/layout';
 import {parseStops, ramp, rgbOf} from '../../src/charts/ramp';
-import {rebin, rowGrid} from '../../src/histogram/rebin';
+import {rebin} from '../../src/histogram/rebin';
+import {rowGrid} from '../../src/charts/grid';
 import {linearScale} from '../../src/charts/scale';
 import {emptiness, sceneOf} from '../../src/charts/scene';
 import {sliceBars} from '../../src/charts/slice';
 import {timeAxis} from '../../src/charts/timeAxis';
 import {rowAtHeight, tipFacts} from '../../src/charts/tipFacts';
-import {CHART_DEFAULTS} from '../../src/view/state/choices';
+import {CHART_DEFAULTS} from '../../src/charts/options';
 
 describe('bars', () => {
   const grid = rowGrid(linearScale({low: -2, high: 2}), 4);

@@ -1,7 +1,8 @@
 import {describe, expect, test} from 'vitest';
 
 import {historyFrom, normal, randomFrom} from '../../gallery/samples';
-import {axisExtent, fullExtent, usualExtent, robustExtent, trimmed} from '../../src/charts/extent';
+import {axisExtent, fullExtent, usualExtent, robustExtent} from '../../src/charts/extent';
+import {trimmed} from '../../src/histogram/trimmed';
 import {boundsOf, histogramOf} from '../../src/history';
 
 const ramp = Array.from({length: 1000}, (_, i) => i - 499.5);

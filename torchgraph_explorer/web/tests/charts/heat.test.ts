@@ -4,7 +4,7 @@ import {historyFrom, normal, randomFrom} from '../../gallery/samples';
 import {columnsOf} from '../../src/charts/columns';
 import {heatOf, intensity, rimIntensity} from '../../src/charts/heat';
 import {bodyPixels, rimPixels} from '../../src/charts/pixels';
-import {rowGrid} from '../../src/histogram/rebin';
+import {rowGrid} from '../../src/charts/grid';
 import {linearScale} from '../../src/charts/scale';
 
 const grid = rowGrid(linearScale({low: -2, high: 2}), 8);

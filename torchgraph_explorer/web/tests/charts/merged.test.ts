@@ -9,7 +9,7 @@ import {stepSummary, summaryOf} from '../../src/charts/summary';
 import {timeAxis} from '../../src/charts/timeAxis';
 import {tipFacts} from '../../src/charts/tipFacts';
 import {measureNamed} from '../../src/statistics';
-import {CHART_DEFAULTS} from '../../src/view/state/choices';
+import {CHART_DEFAULTS} from '../../src/charts/options';
 
 const STEPS = [0, 10, 20, 30, 40, 50, 60];
 

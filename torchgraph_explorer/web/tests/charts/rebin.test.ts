@@ -3,7 +3,8 @@ import {describe, expect, test} from 'vitest';
 import {historyFrom, normal, randomFrom} from '../../gallery/samples';
 import {elementsIn} from '../../src/charts/heat';
 import {boundsOf, histogramOf} from '../../src/history';
-import {countIn, isWhole, rebin, rowGrid, type RowGrid} from '../../src/histogram/rebin';
+import {countIn, rebin} from '../../src/histogram/rebin';
+import {isWhole, rowGrid, type RowGrid} from '../../src/charts/grid';
 import {linearScale, symlogScale} from '../../src/charts/scale';
 
 function rowsOf(elements: number[], grid: RowGrid) {

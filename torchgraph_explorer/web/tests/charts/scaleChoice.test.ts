@@ -3,8 +3,8 @@ import {describe, expect, test} from 'vitest';
 import {historyFrom, normal, randomFrom} from '../../gallery/samples';
 import {chooseScale} from '../../src/charts/scaleChoice';
 import {bandScale, elementScale, measureScale} from '../../src/charts/valueAxis';
-import {CHART_DEFAULTS} from '../../src/view/state/choices';
-import type {ChartOptions} from '../../src/view/state/choices';
+import {CHART_DEFAULTS} from '../../src/charts/options';
+import type {ChartOptions} from '../../src/charts/options';
 
 const random = randomFrom(3);
 

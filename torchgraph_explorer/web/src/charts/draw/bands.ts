@@ -1,7 +1,7 @@
 /** Quantile bands: three nested areas and the median as a line. */
 
 import type {BandPoint} from '../bands';
-import {QUANTILES} from '../../histogram/buckets';
+import {QUANTILES} from '../../histogram/histogram';
 import {yOf} from '../layout';
 import type {Palette} from '../palette';
 import type {Scene} from '../scene';

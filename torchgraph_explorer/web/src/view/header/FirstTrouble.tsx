@@ -3,23 +3,23 @@
 import type {FirstNonFinite} from '../../api/types';
 import {tensorNameOf} from '../../graph/labels';
 import {firstText, troubleTitle} from '../../graph/troubleText';
-import {nonfinite} from '../../model/nonfinite';
-import * as store from '../state/choices';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
 import {goToTrouble} from './goToTrouble';
 import {Icon} from '../controls/Icon';
 
 /** With an input as its module calls it. */
 function named({step, tensor}: FirstNonFinite): FirstNonFinite {
   const isInput = tensor?.role === 'input';
-  return {step, tensor: isInput ? {...tensor, path: tensorNameOf(store.graph.value, tensor.module, tensor.path)} : tensor};
+  return {step, tensor: isInput ? {...tensor, path: tensorNameOf(shown.graph.value, tensor.module, tensor.path)} : tensor};
 }
 
 export function FirstTrouble() {
-  const known = nonfinite.value;
-  const data = store.data.value;
+  const known = shown.nonfinite.value;
+  const data = shown.data.value;
   if (!known?.first || !data) return null;
   const {first} = known;
-  const {what, place} = firstText(named(first), data.session?.class_name ?? store.model.value ?? '');
+  const {what, place} = firstText(named(first), data.session?.class_name ?? choices.model.value ?? '');
   return (
     <button
       type="button"

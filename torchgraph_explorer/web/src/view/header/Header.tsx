@@ -5,9 +5,10 @@ import {useEffect} from 'preact/hooks';
 import {signal} from '@preact/signals';
 import {page} from '../../api/client';
 import type {Page} from '../../api/page';
-import {askNow, chosenModel, chosenRun, openModel, retryAt} from '../state/live';
-import {nonfinite} from '../../model/nonfinite';
-import * as store from '../state/choices';
+import {askNow, openModel} from '../state/live';
+import * as choices from '../state/choices';
+import * as server from '../state/runs';
+import * as shown from '../state/shown';
 import {FirstTrouble} from './FirstTrouble';
 import {Icon, IconButton} from '../controls/Icon';
 import {isHelpOpen} from '../Help';
@@ -32,18 +33,18 @@ export function Header() {
 
 /** What is in it, also where it is folded into a menu; `children` stand behind run and model. */
 export function HeaderItems({children}: {children?: ComponentChildren}) {
-  const runs = store.runs.value ?? [];
-  const models = runs.find(({run}) => run === store.run.value)?.models ?? [];
-  const theme = store.theme.value;
+  const runs = server.runs.value ?? [];
+  const models = runs.find(({run}) => run === choices.run.value)?.models ?? [];
+  const theme = choices.theme.value;
   return (
     <>
       <RunChooser />
-      {store.model.value !== null && store.run.value !== null && (
+      {choices.model.value !== null && choices.run.value !== null && (
         <Select
           label="Model"
-          value={store.model.value}
-          options={withCurrent(models.map((model) => ({value: model, label: modelLabel(model)})), store.model.value)}
-          onChoose={(model) => openModel(store.run.value as string, model)}
+          value={choices.model.value}
+          options={withCurrent(models.map((model) => ({value: model, label: modelLabel(model)})), choices.model.value)}
+          onChoose={(model) => openModel(choices.run.value as string, model)}
         />
       )}
       {children}
@@ -61,8 +62,8 @@ export function HeaderItems({children}: {children?: ComponentChildren}) {
 
 /** A model in whose steps there is NaN or infinity says so in the list. */
 function modelLabel(model: string): string {
-  const {first = null, others = []} = nonfinite.value ?? {};
-  const isBad = others.includes(model) || (first !== null && model === store.model.value);
+  const {first = null, others = []} = shown.nonfinite.value ?? {};
+  const isBad = others.includes(model) || (first !== null && model === choices.model.value);
   return isBad ? `${model} – NaN or ∞` : model;
 }
 
@@ -92,7 +93,7 @@ function WordMark() {
 }
 
 function Warnings() {
-  const data = store.data.value;
+  const data = shown.data.value;
   const all = [...(data?.warnings ?? []), ...(data?.finished?.notes ?? [])];
   if (all.length === 0) return null;
   return (
@@ -110,7 +111,7 @@ function Warnings() {
 }
 
 function ConnectionState() {
-  const state = store.connection.value;
+  const state = server.connection.value;
   return (
     <>
       <span class="sr-only" role="status">
@@ -131,26 +132,26 @@ function ConnectionState() {
 
 /** What is read aloud when it changes: without the steps and the seconds, which change all the time. */
 function stateText(): string {
-  const state = store.connection.value;
-  if (state === 'retrying') return store.problem.value ?? 'The server does not answer.';
+  const state = server.connection.value;
+  if (state === 'retrying') return server.problem.value ?? 'The server does not answer.';
   if (state === 'loading') return 'Loading';
   if (page !== null) return 'Exported';
-  if (store.runs.value?.length === 0) return 'Waiting for a run';
-  if (state === 'empty') return chosenRun()?.error ? 'Cannot be read' : 'Nothing recorded yet';
+  if (server.runs.value?.length === 0) return 'Waiting for a run';
+  if (state === 'empty') return server.chosenRun.value?.error ? 'Cannot be read' : 'Nothing recorded yet';
   return state === 'finished' ? 'Finished' : 'Live';
 }
 
 function connectionText(): string {
-  const steps = store.data.value?.steps.length ?? 0;
-  const isCounted = !['loading', 'empty'].includes(store.connection.value) && store.runs.value?.length !== 0;
+  const steps = shown.data.value?.steps.length ?? 0;
+  const isCounted = !['loading', 'empty'].includes(server.connection.value) && server.runs.value?.length !== 0;
   if (isCounted && page !== null) return exportedText(page, steps);
   return isCounted ? `${stateText()}, ${steps} ${steps === 1 ? 'step' : 'steps'}` : stateText();
 }
 
 /** How much of the run an exported page has; its notes say what is missing. */
 function exportedText({recorded}: Page, steps: number): string {
-  const model = chosenModel();
-  const all = (model && recorded(model)?.frames) ?? steps;
+  const name = shown.model.value?.name;
+  const all = (name && recorded(name)?.frames) ?? steps;
   return all === steps ? `Exported, all of ${steps} ${steps === 1 ? 'step' : 'steps'}` : `Exported, showing ${steps} of ${all} steps`;
 }
 
@@ -163,7 +164,7 @@ function Retrying() {
     return () => clearInterval(timer);
   }, []);
   void tick.value;
-  const left = Math.max(0, Math.ceil(((retryAt.value ?? 0) - performance.now()) / 1000));
+  const left = Math.max(0, Math.ceil(((server.retryAt.value ?? 0) - performance.now()) / 1000));
   return (
     <>
       {stateText()} {left > 0 ? `Trying again in ${left} s` : 'Trying again'}

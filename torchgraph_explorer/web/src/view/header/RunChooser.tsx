@@ -2,12 +2,13 @@
 
 import {openModel} from '../state/live';
 import {offeredRuns, runFilter} from '../state/runFilter';
-import * as store from '../state/choices';
+import * as choices from '../state/choices';
+import * as server from '../state/runs';
 import {Select} from '../controls/Select';
 
 export function RunChooser() {
-  const current = store.run.value;
-  const all = store.runs.value ?? [];
+  const current = choices.run.value;
+  const all = server.runs.value ?? [];
   if (current === null) return null;
   const {runs, problem} = offeredRuns.value;
   const offered = runs.map(({run, error}) => ({value: run, label: error ? `${run} (damaged)` : run}));

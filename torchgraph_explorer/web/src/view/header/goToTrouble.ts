@@ -4,8 +4,8 @@ import {batch, effect} from '@preact/signals';
 import type {FirstNonFinite} from '../../api/types';
 import {nodeIndex} from '../pane/scene';
 import {keysOf} from '../pane/marks';
-import {frameAtStep} from '../../model/updates';
-import * as store from '../state/choices';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
 import {pinNode} from '../pinning';
 
 let stop: () => void = () => undefined;
@@ -13,25 +13,23 @@ let stop: () => void = () => undefined;
 /** Shows the step at once, and the node as soon as the graph of that step is there. */
 export function goToTrouble({step, tensor}: FirstNonFinite): void {
   stop();
-  const {data, model} = store;
-  const steps = data.value?.steps ?? [];
-  const epoch = data.value?.epoch;
+  const asked = shown.model.value;
+  const epoch = shown.data.value?.epoch;
   batch(() => {
-    store.graphChoice.value = null;
-    store.frame.value = frameAtStep(steps, step);
+    choices.graphChoice.value = null;
+    choices.step.value = step;
   });
-  const asked = model.value;
   let isDone = false;
   const dispose = effect(() => {
-    const isOther = data.value?.epoch !== epoch || model.value !== asked;
-    const isThere = store.graph.value !== null && store.graph.value.graph === store.graphInfo.value?.graph;
+    const isOther = shown.model.value !== asked || shown.data.value?.epoch !== epoch;
+    const isThere = shown.graph.value !== null && shown.graph.value.graph === shown.graphInfo.value?.graph;
     if (isDone || !(isOther || isThere)) return;
     isDone = true;
     queueMicrotask(() => stop());
     if (isOther) return;
     const key = keysOf(tensor).find((one) => nodeIndex.value.has(one));
     if (key === undefined) return;
-    queueMicrotask(() => batch(() => (pinNode(key), store.find(key))));
+    queueMicrotask(() => batch(() => (pinNode(key), choices.find(key))));
   });
   stop = dispose;
 }

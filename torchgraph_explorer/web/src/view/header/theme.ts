@@ -2,7 +2,7 @@
 
 import {effect, signal} from '@preact/signals';
 import {hostIsDark} from '../../host/tensorboard';
-import * as store from '../state/choices';
+import * as choices from '../state/choices';
 import type {Theme} from '../state/choices';
 
 const prefersDark = typeof matchMedia === 'function' ? matchMedia('(prefers-color-scheme: dark)') : null;
@@ -16,11 +16,11 @@ export function startTheme(): void {
 }
 
 function isDark(): boolean {
-  return store.theme.value === 'auto' ? (hostIsDark.value ?? systemIsDark.value) : store.theme.value === 'dark';
+  return choices.theme.value === 'auto' ? (hostIsDark.value ?? systemIsDark.value) : choices.theme.value === 'dark';
 }
 
 const NEXT: Record<Theme, Theme> = {auto: 'light', light: 'dark', dark: 'auto'};
 
 export function nextTheme(): void {
-  store.theme.value = NEXT[store.theme.value];
+  choices.theme.value = NEXT[choices.theme.value];
 }

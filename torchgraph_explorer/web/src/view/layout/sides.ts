@@ -4,7 +4,7 @@ import {computed, signal} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
 import {PART_NAMES, partKey} from '../state/parts';
 import type {Part} from '../state/parts';
-import * as store from '../state/choices';
+import * as choices from '../state/choices';
 import {arrange, RAIL_PX} from './arrangement';
 import type {Arrangement} from './arrangement';
 import {remembered} from '../controls/Splitter';
@@ -24,8 +24,8 @@ export function measureWindow(): void {
 export const arrangement: ReadonlySignal<Arrangement> = computed(() =>
   arrange({
     ...windowSize.value,
-    hidden: store.hidden.value,
-    pins: store.pins.value.length,
+    hidden: choices.hidden.value,
+    pins: choices.pins.value.length,
     modulesWidth: modulesWidth.value,
     panelsShare: panelsShare.value,
   }),
@@ -46,8 +46,8 @@ export function isShown(part: Part): boolean {
 export function toggle(part: Part): void {
   const {hasRoom, isDocked} = arrangement.value;
   if (!hasRoom[part]) opened.value = over.value === part ? null : part;
-  else if (isDocked[part]) store.hidden.value = [...store.hidden.value, part];
-  else store.hidden.value = store.hidden.value.filter((one) => one !== part);
+  else if (isDocked[part]) choices.hidden.value = [...choices.hidden.value, part];
+  else choices.hidden.value = choices.hidden.value.filter((one) => one !== part);
 }
 
 export function reveal(part: Part): void {

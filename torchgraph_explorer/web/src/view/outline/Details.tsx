@@ -7,24 +7,26 @@ import {classText, dtypeText, nameText, placeholderName, trainableText} from '..
 import {seriesName, tensorName} from '../../graph/labels';
 import {nodeIndex, openable, statisticsOf} from '../pane/scene';
 import {lettersOf, shapeText, variedText} from '../../graph/shapes';
-import {countsText, isAll} from '../../graph/stateText';
+import {countsText, isAll} from '../../graph/nodeState';
 import {callKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
-import {formatCount, formatNumber, nonfinite} from '../../statistics';
+import {formatCount, formatNumber} from '../../numberText';
+import {nonfinite} from '../../statistics';
 import type {Row} from '../../statistics';
 import {openCall} from '../state/navigate';
-import * as store from '../state/choices';
-import type {TensorSeries} from '../state/choices';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
+import type {TensorSeries} from '../../model/series';
 import {Icon, IconButton} from '../controls/Icon';
 import {togglePin} from '../pinning';
 
 export function Details() {
-  const graph = store.graph.value;
+  const graph = shown.graph.value;
   if (!graph) return <div class="details" />;
-  const inside = store.inside.value;
-  const key = store.selected.value ?? (inside === null ? null : callKey(graph, inside));
+  const inside = shown.inside.value;
+  const key = choices.selected.value ?? (inside === null ? null : callKey(graph, inside));
   if (key === null) return <div class="details dim pad">Select a node to see its facts.</div>;
-  const call = store.callIndex.value.get(key);
+  const call = shown.callIndex.value.get(key);
   if (call !== undefined) return <CallDetails graph={graph} index={call} nodeKey={key} />;
   const node = graph.nodes[nodeIndex.value.get(key) ?? -1];
   if (!node?.tensor) return <div class="details dim pad">{key} is not in this graph.</div>;
@@ -40,7 +42,7 @@ export function Details() {
 function CallDetails({graph, index, nodeKey}: {graph: ModuleGraph; index: number; nodeKey: NodeKey}) {
   const call = graph.calls[index] as Call;
   const module = graph.modules[call.module] as Module;
-  const canOpen = openable.value.has(index) && index !== store.inside.value;
+  const canOpen = openable.value.has(index) && index !== shown.inside.value;
   return (
     <section class="details" aria-label="Facts">
       <Head title={nameText(module)} subtitle={classText(module, call)} nodeKey={nodeKey} />
@@ -59,7 +61,7 @@ function CallDetails({graph, index, nodeKey}: {graph: ModuleGraph; index: number
 }
 
 function Head({title, subtitle, nodeKey}: {title: string; subtitle: string; nodeKey: NodeKey}) {
-  const isPinned = store.isPinned(nodeKey);
+  const isPinned = choices.isPinned(nodeKey);
   return (
     <header class="details-head">
       <div>
@@ -145,10 +147,10 @@ function Tensors({title, graph, tensors, parameters = []}: TensorsProps) {
 
 /** Mean, standard deviation and what is odd, of each tensor of the node at the current step. */
 function Statistics({nodeKey}: {nodeKey: NodeKey}) {
-  const {input, output, params, attached} = store.seriesOfNode(nodeKey);
+  const {input, output, params, attached} = shown.seriesOfNode(nodeKey);
   const groups = Object.entries({input, output, parameter: params, attached});
-  const step = store.data.value?.steps[store.currentFrame.value ?? -1];
-  if (groups.every(([, tensors]) => tensors.length === 0) || step === undefined) return null;
+  const step = shown.step.value;
+  if (groups.every(([, tensors]) => tensors.length === 0) || step === null) return null;
   return (
     <table class="fact-table statistics">
       <caption>At step {step}</caption>
@@ -173,7 +175,7 @@ function Statistics({nodeKey}: {nodeKey: NodeKey}) {
 
 function StatisticsRow({tensor: {path, value, gradient}, role}: {tensor: TensorSeries; role: string}) {
   const series = value ?? gradient;
-  const name = series ? seriesName(store.graph.value, series) : path;
+  const name = series ? seriesName(shown.graph.value, series) : path;
   const values = value && statisticsOf(value.series);
   const gradients = gradient && statisticsOf(gradient.series);
   const odd = [values, gradients].flatMap((row) => (row && nonfinite(row) > 0 ? [row] : []));

@@ -11,7 +11,8 @@ import {openable, pinColours} from '../pane/scene';
 import {marks} from '../pane/marks';
 import {parseKey} from '../../graph/keys';
 import {openCall} from '../state/navigate';
-import * as store from '../state/choices';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
 import {Icon} from '../controls/Icon';
 import {togglePin} from '../pinning';
 import {makeWay} from '../layout/sides';
@@ -19,7 +20,7 @@ import {makeWay} from '../layout/sides';
 const ROW_PX = 24;
 const SPARE_ROWS = 8;
 
-const tree = computed(() => (store.graph.value ? outlineOf(store.graph.value) : null));
+const tree = computed(() => (shown.graph.value ? outlineOf(shown.graph.value) : null));
 const unfolded = signal<ReadonlySet<string>>(new Set(['']));
 const rows = computed(() => (tree.value ? rowsOf(tree.value, unfolded.value) : []));
 const scrolled = signal(0);
@@ -68,13 +69,13 @@ function useFollowSelection(list: {current: HTMLDivElement | null}): void {
     const around = ancestors(name).filter((one) => !unfolded.value.has(one));
     if (around.length > 0) unfolded.value = new Set([...unfolded.value, ...around]);
     scrollTo(list.current, name);
-  }, [name, store.graph.value === null]);
+  }, [name, shown.graph.value === null]);
 }
 
 function shownModule(): string | null {
-  const inside = store.inside.value;
-  const graph = store.graph.value;
-  if (store.selected.value !== null) return parseKey(store.selected.value)?.module ?? null;
+  const inside = shown.inside.value;
+  const graph = shown.graph.value;
+  if (choices.selected.value !== null) return parseKey(choices.selected.value)?.module ?? null;
   return graph && inside !== null ? (graph.modules[graph.calls[inside]?.module ?? 0]?.name ?? null) : null;
 }
 
@@ -90,8 +91,8 @@ function Row({row: {module, depth, isOpen}, top}: {row: OutlineRow; top: number}
   const call = module.calls[0];
   const isCurrent = current.value === module.name;
   const colour = module.calls.map((key) => pinColours.value.get(key)).find((one) => one !== undefined);
-  const index = call === undefined ? undefined : store.callIndex.value.get(call);
-  const isInside = index !== undefined && index === store.inside.value;
+  const index = call === undefined ? undefined : shown.callIndex.value.get(call);
+  const isInside = index !== undefined && index === shown.inside.value;
   const mark = marks.value.modules.get(module.name);
   return (
     <div
@@ -142,7 +143,7 @@ function goTo(name: string): void {
   if (!row) return;
   current.value = name;
   const call = row.module.calls[0];
-  if (call !== undefined) store.find(call);
+  if (call !== undefined) choices.find(call);
 }
 
 function toggle(name: string, isOpen = !unfolded.value.has(name)): void {
@@ -158,7 +159,7 @@ const KEYS: Record<string, (index: number, row: OutlineRow) => void> = {
   ArrowRight: (index, row) => (row.isOpen ? KEYS.ArrowDown?.(index, row) : toggle(row.module.name, true)),
   ArrowLeft: (_, row) => (row.isOpen ? toggle(row.module.name, false) : goTo(parentName(row.module.name))),
   Enter: (_, row) => {
-    const call = store.callIndex.value.get(row.module.calls[0] ?? '');
+    const call = shown.callIndex.value.get(row.module.calls[0] ?? '');
     if (call !== undefined && openable.value.has(call)) openCall(call);
   },
   p: (_, row) => row.module.calls[0] !== undefined && togglePin(row.module.calls[0]),

@@ -12,7 +12,8 @@ import {wiresOf} from '../../graph/wires';
 import {nodeKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
 import {openCall} from '../state/navigate';
-import * as store from '../state/choices';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
 import {attachCamera, detail, sight} from './camera';
 import {canvasKeys} from './canvasKeys';
 import {GraphNode} from './GraphNode';
@@ -37,7 +38,7 @@ export function Canvas() {
   useLook();
   const now = scene.value;
   useLayoutEffect(() => hover(null, null), [now?.place]); // a node that is no longer drawn is not left by the pointer
-  const selected = store.selected.value === null ? undefined : nodeIndex.value.get(store.selected.value);
+  const selected = choices.selected.value === null ? undefined : nodeIndex.value.get(choices.selected.value);
   return (
     <svg
       ref={svg}
@@ -48,7 +49,7 @@ export function Canvas() {
       aria-label="Graph. Arrow keys move, Enter opens, Backspace leads out, P pins."
       aria-activedescendant={selected === undefined ? undefined : `node-${selected}`}
       onKeyDown={canvasKeys}
-      onClick={(event) => event.target === svg.current && (store.selected.value = null)}
+      onClick={(event) => event.target === svg.current && (choices.selected.value = null)}
     >
       <Definitions />
       <g ref={content}>
@@ -123,11 +124,11 @@ function heatOf(node: number): GraphNodeProps['heat'] {
 }
 
 function select(key: NodeKey): void {
-  store.selected.value = key;
+  choices.selected.value = key;
 }
 
 function open(key: NodeKey): void {
-  const call = store.callIndex.value.get(key);
+  const call = shown.callIndex.value.get(key);
   if (call !== undefined && openable.value.has(call)) openCall(call);
 }
 

@@ -5,9 +5,10 @@ import {trail} from '../../graph/facts';
 import {callLabel} from '../../graph/labels';
 import {layoutProblem} from './scene';
 import {marks} from './marks';
-import {requestProblem} from '../../model/model';
 import {canLeadOut, isAlone, leadOut, openCall} from '../state/navigate';
-import * as store from '../state/choices';
+import * as choices from '../state/choices';
+import * as server from '../state/runs';
+import * as shown from '../state/shown';
 import {Canvas} from './Canvas';
 import type {Part} from '../state/parts';
 import {FirstTrouble} from '../header/FirstTrouble';
@@ -23,7 +24,7 @@ import {Select} from '../controls/Select';
 import {arrangement, isShown, over, toggle, toggleLabel} from '../layout/sides';
 
 export function GraphPane() {
-  const problem = layoutProblem.value ?? requestProblem.value;
+  const problem = layoutProblem.value ?? shown.model.value?.problem.value ?? null;
   const {isDocked} = arrangement.value;
   return (
     <section class="graph-pane" aria-label="Graph">
@@ -68,7 +69,7 @@ function TroubleOver() {
 function MenuButton() {
   if (arrangement.value.isDocked.header) return null;
   return (
-    <span class={`menu-button connection is-${store.connection.value}`}>
+    <span class={`menu-button connection is-${server.connection.value}`}>
       <ToggleButton part="header" icon="menu" />
       <i class="dot" />
     </span>
@@ -103,24 +104,24 @@ function Popover() {
 
 /** For a model that is not called in the same way at every step. */
 function GraphChooser() {
-  const graphs = store.data.value?.graphs ?? [];
+  const graphs = shown.data.value?.graphs ?? [];
   if (graphs.length < 2) return null;
   const options = graphs.map(({graph, first_step}) => ({value: String(graph), label: `From step ${first_step}`}));
-  const automatic = {value: '', label: `Automatic (from step ${store.automaticGraph.value?.first_step ?? 0})`};
+  const automatic = {value: '', label: `Automatic (from step ${shown.automaticGraph.value?.first_step ?? 0})`};
   return (
     <Select
       label="Graph"
-      value={store.graphChoice.value === null ? '' : String(store.graphChoice.value)}
+      value={choices.graphChoice.value === null ? '' : String(choices.graphChoice.value)}
       options={[automatic, ...options]}
-      onChoose={(value) => (store.graphChoice.value = value === '' ? null : Number(value))}
+      onChoose={(value) => (choices.graphChoice.value = value === '' ? null : Number(value))}
     />
   );
 }
 
 function Breadcrumb() {
-  const graph = store.graph.value;
+  const graph = shown.graph.value;
   if (!graph) return <nav class="breadcrumb" aria-label="Where you are" />;
-  const calls = trail(graph, store.inside.value);
+  const calls = trail(graph, shown.inside.value);
   return (
     <nav class="breadcrumb" aria-label="Where you are">
       {!isAlone.value && <Crumb label="Calls of the model" isHere={calls.length === 0} onPress={() => openCall(null)} />}

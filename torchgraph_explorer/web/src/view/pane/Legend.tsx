@@ -5,8 +5,9 @@ import {FAMILIES, familyOf} from '../../graph/families';
 import type {Family} from '../../graph/families';
 import {nodeMeasure, openable, scene, stateCounts, valueScale} from './scene';
 import {marks} from './marks';
-import {formatNumber, NODE_MEASURES} from '../../statistics';
-import * as store from '../state/choices';
+import {formatNumber} from '../../numberText';
+import {NODE_MEASURES} from '../../statistics';
+import * as choices from '../state/choices';
 import {IconButton} from '../controls/Icon';
 import {Select} from '../controls/Select';
 import {arrangement, toggle, toggleLabel} from '../layout/sides';
@@ -24,7 +25,7 @@ export function Legend() {
         label="Colour"
         value={nodeMeasure.value?.name ?? 'class'}
         options={COLOURS}
-        onChoose={(value) => (store.colourBy.value = value)}
+        onChoose={(value) => (choices.colourBy.value = value)}
       />
       {nodeMeasure.value ? <ScaleLegend /> : <ClassLegend />}
       <MarkLegend />

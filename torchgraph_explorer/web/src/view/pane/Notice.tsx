@@ -2,7 +2,9 @@
 
 import type {ComponentChildren} from 'preact';
 import {scene} from './scene';
-import * as store from '../state/choices';
+import * as choices from '../state/choices';
+import * as server from '../state/runs';
+import * as shown from '../state/shown';
 
 export function GraphNotice() {
   if (scene.value) return null;
@@ -26,12 +28,12 @@ interface Reason {
 
 /** Why there is no graph, and what will bring one. */
 function reason(): Reason {
-  const runs = store.runs.value;
-  const data = store.data.value;
+  const runs = server.runs.value;
+  const data = shown.data.value;
   if (runs === null) return delay();
-  if (runs.length === 0) return {title: `No run in the folder ${store.logdir.value} yet`, text: <NoRunHelp />};
-  const run = runs.find((one) => one.run === store.run.value);
-  if (!run) return {title: `There is no run ${store.run.value}`, text: 'Choose another one above.'};
+  if (runs.length === 0) return {title: `No run in the folder ${server.logdir.value} yet`, text: <NoRunHelp />};
+  const run = runs.find((one) => one.run === choices.run.value);
+  if (!run) return {title: `There is no run ${choices.run.value}`, text: 'Choose another one above.'};
   if (run.error) return {title: 'This run cannot be read in full', text: run.error};
   if (run.models.length === 0) return {title: 'No model in this run yet', text: 'It appears when watch() has been called.'};
   if (!data) return delay();
@@ -42,7 +44,7 @@ function reason(): Reason {
 
 /** Why nothing has come from the server yet, in its own words if it has refused. */
 function delay(): Reason {
-  const problem = store.connection.value === 'retrying' ? store.problem.value : null;
+  const problem = server.connection.value === 'retrying' ? server.problem.value : null;
   return problem === null ? {title: 'Loading…', text: ''} : {title: problem, text: 'The viewer tries again by itself.'};
 }
 

@@ -2,10 +2,11 @@
 
 import {signal} from '@preact/signals';
 import {useRef} from 'preact/hooks';
-import {messageOf} from '../../api/client';
+import {messageOf} from '../../api/errors';
 import {scene} from './scene';
 import type {Scene} from './scene';
-import * as store from '../state/choices';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
 import {detail, sight} from './camera';
 import {download, downloadHint, fileName} from '../controls/download';
 import {Icon} from '../controls/Icon';
@@ -56,16 +57,11 @@ function close(event: KeyboardEvent, box: HTMLDetailsElement | null): void {
 async function save(kind: Kind): Promise<void> {
   const now = scene.peek();
   if (now === null) throw new Error('Nothing is drawn.');
-  const step = stepNow();
-  const names = [store.run.peek(), store.model.peek(), insideOf(now), step === null ? null : `step ${step}`];
+  const step = shown.step.peek();
+  const names = [choices.run.peek(), choices.model.peek(), insideOf(now), step === null ? null : `step ${step}`];
   const picture = await wholePicture(now, names.filter(Boolean).join(' · '));
   const content = kind === 'svg' ? new Blob([picture.svg], {type: 'image/svg+xml'}) : await pngOf(picture);
   download(content, fileName(names, kind));
-}
-
-function stepNow(): number | null {
-  const frame = store.currentFrame.peek();
-  return frame === null ? null : (store.data.peek()?.steps[frame] ?? null);
 }
 
 /** The module whose inside is drawn; null for the model itself. */

@@ -6,9 +6,9 @@ import {tensorName} from '../../graph/labels';
 import {markWords} from '../../graph/nonfinite';
 import {nodeIndex, nodeMeasure, nodeStates} from './scene';
 import {lettersOf, variedText} from '../../graph/shapes';
-import {stateText} from '../../graph/stateText';
+import {stateText} from '../../graph/nodeState';
 import {marks} from './marks';
-import * as store from '../state/choices';
+import * as shown from '../state/shown';
 import {dragged} from './drag';
 import {hovered} from './hover';
 
@@ -16,7 +16,7 @@ const WIDTH = 280;
 
 export function Tooltip() {
   const now = hovered.value;
-  const graph = store.graph.value;
+  const graph = shown.graph.value;
   const index = now ? nodeIndex.value.get(now.key) : undefined;
   const node = index === undefined ? undefined : graph?.nodes[index];
   if (!now || !graph || !node || dragged.value) return null;

@@ -5,7 +5,8 @@ import type {Direction} from '../../graph/geometry';
 import {openable, scene} from './scene';
 import {nodeKey} from '../../graph/keys';
 import {leadOut, openCall} from '../state/navigate';
-import * as store from '../state/choices';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
 import {bringIntoSight, camera, fit, placedNode} from './look';
 import {togglePin} from '../pinning';
 import {closeOver} from '../layout/sides';
@@ -22,7 +23,7 @@ const ACTIONS: Record<string, () => void> = {
   '+': () => camera.value?.zoomBy(ZOOM),
   '=': () => camera.value?.zoomBy(ZOOM),
   '-': () => camera.value?.zoomBy(1 / ZOOM),
-  Escape: () => void (closeOver() || (store.selected.value = null)),
+  Escape: () => void (closeOver() || (choices.selected.value = null)),
 };
 
 export function canvasKeys(event: KeyboardEvent): void {
@@ -36,7 +37,7 @@ export function canvasKeys(event: KeyboardEvent): void {
 }
 
 function openSelected(): void {
-  const call = store.callIndex.value.get(store.selected.value ?? '');
+  const call = shown.callIndex.value.get(choices.selected.value ?? '');
   if (call !== undefined && openable.value.has(call)) openCall(call);
 }
 
@@ -44,10 +45,10 @@ function openSelected(): void {
 function moveSelection(direction: Direction): void {
   const now = scene.value;
   if (!now) return;
-  const from = placedNode(store.selected.value);
+  const from = placedNode(choices.selected.value);
   const first = [...now.layout.nodes].sort((a, b) => a.y - b.y)[0];
   const next = from ? neighbour(now.layout.nodes, from, direction) : first;
   if (!next) return;
-  store.selected.value = nodeKey(now.graph, next.node);
+  choices.selected.value = nodeKey(now.graph, next.node);
   bringIntoSight(next);
 }

@@ -3,7 +3,7 @@
 import {batch, signal} from '@preact/signals';
 import type {Signal} from '@preact/signals';
 import type {NodeKey} from '../../graph/keys';
-import * as store from '../state/choices';
+import * as choices from '../state/choices';
 import {pinNode} from '../pinning';
 
 export interface Dragged {
@@ -53,7 +53,7 @@ export function startDrag(event: PointerEvent, key: NodeKey, label: string): voi
 
 function pinAndSelect(key: NodeKey): void {
   batch(() => {
-    store.selected.value = key; // so that the graph keeps it in sight when the panels take their room
+    choices.selected.value = key; // so that the graph keeps it in sight when the panels take their room
     pinNode(key);
   });
 }

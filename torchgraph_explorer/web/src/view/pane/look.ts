@@ -12,7 +12,8 @@ import type {Scene} from './scene';
 import {callKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
 import {goTo} from '../state/navigate';
-import * as store from '../state/choices';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
 import type {Camera} from './camera';
 
 /** The camera on show; null before the first drawing. */
@@ -25,11 +26,11 @@ let last: NodeKey | null = null;
 export function useLook(): void {
   const shown = useRef<{choice: string; scene: Scene} | null>(null);
   useSignalEffect(() => {
-    last = store.selected.value ?? last;
+    last = choices.selected.value ?? last;
   });
   useSignalEffect(() => {
     const [now, eye] = [scene.value, camera.value];
-    const key = store.wanted.value?.key ?? null;
+    const key = choices.wanted.value?.key ?? null;
     if (!now || !eye) return;
     const [choice, before] = [choiceOf(now), shown.current];
     shown.current = {choice, scene: now};
@@ -42,7 +43,7 @@ export function useLook(): void {
 /** What the user chose to see. The graph of a step may be another one: that is still the same choice. */
 function choiceOf({graph, inside}: Scene): string {
   const open = inside === null ? null : callKey(graph, inside);
-  return JSON.stringify([store.run.peek(), store.model.peek(), store.data.peek()?.epoch, store.graphChoice.peek(), open]);
+  return JSON.stringify([choices.run.peek(), choices.model.peek(), shown.data.peek()?.epoch, choices.graphChoice.peek(), open]);
 }
 
 function open(eye: Camera, now: Scene): void {
@@ -62,9 +63,9 @@ function look(eye: Camera, now: Scene, key: NodeKey, isSmooth: boolean): void {
   const placed = now.layout.nodes.find((one) => one.node === node);
   if (placed) {
     show(eye, now, placed, isSmooth);
-    store.wanted.value = null;
-    store.selected.value = key;
-  } else if (node === undefined) store.wanted.value = null;
+    choices.wanted.value = null;
+    choices.selected.value = key;
+  } else if (node === undefined) choices.wanted.value = null;
   else goTo(key);
 }
 
@@ -139,7 +140,7 @@ function subjectOf(now: Scene): Subject {
 
 /** The node that must stay in sight: the selected one, else the one that was last, else the one that was pinned last. */
 function placedAsked(): PlacedNode | undefined {
-  const keys = [store.selected.peek(), last, store.pins.peek().at(-1)?.key ?? null];
+  const keys = [choices.selected.peek(), last, choices.pins.peek().at(-1)?.key ?? null];
   return keys.map(placedNode).find((placed) => placed !== undefined);
 }
 

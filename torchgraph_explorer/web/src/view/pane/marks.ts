@@ -1,40 +1,37 @@
-/** What is marked in the graph on show at the current step, because it holds NaN or infinity. */
+/** What is marked in the graph on show at the step on show, because it holds NaN or infinity. */
 
 import {computed} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
-import {frameStatistics} from '../../model/model';
-import {nonfinite} from '../../model/nonfinite';
-import * as store from '../state/choices';
+import type {FirstNonFinite} from '../../api/types';
+import * as shown from '../state/shown';
 import {badTensors, marksOf, NO_MARKS} from '../../graph/nonfinite';
 import type {BadTensor, Marks} from '../../graph/nonfinite';
 
 const badNow: ReadonlySignal<readonly BadTensor[]> = computed(() => {
-  const [frame, data] = [frameStatistics.value, store.data.value];
-  return frame?.epoch === data?.epoch ? badTensors(frame, data?.series ?? []) : [];
+  const [statistics, data] = [shown.statistics.value, shown.data.value];
+  return statistics?.epoch === data?.epoch ? badTensors(statistics, data?.series ?? []) : [];
 });
 
 export const marks: ReadonlySignal<Marks> = computed(() => {
-  const graph = store.graph.value;
-  return graph ? marksOf(graph, badNow.value, store.callIndex.value) : NO_MARKS;
+  const graph = shown.graph.value;
+  return graph ? marksOf(graph, badNow.value, shown.callIndex.value) : NO_MARKS;
 });
 
 /** The keys of nodes where it began, the nearest first, if it did so at the step on show; none else. */
 export const originKeys: ReadonlySignal<readonly string[]> = computed(() => {
-  const first = nonfinite.value?.first;
-  return first && first.step === frameStatistics.value?.step ? keysOf(first.tensor) : [];
+  const first = shown.nonfinite.value?.first;
+  return first && first.step === shown.statistics.value?.step ? keysOf(first.tensor) : [];
 });
 
 /** What is written there: `first ∞`. */
 export const originText: ReadonlySignal<string> = computed(() => {
-  const tensor = nonfinite.value?.first?.tensor;
+  const tensor = shown.nonfinite.value?.first?.tensor;
   if (!tensor) return '';
   return `first ${tensor.nan > 0 ? 'NaN' : '∞'}${tensor.kind === 'value' ? '' : ' gradient'}`;
 });
 
-type Named = NonNullable<NonNullable<typeof nonfinite.value>['first']>['tensor'];
-
 /** The nodes that stand for a tensor, in the order in which they are preferred: the first one that the graph has is it. */
-export function keysOf(tensor: Named): string[] {
+export function keysOf(tensor: FirstNonFinite['tensor']): string[] {
   if (tensor === null) return [];
   const {module, role, path} = tensor;
   const call = `${module}#${tensor.call ?? 0}`;

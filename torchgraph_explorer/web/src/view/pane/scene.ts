@@ -1,21 +1,22 @@
-/** What the graph pane shows, derived from the store: the layout of the open call, and each node's value. */
+/** What the graph pane shows: the layout of the open call, and each node's value. */
 
 import {computed, effect, signal} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
-import {fetchLayout, messageOf} from '../../api/client';
+import {messageOf} from '../../api/errors';
 import {keepCurrent} from '../../api/current';
 import {STATISTICS} from '../../api/types';
 import type {Layout, ModuleGraph, Node, SeriesInfo} from '../../api/types';
-import {frameStatistics} from '../../model/model';
 import {nodeKey, parseKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
-import {chosenModel} from '../state/live';
-import {NODE_MEASURES, nonfinite, rowAt} from '../../statistics';
+import {NODE_MEASURES, rowAt} from '../../statistics';
 import type {NodeMeasure, Row} from '../../statistics';
-import * as store from '../state/choices';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
 import {colourScale} from '../../graph/colours';
 import type {ColourScale} from '../../graph/colours';
 import {openableCalls} from '../../graph/facts';
+import {stateOf} from '../../graph/nodeState';
+import type {NodeState} from '../../graph/nodeState';
 
 /** A layout and the inside of the graph that it places. */
 export interface Scene {
@@ -41,12 +42,12 @@ export function startScene(): void {
 }
 
 function followLayout(): void {
-  const graph = store.graph.value;
-  const inside = store.inside.value;
-  const model = chosenModel();
-  const epoch = store.data.value?.epoch;
+  const graph = shown.graph.value;
+  const inside = shown.inside.value;
+  const model = shown.model.value;
+  const epoch = shown.data.value?.epoch;
   if (graph === null || model === null || graph.calls.length === 0) return showNothing();
-  const place = JSON.stringify([model, epoch, graph.graph, inside]);
+  const place = JSON.stringify([model.name, epoch, graph.graph, inside]);
   const name = `${place}${graph.revision}`;
   const known = kept.get(name);
   const show = (layout: Layout): void => {
@@ -54,7 +55,7 @@ function followLayout(): void {
     keep(name, layout);
     showScene({graph, inside, layout, place});
   };
-  wantLayout(known ? null : {place, version: graph, fetch: (abort) => fetchLayout(model, graph.graph, inside, abort), show});
+  wantLayout(known ? null : {place, version: graph, fetch: (abort) => model.layout(graph.graph, inside, abort), show});
   if (known) show(known);
 }
 
@@ -84,27 +85,27 @@ function keep(name: string, layout: Layout): void {
 
 /** Key → index in `graph.nodes` of every node. */
 export const nodeIndex: ReadonlySignal<Map<NodeKey, number>> = computed(() => {
-  const graph = store.graph.value;
+  const graph = shown.graph.value;
   return new Map((graph?.nodes ?? []).map((_, i) => [nodeKey(graph as ModuleGraph, i), i]));
 });
 
 export const openable: ReadonlySignal<Set<number>> = computed(() =>
-  store.graph.value ? openableCalls(store.graph.value) : new Set<number>(),
+  shown.graph.value ? openableCalls(shown.graph.value) : new Set<number>(),
 );
 
 export const pinColours: ReadonlySignal<Map<NodeKey, number>> = computed(
-  () => new Map(store.pins.value.map(({key, colour}) => [key, colour])),
+  () => new Map(choices.pins.value.map(({key, colour}) => [key, colour])),
 );
 
 /** The measure that colours the nodes; null when their class does. */
 export const nodeMeasure: ReadonlySignal<NodeMeasure | null> = computed(
-  () => NODE_MEASURES.find(({name}) => name === store.colourBy.value) ?? null,
+  () => NODE_MEASURES.find(({name}) => name === choices.colourBy.value) ?? null,
 );
 
 /** `module#call` → the series of that call, but for its parameters. */
 const seriesOfCalls: ReadonlySignal<Map<NodeKey, SeriesInfo[]>> = computed(() => {
   const found = new Map<NodeKey, SeriesInfo[]>();
-  for (const one of store.data.value?.series ?? []) {
+  for (const one of shown.data.value?.series ?? []) {
     if (one.call === null) continue;
     const key = `${one.module}#${one.call}`;
     const group = found.get(key);
@@ -115,25 +116,16 @@ const seriesOfCalls: ReadonlySignal<Map<NodeKey, SeriesInfo[]>> = computed(() =>
 });
 
 const rowOfSeries: ReadonlySignal<Map<number, number>> = computed(
-  () => new Map(Array.from(frameStatistics.value?.series ?? [], (series, row) => [series, row])),
+  () => new Map(Array.from(shown.statistics.value?.series ?? [], (series, row) => [series, row])),
 );
 
-/** The statistics of a series at the current frame; null when it has none there. */
+/** The statistics of a series at the step on show; null when it has none there. */
 export function statisticsOf(series: number): Row | null {
   const row = rowOfSeries.value.get(series);
-  const statistics = frameStatistics.value?.statistics;
+  const statistics = shown.statistics.value?.statistics;
   if (row === undefined || !statistics || statistics.length < (row + 1) * STATISTICS.length) return null;
   return rowAt(statistics, row);
 }
-
-/** What a node is coloured by: a value on the scale, or one of those that have a look of their own. */
-export type NodeState =
-  | {kind: 'value'; value: number}
-  | {kind: 'zero'}
-  /** Some of the tensor's elements are NaN or infinite. */
-  | {kind: 'nonfinite'; row: Row}
-  /** The tensor has no elements. */
-  | {kind: 'empty'};
 
 /** The state of each node of the scene whose tensor was recorded: of a call's first output that has data, or of the tensor itself. */
 export const nodeStates: ReadonlySignal<Map<number, NodeState>> = computed(() => {
@@ -147,14 +139,6 @@ export const nodeStates: ReadonlySignal<Map<number, NodeState>> = computed(() =>
   }
   return found;
 });
-
-/** How a row of statistics is shown where nodes are coloured by `measure`. */
-export function stateOf(row: Row, measure: NodeMeasure): NodeState {
-  const value = measure.of(row);
-  if (!measure.isCount && (nonfinite(row) > 0 || Math.abs(value) === Infinity)) return {kind: 'nonfinite', row};
-  if (row.count === 0 || Number.isNaN(value)) return {kind: 'empty'};
-  return value === 0 ? {kind: 'zero'} : {kind: 'value', value};
-}
 
 function rowOf(graph: ModuleGraph, node: number, measure: NodeMeasure): Row | null {
   const parsed = parseKey(nodeKey(graph, node));

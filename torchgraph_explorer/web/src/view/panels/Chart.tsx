@@ -1,4 +1,4 @@
-/** One series: its strip, and its statistics at the chosen step. */
+/** One series: its strip, and its statistics at the step on show. */
 
 import type {JSX} from 'preact';
 import {useEffect, useMemo} from 'preact/hooks';
@@ -7,9 +7,9 @@ import type {SeriesInfo} from '../../api/types';
 import {Elements, Facts} from '../../charts/Facts';
 import {Strip} from '../../charts/Strip';
 import {seriesName} from '../../graph/labels';
-import {graph} from '../state/choices';
+import type {Model} from '../../model/model';
+import type {Setting} from '../../charts/setting';
 import {SaveTable} from './SaveTable';
-import {closeUps, liveHistories} from '../../panels/live';
 
 const TITLES: Record<SeriesInfo['kind'], string> = {
   value: 'value',
@@ -20,22 +20,31 @@ const TITLES: Record<SeriesInfo['kind'], string> = {
   update_ratio: 'update-to-weight ratio',
 };
 
-/** The chart of a series, fetched while it is shown. `subject` is whose tensor it is. */
-export function Chart({series, subject}: {series: SeriesInfo; subject: string}): JSX.Element {
-  const history = liveHistories.of(series.series);
-  const chosen = useMemo(() => closeUps.of(series.series, history), [series.series]);
-  useEffect(() => liveHistories.want(series.series), [series.series]);
-  useEffect(() => closeUps.want(series.series, history), [series.series]);
-  const name = `${subject}, ${seriesName(graph.value, series)}, ${TITLES[series.kind]}`;
+export interface ChartProps {
+  model: Model;
+  setting: Setting;
+  /** One of the model's. */
+  series: SeriesInfo;
+  /** The module or tensor that it is of. */
+  subject: string;
+}
+
+/** The chart of a series, fetched while it is shown. */
+export function Chart({model, setting, series, subject}: ChartProps): JSX.Element {
+  const history = model.histories.of(series.series);
+  const chosen = useMemo(() => model.closeUps.of(series.series, history), [series.series]);
+  useEffect(() => model.histories.want(series.series), [series.series]);
+  useEffect(() => model.closeUps.want(series.series, history), [series.series]);
+  const name = `${subject}, ${seriesName(model.graph.value, series)}, ${TITLES[series.kind]}`;
   return (
     <figure class="chart">
       <figcaption>
         {TITLES[series.kind]}
-        <Elements history={chosen} />
-        <SaveTable name={name} history={history} />
+        <Elements history={chosen} setting={setting} />
+        <SaveTable model={model} name={name} history={history} />
       </figcaption>
-      <Strip name={name} history={history} chosen={chosen} />
-      <Facts history={chosen} />
+      <Strip name={name} history={history} chosen={chosen} setting={setting} />
+      <Facts history={chosen} setting={setting} />
     </figure>
   );
 }

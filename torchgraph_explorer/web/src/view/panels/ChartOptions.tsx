@@ -1,9 +1,10 @@
-/** How the panels draw. Only sets `store.chart`. */
+/** How the panels draw: sets the chart options. */
 
 import {scalesOnShow} from './shownScales';
 import {MEASURES} from '../../statistics';
-import * as store from '../state/choices';
-import type {ChartOptions as Options} from '../state/choices';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
+import type {ChartOptions as Options} from '../../charts/options';
 import {Icon} from '../controls/Icon';
 import {Segments, Select} from '../controls/Select';
 import type {Option} from '../controls/Select';
@@ -29,8 +30,8 @@ const COUNTS: Option[] = [
 const STATISTICS: Option[] = MEASURES.map(({name, label}) => ({value: name, label}));
 
 export function ChartOptions() {
-  const chart = store.chart.value;
-  const set = <Name extends keyof Options>(name: Name) => (value: string) => store.setChart({[name]: value} as Partial<Options>);
+  const chart = shown.chart.value;
+  const set = <Name extends keyof Options>(name: Name) => (value: string) => choices.setChart({[name]: value} as Partial<Options>);
   return (
     <div class="pane-bar chart-options" role="toolbar" aria-label="Chart options">
       <Segments label="Chart" value={chart.mode} options={MODES} onChoose={set('mode')} />
@@ -53,8 +54,8 @@ function scales(chosen: Options['scale']): Option[] {
 }
 
 function MoreOptions() {
-  const chart = store.chart.value;
-  const clock = store.data.value?.session?.clock;
+  const chart = shown.chart.value;
+  const clock = shown.data.value?.session?.clock;
   const times: Option[] = [
     {value: 'step', label: 'Step'},
     ...(clock ? [{value: 'clock', label: clock}] : []),
@@ -70,16 +71,16 @@ function MoreOptions() {
           label="Time axis"
           value={chart.time}
           options={times}
-          onChoose={(time) => store.setChart({time: time as Options['time']})}
+          onChoose={(time) => choices.setChart({time: time as Options['time']})}
         />
-        <NumberField label="Rows" value={chart.bins} low={4} high={512} step={4} onChoose={(rows) => store.setChart({bins: Math.round(rows)})} />
+        <NumberField label="Rows" value={chart.bins} low={4} high={512} step={4} onChoose={(rows) => choices.setChart({bins: Math.round(rows)})} />
         <NumberField
           label="Left out of the robust range, %"
           value={Math.round(chart.reject * 1000) / 10}
           low={0}
           high={90}
           step={1}
-          onChoose={(percent) => store.setChart({reject: percent / 100})}
+          onChoose={(percent) => choices.setChart({reject: percent / 100})}
         />
       </div>
     </details>

@@ -3,7 +3,10 @@
 import type {JSX} from 'preact';
 
 import {page} from '../../api/client';
-import {data, find, graph, seriesOfNode, unpin, type NodeSeries, type Pin} from '../state/choices';
+import type {Setting} from '../../charts/setting';
+import type {Model} from '../../model/model';
+import {seriesOfNode, type NodeSeries} from '../../model/series';
+import {find, unpin, type Pin} from '../state/choices';
 import {makeWay} from '../layout/sides';
 import {Section} from './Section';
 import {subjectOf, type Subject} from './subject';
@@ -15,11 +18,19 @@ const SECTIONS: readonly (readonly [keyof NodeSeries, string])[] = [
   ['params', 'Params'],
 ];
 
+export interface ColumnProps {
+  pin: Pin;
+  model: Model | null;
+  /** Of the model's strips. */
+  setting: Setting | null;
+}
+
 /** A column of the panels. Its colour marks the node in the graph. */
-export function Column({pin}: {pin: Pin}): JSX.Element {
-  const subject = subjectOf(pin.key, graph.value);
-  const series = seriesOfNode(pin.key);
-  const isEmpty = data.value !== null && Object.values(series).every((tensors) => tensors.length === 0);
+export function Column({pin, model, setting}: ColumnProps): JSX.Element {
+  const data = model?.data.value ?? null;
+  const subject = subjectOf(pin.key, model?.graph.value ?? null);
+  const series = seriesOfNode(data?.series ?? [], pin.key);
+  const isEmpty = data !== null && Object.values(series).every((tensors) => tensors.length === 0);
   return (
     <section
       class="panel"
@@ -29,9 +40,11 @@ export function Column({pin}: {pin: Pin}): JSX.Element {
     >
       <Header pin={pin} subject={subject} />
       <div class="panel-body">
-        {SECTIONS.map(([role, title]) => (
-          <Section key={role} title={title} tensors={series[role]} subject={subject} />
-        ))}
+        {model !== null &&
+          setting !== null &&
+          SECTIONS.map(([role, title]) => (
+            <Section key={role} title={title} tensors={series[role]} subject={subject} model={model} setting={setting} />
+          ))}
         {isEmpty && <p class="panel-note">{page === null ? 'Nothing of this node was recorded yet.' : 'This page has no numbers of this node.'}</p>}
       </div>
     </section>

@@ -4,23 +4,28 @@ import '../../charts/charts.css';
 import './panels.css';
 
 import type {JSX} from 'preact';
+import {useMemo} from 'preact/hooks';
 
-import {pins} from '../state/choices';
+import type {Histories} from '../../model/histories';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
 import {Column} from './Column';
-import {liveHistories} from '../../panels/live';
+import {settingOf} from './setting';
 
 /** All panels side by side, scrolled when they do not fit. */
 export function Panels(): JSX.Element {
-  const shown = pins.value;
+  const pins = choices.pins.value;
+  const model = shown.model.value;
+  const setting = useMemo(() => model && settingOf(model), [model]);
   return (
     <div class="panels">
-      <Problem />
-      {shown.length === 0 ? (
+      {model && <Problem histories={model.histories} />}
+      {pins.length === 0 ? (
         <Empty />
       ) : (
         <div class="panels-columns">
-          {shown.map((pin) => (
-            <Column key={pin.key} pin={pin} />
+          {pins.map((pin) => (
+            <Column key={pin.key} pin={pin} model={model} setting={setting} />
           ))}
         </div>
       )}
@@ -41,13 +46,13 @@ function Empty(): JSX.Element {
   );
 }
 
-function Problem(): JSX.Element | null {
-  const problem = liveHistories.problem.value;
+function Problem({histories}: {histories: Histories}): JSX.Element | null {
+  const problem = histories.problem.value;
   if (problem === null) return null;
   return (
     <p class="panels-problem" role="status">
       {problem} Trying again.
-      <button type="button" onClick={() => liveHistories.retry()}>
+      <button type="button" onClick={() => histories.retry()}>
         Now
       </button>
     </p>

@@ -9,7 +9,9 @@ import type {SeriesInfo, TensorInfo} from '../../api/types';
 import {tensorLine} from '../../graph/facts';
 import {seriesName} from '../../graph/labels';
 import {lettersOf, variedText} from '../../graph/shapes';
-import {data, graph, type TensorSeries} from '../state/choices';
+import type {Setting} from '../../charts/setting';
+import type {Model} from '../../model/model';
+import type {TensorSeries} from '../../model/series';
 import {Chart} from './Chart';
 import {missingGradient} from './missingGradient';
 import type {Subject} from './subject';
@@ -18,10 +20,12 @@ export interface SectionProps {
   title: string;
   tensors: readonly TensorSeries[];
   subject: Subject;
+  model: Model;
+  setting: Setting;
 }
 
 /** A section that can be folded. Folded charts are neither drawn nor fetched. */
-export function Section({title, tensors, subject}: SectionProps): JSX.Element | null {
+export function Section({title, tensors, ...shared}: SectionProps): JSX.Element | null {
   const isOpen = useSignal(true);
   const id = useId();
   if (tensors.length === 0) return null;
@@ -34,42 +38,47 @@ export function Section({title, tensors, subject}: SectionProps): JSX.Element | 
           {tensors.length > 1 && <span class="panel-count">{tensors.length}</span>}
         </button>
       </h3>
-      <div id={id}>{isOpen.value && tensors.map((tensor) => <Tensor key={tensor.path} tensor={tensor} subject={subject} />)}</div>
+      <div id={id}>{isOpen.value && tensors.map((tensor) => <Tensor key={tensor.path} tensor={tensor} {...shared} />)}</div>
     </section>
   );
 }
 
-function Tensor({tensor, subject}: {tensor: TensorSeries; subject: Subject}): JSX.Element {
+interface TensorProps extends Pick<SectionProps, 'subject' | 'model' | 'setting'> {
+  tensor: TensorSeries;
+}
+
+function Tensor({tensor, subject, model, setting}: TensorProps): JSX.Element {
   const {value, gradient, optimizer} = tensor;
   const series = (value ?? gradient ?? optimizer[0])!;
   const info = subject.tensor(series);
   const name = [subject.title, subject.call].filter(Boolean).join(' ');
+  const graph = model.graph.value;
+  const chartOf = (one: SeriesInfo): JSX.Element => (
+    <Chart key={JSON.stringify([model.name, one.series])} model={model} setting={setting} series={one} subject={name} />
+  );
   return (
     <article class="tensor">
       <h4>
-        <span class="tensor-path">{seriesName(graph.value, series)}</span>
-        {info && graph.value && (
-          <span class="tensor-shape" title={variedText(info, lettersOf(graph.value)) || undefined}>
-            {tensorLine(graph.value, info)}
+        <span class="tensor-path">{seriesName(graph, series)}</span>
+        {info && graph && (
+          <span class="tensor-shape" title={variedText(info, lettersOf(graph)) || undefined}>
+            {tensorLine(graph, info)}
           </span>
         )}
-        {gradient === null && value !== null && <NoGradient series={value} info={info} />}
+        {gradient === null && value !== null && <NoGradient model={model} series={value} info={info} />}
       </h4>
       <div class="tensor-charts">
-        {value && <Chart key={value.series} series={value} subject={name} />}
-        {gradient && <Chart key={gradient.series} series={gradient} subject={name} />}
-        {optimizer.map((one) => (
-          <Chart key={one.series} series={one} subject={name} />
-        ))}
+        {[value, gradient, ...optimizer].flatMap((one) => (one === null ? [] : [chartOf(one)]))}
       </div>
     </article>
   );
 }
 
 /** Why there is no gradient to show. */
-function NoGradient({series, info}: {series: SeriesInfo; info: TensorInfo | null}): JSX.Element {
-  const log = data.value?.session?.log ?? null;
-  const isFinished = data.value?.finished != null;
+function NoGradient({model, series, info}: {model: Model; series: SeriesInfo; info: TensorInfo | null}): JSX.Element {
+  const data = model.data.value;
+  const log = data?.session?.log ?? null;
+  const isFinished = data?.finished != null;
   const {text, why} = missingGradient({series, info, log, inPage: page !== null, isFinished});
   return (
     <span class="tensor-none" title={why || undefined}>

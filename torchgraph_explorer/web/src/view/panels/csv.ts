@@ -1,9 +1,9 @@
 /** A series as a table of comma-separated values. Which columns it has is told in docs/format.md. */
 
 import {STATISTICS, type SeriesHistory} from '../../api/types';
-import {QUANTILES, quantiles} from '../../histogram/buckets';
+import {QUANTILES, quantiles} from '../../histogram/histogram';
 import {boundsOf, histogramOf, isMerged} from '../../history';
-import type {ModelData} from '../state/choices';
+import type {ModelData} from '../../model/data';
 
 const ADDED = ['step', 'last_step', 'steps_merged', 'time', 'clock'];
 const SHARES = QUANTILES.map((share) => `quantile_${share.toFixed(2)}`);

@@ -1,22 +1,36 @@
-/** The time axis that all strips share. */
+/** What the strips of a model are shown with. */
 
 import {computed, signal} from '@preact/signals';
+import type {ReadonlySignal, Signal} from '@preact/signals';
 
-import {chart, data} from '../state/choices';
+import type {Setting} from '../../charts/setting';
 import {timeAxis} from '../../charts/timeAxis';
+import type {FrameTimes} from '../../charts/timeAxis';
+import type {TipContent} from '../../charts/Tip';
+import type {Model} from '../../model/model';
+import * as choices from '../state/choices';
+import {makeRoom} from '../state/room';
+import * as shown from '../state/shown';
+import {tellScale} from './shownScales';
 
-const NOTHING = {steps: [], times: [], clock: []};
+/** What the tooltip of all strips says; null while the pointer is on none. */
+export const tip: Signal<TipContent | null> = signal(null);
 
-/** All frames of the model on the axis that the user chose. */
-export const sharedAxis = computed(() => timeAxis(chart.value.time, data.value ?? NOTHING));
+const NO_FRAMES: FrameTimes = {steps: [], times: [], clock: []};
 
-const WIDEST = 2048;
-const widest = signal(512);
-
-/** Says how many pixels a strip has for its frames. */
-export function makeRoom(pixels: number): void {
-  if (pixels > widest.peek()) widest.value = Math.min(WIDEST, 2 ** Math.ceil(Math.log2(pixels)));
+/** The setting of a model's strips. They share their time axis, which has all frames of the model. */
+export function settingOf(model: Model): Setting {
+  const frames: ReadonlySignal<FrameTimes> = computed(() => model.data.value ?? NO_FRAMES);
+  return {
+    options: shown.chart,
+    frames,
+    clockName: computed(() => model.data.value?.session?.clock ?? null),
+    axis: computed(() => timeAxis(shown.chart.value.time, frames.value)),
+    frame: model.frame,
+    pointed: choices.pointedStep,
+    tip,
+    choose: (step) => (choices.step.value = step),
+    onWidth: makeRoom,
+    onScale: tellScale,
+  };
 }
-
-/** Bins that a history may have: their number doubles or halves, so that none of the widest strip's pixels goes without. */
-export const mostBins = computed(() => 2 * widest.value);

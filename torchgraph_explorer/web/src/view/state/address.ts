@@ -2,10 +2,11 @@
 
 import {PARTS} from './parts';
 import type {Part} from './parts';
-import {CHART_DEFAULTS} from './choices';
-import type {ChartOptions, Pin, Theme} from './choices';
+import {CHART_DEFAULTS} from '../../charts/options';
+import type {ChartOptions} from '../../charts/options';
+import type {Pin, Theme} from './choices';
 
-/** Everything chosen. A frame is named by its step, which outlives the numbering of frames. */
+/** Everything chosen. */
 export interface Choices {
   run: string | null;
   model: string | null;

@@ -1,12 +1,10 @@
-/** Keeps the address and the store in step, in both directions. */
+/** Keeps the address and what is chosen in step, in both directions. */
 
 import {batch, effect} from '@preact/signals';
 import {tellHost} from '../../host/tensorboard';
 import {changedOptions, decode, encode} from './address';
 import type {Choices} from './address';
-import {frameAtStep} from '../../model/updates';
-import {wantedStep} from './live';
-import * as store from './choices';
+import * as chosen from './choices';
 
 const SETTLE_MS = 150;
 
@@ -14,7 +12,7 @@ const SETTLE_MS = 150;
 export function startMirror(): void {
   adopt(decode(location.hash));
   let visit: unknown = history.state ?? newVisit();
-  let open = store.insideKey.value;
+  let open = chosen.insideKey.value;
   let timer: ReturnType<typeof setTimeout> | undefined;
   put(location.href, 'replaceState', visit);
   window.addEventListener('popstate', ({state}) => {
@@ -27,8 +25,8 @@ export function startMirror(): void {
   });
   effect(() => {
     const fragment = encode(choices());
-    const isOpened = store.insideKey.value !== open;
-    open = store.insideKey.value;
+    const isOpened = chosen.insideKey.value !== open;
+    open = chosen.insideKey.value;
     clearTimeout(timer);
     if (isOpened) write(fragment, 'pushState', visit);
     else timer = setTimeout(() => write(fragment, 'replaceState', visit), SETTLE_MS);
@@ -49,61 +47,46 @@ function put(address: string, how: 'pushState' | 'replaceState', visit: unknown)
   try {
     history[how](visit, '', address);
   } catch (cause) {
-    if (!(cause instanceof DOMException)) throw cause; // a sandboxed frame has no address of its own
+    if (!(cause instanceof DOMException)) throw cause; // a sandboxed iframe has no address of its own
   }
 }
 
 /** Back and forward lead in and out of calls; within a visit they do not undo pins or options. */
 function lead({inside, selected}: Choices): void {
   batch(() => {
-    store.insideKey.value = inside;
-    store.selected.value = selected;
+    chosen.insideKey.value = inside;
+    chosen.selected.value = selected;
   });
 }
 
 function choices(): Choices {
-  const frame = store.frame.value;
-  const step = frame === null ? wantedStep.value : (store.data.value?.steps[frame] ?? null);
   return {
-    run: store.run.value,
-    model: store.model.value,
-    graph: store.graphChoice.value,
-    inside: store.insideKey.value,
-    selected: store.selected.value,
-    pins: store.pins.value,
-    step,
-    chart: changedOptions(store.chartChoice.value),
-    colourBy: store.colourBy.value,
-    theme: store.theme.value,
-    hidden: store.hidden.value,
+    run: chosen.run.value,
+    model: chosen.model.value,
+    graph: chosen.graphChoice.value,
+    inside: chosen.insideKey.value,
+    selected: chosen.selected.value,
+    pins: chosen.pins.value,
+    step: chosen.step.value,
+    chart: changedOptions(chosen.chartChoice.value),
+    colourBy: chosen.colourBy.value,
+    theme: chosen.theme.value,
+    hidden: chosen.hidden.value,
   };
 }
 
 function adopt(choices: Choices): void {
   batch(() => {
-    const isOther = choices.run !== store.run.value || choices.model !== store.model.value;
-    if (isOther) {
-      store.data.value = null;
-      store.graph.value = null;
-      store.frame.value = null;
-    }
-    store.run.value = choices.run;
-    store.model.value = choices.model;
-    store.graphChoice.value = choices.graph;
-    store.insideKey.value = choices.inside;
-    store.selected.value = choices.selected;
-    store.pins.value = choices.pins;
-    store.chartChoice.value = choices.chart;
-    store.colourBy.value = choices.colourBy;
-    store.theme.value = choices.theme;
-    store.hidden.value = choices.hidden;
-    adoptStep(choices.step);
+    chosen.run.value = choices.run;
+    chosen.model.value = choices.model;
+    chosen.graphChoice.value = choices.graph;
+    chosen.insideKey.value = choices.inside;
+    chosen.selected.value = choices.selected;
+    chosen.pins.value = choices.pins;
+    chosen.chartChoice.value = choices.chart;
+    chosen.colourBy.value = choices.colourBy;
+    chosen.theme.value = choices.theme;
+    chosen.hidden.value = choices.hidden;
+    chosen.step.value = choices.step;
   });
-}
-
-function adoptStep(step: number | null): void {
-  const steps = store.data.value?.steps;
-  if (step !== null && steps?.length) store.frame.value = frameAtStep(steps, step);
-  else store.frame.value = null;
-  wantedStep.value = steps?.length ? null : step;
 }

@@ -2,7 +2,7 @@
 
 import {computed, signal} from '@preact/signals';
 import {LONGEST_TEXT, patternOf} from '../../graph/pattern';
-import * as store from './choices';
+import {runs} from './runs';
 
 /** A regular expression, capitals or not; empty lets every run through. */
 export const runFilter = signal('');
@@ -23,4 +23,4 @@ export function filtered<Run extends {run: string}>(runs: readonly Run[], filter
   return {runs: found, problem: refusal ?? (found.length === 0 ? 'No run has a name that matches.' : null)};
 }
 
-export const offeredRuns = computed(() => filtered(store.runs.value ?? [], runFilter.value));
+export const offeredRuns = computed(() => filtered(runs.value ?? [], runFilter.value));

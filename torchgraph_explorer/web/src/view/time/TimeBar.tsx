@@ -4,7 +4,9 @@ import {signal} from '@preact/signals';
 import {clockNumber} from '../../charts/format';
 import {nearestBad} from './badSteps';
 import {stepBy} from '../state/navigate';
-import * as store from '../state/choices';
+import {stepToChoose} from '../../steps';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
 import {Icon, IconButton} from '../controls/Icon';
 import {toggle, toggleLabel} from '../layout/sides';
 import {badSpans, TimeMarks} from './TimeMarks';
@@ -13,10 +15,10 @@ import {badSpans, TimeMarks} from './TimeMarks';
 const isPointed = signal(false);
 
 export function TimeBar() {
-  const data = store.data.value;
-  const frame = store.currentFrame.value;
+  const data = shown.data.value;
+  const frame = shown.frame.value;
   const last = (data?.steps.length ?? 0) - 1;
-  const isFollowing = store.frame.value === null;
+  const isFollowing = choices.step.value === null;
   return (
     <footer class="time-bar" aria-label="Step">
       <IconButton icon="previous" label="Step back (,)" onPress={() => stepBy(-1)} disabled={!frame} />
@@ -38,7 +40,7 @@ export function TimeBar() {
           onPointerDown={() => (isPointed.value = true)}
           onPointerUp={() => (isPointed.value = false)}
           onPointerCancel={() => (isPointed.value = false)}
-          onInput={({currentTarget: slider}) => choose(framePointedAt(slider, last), last)}
+          onInput={({currentTarget: slider}) => choose(framePointedAt(slider, last))}
         />
       </div>
       <span class="time-last dim">{last >= 0 ? data?.steps[last] : ''}</span>
@@ -48,7 +50,7 @@ export function TimeBar() {
         aria-pressed={isFollowing}
         aria-label="Follow latest"
         title="Always show the latest step (L)"
-        onClick={() => (store.frame.value = null)}
+        onClick={() => (choices.step.value = null)}
       >
         <Icon name="latest" /> <span>Follow latest</span>
       </button>
@@ -67,13 +69,13 @@ function framePointedAt(slider: HTMLInputElement, last: number): number {
   return isPointed.value ? nearestBad(badSpans.value, frame, (2 * last) / Math.max(1, slider.clientWidth)) : frame;
 }
 
-function choose(frame: number, last: number): void {
-  store.frame.value = frame >= last ? null : frame;
+function choose(frame: number): void {
+  choices.step.value = stepToChoose(shown.data.value?.steps ?? [], frame);
 }
 
 function Readout() {
-  const data = store.data.value;
-  const frame = store.currentFrame.value;
+  const data = shown.data.value;
+  const frame = shown.frame.value;
   if (!data || frame === null) return <span class="readout dim">{data && 'No step recorded yet'}</span>;
   const clock = data.clock[frame];
   const name = data.session?.clock;

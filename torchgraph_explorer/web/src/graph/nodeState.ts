@@ -1,9 +1,26 @@
-/** What a node is coloured by, in words. */
+/** What a node is coloured by, and how that is told in words. */
 
 import {lostText} from '../history';
-import {formatNumber, nonfinite} from '../statistics';
+import {formatNumber} from '../numberText';
+import {nonfinite} from '../statistics';
 import type {NodeMeasure, Row} from '../statistics';
-import type {NodeState} from '../view/pane/scene';
+
+/** What a node is coloured by: a value on the scale, or one of those that have a look of their own. */
+export type NodeState =
+  | {kind: 'value'; value: number}
+  | {kind: 'zero'}
+  /** Some of the tensor's elements are NaN or infinite. */
+  | {kind: 'nonfinite'; row: Row}
+  /** The tensor has no elements. */
+  | {kind: 'empty'};
+
+/** How a row of statistics is shown where nodes are coloured by `measure`. */
+export function stateOf(row: Row, measure: NodeMeasure): NodeState {
+  const value = measure.of(row);
+  if (!measure.isCount && (nonfinite(row) > 0 || Math.abs(value) === Infinity)) return {kind: 'nonfinite', row};
+  if (row.count === 0 || Number.isNaN(value)) return {kind: 'empty'};
+  return value === 0 ? {kind: 'zero'} : {kind: 'value', value};
+}
 
 /** `0.031`; `all 2,048 NaN`; `0.031 of the finite elements; 3 NaN`; `not recorded at this step`. */
 export function stateText(state: NodeState | undefined, measure: NodeMeasure): string {

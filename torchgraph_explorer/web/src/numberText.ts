@@ -1,0 +1,23 @@
+/** Numbers and counts as short texts, with a true minus sign. */
+
+/** Two to four significant digits: `0.0312`, `1.2e−7`, `12350` of 12345, `–` for what is not a number. */
+export function formatNumber(value: number): string {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? '–' : value > 0 ? '∞' : '−∞';
+  const size = Math.abs(value);
+  if (size === 0) return '0';
+  if (size < 1e-2 || size >= 1e6) return value.toExponential(1).replace('-', '−').replace('e+', 'e').replace('e-', 'e−');
+  return String(Number(value.toPrecision(size >= 1000 ? 4 : 3))).replace('-', '−');
+}
+
+const THOUSANDS: readonly (readonly [number, string])[] = [
+  [1e9, 'B'],
+  [1e6, 'M'],
+  [1e3, 'k'],
+];
+
+/** A count, short: `73.9k`. */
+export function formatCount(count: number): string {
+  const rounded = Number(count.toPrecision(3));
+  const [size, suffix] = THOUSANDS.find(([least]) => rounded >= least) ?? [1, ''];
+  return size === 1 ? String(Math.round(count)) : `${Number((rounded / size).toPrecision(3))}${suffix}`;
+}

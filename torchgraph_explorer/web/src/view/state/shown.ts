@@ -1,0 +1,76 @@
+/** The model on show, and what follows from it and from what the user chose. */
+
+import {computed, effect, signal, untracked} from '@preact/signals';
+import type {ReadonlySignal, Signal} from '@preact/signals';
+import {answers} from '../../api/client';
+import type {GraphInfo, ModuleGraph, NonFinite, StepStatistics} from '../../api/types';
+import {CHART_DEFAULTS} from '../../charts/options';
+import type {ChartOptions} from '../../charts/options';
+import {callKey} from '../../graph/keys';
+import type {NodeKey} from '../../graph/keys';
+import type {ModelData} from '../../model/data';
+import {Model} from '../../model/model';
+import type {Wishes} from '../../model/model';
+import {seriesOfNode as seriesIn} from '../../model/series';
+import type {NodeSeries} from '../../model/series';
+import * as choices from './choices';
+import {mostBins} from './room';
+
+/** Null before its name is known. */
+export const model: Signal<Model | null> = signal(null);
+
+const wishes: Wishes = {step: choices.step, graph: choices.graphChoice, mostBins};
+
+/** Opens the model that is chosen and closes the one before, for good. */
+export function startShowing(): void {
+  effect(() => {
+    const [run, name] = [choices.run.value, choices.model.value];
+    untracked(() => show(run, name));
+  });
+}
+
+function show(run: string | null, name: string | null): void {
+  const before = model.peek();
+  if (before !== null && before.name.run === run && before.name.model === name) return;
+  model.value = run === null || name === null ? null : new Model({run, model: name}, wishes, answers);
+  before?.close();
+}
+
+export const data: ReadonlySignal<ModelData | null> = computed(() => model.value?.data.value ?? null);
+export const graph: ReadonlySignal<ModuleGraph | null> = computed(() => model.value?.graph.value ?? null);
+export const statistics: ReadonlySignal<StepStatistics | null> = computed(() => model.value?.statistics.value ?? null);
+export const nonfinite: ReadonlySignal<NonFinite | null> = computed(() => model.value?.nonfinite.value ?? null);
+/** The number of the frame on show; null before the first. */
+export const frame: ReadonlySignal<number | null> = computed(() => model.value?.frame.value ?? null);
+/** The step on show; null before the first. */
+export const step: ReadonlySignal<number | null> = computed(() => model.value?.step.value ?? null);
+export const automaticGraph: ReadonlySignal<GraphInfo | null> = computed(() => model.value?.automaticGraph.value ?? null);
+export const graphInfo: ReadonlySignal<GraphInfo | null> = computed(() => model.value?.graphInfo.value ?? null);
+
+/** Chart options in force: what the user chose, else what the session was recorded with, else the defaults. */
+export const chart: ReadonlySignal<ChartOptions> = computed(() => {
+  const session = data.value?.session;
+  const recorded = session ? {bins: session.bins, reject: session.reject_outlier_proportion} : {};
+  return {...CHART_DEFAULTS, ...recorded, ...choices.chartChoice.value};
+});
+
+/** Key → index of every call of the graph. */
+export const callIndex: ReadonlySignal<Map<NodeKey, number>> = computed(() => {
+  const now = graph.value;
+  return new Map((now?.calls ?? []).map((_, i) => [callKey(now as ModuleGraph, i), i]));
+});
+
+/** Index of the call that is open; null is the top. By default the model's own call, where there is just one. */
+export const inside: ReadonlySignal<number | null> = computed(() => {
+  const key = choices.insideKey.value;
+  if (key === '') return null;
+  const chosen = key === null ? undefined : callIndex.value.get(key);
+  if (chosen !== undefined) return chosen;
+  const roots = (graph.value?.calls ?? []).flatMap((call, i) => (call.parent === null ? [i] : []));
+  return roots.length === 1 ? (roots[0] as number) : null;
+});
+
+/** The series of a node of the model on show, grouped as its panel shows them. */
+export function seriesOfNode(key: NodeKey): NodeSeries {
+  return seriesIn(data.value?.series ?? [], key);
+}
