@@ -23,5 +23,5 @@ signal handler where Python happens to be. It waits for no thread of ours.
 
 `tests/training/test_threads.py` keeps this.
 
-Imported by `torchgraph_wandb`.
+Imported by nothing: the package's public names lead here when they are first used.
 """
