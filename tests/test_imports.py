@@ -224,6 +224,12 @@ def test_tensorboards_process_loads_neither_torch_nor_wandb() -> None:
     assert heavy_modules_after("import torchgraph_tensorboard.plugin, torchgraph_tensorboard.sink") == {"tensorboard"}
 
 
+def test_the_processes_of_wandb_load_no_torch() -> None:
+    assert libraries_behind("torchgraph_wandb") & HEAVY == {"wandb"}
+    modules = "torchgraph_wandb.sink, torchgraph_wandb.resuming, torchgraph_wandb.snapshot_process"
+    assert heavy_modules_after(f"import {modules}") == set()
+
+
 def libraries_behind(name: str) -> set[str]:
     """The libraries of a room and of all the rooms it leads to."""
     todo, seen = [name], set()
