@@ -115,7 +115,7 @@ def test_serve_to_other_machines_says_so_and_wants_a_token(tmp_path: Path) -> No
     with python(*torchgraph("serve", str(tmp_path), "--host", "0.0.0.0", "--port", "0")) as server:
         assert server.stdout is not None
         assert re.search(r" at http://[^/]+:\d+/\?token=\S{32}$", server.stdout.readline())
-        assert "Whoever has the address above, with its token, can see the runs." in server.stdout.readline()
+        assert "Everyone who has the address above, with its token, can see the runs." in server.stdout.readline()
 
 
 def test_serving_imports_no_torch(tmp_path: Path) -> None:

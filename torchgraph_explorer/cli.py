@@ -78,7 +78,7 @@ def _add_address(parser: argparse.ArgumentParser, *, host: bool) -> None:
         parser.add_argument(
             "--host",
             default="127.0.0.1",
-            help="address to listen on; with 0.0.0.0, other machines can connect, with a token (default: %(default)s)",
+            help="address to listen on; 0.0.0.0: other machines too, with an access token (default: %(default)s)",
         )
     parser.add_argument(
         "--port",

@@ -143,7 +143,7 @@ def _cells(frame: Frame, axes: Floats) -> Codes:
     """The cells of each of the frame's series, `[series, ROWS]`."""
     edges = axes[:, :1] + (axes[:, 1:] - axes[:, :1]) * np.linspace(0, 1, INNER + 1)
     low, high = (frame.statistics[:, STATISTICS.index(name)] for name in ("min", "max"))
-    below = np.nan_to_num(counts_below(frame.histograms, frame.rows, edges, low=low, high=high))
+    below = np.nan_to_num(counts_below(frame.histograms, frame.rows.astype(np.int64), edges, low=low, high=high))
     total = _totals(frame.histograms)[frame.rows].astype(np.float64)[:, None]
     counts = np.diff(below, axis=1, prepend=0.0, append=total)
     codes = share_codes(np.divide(counts, total, out=np.zeros_like(counts), where=total > 0))
