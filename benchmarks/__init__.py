@@ -1,1 +1,1 @@
-"""What it costs to watch, record and look; `python -m benchmarks` measures all of it. Results: docs/performance.md."""
+"""The costs of watching, recording and viewing, measured by `python -m benchmarks`. Results: docs/performance.md."""

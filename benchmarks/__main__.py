@@ -20,10 +20,10 @@ PARTS = (
     "gpu",
     "peers",
 )
-"""Modules of this folder, each with a `tables`. Imported only when it is their turn: each needs other libraries."""
+"""Modules of this folder, each with a function `tables`. They are imported one by one: each needs other libraries."""
 
 ONLY_IN_FULL = ("peers",)
-"""Those that install other people's packages, unless they are named."""
+"""Benchmarks that install other packages, so they run only with `--full` or if they are named."""
 
 
 def part(name: str) -> Part:
@@ -32,13 +32,13 @@ def part(name: str) -> Part:
 
 
 def main() -> None:
-    """The command."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "parts",
         nargs="*",
         metavar="PART",
-        help=f"some of {', '.join(PARTS)}; left out, all but {', '.join(ONLY_IN_FULL)}",
+        help=f"some of {', '.join(PARTS)}; default: all but {', '.join(ONLY_IN_FULL)}",
     )
     add_full(parser)
     options = parser.parse_args()

@@ -17,17 +17,17 @@ PACKAGES = (ROOT, ROOT / "tb_plugin", ROOT / "wandb_panel")
 LONGEST_SECONDS = 900.0
 
 KEEPING_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "4000000000", "MALLOC_MMAP_THRESHOLD_": "4000000000"}
-"""Lets glibc keep what is freed. Else a training gives memory back and takes it again at each step, or does not, by
+"""Makes glibc keep freed memory. Otherwise a training returns memory and takes it again at each step, or does not, by
 where its tensors happen to lie, and watching changes that: unlogged steps were up to 5 % faster than unwatched ones."""
 
 
 class NotMeasured(Exception):
-    """Why something could not be."""
+    """A measurement was not possible; the message says why."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a process of `benchmarks.watched` found out.
+    """The results of a process of `benchmarks.watched`.
 
     Attributes:
         told: What it said.
@@ -49,7 +49,7 @@ def ask(
     python: str = sys.executable,
     settings: Mapping[str, str] | None = None,
 ) -> Answer:
-    """Let a process of its own measure, whose environment has `settings` too.
+    """Measure in a process of its own, with `settings` added to its environment.
 
     Raises:
         NotMeasured: It failed.
@@ -62,13 +62,13 @@ def ask(
 
 
 def left(folder: Path) -> int:
-    """Bytes of the files in a folder; what wandb tells of itself is no part of a record."""
+    """Bytes of the files in a folder, without wandb's own logs."""
     files = [file for file in folder.rglob("*") if file.is_file() and not file.is_symlink()]
     return sum(file.stat().st_size for file in files if file.suffix != ".log")
 
 
 def series(logdir: Path) -> int:
-    """How many the latest run has; 0 without one."""
+    """How many of them the latest run has; 0 without a run."""
     from torchgraph_explorer import open_run
 
     runs = sorted(logdir.glob("*")) if logdir.exists() else []
@@ -76,7 +76,7 @@ def series(logdir: Path) -> int:
 
 
 def done(command: Sequence[str], *, cwd: Path, settings: Mapping[str, str] | None = None) -> str:
-    """What a command prints; it runs with one thread, and wandb keeps everything in `cwd`.
+    """What a command prints. It runs with one thread, and wandb keeps all its files in `cwd`.
 
     Its environment has `settings` too.
 

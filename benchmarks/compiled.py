@@ -1,4 +1,4 @@
-"""What watching costs a model that torch.compile has compiled, for both ways to log a step of it.
+"""The cost of watching a model compiled with torch.compile, for both ways to log its steps.
 
 Run it with `python -m benchmarks.compiled`. Logged and unlogged steps take turns in one process, unwatched ones run in
 another, since equal models share what torch.compile makes of them. So the last column is the surest.

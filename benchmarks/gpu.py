@@ -23,7 +23,7 @@ STEPS = 10
 """Steps in a block, between two waits for the device."""
 
 WAIT = "called a synchronizing CUDA operation"
-"""What torch's warning says where the host waits for the device."""
+"""The text of torch's warning when the host waits for the device."""
 
 
 class Bottleneck(nn.Module):
@@ -102,7 +102,7 @@ def row(make: Callable[[], Subject], *, repeats: int) -> list[Cell]:
             training.steps(WARM)
             between = []
             for switch.on in (True, False, False, True):
-                training.step()  # ends the block before
+                training.step()  # ends the previous block
                 between.append(seconds(training))
             switch.on = True
             training.step()
@@ -124,7 +124,7 @@ def seconds(training: Training) -> float:
 
 
 def wait_for(training: Training) -> None:
-    """Let the device finish."""
+    """Wait until the device has finished."""
     if training.subject.batch.is_cuda:
         torch.cuda.synchronize()
 

@@ -31,7 +31,7 @@ Made: TypeAlias = "tuple[str, Callable[[], nn.Module]]"
 
 WIDTH = 4
 LAYERS = 8
-"""Of a block; with the block itself it makes nine calls."""
+"""Layers of a block; with the block itself, nine calls."""
 
 BLOCKS_A_STAGE = 50
 
@@ -53,7 +53,7 @@ class Block(nn.Module):
 
 
 class Fan(nn.Module):
-    """One tensor to very many modules, and their results to one."""
+    """One tensor goes to very many modules, and their results to one module."""
 
     def __init__(self, wide: int) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Fan(nn.Module):
 
 
 class Residual(nn.Module):
-    """Very many layers in one module, each added to what came before."""
+    """Very many layers in one module; each result is added to the sum so far."""
 
     def __init__(self, layers: int) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ def nested(calls: int, *, repeated: bool) -> nn.Module:
 
 @dataclass(frozen=True)
 class Seen:
-    """What was found out about a model.
+    """The results for one model.
 
     Attributes:
         graph: Its graph.
@@ -155,7 +155,7 @@ def row(found: Seen) -> list[Cell]:
 
 
 def seconds_to_draw(graph: ModuleGraph, inside: int) -> float:
-    """How long one drawing takes."""
+    """How long one layout takes."""
     began = time.perf_counter()
     layout(graph, inside)
     return time.perf_counter() - began

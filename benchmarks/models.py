@@ -95,14 +95,14 @@ def resnet18(batch: int = 32) -> Subject:
 
 
 def small_modules(groups: int = 20, pairs: int = 10, width: int = 32) -> Subject:
-    """400 modules that do next to nothing: the cost of a call."""
+    """400 modules that compute almost nothing: the cost of a call."""
     stages = [[part for _ in range(pairs) for part in (nn.Linear(width, width), nn.Tanh())] for _ in range(groups)]
     model = nn.Sequential(*(nn.Sequential(*stage) for stage in stages))
     return Subject("400 small modules", model, torch.randn(width, width), mean_square)
 
 
 def narrow(width: int = 8, blocks: int = 16, batch: int = 32) -> Subject:
-    """As `deep`, with so little to compute that calls are what takes the time."""
+    """As `deep`, but with so little to compute that the calls take most of the time."""
     return deep(width, blocks, batch)
 
 

@@ -1,4 +1,4 @@
-"""What watching costs a training: processor time, memory and disk, against the same training unwatched.
+"""The cost of watching a training: processor time, memory and disk, compared with the same training unwatched.
 
 Run it with `python -m benchmarks.overhead`; `--full` measures more often, and all backends. Blocks of unwatched, logged
 and unlogged steps take turns (plain, logged, unlogged, unlogged, logged, plain), each of about a second, with one model
@@ -16,13 +16,13 @@ from benchmarks.models import SUBJECTS
 from benchmarks.tables import Cell, Options, Spread, Table, main, spread
 
 GOALS = {"deep": "1.30", "resnet18": "1.12", "transformer": "1.10", "narrow": "none", "small_modules": "none"}
-"""The models, and what a step that is logged may cost at most."""
+"""The models, and the most that a logged step may cost."""
 
 BACKENDS = ("record", "standalone", "tensorboard", "wandb")
 
 EVERY = 50
 STEPS = 20
-"""Of a training whose memory is measured."""
+"""Steps of a training whose memory is measured."""
 
 
 def tables(options: Options) -> Iterator[Table]:

@@ -1,4 +1,4 @@
-"""What others cost a training that they watch, with everything logged at every step, and what we cost then.
+"""The cost of other packages and of ours, with everything logged at every step.
 
 Run it with `python -m benchmarks peers`; it needs the network. Each peer gets an environment of its own from PyPI that
 shares what it can with this one: torch above all. Measured as in `benchmarks.overhead`, except that most of them cannot
@@ -22,10 +22,10 @@ from benchmarks.ways import WAYS
 
 MODELS = ("deep", "resnet18", "transformer")
 STEPS = 20
-"""Of a training whose memory is measured."""
+"""Steps of a training whose memory is measured."""
 
 WITHOUT_AVX512 = {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL"}
-"""For numpy, whose sort with AVX-512, on which its histograms rest, is ten times as slow on an AMD Zen 4."""
+"""For numpy: its histograms use a sort with AVX-512, which is ten times slower on an AMD Zen 4."""
 
 DOT = """\
 #!{python}
@@ -39,7 +39,7 @@ sys.stdout.buffer.write(pygraphviz.AGraph(sys.stdin.read()).draw(format=sys.argv
 
 @dataclass(frozen=True)
 class Peer:
-    """A way to watch, ours or somebody else's.
+    """A way to watch, with our package or another one.
 
     Attributes:
         way: Its name in `benchmarks.ways`.
@@ -70,7 +70,7 @@ PEERS = (
 
 @dataclass(frozen=True)
 class Costs:
-    """What a way to watch costs one model: cells of the tables."""
+    """The cost of a way to watch for one model: cells of the tables."""
 
     time: Cell
     memory: Cell
@@ -106,7 +106,7 @@ def tables(options: Options) -> Iterator[Table]:
 
 
 def measured(peer: Peer, reasons: list[str], *, repeats: int) -> list[Costs]:
-    """What it costs each model. Why one could not be measured is added to `reasons`.
+    """The cost for each model. If one cannot be measured, the reason is added to `reasons`.
 
     Raises:
         NotMeasured: It cannot be installed.
@@ -124,7 +124,7 @@ def measured(peer: Peer, reasons: list[str], *, repeats: int) -> list[Costs]:
 
 
 def costs(peer: Peer, model: str, *, python: str, repeats: int) -> Costs:
-    """What it costs one model.
+    """The cost for one model.
 
     Raises:
         NotMeasured: It fails.
@@ -138,7 +138,7 @@ def costs(peer: Peer, model: str, *, python: str, repeats: int) -> Costs:
 
 
 def environment(peer: Peer, folder: Path) -> Path:
-    """The interpreter of a new environment that has the peer, and what this one has.
+    """The interpreter of a new environment with the peer and the packages of this environment.
 
     Raises:
         NotMeasured: It cannot be installed.

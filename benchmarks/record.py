@@ -1,4 +1,4 @@
-"""The run on disk: what a logged step takes there, what writing it costs, and how fast it is read.
+"""The run on disk: the size of a logged step, the cost of writing it, and how fast it is read.
 
 Run it with `python -m benchmarks.record`; `--full` reads a run of more than a gigabyte.
 """
@@ -26,7 +26,7 @@ from torchgraph_explorer.server.open_runs import OpenRun, Runs
 STEPS = 20
 
 ROW_BYTES = 60
-"""Of a row in a frame's table: docs/format.md, Body of a frame."""
+"""Bytes of a row in a frame's table: docs/format.md, Body of a frame."""
 
 ELEMENTS = 16_384
 BINS = 1024
@@ -34,7 +34,7 @@ TIMES = 5
 
 
 def tables(options: Options) -> Iterator[Table]:
-    """What is written, and what reading it takes."""
+    """The size of what is written, and the time to read it."""
     yield sizes()
     yield readings(steps=10_000, series=500) if options.full else readings(steps=2_000, series=100)
 
@@ -67,7 +67,7 @@ def written(subject: Subject) -> list[Cell]:
 
 
 def histogram_bytes(frames: Sequence[Frame]) -> float:
-    """Of a row, on average."""
+    """Mean bytes of a row."""
     rows = sum(len(frame.statistics) for frame in frames)
     return sum(len(encode_body(frame.statistics, frame.histograms)) for frame in frames) / rows - ROW_BYTES
 
@@ -102,7 +102,7 @@ def over(read: Callable[[int], object], places: Iterable[int]) -> Spread:
 
 
 def bins(opened: OpenRun, model: ModelRecord, series: int) -> bytes:
-    """A series as the server answers it to a page, all of it in one answer."""
+    """A series as the server sends it to a page, in one answer."""
     wanted = WantedHistory([series], first_frame=0, most=BINS)
     return history_answer(opened, model, wanted, bounds=Bounds(seconds=math.inf))
 

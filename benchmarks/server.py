@@ -38,7 +38,7 @@ POLL_SECONDS = 1.0
 
 @dataclass
 class Page:
-    """What a page holds, and what it saw.
+    """What a page has received, and what it measured.
 
     Attributes:
         address: Host and port of the server.
@@ -91,7 +91,7 @@ class Page:
 
 
 def follow(url: str, run: str, model: str) -> None:
-    """Be a page that shows a model of a run, for ever."""
+    """Act as a page that shows a model of a run, until the process is ended."""
     Page(urlsplit(url).netloc, {"run": run, "model": model}).follow(threading.Event(), POLL_SECONDS)
 
 
@@ -115,13 +115,13 @@ ASKED = ("updates", "history", "frame")
 
 
 def load(count: int, *, pause: float) -> list[Cell]:
-    """A row: so many pages for a while."""
+    """A row: some number of pages for a while."""
     with tempfile.TemporaryDirectory() as logdir, writing(Path(logdir, "run")):
         server = ServerProcess(Path(logdir))
         try:
             address = urlsplit(server.url).netloc
             pages = [Page(address) for _ in range(count)]
-            poll_all(pages, seconds=2.0, pause=pause)  # until they have what there is
+            poll_all(pages, seconds=2.0, pause=pause)  # until they have everything
             for page in pages:
                 page.took, page.size = {}, 0
             busy = processor_seconds(server.pid)
@@ -137,7 +137,7 @@ def load(count: int, *, pause: float) -> list[Cell]:
 
 
 def poll_all(pages: Sequence[Page], *, seconds: float, pause: float) -> None:
-    """Let all pages poll for a while, each beginning at another moment."""
+    """Let all pages poll for a while; each begins at another moment."""
     stop = threading.Event()
     threads = [threading.Thread(target=page.follow, args=(stop, pause)) for page in pages]
     for thread in threads:
@@ -176,7 +176,7 @@ def writing(run_dir: Path) -> Iterator[None]:
 
 
 def processor_seconds(process: int) -> float:
-    """What a process has taken of the processors so far."""
+    """The processor time that a process has used so far."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

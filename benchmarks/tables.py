@@ -1,4 +1,4 @@
-"""What the benchmarks print: Markdown tables, whose numbers are medians with their spread."""
+"""The output of the benchmarks: Markdown tables of medians with their spread."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user asked for.
+    """The options of the command line.
 
     Attributes:
         full: Measure at the sizes that docs/performance.md reports, which takes long.
@@ -65,7 +65,7 @@ class Options:
 
 
 Part: TypeAlias = Callable[[Options], Iterable[Table]]
-"""A benchmark: measures, and yields its tables as they are ready."""
+"""A benchmark: measures, and yields each table when it is ready."""
 
 
 def spread(values: Iterable[float]) -> Spread:
@@ -75,7 +75,7 @@ def spread(values: Iterable[float]) -> Spread:
 
 
 def number(value: float) -> str:
-    """Three digits, and thousands set apart."""
+    """A number with three digits, and commas between thousands."""
     if value == 0 or not np.isfinite(value):
         return f"{value:g}"
     digits = max(0, 2 - int(np.floor(np.log10(abs(value)))))
@@ -83,7 +83,7 @@ def number(value: float) -> str:
 
 
 def markdown(table: Table) -> str:
-    """The table as it stands in docs/performance.md."""
+    """The table as in docs/performance.md."""
     rows = [[_text(cell) for cell in row] for row in table.rows]
     widths = [max(map(len, column)) for column in zip(table.columns, *rows, strict=True)]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
@@ -92,7 +92,7 @@ def markdown(table: Table) -> str:
 
 
 def machine(packages: Sequence[str] = ("torch", "numpy")) -> str:
-    """Date, machine and versions, in a line."""
+    """Date, machine and versions, in one line."""
     versions = [f"{name} {_version(name)}" for name in ("torchgraph-explorer", *packages)]
     python = f"Python {platform.python_version()}"
     system = f"{platform.system()} {platform.release().split('-')[0]}"
@@ -100,7 +100,7 @@ def machine(packages: Sequence[str] = ("torch", "numpy")) -> str:
 
 
 def run(parts: Iterable[Part], options: Options) -> None:
-    """Print the machine, and what each of `parts` finds out, as soon as it does."""
+    """Print the machine, and the tables of each of `parts` as soon as they are ready."""
     print(machine(), flush=True)
     for part in parts:
         for table in part(options):
@@ -108,7 +108,7 @@ def run(parts: Iterable[Part], options: Options) -> None:
 
 
 def main(part: Part, description: str | None) -> None:
-    """The command of a benchmark that is run alone."""
+    """The command line of a single benchmark."""
     parser = argparse.ArgumentParser(description=description)
     add_full(parser)
     run([part], Options(full=parser.parse_args().full))
@@ -136,7 +136,7 @@ def _version(package: str) -> str:
 
 
 def _processor() -> str:
-    """The processor's name, where the system tells it."""
+    """The processor's name, if the system knows it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

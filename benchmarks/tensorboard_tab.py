@@ -32,7 +32,7 @@ LONGEST_SECONDS = 900.0
 
 @dataclass(frozen=True)
 class Logged:
-    """What it costs to log one step: bytes on disk, and seconds on top of the training's own."""
+    """The cost of logging one step: bytes on disk, and seconds in addition to the training's own."""
 
     bytes: float
     seconds: float
@@ -55,7 +55,7 @@ class Way:
 
 
 def network(series: int) -> nn.Sequential:
-    """A network with so many parameters."""
+    """A network with this many parameters."""
     return nn.Sequential(*(nn.Linear(WIDTH, WIDTH) for _ in range(series // 2)))
 
 
@@ -99,7 +99,7 @@ THEIRS = Way(log_theirs, "histograms", "vz-histogram-timeseries .histogram path"
 
 
 def logged(way: Way, logdir: Path, *, series: int, count: int, alone: float) -> Logged:
-    """Log `count` steps, and say what one of them costs."""
+    """Log `count` steps; returns the cost of one."""
     began = time.perf_counter()
     way.log(logdir, series, count)
     took = time.perf_counter() - began
@@ -108,7 +108,7 @@ def logged(way: Way, logdir: Path, *, series: int, count: int, alone: float) -> 
 
 
 def seconds_to_first_chart(way: Way, logdir: Path, loader: str, *, browser: Browser) -> float:
-    """From the start of the command to a chart in the page, with somebody who reloads the page until there is one."""
+    """Seconds from the start of the command to a chart in the page, which is reloaded until there is one."""
     began = time.perf_counter()
     with tensorboard("--logdir", str(logdir), loader) as board, page(browser) as shown:
         while time.perf_counter() - began < LONGEST_SECONDS:
@@ -127,7 +127,7 @@ def seconds_to_first_chart(way: Way, logdir: Path, loader: str, *, browser: Brow
 
 @contextmanager
 def page(browser: Browser) -> Iterator[Page]:
-    """A page of a browser that remembers nothing."""
+    """A page of a browser with an empty cache."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     yield context.new_page()
     context.close()

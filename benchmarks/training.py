@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from benchmarks.models import Subject
 
 WARM = 3
-"""Steps before anything is measured: in these a way to watch traces the graph, and torch chooses its algorithms."""
+"""Steps before the measurement, in which the graph is traced and torch chooses its algorithms."""
 
 
 class Training:
@@ -53,14 +53,14 @@ class Training:
 
 @dataclass
 class Switch:
-    """Says which steps are logged: while it is on."""
+    """Steps are logged while it is on."""
 
     on: bool = True
 
     def __call__(self, _step: int) -> bool:
-        """As `log_freq` wants it."""
+        """Whether to log a step; passed as `log_freq`."""
         return self.on
 
 
 def _nothing(_loss: Tensor) -> None:
-    """Nobody looks."""
+    """Watch nothing."""

@@ -79,7 +79,7 @@ def looks(browse: Callable[[], Viewer], run: str, *, outer: str, inner: str) -> 
 
 
 def seconds_until(viewer: Viewer, act: Callable[[], object], node: str) -> float:
-    """From what is done to when a node is in the page."""
+    """Seconds from an action until a node is in the page."""
     began = time.perf_counter()
     act()
     viewer.node(node).wait_for()
@@ -117,7 +117,7 @@ def shows(browse: Callable[[], Viewer], run: str) -> list[Cell]:
 
 
 def trace(model: nn.Module, logdir: Path, *, run: str) -> None:
-    """Record the graph of a model and nothing else."""
+    """Record only the graph of a model."""
     with watch(model, log=[], log_freq=1, backend="record", logdir=logdir, run=run, verbose=False):
         model(torch.randn(2, WIDTH)).square().mean().backward()
 
@@ -136,7 +136,7 @@ def browsing(logdir: Path) -> Iterator[Callable[[], Viewer]]:
 
 
 def page(browser: Browser, url: str) -> Viewer:
-    """A page of a browser that remembers nothing."""
+    """A page of a browser with an empty cache."""
     context = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
     context.set_default_timeout(WAIT_MS)
     return Viewer(context.new_page(), url)

@@ -1,4 +1,4 @@
-"""Logging a model to W&B: our backend, TorchExplorer's and `wandb.watch`, side by side, each step being logged.
+"""Logging a model to W&B: our backend, TorchExplorer's and `wandb.watch`, side by side, with every step logged.
 
 `python -m benchmarks.wandb_logging` needs what the tests need, and the network for TorchExplorer, which gets an
 environment of its own. What counts are the ratios: times depend on the machine and its other work.
@@ -93,7 +93,7 @@ def compared(model: str, pythons: dict[str, str], *, size: Size) -> Table:
 
 
 def cells(runs: Sequence[tuple[Any, Kept]], nothing: Sequence[tuple[Any, Kept]]) -> list[Cell]:
-    """A row of the table; what the run itself takes without a watched model is taken off."""
+    """A row of the table, without what the W&B run takes when no model is watched."""
     logged = runs[0][0]["logged"]
     others = np.median([told["beside"] for told, _ in runs]) - np.median([told["beside"] for told, _ in nothing])
     kept, bare = runs[0][1], nothing[0][1]
@@ -113,7 +113,7 @@ def missing(way: str) -> list[Cell]:
 
 
 def measured(way: str, model: str, *, python: str, size: Size) -> tuple[Any, Kept]:
-    """What a process of its own found out, and what it left.
+    """The results of a process of its own, and the files it left.
 
     Raises:
         NotMeasured: It failed.
@@ -127,7 +127,7 @@ def measured(way: str, model: str, *, python: str, size: Size) -> tuple[Any, Kep
 
 
 def kept(home: Path) -> Kept:
-    """What is below the home of a training; logs of wandb's own do not count."""
+    """The files below the home of a training, without wandb's own logs."""
     places = (home / "wandb", home / "data")
     files = [file for place in places for file in place.rglob("*") if file.is_file() and not file.is_symlink()]
     sizes = [file.stat().st_size for file in files if file.suffix != ".log"]
@@ -136,7 +136,7 @@ def kept(home: Path) -> Kept:
 
 
 def blocking() -> Table:
-    """How long 2,000 steps, all of them logged online with 256 open files at most, are kept by being logged."""
+    """How long logging delays 2,000 steps, all logged online with at most 256 open files."""
     told: dict[str, list[dict[str, list[float]]]] = {"many_steps": [], "many_steps_recorded": []}
     for way in ("many_steps", "many_steps_recorded", "many_steps_recorded", "many_steps"):
         with loopback() as backend, tempfile.TemporaryDirectory() as home:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 SECONDS_TO_SETTLE = 0.4
-"""After each block: what other threads still have to do for its steps counts as its processor time."""
+"""Seconds to wait after each block, so that the work of other threads for its steps is counted."""
 
 WARM_UP = 5
 
@@ -49,7 +49,7 @@ def watch_ours(model: nn.Module) -> None:
 
 
 def watch_torchexplorer(model: nn.Module) -> None:
-    """The same, as it does it."""
+    """The same, with TorchExplorer."""
     import_module("torchexplorer").watch(model, backend="wandb", log_freq=1, verbose=False)
 
 
@@ -64,11 +64,11 @@ WAYS: dict[str, Callable[[nn.Module], None]] = {
     "TorchExplorer": watch_torchexplorer,
     "wandb.watch": watch_wandb,
 }
-"""What each does to the watched network. `nothing` tells what the run itself takes."""
+"""What each way does to the watched network. `nothing` measures the run itself."""
 
 
 def digits() -> tuple[Tensor, Tensor]:
-    """Images `[n, 1, 8, 8]`, and which digit each is."""
+    """Images `[n, 1, 8, 8]`, and their digits."""
     from sklearn.datasets import load_digits
 
     loaded = load_digits()

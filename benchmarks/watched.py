@@ -34,10 +34,10 @@ LOGGED, UNLOGGED = "logged", "unlogged"
 """Kinds of watched steps."""
 
 BLOCK_SECONDS, FEWEST_STEPS = 1.0, 5
-"""How long a block of steps of one kind takes at least."""
+"""The least duration of a block of steps of one kind, in seconds."""
 
 QUIET_SECONDS, BUSY_SHARE, LONGEST_SECONDS = 0.3, 0.02, 60.0
-"""A process is quiet when it has hardly used the processor for so long; more than what our recorder waits."""
+"""A process is quiet if it has hardly used the processor for this long, which is more than our writer waits."""
 
 
 def ratios(way: Way, subject: str, repeats: int, *, order: Sequence[str]) -> dict[str, list[float]]:
@@ -92,7 +92,7 @@ def made(way: Way, subject: str) -> tuple[Training, Training]:
 
 
 def compiler(way: Way) -> str | None:
-    """What compiles the model; without a C compiler the default backend of torch.compile cannot."""
+    """The backend of torch.compile. Its default backend needs a C compiler."""
     if not way.compiles:
         return None
     return "inductor" if any(map(which, ("cc", "gcc", "clang"))) else "aot_eager"
@@ -100,7 +100,7 @@ def compiler(way: Way) -> str | None:
 
 @contextmanager
 def attached(way: Way, training: Training, switch: Switch) -> Iterator[Attach]:
-    """What is entered for each repeat. A way that stays is entered once, here."""
+    """The context of each repeat. A way that cannot be left is entered once, here."""
     with offline_run() if way.in_wandb else nullcontext():
         if way.stays:
             with way.watching(training, switch):
@@ -118,7 +118,7 @@ def on_and_off(way: Way, training: Training, switch: Switch) -> Iterator[Trainin
 
 @contextmanager
 def offline_run() -> Iterator[None]:
-    """A W&B run that nothing leaves the machine of."""
+    """An offline W&B run."""
     wandb = import_module("wandb")
     with wandb.init(project="p", mode="offline", settings=wandb.Settings(x_disable_stats=True, silent=True)):
         yield
@@ -134,7 +134,7 @@ def fitting_each(training: Training, switch: Switch, order: Sequence[str]) -> di
     found = {}
     for name in order:
         switch.on = name == LOGGED
-        training.steps(WARM)  # the first of its kind may be compiled
+        training.steps(WARM)  # the first steps of a kind may compile
         found[name] = fitting(training)
     return found
 
@@ -168,7 +168,7 @@ def settle() -> None:
 
 
 def memory(way: Way, subject: str, steps: int) -> dict[str, float]:
-    """Megabytes at the peak of a training of so many steps, all of them logged."""
+    """Peak megabytes of a training of this many steps, all logged."""
     training = Training(SUBJECTS[subject](), compiler=compiler(way))
     with offline_run() if way.in_wandb else nullcontext(), way.watching(training, Switch()):
         training.steps(steps)
@@ -176,7 +176,7 @@ def memory(way: Way, subject: str, steps: int) -> dict[str, float]:
 
 
 def peak() -> float:
-    """Megabytes that this process had at most.
+    """Peak megabytes of this process.
 
     `getrusage` counts what the parent had when it made this process, too; the kernel's own count does not.
     """
@@ -200,4 +200,4 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     _, question, chosen, model, number = sys.argv
     print(json.dumps(QUESTIONS[question](WAYS[chosen], model, int(number))), flush=True)
-    os._exit(0)  # a peer's server would keep this process for ever
+    os._exit(0)  # a peer's server would keep this process alive

@@ -46,13 +46,13 @@ class Way:
 
 @contextmanager
 def nothing(_training: Training, _switch: Switch) -> Iterator[None]:
-    """Unwatched."""
+    """Watch nothing."""
     yield
 
 
 @contextmanager
 def ours(training: Training, switch: Switch, **options: Any) -> Iterator[None]:
-    """This package."""
+    """Watch with this package."""
     from torchgraph_explorer import watch
 
     watcher = watch(training.model, log_freq=switch, verbose=False, block_at_exit=False, **options)
@@ -94,7 +94,7 @@ def torchlens(training: Training, _switch: Switch) -> Iterator[None]:
 
 @contextmanager
 def trainscope(training: Training, _switch: Switch) -> Iterator[None]:
-    """All that it knows, at every step rather than at some."""
+    """Everything it can log, at every step."""
     often = {"histogram_every_n_steps": 1, "activation_metrics_every_n_steps": 1}
     config = import_module("trainscope.core.config").TrainScopeConfig(**often)
     scope = import_module("trainscope").TrainScope(training.model, training.optimizer, config=config).attach()
@@ -131,7 +131,7 @@ def add_histogram(training: Training, _switch: Switch) -> Iterator[None]:
 
 @contextmanager
 def torchexplorer(training: Training, _switch: Switch) -> Iterator[None]:
-    """Its own viewer. What works in place it needs to be told of."""
+    """With its own viewer. In-place modules must be named."""
     import_module("torchexplorer").watch(
         training.model,
         log_freq=1,

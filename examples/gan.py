@@ -34,7 +34,7 @@ def judged(logits: Tensor, *, real: bool) -> Tensor:
 
 
 def main() -> None:
-    """Train both, in turn."""
+    """Train both models in turn."""
     generator, discriminator = network(8, 2), network(2, 1)
     # Models that are watched in one process share a run and a viewer.
     watch(generator, name="generator", log_freq=20)

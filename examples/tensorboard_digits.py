@@ -1,4 +1,4 @@
-"""A training that already logs scalars to TensorBoard, and gets our tab beside them by the line with an arrow.
+"""A training that already logs scalars to TensorBoard. The line with an arrow adds our tab.
 
 Run it with `python examples/tensorboard_digits.py`, and beside it `tensorboard --logdir runs`. It needs scikit-learn
 for the handwritten digits.

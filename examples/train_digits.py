@@ -1,4 +1,4 @@
-"""A training script as it may look at your place. What this package adds are the three lines marked with an arrow.
+"""A typical training script. The three lines marked with an arrow add this package.
 
 Run it with `python examples/train_digits.py`; it needs scikit-learn for the handwritten digits.
 """
@@ -24,7 +24,7 @@ class Net(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Images `[batch, 1, 8, 8]` to logits `[batch, 10]`."""
         pooled = self.features(images).mean((2, 3))
-        attach(pooled, self, "pooled")  # <-- a tensor that no module returns, seen all the same
+        attach(pooled, self, "pooled")  # <-- records a tensor that no module returns
         return self.classifier(pooled)
 
 

@@ -1,4 +1,4 @@
-"""Lightning with its `WandbLogger`. What this package adds are the two lines marked with an arrow.
+"""Lightning with its `WandbLogger`. The two lines marked with an arrow add this package.
 
 Run it with `python examples/wandb_lightning.py`; it needs `pip install lightning wandb`.
 """
@@ -43,7 +43,7 @@ def main(epochs: int) -> None:
     same = (points[:, :1] * points[:, 1:] > 0).float()
     logger = WandbLogger(project="torchgraph-examples", save_dir="runs")
     module = Signs()
-    # What is watched is the module that training_step calls; its W&B run is the logger's.
+    # Watch the module that training_step calls, in the logger's W&B run.
     watch(module.net, run=logger.experiment, backend="wandb", log_freq=10)  # <--
     trainer = lightning.Trainer(max_epochs=epochs, logger=logger, log_every_n_steps=1, accelerator="cpu")
     trainer.fit(module, DataLoader(TensorDataset(points, same), batch_size=64, shuffle=True))

@@ -1,4 +1,4 @@
-"""A plain training loop that shows its model in Weights & Biases. What this package adds are the lines with an arrow.
+"""A plain training loop that shows its model in Weights & Biases. The lines with an arrow add this package.
 
 Run it with `python examples/wandb_training.py`, logged in to W&B, or offline with `WANDB_MODE=offline`.
 """

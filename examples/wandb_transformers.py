@@ -1,4 +1,4 @@
-"""Hugging Face's `Trainer` with `report_to="wandb"`. What this package adds are the lines marked with an arrow.
+"""Hugging Face's `Trainer` with `report_to="wandb"`. The lines marked with an arrow add this package.
 
 Run it with `python examples/wandb_transformers.py`; it needs `pip install transformers accelerate wandb`. The model
 is a small one that knows nothing yet, so nothing is downloaded.

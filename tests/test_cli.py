@@ -43,11 +43,11 @@ WRONG = {
     "unknown command": (["sevre"], "invalid choice: 'sevre'"),
     "port too large": (
         ["serve", ".", "--port", "65536"],
-        "'65536' is no port; choose one from 1 to 65535, or 0 for any",
+        "'65536' is not a port; choose one from 1 to 65535, or 0 for any",
     ),
-    "port below zero": (["serve", ".", "--port=-1"], "'-1' is no port"),
-    "port in words": (["demo", "--port", "http"], "'http' is no port"),
-    "no folder": (["serve", "nowhere"], "torchgraph: nowhere is no folder. Name the folder that watch(logdir=...)"),
+    "port below zero": (["serve", ".", "--port=-1"], "'-1' is not a port"),
+    "port in words": (["demo", "--port", "http"], "'http' is not a port"),
+    "no folder": (["serve", "nowhere"], "torchgraph: nowhere is not a folder. Name the folder that watch(logdir=...)"),
     "no host": (["serve", ".", "--host", "203.0.113.7"], "Cannot listen on host '203.0.113.7'"),
     "no run": (["info", "nowhere"], "torchgraph: nowhere does not exist."),
     "not a run": (["info", "tests/layout"], "torchgraph: tests/layout is no run"),
@@ -115,7 +115,7 @@ def test_serve_to_other_machines_says_so_and_wants_a_token(tmp_path: Path) -> No
     with python(*torchgraph("serve", str(tmp_path), "--host", "0.0.0.0", "--port", "0")) as server:
         assert server.stdout is not None
         assert re.search(r" at http://[^/]+:\d+/\?token=\S{32}$", server.stdout.readline())
-        assert "Whoever has the address above, with its token, can see the runs." in server.stdout.readline()
+        assert "Everyone who has the address above, with its token, can see the runs." in server.stdout.readline()
 
 
 def test_serving_imports_no_torch(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def named_in_strings(tree: ast.AST) -> Iterator[str]:
             case ast.Constant(value=str(text)):
                 yield from named_in(text)
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[first, *_]) if name in IMPORTERS:
-                yield str(first.value) if isinstance(first, ast.Constant) else UNKNOWN
+                yield first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else UNKNOWN
 
 
 def named_in(text: str) -> Iterator[str]:
@@ -222,6 +222,12 @@ def test_what_reads_a_run_leads_to_no_room_with_torch(name: str) -> None:
 def test_tensorboards_process_loads_neither_torch_nor_wandb() -> None:
     assert libraries_behind("torchgraph_tensorboard") & HEAVY == {"tensorboard"}
     assert heavy_modules_after("import torchgraph_tensorboard.plugin, torchgraph_tensorboard.sink") == {"tensorboard"}
+
+
+def test_the_processes_of_wandb_load_no_torch() -> None:
+    assert libraries_behind("torchgraph_wandb") & HEAVY == {"wandb"}
+    modules = "torchgraph_wandb.sink, torchgraph_wandb.resuming, torchgraph_wandb.snapshot_process"
+    assert heavy_modules_after(f"import {modules}") == set()
 
 
 def libraries_behind(name: str) -> set[str]:

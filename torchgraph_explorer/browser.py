@@ -1,4 +1,4 @@
-"""Opens the user's browser, if that is another window."""
+"""Opens the user's browser, if it has a window of its own."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import webbrowser
 from pathlib import PurePath
 
 IN_TERMINAL = frozenset({"elinks", "links", "lynx", "w3m", "www-browser"})
-"""Browsers that would take the terminal, and cannot show the viewer."""
+"""Browsers that run in the terminal, and cannot show the viewer."""
 
 
 def browse(url: str) -> None:
-    """Open `url` in a browser, if there is one with a window. Does not wait, as some browsers let their caller do."""
+    """Open `url` in a browser with a window, if there is one. Returns at once; some browsers block their caller."""
     try:
-        command = getattr(webbrowser.get(), "name", "")  # those of some systems have none
+        command = getattr(webbrowser.get(), "name", "")  # on some systems it has no name
     except webbrowser.Error:
         return
     if PurePath(command).name not in IN_TERMINAL:

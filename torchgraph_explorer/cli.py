@@ -24,7 +24,7 @@ LAST_PORT = 65535
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status: 0, or 2 after an error that was said on stderr."""
+    """Run the command line; returns the exit status: 0, or 2 after an error message on stderr."""
     options = _parser().parse_args(arguments)
     try:
         options.act(options)
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
-    except BrokenPipeError:  # `torchgraph info RUN | head`: whoever reads has seen enough
+    except BrokenPipeError:  # `torchgraph info RUN | head`: the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 0
@@ -54,8 +54,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_demo(commands: Any) -> None:
-    told = "Train a small residual network on handwritten digits, and show it live."
-    parser = commands.add_parser("demo", help=told, description=told)
+    description = "Train a small residual network on handwritten digits and show it live."
+    parser = commands.add_parser("demo", help=description, description=description)
     parser.add_argument("--logdir", default="runs", help="folder of runs (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=600, help="training steps (default: %(default)s)")
     parser.add_argument("--no-serve", action="store_true", help="only record, without the live viewer")
@@ -64,9 +64,11 @@ def _add_demo(commands: Any) -> None:
 
 
 def _add_serve(commands: Any) -> None:
-    told = "Show the runs in a folder, also while a training elsewhere is writing there."
-    parser = commands.add_parser("serve", help=told, description=told)
-    parser.add_argument("logdir", metavar="LOGDIR", help="folder of runs, a run's folder, or a URL that fsspec knows")
+    description = "Show the runs in a folder, even while a training is writing there."
+    parser = commands.add_parser("serve", help=description, description=description)
+    parser.add_argument(
+        "logdir", metavar="LOGDIR", help="folder of runs, folder of one run, or URL that fsspec can read"
+    )
     _add_address(parser, host=True)
     parser.set_defaults(act=_serve)
 
@@ -76,54 +78,59 @@ def _add_address(parser: argparse.ArgumentParser, *, host: bool) -> None:
         parser.add_argument(
             "--host",
             default="127.0.0.1",
-            help="address to listen on; 0.0.0.0 lets other machines in, with an access token (default: %(default)s)",
+            help="address to listen on; 0.0.0.0: other machines too, with an access token (default: %(default)s)",
         )
     parser.add_argument(
-        "--port", type=_port, default=8080, help="if taken, the next free one; 0 for any (default: %(default)s)"
+        "--port",
+        type=_port,
+        default=8080,
+        help="port; if taken, the next free one; 0: any free one (default: %(default)s)",
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
 
 
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port; choose one from 1 to {LAST_PORT}, or 0 for any")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port; choose one from 1 to {LAST_PORT}, or 0 for any")
     return int(text)
 
 
 def _add_info(commands: Any) -> None:
-    told = "Say what a run holds."
-    parser = commands.add_parser("info", help=told, description=told)
-    parser.add_argument("run", metavar="RUN", help="a run's folder or URL, or a folder with just one run")
-    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    description = "Print what a run contains."
+    parser = commands.add_parser("info", help=description, description=description)
+    parser.add_argument("run", metavar="RUN", help="folder or URL of a run, or a folder with exactly one run")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(act=_info)
 
 
 def _add_export(commands: Any) -> None:
-    told = "Write the viewer with a run's data into one HTML file, which opens anywhere without a server."
-    parser = commands.add_parser("export", help=told, description=told)
-    parser.add_argument("run", metavar="RUN", help="a run's folder or URL, or a folder with just one run")
+    description = "Write the viewer with a run's data into one HTML file that opens without a server."
+    parser = commands.add_parser("export", help=description, description=description)
+    parser.add_argument("run", metavar="RUN", help="folder or URL of a run, or a folder with exactly one run")
     parser.add_argument("-o", "--output", required=True, metavar="PAGE", help="the HTML file to write")
     parser.add_argument(
         "--steps",
         type=int,
         default=100,
-        help="steps at most: the first, the last, and others evenly between (default: %(default)s)",
+        help="the most steps: the first, the last, and others spaced evenly (default: %(default)s)",
     )
     parser.add_argument(
         "--series",
         type=int,
-        help="series to keep at most, of the model itself first, then of ever deeper modules; series that share their "
-        "numbers count once (default: as many as make a page of 2 MB)",
+        help="the most series: first those of the model itself, then of deeper modules; series with the same "
+        "numbers count once (default: as many as fit into a page of 2 MB)",
     )
-    parser.add_argument("--model", action="append", metavar="NAME", help="a model to show, also several (default: all)")
+    parser.add_argument(
+        "--model", action="append", metavar="NAME", help="a model to show; can be repeated (default: all)"
+    )
     parser.set_defaults(act=_export)
 
 
 def _add_wandb(commands: Any) -> None:
     from torchgraph_wandb.commands import add_commands
 
-    told = "Weights & Biases: publish the custom chart, and build reports."
-    parser = commands.add_parser("wandb", help=told, description=told)
+    description = "Weights & Biases: publish the custom chart, and build reports."
+    parser = commands.add_parser("wandb", help=description, description=description)
     add_commands(parser.add_subparsers(title="commands", required=True, metavar="COMMAND"))
 
 
@@ -145,13 +152,13 @@ def _serve(options: argparse.Namespace) -> None:
     from torchgraph_explorer.server.process import end_in_order_by_sigterm, listen
 
     if not is_url(options.logdir) and not Path(options.logdir).is_dir():
-        raise NotFoundError(f"{options.logdir} is no folder. Name the folder that watch(logdir=...) writes to.")
+        raise NotFoundError(f"{options.logdir} is not a folder. Name the folder that watch(logdir=...) writes to.")
     server = listen(options.logdir, host=options.host, port=options.port)
     if options.port not in (0, server.port):
         print(f"Port {options.port} is taken; using {server.port}.")
     print(f"Showing {options.logdir} at {server.url}")
     if server.is_exposed:
-        print("Other machines can reach this. Whoever has the address above, with its token, can see the runs.")
+        print("Other machines can reach this. Everyone who has the address above, with its token, can see the runs.")
     print("Press Ctrl-C to end.", flush=True)
     if not options.no_browser and sys.stdout.isatty():
         browse(server.url)
@@ -162,7 +169,7 @@ def _serve(options: argparse.Namespace) -> None:
 def _info(options: argparse.Namespace) -> None:
     from torchgraph_explorer.run import open_run
 
-    warnings.simplefilter("ignore", TorchgraphWarning)  # they are among the facts
+    warnings.simplefilter("ignore", TorchgraphWarning)  # the warnings are part of the output
     facts = run_facts(open_run(options.run))
     print(json.dumps(facts, indent=2) if options.json else _as_text(facts))
 
@@ -177,7 +184,7 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def run_facts(run: RunRecord) -> dict[str, Any]:
-    """What `torchgraph info` says of a `Run`, as plain values."""
+    """What `torchgraph info` prints about a run, as plain values."""
     return {
         "run": run.name,
         "path": run.path,
@@ -209,7 +216,7 @@ def _model_facts(model: ModelRecord) -> dict[str, Any]:
 
 
 def _shown(line: str) -> str:
-    """`line` as it may go to a terminal: a name in a record may hold what moves the cursor, or cannot be shown."""
+    """`line` made safe for a terminal: a name in a record may contain control characters, or cannot be encoded."""
     safe = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line)
     encoding = sys.stdout.encoding or "utf-8"
     return safe.encode(encoding, errors="backslashreplace").decode(encoding)
@@ -245,7 +252,7 @@ def _moment(seconds: float) -> str:
         return "not yet"
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
-    except (OverflowError, ValueError, OSError):  # a year that has no name
+    except (OverflowError, ValueError, OSError):  # a year that cannot be formatted
         return f"{seconds:g} seconds after 1970"
 
 

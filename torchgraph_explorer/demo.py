@@ -1,7 +1,7 @@
-"""The demonstration: a small residual network learns handwritten digits, watched.
+"""The demo: a small residual network that learns handwritten digits while it is watched.
 
-It has what makes looking inside worthwhile: stages of blocks to drill through, in-place activations, residual
-additions, an activation used twice and an attached tensor. Runs on the CPU, downloads nothing.
+It has stages of blocks to drill through, in-place activations, residual additions, an activation used twice and an
+attached tensor. It runs on the CPU and downloads nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 STEPS = 600
-"""How long the demonstration trains unless told otherwise: half a minute or so."""
+"""Default number of training steps, which take about half a minute."""
 
 LOG_FREQ = 1
 BATCH_SIZE = 64
@@ -32,7 +32,7 @@ SEED = 0
 
 
 class Block(nn.Module):
-    """A residual block: two convolutions, the input added to their result, one activation used after each."""
+    """A residual block of two convolutions; the same activation is used after each."""
 
     def __init__(self, channels_in: int, channels_out: int, *, stride: int) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Digits:
 
     Attributes:
         images: `[n, 1, 8, 8]`, brightness from 0 to 1.
-        labels: Which digit, `[n]`.
+        labels: The digit in each image, `[n]`.
     """
 
     images: Tensor
@@ -93,8 +93,7 @@ class Digits:
 def run_demo(*, logdir: str, steps: int, serve: bool, port: int, open_browser: bool) -> str:
     """Train for `steps` steps, recording below `logdir`, and return the folder of the run.
 
-    With `serve`, the viewer is up from the start, at `port` or the next free one, and stays until Ctrl-C when this
-    runs in a terminal.
+    With `serve`, the viewer runs from the start, at `port` or the next free one. In a terminal, it stays until Ctrl-C.
 
     Raises:
         OptionError: `steps` is below 1.
@@ -116,7 +115,7 @@ def run_demo(*, logdir: str, steps: int, serve: bool, port: int, open_browser: b
     )
     if open_browser and watcher.url:
         browse(watcher.url)
-    # A served run is closed at exit, so that the viewer can stay until then.
+    # A served run is closed at exit, so that the viewer stays until then.
     with nullcontext() if serve else watcher, one_thread(), progress:
         task = progress.add_task("training", total=steps, loss="")
         for loss in training.losses(steps):
@@ -133,7 +132,7 @@ class Training:
         self._seen = 0
 
     def epoch(self) -> float:
-        """How many times every digit has been seen."""
+        """How many times every digit has been seen, as a fraction."""
         return self._seen / len(self._digits)
 
     def losses(self, steps: int) -> Iterator[float]:
@@ -157,9 +156,10 @@ class Training:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch compute in one thread, which a network this small takes no longer in.
+    """Let torch compute in one thread, which is as fast for a network this small.
 
-    Several wait for each other in busy loops: beside a browser on two cores, the same steps took four times as long.
+    Several threads wait for each other in busy loops: beside a browser on two cores, the same steps took four times as
+    long.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -171,13 +171,13 @@ def one_thread() -> Iterator[None]:
 
 @torch.no_grad()
 def accuracy(model: nn.Module, digits: Digits) -> float:
-    """The share of `digits` that `model`, left in evaluation mode, recognises."""
+    """The share of `digits` that `model` recognises. Leaves the model in evaluation mode."""
     found = model.eval()(digits.images).argmax(1)
     return (found == digits.labels).float().mean().item()
 
 
 def load_digits() -> Digits:
-    """The 1,797 digits that come with scikit-learn."""
+    """The 1,797 digits that are part of scikit-learn."""
     try:
         from sklearn import datasets
     except ImportError as error:
@@ -188,7 +188,7 @@ def load_digits() -> Digits:
 
 
 def progress_bar() -> Progress:
-    """A bar with the loss beside it; without a terminal, its last state only."""
+    """A progress bar that shows the loss; without a terminal, only its last state is printed."""
     try:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
     except ImportError as error:

@@ -1,27 +1,27 @@
-"""The exceptions and warnings a user meets. Each message says what happened, what is allowed, what to do."""
+"""The exceptions and warnings for users. Each message says what happened, what is allowed and what to do."""
 
 from __future__ import annotations
 
 
 class TorchgraphError(Exception):
-    """Anything torchgraph_explorer refuses to do; the message says what to do instead."""
+    """Base class of our exceptions. The message says what to do instead."""
 
 
 class OptionError(TorchgraphError, ValueError):
-    """An argument of a public function is not one of those allowed."""
+    """An argument of a public function has a value that is not allowed."""
 
 
 class UnknownBackendError(OptionError):
-    """`watch(backend=...)` names no backend."""
+    """The value of `watch(backend=...)` is not a backend."""
 
 
 class RecordError(TorchgraphError):
-    """A run on disk cannot be read: it is no run, or a release newer than this one wrote it."""
+    """A run on disk cannot be read: it is not a run, or a newer release wrote it."""
 
 
 class NotFoundError(TorchgraphError, LookupError):
-    """A run, model, graph, series or step was asked for that the record does not hold."""
+    """The record does not have the run, model, graph, series or step that was asked for."""
 
 
 class TorchgraphWarning(UserWarning):
-    """Something is not recorded, or was skipped while reading; training or reading goes on."""
+    """Something is not recorded, or was skipped while reading. Training or reading goes on."""

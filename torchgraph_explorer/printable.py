@@ -1,7 +1,7 @@
 """Names as text that every terminal, page and file can hold.
 
-A name may be anything that Python takes for a string: with halves of surrogate pairs, which UTF-8 cannot encode, with
-control characters, a megabyte long. The record makes every name printable when it writes it.
+A name may be any Python string: with lone surrogates, which UTF-8 cannot encode, with control characters, or a megabyte
+long. The record makes every name printable when it writes it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from hashlib import sha256
 
 LONGEST = 1_000
-"""Characters of a name that are kept."""
+"""The most characters of a name that are kept."""
 
 LONGEST_TEXT = 10_000
-"""Characters of a sentence, or of what a module says of itself, that are kept."""
+"""The most characters of a sentence, or of a module's `extra_repr`, that are kept."""
 
 _CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
 _REVERSING = "\u202a-\u202e\u2066-\u2069"
@@ -22,10 +22,10 @@ _LINES = re.compile(f"[{_CONTROLS}{_REVERSING}\ud800-\udfff]")
 
 
 def printable(name: str, *, most: int = LONGEST, lines: bool = False) -> str:
-    """`name` itself, unless it holds what cannot be printed or is longer than `most`; with `lines` it may have several.
+    """`name` itself if it is printable and has at most `most` characters; `lines` allows line feeds and tabs.
 
-    Otherwise what cannot be printed is escaped, the rest is cut off, and a hash of the whole is added: so two names
-    that differ still differ, and the same name is always written in the same way.
+    Otherwise unprintable characters are escaped, the rest is cut off, and a hash of the whole name is added. So two
+    different names stay different, and the same name always gives the same text.
     """
     unprintable = _LINES if lines else _NAME
     if len(name) <= most and not unprintable.search(name):
@@ -36,5 +36,5 @@ def printable(name: str, *, most: int = LONGEST, lines: bool = False) -> str:
 
 
 def printable_path(name: str) -> str:
-    """`printable` for each part of the qualified name of a module, which stays the name of that submodule."""
+    """`printable` for each part of the qualified name of a module, so that it still names a submodule."""
     return ".".join(map(printable, name.split(".")))

@@ -1,4 +1,4 @@
-"""Where temporary files are left that outlive the process, or are for another one."""
+"""The folder of temporary files that outlive the process, or that another process reads."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def own_folder() -> Path:
-    """A folder in the system's temporary one that is nobody else's.
+    """A folder of this user in the system's temporary folder.
 
     Raises:
-        OSError: There can be none.
+        OSError: It cannot be made, or it belongs to another user.
     """
     user = os.getuid() if hasattr(os, "getuid") else "user"
     folder = Path(tempfile.gettempdir(), f"torchgraph-{user}")

@@ -1,4 +1,4 @@
-"""The version, in its one place: pyproject.toml reads it from here."""
+"""The version. pyproject.toml reads it from here."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Lets fsspec, by which we read runs at URLs, read what only TensorBoard can.
+"""An fsspec file system that reads through TensorBoard's `gfile`.
 
-TensorBoard reads `s3://` with boto3, and whatever TensorFlow can if that is installed; fsspec wants a library of its
-own for each (s3fs, gcsfs). Where that is missing we go through TensorBoard, or `tensorboard --logdir s3://…` would show
-a run's scalars but not its tab. Where fsspec can read, it is preferred: it reads ranges, which gfile may not.
+Runs at URLs are read with fsspec, which needs a library for each protocol (s3fs, gcsfs). TensorBoard reads `s3://` with
+boto3, and every protocol of TensorFlow if that is installed. Where fsspec's library is missing, we read with `gfile`:
+otherwise `tensorboard --logdir s3://…` would show a run's scalars but not its tab. fsspec is preferred because it reads
+ranges, which gfile may not.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from fsspec.core import url_to_fs
 from torchgraph_explorer.record.remote import is_url
 
 
-def let_fsspec_read(places: Iterable[str]) -> None:
-    """Register a stand-in for each protocol among `places` that fsspec cannot read by itself."""
-    for place in filter(is_url, places):
+def register_gfile(urls: Iterable[str]) -> None:
+    """Register `GfileFileSystem` for each protocol among `urls` that fsspec cannot read. Local paths are ignored."""
+    for url in filter(is_url, urls):
         try:
-            url_to_fs(place)
+            url_to_fs(url)
         except (ImportError, ValueError):
-            protocol = place.partition("://")[0]
-            stand_in = type(f"{protocol.title()}FileSystem", (GfileFileSystem,), {"protocol": protocol})
-            register_implementation(protocol, stand_in, clobber=True)
+            protocol = url.partition("://")[0]
+            file_system = type(f"{protocol.title()}FileSystem", (GfileFileSystem,), {"protocol": protocol})
+            register_implementation(protocol, file_system, clobber=True)
 
 
 class GfileFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no annotations
-    """Reads through TensorBoard's `gfile`. Only what our reader asks for."""
+    """Reads through TensorBoard's `gfile`. Implements only what our reader calls."""
 
     cachable = False
 
@@ -43,7 +44,7 @@ class GfileFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
             raise FileNotFoundError(path)
         names = (name.rstrip("/") for name in _gfile().listdir(self._url(folder)))
         found = [self.info(f"{folder}/{name}") for name in names if name]
-        return found if detail else [facts["name"] for facts in found]
+        return found if detail else [one["name"] for one in found]
 
     def info(self, path: str, **_options: Any) -> dict[str, Any]:
         """Whether `path` is a file or a folder, and its size.

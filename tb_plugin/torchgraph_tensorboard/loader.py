@@ -1,7 +1,7 @@
-"""The entry point that TensorBoard loads at its start, whether or not anybody wants our tab.
+"""The entry point that TensorBoard loads when it starts, even if our tab is not used.
 
-An exception here would keep TensorBoard from starting, so nothing is imported but the base class that TensorBoard has
-loaded already, and everything else is tried within `load`.
+An exception here would keep TensorBoard from starting. So this module imports only the base class, which TensorBoard
+has loaded already, and `load` catches what everything else raises.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ log = logging.getLogger(__name__)
 
 
 class TorchgraphLoader(base_plugin.TBLoader):  # type: ignore[misc]  # TensorBoard ships no annotations
-    """Makes the plugin, if its libraries are in order."""
+    """Makes the plugin, if its libraries can be imported."""
 
     def load(self, context: base_plugin.TBContext) -> base_plugin.TBPlugin | None:
-        """The plugin; None, and a warning in the terminal, if it cannot be made: TensorBoard goes on without it."""
+        """The plugin. If it cannot be made, None and a warning in the terminal: TensorBoard starts without it."""
         try:
             from torchgraph_tensorboard.plugin import TorchgraphPlugin
 
@@ -25,7 +25,7 @@ class TorchgraphLoader(base_plugin.TBLoader):  # type: ignore[misc]  # TensorBoa
         except Exception as fault:
             log.warning(
                 "torchgraph_explorer has no tab in this TensorBoard: %s: %s. "
-                "Reinstalling may mend it: pip install --force-reinstall 'torchgraph-explorer[tensorboard]'.",
+                "Reinstalling may help: pip install --force-reinstall 'torchgraph-explorer[tensorboard]'.",
                 type(fault).__name__,
                 fault,
             )

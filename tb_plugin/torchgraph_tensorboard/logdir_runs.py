@@ -1,4 +1,4 @@
-"""The runs that TensorBoard's tab shows: those below all folders that TensorBoard was pointed at."""
+"""The runs that TensorBoard's tab shows: those in all log directories that TensorBoard was started with."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record.discovery import RunInfo, list_runs
 from torchgraph_explorer.server.open_runs import OpenRun, Runs
 from torchgraph_explorer.server.thinning import BinCache
-from torchgraph_tensorboard.logdirs import Root
+from torchgraph_tensorboard.logdirs import Logdir
 
 
 class LogdirRuns:
-    """Does for several folders what `Runs` does for one.
+    """The runs of several log directories, with the interface of `Runs`, which has one.
 
     Attributes:
-        logdir: What to call the place in a sentence.
+        logdir: The log directories, for messages.
     """
 
-    def __init__(self, roots: Sequence[Root], listed: Callable[[], Sequence[RunInfo]]) -> None:
-        """Serve what is below `roots`; `list` answers with `listed`, which looks from time to time."""
-        self.logdir = ", ".join(root.path for root in roots)
+    def __init__(self, logdirs: Sequence[Logdir], listed: Callable[[], Sequence[RunInfo]]) -> None:
+        """Serve the runs below `logdirs`; `listed` returns the runs that were found last."""
+        self.logdir = ", ".join(logdir.path for logdir in logdirs)
         self.list = listed
         bins = BinCache()
-        self._places = [(root, Runs(root.path, bins=bins)) for root in roots]
+        self._runs = [(logdir, Runs(logdir.path, bins=bins)) for logdir in logdirs]
 
     def open(self, name: str) -> OpenRun:
-        """The run that TensorBoard calls `name`, read up to what is there now.
+        """The run that TensorBoard names `name`, read up to its last complete step.
 
         Raises:
-            NotFoundError: There is none of that name.
-            RecordError: It cannot be read.
+            NotFoundError: There is no run of that name.
+            RecordError: The run cannot be read.
         """
-        for root, runs in self._places:
-            below = root.below(name)
+        for logdir, runs in self._runs:
+            below = logdir.below(name)
             try:
                 if below is not None:
                     opened = runs.open(below)
@@ -45,14 +45,14 @@ class LogdirRuns:
         raise NotFoundError(f"There is no run {name!r} here. See api/runs for those there are.")
 
 
-def look(roots: Iterable[Root]) -> list[RunInfo]:
-    """Every run that there is now, the latest begun first. A folder that cannot be reached is told as a run is."""
-    found = [info for root in roots for info in _below(root)]
+def find_runs(logdirs: Iterable[Logdir]) -> list[RunInfo]:
+    """Every run there is now, the latest first. A log directory that cannot be read is a run with an error."""
+    found = [info for logdir in logdirs for info in _below(logdir)]
     return sorted(found, key=lambda run: (-run.first_write, run.name))
 
 
-def _below(root: Root) -> list[RunInfo]:
+def _below(logdir: Logdir) -> list[RunInfo]:
     try:
-        return [replace(info, name=root.name(info.name)) for info in list_runs(root.path)]
+        return [replace(info, name=logdir.name(info.name)) for info in list_runs(logdir.path)]
     except RecordError as refusal:
-        return [RunInfo(root.name("."), root.path, (), 0.0, 0.0, 0, str(refusal))]
+        return [RunInfo(logdir.name("."), logdir.path, (), 0.0, 0.0, 0, str(refusal))]

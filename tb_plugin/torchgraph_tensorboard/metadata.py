@@ -1,4 +1,4 @@
-"""The marker summary: what `sink` writes into an event file and `markers` finds there."""
+"""The marker summary, which `sink` writes into an event file and `missing_folders` reads."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from tensorboard.compat.proto.summary_pb2 import Summary
 
 PLUGIN_NAME = PLUGIN[-1]
-"""Of the plugin in TensorBoard, and of the folder in a run."""
+"""The name of the plugin in TensorBoard, and of its folder in a run."""
 
 TAG = "torchgraph"
 
 
 def marker_summary() -> Summary:
-    """A summary that makes the run and our tab known to TensorBoard."""
+    """A summary that tells TensorBoard of the run and of our tab."""
     from tensorboard.compat.proto.summary_pb2 import DATA_CLASS_TENSOR, Summary, SummaryMetadata
     from tensorboard.compat.proto.tensor_pb2 import TensorProto
     from tensorboard.compat.proto.types_pb2 import DT_INT32
@@ -31,7 +31,7 @@ def marker_summary() -> Summary:
     metadata = SummaryMetadata(
         plugin_data=SummaryMetadata.PluginData(plugin_name=PLUGIN_NAME, content=content),
         summary_description="Recorded by torchgraph_explorer; see its tab.",
-        data_class=DATA_CLASS_TENSOR,  # without a class, TensorBoard lists no run
+        data_class=DATA_CLASS_TENSOR,  # without a data class, TensorBoard lists no run
     )
     nothing = TensorProto(dtype=DT_INT32, int_val=[VERSION])
     return Summary(value=[Summary.Value(tag=TAG, metadata=metadata, tensor=nothing)])
@@ -41,7 +41,7 @@ def parse_marker(content: bytes, source: str) -> Marker:
     """The marker in a summary's plugin data.
 
     Raises:
-        RecordError: It is damaged, or a newer release wrote it.
+        RecordError: The marker is damaged, or a newer release wrote it.
     """
     try:
         marker = Marker.FromString(content)

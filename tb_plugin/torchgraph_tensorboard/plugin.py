@@ -1,4 +1,4 @@
-"""The plugin: mounts the one WSGI app of `torchgraph_explorer.server` in TensorBoard."""
+"""The plugin: mounts the WSGI app of `torchgraph_explorer.server` in TensorBoard."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from torchgraph_explorer.record.discovery import RunInfo
 from torchgraph_explorer.server.embedding import embeddable_in_tensorboard
 from torchgraph_explorer.server.response import App, Environment, Response, StartResponse, send
 from torchgraph_explorer.server.routes import app
-from torchgraph_tensorboard.background_scan import Scan
-from torchgraph_tensorboard.gfile_filesystem import let_fsspec_read
-from torchgraph_tensorboard.logdir_runs import LogdirRuns, look
-from torchgraph_tensorboard.logdirs import roots
+from torchgraph_tensorboard.background_scan import BackgroundScan
+from torchgraph_tensorboard.gfile_filesystem import register_gfile
+from torchgraph_tensorboard.logdir_runs import LogdirRuns, find_runs
+from torchgraph_tensorboard.logdirs import logdirs_of
 from torchgraph_tensorboard.metadata import PLUGIN_NAME
-from torchgraph_tensorboard.missing_folders import lone_markers
+from torchgraph_tensorboard.missing_folders import markers_without_folder
 
 ENTRY = "/index.js"
-"""The module that TensorBoard imports into an empty page and calls `render` of."""
+"""The module that TensorBoard imports into an empty page; it then calls the module's `render`."""
 
 PAGE = "/app.html"
 """The viewer's page: a document of its own, so that its Content-Security-Policy is ours."""
@@ -30,26 +30,26 @@ export function render() {{
   location.replace('.{PAGE}?host=tensorboard#' + decodeURIComponent(view));
 }}
 """
-"""Opens the viewer's page, with the view that a link to TensorBoard names."""
+"""Opens the viewer's page with the view that is in TensorBoard's address."""
 
 
 class TorchgraphPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard ships no annotations
-    """Our tab. TensorBoard waits for each of these methods, so all but the apps answer from memory."""
+    """Our tab. TensorBoard waits for each of these methods, so all except the apps answer from memory."""
 
     plugin_name = PLUGIN_NAME
 
     def __init__(self, context: base_plugin.TBContext) -> None:
-        """Begin to look for runs; waits for nothing."""
+        """Start looking for runs in the background."""
         super().__init__(context)
-        places, provider = roots(context.flags, context.logdir), context.data_provider
-        let_fsspec_read([root.path for root in places])
+        logdirs, provider = logdirs_of(context.flags, context.logdir), context.data_provider
+        register_gfile([logdir.path for logdir in logdirs])
 
-        def look_around() -> list[RunInfo]:
-            found = look(places)
-            return [*found, *lone_markers(provider, known=[run.name for run in found])]
+        def find_all() -> list[RunInfo]:
+            found = find_runs(logdirs)
+            return [*found, *markers_without_folder(provider, known=[run.name for run in found])]
 
-        self._scan = Scan(look_around)
-        self._runs = LogdirRuns(places, self._scan.latest)
+        self._scan = BackgroundScan(find_all)
+        self._runs = LogdirRuns(logdirs, self._scan.latest)
 
     def get_plugin_apps(self) -> Mapping[str, App]:
         """The routes below `data/plugin/torchgraph`."""
@@ -57,16 +57,16 @@ class TorchgraphPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         return {ENTRY: entry_module, PAGE: viewer, "/assets/*": viewer, "/api/*": viewer}
 
     def is_active(self) -> bool:
-        """Whether a run was found. One with a marker is also known to TensorBoard, and makes the tab active too."""
+        """Whether a run was found. TensorBoard also shows the tab if it has found a marker."""
         return self._scan.has_runs
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
-        """What the tab is called and where its code is."""
+        """The tab's name and the address of its code."""
         return base_plugin.FrontendMetadata(es_module_path=ENTRY, tab_name="torchgraph", disable_reload=True)
 
 
 def mounted(inner: App) -> App:
-    """`inner`, asked for the paths below our plugin's."""
+    """`inner`, with paths relative to our plugin's address."""
 
     def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
         before, name, path = environment.get("PATH_INFO", "").partition(f"/plugin/{PLUGIN_NAME}/")

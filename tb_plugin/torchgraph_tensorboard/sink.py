@@ -1,7 +1,7 @@
-"""`watch(backend="tensorboard")`: the marker that makes a run and our tab known to TensorBoard.
+"""`watch(backend="tensorboard")`: the marker that tells TensorBoard of a run and of our tab.
 
-The run itself is written into its folder, by another sink: TensorBoard's event files are slow to write, and it reads
-only a sample of what is in them.
+The run itself is written into its folder by another sink: TensorBoard's event files are slow to write, and TensorBoard
+reads only a sample of them.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from torchgraph_tensorboard.metadata import marker_summary
 EVENT_FILE = "events.out.tfevents.0000000000.torchgraph"
 """Sorts before every other event file of a run.
 
-TensorBoard's own loader, where its fast one does not run, goes through the files of a folder in the order of their
-names and never back: what a training adds to an earlier file is not seen any more. Ours is complete from the beginning.
+TensorBoard's slow loader reads the files of a folder in the order of their names and never returns to an earlier one,
+so it would miss what a training adds there. Our file is complete from the beginning, so it comes first.
 """
 
 
-LOOK_SECONDS = 10.0
-"""How often the marker is looked for, and put where it is missing: the folder may have been deleted, or been full."""
+CHECK_SECONDS = 10.0
+"""How often a missing marker is written again: the folder may have been deleted, or the disk may have been full."""
 
 
 class TensorBoardSink:
-    """Says that there is a run, and sees to it that this stays said."""
+    """Writes the marker of a run, and again if it is deleted."""
 
     def __init__(self, context: SinkContext) -> None:
         self._run_dir, self._writer = context.run_dir, context.writer
         self._fault: Exception | None = None
         self._is_marked = False
-        self._next_look = monotonic() + LOOK_SECONDS
+        self._next_check = monotonic() + CHECK_SECONDS
         self.introduction = f"for TensorBoard: tensorboard --logdir {context.logdir}"
 
     def write(self, record: Record) -> None:
-        """Leave the marker when the session begins."""
+        """Write the marker when the session begins."""
         if not isinstance(record, Session):
             self.when_idle()
         elif self._writer is None:
@@ -52,15 +52,16 @@ class TensorBoardSink:
             self._is_marked = True
 
     def when_idle(self) -> None:
-        """Leave the marker if it is not there."""
-        if monotonic() < self._next_look or (self._is_marked and is_url(self._run_dir)):  # stores charge by the look
+        """Write the marker if it is missing."""
+        # A store charges for each request, so a marker there is not checked again.
+        if monotonic() < self._next_check or (self._is_marked and is_url(self._run_dir)):
             return
-        self._next_look = monotonic() + LOOK_SECONDS
+        self._next_check = monotonic() + CHECK_SECONDS
         if _has_record(self._run_dir):
             self._mark()
 
     def close(self) -> None:
-        """Say why TensorBoard does not know the run, if it does not."""
+        """Raise the last fault if the marker could not be written."""
         if not self._is_marked and _has_record(self._run_dir):
             self._mark()
             if self._fault is not None:
@@ -76,7 +77,7 @@ class TensorBoardSink:
 
 
 def _has_record(run_dir: str) -> bool:
-    """There is something to mark. A folder that cannot be written to is the record's to tell of."""
+    """Whether there is a record to mark. The record's own sink reports a folder that cannot be written to."""
     try:
         return is_url(run_dir) or bool(segment_files(plugin_folder(Path(run_dir))))
     except RecordError:
@@ -88,9 +89,9 @@ def open_sink(context: SinkContext) -> Sink:
 
     Raises:
         ImportError: TensorBoard is not installed.
-        OptionError: The writer is none.
+        OptionError: The writer is not a SummaryWriter.
     """
-    import tensorboard.compat.proto.summary_pb2  # noqa: F401  # now, where the user can be told
+    import tensorboard.compat.proto.summary_pb2  # noqa: F401  # now, so that the user sees the error
 
     if context.writer is not None and not callable(getattr(context.writer, "_get_file_writer", None)):
         raise OptionError(
@@ -101,15 +102,15 @@ def open_sink(context: SinkContext) -> Sink:
 
 
 def mark_with(writer: Any) -> None:
-    """Put the marker into the event file of a `SummaryWriter`."""
-    # Public methods write their own plugins' summaries only.
+    """Write the marker into the event file of a `SummaryWriter`."""
+    # The public methods write only the summaries of their own plugins.
     files = writer._get_file_writer()
     files.add_summary(marker_summary(), global_step=0)
     files.flush()
 
 
 def mark_folder(run_dir: str) -> None:
-    """Put the marker into an event file of its own; a run that has one is left alone, and found by its folder."""
+    """Write the marker into an event file of its own, unless the run has an event file: then its folder is found."""
     if is_url(run_dir):
         _mark_url(run_dir)
         return
@@ -129,7 +130,7 @@ def _mark_url(run_dir: str) -> None:
 
 
 def event_file() -> bytes:
-    """A whole event file that holds the marker."""
+    """A complete event file that contains the marker."""
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.summary.writer.record_writer import RecordWriter
 

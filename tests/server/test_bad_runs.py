@@ -18,8 +18,8 @@ from torchgraph_explorer.record.format.envelope import enveloped, file_header
 from torchgraph_explorer.record.format.messages import session_message
 from torchgraph_explorer.server.open_runs import Runs
 from torchgraph_explorer.server.routes import app
-from torchgraph_tensorboard.logdir_runs import look
-from torchgraph_tensorboard.logdirs import Root
+from torchgraph_tensorboard.logdir_runs import find_runs
+from torchgraph_tensorboard.logdirs import Logdir
 
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -87,7 +87,7 @@ def test_a_bad_run_is_one_row(name: str, tmp_path: Path) -> None:
     rows = {run["run"]: run for run in ask(app(Runs(tmp_path)), "/api/runs").json["runs"]}
     assert rows["good"]["error"] is None
     assert (rows["bad"]["error"] is not None) == (name in REFUSED)
-    assert sorted(run.name for run in look([Root(str(tmp_path))])) == ["bad", "good"]
+    assert sorted(run.name for run in find_runs([Logdir(str(tmp_path))])) == ["bad", "good"]
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -95,7 +95,7 @@ def test_a_run_at_a_url_is_marked_there() -> None:
 
 @pytest.fixture
 def _looked_for_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sink, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(sink, "CHECK_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("_looked_for_at_once")
