@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from torch import nn
 
 from tests.browser.conftest import NewContext
-from tests.browser.page import Viewer, expect_open
+from tests.browser.page import Viewer
 from tests.browser.runs import mean_square, train, watching
 from tests.browser.servers import ServerProcess
 from torchgraph_explorer import Watcher

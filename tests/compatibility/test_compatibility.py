@@ -59,11 +59,13 @@ def test_a_watched_model_is_copied_like_an_unwatched_one(case: Case) -> None:
     check_copies(case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", marked("P2"))
 def test_the_record_is_complete(case: Case) -> None:
     check_complete(case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", marked("P3"))
 def test_a_fault_of_ours_does_not_reach_training(case: Case) -> None:
     assert any(check_unkillable(case, fault) for fault in faults_for(case)), "the case met none of its faults"
