@@ -35,6 +35,9 @@ def _ctrl_c() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+SECONDS_TO_SHOW = 15
+"""How long a test waits for what a browser is to show, on a machine that is busy with other tests."""
+
 LOADED = [0]
 """How many Python modules there were when the collector last looked at what they hold."""
 
@@ -64,9 +67,11 @@ def chrome() -> str:
 @pytest.fixture(scope="session")
 def browser(chrome: str) -> Iterator[Browser]:
     """One browser for all tests; each has a context of its own in it."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
     from tests.browser.page import SWITCHES
+
+    expect.set_options(timeout=SECONDS_TO_SHOW * 1000)
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chrome, args=list(SWITCHES))

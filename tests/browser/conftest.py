@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, BrowserContext
 from tests.browser import runs
 from tests.browser.page import Viewer
 from tests.browser.servers import ServerProcess
+from tests.conftest import SECONDS_TO_SHOW
 
 WINDOW = {"width": 1440, "height": 900}
 
@@ -96,7 +97,7 @@ def new_context(browser: Browser) -> Iterator[NewContext]:
     def new(**options: object) -> BrowserContext:
         settings = {"viewport": WINDOW, "locale": "en-GB", "color_scheme": "light", "reduced_motion": "reduce"}
         opened.append(browser.new_context(**{**settings, **options}))  # type: ignore[arg-type]
-        opened[-1].set_default_timeout(10_000)
+        opened[-1].set_default_timeout(SECONDS_TO_SHOW * 1000)
         return opened[-1]
 
     yield new

@@ -6,7 +6,7 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
 from itertools import groupby
@@ -85,7 +85,7 @@ def main(part: str = "") -> int:
             if result.startswith("failed"):
                 print(f"{promise} {case.id}: {result}", file=sys.stderr)
     if not part:
-        PAGE.write_text(_page(rows))
+        PAGE.write_text(page(rows, _distributed()))
     return sum(result.startswith("failed") for _, results in rows for result in results.values())
 
 
@@ -137,7 +137,8 @@ def _limited() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _page(rows: list[tuple[Case, dict[str, str]]]) -> str:
+def page(rows: list[tuple[Case, dict[str, str]]], distributed: Iterable[tuple[str, bool, bool, bool]]) -> str:
+    """The text of the page: for each case what became of each promise, and the same for two processes."""
     notes: list[str] = []
     parts = [HEAD.format(torch=torch.__version__.partition("+")[0], python=platform.python_version())]
     for theme, group in groupby(rows, key=lambda row: row[0].theme):
@@ -153,7 +154,7 @@ def _page(rows: list[tuple[Case, dict[str, str]]]) -> str:
         "| case | undisturbed | complete | a lost rank ends the others |",
         "|---|---|---|---|",
     ]
-    told = [(name, ["yes" if each else "**fails**" for each in rest]) for name, *rest in _distributed()]
+    told = [(name, ["yes" if each else "**fails**" for each in rest]) for name, *rest in distributed]
     parts += [f"| {name} | {' | '.join(cells)} |" for name, cells in told]
     parts += ["\n## Notes\n", *(f"{number}. {note}" for number, note in enumerate(notes, 1))]
     return "\n".join(parts) + "\n"

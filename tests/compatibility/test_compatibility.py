@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 
 import pytest
 import torch
 
+from tests.compatibility.__main__ import CHECKS, PAGE, page
 from tests.compatibility.case import Case
 from tests.compatibility.complete import check_complete
 from tests.compatibility.faults import (
@@ -23,6 +25,7 @@ from tests.compatibility.faults import (
     stale_names,
 )
 from tests.compatibility.table import AWKWARD, CASES, case_of, faults_for, faults_in, is_first_of_its_theme
+from tests.compatibility.test_distributed import WAYS
 from tests.compatibility.undisturbed import check_copies, check_undisturbed
 
 OURS = "torchgraph_explorer."
@@ -59,11 +62,13 @@ def test_a_watched_model_is_copied_like_an_unwatched_one(case: Case) -> None:
     check_copies(case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", marked("P2"))
 def test_the_record_is_complete(case: Case) -> None:
     check_complete(case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", marked("P3"))
 def test_a_fault_of_ours_does_not_reach_training(case: Case) -> None:
     assert any(check_unkillable(case, fault) for fault in faults_for(case)), "the case met none of its faults"
@@ -101,3 +106,10 @@ def test_the_tables_of_faults_name_what_is_there() -> None:
 def test_what_is_said_not_to_be_called_is_not() -> None:
     excused = [name for name, reason in NOT_CALLED.items() if reason not in (AT_A_PAUSE, ONCE)]
     assert [name for name in calls_of(case_of(AWKWARD)) if is_named_in([*excused, *HANDLERS], name)] == []
+
+
+def test_the_page_in_docs_is_what_these_tests_hold() -> None:
+    held = {case: {promise: "cannot" if promise in case.cannot else "holds" for promise in CHECKS} for case in CASES}
+    expected = page([*held.items()], [(name, True, True, True) for name in WAYS.values()])
+    release = re.compile(r"with torch\s\S+ and Python \S+\.\n")
+    assert release.sub("", PAGE.read_text(encoding="utf-8")) == release.sub("", expected)
