@@ -22,7 +22,7 @@ from torchgraph_explorer.training import rank_rendezvous
 from torchgraph_explorer.training.process import Process
 from torchgraph_explorer.training.rank_parts import RankParts
 from torchgraph_explorer.training.rank_rendezvous import agreed_place, agreed_step
-from torchgraph_explorer.training.watch import _of_rank
+from torchgraph_explorer.training.start import _of_rank
 
 ONE_RANK = """
 import os, sys

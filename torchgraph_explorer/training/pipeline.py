@@ -8,11 +8,9 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from dataclasses import replace
 
 from torch import nn
-from torch.optim import Optimizer
 
 from torchgraph_explorer.capture.phases import Phase
 from torchgraph_explorer.capture.step_tracker import OPTIMIZER, Observation, StepTracker
@@ -25,34 +23,9 @@ from torchgraph_explorer.schema import Session
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.first_step import recorded_again
 from torchgraph_explorer.training.idle_timer import IdleTimer
+from torchgraph_explorer.training.options import Settings
 from torchgraph_explorer.training.schedule import Schedule
 from torchgraph_explorer.training.writer_thread import Step, WriterThread
-
-TimeLog: TypeAlias = "tuple[str, Callable[[Any, int], float]]"
-
-
-class Scaler(Protocol):
-    """As `torch.amp.GradScaler`."""
-
-    def get_scale(self) -> float:
-        """The factor that the loss is multiplied by."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What to record of a model, and how; see `watch`."""
-
-    log: tuple[str, ...]
-    log_freq: int | str | Schedule
-    bins: int
-    sample_n: int | None
-    reject_outlier_proportion: float
-    time_log: TimeLog | None
-    phases: tuple[str, ...] = ("train",)
-    optimizer: Optimizer | None = None
-    scaler: Scaler | None = None
-    ranks: str = "merged"
-    compiled: str = "eager"
 
 
 class Pipeline:

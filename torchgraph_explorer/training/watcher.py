@@ -20,7 +20,8 @@ from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.schema import ModuleGraph, Session
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.first_step import Start
-from torchgraph_explorer.training.pipeline import Pipeline, Settings
+from torchgraph_explorer.training.options import Settings
+from torchgraph_explorer.training.pipeline import Pipeline
 from torchgraph_explorer.training.schedule import Schedule, schedule
 
 if TYPE_CHECKING:
