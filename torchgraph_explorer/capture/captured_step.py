@@ -6,13 +6,13 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import Any, TypeAlias
+from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
+from torchgraph_explorer.capture.backward_passes import BackwardPasses
 from torchgraph_explorer.capture.call_stack import is_caller, is_running, users_frame
 from torchgraph_explorer.capture.forward_modes import ForwardModes
 from torchgraph_explorer.capture.gradient_hooks import (
@@ -24,15 +24,14 @@ from torchgraph_explorer.capture.gradient_hooks import (
     series_key,
 )
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
-from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable, plain
+from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable
+from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.parameters import Parameters
-from torchgraph_explorer.capture.path_gradients import Edge, Walk, edge_of, is_stale, sequence_number
-from torchgraph_explorer.capture.safe_hook import Hook
-from torchgraph_explorer.capture.tensor_tree import input_tensors, tensor_info, tensors
+from torchgraph_explorer.capture.path_gradients import edge_of
+from torchgraph_explorer.capture.tensor_infos import Described, described, hookable, infos, note_edges
+from torchgraph_explorer.capture.tensor_tree import input_tensors, tensors
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.schema import Call, TensorInfo
-
-Named: TypeAlias = "list[tuple[TensorInfo, Tensor]]"
 
 PATIENCE = 0.5
 PATIENCE_FOR_MORE = 5.0
@@ -44,32 +43,6 @@ They are counted from the end of the last pass, and those for a backward pass on
 
 MOST_FORWARDS = 64
 """Forward passes that one backward pass may wait for; those beyond are not looked into."""
-
-
-class _Open:
-    """A call that is being executed.
-
-    Attributes:
-        index: Its number among the step's calls.
-        name: The module.
-        call: How many calls of the module came before in the step.
-        frame: The Python frame that called our hook: that of torch's call of the module.
-        edges: Where the gradients of its inputs are delivered, as they came in.
-        walk: Its part of the autograd graph.
-        attached: How often each name was attached in it.
-    """
-
-    __slots__ = ("attached", "call", "edges", "frame", "index", "name", "walk")
-
-    def __init__(self, index: int, name: str, call: int, frame: Any) -> None:  # noqa: PLR0917  # made for each call
-        self.index, self.name, self.call, self.frame = index, name, call, frame
-        self.edges: dict[Edge, list[str]] = {}
-        self.walk = Walk(sequence_number())
-        self.attached: dict[str, int] | None = None
-
-    def is_of(self, frame: Any) -> bool:
-        """Whether `frame`, which calls our hook, is of this call: after an exception, torch's outer function does."""
-        return frame is self.frame or frame is self.frame.f_back
 
 
 class CapturedStep:
@@ -130,14 +103,15 @@ class CapturedStep:
         self._lost: set[str] = set()
         self._awaits_update, self._is_followed = awaits_update, False
         self.thread = threading.get_ident()
-        self._stack: list[_Open] = []
+        self._stack: list[OpenCall] = []
         self._counts: dict[str, int] = {}
         self._alive: list[weakref.ref[GradientHook]] = []
         self._forwards = 0
         self._dead_ends = 0
-        self._tasks: set[int] = set()
-        self._on: dict[int, weakref.ref[Hook]] = {}
-        self._gradient_hooks = GradientHooks(measure, self.rows.__setitem__, self._begin_backward, self.lose, lock)
+        self._backward_passes = BackwardPasses(self._end_backward, lambda fault: self.lose("", fault))
+        self._gradient_hooks = GradientHooks(
+            measure, self.rows.__setitem__, self._backward_passes.begin, self.lose, lock
+        )
         self._resting_since = time.monotonic()
         self._raising: BaseException | None = None
         self._modes = ForwardModes(trace)
@@ -181,7 +155,7 @@ class CapturedStep:
         return self._rested(PATIENCE_FOR_MORE if self._awaits_update else PATIENCE)
 
     def _rested(self, patience: float) -> bool:
-        return not self._on and time.monotonic() - self._resting_since > patience
+        return not self._backward_passes.are_on and time.monotonic() - self._resting_since > patience
 
     def close(self) -> None:
         """Take in nothing more and let go of the model. For any thread that holds the lock."""
@@ -217,7 +191,7 @@ class CapturedStep:
         inside.attached = counts = inside.attached or {}
         counts[name] = times = counts.get(name, 0) + 1
         with self._gradient_hooks.lock, NoDispatch():
-            found = _named(tensors(tensor, name if times == 1 else f"{name} #{times}"))
+            found = described(tensors(tensor, name if times == 1 else f"{name} #{times}"))
             self.attached.update({(inside.index, info.path): info for info, _ in found})
             self._observe_values(inside, "attached", found)
             self._tap_tensors(inside, "attached", found)
@@ -253,7 +227,8 @@ class CapturedStep:
 
     def is_done_by(self, one: object) -> bool:
         """Whether what `one` does is a part of this."""
-        return one is self or one is self._gradient_hooks or (one is not None and one is self.trace)
+        parts = (self, self._gradient_hooks, self._backward_passes, self.trace)
+        return one is not None and any(one is part for part in parts)
 
     def abandon(self) -> None:
         """An interrupt ends the forward pass that is going on, if one is. No hook will be told."""
@@ -295,12 +270,12 @@ class CapturedStep:
     ) -> None:
         number = self._counts[name] = self._counts.get(name, -1) + 1
         with NoDispatch():
-            inputs = _named(input_tensors(args, kwargs))
+            inputs = described(input_tensors(args, kwargs))
             parent = self._stack[-1].index if self._stack else None
-            opened = _Open(len(self.calls), name, number, frame)
+            opened = OpenCall(len(self.calls), name, number, frame)
             if "io_grad" in self.kinds:
-                _note_edges(opened.edges, inputs)
-            self.calls.append(Call(name, number, parent, _infos(inputs), ()))
+                note_edges(opened.edges, inputs)
+            self.calls.append(Call(name, number, parent, infos(inputs), ()))
             self._stack.append(opened)
             self._observe_values(opened, "input", inputs)
             if "params" in self.kinds:
@@ -323,11 +298,11 @@ class CapturedStep:
             if opened is not None:
                 self._leave(opened, output)
 
-    def _leave(self, opened: _Open, output: object) -> None:
+    def _leave(self, opened: OpenCall, output: object) -> None:
         with NoDispatch():
-            outputs = _named(tensors(output, "output"))
+            outputs = described(tensors(output, "output"))
             call = self.calls[opened.index]
-            self.calls[opened.index] = Call(call.module, call.call, call.parent, call.inputs, _infos(outputs))
+            self.calls[opened.index] = Call(call.module, call.call, call.parent, call.inputs, infos(outputs))
             self._observe_values(opened, "output", outputs)
             hooks = self._tap_tensors(opened, "output", outputs)
             if "io_grad" in self.kinds:
@@ -337,7 +312,7 @@ class CapturedStep:
         if not self._stack:
             self._end_forward(hooks)
 
-    def _pop(self, frame: Any) -> _Open | None:
+    def _pop(self, frame: Any) -> OpenCall | None:
         """The open call that `frame` is of, if it is one; those within it are over too."""
         for at in reversed(range(len(self._stack))):
             if self._stack[at].is_of(frame):
@@ -359,7 +334,7 @@ class CapturedStep:
             if not failed:  # torch would be going through these very hooks
                 self._disarm()
 
-    def _tap_inputs(self, opened: _Open, outputs: Named) -> None:
+    def _tap_inputs(self, opened: OpenCall, outputs: Described) -> None:
         """Read the gradient that reaches each input through this call."""
         made = [edge_of(tensor) for _, tensor in outputs if tensor.requires_grad]
         opened.walk.run(opened.edges, made)
@@ -375,18 +350,18 @@ class CapturedStep:
         if self._stack:
             self._stack[-1].walk.add_child(opened.walk, made)
 
-    def _tap_tensors(self, opened: _Open, role: str, found: Named) -> list[GradientHook]:
+    def _tap_tensors(self, opened: OpenCall, role: str, found: Described) -> list[GradientHook]:
         """Read the gradient that arrives at these tensors; returns the hooks that do."""
         wanted = "io_grad" in self.kinds
         if not wanted and "params_grad" not in self.kinds:
             return []
         hooks = []
-        for info, tensor in _tappable(found, all_of_it=not self._stack):
+        for info, tensor in hookable(found, are_results=not self._stack):
             key = series_key(opened.name, opened.call, role, info.path, "grad_norm") if wanted else None
             hooks.append(self._gradient_hooks.on_tensor(tensor, key))
         return hooks
 
-    def _observe_values(self, opened: _Open, role: str, found: Named) -> None:
+    def _observe_values(self, opened: OpenCall, role: str, found: Described) -> None:
         if "io" in self.kinds:
             for info, tensor in found:
                 if is_readable(tensor):
@@ -419,39 +394,14 @@ class CapturedStep:
         if "params_grad" in self.kinds:
             self._parameters.see_gradients()
 
-    def _begin_backward(self) -> None:
-        """Ask to be called at the end of the backward pass that is on, once for each."""
-        task = current_backward()
-        if task not in self._tasks:
-            self._tasks.add(task)
-            self._on[task] = self._call_at_end(lambda: self._end_after_others(task))
-
-    def _end_after_others(self, task: int) -> None:
-        self._call_at_end(lambda: self._end_backward(task))
-
-    def _call_at_end(self, act: Callable[[], None]) -> weakref.ref[Hook]:
-        """Call `act` at the end of the backward pass that is on, after all that asked for it before.
-
-        Asked for at the end again, it comes after what was asked for in between: data-parallel training averages the
-        gradients then.
-
-        Returns:
-            What is gone once torch has given the pass up.
-        """
-        engine = torch.autograd.Variable._execution_engine
-        hook = Hook(act, lambda fault: self.lose("", fault))
-        engine.queue_callback(hook)
-        return weakref.ref(hook)
-
     def _end_backward(self, task: int) -> None:
         with self._gradient_hooks.lock:
             if self._gradient_hooks.closed:
                 return
             self._gradient_hooks.end_backward(task)
-            self._on.pop(task, None)
-            if self._stack or any(hook() is not None for hook in self._on.values()):
+            if not self._backward_passes.end(task) or self._stack:
                 return  # it was one within the forward pass, or within another backward pass, which goes on
-            self._on.clear()
+            self._backward_passes.forget()
             self._see_gradients()
             self._resting_since = time.monotonic()
             self.backward_ended = True
@@ -461,7 +411,7 @@ class CapturedStep:
         """Nothing more will come: see what a backward pass has left that ended in an exception."""
         if not self._gradient_hooks.closed:
             self._see_rest()
-        if self._tasks and not self.backward_ended and not self._gradient_hooks.closed:
+        if self._backward_passes.have_begun and not self.backward_ended and not self._gradient_hooks.closed:
             self._gradient_hooks.end_all()
             self._see_gradients()
 
@@ -469,28 +419,3 @@ class CapturedStep:
         """Take the hooks off the modules; those on gradients stay."""
         if self._module_hooks.listener is self:
             self._module_hooks.take_off()
-
-
-def _note_edges(edges: dict[Edge, list[str]], inputs: Named) -> None:
-    """Where the gradients of inputs are delivered."""
-    for info, tensor in inputs:
-        if tensor.requires_grad:
-            edges.setdefault(edge_of(tensor), []).append(info.path)
-
-
-def _tappable(found: Named, *, all_of_it: bool) -> Named:
-    """Those with a gradient that a hook can be put on without making torch use a stale view.
-
-    If `all_of_it`, they are what the forward pass comes to: should there be nothing else, a stale view it is.
-    """
-    with_gradient = [each for each in found if each[1].requires_grad]
-    fresh = [each for each in with_gradient if not is_stale(each[1])]
-    return fresh or (with_gradient if all_of_it else [])
-
-
-def _named(found: Iterable[tuple[str, Tensor]]) -> Named:
-    return [(tensor_info(path, tensor), tensor) for path, tensor in ((path, plain(each)) for path, each in found)]
-
-
-def _infos(found: Named) -> tuple[TensorInfo, ...]:
-    return tuple(info for info, _ in found)

@@ -223,20 +223,20 @@ class CompiledCall(threading.local):
         self._entry: int | None = None
         self._logged: bool | None = None
         self._frame: Any = None
-        self._into: InlineWindow | None = None
+        self._window: InlineWindow | None = None
         self._holder = object()
 
     def is_within_another(self, entry: int) -> bool:
         """Another entry is open. That `entry` itself is can only be since its call was interrupted."""
         return self._entry not in (None, entry) and is_running(self._frame, threading.get_ident())
 
-    def begin(self, entry: int, *, logged: bool, into: InlineWindow | None = None) -> None:
-        """It goes through `entry`; if `logged`, it runs as it was written until `end`, or within `into`."""
+    def begin(self, entry: int, *, logged: bool, window: InlineWindow | None = None) -> None:
+        """It goes through `entry`; if `logged`, it runs as it was written until `end`, or in `window`."""
         self.end()
-        self._entry, self._logged, self._into = entry, logged, into
+        self._entry, self._logged, self._window = entry, logged, window
         self._frame = users_frame()
-        if into is not None:
-            into.begin()
+        if window is not None:
+            window.begin()
         elif logged:
             process_state.eager.hold(self._holder)
 
@@ -253,7 +253,7 @@ class CompiledCall(threading.local):
     def end(self) -> None:
         """It is over. May be called again."""
         self._entry = self._logged = self._frame = None
-        if self._into is not None:
-            self._into.end()
-            self._into = None
+        if self._window is not None:
+            self._window.end()
+            self._window = None
         process_state.eager.release(self._holder)

@@ -33,7 +33,6 @@ class KnownGraphs:
         self._by_signature: dict[Signature, int] = {}
         self._unknown: set[Signature] = set()
         self._latest: ModuleGraph | None = None
-        self._told: dict[int, ModuleGraph] = {}
 
     def add(self, ended: CapturedStep) -> ModuleGraph | None:
         """The graph of a step which is over; None while it was not traced."""
@@ -46,15 +45,6 @@ class KnownGraphs:
         if not one.is_traced or signature in self._by_signature:
             return tuple(self.graphs)
         return (*self.graphs, self._traced(one))
-
-    def is_told(self, graph: ModuleGraph | None) -> bool:
-        """Whether `tell` was called with it in this form."""
-        return graph is None or self._told.get(graph.id) is graph
-
-    def tell(self, graph: ModuleGraph | None) -> None:
-        """It was handed over."""
-        if graph is not None:
-            self._told[graph.id] = graph
 
     def _graph_of(self, ended: CapturedStep) -> ModuleGraph | None:
         calls = ended.calls

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,31 +14,21 @@ from torch.optim import Optimizer
 
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.captured_step import MOST_FORWARDS, CapturedStep
-from torchgraph_explorer.capture.compiled_entry import (
-    CompiledCall,
-    CompiledEntries,
-    EntryCall,
-    calls_hooks_of,
-    until_left,
-)
-from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey
-from torchgraph_explorer.capture.inline.probes import InlineProbes, InlineWindow
+from torchgraph_explorer.capture.compiled_entry import CompiledCall, CompiledEntries, EntryCall, until_left
+from torchgraph_explorer.capture.inline.capture import InlineCapture, saw_nothing, window_for
 from torchgraph_explorer.capture.inline.registry import ProbeSite
-from torchgraph_explorer.capture.inline.step import InlineStep, Written, written
+from torchgraph_explorer.capture.inline.step import InlineStep
 from torchgraph_explorer.capture.known_graphs import KnownGraphs
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
+from torchgraph_explorer.capture.observation import OPTIMIZER, Observation, StepListener
 from torchgraph_explorer.capture.optimizer_hooks import OptimizerHooks
 from torchgraph_explorer.capture.phases import Phase
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.safe_hook import Hook
-from torchgraph_explorer.capture.tensor_tree import input_tensors, tensors
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.schema import ModuleGraph
-
-OPTIMIZER = "(optimizer)"
-"""Where a fault was that has to do with the optimizer, in site of a module's name."""
 
 TOO_MANY_FORWARDS = (
     f"A step had more than {MOST_FORWARDS} forward passes before its backward pass; those beyond are not recorded."
@@ -56,49 +44,13 @@ NOT_INLINE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What one logged step yielded.
-
-    Attributes:
-        step: Training forward passes of the model before this one.
-        rows: The row of each series, as the step's `Measure` numbered them.
-        graph: The module graph in force; None while it was not traced.
-        graph_is_new: `graph` was not handed over before in this form.
-    """
-
-    step: int
-    rows: Mapping[SeriesKey, int]
-    graph: ModuleGraph | None
-    graph_is_new: bool
-
-
-class Listener(Protocol):
-    """Who wants a model's steps. All calls come from the training thread."""
-
-    def wants(self, step: int) -> bool:
-        """Whether this step is to be logged."""
-
-    def measure(self, step: int) -> Measure:
-        """What measures the tensors of this step, which begins."""
-
-    def take(self, observation: Observation) -> None:
-        """A logged step is over."""
-
-    def fail(self, module: str, fault: Exception) -> None:
-        """Something went wrong while capturing `module`, which is not looked at again."""
-
-    def note(self, sentence: str) -> None:
-        """Something is not recorded."""
-
-
 class StepTracker:
     """The permanent watch on one model, which it does not keep alive. One hook stays on it; `close` takes it off."""
 
     def __init__(
         self,
         model: nn.Module,
-        listener: Listener,
+        listener: StepListener,
         *,
         kinds: frozenset[str],
         phase: Phase,
@@ -126,10 +78,9 @@ class StepTracker:
             self._fail("", fault)
 
         self._exits = ExitStack()
-        self._probes: InlineProbes | None = None
-        self._written: Written | None = None
+        self._inline: InlineCapture | None = None
         try:
-            self._probes = InlineProbes(unwrapped(model), self._see, kinds=kinds, fail=self._fail) if inline else None
+            self._inline = InlineCapture(model, self._show, kinds=kinds, fail=self._fail) if inline else None
             entries = CompiledEntries(model, before=self._before_compiled, after=self._after_compiled, fail=fail)
             self._exits.callback(entries.close)
             on_forward = model.register_forward_pre_hook(Hook(self._on_forward, fail), with_kwargs=True)
@@ -242,10 +193,9 @@ class StepTracker:
         return self._phase.next_step() if self._phase.takes(model) else None
 
     def _new_step(self, model: nn.Module, step: int, *, compiled: bool) -> CapturedStep:
-        make: Callable[..., CapturedStep] = CapturedStep
-        if compiled and self._probes is not None and self._written is not None:
-            make = partial(InlineStep, as_in=self._written)
-        trace = Trace() if self._known.traces > 0 and make is CapturedStep else None
+        inline = self._inline.step_class() if compiled and self._inline is not None else None
+        trace = Trace() if self._known.traces > 0 and inline is None else None
+        make: Callable[..., CapturedStep] = inline or CapturedStep
         return make(
             unwrapped(model),
             step,
@@ -261,7 +211,7 @@ class StepTracker:
             skip=frozenset(self._broken),
         )
 
-    def _see(self, site: ProbeSite, what: int, tensor: Tensor) -> None:
+    def _show(self, site: ProbeSite, what: int, tensor: Tensor) -> None:
         """An operation that is compiled into the model shows a tensor."""
         if isinstance(one := self._current, InlineStep):
             one.see(site, what, tensor)
@@ -273,13 +223,10 @@ class StepTracker:
         with self._lock:
             if self._is_inside() or self._compiled.is_within_another(id(entry_call.compiled)):
                 return
-            logged, into = self._admits(model, compiled=True), None
+            logged, window = self._admits(model, compiled=True), None
             if isinstance(one := self._current, InlineStep):
-                hooks_outside = calls_hooks_of(entry_call.compiled, unwrapped(model))
-                into = InlineWindow(whole=not hooks_outside)
-                if hooks_outside:
-                    one.show("input", input_tensors(entry_call.args, entry_call.kwargs))
-            self._compiled.begin(id(entry_call.compiled), logged=logged, into=into)
+                window = window_for(one, model, entry_call)
+            self._compiled.begin(id(entry_call.compiled), logged=logged, window=window)
 
     def _after_compiled(self, model: nn.Module, entry_call: EntryCall) -> None:
         """It has returned, or raised."""
@@ -288,26 +235,15 @@ class StepTracker:
             one = self._current
             if one is not None and not one.calls:
                 self._drop_step()  # the model was no part of what was computed
-            if isinstance(one, InlineStep):
-                self._end_compiled(one, model, entry_call)
+            if isinstance(one, InlineStep) and saw_nothing(one, model, entry_call):
+                self._drop_step()
+                self._close_inline()
+                self._listener.note(NOT_INLINE)
 
-    def _end_compiled(self, one: InlineStep, model: nn.Module, entry_call: EntryCall) -> None:
-        if calls_hooks_of(entry_call.compiled, unwrapped(model)):
-            one.show("output", tensors(entry_call.result, "output"))
-        one.returned()
-        if not one.shown and entry_call.result is not None:
-            self._go_eager()
-
-    def _go_eager(self) -> None:
-        """Nothing was shown: the model was compiled before the operations were placed in it."""
-        self._drop_step()
-        self._close_looks()
-        self._listener.note(NOT_INLINE)
-
-    def _close_looks(self) -> None:
-        probes, self._probes = self._probes, None
-        if probes is not None:
-            probes.close()
+    def _close_inline(self) -> None:
+        inline, self._inline = self._inline, None
+        if inline is not None:
+            inline.close()
 
     def _end_step(self) -> None:
         self._tell_of_interrupt()
@@ -347,10 +283,9 @@ class StepTracker:
         self._report_trace(ended.trace)
         with NoDispatch():
             graph = self._known.add(ended)
-        if self._probes is not None and not isinstance(ended, InlineStep):
-            self._written = written(graph.calls, ended.rows) if graph is not None else None
-        self._listener.take(Observation(ended.step, ended.rows, graph, graph_is_new=not self._known.is_told(graph)))
-        self._known.tell(graph)
+        if self._inline is not None and not isinstance(ended, InlineStep):
+            self._inline.learn(graph, ended.rows)
+        self._listener.take(Observation(ended.step, ended.rows, graph))
 
     def _report_trace(self, trace: Trace | None) -> None:
         if trace is not None and trace.fault is not None:
@@ -395,7 +330,7 @@ class StepTracker:
         with ExitStack() as parts:
             parts.callback(self._exits.close)
             parts.callback(self._module_hooks.take_off)
-            parts.callback(self._close_looks)
+            parts.callback(self._close_inline)
             if self._updates is not None:
                 parts.callback(self._updates.close)
 

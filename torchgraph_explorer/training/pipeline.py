@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from torch import nn
 
+from torchgraph_explorer.capture.observation import OPTIMIZER, Observation
 from torchgraph_explorer.capture.phases import Phase
-from torchgraph_explorer.capture.step_tracker import OPTIMIZER, Observation, StepTracker
+from torchgraph_explorer.capture.step_tracker import StepTracker
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.reduce.batch import Batch
 from torchgraph_explorer.reduce.device_batch import DeviceBatch
@@ -129,11 +130,11 @@ class Pipeline:
             self._writer.note(f"{self._name}: no step was recorded. {reason()}")
 
     def wants(self, step: int) -> bool:
-        """Whether this step is to be logged (for `capture.step_tracker.Listener`)."""
+        """Whether this step is to be logged (for `capture.observation.StepListener`)."""
         return self.is_recording and bool(self._wants(step))
 
     def measure(self, step: int) -> Batch:
-        """What measures the tensors of a step which begins (for `capture.step_tracker.Listener`)."""
+        """What measures the tensors of a step which begins (for `capture.observation.StepListener`)."""
         self._prepare()
         scale = self._scale()
         self._began = (time.time(), self._clock(step), scale)
@@ -148,7 +149,7 @@ class Pipeline:
             self._writer.note(f"{self._name}: how its parameters are sharded cannot be told ({reason(fault)}).")
 
     def take(self, observation: Observation) -> None:
-        """A logged step is over (for `capture.step_tracker.Listener`)."""
+        """A logged step is over (for `capture.observation.StepListener`)."""
         assert self._batch is not None
         if not self.saw_a_step and observation.step < self.recorded:
             self._writer.note(f"{self._name}: {recorded_again(observation.step, self.recorded)}")
@@ -167,7 +168,7 @@ class Pipeline:
         )
 
     def fail(self, module: str, fault: Exception) -> None:
-        """Something went wrong while capturing `module` (for `capture.step_tracker.Listener`)."""
+        """Something went wrong while capturing `module` (for `capture.observation.StepListener`)."""
         self._is_given_up = self._is_given_up or not module
         what = f"module {module!r} is" if module else "the whole model is"
         if module == OPTIMIZER:
@@ -178,7 +179,7 @@ class Pipeline:
         )
 
     def note(self, sentence: str) -> None:
-        """Something is not recorded (for `capture.step_tracker.Listener`)."""
+        """Something is not recorded (for `capture.observation.StepListener`)."""
         self._writer.note(f"{self._name}: {sentence}")
 
     def _clock(self, step: int) -> float | None:

@@ -20,24 +20,24 @@ from torchgraph_explorer.schema import Call
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What a step told that ran as it was written.
+class EagerStep:
+    """What is known from a step that ran as it was written.
 
     Attributes:
         calls: Its calls.
-        same: For each series that is not alone in having its tensor: all that have it.
+        same: The series of one tensor, by each of them, where there are several.
     """
 
     calls: tuple[Call, ...]
     same: Mapping[SeriesKey, tuple[SeriesKey, ...]]
 
 
-def written(calls: tuple[Call, ...], rows: Mapping[SeriesKey, int]) -> Written:
-    """What is known of a step from its calls and the row of each series: a tensor has one row."""
+def eager_step(calls: tuple[Call, ...], rows: Mapping[SeriesKey, int]) -> EagerStep:
+    """A step from its calls and the row of each series. Series of the same tensor have the same row."""
     by_row: dict[int, list[SeriesKey]] = {}
     for key, row in rows.items():
         by_row.setdefault(row, []).append(key)
-    return Written(calls, {key: tuple(keys) for keys in by_row.values() if len(keys) > 1 for key in keys})
+    return EagerStep(calls, {key: tuple(keys) for keys in by_row.values() if len(keys) > 1 for key in keys})
 
 
 class InlineStep(CapturedStep):
@@ -50,15 +50,15 @@ class InlineStep(CapturedStep):
         shown: Tensors that were shown.
     """
 
-    def __init__(self, model: nn.Module, step: int, *, as_in: Written, **options: Any) -> None:
-        """A step that does what the one `as_in` did. `options` are those of `CapturedStep`."""
+    def __init__(self, model: nn.Module, step: int, *, like: EagerStep, **options: Any) -> None:
+        """A step that does what the one `like` did. `options` are those of `CapturedStep`."""
         self.shown = 0
         self._has_returned = False
-        self._same = as_in.same
+        self._same = like.same
         self._numbers: Counter[tuple[str, str, str]] = Counter()
         self._number_at: dict[int, int] = {}
         super().__init__(model, step, **options)
-        self.calls = list(as_in.calls)
+        self.calls = list(like.calls)
 
     @property
     def waits(self) -> bool:
@@ -123,7 +123,7 @@ class InlineStep(CapturedStep):
     def _see_gradient(self, site: ProbeSite, gradient: Tensor) -> None:
         if self._gradient_hooks.closed or site.number not in self._number_at or self._is_lost(site, gradient):
             return
-        self._begin_backward()
+        self._backward_passes.begin()
         if "io_grad" in self.kinds:
             key = site.module, self._number_at[site.number], site.role, site.path, "grad_norm"
             self._observe_all(key, self._measure.norms(gradient))
