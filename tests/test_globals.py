@@ -23,7 +23,7 @@ ALLOWED = {
     "torchgraph_explorer/capture/process_state.py:process_state": "torch's stance and compiler are the process's",
     "torchgraph_explorer/training/process.py:this_process": "all watches are closed when the process ends",
     "torchgraph_explorer/interrupts.py:_process": "an interrupt may come while any watched model is captured",
-    "torchgraph_explorer/interrupts.py:here": "what this thread has changed for a moment",
+    "torchgraph_explorer/interrupts.py:this_thread": "what this thread has changed for a moment",
     "torchgraph_explorer/sinks/live_viewer.py:_servers": "watchers that show the same folder share one server process",
     "torchgraph_explorer/sinks/live_viewer.py:_lock": "held while a server is started or ended",
     # Graphviz has state of its own, once for the process.

@@ -1,4 +1,4 @@
-"""Follows a model from step to step: counts the steps, captures those to be logged, knows the graphs seen so far."""
+"""Follows a model from step to step: counts its steps, captures those to be logged, and keeps its graphs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NOT_INLINE = (
 
 
 class StepTracker:
-    """The permanent watch on one model, which it does not keep alive. One hook stays on it; `close` takes it off."""
+    """Follows one model, which is not kept alive. One permanent hook is on it, until `close`."""
 
     def __init__(
         self,
@@ -59,8 +59,8 @@ class StepTracker:
     ) -> None:
         """Watch the passes of `model` in `phase`, and the steps of `optimizer` after them.
 
-        `listener` wants `kinds` of `io`, `io_grad`, `params` and `params_grad`. If `inline`, what is compiled stays so
-        in logged steps, but for those whose graph is wanted.
+        `kinds` are those of `io`, `io_grad`, `params` and `params_grad` that are measured. If `inline`, compiled models
+        stay compiled in logged steps, except in those that are traced.
         """
         self._listener, self._kinds, self._phase = listener, kinds, phase
         self._updates = OptimizerHooks(optimizer, self, self._fail_at_update) if optimizer is not None else None
@@ -85,36 +85,36 @@ class StepTracker:
             self._exits.callback(entries.close)
             on_forward = model.register_forward_pre_hook(Hook(self._on_forward, fail), with_kwargs=True)
             self._exits.callback(on_forward.remove)
-        except BaseException:  # nobody will hold this, so nobody else could take it off
-            self._take_off()
+        except BaseException:  # no one else will have this object, to remove the hooks
+            self._remove_all()
             raise
-        interrupts.tell(self)
+        interrupts.subscribe(self)
 
     def close(self) -> None:
-        """Hand over what is at hand and take everything off the model. May be called again."""
+        """Hand over the current step and remove everything from the model. May be called again."""
         with self._lock:
             try:
                 self._end_step()
             finally:
-                self._take_off()
+                self._remove_all()
 
     @property
     def graphs(self) -> tuple[ModuleGraph, ...]:
-        """Every module graph so far; of the step that is going on, too, once its forward pass is over."""
+        """Every module graph so far, with that of the current step once its forward pass is over."""
         with self._lock:
             if (one := self._current) is not None:
-                with suppress(Exception), NoDispatch():  # ours; it is told when the step is over
+                with suppress(Exception), NoDispatch():  # a fault of ours; it is reported when the step is over
                     return self._known.with_current(one)
             return tuple(self._known.graphs)
 
     def before_update(self) -> None:
-        """The optimizer is about to move the parameters (for `updates.OptimizerHooks`)."""
+        """The optimizer is about to move the parameters (for `optimizer_hooks.Updated`)."""
         with self._lock:
             if self._current is not None:
                 self._current.before_update()
 
     def after_update(self) -> None:
-        """The optimizer has moved the parameters (for `updates.OptimizerHooks`)."""
+        """The optimizer has moved the parameters (for `optimizer_hooks.Updated`)."""
         with self._lock:
             if self._current is not None:
                 self._current.after_update()
@@ -122,8 +122,8 @@ class StepTracker:
     def interrupted(self, at_work: Sequence[object]) -> None:
         """An interrupt came in our code, in this thread (for `interrupts.Interruptible`).
 
-        A step that was being worked on is given up: nobody knows how far that has come. One that is in its forward
-        pass is at the end of it.
+        A step that our code was working on is given up, since it may be half done. Otherwise, if the step is in its
+        forward pass, that has ended.
         """
         one = self._current
         self._module_hooks.is_walked = False
@@ -135,17 +135,18 @@ class StepTracker:
         self._compiled.end()
 
     def settle(self) -> None:
-        """Hand over a step after which nothing has happened for a while. For any thread, now and then.
+        """Hand over a step after which nothing has happened for a while. For the idle timer's thread.
 
-        Its hooks are taken off later, in the model's own thread: autograd may be going through them.
+        Its hooks are removed later, in the training's thread: autograd may be iterating over them. Does nothing while
+        another thread has the lock.
         """
-        if not self._lock.acquire(blocking=False):  # the model's thread is at it, and may be waiting for this one
+        if not self._lock.acquire(blocking=False):
             return
         try:
             if self._current is not None:
                 self._current.leave_abandoned()
-            interrupts.ask()
-            if self._current is not None and self._current.rests():
+            interrupts.schedule_calls()
+            if self._current is not None and self._current.is_idle():
                 ended, self._current = self._current, None
                 self._hand_over(ended)
                 self._settled = ended
@@ -154,9 +155,9 @@ class StepTracker:
             self._lock.release()
 
     def _on_forward(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
-        """The model is called; this is all that a step which is not logged pays for.
+        """The model is called. On a step that is not logged, this is all that runs.
 
-        Without `kwargs` this hook was taken off by another one that torch has just called: it goes through a copy.
+        Without `kwargs`, this hook was removed by another one that torch has just called: torch iterates over a copy.
         """
         if kwargs is None or is_no_step():
             return
@@ -171,13 +172,13 @@ class StepTracker:
                 one.begin(args, kwargs)
 
     def _is_inside(self) -> bool:
-        """The model is being executed in a logged step."""
+        """Whether the model is being executed in a logged step."""
         return self._current is not None and self._current.forward_open
 
     def _admits(self, model: nn.Module, *, compiled: bool = False) -> bool:
-        """Whether a call of the model, which begins, is logged: it is counted, and hooks are put on or taken off."""
+        """Count a call of the model, which begins, and put on or remove hooks; returns whether it is logged."""
         one = self._current
-        if one is not None and one.waits:  # if not for this pass: some other thread uses the model meanwhile
+        if one is not None and one.awaits_backward:  # for a backward pass; a call in another thread is not part of it
             return one.thread == threading.get_ident() and self._counted(model) is not None
         step = self._counted(model)
         if step is None or not self._listener.wants(step) or is_captured():
@@ -204,7 +205,7 @@ class StepTracker:
             measure=self._listener.measure(step),
             trace=trace,
             fail=self._fail,
-            overfull=lambda: self._listener.note(TOO_MANY_FORWARDS),
+            too_many=lambda: self._listener.note(TOO_MANY_FORWARDS),
             lock=self._lock,
             module_hooks=self._module_hooks,
             awaits_update=self._updates is not None,
@@ -229,12 +230,12 @@ class StepTracker:
             self._compiled.begin(id(entry_call.compiled), logged=logged, window=window)
 
     def _after_compiled(self, model: nn.Module, entry_call: EntryCall) -> None:
-        """It has returned, or raised."""
+        """The compiled code has returned, or raised."""
         with self._lock:
             self._compiled.end_at(id(entry_call.compiled))
             one = self._current
             if one is not None and not one.calls:
-                self._drop_step()  # the model was no part of what was computed
+                self._drop_step()  # the compiled code did not call the model
             if isinstance(one, InlineStep) and saw_nothing(one, model, entry_call):
                 self._drop_step()
                 self._close_inline()
@@ -246,7 +247,7 @@ class StepTracker:
             inline.close()
 
     def _end_step(self) -> None:
-        self._tell_of_interrupt()
+        self._note_interrupt()
         if self._settled is not None:
             self._release(self._settled)
             self._settled = None
@@ -255,13 +256,13 @@ class StepTracker:
             self._current = None
             self._hand_over(ended)
 
-    def _tell_of_interrupt(self) -> None:
+    def _note_interrupt(self) -> None:
         was_interrupted, self._was_interrupted = self._was_interrupted, False
         if was_interrupted:
             self._listener.note(INTERRUPTED)
 
     def _give_up(self) -> None:
-        """Take everything of the step off the model and hand over nothing, although the step is not over."""
+        """Remove everything of the step from the model, and hand over nothing, although the step is not over."""
         given_up = self._settled, self._current
         self._settled = self._current = None
         with ExitStack() as parts:
@@ -272,7 +273,7 @@ class StepTracker:
                     parts.callback(one.give_up)
 
     def _release(self, ended: CapturedStep) -> None:
-        """Take a step's hooks off. Each part is done, also if another fails."""
+        """Remove a step's hooks. Each part is done, also if another one fails."""
         with ExitStack() as parts:
             parts.callback(process_state.attach_targets.leave, ended)
             parts.callback(ended.finish)
@@ -292,7 +293,7 @@ class StepTracker:
             self._listener.fail("", trace.fault)
 
     def _fail(self, module: str, fault: Exception) -> None:
-        """Look at `module` no more; if it is the model itself, at nothing."""
+        """Capture `module` no more; if it is the model itself, capture nothing."""
         with self._lock:
             self._broken.add(module)
             if module == "":
@@ -300,9 +301,9 @@ class StepTracker:
             self._listener.fail(module, fault)
 
     def _stop(self) -> None:
-        """Take everything off the model and hand over nothing."""
+        """Remove everything from the model and hand over nothing."""
         with ExitStack() as parts:
-            parts.callback(self._take_off)
+            parts.callback(self._remove_all)
             parts.callback(self._drop_step)
 
     def _drop_step(self) -> None:
@@ -314,9 +315,10 @@ class StepTracker:
                 parts.callback(self._stay_eager, ended)
 
     def _stay_eager(self, ended: CapturedStep) -> None:
-        """Should the step end within its forward pass: what is compiled must not come back in the middle of it.
+        """If the step ends within its forward pass, keep the eager stance until that pass is over.
 
-        What only the thread that is executing it can take off is taken off there, in the end.
+        Compiled code must not run in the second half of a forward pass that began eagerly. And what only the executing
+        thread can remove is removed there, when the pass is over.
         """
         called = self._called()
         if ended.forward_open and called is not None:
@@ -326,7 +328,7 @@ class StepTracker:
             process_state.eager.hold(holder)
             until_left(called, held, ended.thread)
 
-    def _take_off(self) -> None:
+    def _remove_all(self) -> None:
         with ExitStack() as parts:
             parts.callback(self._exits.close)
             parts.callback(self._module_hooks.take_off)
@@ -335,19 +337,19 @@ class StepTracker:
                 parts.callback(self._updates.close)
 
     def _fail_at_update(self, fault: Exception) -> None:
-        """The optimizer's steps cannot be followed: leave them."""
+        """The optimizer's steps cannot be followed: remove the hooks."""
         if self._updates is not None:
             self._updates.close()
         self._listener.fail(OPTIMIZER, fault)
 
 
 def is_captured() -> bool:
-    """A CUDA graph is being made of what is computed, into which nothing of ours may get."""
+    """Whether a CUDA graph is being captured, which must contain nothing of ours."""
     return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
 def is_no_step() -> bool:
-    """The model is not called to compute something: it is compiled or traced, or a checkpoint runs it again."""
+    """Whether the model is not called to compute something: it is compiled or traced, or a checkpoint runs it again."""
     if torch.compiler.is_compiling():  # first and alone: dynamo would break the graph at what follows
         return True
     return torch._C._current_graph_task_id() != -1 or torch._C._get_tracing_state() is not None

@@ -1,1 +1,1 @@
-"""Makes rows of numbers of tensors, on the device where they are. Imports torch; knows nothing of modules."""
+"""Turns tensors into rows of statistics and histograms, on the device where they are. Imports torch, not `capture`."""

@@ -16,23 +16,23 @@ from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.schedule import Schedule, schedule
 
 KINDS = ("io", "io_grad", "params", "params_grad")
-"""What `log` may hold."""
+"""The values that `log` may contain."""
 
 COMPILED = ("eager", "inline")
-"""What `compiled` may be."""
+"""The values of `compiled`."""
 
 MOST_BINS = 1 << 16
-"""Of the rows of a drawn histogram; more than any screen has."""
+"""The largest `bins`: more rows than any screen has."""
 
 RANKS = ("merged", "all")
-"""What `ranks` may be."""
+"""The values of `ranks`."""
 
 
 TimeLog: TypeAlias = "tuple[str, Callable[[Any, int], float]]"
 
 
 class Scaler(Protocol):
-    """As `torch.amp.GradScaler`."""
+    """An object like `torch.amp.GradScaler`."""
 
     def get_scale(self) -> float:
         """The factor that the loss is multiplied by."""
@@ -97,7 +97,7 @@ class Display:
 
 
 def check(model: object, settings: Settings) -> None:
-    """Raise an OptionError that says what is wrong with an argument of `watch`, if anything is."""
+    """Raise an OptionError if an argument of `watch` is not allowed."""
     if not isinstance(model, nn.Module):
         raise OptionError(f"watch() was given {type(model).__name__}. Pass the torch.nn.Module that is trained.")
     if wrong := [kind for kind in settings.log if kind not in KINDS]:
@@ -124,9 +124,11 @@ def check(model: object, settings: Settings) -> None:
             f"them, or 'all', which keeps each as a model of its own."
         )
     if settings.optimizer is not None and not isinstance(settings.optimizer, Optimizer):
-        raise OptionError(f"optimizer={settings.optimizer!r} is none. Pass the torch.optim.Optimizer that trains.")
+        raise OptionError(
+            f"optimizer={settings.optimizer!r} is not an optimizer. Pass the torch.optim.Optimizer that trains."
+        )
     if settings.scaler is not None and not hasattr(settings.scaler, "get_scale"):
-        raise OptionError(f"scaler={settings.scaler!r} is none. Pass the torch.amp.GradScaler in use.")
+        raise OptionError(f"scaler={settings.scaler!r} is not a GradScaler. Pass the torch.amp.GradScaler in use.")
 
 
 def _check_phases(phases: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""One phase of one watched model: its steps on their way from capture, through reduce, to the sinks."""
+"""Brings the steps of one model, in one phase, from capture through reduce to the sinks."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Pipeline:
     """Records the passes of one model in one phase.
 
     Attributes:
-        tracker: The watch on the model.
-        saw_a_step: Something was recorded.
-        recorded: One more than the highest step that the run holds of earlier sessions; 0 if that is of no concern.
+        tracker: Follows the model.
+        saw_a_step: A step was recorded.
+        recorded: One more than the highest step of earlier sessions in the run; 0 if there is none to warn about.
     """
 
     def __init__(
@@ -56,13 +56,13 @@ class Pipeline:
         """
         self.saw_a_step = self._is_given_up = False
         self.recorded = 0
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._name, self._settings, self._wants = session.model, settings, wants
         self._before_step = before_step or (lambda: None)
-        self._model = weakref.ref(model)  # not kept alive by being watched
+        self._model = weakref.ref(model)  # not kept alive
         self._sampler = Sampler(settings.sample_n, seed=random.SystemRandom().getrandbits(32))
         self._rows: RowBuffer | None = None
-        self._elsewhere = DeviceBatch()
+        self._device_batch = DeviceBatch()
         self._batch: Batch | None = None
         self._began: tuple[float, float | None, float | None] = (0.0, None, None)
         inline = settings.compiled == "inline"
@@ -76,7 +76,7 @@ class Pipeline:
 
     @property
     def is_recording(self) -> bool:
-        """What is measured is written. Not so where no thread can be started."""
+        """Whether what is measured is written. It is not if no thread can be started."""
         return self._writer.is_alive
 
     def has_begun(self, until: float) -> bool:
@@ -91,15 +91,16 @@ class Pipeline:
             lambda: self._note_nothing(why_nothing),
             lambda: self._writer.end(self._phase.step),
         )
-        self._rows = self._batch = None  # a watcher whose viewer stays is kept, and these are large
-        self._settings = replace(self._settings, optimizer=None, scaler=None, time_log=None)  # with all the parameters
+        self._rows = self._batch = None  # these are large, and a watcher whose viewer stays is kept
+        # The optimizer keeps the parameters alive.
+        self._settings = replace(self._settings, optimizer=None, scaler=None, time_log=None)
 
     def _stop_idle_timer(self) -> None:
         if self._idle_timer is not None:
             self._idle_timer.stop()
 
     def wait(self, until: float) -> None:
-        """Come back when all is written, or at the moment `until` of the monotonic clock."""
+        """Wait until everything is written, or until the moment `until` of the monotonic clock."""
         self._each(lambda: self._writer.wait(until))
 
     def _settle(self) -> None:
@@ -119,10 +120,10 @@ class Pipeline:
         for part in parts:
             try:
                 part()
-            except Exception as fault:  # at the end of the user's training, which is not to fail by ours
+            except Exception as fault:  # a fault of ours must not fail the end of the user's training
                 sentence = f"{self._name}: the end of the record is missing ({reason(fault)})."
-                if sentence not in self._told:
-                    self._told.add(sentence)
+                if sentence not in self._warned:
+                    self._warned.add(sentence)
                     warn(sentence)
 
     def _note_nothing(self, reason: Callable[[], str] | None) -> None:
@@ -134,12 +135,12 @@ class Pipeline:
         return self.is_recording and bool(self._wants(step))
 
     def measure(self, step: int) -> Batch:
-        """What measures the tensors of a step which begins (for `capture.observation.StepListener`)."""
+        """What measures the tensors of a step that begins (for `capture.observation.StepListener`)."""
         self._prepare()
         scale = self._scale()
         self._began = (time.time(), self._clock(step), scale)
-        self._rows = self._rows or RowBuffer()  # kept: it has grown to what a step needs
-        self._batch = Batch(self._sampler, self._rows, self._elsewhere, gradient_scale=scale or 1.0)
+        self._rows = self._rows or RowBuffer()  # reused: it has the memory that a step needs
+        self._batch = Batch(self._sampler, self._rows, self._device_batch, gradient_scale=scale or 1.0)
         return self._batch
 
     def _prepare(self) -> None:
@@ -195,7 +196,7 @@ class Pipeline:
         return self._number(scaler.get_scale, "the gradients have the scaler's factor at some steps")
 
     def _number(self, read: Callable[[], float], without: str) -> float | None:
-        """What the user's function gives; None, and `without` is said, if that is no finite number."""
+        """The number that the user's function returns; None, with the note `without`, if it is not finite."""
         try:
             number = float(read())
         except Exception as fault:

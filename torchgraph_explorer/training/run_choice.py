@@ -9,7 +9,7 @@ from typing import Any
 from torchgraph_explorer.capture.distributed import Rank
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.training.process import Use, this_process
-from torchgraph_explorer.training.rank_rendezvous import RunLocation, agreed_place
+from torchgraph_explorer.training.rank_rendezvous import RunLocation, agreed_location
 from torchgraph_explorer.training.run_folder import (
     check_run_name,
     is_by_time,
@@ -23,9 +23,12 @@ from torchgraph_explorer.training.watcher import Watcher
 def choose_location(
     logdir: str, run: str | None, name: str, *, writer: Any, rank: Rank | None, earlier: Watcher | None
 ) -> RunLocation:
-    """The folder of runs and the run to write to: the writer's, if there is one, or that of the other ranks.
+    """The folder of runs and the run to write to: as given, that of the writer, or that of the other ranks.
 
-    If neither is given, that of `earlier`, which the new watch takes over from, or of other models of this process.
+    If none is given, the run of `earlier`, which the new watch replaces, or that of other models of this process.
+
+    Raises:
+        OptionError: `run` is no name for a run, is taken, or was given with a writer.
     """
     if writer is not None and run is not None:
         raise OptionError(f"run={run!r} and writer= both name a run. Leave one out; the writer's folder is its run's.")
@@ -35,7 +38,7 @@ def choose_location(
         each for each in this_process.uses() if earlier is None or (each.run_dir, each.model) != (earlier.run_dir, name)
     ]
     if run is None:
-        known = _run_to_go_on_in(logdir, name, uses, earlier=earlier, alone=rank is None)
+        known = _run_to_continue(logdir, name, uses, earlier=earlier, alone=rank is None)
         if known is not None:
             return logdir, known
     given = None if run is None else (logdir, check_run_name(run))
@@ -48,15 +51,16 @@ def choose_location(
     def choose() -> RunLocation:
         return logdir, new_run_name(logdir, taken={_below(logdir, each.run_dir) for each in uses})
 
-    return (given or choose()) if rank is None else agreed_place(given, choose, is_leader=rank.is_leader)
+    return (given or choose()) if rank is None else agreed_location(given, choose, is_leader=rank.is_leader)
 
 
-def _run_to_go_on_in(
+def _run_to_continue(
     logdir: str, name: str, uses: Sequence[Use], *, earlier: Watcher | None, alone: bool
 ) -> str | None:
-    """A run of `logdir` that this process writes to, which takes a model of this name without mixing it with another.
+    """A run of `logdir` that this process has written to, and that has no other model of this name.
 
-    That of `earlier`; that of other models; or, unless there are other ranks, the last one that nothing came to.
+    In this order: the run of `earlier`; one of other open models; or, unless there are other ranks, the latest one
+    without steps.
     """
     folders = dict.fromkeys(each.run_dir for each in uses)
     mixing = {each.run_dir for each in uses if each.model == name and (each.is_open or each.has_steps)}
@@ -70,7 +74,7 @@ def _run_to_go_on_in(
 
 
 def _below(logdir: str, folder: str) -> str | None:
-    """The run that has this folder, if it is one of `logdir`."""
+    """The name of the run in `folder`, if that is below `logdir`."""
     if "://" in logdir:
         root = logdir.rstrip("/") + "/"
         return folder.removeprefix(root) if folder.startswith(root) else None

@@ -19,7 +19,7 @@ from torchgraph_explorer.sinks import Backends, Sink, SinkContext, open_sink, re
 from torchgraph_explorer.sinks.live_viewer import is_served
 from torchgraph_explorer.sinks.record import RankSink, RecordSink
 from torchgraph_explorer.training import exit
-from torchgraph_explorer.training.destination import Wanted, find_place, leave_place
+from torchgraph_explorer.training.destination import Wanted, find_location, leave_location
 from torchgraph_explorer.training.first_step import Start, begin_in
 from torchgraph_explorer.training.options import Display, Settings, Target, check
 from torchgraph_explorer.training.rank_parts import RankParts
@@ -95,7 +95,7 @@ def start(model: nn.Module, settings: Settings, *, target: Target, display: Disp
     sinks = [*_sinks(request, context), *request.backends.sinks]
     watcher, begin = _begun(request, destination, sinks)
     exit.add(watcher, block=display.block_at_exit)
-    for sink in sinks:  # one may have to know its watcher, to be finished before something else ends
+    for sink in sinks:  # a sink may have to close the watcher before its service ends
         if watched_by := getattr(sink, "watched_by", None):
             watched_by(watcher)
     if request.display.verbose:
@@ -111,7 +111,7 @@ def _resolved(model: nn.Module, settings: Settings, *, target: Target, display: 
     backends = resolve(target.backend, also=also)
     wants_wandb = "wandb" in backends.opened
     if not (backends.record or backends.sinks):
-        settings = replace(settings, log=())  # nobody would read it; the graph is all that the watcher itself gives
+        settings = replace(settings, log=())  # nothing would read it; the watcher itself gives only the graph
     rank = this_rank()
     if rank is not None:
         backends = _of_rank(backends, rank)
@@ -139,7 +139,7 @@ def _find(request: _Request) -> _Destination | None:
     if target.wandb_run is not None or (run is None and writer is None and request.wants_wandb):
         run = run_of_wandb(target.wandb_run)
     choose = partial(choose_location, request.logdir, run, name, writer=writer, rank=rank, earlier=request.earlier)
-    found = find_place(choose, Wanted(request.logdir, run, name, writer=writer, rank=rank))
+    found = find_location(choose, Wanted(request.logdir, run, name, writer=writer, rank=rank))
     if found is None:
         return None
     (logdir, run_name), folder, seconds = found
@@ -162,7 +162,7 @@ def _begun(request: _Request, destination: _Destination | None, sinks: Sequence[
     shows = request.backends.viewer
     shares_viewer = shows and is_served(logdir, host=display.host, port=display.port)
     is_leader = request.rank is None or request.rank.is_leader
-    with taking_over(request.earlier, run_dir, shares_viewer=shares_viewer, is_told=is_leader) as step:
+    with taking_over(request.earlier, run_dir, shares_viewer=shares_viewer, announce=is_leader) as step:
         viewer = open_viewer(logdir, display) if shows else None
         begin = Start(step or 0)
         if step is None and destination is not None:
@@ -189,10 +189,10 @@ def _begun(request: _Request, destination: _Destination | None, sinks: Sequence[
 
 
 def _name(model: nn.Module, name: object, *, rank: Rank | None) -> str:
-    """The model's name in the run, that of one rank where each has its own.
+    """The model's name in the run; with `rank`, that of one rank.
 
     Raises:
-        OptionError: It is no str.
+        OptionError: `name` is not a str.
     """
     if name is not None and not isinstance(name, str):
         raise OptionError(f"name={name!r} is no name for a model. Pass a str, or leave it out for the model's class.")
@@ -201,18 +201,18 @@ def _name(model: nn.Module, name: object, *, rank: Rank | None) -> str:
 
 
 def _of_rank(backends: Backends, rank: Rank) -> Backends:
-    """What of `backends` is for one rank: all record, the first of each machine shows, the first of all goes to W&B."""
+    """The backends of one rank: all record, the first of each machine has a viewer, and rank 0 logs to W&B."""
     opened = tuple(each for each in backends.opened if rank.number == 0 or (rank.is_leader and each != "wandb"))
     return replace(backends, viewer=backends.viewer and rank.is_leader, opened=opened)
 
 
 def _of_phase(context: SinkContext | None, model_name: str) -> SinkContext | None:
-    """As `context`, for another phase of the model. The record is uploaded once for all, when training has ended."""
+    """As `context`, for another phase of the model. The record is uploaded once, for all phases."""
     return None if context is None else replace(context, model_name=model_name, upload_record=False)
 
 
 def _sinks(request: _Request, context: SinkContext | None) -> list[Sink]:
-    """Opens what one phase of the model is written to, apart from the user's own sinks."""
+    """Open the sinks for one phase of the model, except the user's own."""
     if context is None:
         return []
     parts = request.parts
@@ -222,11 +222,11 @@ def _sinks(request: _Request, context: SinkContext | None) -> list[Sink]:
 
 
 def _opened(backend: str, context: SinkContext) -> Sink | None:
-    """The sink of a backend; None if the system does not let it be opened, which is said."""
+    """The sink of a backend; None with a warning if it cannot be opened."""
     try:
         return open_sink(backend, context)
     except TorchgraphError:
-        leave_place(context.run_dir)
+        leave_location(context.run_dir)
         raise
     except Exception as fault:
         warn(f"backend={backend!r} cannot be opened ({reason(fault)}). Training goes on, and is recorded.")
@@ -234,7 +234,7 @@ def _opened(backend: str, context: SinkContext) -> Sink | None:
 
 
 def _wait_for_the_store(watcher: Watcher, seconds: float) -> None:
-    """Come back when the record has begun, or after so many seconds, which is said."""
+    """Wait until all sinks have begun, or for so many seconds, with a warning."""
     if not watcher.has_begun(time.monotonic() + seconds):
         warn(
             f"{watcher.run_dir or 'A sink'} has not answered within {timeouts.SECONDS:g} s. Training goes on. "

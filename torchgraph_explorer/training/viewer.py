@@ -16,14 +16,14 @@ from torchgraph_explorer.training.watcher import LiveViewer, Watcher
 
 
 def open_viewer(logdir: str, display: Display) -> LiveViewer | None:
-    """The live viewer; None if it cannot be started, which is no reason not to train and record."""
+    """Start the live viewer; None with a message if that fails. The training is recorded all the same."""
     try:
         viewer = in_time(
             lambda: start_viewer(logdir, host=display.host, port=display.port),
             seconds=SECONDS_TO_START + timeouts.SECONDS,
             too_late=lambda late: late.stop(),
         )
-    except NoThreadError:  # without which nothing is recorded either, as is said when that begins
+    except NoThreadError:  # then nothing is recorded either, and the writer says so
         return None
     except Exception as fault:
         why = fault if isinstance(fault, TorchgraphError) else f"{reason(fault)}."
@@ -42,8 +42,8 @@ def introduce(watcher: Watcher, sinks: Sequence[Sink], begin: Start) -> None:
         info(f"watching {watcher.name} at {watcher.url}")
     if watcher.run_dir is not None:
         info(f"recording to {watcher.run_dir}")
-    for sink in sinks:  # one may have something to say of where it is seen
+    for sink in sinks:  # a sink may say where its panels are
         if introduction := getattr(sink, "introduction", None):
             info(introduction)
-    if begin.told:
-        info(begin.told)
+    if begin.message:
+        info(begin.message)

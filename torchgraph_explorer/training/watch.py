@@ -46,13 +46,13 @@ def watch(
     verbose: bool = True,
     block_at_exit: bool | None = None,
 ) -> Watcher:
-    """Record what goes on inside `model` while it trains, and show it.
+    """Record what happens inside `model` while it trains, and show it.
 
     Training is not disturbed: losses, parameters, gradients and random numbers are those of the unwatched model. A
     step is a forward pass in training mode with gradients enabled, and the backward pass that belongs to it.
 
-    A model that is being watched by the same name is watched anew: the earlier watch is closed, and unless another run
-    is asked for, this one goes on in its run, at its step. The parameters of TorchExplorer's `watch` are taken, too.
+    If the model is already watched by the same name, that watch is closed, and this one continues in its run at its
+    step, unless another run is given. The parameters of TorchExplorer's `watch` are accepted, too.
 
     Args:
         model: Any `nn.Module`.
@@ -64,14 +64,15 @@ def watch(
             folder that TensorBoard shows), `"wandb"` (a run folder, and panels in the active W&B run), `"none"`
             (nothing: the watcher has the module graph), any object with `write(record)` and `close()`, or a list of
             these.
-        bins: RowBuffer of a drawn histogram, by default; it can be changed in the viewer.
-        sample_n: About how many elements of a tensor to take statistics from; None for all. NaN and infinity are never
-            missed.
-        reject_outlier_proportion: Share of the most extreme elements that the drawn range leaves out, by default.
+        bins: Rows of a drawn histogram; the viewer can change it.
+        sample_n: About how many elements of a tensor to take statistics from; None for all. NaN and infinity are found
+            in any case.
+        reject_outlier_proportion: Share of the most extreme elements outside of the drawn range; the viewer can change
+            it.
         time_log: A second time axis: its name and a function of the model and the step, e.g. `LIGHTNING_EPOCHS`.
         phases: `"train"`, or `("train", "eval")`: then the first of the other passes after each training step, as in
             an evaluation, is recorded too, under the model's name with `(eval)`. Sinks of your own get training alone.
-        optimizer: Record what it makes of each gradient (`optimizer_grad`: after unscaling and clipping), each
+        optimizer: Record each gradient as the optimizer gets it (`optimizer_grad`: after unscaling and clipping), each
             parameter's update, and the ratio of the update's l2 norm to the parameter's.
         scaler: The GradScaler in use. Gradients are recorded without its factor, which is recorded too.
         compiled: How to log a step of a model that `torch.compile` has compiled: `"eager"` runs that step as it was
@@ -81,21 +82,21 @@ def watch(
         ranks: Where several processes train the model: `"merged"` makes one record of them, as if the tensors were
             concatenated; with `"all"` each rank is a model of its own, `<name> (rank 0)` and so on.
         name: The model's name in the run; by default its class.
-        logdir: Folder of runs, or a URL that fsspec knows. There records are put every ten seconds or so, and the last
-            of them when the watcher is closed. Close it yourself then: some stores take nothing more from a process
-            that is ending, and one that is killed puts nothing either.
-        run: Name of the run. By default that of the other models watched in this process, else a new one. Or a W&B
-            run, for the backend `"wandb"`, which is added; the run's folder is then called by its id.
+        logdir: Folder of runs, or a URL that fsspec knows. Records are uploaded to a URL about every ten seconds, and
+            the last ones when the watcher is closed. Close it yourself then: some stores accept nothing from a process
+            that is ending, and a process that is killed uploads nothing.
+        run: Name of the run; by default that of the other models watched in this process, else a new one. Or a W&B
+            run: then the backend `"wandb"` is added, and the folder is named after its id.
         writer: A `torch.utils.tensorboard.SummaryWriter` that shares its run with this: its folder is the run's,
             whatever `logdir`, and the backend `"tensorboard"` is added.
         upload_record: With the backend `"wandb"`: keep the record with the W&B run too, as an artifact at the end.
         host: Address the viewer listens on.
         port: Its port; if taken, the next free one.
-        verbose: Say where the viewer and the run are.
+        verbose: Print where the viewer and the run are.
         block_at_exit: Keep the viewer until Ctrl-C when the script ends. By default in a terminal only, not under CI.
 
     Returns:
-        The watcher, to be closed when done; that happens by itself at exit.
+        The watcher. Close it when done; it is closed automatically at exit.
 
     Raises:
         OptionError: An argument is not one of those allowed.
