@@ -1,4 +1,4 @@
-"""Whatever stderr and the machinery of warnings are, no message reaches training; only console.py prints."""
+"""Whatever stderr and warnings are, no message reaches training, and only console.py prints."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ ALLOWED = {
     "torchgraph_explorer/capture/process_state.py:process_state": "torch's stance and compiler are the process's",
     "torchgraph_explorer/training/process.py:this_process": "all watches are closed when the process ends",
     "torchgraph_explorer/interrupts.py:_process": "an interrupt may come while any watched model is captured",
-    "torchgraph_explorer/interrupts.py:here": "what this thread has changed for a moment",
-    "torchgraph_explorer/sinks/live_viewer.py:_SERVERS": "the servers of this process; watchers of one logdir share one",
+    "torchgraph_explorer/interrupts.py:this_thread": "what this thread has changed for a moment",
+    "torchgraph_explorer/sinks/live_viewer.py:_SERVERS": "watchers of one logdir share a server process",
     # Graphviz has state of its own, once for the process.
     "torchgraph_explorer/layout/dot.py:_graphviz": "a lock: Graphviz can do one layout at a time",
     "torchgraph_explorer/layout/placing.py:_placing": "a lock: a layout that is asked for twice is made once",

@@ -1,7 +1,7 @@
-"""Says something in the terminal, where progress bars and results do not get mixed up with it.
+"""Prints messages to stderr, where they do not mix with results and progress bars on stdout.
 
-Everything that this package says while a model trains is said here. Neither function raises, whatever `sys.stderr` or
-`warnings.showwarning` are: training must not end because something could not be said. A KeyboardInterrupt is the
+Everything that this package prints while a model trains is printed here. No function here raises, whatever `sys.stderr`
+and `warnings.showwarning` are: training must not end because a message could not be shown. A KeyboardInterrupt is the
 user's and passes.
 """
 
@@ -20,7 +20,7 @@ def info(sentence: str) -> None:
     try:
         try:
             sys.stderr.write(line)
-        except UnicodeEncodeError:  # a stream of the user's, for fewer letters
+        except UnicodeEncodeError:  # a stream of the user's that encodes fewer letters
             sys.stderr.write(line.encode("ascii", "backslashreplace").decode("ascii"))
         sys.stderr.flush()
     except Exception:  # closed, None, or an object of the user's that raises anything
@@ -28,7 +28,7 @@ def info(sentence: str) -> None:
 
 
 def warn(sentence: str) -> None:
-    """Warn of what is not recorded. Where warnings are errors, or cannot be shown, it is said as a line instead."""
+    """Warn of what is not recorded. Where warnings are errors, or cannot be shown, print a line instead."""
     try:
         warnings.warn(sentence, TorchgraphWarning, stacklevel=3)
     except Exception:
@@ -36,7 +36,7 @@ def warn(sentence: str) -> None:
 
 
 def reason(fault: BaseException) -> str:
-    """The type of `fault` and what it says; only its type if it cannot be asked."""
+    """The type and message of `fault`; only its type if the message cannot be made."""
     try:
         return printable(f"{type(fault).__name__}: {fault}", most=LONGEST_TEXT, lines=True)
     except Exception:  # an exception of the user's, whose __str__ raises

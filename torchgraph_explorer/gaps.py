@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_TOLD = 8
-"""Gaps that are told one by one."""
+_MOST_GAPS = 8
+"""Gaps that are listed one by one."""
 
 
 @dataclass(slots=True)
 class _Gap:
-    """Logged steps in a row, none of which is recorded."""
+    """Consecutive logged steps that are not recorded."""
 
     first: int
     last: int
@@ -32,8 +32,8 @@ class Missing:
 
     def add(self, step: int) -> None:
         """`step` is not recorded."""
-        if self._gaps and (self._is_open or len(self._gaps) == _TOLD):
-            gap = self._gaps[-1]  # of many gaps the last one takes in all further ones
+        if self._gaps and (self._is_open or len(self._gaps) == _MOST_GAPS):
+            gap = self._gaps[-1]  # of many gaps, the last one includes all further ones
             gap.last, gap.count = step, gap.count + 1
         else:
             self._gaps.append(_Gap(step, step, 1))

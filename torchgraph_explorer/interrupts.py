@@ -1,9 +1,8 @@
-"""Puts right what an exception leaves behind that may come anywhere in our code: `KeyboardInterrupt`, above all.
+"""Restores what our code has changed when a `KeyboardInterrupt`, or another asynchronous exception, ends it.
 
-Such an exception has nothing to do with what we are doing, and may be raised between any two instructions of ours, also
-between those that give something back. So what is changed for a moment is noted here before, with how it is changed
-back, and each function of ours that the user's code or torch calls puts it right when such an exception flies through
-it. That costs nothing as long as none does.
+Such an exception may be raised between any two instructions, also between those that restore something. So code that
+changes something for a moment first notes how to change it back. Each function that the user's code or torch calls
+restores what was noted when such an exception passes through it. Without an exception this costs nothing.
 """
 
 from __future__ import annotations
@@ -23,28 +22,28 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
 class Changed(Protocol):
-    """Something that is not ours, and is changed for a moment."""
+    """Something of the user's or of torch's that is changed for a moment."""
 
     def restore(self) -> object:
-        """Change it back. May be called again, and before anything was changed."""
+        """Change it back. May be called twice, and before anything was changed."""
 
 
 class Interruptible(Protocol):
-    """Somebody whose work may be interrupted."""
+    """An object whose work may be interrupted."""
 
     def interrupted(self, at_work: Sequence[object]) -> None:
-        """An interrupt came in this thread, in the midst of what the objects `at_work` were doing."""
+        """An interrupt came in this thread, within methods of the objects `at_work`."""
 
 
 class _Here(threading.local):
-    """What this thread has changed, the latest last."""
+    """What this thread has changed, the latest change last."""
 
     def __init__(self) -> None:
         self.changed: list[Changed] = []
 
 
 class Restoring:
-    """A context that calls `restore` at its end, however it ends."""
+    """A context that calls `restore` at its end, also if it is interrupted."""
 
     __slots__ = ("_depth", "restore")
 
@@ -53,20 +52,20 @@ class Restoring:
         self.restore = restore
 
     def __enter__(self) -> None:
-        self._depth = len(here.changed)
-        here.changed.append(self)
+        self._depth = len(this_thread.changed)
+        this_thread.changed.append(self)
 
     def __exit__(self, *exception: object) -> None:
         self.restore()
-        del here.changed[self._depth :]
+        del this_thread.changed[self._depth :]
 
 
 class _Waiting:
-    """What is to be done in the main thread, soon.
+    """What is to be done in the main thread as soon as possible.
 
     Attributes:
         acts: Each returns whether it was done.
-        tries: How often it was tried since it was asked for.
+        tries: How often it was tried since it was scheduled.
     """
 
     def __init__(self) -> None:
@@ -75,11 +74,11 @@ class _Waiting:
 
 
 class _Process:
-    """What of this process has to be put right after an interrupt. It lasts as long as the process.
+    """What has to be restored after an interrupt. There is one, for as long as the process lasts.
 
     Attributes:
-        locks: Those that no interrupt may leave held.
-        interruptible: The objects that are told of an interrupt.
+        locks: Locks that are released after an interrupt.
+        interruptible: Objects that are notified of an interrupt.
         entries: The code of the functions that the user's code or torch calls.
         waiting: What the main thread still has to do.
     """
@@ -91,30 +90,30 @@ class _Process:
         self.waiting = _Waiting()
 
 
-here = _Here()
+this_thread = _Here()
 _process = _Process()
 
 
 def lock() -> threading.RLock:
-    """A lock that no interrupt leaves held."""
+    """A lock that is released after an interrupt, whatever the interrupted code did."""
     made = threading.RLock()
     _process.locks.add(made)
     return made
 
 
-def tell(one: Interruptible) -> None:
-    """Tell `one` of each interrupt, as long as it lives."""
+def subscribe(one: Interruptible) -> None:
+    """Notify `one` of each interrupt, as long as it lives."""
     _process.interruptible.add(one)
 
 
 def entry(function: Function) -> Function:
-    """Mark a function that the user's code or torch calls, and that calls `put_right` should it be interrupted."""
+    """Mark a function that the user's code or torch calls, and that calls `restore_all` if it is interrupted."""
     _process.entries.add(function.__code__)
     return function
 
 
 def guarded(function: Function) -> Function:
-    """`function` as an `entry` that puts everything right itself."""
+    """`function` as an `entry` that calls `restore_all` itself."""
 
     @entry
     @wraps(function)
@@ -124,35 +123,35 @@ def guarded(function: Function) -> Function:
         except Exception:
             raise
         except BaseException:
-            put_right()
+            restore_all()
             raise
 
     return cast("Function", call)
 
 
-def put_right() -> None:
-    """Put everything right that this thread has changed. To be called in an `entry`, by which an exception flies.
+def restore_all() -> None:
+    """Restore everything that this thread has changed. To be called in an `entry` that an exception passes through.
 
-    Nothing is done in one that was called within another, which will do it.
+    Does nothing in an entry that was called within another one: the outer one restores.
     """
     if _within_entries(sys._getframe(1).f_back):
         return
-    while here.changed:
+    while this_thread.changed:
         with suppress(Exception):
-            here.changed[-1].restore()
-        del here.changed[-1]
-    at_work = _at_work()
+            this_thread.changed[-1].restore()
+        del this_thread.changed[-1]
+    at_work = _interrupted_objects()
     for one in tuple(_process.interruptible):
         with suppress(Exception):
             one.interrupted(at_work)
     for each in tuple(_process.locks):
         while each._is_owned():
             each.release()
-    ask()  # at the end: it is tried all the time from here on
+    schedule_calls()  # last: from here on, it is tried all the time
 
 
-def _at_work() -> list[object]:
-    """Of which objects the methods are that the exception which is being handled flew through."""
+def _interrupted_objects() -> list[object]:
+    """The objects whose methods the exception that is being handled passed through."""
     found, error = [], sys.exc_info()[1]
     traceback = error.__traceback__ if error is not None else None
     while traceback is not None:
@@ -170,17 +169,17 @@ def _within_entries(frame: FrameType | None) -> bool:
 
 
 MOST_TRIES = 10_000
-"""Some ten milliseconds' worth. The user may have stopped the interrupt on its way, and goes on where it came."""
+"""About ten milliseconds. The user may have caught the interrupt where it was raised, and go on there."""
 
 
-def soon(act: Callable[[], bool]) -> None:
-    """Call `act` in the main thread between its instructions, from `ask` on, again and again until it returns True."""
+def call_in_main_thread(act: Callable[[], bool]) -> None:
+    """After `schedule_calls`, call `act` between instructions of the main thread, until it returns True."""
     if act not in _process.waiting.acts:
         _process.waiting.acts.append(act)
 
 
-def ask() -> None:
-    """Begin, or begin again after too many tries. For any thread."""
+def schedule_calls() -> None:
+    """Begin to make those calls, or begin again after `MOST_TRIES`. For any thread."""
     if _process.waiting.acts:
         _process.waiting.tries = 0
         pythonapi.Py_AddPendingCall(_run_waiting, None)
@@ -191,7 +190,7 @@ def _try_all(_: object) -> int:
         for act in tuple(_process.waiting.acts):
             if _is_done(act):
                 _process.waiting.acts.remove(act)
-    except KeyboardInterrupt:  # which would be lost here
+    except KeyboardInterrupt:  # it would be lost here
         interrupt_main()
     _process.waiting.tries += 1
     if _process.waiting.acts and _process.waiting.tries < MOST_TRIES:
@@ -199,11 +198,11 @@ def _try_all(_: object) -> int:
     return 0
 
 
-_run_waiting = CFUNCTYPE(c_int, c_void_p)(_try_all)  # as C calls it; it has to be kept
+_run_waiting = CFUNCTYPE(c_int, c_void_p)(_try_all)  # the callback for C; it must not be freed
 
 
 def _is_done(act: Callable[[], bool]) -> bool:
     try:
         return act()
-    except Exception:  # for want of anybody to tell: it is not to be called for ever
+    except Exception:  # nothing here could report it; it must not be called for ever
         return True

@@ -1,4 +1,4 @@
-"""Does in a thread of its own what may hang, and waits for it for a stated time: stores are never touched otherwise."""
+"""Runs in a thread of its own what may hang, and waits for it for a stated time. Stores are only used in this way."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 SECONDS = 5.0
-"""How long the training waits for a store, in `watch` and wherever it has to know something of one."""
+"""How long the training waits for a store, in `watch` and wherever it needs an answer of one."""
 
 SECONDS_TO_END = 30.0
-"""How long the end of a watch, or of the process with all that it still watches, waits for what is to be written."""
+"""How long closing a watcher, or ending a process with open watchers, waits for what is still to be written."""
 
 
 def until_the_end() -> float:
-    """The moment of the monotonic clock up to which an end that begins now waits."""
+    """The moment of the monotonic clock until which closing waits if it begins now."""
     return monotonic() + SECONDS_TO_END
 
 
 class NoAnswerError(Exception):
-    """It takes longer than one waits for it, or cannot be begun. Not for users."""
+    """It took longer than the time limit, or could not be begun. Not for users."""
 
 
 class NoThreadError(NoAnswerError):
     """No thread can be started."""
 
 
-class _Asked(Generic[T]):
-    """What was begun in a thread."""
+class _Call(Generic[T]):
+    """A function that runs in a thread."""
 
     def __init__(self, act: Callable[[], T], too_late: Callable[[T], object]) -> None:
         self._act, self._too_late = act, too_late
@@ -45,7 +45,7 @@ class _Asked(Generic[T]):
         """In the thread."""
         try:
             result = self._act()
-        except BaseException as fault:  # the asking thread gets it, if it still waits
+        except BaseException as fault:  # raised in the calling thread, if that still waits
             self.fault = fault
         else:
             self._deliver(result)
@@ -57,7 +57,7 @@ class _Asked(Generic[T]):
             if self._is_awaited:
                 self.results.append(result)
                 return
-        with suppress(Exception):  # nobody waits for this either
+        with suppress(Exception):  # no one waits for this either
             self._too_late(result)
 
     def wait(self, seconds: float) -> None:
@@ -69,13 +69,15 @@ class _Asked(Generic[T]):
 
 
 def in_time(act: Callable[[], T], *, seconds: float, too_late: Callable[[T], object] = id) -> T:
-    """What `act` gives, or raises, if it does within so many seconds; `too_late` is given what comes after that.
+    """Call `act` in another thread, and return what it returns within so many seconds, or raise what it raises.
+
+    A later result is given to `too_late`, in that other thread.
 
     Raises:
-        NoAnswerError: Nothing came.
-        NoThreadError: It was not begun.
+        NoAnswerError: There was no result in time.
+        NoThreadError: No thread can be started.
     """
-    asked = _Asked(act, too_late)
+    asked = _Call(act, too_late)
     try:
         threading.Thread(target=asked.run, name="torchgraph-asking", daemon=True).start()
     except RuntimeError as fault:

@@ -247,7 +247,7 @@ def state_of_torch() -> dict[str, object]:
         "anomalies": torch.is_anomaly_enabled(),
         "type": torch.get_default_dtype(),
         "garbage": gc.isenabled(),
-        "changed": list(interrupts.here.changed),
+        "changed": list(interrupts.this_thread.changed),
     }
 
 

@@ -64,7 +64,7 @@ def come_to_rest(watcher: Watcher) -> None:
 @pytest.fixture
 def _no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that has come to rest is handed over at once."""
-    for name in ("PATIENCE", "PATIENCE_FOR_MORE", "PATIENCE_FOR_BACKWARD"):
+    for name in ("SECONDS_IDLE", "SECONDS_FOR_UPDATE", "SECONDS_FOR_BACKWARD"):
         monkeypatch.setattr(captured_step, name, -1.0)
 
 
@@ -124,8 +124,8 @@ def test_a_backward_pass_within_another_one_does_not_end_the_step() -> None:
 
 
 def test_a_backward_pass_may_begin_long_after_the_forward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(captured_step, "PATIENCE", -1.0)
-    monkeypatch.setattr(captured_step, "PATIENCE_FOR_MORE", -1.0)
+    monkeypatch.setattr(captured_step, "SECONDS_IDLE", -1.0)
+    monkeypatch.setattr(captured_step, "SECONDS_FOR_UPDATE", -1.0)
     model = Eventful()
     watcher, heard = watched(model)
     loss = model.loss()
@@ -136,7 +136,7 @@ def test_a_backward_pass_may_begin_long_after_the_forward_pass(monkeypatch: pyte
 
 
 def test_a_step_whose_outputs_are_gone_is_handed_over_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(captured_step, "PATIENCE", -1.0)
+    monkeypatch.setattr(captured_step, "SECONDS_IDLE", -1.0)
     model = Eventful()
     watcher, _ = watched(model)
     model.loss()
@@ -153,7 +153,7 @@ def test_a_step_waits_for_its_update_as_long_as_more_forward_passes_come() -> No
     model.loss().backward()
     one = watcher._train.tracker._current
     assert one is not None
-    one._resting_since -= 2 * captured_step.PATIENCE_FOR_MORE
+    one._idle_since -= 2 * captured_step.SECONDS_FOR_UPDATE
     loss = model.loss()
     come_to_rest(watcher)
     loss.backward()

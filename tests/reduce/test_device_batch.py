@@ -33,7 +33,7 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 
 def send_elsewhere(patch: pytest.MonkeyPatch) -> None:
     """Have all tensors measured as if they were not in host memory."""
-    patch.setattr(Batch, "_is_here", staticmethod(lambda _: False))
+    patch.setattr(Batch, "_is_in_host_memory", staticmethod(lambda _: False))
 
 
 def measured(tensors: list[Tensor], gradients: list[Tensor], *, most: int | None, scale: float = 1.0) -> Part:
@@ -120,7 +120,7 @@ def test_a_step_may_take_more_than_one_buffer(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_rows_from_both_places_of_one_step_do_not_mix(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Batch, "_is_here", staticmethod(lambda tensor: tensor.numel() % 2 == 0))
+    monkeypatch.setattr(Batch, "_is_in_host_memory", staticmethod(lambda tensor: tensor.numel() % 2 == 0))
     statistics, _ = measured([torch.full((count,), float(count)) for count in range(1, 20)], [], most=None)
     assert statistics[:, STATISTICS.index("mean")].tolist() == list(range(1, 20))
 

@@ -17,7 +17,7 @@ from torchgraph_explorer.reduce.sampling import Sampler, flat, stride_for
 
 
 def sampled(sampler: Sampler, elements: torch.Tensor) -> torch.Tensor:
-    first, stride, length = sampler.place(len(elements))
+    first, stride, length = sampler.positions(len(elements))
     return elements[first::stride][:length]
 
 
@@ -35,7 +35,7 @@ def test_a_sample_spans_the_tensor_and_keeps_to_its_size(count: int, most: int) 
     ("count", "expected"), [(18_480, 18_480), (16_800, 16_800), (17_000, 5_666), (30_030, 30_030), (46_200, 46_200)]
 )
 def test_a_size_with_many_divisors_is_not_sampled_far_too_thinly(count: int, expected: int) -> None:
-    assert Sampler(16_384).place(count)[2] == expected
+    assert Sampler(16_384).positions(count)[2] == expected
 
 
 @pytest.mark.parametrize("shape", [(32, 64, 8, 8), (128, 512), (16, 64, 256)], ids=str)
@@ -56,7 +56,7 @@ def test_sampling_leaves_every_global_generator_alone() -> None:
 
 
 def test_none_takes_every_element() -> None:
-    assert Sampler(None).place(100_000) == (0, 1, 100_000)
+    assert Sampler(None).positions(100_000) == (0, 1, 100_000)
 
 
 DENSE = torch.arange(24.0).reshape(2, 3, 4)

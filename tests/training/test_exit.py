@@ -58,7 +58,7 @@ def test_a_job_in_the_background_waits_for_nobody(
     for stream in ("stdin", "stderr"):
         monkeypatch.setattr(sys, stream, SimpleNamespace(isatty=lambda: True, fileno=lambda: 0))
     monkeypatch.setattr(os, "tcgetpgrp", lambda _: foreground())
-    assert exit.somebody_is_there() == expected
+    assert exit.is_interactive() == expected
 
 
 class Shown:

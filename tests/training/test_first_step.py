@@ -135,8 +135,8 @@ def test_a_resumed_run_goes_on_after_what_is_known_of_it(
     monkeypatch.setattr(first_step, "_resumed", lambda *_: resumed)
     begin = begin_in(context(tmp_path), (), None, is_named=True, seconds=timeouts.SECONDS)
     assert (begin.step, begin.recorded) == (first, 6)
-    assert told in begin.told
-    assert bool(begin.told) == bool(told)
+    assert told in begin.message
+    assert bool(begin.message) == bool(told)
     assert note in " ".join(begin.notes)
     assert bool(begin.notes) == bool(note)
 
@@ -148,8 +148,8 @@ def test_a_run_of_which_nothing_is_known_begins_at_0(
     monkeypatch.setattr(first_step, "_resumed", lambda *_: Resumed("W&B", None, is_certain))
     begin = begin_in(context(tmp_path), (), None, is_named=True, seconds=timeouts.SECONDS)
     assert begin.step == 0
-    assert said in begin.told
-    assert bool(begin.told) == bool(said)
+    assert said in begin.message
+    assert bool(begin.message) == bool(said)
 
 
 def test_a_store_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,16 +20,17 @@ from torchgraph_explorer.schema import Kind, Series
 from torchgraph_explorer.sinks import resolve
 from torchgraph_explorer.training import rank_parts, rank_rendezvous
 from torchgraph_explorer.training.process import Process
-from torchgraph_explorer.training.rank_rendezvous import agreed_place, agreed_step
-from torchgraph_explorer.training.watch import _of_rank
+from torchgraph_explorer.training.rank_rendezvous import agreed_location, agreed_step
+from torchgraph_explorer.training.start import _of_rank
 
 ONE_RANK = """
 import os, sys
 from torchgraph_explorer.training.process import Process
-from torchgraph_explorer.training.rank_rendezvous import agreed_place
+from torchgraph_explorer.training.rank_rendezvous import agreed_location
 rank = int(sys.argv[1])
 for time in ("first", "second"):
-    place = agreed_place(None, lambda: ("runs", f"{time} of {rank} at {os.environ['MASTER_PORT']}"), is_leader=not rank)
+    run = f"{time} of {rank} at {os.environ['MASTER_PORT']}"
+    place = agreed_location(None, lambda: ("runs", run), is_leader=not rank)
     print(*place, sep="/", flush=True)
 sys.stdin.read()
 """
@@ -63,10 +64,10 @@ def test_the_ranks_of_one_launch_record_to_the_runs_of_the_first(tmp_path: Path)
 TWO_LAUNCHES = """
 import multiprocessing, os
 from torchgraph_explorer.training.process import Process
-from torchgraph_explorer.training.rank_rendezvous import agreed_place
+from torchgraph_explorer.training.rank_rendezvous import agreed_location
 
 def rank(number, run, together):
-    _, found = agreed_place(None, lambda: ("runs", run), is_leader=not number)
+    _, found = agreed_location(None, lambda: ("runs", run), is_leader=not number)
     os.write(1, f"{found}\\n".encode())
     together.wait()
 
@@ -98,13 +99,13 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_rank_goes_its_own_way_where_the_first_one_does_not_come(quick: Path) -> None:
     with pytest.warns(TorchgraphWarning, match=r"did not begin to watch within 0.1 s.*name the run with run="):
-        assert agreed_place(None, lambda: ("runs", "mine"), is_leader=False) == ("runs", "mine")
+        assert agreed_location(None, lambda: ("runs", "mine"), is_leader=False) == ("runs", "mine")
     assert len(list(quick.glob("*/*.json"))) == 1  # for others that were left alone too
 
 
 def test_a_run_that_was_named_is_taken(quick: Path) -> None:
     for is_leader in (False, True):
-        assert agreed_place(("runs", "named"), lambda: ("runs", "chosen"), is_leader=is_leader) == ("runs", "named")
+        assert agreed_location(("runs", "named"), lambda: ("runs", "chosen"), is_leader=is_leader) == ("runs", "named")
 
 
 @pytest.mark.usefixtures("quick")
@@ -112,7 +113,7 @@ def test_a_place_that_is_not_needed_is_not_looked_for(monkeypatch: pytest.Monkey
     places = [("runs", "chosen")]
     for _ in range(2):
         monkeypatch.setattr(rank_rendezvous, "this_process", Process())  # of another process of the launch
-        assert agreed_place(None, places.pop, is_leader=True) == ("runs", "chosen")
+        assert agreed_location(None, places.pop, is_leader=True) == ("runs", "chosen")
 
 
 @pytest.mark.usefixtures("quick")
@@ -125,7 +126,7 @@ def test_ranks_begin_where_the_first_one_does(monkeypatch: pytest.MonkeyPatch) -
 def test_ranks_that_cannot_leave_notes_go_their_own_ways(quick: Path) -> None:
     quick.joinpath(f"torchgraph-{os.getuid()}").write_text("not a folder")
     with pytest.warns(TorchgraphWarning, match=r"cannot agree on a run"):
-        assert agreed_place(None, lambda: ("runs", "mine"), is_leader=True) == ("runs", "mine")
+        assert agreed_location(None, lambda: ("runs", "mine"), is_leader=True) == ("runs", "mine")
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def train(sink: Any, folder: Path) -> Called:
             optimizer.step()
         with torch.no_grad():
             model(torch.randn(5, 3))
-        assert wait_for(lambda: all(one.tracker._current is None for one in watcher._streams), 10)
+        assert wait_for(lambda: all(one.tracker._current is None for one in watcher._pipelines), 10)
         watcher.close()
     return called
 

@@ -325,10 +325,16 @@ FAULTS: list[tuple[type, str]] = [
     (CapturedStep, "enter"),
     (CapturedStep, "leave"),
     (CapturedStep, "_end_backward"),
-    (CapturedStep, "_tap_inputs"),
+    (CapturedStep, "_hook_inputs"),
     (CapturedStep, "begin"),
 ]
-FAULTS += [(Trace, "_note"), (Trace, "enter"), (Batch, "values"), (Batch, "norms"), (CapturedStep, "_see_gradients")]
+FAULTS += [
+    (Trace, "_note"),
+    (Trace, "enter"),
+    (Batch, "values"),
+    (Batch, "norms"),
+    (CapturedStep, "_measure_gradients"),
+]
 
 
 @pytest.mark.parametrize(("where", "what"), FAULTS, ids=lambda each: getattr(each, "__name__", each))

@@ -1,4 +1,4 @@
-"""Tells whether a forward pass is still being executed, by the Python frames above us."""
+"""Finds out from the Python frames whether a forward pass is still being executed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torchgraph_explorer.interrupts import Restoring
 
 
 def users_frame() -> Any:
-    """The innermost Python frame that is not of this folder: that of torch, which calls our hook."""
+    """The innermost Python frame outside of this folder: that of torch, which calls our hook."""
     frame: Any = sys._getframe()
     while frame.f_globals.get("__package__") == __package__:
         frame = frame.f_back
@@ -31,7 +31,7 @@ def is_running(frame: Any, thread: int) -> bool:
 
 
 def _innermost_frame(thread: int) -> Any:
-    """The innermost frame of some other thread; None if it has ended.
+    """The innermost frame of another thread; None if that has ended.
 
     Up to Python 3.11 a garbage collection within the call can wait for ever for a lock that the call itself holds
     (https://github.com/python/cpython/issues/106883), so there is none meanwhile.

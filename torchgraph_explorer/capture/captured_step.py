@@ -6,13 +6,13 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import Any, TypeAlias
+from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
+from torchgraph_explorer.capture.backward_passes import BackwardPasses
 from torchgraph_explorer.capture.call_stack import is_caller, is_running, users_frame
 from torchgraph_explorer.capture.forward_modes import ForwardModes
 from torchgraph_explorer.capture.gradient_hooks import (
@@ -24,56 +24,30 @@ from torchgraph_explorer.capture.gradient_hooks import (
     series_key,
 )
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
-from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable, plain
+from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable
+from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.parameters import Parameters
-from torchgraph_explorer.capture.path_gradients import Edge, Walk, edge_of, is_stale, sequence_number
-from torchgraph_explorer.capture.safe_hook import Hook
-from torchgraph_explorer.capture.tensor_tree import input_tensors, tensor_info, tensors
+from torchgraph_explorer.capture.path_gradients import edge_of
+from torchgraph_explorer.capture.tensor_infos import Described, described, hookable, infos, note_edges
+from torchgraph_explorer.capture.tensor_tree import input_tensors, tensors
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.schema import Call, TensorInfo
 
-Named: TypeAlias = "list[tuple[TensorInfo, Tensor]]"
-
-PATIENCE = 0.5
-PATIENCE_FOR_MORE = 5.0
-PATIENCE_FOR_BACKWARD = 60.0
+SECONDS_IDLE = 0.5
+SECONDS_FOR_UPDATE = 5.0
+SECONDS_FOR_BACKWARD = 60.0
 """Seconds after which a step is handed over although the next one has not begun: the training may have ended.
 
-They are counted from the end of the last pass, and those for a backward pass only while one can still come.
+They are counted from the end of the last pass. The longer ones apply while an optimizer's step or a backward pass may
+still come.
 """
 
 MOST_FORWARDS = 64
-"""Forward passes that one backward pass may wait for; those beyond are not looked into."""
-
-
-class _Open:
-    """A call that is being executed.
-
-    Attributes:
-        index: Its number among the step's calls.
-        name: The module.
-        call: How many calls of the module came before in the step.
-        frame: The Python frame that called our hook: that of torch's call of the module.
-        edges: Where the gradients of its inputs are delivered, as they came in.
-        walk: Its part of the autograd graph.
-        attached: How often each name was attached in it.
-    """
-
-    __slots__ = ("attached", "call", "edges", "frame", "index", "name", "walk")
-
-    def __init__(self, index: int, name: str, call: int, frame: Any) -> None:  # noqa: PLR0917  # made for each call
-        self.index, self.name, self.call, self.frame = index, name, call, frame
-        self.edges: dict[Edge, list[str]] = {}
-        self.walk = Walk(sequence_number())
-        self.attached: dict[str, int] | None = None
-
-    def is_of(self, frame: Any) -> bool:
-        """Whether `frame`, which calls our hook, is of this call: after an exception, torch's outer function does."""
-        return frame is self.frame or frame is self.frame.f_back
+"""Forward passes of one step; further ones before the backward pass are not captured."""
 
 
 class CapturedStep:
-    """What one step's calls did. Hooks the model's submodules when made; `finish` takes everything off again.
+    """The calls, tensors and gradients of one step. Puts hooks on the model's submodules; `finish` removes them.
 
     Attributes:
         model: The watched model, until `close`.
@@ -96,13 +70,13 @@ class CapturedStep:
         measure: Measure,
         trace: Trace | None,
         fail: Callable[[str, Exception], None],
-        overfull: Callable[[], None],
+        too_many: Callable[[], None],
         lock: threading.RLock,
         module_hooks: ModuleHooks,
         awaits_update: bool = False,
         skip: frozenset[str] = frozenset(),
     ) -> None:
-        """Arm `model`.
+        """Put hooks on `model`.
 
         Args:
             model: The watched model.
@@ -111,12 +85,12 @@ class CapturedStep:
             kinds: Of `io`, `io_grad`, `params`, `params_grad`.
             measure: Turns tensors into rows.
             trace: To be entered while the model's forward pass runs, or None.
-            fail: Told of a module's name and what went wrong in capturing it.
-            overfull: Told when more forward passes come than one step may have.
+            fail: Called with a module's name and the exception that was raised in capturing it.
+            too_many: Called when more forward passes come than one step may have.
             lock: Held while gradients are read and while the step is handed over.
             module_hooks: The hooks on the model's modules.
-            awaits_update: An optimizer's step is to follow.
-            skip: Modules not to look at, since they failed before.
+            awaits_update: The steps of an optimizer are followed, and one may come after this step.
+            skip: Modules that are not captured, since that failed before.
         """
         self.step = step
         self.calls: list[Call] = []
@@ -126,88 +100,89 @@ class CapturedStep:
         self.backward_ended = False
         self.kinds = kinds
         self.model, self._measure, self._fail = model, measure, fail
-        self._overfull = overfull
-        self._lost: set[str] = set()
+        self._too_many = too_many
+        self._dropped: set[str] = set()
         self._awaits_update, self._is_followed = awaits_update, False
         self.thread = threading.get_ident()
-        self._stack: list[_Open] = []
+        self._stack: list[OpenCall] = []
         self._counts: dict[str, int] = {}
         self._alive: list[weakref.ref[GradientHook]] = []
         self._forwards = 0
-        self._dead_ends = 0
-        self._tasks: set[int] = set()
-        self._on: dict[int, weakref.ref[Hook]] = {}
-        self._gradient_hooks = GradientHooks(measure, self.rows.__setitem__, self._begin_backward, self.lose, lock)
-        self._resting_since = time.monotonic()
-        self._raising: BaseException | None = None
+        self._without_backward = 0
+        self._backward_passes = BackwardPasses(self._end_backward, lambda fault: self.drop("", fault))
+        self._gradient_hooks = GradientHooks(
+            measure, self.rows.__setitem__, self._backward_passes.begin, self.drop, lock
+        )
+        self._idle_since = time.monotonic()
+        self._exception_before: BaseException | None = None
         self._modes = ForwardModes(trace)
         self._names = {module: name for name, module in model.named_modules() if name not in skip}
         self._module_hooks = module_hooks
         self._parameters = Parameters(self._names, measure, self.rows.__setitem__)
         try:
-            self._arm(called)
+            self._put_on_hooks(called)
             if "params" in kinds:
-                self._parameters.see_sharded()
-        except BaseException:  # no one holds this step, so nobody else could take the hooks off
-            self._disarm()
+                self._parameters.measure_sharded()
+        except BaseException:  # no one else has this step, to remove the hooks
+            self._remove_module_hooks()
             raise
 
     @property
     def forward_open(self) -> bool:
-        """The model is being executed: its call began and has neither returned nor been abandoned."""
+        """The model is being executed: its call began, and has neither returned nor been interrupted."""
         return bool(self._stack) and is_running(self._stack[0].frame, self.thread)
 
     @property
     def is_traced(self) -> bool:
-        """Its forward passes so far were followed to their end."""
+        """Its forward passes so far were traced to their end."""
         return self._tracing is not None and self._forwards > 0 and not self._stack
 
     @property
-    def waits(self) -> bool:
+    def awaits_backward(self) -> bool:
         """A backward pass may still come through each of its forward passes."""
         alive = all(hook() is not None for hook in self._alive)
-        abandoned = bool(self._stack) or bool(self._dead_ends)
+        abandoned = bool(self._stack) or bool(self._without_backward)
         return not self.backward_ended and alive and not abandoned and self._forwards > 0
 
-    def rests(self) -> bool:
-        """Nothing has happened for a while, and what there is to see is there.
+    def is_idle(self) -> bool:
+        """Whether nothing has happened for so long that the step may be handed over.
 
-        Not so before the model is called, nor after a backward pass that failed: what it left is seen at the end.
+        False before the model is called, and after a backward pass that failed: its gradients are measured at the end.
         """
         if self._stack or self._forwards == 0:
             return False
-        if self.waits:
-            return self._rested(PATIENCE_FOR_BACKWARD)
-        return self._rested(PATIENCE_FOR_MORE if self._awaits_update else PATIENCE)
+        if self.awaits_backward:
+            return self._idle_for(SECONDS_FOR_BACKWARD)
+        return self._idle_for(SECONDS_FOR_UPDATE if self._awaits_update else SECONDS_IDLE)
 
-    def _rested(self, patience: float) -> bool:
-        return not self._on and time.monotonic() - self._resting_since > patience
+    def _idle_for(self, seconds: float) -> bool:
+        return not self._backward_passes.are_on and time.monotonic() - self._idle_since > seconds
 
     def close(self) -> None:
-        """Take in nothing more and let go of the model. For any thread that holds the lock."""
+        """Capture nothing more and release the model. For any thread that holds the lock."""
         self._gradient_hooks.closed = True
         self._names.clear()
         self._parameters.forget()
         del self.model
 
     def begin(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """The model is called: a forward pass begins, or goes on where the model calls itself."""
+        """The model is called: a forward pass begins, or the model calls itself within one."""
         if not self._stack:
             if self._forwards >= MOST_FORWARDS:
-                self._disarm()
-                self._overfull()
+                self._remove_module_hooks()
+                self._too_many()
                 return
             self._forwards += 1
-            self._raising = sys.exc_info()[1]
+            self._exception_before = sys.exc_info()[1]
             self._modes.enter(users_frame())
         self.enter("", args, kwargs)
 
     def attach(self, tensor: object, module: nn.Module, name: str) -> None:
-        """Tensors in `tensor` get `name` within the open call of `module`; nothing happens when none is open."""
+        """Record tensors in `tensor` as `name` within the open call of `module`. Does nothing if none is open."""
         try:
             self._attach(tensor, module, name)
         except Exception as fault:  # ours, in the middle of the user's forward pass
-            self.lose(self._names.get(module, ""), fault)
+            self.drop(self._names.get(module, ""), fault)
 
     def _attach(self, tensor: object, module: nn.Module, name: str) -> None:
         own = self._names.get(module)
@@ -217,63 +192,64 @@ class CapturedStep:
         inside.attached = counts = inside.attached or {}
         counts[name] = times = counts.get(name, 0) + 1
         with self._gradient_hooks.lock, NoDispatch():
-            found = _named(tensors(tensor, name if times == 1 else f"{name} #{times}"))
+            found = described(tensors(tensor, name if times == 1 else f"{name} #{times}"))
             self.attached.update({(inside.index, info.path): info for info, _ in found})
             self._observe_values(inside, "attached", found)
-            self._tap_tensors(inside, "attached", found)
+            self._hook_tensors(inside, "attached", found)
             if self._tracing is not None:
                 self._tracing.attach(inside.index, found)
 
     def finish(self) -> None:
-        """Take every hook off. Each part is done, also if another fails."""
+        """Remove every hook. Each part is done, also if another one fails."""
         self._finish(self._modes.leave)
 
     def give_up(self) -> None:
-        """Do so after an interrupt, which may still be on its way out of the forward pass."""
+        """Remove every hook after an interrupt, which may still be leaving the forward pass."""
         self._finish(self._modes.leave_later)
 
     def _finish(self, leave: Callable[[], None]) -> None:
         with ExitStack() as parts:
-            parts.callback(self._disarm)
+            parts.callback(self._remove_module_hooks)
             parts.callback(self._gradient_hooks.remove)
             parts.callback(leave)
             self._stack.clear()
 
-    def _arm(self, called: nn.Module) -> None:
+    def _put_on_hooks(self, called: nn.Module) -> None:
         self._module_hooks.put_on(self, self._names, model=called)
 
     def is_ours(self, name: str) -> bool:
-        """This call belongs to the forward pass: no other thread's, and no recomputation within a backward pass."""
+        """Whether a call of `name` belongs to the forward pass, and not to another thread or a recomputation."""
         ours = threading.get_ident() == self.thread and current_backward() == -1
-        return ours and bool(self._stack) and name not in self._lost
+        return ours and bool(self._stack) and name not in self._dropped
 
     def end_forward(self) -> None:
-        """The model has returned, or raised, though the step could not be told."""
+        """The model has returned, or raised, and capturing that failed."""
         self._stack.clear()
 
     def is_done_by(self, one: object) -> bool:
-        """Whether what `one` does is a part of this."""
-        return one is self or one is self._gradient_hooks or (one is not None and one is self.trace)
+        """Whether `one` is this step or a part of it."""
+        parts = (self, self._gradient_hooks, self._backward_passes, self.trace)
+        return one is not None and any(one is part for part in parts)
 
     def abandon(self) -> None:
-        """An interrupt ends the forward pass that is going on, if one is. No hook will be told."""
+        """An interrupt ends the forward pass, if one is being executed. No hook will be called."""
         if self._stack:
             self._stack.clear()
-            self._dead_ends += 1
+            self._without_backward += 1
             self._modes.leave_later()
             self.trace = None
 
     def leave_abandoned(self) -> None:
-        """An interrupt has ended the forward pass somewhere else than in our code: leave what was switched on for it.
+        """If an interrupt has ended the forward pass outside of our code: switch off what was switched on for it.
 
         For any thread that holds the lock.
         """
         if self._stack and not self.forward_open:
             self._modes.leave_later()
 
-    def lose(self, name: str, fault: Exception) -> None:
-        """Capturing `name` failed: look at it no more, and do not draw a graph that lacks something."""
-        self._lost.add(name)
+    def drop(self, name: str, fault: Exception) -> None:
+        """Capturing `name` failed: capture it no more, and make no graph of this step: it would be incomplete."""
+        self._dropped.add(name)
         if self.trace is not None and self.trace.fault is None:
             self.trace.fault = fault
         self._fail(name, fault)
@@ -295,50 +271,50 @@ class CapturedStep:
     ) -> None:
         number = self._counts[name] = self._counts.get(name, -1) + 1
         with NoDispatch():
-            inputs = _named(input_tensors(args, kwargs))
+            inputs = described(input_tensors(args, kwargs))
             parent = self._stack[-1].index if self._stack else None
-            opened = _Open(len(self.calls), name, number, frame)
+            opened = OpenCall(len(self.calls), name, number, frame)
             if "io_grad" in self.kinds:
-                _note_edges(opened.edges, inputs)
-            self.calls.append(Call(name, number, parent, _infos(inputs), ()))
+                note_edges(opened.edges, inputs)
+            self.calls.append(Call(name, number, parent, infos(inputs), ()))
             self._stack.append(opened)
             self._observe_values(opened, "input", inputs)
             if "params" in self.kinds:
-                self._parameters.see_values(name)
+                self._parameters.measure_values(name)
             if (tracing := self._tracing) is not None:
                 tracing.enter(opened.index, inputs, within=parent)
 
     def _unwind(self, frame: Any) -> None:
-        """Forget the calls that `frame` is not within: an exception has left them, and torch told no hook."""
+        """Forget the calls that `frame` is not within: an exception has ended them, and torch called no hook."""
         while self._stack and not is_caller(self._stack[-1].frame, frame):
             self._stack.pop()
 
     def leave(self, name: str, output: object) -> None:
         """Module `name` has returned `output`, or raised.
 
-        That it is called was not told if a hook of the user's has raised before ours.
+        `enter` was not called if a hook of the user's raised before ours.
         """
-        with self._gradient_hooks.lock:  # until the end: without an open call the step could be handed over
+        with self._gradient_hooks.lock:  # to the end: without an open call the step could be handed over
             opened = self._pop(users_frame())
             if opened is not None:
                 self._leave(opened, output)
 
-    def _leave(self, opened: _Open, output: object) -> None:
+    def _leave(self, opened: OpenCall, output: object) -> None:
         with NoDispatch():
-            outputs = _named(tensors(output, "output"))
+            outputs = described(tensors(output, "output"))
             call = self.calls[opened.index]
-            self.calls[opened.index] = Call(call.module, call.call, call.parent, call.inputs, _infos(outputs))
+            self.calls[opened.index] = Call(call.module, call.call, call.parent, call.inputs, infos(outputs))
             self._observe_values(opened, "output", outputs)
-            hooks = self._tap_tensors(opened, "output", outputs)
+            hooks = self._hook_tensors(opened, "output", outputs)
             if "io_grad" in self.kinds:
-                self._tap_inputs(opened, outputs)
+                self._hook_inputs(opened, outputs)
             if (tracing := self._tracing) is not None:
                 tracing.leave(opened.index, outputs)
         if not self._stack:
             self._end_forward(hooks)
 
-    def _pop(self, frame: Any) -> _Open | None:
-        """The open call that `frame` is of, if it is one; those within it are over too."""
+    def _pop(self, frame: Any) -> OpenCall | None:
+        """Remove and return the open call of `frame`, if there is one. Calls within it are over, too."""
         for at in reversed(range(len(self._stack))):
             if self._stack[at].is_of(frame):
                 opened = self._stack[at]
@@ -349,18 +325,18 @@ class CapturedStep:
     def _end_forward(self, hooks: list[GradientHook]) -> None:
         self._modes.leave()
         self._gradient_hooks.forget_graph()
-        self._see_rest()
-        self._resting_since = time.monotonic()
-        failed = sys.exc_info()[1] is not self._raising
-        self._raising = None
+        self._measure_remaining()
+        self._idle_since = time.monotonic()
+        failed = sys.exc_info()[1] is not self._exception_before
+        self._exception_before = None
         self._alive += [weakref.ref(hook) for hook in hooks]
         if failed or not hooks:
-            self._dead_ends += 1
-            if not failed:  # torch would be going through these very hooks
-                self._disarm()
+            self._without_backward += 1
+            if not failed:  # torch would be iterating over these hooks
+                self._remove_module_hooks()
 
-    def _tap_inputs(self, opened: _Open, outputs: Named) -> None:
-        """Read the gradient that reaches each input through this call."""
+    def _hook_inputs(self, opened: OpenCall, outputs: Described) -> None:
+        """Put hooks where the gradient of each input comes back through this call."""
         made = [edge_of(tensor) for _, tensor in outputs if tensor.requires_grad]
         opened.walk.run(opened.edges, made)
         for edge, paths in opened.edges.items():
@@ -369,24 +345,24 @@ class CapturedStep:
                 key = series_key(opened.name, opened.call, "input", path, "grad_norm")
                 if consumers:
                     self._gradient_hooks.on_path(consumers, key)
-                elif edge in made:  # handed back as it came: what arrives at the tensor came through here
+                elif edge in made:  # returned as it came: the gradient of the tensor comes through this call
                     tensor = next(t for _, t in outputs if t.requires_grad and edge_of(t) == edge)
                     self._gradient_hooks.on_tensor(tensor, key)
         if self._stack:
             self._stack[-1].walk.add_child(opened.walk, made)
 
-    def _tap_tensors(self, opened: _Open, role: str, found: Named) -> list[GradientHook]:
-        """Read the gradient that arrives at these tensors; returns the hooks that do."""
+    def _hook_tensors(self, opened: OpenCall, role: str, found: Described) -> list[GradientHook]:
+        """Put hooks where the gradients of these tensors arrive, and return them."""
         wanted = "io_grad" in self.kinds
         if not wanted and "params_grad" not in self.kinds:
             return []
         hooks = []
-        for info, tensor in _tappable(found, all_of_it=not self._stack):
+        for info, tensor in hookable(found, are_results=not self._stack):
             key = series_key(opened.name, opened.call, role, info.path, "grad_norm") if wanted else None
             hooks.append(self._gradient_hooks.on_tensor(tensor, key))
         return hooks
 
-    def _observe_values(self, opened: _Open, role: str, found: Named) -> None:
+    def _observe_values(self, opened: OpenCall, role: str, found: Described) -> None:
         if "io" in self.kinds:
             for info, tensor in found:
                 if is_readable(tensor):
@@ -394,15 +370,15 @@ class CapturedStep:
                     self.rows[key] = self._measure.values(tensor)
 
     def stays_for_update(self) -> bool:
-        """An unlogged forward pass begins: whether its gradient may be added to this step's, for one update of both."""
-        self._resting_since = time.monotonic()
+        """An unlogged forward pass begins: whether its gradients may be added to those of this step, for one update."""
+        self._idle_since = time.monotonic()
         self._is_followed = self._awaits_update and self.backward_ended and self._parameters.are_added_to()
         return self._is_followed
 
     def before_update(self) -> None:
         """The optimizer is about to move the parameters."""
         if self._is_followed and not self._parameters.are_added_to():
-            return  # by what came later: no update was made of this step's gradients
+            return  # the gradients are those of later passes
         if self.backward_ended and not self._gradient_hooks.closed and "params_grad" in self.kinds:
             self._parameters.before_update()
 
@@ -411,86 +387,36 @@ class CapturedStep:
         self._awaits_update = False
         self._parameters.after_update()
 
-    def _see_rest(self) -> None:
+    def _measure_remaining(self) -> None:
         if "params" in self.kinds:
-            self._parameters.see_rest()
+            self._parameters.measure_remaining()
 
-    def _see_gradients(self) -> None:
+    def _measure_gradients(self) -> None:
         if "params_grad" in self.kinds:
-            self._parameters.see_gradients()
-
-    def _begin_backward(self) -> None:
-        """Ask to be called at the end of the backward pass that is on, once for each."""
-        task = current_backward()
-        if task not in self._tasks:
-            self._tasks.add(task)
-            self._on[task] = self._call_at_end(lambda: self._end_after_others(task))
-
-    def _end_after_others(self, task: int) -> None:
-        self._call_at_end(lambda: self._end_backward(task))
-
-    def _call_at_end(self, act: Callable[[], None]) -> weakref.ref[Hook]:
-        """Call `act` at the end of the backward pass that is on, after all that asked for it before.
-
-        Asked for at the end again, it comes after what was asked for in between: data-parallel training averages the
-        gradients then.
-
-        Returns:
-            What is gone once torch has given the pass up.
-        """
-        engine = torch.autograd.Variable._execution_engine
-        hook = Hook(act, lambda fault: self.lose("", fault))
-        engine.queue_callback(hook)
-        return weakref.ref(hook)
+            self._parameters.measure_gradients()
 
     def _end_backward(self, task: int) -> None:
         with self._gradient_hooks.lock:
             if self._gradient_hooks.closed:
                 return
             self._gradient_hooks.end_backward(task)
-            self._on.pop(task, None)
-            if self._stack or any(hook() is not None for hook in self._on.values()):
-                return  # it was one within the forward pass, or within another backward pass, which goes on
-            self._on.clear()
-            self._see_gradients()
-            self._resting_since = time.monotonic()
+            if not self._backward_passes.end(task) or self._stack:
+                return  # it was one within the forward pass, or within another backward pass
+            self._backward_passes.forget()
+            self._measure_gradients()
+            self._idle_since = time.monotonic()
             self.backward_ended = True
-        self._disarm()
+        self._remove_module_hooks()
 
     def conclude(self) -> None:
-        """Nothing more will come: see what a backward pass has left that ended in an exception."""
+        """Nothing more will come: measure the gradients of a backward pass that ended in an exception."""
         if not self._gradient_hooks.closed:
-            self._see_rest()
-        if self._tasks and not self.backward_ended and not self._gradient_hooks.closed:
+            self._measure_remaining()
+        if self._backward_passes.have_begun and not self.backward_ended and not self._gradient_hooks.closed:
             self._gradient_hooks.end_all()
-            self._see_gradients()
+            self._measure_gradients()
 
-    def _disarm(self) -> None:
-        """Take the hooks off the modules; those on gradients stay."""
+    def _remove_module_hooks(self) -> None:
+        """Remove the hooks on modules; those on gradients stay."""
         if self._module_hooks.listener is self:
             self._module_hooks.take_off()
-
-
-def _note_edges(edges: dict[Edge, list[str]], inputs: Named) -> None:
-    """Where the gradients of inputs are delivered."""
-    for info, tensor in inputs:
-        if tensor.requires_grad:
-            edges.setdefault(edge_of(tensor), []).append(info.path)
-
-
-def _tappable(found: Named, *, all_of_it: bool) -> Named:
-    """Those with a gradient that a hook can be put on without making torch use a stale view.
-
-    If `all_of_it`, they are what the forward pass comes to: should there be nothing else, a stale view it is.
-    """
-    with_gradient = [each for each in found if each[1].requires_grad]
-    fresh = [each for each in with_gradient if not is_stale(each[1])]
-    return fresh or (with_gradient if all_of_it else [])
-
-
-def _named(found: Iterable[tuple[str, Tensor]]) -> Named:
-    return [(tensor_info(path, tensor), tensor) for path, tensor in ((path, plain(each)) for path, each in found)]
-
-
-def _infos(found: Named) -> tuple[TensorInfo, ...]:
-    return tuple(info for info, _ in found)

@@ -1,8 +1,8 @@
-"""Steps in front of compiled code that runs a watched model.
+"""Entries to compiled code that runs a watched model.
 
-A hook on a model is compiled into it with the rest, where it may do nothing. So there is a entry in front of what was
-compiled: of the module that `torch.compile` returned, and of a module that was compiled in place. Both are found when
-the model is watched, and noticed when they are made later.
+A hook on a model is compiled into it with everything else, and may do nothing there. So an entry is put in front of
+compiled code: of the module that `torch.compile` returned, and of a module that was compiled in place. Those that exist
+are found when the model is watched; later ones when they are made.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from torchgraph_explorer.capture.safe_hook import Hook, are_walked
 from torchgraph_explorer.console import warn
 
 IN_PLACE = "_compiled_call_impl"
-"""Where `Module.compile` leaves what runs in place of the module. torch leaves it out of every copy and pickle."""
+"""The attribute in which `Module.compile` keeps the compiled call. torch leaves it out of every copy and pickle."""
 
 WRAPPED = "_orig_mod"
-"""Where the module that `torch.compile` returns keeps the one that it was given."""
+"""The attribute in which the module that `torch.compile` returns keeps the one that it was given."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryCall:
-    """A call that goes through a entry.
+    """A call of compiled code.
 
     Attributes:
         compiled: The module that was compiled.
-        args: What it is given,
-        kwargs: by name.
-        result: What it returned; None before it did, and if it raised.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
+        result: What it returned; None before that, and if it raised.
     """
 
     compiled: nn.Module
@@ -52,18 +52,18 @@ class EntryCall:
 
 
 EntryListener: TypeAlias = "Callable[[nn.Module, EntryCall], object]"
-"""Called with the watched model and what goes through."""
+"""Called with the watched model and the call."""
 
 
 class CompiledEntries:
-    """Calls `before` and `after` around whatever was compiled and runs a model, until `close`."""
+    """Calls `before` and `after` around all compiled code that runs a model, until `close`."""
 
     def __init__(
         self, model: nn.Module, *, before: EntryListener, after: EntryListener, fail: Callable[[Exception], None]
     ) -> None:
-        """Put entries in front of all that is compiled already, and of all that will be.
+        """Put entries in front of everything that is or will be compiled.
 
-        Neither `model` nor anything compiled is kept alive. `fail` is told what `before` and `after` raise.
+        Neither `model` nor compiled modules are kept alive. `fail` is called with what `before` and `after` raise.
         """
         self._model = weakref.ref(model)
         self._closed = self._is_walked = False
@@ -81,7 +81,7 @@ class CompiledEntries:
             self._put_before(module)
 
     def close(self) -> None:
-        """Take all entries away, once nobody is within one. May be called again."""
+        """Remove all entries, as soon as no call is within one. May be called again."""
         self._closed = True
         self._forget_left()
         if not self._through and not self._is_walked:
@@ -103,16 +103,16 @@ class CompiledEntries:
                 self.close()
 
     def _forget_left(self) -> None:
-        """No hook was told of those that an interrupt has ended."""
+        """Forget the calls that an interrupt has ended, for which no hook was called."""
         self._through = [one for one in self._through if is_running(*one)]
 
     def _on_registration(self, module: nn.Module, name: str, submodule: nn.Module) -> None:
-        """Some module becomes a part of another, as it does where `torch.compile` wraps it."""
+        """A module becomes a part of another one, for example where `torch.compile` wraps it."""
         if not self._closed and name == WRAPPED and _is_wrapper(module) and self._runs_model(submodule):
             self._hook(module)
 
     def _fail_at_registration(self, fault: Exception) -> None:
-        """Torch is going through its hooks of this kind, of which none may be taken away meanwhile: `close` does."""
+        """`fail` calls `close`, but torch is iterating over its hooks of this kind: none may be removed meanwhile."""
         self._is_walked = True
         try:
             self._fail(fault)
@@ -120,7 +120,7 @@ class CompiledEntries:
             self._is_walked = False
 
     def _on_compile(self, module: nn.Module) -> None:
-        """Some module was compiled in place."""
+        """A module was compiled in place."""
         if self._runs_model(module):
             self._put_in_place(module)
 
@@ -135,7 +135,7 @@ class CompiledEntries:
         return any(each is model for each in module.modules())
 
     def _hook(self, wrapper: nn.Module) -> None:
-        """Hooks of the wrapper itself are called outside of what was compiled."""
+        """Hooks of the wrapper itself are called outside of the compiled code."""
         self._exits.callback(wrapper.register_forward_pre_hook(self._before, with_kwargs=True).remove)
         left = wrapper.register_forward_hook(self._after, with_kwargs=True, always_call=True)
         self._exits.callback(left.remove)
@@ -143,29 +143,29 @@ class CompiledEntries:
     def _put_in_place(self, module: nn.Module) -> None:
         compiled = vars(module)[IN_PLACE]
 
-        @functools.wraps(compiled)  # with what dynamo looks for in it, should it be compiled into something larger
+        @functools.wraps(compiled)  # with the attributes that dynamo reads if it is compiled into something larger
         def entry(*args: Any, **kwargs: Any) -> Any:
-            gated, result = here(), None
+            own, result = self_reference(), None
             try:
-                self._before(gated, args, kwargs)
+                self._before(own, args, kwargs)
                 result = compiled(*args, **kwargs)
                 return result
             finally:
-                self._after(gated, args, kwargs, result)
+                self._after(own, args, kwargs, result)
 
-        here = weakref.ref(module)
+        self_reference = weakref.ref(module)
         vars(module)[IN_PLACE] = entry
         self._exits.callback(_take_away, weakref.ref(module), entry, compiled)
 
 
 def _take_away(module: weakref.ref[nn.Module], entry: Callable[..., Any], compiled: Callable[..., Any]) -> None:
-    """Put back what was compiled; not where there is another entry in front of this one, which now does nothing."""
+    """Put back the compiled call, unless another entry is in front of this one, which does nothing from now on."""
     if (found := module()) is not None and vars(found).get(IN_PLACE) is entry:
         vars(found)[IN_PLACE] = compiled
 
 
 def calls_hooks_of(compiled: nn.Module, model: nn.Module) -> bool:
-    """Whether torch calls the hooks of `model` outside of what is compiled, should `compiled` stand for it alone.
+    """Whether `compiled` is the compiled form of `model` alone, and torch calls its hooks outside of the compiled code.
 
     It does so for a module that is compiled in place, and for one that is wrapped, unless it is of torch's own classes.
     """
@@ -176,16 +176,16 @@ def calls_hooks_of(compiled: nn.Module, model: nn.Module) -> bool:
 
 
 def _is_wrapper(module: nn.Module) -> bool:
-    """It is what `torch.compile` returns for a module."""
-    dynamo = sys.modules.get("torch._dynamo.eval_frame")  # imported by whoever compiles; it takes seconds
+    """Whether it is what `torch.compile` returns for a module."""
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")  # imported by code that compiles; it takes seconds
     return dynamo is not None and issubclass(type(module), dynamo.OptimizedModule)
 
 
 def _compiled_modules() -> Iterator[nn.Module]:
-    """All modules in this process that were compiled."""
+    """Every compiled module in this process."""
     if "torch._dynamo" not in sys.modules:
         return
-    objects = gc.get_objects()  # of which there are hundreds of thousands: no code of Python's is run for each
+    objects = gc.get_objects()  # hundreds of thousands: run no Python code for each
     modules = {kind for kind in set(map(type, objects)) if issubclass(kind, nn.Module)}
     for each in compress(objects, map(modules.__contains__, map(type, objects))):
         if IN_PLACE in vars(each) or _is_wrapper(each):
@@ -193,9 +193,9 @@ def _compiled_modules() -> Iterator[nn.Module]:
 
 
 def until_left(module: nn.Module, held: ExitStack, thread: int) -> None:
-    """Close `held` when the call of `module` that is going on in `thread` is over.
+    """Close `held` when the call of `module` that is being executed in `thread` is over.
 
-    At the latest when the next one begins there.
+    At the latest when the next one begins in that thread.
     """
     left = ExitStack()
     left.enter_context(held)
@@ -216,44 +216,44 @@ def until_left(module: nn.Module, held: ExitStack, thread: int) -> None:
 
 
 class CompiledCall(threading.local):
-    """The outermost call of something compiled that is going on in this thread."""
+    """The outermost call of compiled code in this thread."""
 
     def __init__(self) -> None:
-        """There is none."""
+        """No call is being executed."""
         self._entry: int | None = None
         self._logged: bool | None = None
         self._frame: Any = None
-        self._into: InlineWindow | None = None
+        self._window: InlineWindow | None = None
         self._holder = object()
 
     def is_within_another(self, entry: int) -> bool:
-        """Another entry is open. That `entry` itself is can only be since its call was interrupted."""
+        """Whether another entry is open. If `entry` itself is noted, an earlier call of it was interrupted."""
         return self._entry not in (None, entry) and is_running(self._frame, threading.get_ident())
 
-    def begin(self, entry: int, *, logged: bool, into: InlineWindow | None = None) -> None:
-        """It goes through `entry`; if `logged`, it runs as it was written until `end`, or within `into`."""
+    def begin(self, entry: int, *, logged: bool, window: InlineWindow | None = None) -> None:
+        """A call through `entry` begins. If `logged`, it runs as it was written, or compiled within `window`."""
         self.end()
-        self._entry, self._logged, self._into = entry, logged, into
+        self._entry, self._logged, self._window = entry, logged, window
         self._frame = users_frame()
-        if into is not None:
-            into.begin()
+        if window is not None:
+            window.begin()
         elif logged:
             process_state.eager.hold(self._holder)
 
     def take(self) -> bool | None:
-        """Whether the model's call in it is logged; None for a further one, and where nothing is going on."""
+        """Whether the model's call in it is logged; None for a further call of the model, and without an open entry."""
         logged, self._logged = self._logged, None
         return logged
 
     def end_at(self, entry: int) -> None:
-        """It is over, if `entry` is what it went through."""
+        """The call is over, if it went through `entry`."""
         if entry == self._entry:
             self.end()
 
     def end(self) -> None:
-        """It is over. May be called again."""
+        """The call is over. May be called again."""
         self._entry = self._logged = self._frame = None
-        if self._into is not None:
-            self._into.end()
-            self._into = None
+        if self._window is not None:
+            self._window.end()
+            self._window = None
         process_state.eager.release(self._holder)

@@ -57,7 +57,7 @@ class EagerStance:
         self._update()
 
     def _update(self) -> None:
-        """Set the stance that is needed. May be called again, also after it was interrupted."""
+        """Set the stance that is needed. May be called again, also after an interrupt."""
         with self._lock:
             self._set_stance(wanted=bool(self._holders) and not self._pauses)
             self._install(wanted=bool(self._holders))
@@ -65,7 +65,7 @@ class EagerStance:
     def _set_stance(self, *, wanted: bool) -> None:
         dynamo: Any = sys.modules["torch._dynamo.eval_frame"]
         if wanted and self._before is None:
-            self._before = dynamo._stance  # noted first: an interrupt may come before the next line is over
+            self._before = dynamo._stance  # noted first: an interrupt may come during the next line
             try:
                 torch.compiler.set_stance("force_eager")
             except Exception:
@@ -76,7 +76,7 @@ class EagerStance:
             self._before = None
 
     def _install(self, *, wanted: bool) -> None:
-        """Replace torch's function that lifts the limit by ours; if not `wanted`, put it back."""
+        """Replace torch's function that lifts the limit by one of ours; if not `wanted`, put it back."""
         dynamo: Any = sys.modules.get("torch._dynamo.utils")
         if wanted and self._ours is None and hasattr(dynamo, "disable_cache_limit"):
             self._plain = dynamo.disable_cache_limit

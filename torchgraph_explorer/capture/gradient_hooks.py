@@ -1,4 +1,4 @@
-"""GradientHooks on the backward pass of one step: gradients of outputs, and shares that reach inputs through a call."""
+"""Reads gradients in one step: those of tensors, and those that reach an input through one call of a module."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Measure(Protocol):
     def values(self, tensor: Tensor) -> int:
         """Measure the elements."""
 
-    def anew(self, tensor: Tensor) -> int:
-        """Measure the elements, also of a tensor that torch says is as it was when it was measured before."""
+    def values_again(self, tensor: Tensor) -> int:
+        """Measure the elements, although torch may say that the tensor is unchanged since it was measured."""
 
     def gradients(self, gradient: Tensor) -> int:
         """Measure the elements of a gradient as the backward pass left it."""
@@ -44,24 +44,24 @@ class Measure(Protocol):
 
 
 current_backward = torch._C._current_graph_task_id
-"""The number of the backward pass that is on in this thread, -1 without."""
+"""The number of the backward pass that is on in this thread; -1 without one."""
 
 
 class GradientHook(SafeHook):
-    """One place where gradient passes, and the series that are read there. It is the hook at a tensor.
+    """A hook on a tensor, or on the nodes that consume an input, with the series that are read by it.
 
     Attributes:
-        keys: The series. Without any, it is only noted that a backward pass is on.
-        shares: How many shares of the gradient a backward pass delivers.
+        keys: The series. Without any, the hook only notes that a backward pass is on.
+        summands: How many parts, whose sum is the gradient, a backward pass delivers.
     """
 
-    __slots__ = ("_hooks", "keys", "shares")
+    __slots__ = ("_hooks", "keys", "summands")
 
-    def __init__(self, hooks: GradientHooks, *, shares: int = 1) -> None:
+    def __init__(self, hooks: GradientHooks, *, summands: int = 1) -> None:
         """Nothing is read yet."""
         self._hooks = hooks
         self.keys: tuple[SeriesKey, ...] = ()
-        self.shares = shares
+        self.summands = summands
 
     def act(self, gradient: Tensor) -> None:
         """Gradient arrives at the tensor."""
@@ -72,8 +72,8 @@ class GradientHook(SafeHook):
         self._hooks.fail(self.keys[0][0] if self.keys else "", fault)
 
 
-class _Share(SafeHook):
-    """The hook at an autograd node that delivers a share to a hook."""
+class _PathHook(SafeHook):
+    """The hook on an autograd node that delivers one summand."""
 
     __slots__ = ("_hook", "_slot")
 
@@ -93,11 +93,11 @@ class _Share(SafeHook):
 
 @dataclass(slots=True)
 class _Sum:
-    """The shares that have come to a hook in one backward pass.
+    """The sum of what has come to a hook in one backward pass.
 
     Attributes:
-        total: Their sum.
-        arrived: How many they are.
+        total: The sum so far.
+        arrived: How many summands it has.
     """
 
     total: Tensor
@@ -106,13 +106,13 @@ class _Sum:
 
 @dataclass(slots=True)
 class GradientHooks:
-    """The hooks of one step. Each place is hooked once, however many calls look at it.
+    """The gradient hooks of one step. A tensor, or set of nodes, has one hook, however many series are read there.
 
     Attributes:
         measure: What turns a gradient into a row.
         observe: Called with a series and its row.
         begin: Called by the first gradient of each backward pass, within it.
-        fail: Called with a module's name and what went wrong in a hook.
+        fail: Called with a module's name and the exception raised in a hook.
         lock: Held while a gradient is read: it may come in an autograd thread.
         closed: Nothing is read any more.
     """
@@ -129,7 +129,7 @@ class GradientHooks:
     _pending: dict[tuple[int, GradientHook], _Sum] = field(default_factory=dict)
 
     def on_tensor(self, tensor: Tensor, key: SeriesKey | None) -> GradientHook:
-        """Read all the gradient that arrives at `tensor`; without a key, only note that a backward pass is on.
+        """Read the gradient of `tensor` as series `key`; without a key, only note that a backward pass is on.
 
         Returns:
             The hook, which autograd keeps alive as long as gradient can still come.
@@ -144,39 +144,40 @@ class GradientHooks:
         return hook
 
     def on_path(self, consumers: Consumers, key: SeriesKey) -> None:
-        """Read the gradient that comes back through `consumers`, whose shares add up."""
+        """Read the sum of the gradients that come back through `consumers` as series `key`."""
         edge_key = consumers[0] if len(consumers) == 1 else frozenset(consumers)
         hook = self._paths.get(edge_key)
         if hook is None:
-            hook = self._paths[edge_key] = GradientHook(self, shares=len(consumers))
+            hook = self._paths[edge_key] = GradientHook(self, summands=len(consumers))
             for node, slot in consumers:
-                self._handles.append(node.register_hook(_Share(hook, slot)))
+                self._handles.append(node.register_hook(_PathHook(hook, slot)))
         hook.keys += (key,)
 
     def forget_graph(self) -> None:
-        """The forward pass is over: let go of the autograd nodes, which would keep the user's memory."""
+        """The forward pass is over: release the autograd nodes, which keep the user's tensors alive."""
         self._outputs.clear()
         self._paths.clear()
 
     def end_backward(self, task: int) -> None:
-        """A backward pass has ended: measure its sums of which not every share came."""
-        self._settle([edge_key for edge_key in self._pending if edge_key[0] == task])
+        """A backward pass has ended: measure its sums that are incomplete."""
+        self._read_sums([edge_key for edge_key in self._pending if edge_key[0] == task])
 
     def end_all(self) -> None:
-        """No more gradient comes: measure what did."""
-        self._settle([*self._pending])
+        """No more gradients come: measure all sums."""
+        self._read_sums([*self._pending])
 
     def remove(self) -> None:
-        """Take every hook off."""
+        """Remove every hook."""
         self.closed = True
         handles, self._handles = self._handles, []
         for handle in handles:
             handle.remove()
         self.forget_graph()
-        self.begin, self.fail = _nothing, _nothing  # what the hooks of a graph that is kept hold on to is then little
+        # The hooks of a graph that the user keeps hold on to this object: let that be little.
+        self.begin, self.fail = _do_nothing, _do_nothing
 
     def arrive(self, hook: GradientHook, gradient: Tensor) -> None:
-        """Gradient, or a share of it, is at the place of `hook`."""
+        """A gradient, or a summand of it, has come to `hook`."""
         with self.lock:
             if self.closed:
                 return
@@ -185,20 +186,20 @@ class GradientHooks:
                 with NoDispatch():
                     gradient = plain(gradient)
                     if is_readable(gradient):
-                        (self._read if hook.shares == 1 else self._add)(hook, gradient)
+                        (self._read if hook.summands == 1 else self._add)(hook, gradient)
 
-    def _add(self, hook: GradientHook, share: Tensor) -> None:
-        """Keep a share until all have come that this backward pass brings: there may be another one within it."""
+    def _add(self, hook: GradientHook, summand: Tensor) -> None:
+        """Add a summand to the sum of this backward pass, and read the sum when it is complete."""
         edge_key = current_backward(), hook
         known = self._pending.get(edge_key)
         if known is None:
-            self._pending[edge_key] = _Sum(share.clone())
+            self._pending[edge_key] = _Sum(summand.clone())
             return
-        known.total, known.arrived = known.total + share, known.arrived + 1
-        if known.arrived == hook.shares:
+        known.total, known.arrived = known.total + summand, known.arrived + 1
+        if known.arrived == hook.summands:
             self._read(hook, self._pending.pop(edge_key).total)
 
-    def _settle(self, waiting_hooks: list[tuple[int, GradientHook]]) -> None:
+    def _read_sums(self, waiting_hooks: list[tuple[int, GradientHook]]) -> None:
         """Read sums."""
         with NoDispatch():
             for waiting in waiting_hooks:
@@ -210,5 +211,5 @@ class GradientHooks:
             self.observe(key, row)
 
 
-def _nothing(*_: object) -> None:
-    """Nobody is told any more."""
+def _do_nothing(*_: object) -> None:
+    """In place of a function that is not to be called any more."""

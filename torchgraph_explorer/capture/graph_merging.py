@@ -1,4 +1,4 @@
-"""What is done to a module graph after it was traced."""
+"""Simplifies a traced module graph, and merges it with the calls of later steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torchgraph_explorer.shapes import joined
 
 
 def without_empty_insides(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:
-    """The nodes and edges without the insides that show nothing but their own inputs and outputs."""
+    """The nodes and edges without the insides of calls that contain only their own inputs and outputs."""
     placed = {node.call: node for node in nodes if node.kind == "call"}
     shown = {node.inside for node in nodes if node.kind in ("call", "attached")}
     shown |= {call for call, node in placed.items() if node.inside is None}
@@ -22,7 +22,7 @@ def without_empty_insides(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple
 
 
 def merge(known: ModuleGraph, calls_now: Sequence[Call], attached: Mapping[tuple[int, str], TensorInfo]) -> ModuleGraph:
-    """`known` with dimensions left open that are different in the same calls now; `known` itself when none is.
+    """`known` with None for dimensions that differ in the same calls now; `known` itself if all are the same.
 
     Args:
         known: The graph so far.
@@ -40,7 +40,7 @@ def merge(known: ModuleGraph, calls_now: Sequence[Call], attached: Mapping[tuple
 
 
 def is_same(known: ModuleGraph, calls_now: Sequence[Call], attached: Mapping[tuple[int, str], TensorInfo]) -> bool:
-    """Whether `merge` would find the same calls, of the same shapes. False where that takes as long as to merge."""
+    """Whether `merge` would find the same calls and shapes. False where finding out would take as long as merging."""
     return not attached and len(known.calls) == len(calls_now) and all(map(eq, known.calls, calls_now))
 
 
@@ -60,14 +60,14 @@ def _merge_infos(known: tuple[TensorInfo, ...], new: tuple[TensorInfo, ...]) -> 
 
 
 def _merge_info(known: TensorInfo, new: TensorInfo) -> TensorInfo:
-    """`known` itself where no other dimension is open then: a graph is not written anew for each new size."""
+    """`known` itself if no further dimension becomes None, so that the graph is not written again for each new size."""
     if all(a == b or a is None for a, b in zip(known.shape, new.shape, strict=False)):
         return known
     return joined(known, new)
 
 
 def _merge_node(node: Node, shapes: Mapping[tuple[int | None, str, str], TensorInfo]) -> Node:
-    """A placeholder or attached tensor shows the shape that it now has."""
+    """A placeholder or attached tensor, with the dimensions that it has now."""
     if node.tensor is None or (new := shapes.get((node.inside, node.kind, node.tensor.path))) is None:
         return node
     return replace(node, tensor=_merge_info(node.tensor, new))

@@ -12,14 +12,14 @@ from torchgraph_explorer.schema import Call, ModuleGraph
 Signature: TypeAlias = "tuple[tuple[str, int, int | None], ...]"
 
 TRACES_FOR_A_GRAPH = 4
-"""Steps that are traced to get hold of a way of calling the modules that was seen in a step not traced."""
+"""Steps that are traced after a step that was not traced called the modules in a new way."""
 
 MOST_GRAPHS = 64
-"""Ways in which a model calls its modules that are drawn; a model that finds ever new ones is not traced for ever."""
+"""Graphs of a model, at most: one that calls its modules in ever new ways is not traced for ever."""
 
 
 class KnownGraphs:
-    """Every graph so far, and whether the next step is to be traced to find another.
+    """Every graph so far, and whether the next step is traced.
 
     Attributes:
         graphs: By id, the oldest first.
@@ -33,28 +33,18 @@ class KnownGraphs:
         self._by_signature: dict[Signature, int] = {}
         self._unknown: set[Signature] = set()
         self._latest: ModuleGraph | None = None
-        self._told: dict[int, ModuleGraph] = {}
 
     def add(self, ended: CapturedStep) -> ModuleGraph | None:
-        """The graph of a step which is over; None while it was not traced."""
+        """The graph of a step that is over; None if no step that called its modules in the same way was traced."""
         self._latest = graph = self._graph_of(ended)
         return graph
 
     def with_current(self, one: CapturedStep) -> tuple[ModuleGraph, ...]:
-        """All graphs, with that of a step which is not over yet, as far as it has come: it is not kept."""
+        """All graphs, and that of a step that is not over, as far as it has come. The last one is not kept."""
         signature = _signature(one.calls)
         if not one.is_traced or signature in self._by_signature:
             return tuple(self.graphs)
         return (*self.graphs, self._traced(one))
-
-    def is_told(self, graph: ModuleGraph | None) -> bool:
-        """Whether `tell` was called with it in this form."""
-        return graph is None or self._told.get(graph.id) is graph
-
-    def tell(self, graph: ModuleGraph | None) -> None:
-        """It was handed over."""
-        if graph is not None:
-            self._told[graph.id] = graph
 
     def _graph_of(self, ended: CapturedStep) -> ModuleGraph | None:
         calls = ended.calls
@@ -73,13 +63,13 @@ class KnownGraphs:
         return merged
 
     def _want_trace_of(self, signature: Signature) -> None:
-        """Trace some of the next steps, in the hope that one calls its modules in this new way again."""
+        """Trace some of the next steps: one may call its modules in this new way again."""
         if signature not in self._unknown and len(self.graphs) < MOST_GRAPHS:
             self._unknown.add(signature)
             self.traces = TRACES_FOR_A_GRAPH
 
     def _keep(self, graph: ModuleGraph, signature: Signature) -> ModuleGraph:
-        self.graphs.append(graph)  # before it is known where: an interrupt may come between the two
+        self.graphs.append(graph)  # first: an interrupt may come between the two
         self._by_signature[signature] = graph.id
         return graph
 

@@ -1,4 +1,4 @@
-"""The dispatch modes and `torch.func` transforms of this thread: left for a moment, and put in another order."""
+"""Leaves the dispatch modes and `torch.func` transforms of this thread for a moment, and reorders them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def are_modes_on() -> bool:
 
 
 def modes() -> list[Any]:
-    """Those of this thread, the lowest first."""
+    """The dispatch modes of this thread, the lowest first."""
     return [_at(i) for i in range(_length())]
 
 
 def set_modes(wanted: Iterable[Any]) -> None:
-    """Let these be the modes of this thread, the lowest first."""
+    """Set the dispatch modes of this thread, the lowest first."""
     while _length() > 0:
         torch._C._pop_torch_dispatch_stack(None)
     for mode in wanted:
@@ -37,20 +37,20 @@ class OutsideModes:
     """Leaves the modes and transforms of this thread, until `restore`."""
 
     def __init__(self) -> None:
-        """They are known, and still on."""
+        """Note the dispatch modes; all are still on."""
         self._modes = modes()
         self._traced: list[Any] = []
         self._transforms: list[Any] = []
 
     def leave(self) -> None:
-        """Be outside of them all. Not an instruction of Python's lies between taking one out and keeping it."""
+        """Leave all of them. No instruction is between removing one and keeping it, so an interrupt loses none."""
         take = torch._C._functorch.pop_dynamic_layer_stack
         self._traced.extend(starmap(_pop_mode_from_pre_dispatch, repeat((), _len_torch_dispatch_stack_pre_dispatch())))
         set_modes(())
         self._transforms.extend(starmap(take, repeat((), _transforms.get_dynamic_layer_stack_depth())))
 
     def restore(self) -> None:
-        """Be within them again. May be called again."""
+        """Enter them again. May be called twice."""
         while (depth := _transforms.get_dynamic_layer_stack_depth()) < len(self._transforms):
             _transforms.push_dynamic_layer_stack(self._transforms[-1 - depth])
         set_modes(self._modes)

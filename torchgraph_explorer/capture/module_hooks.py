@@ -1,6 +1,7 @@
-"""The hooks on a model's modules: put on for each logged step and taken off after it, the same ones again and again.
+"""The hooks on a model's modules: put on for each logged step and removed after it.
 
-To make them anew costs several times what it costs to put them back, and fills Python's garbage collector.
+The same hooks are used again and again. Making new ones takes several times as long as putting them back, and gives
+Python's garbage collector more to do.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torchgraph_explorer.capture.safe_hook import SafeHook, are_walked
 
 
 class CallListener(Protocol):
-    """Who is told of the calls of modules in a step."""
+    """Takes the calls of modules in a step."""
 
     def is_ours(self, name: str) -> bool:
         """Whether a call of module `name`, now and in this thread, belongs to the step."""
@@ -29,34 +30,34 @@ class CallListener(Protocol):
         """It has returned, or raised; then without an output."""
 
     def end_forward(self) -> None:
-        """The model has returned, or raised, though it could not be told."""
+        """The model has returned, or raised, and `leave` failed."""
 
-    def lose(self, name: str, fault: Exception) -> None:
-        """Telling failed."""
+    def drop(self, name: str, fault: Exception) -> None:
+        """`enter` or `leave` failed."""
 
 
 class ModuleHooks:
-    """The hooks on the modules of one model. One listener at a time is told.
+    """The hooks on the modules of one model, which call one listener at a time.
 
     Attributes:
-        listener: Who is told; None between logged steps.
-        is_walked: Nothing is taken off: torch is going through the hooks of a module.
+        listener: What the hooks call; None between logged steps.
+        is_walked: Torch is iterating over the hooks of a module, so that none may be removed.
     """
 
     def __init__(self) -> None:
-        """Nothing is put on yet."""
+        """No hook is on a module yet."""
         self.listener: CallListener | None = None
         self.is_walked = self._is_left_on = False
         self._of: dict[int, _OneModulesHooks] = {}
 
     def put_on(self, listener: CallListener, modules: Mapping[nn.Module, str], *, model: nn.Module) -> None:
-        """Tell `listener` of all `modules`, each with its name.
+        """Call `listener` for the calls of `modules`, given with their names.
 
         Args:
-            listener: Who is told from now on.
-            modules: The watched model, named "", and those within it.
-            model: What the training loop calls: the watched model, or what it is wrapped in. Whether it is called is
-                known by a hook that is always there.
+            listener: What is called from now on.
+            modules: The watched model, named "", and the modules within it.
+            model: What the training loop calls: the watched model, or what it is wrapped in. The `StepTracker` has its
+                own permanent hook for the beginning of its calls.
         """
         self.take_off()
         self.listener, self._is_left_on = listener, False
@@ -70,7 +71,7 @@ class ModuleHooks:
             hooks.put_on()
 
     def take_off(self) -> None:
-        """Tell nobody, and take all off. If torch is going through them after an exception: when it next can be."""
+        """Call no listener, and remove all hooks; if torch iterates over them, as soon as they can be removed."""
         self.listener = None
         self._is_left_on = self.is_walked
         if self.is_walked:
@@ -79,13 +80,13 @@ class ModuleHooks:
             hooks.take_off()
 
     def tidy(self) -> None:
-        """Take off what had to be left on."""
+        """Remove the hooks that could not be removed before."""
         if self._is_left_on:
             self.take_off()
 
 
 class _OneModulesHooks:
-    """The hooks of one module: what it is called with, unless it is the model, and what it returns."""
+    """The hooks of one module: one for its arguments, unless it is the model, and one for its results."""
 
     __slots__ = ("_module", "_module_hooks", "_name", "_parts")
 
@@ -111,13 +112,13 @@ class _OneModulesHooks:
 
 ON_ENTERING = ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs")
 ON_LEAVING = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called")
-"""Where a module keeps its hooks, and for which of them an option is on: the two that it is called with, and always."""
+"""The attributes of a module for its hooks, and for those with the options `with_kwargs` and `always_call`."""
 
 
 class _Part:
-    """One hook, and where it is put on a module.
+    """One hook, and the attributes of a module that it is put into.
 
-    Not by `register_forward_hook`: what takes the hook off is to be at hand before it is on, should an interrupt come.
+    Not by `register_forward_hook`: its handle must exist before the hook is on, since an interrupt may come in between.
     """
 
     __slots__ = ("_handle", "_hook", "_places")
@@ -139,8 +140,8 @@ class _Part:
             self._handle.remove()
 
 
-class _Telling(SafeHook):
-    """A hook that tells the listener there is, if the call is of the listener's step."""
+class _CallHook(SafeHook):
+    """A hook that calls the present listener, if the call belongs to its step."""
 
     __slots__ = ("_module_hooks", "_name")
 
@@ -148,12 +149,12 @@ class _Telling(SafeHook):
         self._module_hooks, self._name = module_hooks, name
 
     def fail(self, fault: Exception) -> None:
-        """The listener could not take it."""
+        """The listener raised `fault`."""
         if (listener := self._module_hooks.listener) is not None:
-            listener.lose(self._name, fault)
+            listener.drop(self._name, fault)
 
 
-class _Enter(_Telling):
+class _Enter(_CallHook):
     __slots__ = ()
 
     def act(self, _module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -165,18 +166,18 @@ class _Enter(_Telling):
             listener.enter(self._name, args, kwargs)
 
 
-class _Leave(_Telling):
+class _Leave(_CallHook):
     __slots__ = ()
 
     @interrupts.entry
     def __call__(self, *arguments: Any) -> None:
-        """Call the hook safely; hooks are not taken off meanwhile if torch is walking over them."""
+        """Call the hook safely. No hook is removed meanwhile if torch is iterating over them."""
         try:
             self._module_hooks.is_walked = are_walked()
             super().__call__(*arguments)
             self._module_hooks.is_walked = False
         except BaseException:
-            interrupts.put_right()
+            interrupts.restore_all()
             raise
 
     def act(self, _module: nn.Module, _args: object, _kwargs: object, output: object) -> None:
@@ -186,7 +187,7 @@ class _Leave(_Telling):
             listener.leave(self._name, output)
 
     def fail(self, fault: Exception) -> None:
-        """The listener could not take it. Of the model itself, nothing that is compiled comes after it."""
+        """The listener raised `fault`. If this is the model, its forward pass is over all the same."""
         if self._name == "" and (listener := self._module_hooks.listener) is not None:
             listener.end_forward()
         super().fail(fault)

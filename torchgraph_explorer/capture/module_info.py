@@ -1,4 +1,4 @@
-"""What can be said of a model's modules without running them."""
+"""Describes a model's modules without running them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torchgraph_explorer.schema import Module
 OPENING, CLOSING = "([{", ")]}"
 
 PLAIN = (bool, int, float, str, tuple)
-"""Types of what is printed where a module says what it was made with."""
+"""Types of the arguments that a module prints in its `extra_repr`."""
 
 
 def module_facts(model: nn.Module) -> tuple[Module, ...]:
@@ -43,7 +43,7 @@ def has_values(parameter: nn.Parameter) -> bool:
 
 
 def extra_repr_rows(module: nn.Module) -> tuple[tuple[str, str], ...]:
-    """`module.extra_repr()` as (key, value) rows; a positional fact has an empty key."""
+    """`module.extra_repr()` as (key, value) rows; a value without a name has an empty key."""
     try:
         text = module.extra_repr()
     except Exception as fault:  # the user's code: an unprintable module is still a module
@@ -54,9 +54,9 @@ def extra_repr_rows(module: nn.Module) -> tuple[tuple[str, str], ...]:
 def _named(
     module: nn.Module, rows: tuple[tuple[str, str], ...], parameters: tuple[str, ...]
 ) -> tuple[tuple[str, str], ...]:
-    """`rows`, where positional facts have the names of the class's parameters, in their order.
+    """`rows`, with values that have no name under the names of the class's parameters, in their order.
 
-    Such a parameter has an attribute of its name, of that value, as `in_channels` of a convolution.
+    A value belongs to a parameter if the module has it as an attribute of that name, as `in_channels` of a convolution.
     """
     names = iter(parameters)
     return tuple((key or next((name for name in names if _has(module, name, value)), ""), value) for key, value in rows)

@@ -1,4 +1,4 @@
-"""Lets our own operations pass unseen: by autograd, by the trace, and by modes and subclasses of the user's."""
+"""Hides our own operations from autograd, from the trace, and from the user's modes and tensor subclasses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.capture.mode_stack import OutsideModes, are_modes_on
-from torchgraph_explorer.interrupts import here
+from torchgraph_explorer.interrupts import this_thread
 
 ORDINARY = frozenset({Tensor, torch.nn.Parameter})
 """Types of tensors that do what torch does, and are not wrapped by Python."""
@@ -18,10 +18,10 @@ _is_batched = torch._C._functorch.is_legacy_batchedtensor
 
 
 class NoDispatch:
-    """A context in which what is done to the user's tensors is nobody's business but ours.
+    """A context in which only torch itself handles operations on the user's tensors.
 
-    A mode of the user's may count operations or print them, and a tensor subclass may do anything; neither is to
-    notice that somebody looks.
+    A mode of the user's may count operations or print them, and a tensor subclass may do anything. Neither may notice
+    that a tensor is measured.
     """
 
     __slots__ = ("_depth", "_functions", "_gradient", "_modes")
@@ -30,8 +30,8 @@ class NoDispatch:
         self._functions: Any = None
         self._gradient: bool | None = None
         self._modes: OutsideModes | None = None
-        self._depth = len(here.changed)
-        here.changed.append(self)  # before anything is changed: see `interrupts`
+        self._depth = len(this_thread.changed)
+        this_thread.changed.append(self)  # before anything is changed: see `interrupts`
         try:
             self._functions = torch._C.DisableTorchFunction()
             self._functions.__enter__()
@@ -46,10 +46,10 @@ class NoDispatch:
 
     def __exit__(self, *exception: object) -> None:
         self.restore()
-        del here.changed[self._depth :]
+        del this_thread.changed[self._depth :]
 
     def restore(self) -> None:
-        """As it was before; see `interrupts.Changed`."""
+        """Restore what was on before; see `interrupts.Changed`."""
         if self._modes is not None:
             self._modes.restore()
         if self._gradient is not None:
@@ -59,10 +59,10 @@ class NoDispatch:
 
 
 def plain(tensor: Tensor) -> Tensor:
-    """The tensor within its wrappers.
+    """The tensor without its wrappers.
 
-    `torch.func` has some, e.g. one that hides the samples from what `vmap` runs; of a distributed tensor it is the
-    part that lies here.
+    `torch.func` wraps tensors, e.g. to hide the samples from the function that `vmap` runs. Of a distributed tensor,
+    this is the part on this rank.
     """
     while _is_transformed(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
@@ -73,13 +73,13 @@ def plain(tensor: Tensor) -> Tensor:
 
 
 def is_readable(tensor: Tensor) -> bool:
-    """Whether there are elements to look at: not so on the meta device, and while shapes are only simulated."""
+    """Whether there are elements to read. There are none on the meta device, and while shapes are only simulated."""
     simulated = type(tensor) not in ORDINARY and type(tensor).__name__ == "FakeTensor"
     return not (tensor.is_meta or simulated or _is_batched(tensor))
 
 
 def has_memory(tensor: Tensor) -> bool:
-    """Whether its elements are in memory: sharding and offloading free what is not in use, and fill it again."""
+    """Whether its elements are in memory. Sharding and offloading free memory that is not in use, and fill it again."""
     if type(tensor) not in ORDINARY or tensor.layout is not torch.strided or tensor.is_nested:
         return True
     span = tensor.numel()

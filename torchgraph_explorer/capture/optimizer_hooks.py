@@ -1,4 +1,4 @@
-"""Watches an optimizer's steps: what it made of the gradients, and how it moved the parameters."""
+"""Hooks on an optimizer's steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torchgraph_explorer.capture.safe_hook import Hook
 
 
 class Updated(Protocol):
-    """Who wants to know of an optimizer's step."""
+    """Takes an optimizer's steps."""
 
     def before_update(self) -> None:
         """The optimizer is about to move the parameters."""
@@ -24,7 +24,7 @@ class OptimizerHooks:
     """Two hooks on an optimizer, until `close`."""
 
     def __init__(self, optimizer: Optimizer, to: Updated, fail: Callable[[Exception], None]) -> None:
-        """Tell `to` of every step of `optimizer`."""
+        """Call `to` before and after every step of `optimizer`, and `fail` with what it raises."""
         self._handles = (
             optimizer.register_step_pre_hook(Hook(lambda *_: to.before_update(), fail)),
             optimizer.register_step_post_hook(Hook(lambda *_: to.after_update(), fail)),

@@ -1,4 +1,4 @@
-"""What a step sees of the model's parameters: their values, their gradients and how an optimizer moves them."""
+"""Measures the model's parameters in a step: their values, their gradients, and how an optimizer moves them."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ from torchgraph_explorer.capture.module_info import has_values
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_memory, is_readable, plain
 
 ParameterKey: TypeAlias = "tuple[str, str]"
-"""A module, and its parameter."""
+"""Name of a module, and name of its parameter."""
 
 
 class Parameters:
-    """The parameters of one model in one step. Which there are is found out each time: modules come and go."""
+    """The parameters of one model in one step. They are looked up each time: modules come and go."""
 
     def __init__(
         self, modules: Mapping[nn.Module, str], measure: Measure, observe: Callable[[SeriesKey, int], None]
     ) -> None:
-        """Look at the own parameters of `modules`, which have names; `observe` is told the row of each series."""
+        """Measure the own parameters of `modules`, given with their names. `observe` gets each series and its row."""
         self._modules, self._measure, self._observe = modules, measure, observe
-        self._unseen = {name: module for module, name in modules.items()}
+        self._unmeasured = {name: module for module, name in modules.items()}
         self._before: dict[nn.Parameter, Tensor] = {}
         self._left: list[tuple[nn.Parameter, weakref.ref[Tensor]]] = []
 
-    def see_values(self, name: str) -> None:
-        """Measure those of module `name` as they are now, the first time that it is asked for.
+    def measure_values(self, name: str) -> None:
+        """Measure those of module `name` as they are now, the first time that this is called for it.
 
-        That is when it is called: it is about to read them itself, and finds them in the processor's cache then.
+        To be called when the module is called: it is about to read its parameters, and then finds them in the cache.
         """
-        module = self._unseen.pop(name, None)
+        module = self._unmeasured.pop(name, None)
         if module is not None:
             for path, parameter in _own(module):
                 if is_readable(parameter) and has_memory(values := plain(parameter)):
                     self._observe(series_key(name, None, "param", path, "value"), self._measure.values(values))
 
-    def see_sharded(self) -> None:
-        """Measure those of which a part lies here: they are gathered before their module is called."""
+    def measure_sharded(self) -> None:
+        """Measure those of which a part is on this rank, since they are gathered before their module is called."""
         with NoDispatch():
-            for name, module in list(self._unseen.items()):
+            for name, module in list(self._unmeasured.items()):
                 if any(type(parameter) not in ORDINARY for _, parameter in _own(module)):
-                    self.see_values(name)
+                    self.measure_values(name)
 
-    def see_rest(self) -> None:
-        """Measure those not seen yet: not every module that has some is called."""
+    def measure_remaining(self) -> None:
+        """Measure those not measured yet: not every module that has parameters is called."""
         with NoDispatch():
-            for name in list(self._unseen):
-                self.see_values(name)
+            for name in list(self._unmeasured):
+                self.measure_values(name)
 
-    def see_gradients(self) -> None:
+    def measure_gradients(self) -> None:
         """Measure the gradients as the backward pass left them."""
         self._left.clear()
         with NoDispatch():
@@ -62,44 +62,44 @@ class Parameters:
                 self._left.append((parameter, weakref.ref(gradient)))
 
     def are_added_to(self) -> bool:
-        """The gradients that the backward pass left are still there, for those of others to be added to them."""
+        """Whether the gradients that the backward pass left are still there, so that further ones are added to them."""
         with NoDispatch():
             return bool(self._left) and all(
                 parameter.grad is not None and plain(parameter.grad) is left() for parameter, left in self._left
             )
 
     def before_update(self) -> None:
-        """The optimizer is about to move them: see what became of the gradients, and keep what they are now.
+        """The optimizer is about to move them: measure the gradients that it gets, and copy the parameters.
 
-        The gradients are measured anew: torch does not count what a `GradScaler` does to them, nor what is done to
-        their `.data`.
+        The gradients are measured again although their version may be the same: torch does not count what a
+        `GradScaler` does to them, nor what is done to their `.data`.
         """
         with NoDispatch():
             for (name, path), parameter, gradient in self._gradients():
-                self._observe((name, None, "param", path, "optimizer_grad"), self._measure.anew(gradient))
+                self._observe((name, None, "param", path, "optimizer_grad"), self._measure.values_again(gradient))
                 if has_memory(values := plain(parameter)):
                     self._before[parameter] = values.detach().clone()
 
     def after_update(self) -> None:
-        """The optimizer has moved them: see how far."""
+        """The optimizer has moved them: measure how far."""
         before, self._before = self._before, {}
         with NoDispatch():
             sizes = dict(zip(before, _numbers([torch.linalg.vector_norm(old) for old in before.values()]), strict=True))
             for key, parameter, _ in self._gradients():
                 old = before.pop(parameter, None)
                 if old is not None and has_memory(values := plain(parameter)):
-                    self._see_update(key, values.detach() - old, sizes[parameter])
+                    self._measure_update(key, values.detach() - old, sizes[parameter])
 
     def forget(self) -> None:
-        """Let go of what was kept."""
+        """Release what was kept."""
         self._before.clear()
         self._left.clear()
-        self._unseen.clear()
+        self._unmeasured.clear()
 
-    def _see_update(self, key: ParameterKey, update: Tensor, size: float) -> None:
+    def _measure_update(self, key: ParameterKey, update: Tensor, size: float) -> None:
         name, path = key
         self._observe((name, None, "param", path, "update"), self._measure.values(update))
-        if size > 0:  # what starts at zero has no ratio yet
+        if size > 0:  # a parameter that is zero has no ratio
             ratio = torch.linalg.vector_norm(update) / size
             self._observe((name, None, "param", path, "update_ratio"), self._measure.values(ratio))
 
@@ -118,13 +118,13 @@ class Parameters:
 
 
 def _own(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
-    """The parameters of `module` itself that have values. `named_parameters` takes as long as to measure one."""
+    """The parameters of `module` itself that have values. `named_parameters` would take as long as measuring one."""
     found = module._parameters.items()
     return [(path, parameter) for path, parameter in found if parameter is not None and has_values(parameter)]
 
 
 def _numbers(scalars: list[Tensor]) -> list[float]:
-    """Their values, for which each device is waited for once."""
+    """Their values. Waits for each device once."""
     by_device: dict[torch.device, list[int]] = {}
     for at, scalar in enumerate(scalars):
         by_device.setdefault(scalar.device, []).append(at)

@@ -1,9 +1,9 @@
-"""Which autograd nodes hand an input's gradient back through one module call.
+"""Finds the autograd nodes that return an input's gradient through one module call.
 
-An input of a call is consumed, inside the call, by some autograd nodes; the backward of each returns its share of the
-input's gradient on the edge that points at the input's producer. So the edge of every input is remembered before the
-forward pass, and afterwards the nodes that the call made are walked from its outputs back. Nothing is inserted into
-the autograd graph, so gradients are summed in the order in which they are summed unwatched.
+Inside a call, an input is consumed by some autograd nodes. The backward of each returns a summand of the input's
+gradient, on the edge to the node that produced the input. So the edge of every input is noted before the forward pass,
+and afterwards the nodes that the call made are walked back from its outputs. Nothing is inserted into the autograd
+graph, so gradients are summed in the same order as without `watch`.
 """
 
 from __future__ import annotations
@@ -20,63 +20,63 @@ Edge: TypeAlias = "tuple[Any, int]"
 """An autograd node and the number of its output."""
 
 Consumers: TypeAlias = "list[tuple[Any, int]]"
-"""Autograd nodes, each with the position in its backward's result where the share stands."""
+"""Autograd nodes, each with the position of the summand in the result of its backward."""
 
-NO_VERSION = 2**31 - 1
-"""As a count of writes into some memory, one that is never reached."""
+UNREACHED_VERSION = 2**31 - 1
+"""A version of a tensor, which counts the writes into its memory, that is never reached."""
 
 _sequence_number = torch._C._autograd._get_sequence_nr
 _set_versions = torch._C._autograd._unsafe_set_version_counter
 
 
 def edge_of(tensor: Tensor) -> Edge:
-    """Where `tensor`'s gradient is delivered; for a leaf that is its accumulator.
+    """The edge to which the gradient of `tensor` is delivered; for a leaf, that is its accumulator.
 
-    A stale view has no such place yet: what is returned only looks like the one that it will get.
+    A stale view has no such edge yet. For it, an edge like the one that it will get is returned.
     """
     if tensor._is_view():
-        return _look(tensor)[0]
+        return _edge_of_view(tensor)[0]
     return edge_in_use(tensor)
 
 
 def is_stale(tensor: Tensor) -> bool:
-    """Whether `tensor` is a view whose memory was written to in another way since it was made or used last.
+    """Whether `tensor` is a view whose memory was written to otherwise since it was made or last used.
 
-    Its next use will give it another autograd node. When that is decides in which order gradients are summed.
+    Its next use makes another autograd node for it. The moment of that use decides in which order gradients are summed.
     """
-    return tensor._is_view() and _look(tensor)[1]
+    return tensor._is_view() and _edge_of_view(tensor)[1]
 
 
 def edge_in_use(tensor: Tensor) -> Edge:
-    """The same, but to ask is to use a stale view. To be asked before a hook is put on one, by which torch crashes."""
+    """As `edge_of`, but uses a stale view. To be called before a hook is put on one, since torch would crash."""
     if tensor.grad_fn is not None:
         return tensor.grad_fn, tensor.output_nr
     return torch.autograd.graph.get_gradient_edge(tensor).node, 0
 
 
-def _look(view: Tensor) -> tuple[Edge, bool]:
-    """The edge of a view, and whether the view is stale, which it is afterwards as before.
+def _edge_of_view(view: Tensor) -> tuple[Edge, bool]:
+    """The edge of a view, and whether the view is stale; if it is, it stays so.
 
-    Torch does not tell, and looking at a stale view is to use it. But if so, a node was made.
+    Torch does not say, and asking for `grad_fn` uses a stale view. But then a node is made, which can be seen.
     """
     before = _sequence_number()
     was_stale = view.grad_fn is not None and _sequence_number() != before
-    edge = edge_in_use(view)  # which makes a node, too, to find the accumulator of a leaf
+    edge = edge_in_use(view)  # this also makes a node, to find the accumulator of a leaf
     if was_stale:
         _make_stale(view)
     return edge, was_stale
 
 
 def _make_stale(view: Tensor) -> None:
-    """Use a view as if after so many writes that it will never be taken to be up to date with them."""
+    """Use a view at a version so high that torch will never take the view to be up to date."""
     version = view._version
     try:
         _set_versions((view,), (version,))
-    except TypeError:  # an older torch, which takes one tensor: the view stays used
+    except TypeError:  # an older torch, which takes one tensor: the view is left as used
         return
     with Restoring(lambda: _set_versions((view,), (version,))):
-        _set_versions((view,), (NO_VERSION,))
-        view.grad_fn  # noqa: B018  # asking is what does it
+        _set_versions((view,), (UNREACHED_VERSION,))
+        view.grad_fn  # noqa: B018  # reading it uses the view
 
 
 def sequence_number() -> int:
@@ -87,26 +87,26 @@ def sequence_number() -> int:
 class Walk:
     """The autograd nodes of one call, walked once.
 
-    Nodes inside calls that this one made are not walked again: what crossed out of those is known already.
+    Nodes inside calls that this one made are not walked again: the edges that lead out of them are known already.
 
     Attributes:
-        crossing: For every edge to a node older than the call: who consumed it in here.
+        crossing: For every edge to a node older than the call: its consumers in the call.
     """
 
     def __init__(self, first: int) -> None:
-        """Begin a call whose autograd nodes are numbered from `first`."""
+        """A call begins. Its autograd nodes will be numbered from `first`."""
         self.first = first
         self.crossing: dict[Edge, Consumers] = {}
         self._children: dict[Any, list[Walk]] = {}
 
     def add_child(self, child: Walk, outputs: Iterable[Edge]) -> None:
-        """Know that `child`, whose walk is done, returned `outputs`."""
+        """Note that `child`, whose walk is done, returned `outputs`."""
         for node, _ in outputs:
             if node._sequence_nr() >= child.first:
                 self._children.setdefault(node, []).append(child)
 
     def run(self, inputs: Container[Edge], outputs: Iterable[Edge]) -> None:
-        """Walk from `outputs` back to `inputs` and to whatever else is older than the call."""
+        """Walk from `outputs` back to `inputs` and to everything else that is older than the call."""
         todo = [edge[0] for edge in outputs if edge not in inputs]
         seen = set()
         while todo:
@@ -129,7 +129,7 @@ class Walk:
         self._children.clear()
 
     def _through(self, children: list[Walk], inputs: Container[Edge]) -> Iterable[Any]:
-        """Over the calls that this one made; yields the nodes to go on with."""
+        """Skip the calls that this one made; yields the nodes to continue with."""
         for child in children:
             for edge, consumers in child.crossing.items():
                 if edge in inputs or edge[0]._sequence_nr() < self.first:
@@ -140,10 +140,10 @@ class Walk:
 
 
 def reached(start: Edge, labels: Mapping[Edge, Iterable[int]], first: int) -> tuple[set[int], list[int]]:
-    """Where gradient from `start` arrives at first, going back no further than node `first`.
+    """The edges in `labels` that gradient from `start` reaches first, going back no further than node `first`.
 
     Returns:
-        The labels of the edges it arrives at, and the numbers of the autograd nodes on the way.
+        The labels of those edges, and the numbers of the autograd nodes on the way.
     """
     todo, seen = [start], set()
     found: set[int] = set()

@@ -1,4 +1,4 @@
-"""Which forward passes of a model belong together, and how their steps are counted."""
+"""Training and evaluation: which forward passes belong to each, and how their steps are counted."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from torch import nn
 
 
 class Phase(Protocol):
-    """A kind of forward passes."""
+    """A set of forward passes."""
 
     @property
     def step(self) -> int:
         """How many steps were counted."""
 
     def takes(self, model: nn.Module) -> bool:
-        """Whether a pass that begins now is one of them."""
+        """Whether a pass that begins now belongs to it."""
 
     def next_step(self) -> int:
         """The step of a pass that begins now."""
 
 
 class Training:
-    """Passes in training mode with gradients enabled. Each is a step.
+    """Passes in training mode with gradients enabled. Each one is a step.
 
     Attributes:
         step: Passes so far.
@@ -44,10 +44,10 @@ class Training:
 
 
 class Evaluation:
-    """All other passes, at the step that training has reached."""
+    """All other passes. Their step is the one that training has reached."""
 
     def __init__(self, training: Training) -> None:
-        """Evaluate what `training` counts."""
+        """Take the passes that `training` does not, and its count."""
         self._training = training
 
     @property

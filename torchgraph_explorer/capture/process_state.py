@@ -28,7 +28,7 @@ class ProcessState:
         self.eager = EagerStance()
         self.compile_listeners = CompileListeners()
         self.inline = InlineRegistry()
-        interrupts.tell(self.eager)
+        interrupts.subscribe(self.eager)
 
     def reset(self) -> None:
         """Leave every step and the eager stance: for a test whose step could not do so itself."""

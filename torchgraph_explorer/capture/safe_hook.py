@@ -1,4 +1,4 @@
-"""Hooks that leave no trace: they pickle and copy as nothing, and cannot raise into training."""
+"""Hooks that are left out of copies and pickles of a model, and cannot raise into training."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from torchgraph_explorer.console import warn
 
 
 def are_walked() -> bool:
-    """Whether none may be taken off a module: after an exception torch goes through the hooks, not through a copy.
+    """Whether torch is iterating over a module's hooks, so that none may be removed: it does so after an exception.
 
-    To be asked in a forward hook, before anything of ours could have failed in it.
+    To be called in a forward hook, before anything of ours could have failed in it.
     """
     return sys.exc_info()[1] is not None
 
 
 class SafeHook:
-    """What a hook of ours does on one of the user's modules or tensors.
+    """A hook on one of the user's modules or tensors.
 
-    A pickled or deep-copied model must not carry anything of ours, and must load where this package is not
-    installed. So a copy of a hook is a callable of the standard library that takes any arguments and does nothing.
+    A pickled or copied model must contain nothing of this package, and must load where it is not installed. So a copy
+    of a hook is a callable of the standard library that takes any arguments and does nothing.
     """
 
     __slots__ = ("__weakref__",)
 
     @abstractmethod
     def act(self, *arguments: Any) -> None:
-        """Do what the hook is for."""
+        """What the hook does."""
 
     @abstractmethod
     def fail(self, fault: Exception) -> None:
-        """Told of what `act` raises."""
+        """Called with what `act` raises."""
 
     @interrupts.entry
     def __call__(self, *arguments: Any) -> None:
-        """Never returns a value and never raises, so that nothing of the user's changes. An interrupt goes through."""
-        if torch.compiler.is_compiling():  # a hook that stayed on by a fault is not to break the user's graph
+        """Call `act`. Returns and raises nothing, so that nothing of the user's changes; an interrupt passes."""
+        if torch.compiler.is_compiling():  # a hook that stayed on by a fault must not break the user's graph
             return
         try:
             try:
@@ -50,13 +50,13 @@ class SafeHook:
             except Exception as fault:
                 self._report(fault)
         except BaseException:
-            interrupts.put_right()
+            interrupts.restore_all()
             raise
 
     def _report(self, fault: Exception) -> None:
         try:
             self.fail(fault)
-        except Exception as another:  # while cleaning up; there is nobody left to tell but the user
+        except Exception as another:  # while cleaning up
             warn(f"Watching the model failed ({fault!r}), and so did ending it ({another!r}). Training goes on.")
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, str]]:
@@ -74,9 +74,9 @@ class Hook(SafeHook):
         self._act, self._fail = act, fail
 
     def act(self, *arguments: Any) -> None:
-        """Do what the hook is for."""
+        """What the hook does."""
         self._act(*arguments)
 
     def fail(self, fault: Exception) -> None:
-        """Told of what `act` raises."""
+        """Called with what `act` raises."""
         self._fail(fault)

@@ -1,4 +1,4 @@
-"""The names of the parameters of functions that modules are called by."""
+"""The parameter names of the functions that run and make modules."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Signatures:
-    """Names of the parameters that take positional arguments, asked for once for each function and class.
+    """Names of the parameters that take positional arguments, looked up once for each class.
 
-    `*args` is among them with its star. Nothing is known, and nothing raised, of what has no signature.
+    `*args` is among them with its star. For a function without a signature there are no names, and nothing is raised.
     """
 
     def __init__(self) -> None:
-        """Begin with none known."""
+        """Nothing is looked up yet."""
         self._known: dict[object, tuple[str, ...]] = {}
 
     def of_forward(self, module: nn.Module) -> tuple[str, ...]:
-        """Those of `forward`, without `self`; of what a wrapper calls, not of the wrapper."""
+        """The names for `forward`, without `self`; for a wrapper, those of the module within it."""
         try:
             module = unwrapped(module)
             forward = module.forward
             own = vars(module).get("forward")
-        except Exception:  # the user's code, e.g. of a property
+        except Exception:  # the user's code, e.g. a property
             return ()
         if own is not None:
             return _names(forward)
         return self._once(type(module), "forward", lambda: _names(forward))
 
     def of_class(self, kind: type) -> tuple[str, ...]:
-        """Those that an object of the class is made with; where it hands on any, as LSTM does, those of its base."""
+        """The names for `__init__`; where it passes on `*args`, as in LSTM, those of the base class."""
         return self._once(kind, "__init__", lambda: _made_with(kind))
 
     def _once(self, kind: type, what: str, ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def _names(function: Any) -> tuple[str, ...]:
 
 
 def _scripted(function: Any) -> tuple[str, ...]:
-    """Of a method that torch has compiled from a script or a trace."""
+    """The names for a method that torch has compiled from a script or a trace."""
     try:
         return tuple(argument.name for argument in function.schema.arguments if argument.name != "self")
     except Exception:

@@ -1,14 +1,12 @@
-"""Follows a model from step to step: counts the steps, captures those to be logged, knows the graphs seen so far."""
+"""Follows a model from step to step: counts its steps, captures those to be logged, and keeps its graphs."""
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,31 +14,21 @@ from torch.optim import Optimizer
 
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.captured_step import MOST_FORWARDS, CapturedStep
-from torchgraph_explorer.capture.compiled_entry import (
-    CompiledCall,
-    CompiledEntries,
-    EntryCall,
-    calls_hooks_of,
-    until_left,
-)
-from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey
-from torchgraph_explorer.capture.inline.probes import InlineProbes, InlineWindow
+from torchgraph_explorer.capture.compiled_entry import CompiledCall, CompiledEntries, EntryCall, until_left
+from torchgraph_explorer.capture.inline.capture import InlineCapture, saw_nothing, window_for
 from torchgraph_explorer.capture.inline.registry import ProbeSite
-from torchgraph_explorer.capture.inline.step import InlineStep, Written, written
+from torchgraph_explorer.capture.inline.step import InlineStep
 from torchgraph_explorer.capture.known_graphs import KnownGraphs
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
+from torchgraph_explorer.capture.observation import OPTIMIZER, Observation, StepListener
 from torchgraph_explorer.capture.optimizer_hooks import OptimizerHooks
 from torchgraph_explorer.capture.phases import Phase
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.safe_hook import Hook
-from torchgraph_explorer.capture.tensor_tree import input_tensors, tensors
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.schema import ModuleGraph
-
-OPTIMIZER = "(optimizer)"
-"""Where a fault was that has to do with the optimizer, in site of a module's name."""
 
 TOO_MANY_FORWARDS = (
     f"A step had more than {MOST_FORWARDS} forward passes before its backward pass; those beyond are not recorded."
@@ -56,49 +44,13 @@ NOT_INLINE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What one logged step yielded.
-
-    Attributes:
-        step: Training forward passes of the model before this one.
-        rows: The row of each series, as the step's `Measure` numbered them.
-        graph: The module graph in force; None while it was not traced.
-        graph_is_new: `graph` was not handed over before in this form.
-    """
-
-    step: int
-    rows: Mapping[SeriesKey, int]
-    graph: ModuleGraph | None
-    graph_is_new: bool
-
-
-class Listener(Protocol):
-    """Who wants a model's steps. All calls come from the training thread."""
-
-    def wants(self, step: int) -> bool:
-        """Whether this step is to be logged."""
-
-    def measure(self, step: int) -> Measure:
-        """What measures the tensors of this step, which begins."""
-
-    def take(self, observation: Observation) -> None:
-        """A logged step is over."""
-
-    def fail(self, module: str, fault: Exception) -> None:
-        """Something went wrong while capturing `module`, which is not looked at again."""
-
-    def note(self, sentence: str) -> None:
-        """Something is not recorded."""
-
-
 class StepTracker:
-    """The permanent watch on one model, which it does not keep alive. One hook stays on it; `close` takes it off."""
+    """Follows one model, which is not kept alive. One permanent hook is on it, until `close`."""
 
     def __init__(
         self,
         model: nn.Module,
-        listener: Listener,
+        listener: StepListener,
         *,
         kinds: frozenset[str],
         phase: Phase,
@@ -107,8 +59,8 @@ class StepTracker:
     ) -> None:
         """Watch the passes of `model` in `phase`, and the steps of `optimizer` after them.
 
-        `listener` wants `kinds` of `io`, `io_grad`, `params` and `params_grad`. If `inline`, what is compiled stays so
-        in logged steps, but for those whose graph is wanted.
+        `kinds` are those of `io`, `io_grad`, `params` and `params_grad` that are measured. If `inline`, compiled models
+        stay compiled in logged steps, except in those that are traced.
         """
         self._listener, self._kinds, self._phase = listener, kinds, phase
         self._updates = OptimizerHooks(optimizer, self, self._fail_at_update) if optimizer is not None else None
@@ -126,44 +78,43 @@ class StepTracker:
             self._fail("", fault)
 
         self._exits = ExitStack()
-        self._probes: InlineProbes | None = None
-        self._written: Written | None = None
+        self._inline: InlineCapture | None = None
         try:
-            self._probes = InlineProbes(unwrapped(model), self._see, kinds=kinds, fail=self._fail) if inline else None
+            self._inline = InlineCapture(model, self._show, kinds=kinds, fail=self._fail) if inline else None
             entries = CompiledEntries(model, before=self._before_compiled, after=self._after_compiled, fail=fail)
             self._exits.callback(entries.close)
             on_forward = model.register_forward_pre_hook(Hook(self._on_forward, fail), with_kwargs=True)
             self._exits.callback(on_forward.remove)
-        except BaseException:  # nobody will hold this, so nobody else could take it off
-            self._take_off()
+        except BaseException:  # no one else will have this object, to remove the hooks
+            self._remove_all()
             raise
-        interrupts.tell(self)
+        interrupts.subscribe(self)
 
     def close(self) -> None:
-        """Hand over what is at hand and take everything off the model. May be called again."""
+        """Hand over the current step and remove everything from the model. May be called again."""
         with self._lock:
             try:
                 self._end_step()
             finally:
-                self._take_off()
+                self._remove_all()
 
     @property
     def graphs(self) -> tuple[ModuleGraph, ...]:
-        """Every module graph so far; of the step that is going on, too, once its forward pass is over."""
+        """Every module graph so far, with that of the current step once its forward pass is over."""
         with self._lock:
             if (one := self._current) is not None:
-                with suppress(Exception), NoDispatch():  # ours; it is told when the step is over
+                with suppress(Exception), NoDispatch():  # a fault of ours; it is reported when the step is over
                     return self._known.with_current(one)
             return tuple(self._known.graphs)
 
     def before_update(self) -> None:
-        """The optimizer is about to move the parameters (for `updates.OptimizerHooks`)."""
+        """The optimizer is about to move the parameters (for `optimizer_hooks.Updated`)."""
         with self._lock:
             if self._current is not None:
                 self._current.before_update()
 
     def after_update(self) -> None:
-        """The optimizer has moved the parameters (for `updates.OptimizerHooks`)."""
+        """The optimizer has moved the parameters (for `optimizer_hooks.Updated`)."""
         with self._lock:
             if self._current is not None:
                 self._current.after_update()
@@ -171,8 +122,8 @@ class StepTracker:
     def interrupted(self, at_work: Sequence[object]) -> None:
         """An interrupt came in our code, in this thread (for `interrupts.Interruptible`).
 
-        A step that was being worked on is given up: nobody knows how far that has come. One that is in its forward
-        pass is at the end of it.
+        A step that our code was working on is given up, since it may be half done. Otherwise, if the step is in its
+        forward pass, that has ended.
         """
         one = self._current
         self._module_hooks.is_walked = False
@@ -184,17 +135,18 @@ class StepTracker:
         self._compiled.end()
 
     def settle(self) -> None:
-        """Hand over a step after which nothing has happened for a while. For any thread, now and then.
+        """Hand over a step after which nothing has happened for a while. For the idle timer's thread.
 
-        Its hooks are taken off later, in the model's own thread: autograd may be going through them.
+        Its hooks are removed later, in the training's thread: autograd may be iterating over them. Does nothing while
+        another thread has the lock.
         """
-        if not self._lock.acquire(blocking=False):  # the model's thread is at it, and may be waiting for this one
+        if not self._lock.acquire(blocking=False):
             return
         try:
             if self._current is not None:
                 self._current.leave_abandoned()
-            interrupts.ask()
-            if self._current is not None and self._current.rests():
+            interrupts.schedule_calls()
+            if self._current is not None and self._current.is_idle():
                 ended, self._current = self._current, None
                 self._hand_over(ended)
                 self._settled = ended
@@ -203,9 +155,9 @@ class StepTracker:
             self._lock.release()
 
     def _on_forward(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
-        """The model is called; this is all that a step which is not logged pays for.
+        """The model is called. On a step that is not logged, this is all that runs.
 
-        Without `kwargs` this hook was taken off by another one that torch has just called: it goes through a copy.
+        Without `kwargs`, this hook was removed by another one that torch has just called: torch iterates over a copy.
         """
         if kwargs is None or is_no_step():
             return
@@ -220,13 +172,13 @@ class StepTracker:
                 one.begin(args, kwargs)
 
     def _is_inside(self) -> bool:
-        """The model is being executed in a logged step."""
+        """Whether the model is being executed in a logged step."""
         return self._current is not None and self._current.forward_open
 
     def _admits(self, model: nn.Module, *, compiled: bool = False) -> bool:
-        """Whether a call of the model, which begins, is logged: it is counted, and hooks are put on or taken off."""
+        """Count a call of the model, which begins, and put on or remove hooks; returns whether it is logged."""
         one = self._current
-        if one is not None and one.waits:  # if not for this pass: some other thread uses the model meanwhile
+        if one is not None and one.awaits_backward:  # for a backward pass; a call in another thread is not part of it
             return one.thread == threading.get_ident() and self._counted(model) is not None
         step = self._counted(model)
         if step is None or not self._listener.wants(step) or is_captured():
@@ -242,10 +194,9 @@ class StepTracker:
         return self._phase.next_step() if self._phase.takes(model) else None
 
     def _new_step(self, model: nn.Module, step: int, *, compiled: bool) -> CapturedStep:
-        make: Callable[..., CapturedStep] = CapturedStep
-        if compiled and self._probes is not None and self._written is not None:
-            make = partial(InlineStep, as_in=self._written)
-        trace = Trace() if self._known.traces > 0 and make is CapturedStep else None
+        inline = self._inline.step_class() if compiled and self._inline is not None else None
+        trace = Trace() if self._known.traces > 0 and inline is None else None
+        make: Callable[..., CapturedStep] = inline or CapturedStep
         return make(
             unwrapped(model),
             step,
@@ -254,14 +205,14 @@ class StepTracker:
             measure=self._listener.measure(step),
             trace=trace,
             fail=self._fail,
-            overfull=lambda: self._listener.note(TOO_MANY_FORWARDS),
+            too_many=lambda: self._listener.note(TOO_MANY_FORWARDS),
             lock=self._lock,
             module_hooks=self._module_hooks,
             awaits_update=self._updates is not None,
             skip=frozenset(self._broken),
         )
 
-    def _see(self, site: ProbeSite, what: int, tensor: Tensor) -> None:
+    def _show(self, site: ProbeSite, what: int, tensor: Tensor) -> None:
         """An operation that is compiled into the model shows a tensor."""
         if isinstance(one := self._current, InlineStep):
             one.see(site, what, tensor)
@@ -273,44 +224,30 @@ class StepTracker:
         with self._lock:
             if self._is_inside() or self._compiled.is_within_another(id(entry_call.compiled)):
                 return
-            logged, into = self._admits(model, compiled=True), None
+            logged, window = self._admits(model, compiled=True), None
             if isinstance(one := self._current, InlineStep):
-                hooks_outside = calls_hooks_of(entry_call.compiled, unwrapped(model))
-                into = InlineWindow(whole=not hooks_outside)
-                if hooks_outside:
-                    one.show("input", input_tensors(entry_call.args, entry_call.kwargs))
-            self._compiled.begin(id(entry_call.compiled), logged=logged, into=into)
+                window = window_for(one, model, entry_call)
+            self._compiled.begin(id(entry_call.compiled), logged=logged, window=window)
 
     def _after_compiled(self, model: nn.Module, entry_call: EntryCall) -> None:
-        """It has returned, or raised."""
+        """The compiled code has returned, or raised."""
         with self._lock:
             self._compiled.end_at(id(entry_call.compiled))
             one = self._current
             if one is not None and not one.calls:
-                self._drop_step()  # the model was no part of what was computed
-            if isinstance(one, InlineStep):
-                self._end_compiled(one, model, entry_call)
+                self._drop_step()  # the compiled code did not call the model
+            if isinstance(one, InlineStep) and saw_nothing(one, model, entry_call):
+                self._drop_step()
+                self._close_inline()
+                self._listener.note(NOT_INLINE)
 
-    def _end_compiled(self, one: InlineStep, model: nn.Module, entry_call: EntryCall) -> None:
-        if calls_hooks_of(entry_call.compiled, unwrapped(model)):
-            one.show("output", tensors(entry_call.result, "output"))
-        one.returned()
-        if not one.shown and entry_call.result is not None:
-            self._go_eager()
-
-    def _go_eager(self) -> None:
-        """Nothing was shown: the model was compiled before the operations were placed in it."""
-        self._drop_step()
-        self._close_looks()
-        self._listener.note(NOT_INLINE)
-
-    def _close_looks(self) -> None:
-        probes, self._probes = self._probes, None
-        if probes is not None:
-            probes.close()
+    def _close_inline(self) -> None:
+        inline, self._inline = self._inline, None
+        if inline is not None:
+            inline.close()
 
     def _end_step(self) -> None:
-        self._tell_of_interrupt()
+        self._note_interrupt()
         if self._settled is not None:
             self._release(self._settled)
             self._settled = None
@@ -319,13 +256,13 @@ class StepTracker:
             self._current = None
             self._hand_over(ended)
 
-    def _tell_of_interrupt(self) -> None:
+    def _note_interrupt(self) -> None:
         was_interrupted, self._was_interrupted = self._was_interrupted, False
         if was_interrupted:
             self._listener.note(INTERRUPTED)
 
     def _give_up(self) -> None:
-        """Take everything of the step off the model and hand over nothing, although the step is not over."""
+        """Remove everything of the step from the model, and hand over nothing, although the step is not over."""
         given_up = self._settled, self._current
         self._settled = self._current = None
         with ExitStack() as parts:
@@ -336,7 +273,7 @@ class StepTracker:
                     parts.callback(one.give_up)
 
     def _release(self, ended: CapturedStep) -> None:
-        """Take a step's hooks off. Each part is done, also if another fails."""
+        """Remove a step's hooks. Each part is done, also if another one fails."""
         with ExitStack() as parts:
             parts.callback(process_state.attach_targets.leave, ended)
             parts.callback(ended.finish)
@@ -347,17 +284,16 @@ class StepTracker:
         self._report_trace(ended.trace)
         with NoDispatch():
             graph = self._known.add(ended)
-        if self._probes is not None and not isinstance(ended, InlineStep):
-            self._written = written(graph.calls, ended.rows) if graph is not None else None
-        self._listener.take(Observation(ended.step, ended.rows, graph, graph_is_new=not self._known.is_told(graph)))
-        self._known.tell(graph)
+        if self._inline is not None and not isinstance(ended, InlineStep):
+            self._inline.learn(graph, ended.rows)
+        self._listener.take(Observation(ended.step, ended.rows, graph))
 
     def _report_trace(self, trace: Trace | None) -> None:
         if trace is not None and trace.fault is not None:
             self._listener.fail("", trace.fault)
 
     def _fail(self, module: str, fault: Exception) -> None:
-        """Look at `module` no more; if it is the model itself, at nothing."""
+        """Capture `module` no more; if it is the model itself, capture nothing."""
         with self._lock:
             self._broken.add(module)
             if module == "":
@@ -365,9 +301,9 @@ class StepTracker:
             self._listener.fail(module, fault)
 
     def _stop(self) -> None:
-        """Take everything off the model and hand over nothing."""
+        """Remove everything from the model and hand over nothing."""
         with ExitStack() as parts:
-            parts.callback(self._take_off)
+            parts.callback(self._remove_all)
             parts.callback(self._drop_step)
 
     def _drop_step(self) -> None:
@@ -379,9 +315,10 @@ class StepTracker:
                 parts.callback(self._stay_eager, ended)
 
     def _stay_eager(self, ended: CapturedStep) -> None:
-        """Should the step end within its forward pass: what is compiled must not come back in the middle of it.
+        """If the step ends within its forward pass, keep the eager stance until that pass is over.
 
-        What only the thread that is executing it can take off is taken off there, in the end.
+        Compiled code must not run in the second half of a forward pass that began eagerly. And what only the executing
+        thread can remove is removed there, when the pass is over.
         """
         called = self._called()
         if ended.forward_open and called is not None:
@@ -391,28 +328,28 @@ class StepTracker:
             process_state.eager.hold(holder)
             until_left(called, held, ended.thread)
 
-    def _take_off(self) -> None:
+    def _remove_all(self) -> None:
         with ExitStack() as parts:
             parts.callback(self._exits.close)
             parts.callback(self._module_hooks.take_off)
-            parts.callback(self._close_looks)
+            parts.callback(self._close_inline)
             if self._updates is not None:
                 parts.callback(self._updates.close)
 
     def _fail_at_update(self, fault: Exception) -> None:
-        """The optimizer's steps cannot be followed: leave them."""
+        """The optimizer's steps cannot be followed: remove the hooks."""
         if self._updates is not None:
             self._updates.close()
         self._listener.fail(OPTIMIZER, fault)
 
 
 def is_captured() -> bool:
-    """A CUDA graph is being made of what is computed, into which nothing of ours may get."""
+    """Whether a CUDA graph is being captured, which must contain nothing of ours."""
     return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
 def is_no_step() -> bool:
-    """The model is not called to compute something: it is compiled or traced, or a checkpoint runs it again."""
+    """Whether the model is not called to compute something: it is compiled or traced, or a checkpoint runs it again."""
     if torch.compiler.is_compiling():  # first and alone: dynamo would break the graph at what follows
         return True
     return torch._C._current_graph_task_id() != -1 or torch._C._get_tracing_state() is not None

@@ -1,4 +1,4 @@
-"""Finds the tensors in a module's arguments and results, and says where each sits."""
+"""Finds the tensors in a module's arguments and results, with their paths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Leaf: TypeAlias = "tuple[str, Tensor]"
 """A tensor with its path."""
 
 DEEPEST = 32
-"""Nesting beyond this is not looked into: it is a structure that contains itself."""
+"""Deeper levels of nesting are not searched: the structure contains itself."""
 
 ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, slice, torch.dtype, torch.device, torch.Size})
 """Types of arguments that hold no tensor."""
@@ -33,7 +33,7 @@ def input_tensors(args: tuple[object, ...], kwargs: Mapping[str, object]) -> lis
 
 
 def tensors(value: object, path: str) -> list[Leaf]:
-    """Every tensor in `value`, which sits at `path`, in order, looking into containers and dataclasses."""
+    """Every tensor in `value` and in the containers and dataclasses within it, in order. `path` is that of `value`."""
     found: list[Leaf] = []
     _find(value, path, found)
     return found
@@ -48,7 +48,7 @@ def _find(value: object, path: str, found: list[Leaf], depth: int = 0) -> None: 
 
 
 def _parts(value: object) -> Iterator[tuple[str, object]]:
-    """What `value` holds, with the piece of path that leads to it."""
+    """The items of `value`, each with the piece that it adds to the path."""
     if isinstance(value, Mapping):
         yield from ((f"[{key!r}]", inner) for key, inner in value.items())
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -66,7 +66,7 @@ def tensor_info(path: str, tensor: Tensor) -> TensorInfo:
 
 @lru_cache(maxsize=1 << 14)
 def _info(path: str, shape: Shape, dtype: torch.dtype, requires_grad: bool) -> TensorInfo:  # noqa: PLR0917
-    """Step after step they are the same."""
+    """Cached, since the same ones come step after step."""
     return TensorInfo(path, tuple(shape), str(dtype).removeprefix("torch."), requires_grad)
 
 

@@ -1,8 +1,8 @@
-"""Follows the data of one step through the module calls, and draws the module graph from what it saw.
+"""Traces the data of one step through the module calls, and makes the module graph of that.
 
 A `TorchDispatchMode` sees every operation below autograd: views, in-place and integer operations, custom ones, and
 those under `no_grad`. For each live tensor it remembers, level by level, which nodes of the graph it was computed
-from. Whether gradient flows along an edge is read off the autograd graph itself.
+from. Whether gradient flows along an edge is read from the autograd graph.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from torchgraph_explorer.capture.tensor_tree import tensor_info, tensors
 from torchgraph_explorer.schema import Edge, Node, TensorInfo
 
 Level: TypeAlias = "int | None"
-"""A call, by number, whose inside is meant; None for the top."""
+"""A call, by number, whose inside is meant; None for the outside of the model."""
 
 Origins: TypeAlias = "dict[Level, frozenset[int]]"
-"""For one tensor: the nodes it was computed from, seen from each level."""
+"""For one tensor: the nodes that it was computed from, on each level."""
 
-Stamped: TypeAlias = "tuple[int, Origins]"
-"""Origins, and when they were noted."""
+TimedOrigins: TypeAlias = "tuple[int, Origins]"
+"""When the origins were noted, counted in operations, and the origins."""
 
 
-SIDE_DOOR = "(not an argument)"
-"""Path of a placeholder for a tensor that a call used without being given it, e.g. kept in an attribute."""
+NOT_AN_ARGUMENT = "(not an argument)"
+"""Path of a placeholder for a tensor that a call used although it was no argument, e.g. kept in an attribute."""
 
 
 @dataclass(slots=True)
 class _Inside:
-    """A call that is being executed, and what its inside knows.
+    """A call that is being executed, and what is known of its inside.
 
     Attributes:
         first: Autograd nodes made in it are numbered from here.
-        labels: The nodes whose tensors deliver their gradient at an edge. They are several where a call handed
-            back what it was given.
+        labels: For each edge, the nodes whose tensors deliver their gradient there. They are several if a call
+            returned one of its arguments.
         labelled: All nodes in `labels`.
-        late: Stale views, which deliver it nowhere before they are used; how often they were written to; their nodes.
+        stale: Stale views, which have no edge before they are used; their versions; their nodes.
         spans: For each call that is over: the numbers of the autograd nodes made in it, from and to, and its node.
     """
 
@@ -55,38 +55,38 @@ class _Inside:
     first: int
     labels: dict[GradientEdge, list[int]] = field(default_factory=dict)
     labelled: set[int] = field(default_factory=set)
-    late: list[tuple[Tensor, int, list[int]]] = field(default_factory=list)
+    stale: list[tuple[Tensor, int, list[int]]] = field(default_factory=list)
     spans: list[tuple[int, int, int]] = field(default_factory=list)
 
     def label(self, tensor: Tensor, nodes: list[int]) -> None:
-        """From now on `tensor` stands for `nodes`."""
+        """From now on, the edge of `tensor` belongs to `nodes`."""
         if is_stale(tensor):
-            self.late.append((tensor, tensor._version, nodes))
+            self.stale.append((tensor, tensor._version, nodes))
             return
         self.labels.setdefault(edge_of(tensor), []).extend(nodes)
         self.labelled.update(nodes)
 
-    def label_late(self) -> None:
-        """Some of the stale views may have been used."""
-        late, self.late = self.late, []
-        for tensor, version, nodes in late:
+    def label_stale(self) -> None:
+        """Label the stale views that have been used since."""
+        stale, self.stale = self.stale, []
+        for tensor, version, nodes in stale:
             if tensor._version == version:
                 self.label(tensor, nodes)
 
 
 class Trace(TorchDispatchMode):
-    """Watches the operations of one step from `enter` of the model's call to its `leave`.
+    """Sees the operations of one step from `enter` of the model's call to its `leave`.
 
     Attributes:
         nodes: The nodes so far, as `ModuleGraph.nodes`.
-        fault: What went wrong while following, if anything did; nothing is followed after it.
-        over: The step is over as far as this is concerned, and nothing is followed, should it still be on.
+        fault: The exception that was raised in tracing, if there was one; nothing is traced after it.
+        over: Nothing more is traced, even while the mode is still on.
     """
 
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
-        """Begin with an empty graph; nothing is watched until the mode is entered."""
+        """Begin with an empty graph. Nothing is traced until the mode is on."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.nodes: list[Node] = []
         self.fault: Exception | None = None
@@ -95,7 +95,7 @@ class Trace(TorchDispatchMode):
         self._parents: dict[int, tuple[Level, int]] = {}
         self._stack = [_Inside(None, -1, 0)]
         self._origins: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        self._written: dict[int, Stamped] = {}
+        self._written: dict[int, TimedOrigins] = {}
         self._time = 0
 
     @property
@@ -104,7 +104,7 @@ class Trace(TorchDispatchMode):
         return tuple(Edge(*ends, gradient) for ends, gradient in sorted(self._edges.items()))
 
     def enter(self, call: int, inputs: Iterable[tuple[TensorInfo, Tensor]], *, within: int | None) -> None:
-        """Call number `call` begins, inside the open one `within`; those inside of that are over."""
+        """Call number `call` begins inside the open call `within`. Other calls inside of that are over."""
         outer = self._open(within)
         inside = _Inside(call, self._add(Node("call", outer.level, call=call)), sequence_number())
         self._parents[call] = (outer.level, inside.node)
@@ -118,7 +118,7 @@ class Trace(TorchDispatchMode):
             self._mark(tensor, nodes, inside)
 
     def leave(self, call: int, outputs: Sequence[tuple[TensorInfo, Tensor]]) -> None:
-        """The open call number `call` has returned `outputs`; those within it are over too."""
+        """The open call number `call` has returned `outputs`. Calls within it are over, too."""
         inside = self._open(call)
         for info, tensor in outputs:
             self._connect(tensor, self._add(Node("output", inside.level, tensor=info)), inside)
@@ -127,10 +127,10 @@ class Trace(TorchDispatchMode):
             self._mark(tensor, [inside.node], self._stack[-1])
         self._stack[-1].spans.append((inside.first, sequence_number(), inside.node))
         inside.labels.clear()
-        inside.late.clear()
+        inside.stale.clear()
 
     def _open(self, level: Level) -> _Inside:
-        """The open call `level`; those within it were left by an exception."""
+        """The open call `level`. An exception has ended those within it."""
         while self._stack[-1].level != level:
             self._stack.pop()
         return self._stack[-1]
@@ -145,13 +145,13 @@ class Trace(TorchDispatchMode):
 
     @classmethod
     def is_infra_mode(cls) -> bool:
-        """Whether dynamo compiles what runs below: only for `torch.cond` and its like, which cannot do without."""
+        """Whether dynamo may compile below this mode: only for `torch.cond` and the like, which need it."""
         operators = sys.modules.get("torch._higher_order_ops.utils")
         return bool(getattr(operators, "_in_hop_compile", lambda: True)())
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Spare torch importing dynamo, which takes seconds."""
+        """Keep torch from importing dynamo, which takes seconds."""
         return False
 
     @interrupts.entry
@@ -165,12 +165,12 @@ class Trace(TorchDispatchMode):
             if self.fault is None and not self.over:
                 try:
                     self._note(func, (args, kwargs), result)
-                except Exception as fault:  # ours, in the middle of the user's operation: it must not surface there
+                except Exception as fault:  # ours, in the middle of the user's operation, where it must not be raised
                     self.fault = fault
         except Exception:
             raise
         except BaseException:
-            interrupts.put_right()
+            interrupts.restore_all()
             raise
         return result
 
@@ -188,10 +188,10 @@ class Trace(TorchDispatchMode):
                 self._written[key] = noted
         for _, tensor in tensors(result, ""):
             if not any(tensor is one for one in written):
-                self._new(func, tensor, {inside.level: sources})
+                self._note_new(func, tensor, {inside.level: sources})
 
-    def _new(self, func: Any, tensor: Tensor, origins: Origins) -> None:
-        """`tensor` came out of `func`; unless it is a view, its memory is new too."""
+    def _note_new(self, func: Any, tensor: Tensor, origins: Origins) -> None:
+        """`tensor` is a result of `func`. Unless it is a view, its memory is new, too."""
         self._origins[tensor] = (self._time, origins)
         if not _returns_view(func) and (key := _storage(tensor)) is not None:
             self._written.pop(key, None)
@@ -201,24 +201,24 @@ class Trace(TorchDispatchMode):
         return len(self.nodes) - 1
 
     def _mark(self, tensor: Tensor, nodes: list[int], inside: _Inside) -> None:
-        """Seen from `inside`, `tensor` comes from `nodes` alone from now on."""
+        """From now on, `tensor` comes from `nodes` alone on the level of `inside`."""
         _, known = self._origins.get(tensor) or (0, {})
         self._time += 1
         self._origins[tensor] = (self._time, known | {inside.level: frozenset(nodes)})
-        if inside.level is None:  # outlives the forward pass, so it must not hold on to the user's autograd graph
+        if inside.level is None:  # this level outlives the forward pass, and must not keep the autograd graph alive
             return
         if tensor.requires_grad:
             inside.label(tensor, nodes)
 
     def _connect(self, tensor: Tensor, target: int, inside: _Inside) -> None:
-        """Draw the edges along which `tensor` came to `target`.
+        """Add the edges along which `tensor` came to `target`.
 
-        Where data came from is what the operations tell; autograd tells whether gradient goes back there. A node
-        that handed on nothing with a gradient function of its own, as within a reentrant checkpoint or where it wrote
-        into its input, is not known to autograd's walk, which then arrives at something further back.
+        The operations say where data came from; autograd says whether gradient goes back there. A node whose results
+        have no gradient function of their own, as in a reentrant checkpoint or where it wrote into its input, is
+        missed by the walk of the autograd graph, which then arrives at a node further back.
         """
         flowing: set[int] = set()
-        inside.label_late()
+        inside.label_stale()
         if tensor.requires_grad:
             flowing, passed = reached(edge_of(tensor), inside.labels, inside.first)
             spans = inside.spans if passed else ()
@@ -233,7 +233,7 @@ class Trace(TorchDispatchMode):
     def _sources(self, tensor: Tensor, inside: _Inside) -> frozenset[int]:
         """The nodes of `inside` from which `tensor` was computed.
 
-        Its memory may have been written to through another view since; that counts as well.
+        Its memory may have been written to through another view since; those sources are included.
         """
         noted, known = self._origins.get(tensor) or (0, {})
         found = self._resolve(known, tensor, inside)
@@ -251,7 +251,7 @@ class Trace(TorchDispatchMode):
         return self._push_down(known, tensor, inside)
 
     def _lift(self, known: Origins, inside: _Inside) -> frozenset[int]:
-        """Nodes of `inside` in whose own inside the tensor was made: it got out otherwise than by being returned."""
+        """The nodes of `inside` in whose own inside the tensor was made, if it got out without being returned."""
         found = set()
         for level in known:
             outer: Level = level
@@ -263,7 +263,7 @@ class Trace(TorchDispatchMode):
         return frozenset(found)
 
     def _push_down(self, known: Origins, tensor: Tensor, inside: _Inside) -> frozenset[int]:
-        """The tensor is from further out and came in otherwise than as an argument: give it a placeholder."""
+        """The tensor is from further out and came in without being an argument: add a placeholder for it."""
         if inside.level is None:
             return frozenset()
         at = next(i for i, each in enumerate(self._stack) if each is inside)
@@ -273,7 +273,7 @@ class Trace(TorchDispatchMode):
             return frozenset()
         for source in sources:
             self._edges.setdefault((source, inside.node), tensor.requires_grad)
-        info = tensor_info(SIDE_DOOR, tensor)
+        info = tensor_info(NOT_AN_ARGUMENT, tensor)
         known[inside.level] = frozenset((self._add(Node("input", inside.level, tensor=info)),))
         return known[inside.level]
 
@@ -302,7 +302,7 @@ def _argument(place: tuple[int, str], args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def _storage(tensor: Tensor) -> int | None:
-    """What tells apart the memory that tensors live in; None for a tensor without any."""
+    """An identifier of the memory of a tensor; None without memory."""
     try:
         return int(tensor.untyped_storage()._cdata)
     except (NotImplementedError, RuntimeError):

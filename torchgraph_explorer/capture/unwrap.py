@@ -1,4 +1,4 @@
-"""What a user may wrap a model in before it is watched."""
+"""Removes what a user may wrap a model in before it is watched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
-    """The model within what `torch.compile` and the data-parallel classes return. Its names are the plain ones."""
+    """The model within the wrappers of `torch.compile` and the data-parallel classes; its module names are plain."""
     if isinstance(inner := getattr(model, "_orig_mod", None), nn.Module):
         return unwrapped(inner)
     if isinstance(model, (DataParallel, DistributedDataParallel)):

@@ -1,4 +1,4 @@
-"""Measures the tensors of one step as they come: each becomes a row of statistics and a histogram."""
+"""Measures the tensors of one step, one after the other: each becomes a row of statistics and a histogram."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from torch import Tensor
 
 from torchgraph_explorer.reduce.device_batch import DeviceBatch
 from torchgraph_explorer.reduce.row_buffer import Part, RowBuffer, joined
-from torchgraph_explorer.reduce.sampling import Sampler, flat, is_strided, lies_open, without_repeats
+from torchgraph_explorer.reduce.sampling import Sampler, flat, is_contiguous_plain, is_strided, without_repeats
 
-Known: TypeAlias = "dict[int, tuple[weakref.ref[Tensor], int, int]]"
-"""Rows of tensors by their id, with their version: what comes twice is measured once."""
+RowsByTensor: TypeAlias = "dict[int, tuple[weakref.ref[Tensor], int, int]]"
+"""The row of each tensor by its id, with its version then: a tensor that comes twice is measured once."""
 
 
 class Batch:
     """The tensors of one step. Each becomes a row; the same tensor, unchanged, becomes one row only.
 
-    Rows of tensors that do not lie in host memory come after all others, and are numbered from the end: -1, -2, ...
+    Rows of tensors that are not in host memory come after all others, and are numbered from the end: -1, -2, ...
     """
 
     def __init__(
-        self, sampler: Sampler, rows: RowBuffer, elsewhere: DeviceBatch, *, gradient_scale: float = 1.0
+        self, sampler: Sampler, rows: RowBuffer, device_batch: DeviceBatch, *, gradient_scale: float = 1.0
     ) -> None:
-        """Take samples with `sampler`, and put them into `rows`, or into `elsewhere` if they do not lie in host memory.
+        """Take samples with `sampler`, and put them into `rows`, or into `device_batch` if they are not in host memory.
 
-        Gradients are divided by the scale.
+        Gradients are divided by `gradient_scale`.
         """
-        self._sampler, self._rows, self._elsewhere, self._scale = sampler, rows, elsewhere, gradient_scale
-        self._values: Known = {}
-        self._norms: Known = {}
+        self._sampler, self._rows, self._device_batch, self._scale = sampler, rows, device_batch, gradient_scale
+        self._values: RowsByTensor = {}
+        self._norms: RowsByTensor = {}
         rows.clear()
-        elsewhere.clear()
+        device_batch.clear()
 
     def values(self, tensor: Tensor) -> int:
         """Measure the elements of `tensor` as they are now; returns the row."""
         return self._once(tensor, self._values, self._measure)
 
-    def anew(self, tensor: Tensor) -> int:
-        """Measure the elements of `tensor`, though it was measured before: not all that writes to one tells torch."""
+    def values_again(self, tensor: Tensor) -> int:
+        """Measure the elements of `tensor` although its version may be the same: torch does not count every write."""
         return self._measure(tensor)
 
     def gradients(self, gradient: Tensor) -> int:
@@ -54,20 +54,20 @@ class Batch:
         return self._once(gradient, self._norms, self._measure_norms)
 
     def finish(self) -> Callable[[], Part]:
-        """No more rows come. What this returns gives them all, in any thread; it may have to wait for a device."""
+        """End the step. Returns a function that gives all rows, in any thread; it may have to wait for a device."""
         self._values.clear()
         self._norms.clear()
-        here = self._rows.finish()
-        if not len(self._elsewhere):
-            return lambda: here
-        there = self._elsewhere.finish()
-        return lambda: joined([here, there()])
+        on_host = self._rows.finish()
+        if not len(self._device_batch):
+            return lambda: on_host
+        on_devices = self._device_batch.finish()
+        return lambda: joined([on_host, on_devices()])
 
     @staticmethod
-    def _is_here(elements: Tensor) -> bool:
+    def _is_in_host_memory(elements: Tensor) -> bool:
         return elements.is_cpu
 
-    def _once(self, tensor: Tensor, known: Known, measure: Callable[[Tensor], int]) -> int:
+    def _once(self, tensor: Tensor, known: RowsByTensor, measure: Callable[[Tensor], int]) -> int:
         try:
             version = tensor._version
         except RuntimeError:  # made in inference mode, where torch does not count writes
@@ -81,25 +81,25 @@ class Batch:
 
     def _measure(self, tensor: Tensor, divisor: float = 1.0) -> int:
         elements, repeats = tensor, 1
-        if not lies_open(tensor):
+        if not is_contiguous_plain(tensor):
             if is_strided(tensor):
                 elements, repeats = without_repeats(tensor.detach())
             elements = flat(elements)
-        first, stride, length = self._sampler.place(elements.numel())
-        if self._is_here(elements):
+        first, stride, length = self._sampler.positions(elements.numel())
+        if self._is_in_host_memory(elements):
             return self._rows.add(elements, first=first, stride=stride, length=length, divisor=divisor, repeats=repeats)
         elements = elements.detach().view(-1)
-        return -self._elsewhere.add(
+        return -self._device_batch.add(
             elements, first=first, stride=stride, length=length, divisor=divisor, repeats=repeats
         )
 
     def _measure_norms(self, gradient: Tensor) -> int:
         one, repeats, within = gradient, 1, 1
-        if self._is_here(gradient) and is_strided(gradient) and not lies_open(gradient):
+        if self._is_in_host_memory(gradient) and is_strided(gradient) and not is_contiguous_plain(gradient):
             one, within = without_repeats(gradient.detach(), first=1)
             one, repeats = without_repeats(one)
             one = one.resolve_neg().contiguous()
-        if self._is_here(one) and lies_open(one):
+        if self._is_in_host_memory(one) and is_contiguous_plain(one):
             samples = one.shape[0] if one.dim() else 1
             divisor = self._scale / math.sqrt(within)
             return self._rows.add_norms(one, samples=samples, divisor=divisor, repeats=repeats)
@@ -107,9 +107,9 @@ class Batch:
 
 
 def sample_norms(gradient: Tensor) -> Tensor:
-    """The l2 norm of each row of `gradient` flattened but for its first dimension, `[b]`; one of a scalar is `[1]`.
+    """The l2 norm of each index of the first dimension of `gradient`, `[b]`; of a scalar, `[1]`.
 
-    In double precision, where squares of what fits into a float are neither lost nor infinite; Apple's GPUs have none.
+    In double precision, so that the squares of floats neither vanish nor overflow; Apple's GPUs have only floats.
     """
     if gradient.is_nested or gradient.layout != torch.strided:
         gradient = flat(gradient).unsqueeze(0)

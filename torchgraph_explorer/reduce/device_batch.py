@@ -1,7 +1,7 @@
-"""Measures tensors that lie on an accelerator, without waiting for it.
+"""Measures tensors on an accelerator, without waiting for it.
 
-What is taken of each tensor is put into a buffer on its device. The buffers are copied once a step, in a stream of
-their own, and read in the recorder's thread: the training thread only asks for things to be done.
+A sample of each tensor is put into a buffer on its device. The buffers are copied to the host once a step, in a stream
+of their own, and read in the writer's thread. The training's thread only queues the work.
 """
 
 from __future__ import annotations
@@ -18,81 +18,81 @@ from torchgraph_explorer.interrupts import Restoring
 from torchgraph_explorer.reduce.row_buffer import Part, RowBuffer
 
 ROOM = 1 << 20
-"""Elements that a buffer has room for, unless a tensor alone needs more: 4 MB."""
+"""Elements of a buffer, 4 MB; more if a single tensor needs more."""
 
 
 DeviceStream: TypeAlias = "tuple[torch.device, torch.cuda.Stream | None]"
-"""A device, and the stream on it in which things are done."""
+"""A device, and the stream on it."""
 
 
 @dataclass(slots=True)
 class _Buffers:
-    """Memory at one place, and how much of the last buffer is in use.
+    """The buffers of one stream, and how much of the last one is in use.
 
-    No two streams share it: what was last done to it in one may not be over when another would write to it.
+    Streams do not share buffers: the work of one on a buffer may not be over when another one would write to it.
     """
 
-    place: DeviceStream
+    stream: DeviceStream
     buffers: list[Tensor] = field(default_factory=list)
     filled: int = 0
 
     def room(self, length: int) -> tuple[Tensor, int]:
-        """Unused memory for `length` floats, and in which buffer it is."""
+        """Unused memory for `length` floats, and the index of its buffer."""
         if not self.buffers or self.filled + length > len(self.buffers[-1]):
-            self.buffers.append(torch.empty(max(length, ROOM), dtype=torch.float32, device=self.place[0]))
+            self.buffers.append(torch.empty(max(length, ROOM), dtype=torch.float32, device=self.stream[0]))
             self.filled = 0
         self.filled += length
         return self.buffers[-1][self.filled - length : self.filled], len(self.buffers) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
-    """What was taken of one tensor.
+class _Sample:
+    """The elements that were taken from one tensor, and where they are.
 
     Attributes:
-        place: Where it is,
-        buffer: in which of its buffers,
-        start: from where on,
-        length: and how many.
-        told: How many numbers on all elements lie before them: none, their largest magnitude, or how many are NaN,
-            infinite and minus infinite.
-        count: Elements of the tensor.
-        divisor: What the elements are to be divided by.
-        repeats: How many elements each stands for.
+        stream: Device and stream of the buffer.
+        buffer: Index of the buffer among those of the stream.
+        start: Position of the first element in it.
+        length: How many elements there are.
+        totals: How many numbers about the whole tensor precede them: 0; 1, the largest magnitude; or 3, the counts of
+            NaN, infinite and minus infinite elements.
+        count: Elements of the whole tensor.
+        divisor: The elements are divided by it.
+        repeats: How many equal elements of the tensor each one stands for.
     """
 
-    place: DeviceStream
+    stream: DeviceStream
     buffer: int
     start: int
     length: int
-    told: int
+    totals: int
     count: int
     divisor: float
     repeats: int
 
 
 class DeviceBatch:
-    """The rows of tensors that do not lie in host memory, step by step.
+    """The rows of tensors that are not in host memory, step by step.
 
-    A tensor that is sampled is looked at as a whole for one number, its largest magnitude: that is NaN if an element
-    is, or else infinite if one is, so that none is missed. How many there are is then known of the sample alone; a kind
-    that is not in the sample is told as one. Once a step was found to have some, which is when its copy has come, all
-    are counted in the steps that follow, until one has none. That reads each tensor several times.
+    Of a tensor that is sampled, the largest magnitude of all elements is computed, too. It is NaN if an element is NaN,
+    else infinite if one is infinite, so that none is missed. Their number is known from the sample alone; a kind that
+    is not in the sample counts as one. Once the copy of a step has arrived and has some, all of them are counted in the
+    following steps, until a step has none. That reads each tensor several times.
     """
 
     def __init__(self) -> None:
-        """Begin without any."""
-        self._taken: list[_Taken] = []
+        """Begin without rows."""
+        self._samples: list[_Sample] = []
         self._memory: dict[DeviceStream, _Buffers] = {}
         self._counts = False
 
     def __len__(self) -> int:
         """How many rows the step has so far."""
-        return len(self._taken)
+        return len(self._samples)
 
     def clear(self) -> None:
-        """Begin a step without any."""
-        self._taken, self._memory = [], {}
+        """Begin a step without rows."""
+        self._samples, self._memory = [], {}
 
     def add(self, elements: Tensor, *, first: int, stride: int, length: int, divisor: float, repeats: int = 1) -> int:
         """Add the row of `length` of `elements`, `[n]`, from number `first`, `stride` apart, as `RowBuffer.add` would.
@@ -100,45 +100,45 @@ class DeviceBatch:
         Returns:
             How many rows the step then has.
         """
-        place = _place(elements.device)
-        memory = self._memory.get(place)
+        stream = _current_stream(elements.device)
+        memory = self._memory.get(stream)
         if memory is None:
-            memory = self._memory[place] = _Buffers(place)
+            memory = self._memory[stream] = _Buffers(stream)
         if stride == 1 or not elements.is_floating_point():
-            told: tuple[Tensor, ...] = ()
+            totals: tuple[Tensor, ...] = ()
         elif self._counts:
-            told = elements.isnan().sum(), (elements == math.inf).sum(), (elements == -math.inf).sum()
+            totals = elements.isnan().sum(), (elements == math.inf).sum(), (elements == -math.inf).sum()
         else:
-            told = (_bounded(torch.linalg.vector_norm(elements, ord=math.inf)),)
-        room, buffer = memory.room(len(told) + length)
+            totals = (_bounded(torch.linalg.vector_norm(elements, ord=math.inf)),)
+        room, buffer = memory.room(len(totals) + length)
         end = first + (length - 1) * stride + 1 if length else first
-        room[len(told) :].copy_(_bounded(elements[first:end:stride]))
-        for i, number in enumerate(told):
+        room[len(totals) :].copy_(_bounded(elements[first:end:stride]))
+        for i, number in enumerate(totals):
             room[i].copy_(number)
         at = memory.filled - length
-        self._taken.append(_Taken(place, buffer, at, length, len(told), elements.numel(), divisor, repeats))
-        return len(self._taken)
+        self._samples.append(_Sample(stream, buffer, at, length, len(totals), elements.numel(), divisor, repeats))
+        return len(self._samples)
 
     def finish(self) -> Callable[[], Part]:
-        """Begin to copy what was taken; the next step begins without any.
+        """Begin to copy the samples to the host; the next step begins without rows.
 
         Returns:
-            Waits for the copy and gives the rows, the latest first. To be called once, in any thread.
+            A function that waits for the copy and gives the rows, the latest first. To be called once, in any thread.
         """
-        copies = {place: _Copy(memory) for place, memory in self._memory.items()}
-        taken = self._taken
+        copies = {stream: _Copy(memory) for stream, memory in self._memory.items()}
+        samples = self._samples
         self.clear()
-        return lambda: self._rows(reversed(taken), {place: copy.wait() for place, copy in copies.items()})
+        return lambda: self._rows(reversed(samples), {stream: copy.wait() for stream, copy in copies.items()})
 
-    def _rows(self, taken: Iterable[_Taken], copies: dict[DeviceStream, list[Tensor]]) -> Part:
+    def _rows(self, samples: Iterable[_Sample], copies: dict[DeviceStream, list[Tensor]]) -> Part:
         rows, counts = RowBuffer(), False
-        for one in taken:
-            buffer = copies[one.place][one.buffer]
+        for one in samples:
+            buffer = copies[one.stream][one.buffer]
             sample = buffer[one.start : one.start + one.length]
             if one.length == one.count:
                 rows.add(sample, first=0, stride=1, length=one.length, divisor=one.divisor, repeats=one.repeats)
             else:
-                found = _non_finite(sample, buffer[one.start - one.told : one.start].tolist())
+                found = _non_finite(sample, buffer[one.start - one.totals : one.start].tolist())
                 counts = counts or any(found)
                 rows.add_sample(sample, count=one.count, non_finite=found, divisor=one.divisor, repeats=one.repeats)
         self._counts = counts
@@ -150,7 +150,7 @@ class _Copy:
 
     def __init__(self, memory: _Buffers) -> None:
         self._done: torch.cuda.Event | None = None
-        device, stream = memory.place
+        device, stream = memory.stream
         if stream is None:
             self._buffers = [buffer.cpu() for buffer in memory.buffers]
             return
@@ -163,7 +163,7 @@ class _Copy:
             self._done = torch.cuda.Event()
             self._done.record(own)
         for buffer in memory.buffers:
-            buffer.record_stream(own)  # the device's memory is not given to anyone before the copy is made
+            buffer.record_stream(own)  # the memory is not reused before the copy is made
 
     def wait(self) -> list[Tensor]:
         if self._done is not None:
@@ -171,24 +171,24 @@ class _Copy:
         return self._buffers
 
 
-def _place(device: torch.device) -> DeviceStream:
-    """Where what this thread does on `device` is done. Autograd runs a backward in the stream of its forward."""
+def _current_stream(device: torch.device) -> DeviceStream:
+    """The stream in which this thread works on `device`. Autograd runs a backward in the stream of its forward."""
     return device, torch.cuda.current_stream(device) if device.type == "cuda" else None
 
 
 def _bounded(tensor: Tensor) -> Tensor:
-    """Finite doubles that are too large for a float become its largest, as where the host reads them."""
+    """Finite doubles that are too large for a float become the largest float, as in `rows.c`."""
     if tensor.dtype != torch.float64:
         return tensor
     largest = torch.finfo(torch.float32).max
     return torch.where(torch.isfinite(tensor), tensor.clamp(-largest, largest), tensor)
 
 
-def _non_finite(sample: Tensor, told: list[float]) -> tuple[int, int, int]:
-    """How many are NaN, infinite and minus infinite, as far as it is known from the sample and from what was told."""
-    if len(told) == 3:
-        return int(told[0]), int(told[1]), int(told[2])
-    [largest] = told or [0.0]
+def _non_finite(sample: Tensor, totals: list[float]) -> tuple[int, int, int]:
+    """How many are NaN, infinite and minus infinite, as far as is known from the sample and from `totals`."""
+    if len(totals) == 3:
+        return int(totals[0]), int(totals[1]), int(totals[2])
+    [largest] = totals or [0.0]
     if math.isfinite(largest):
         return 0, 0, 0
     nan, infinite = int(sample.isnan().sum()), sample[sample.isinf()]

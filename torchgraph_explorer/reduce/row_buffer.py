@@ -1,4 +1,4 @@
-"""Calls `rows.c`, which the build has compiled: it does all that is done to every element."""
+"""Calls `rows.c`, which the build has compiled. It does everything that is done to every element."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ TYPES = {
     torch.uint8: 8,
     torch.bool: 8,
 }
-"""The element types that can be read where they lie."""
+"""The element types that `rows.c` reads."""
 
 BUILT = Path(__file__).parent / "built"
 PLAIN, WITH_AVX2 = "rows.so", "rows-avx2.so"
 
 FIRST_ROWS, FIRST_ENTRIES = 256, 1 << 15
-"""What there is room for at first."""
+"""Rows, and entries of histograms, that there is memory for at first."""
 
 _MOST_ENTRIES = 2039
-"""Buckets that there are, so entries that a row can have."""
+"""The number of buckets, and so of the entries of a row."""
 
 _COUNTS = slice(STATISTICS.index("min"))
 _L2_NORM = STATISTICS.index("l2_norm")
-"""Columns that tell how many, and how large, all elements together are."""
+"""The columns that grow with the number of elements."""
 
 _TABLES = 4 * (2048 + 272)
 """Counters that rows.c needs: `TABLES * SPAN`."""
@@ -61,7 +61,7 @@ class _Buffers(ctypes.Structure):
     )
 
 
-class _Room:
+class _Memory:
     """Memory for a number of rows.
 
     Attributes:
@@ -84,7 +84,7 @@ class _Room:
         self.add_norms = partial(add_norms, address)
 
     def repeat(self, times: int) -> None:
-        """Have the last row tell of so many times the elements that it was made of."""
+        """Make the last row stand for so many times its elements."""
         row = self._buffers.rows - 1
         start = self._ends[row - 1] if row else 0
         self._statistics[row, _COUNTS] *= times
@@ -93,11 +93,11 @@ class _Room:
         np.minimum(counts.astype(np.uint64) * np.uint64(times), np.iinfo(np.uint32).max, out=counts, casting="unsafe")
 
     def clear(self) -> None:
-        """Begin again."""
+        """Forget all rows."""
         self._buffers.rows = self._buffers.entries = 0
 
     def part(self) -> Part:
-        """What was added, in as much memory as it needs."""
+        """A copy of the rows, in as much memory as they need."""
         rows, entries = self._buffers.rows, self._buffers.entries
         offsets = np.concatenate([np.zeros(1, np.uint32), self._ends[:rows]])
         histograms = Histograms(offsets, self._buckets[:entries].copy(), self._counts[:entries].copy())
@@ -108,14 +108,14 @@ class RowBuffer:
     """A growing buffer of rows. A tensor to add must be contiguous, in host memory, and of a type in `TYPES`."""
 
     def __init__(self) -> None:
-        """Begin without any.
+        """Begin without rows.
 
         Raises:
             TorchgraphError: The compiled part is missing.
         """
         self._full: list[Part] = []
         self._count = 0
-        self._room = _Room(FIRST_ROWS, FIRST_ENTRIES)
+        self._memory = _Memory(FIRST_ROWS, FIRST_ENTRIES)
 
     def add(self, tensor: Tensor, *, first: int, stride: int, length: int, divisor: float, repeats: int = 1) -> int:
         """Add the row of `length` elements of `tensor`, from number `first`, `stride` apart; returns its number.
@@ -124,49 +124,52 @@ class RowBuffer:
         `repeats` that are equal.
         """
         kind, count = TYPES[tensor.dtype], tensor.numel()
-        while not self._room.add_row(tensor.data_ptr(), kind, count, first, stride, length, divisor):
+        while not self._memory.add_row(tensor.data_ptr(), kind, count, first, stride, length, divisor):
             self._grow()
         return self._added(repeats)
 
     def add_sample(
         self, sample: Tensor, *, count: int, non_finite: tuple[int, int, int], divisor: float, repeats: int = 1
     ) -> int:
-        """Add the row of a tensor of `count` elements, so many NaN, infinite and minus infinite, known by a sample."""
-        place = sample.data_ptr(), TYPES[sample.dtype], sample.numel(), divisor, count, *non_finite
-        while not self._room.add_sample(*place):
+        """Add the row of a tensor of `count` elements from a sample of it.
+
+        `non_finite` is how many elements of the tensor are NaN, infinite and minus infinite.
+        """
+        arguments = sample.data_ptr(), TYPES[sample.dtype], sample.numel(), divisor, count, *non_finite
+        while not self._memory.add_sample(*arguments):
             self._grow()
         return self._added(repeats)
 
     def add_norms(self, tensor: Tensor, *, samples: int, divisor: float, repeats: int = 1) -> int:
         """Add the row of the l2 norms of `tensor` cut into `samples` equal pieces; returns its number."""
         size = tensor.numel() // samples if samples else 0
-        while not self._room.add_norms(tensor.data_ptr(), TYPES[tensor.dtype], samples, size, divisor):
+        while not self._memory.add_norms(tensor.data_ptr(), TYPES[tensor.dtype], samples, size, divisor):
             self._grow()
         return self._added(repeats)
 
     def _added(self, repeats: int) -> int:
         if repeats != 1:
-            self._room.repeat(repeats)
+            self._memory.repeat(repeats)
         self._count += 1
         return self._count - 1
 
     def finish(self) -> Part:
-        """All rows, in order. Their memory is used again."""
-        parts = [*self._full, self._room.part()]
+        """All rows, in order. Begin again without rows, in the same memory."""
+        parts = [*self._full, self._memory.part()]
         self.clear()
         return joined(parts)
 
     def clear(self) -> None:
-        """Begin without any, in as much room as there was."""
+        """Begin again without rows, in the same memory."""
         self._full.clear()
-        self._room.clear()
+        self._memory.clear()
         self._count = 0
 
     def _grow(self) -> None:
-        """The room is full: put it aside and go on in one of twice the size."""
-        self._full.append(self._room.part())
-        rows, entries = self._room.size
-        self._room = _Room(2 * rows, 2 * entries)
+        """The memory is full: keep its rows, and go on in memory of twice the size."""
+        self._full.append(self._memory.part())
+        rows, entries = self._memory.size
+        self._memory = _Memory(2 * rows, 2 * entries)
 
 
 def joined(parts: Sequence[Part]) -> Part:
@@ -180,7 +183,7 @@ def joined(parts: Sequence[Part]) -> Part:
 
 @cache
 def functions() -> tuple[Callable[..., int], Callable[..., int], Callable[..., int]]:
-    """Those that add a row, a row known by a sample, and a row of norms, compiled for this processor.
+    """The functions of `rows.c` that add a row, a row from a sample, and a row of norms, for this processor.
 
     Raises:
         TorchgraphError: They are missing, or made for another kind of machine.

@@ -1,4 +1,4 @@
-"""Which elements of a tensor are looked at, and where they lie in memory."""
+"""Selects the elements of a tensor that are measured, and finds them in memory."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ def flat(tensor: Tensor) -> Tensor:
         tensor = tensor.abs()
     elif tensor.dtype not in TYPES:
         tensor = tensor.float()
-    if tensor._is_zerotensor():  # it knows that it is zero, and has no memory
+    if tensor._is_zerotensor():  # all zeros, without memory
         tensor = tensor.clone()
     elements = _memory(tensor.resolve_neg())
     return elements if _has_memory(elements) else _read_out(elements)
 
 
 def _read_out(elements: Tensor) -> Tensor:
-    """Elements that have no memory of their own: a wrapper hands them over when they are copied."""
+    """A copy of elements that have no memory of their own: copying makes a wrapper compute them."""
     if type(elements) in {Tensor, torch.nn.Parameter}:
         raise ValueError(f"the memory of a tensor of {elements.numel()} elements was freed")
     return torch.empty(elements.shape, dtype=elements.dtype).copy_(elements)
 
 
-def lies_open(tensor: Tensor) -> bool:
-    """Whether the elements can be read as they lie in memory: they are all there, in order, and of a plain type."""
+def is_contiguous_plain(tensor: Tensor) -> bool:
+    """Whether `rows.c` can read the elements where they are: all in memory, in order, and of a type in `TYPES`."""
     return (
         tensor.dtype in TYPES
         and tensor.layout is torch.strided
@@ -74,7 +74,7 @@ def lies_open(tensor: Tensor) -> bool:
 
 
 def _has_memory(tensor: Tensor) -> bool:
-    """Whether the elements of a contiguous tensor are all there: its storage may have been freed or cut under it."""
+    """Whether all elements of a contiguous tensor are in memory: its storage may have been freed or cut."""
     count = tensor.numel()
     if count == 0 or tensor.data_ptr() == 0:
         return count == 0
@@ -82,7 +82,7 @@ def _has_memory(tensor: Tensor) -> bool:
 
 
 def is_strided(tensor: Tensor) -> bool:
-    """Whether it is an ordinary tensor of a plain type, whatever the order of its elements in memory."""
+    """Whether it is a strided tensor of a type in `TYPES`, whatever the order of its elements in memory."""
     return tensor.dtype in TYPES and tensor.layout is torch.strided and not tensor.is_nested
 
 
@@ -114,13 +114,13 @@ def _nested(tensor: Tensor) -> Tensor:
 
 
 def _memory(tensor: Tensor) -> Tensor:
-    """A dense tensor as it lies in memory, whatever the order of its dimensions; otherwise a copy in order."""
+    """The elements in the order of memory, if they are dense in it; otherwise a copy in order."""
     if tensor.is_contiguous():
         return tensor.view(-1)
     expected = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if size != 1 and stride != expected:
-            return tensor.reshape(-1).contiguous()  # it gives a view where one stride can tell it
+            return tensor.reshape(-1).contiguous()  # a view, where one stride is enough
         expected *= size
     return tensor.as_strided((tensor.numel(),), (1,))
 
@@ -133,8 +133,8 @@ class Sampler:
         self.most = most
         self._random = random.Random(seed)
 
-    def place(self, count: int) -> tuple[int, int, int]:
-        """Which of `count` elements: the number of the first, how far they are apart, and how many they are."""
+    def positions(self, count: int) -> tuple[int, int, int]:
+        """The sample of `count` elements: index of the first, stride, and length."""
         stride = stride_for(count, self.most)
         if stride == 1:
             return 0, 1, count

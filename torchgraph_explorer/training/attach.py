@@ -1,4 +1,4 @@
-"""`attach`: gives an intermediate tensor a name inside `forward`."""
+"""`attach`: names an intermediate tensor inside `forward`, so that it is recorded."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def attach(
     """Record `tensor` as `name`, a node of its own inside the call of `module` that is being executed.
 
     Args:
-        tensor: A tensor, or any nesting of lists, tuples, dicts and dataclasses that holds some. It need not be
-            assigned again: the name sticks to the tensor itself.
-        module: The module in whose `forward` this stands: `self`.
+        tensor: A tensor, or any nesting of lists, tuples, dicts and dataclasses with tensors in it. The result need not
+            be assigned: the name belongs to the tensor itself.
+        module: The module whose `forward` this is called in: `self`.
         name: What to call it. Attached twice in one call, the second is `name #2`.
         parent: What TorchExplorer calls `module`.
 
     Returns:
-        `tensor` itself. Where nothing is watched, or this step is not logged, that is all that happens.
+        `tensor` itself. Nothing else happens if nothing is watched, or this step is not logged.
 
     Raises:
         OptionError: The module or the name is missing.
@@ -45,6 +45,6 @@ def attach(
 def _attach(tensor: object, module: nn.Module, name: object) -> None:
     try:
         for one in process_state.attach_targets.open_steps():
-            one.attach(tensor, module, str(name))  # a number, say, would spoil the record
+            one.attach(tensor, module, str(name))  # a number, say, could not be recorded
     except Exception as fault:  # ours, in the middle of the user's forward pass
         warn(f"A tensor cannot be attached ({reason(fault)}). Training goes on.")

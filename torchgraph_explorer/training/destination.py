@@ -1,4 +1,4 @@
-"""Finds the place that a model is recorded to, without a store being touched from the user's thread."""
+"""Finds the folder that a model is recorded to, without using a store in the training's thread."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from torchgraph_explorer.timeouts import NoAnswerError, in_time
 from torchgraph_explorer.training.rank_rendezvous import SECONDS_TO_WAIT, RunLocation
 from torchgraph_explorer.training.run_folder import (
     check_run_name,
-    leave,
     make_folder,
-    name_by_chance,
+    random_name,
+    remove_if_empty,
     run_folder,
     run_of_writer,
 )
@@ -27,7 +27,7 @@ from torchgraph_explorer.training.run_folder import (
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is known of the place before any store is asked.
+    """What is known of the folder before a store is used.
 
     Attributes:
         logdir: As given to `watch`.
@@ -48,82 +48,82 @@ class Found(NamedTuple):
     """Where a model is recorded.
 
     Attributes:
-        place: The folder of runs, and the run.
+        location: The folder of runs, and the run.
         run_dir: The run's folder or URL.
-        patience: Seconds that its store may still be waited for.
+        seconds: How long its store may still be waited for.
     """
 
-    place: RunLocation
+    location: RunLocation
     run_dir: str
-    patience: float
+    seconds: float
 
 
-def find_place(choose: Callable[[], RunLocation], wanted: Wanted) -> Found | None:
-    """The place that `choose` finds; None if there can be none, which is said.
+def find_location(choose: Callable[[], RunLocation], wanted: Wanted) -> Found | None:
+    """The folder that `choose` finds; None with a warning if there can be none.
 
-    If the store does not answer in time, it is not asked for a name of the run; that is made by chance.
+    If the store does not answer in time, the run gets a random name.
 
     Raises:
         OptionError: There can be no such run.
     """
     is_named = wanted.run is not None or wanted.writer is not None
-    waits_for_another = wanted.rank is not None and not wanted.rank.is_leader  # which names the run
+    waits_for_another = wanted.rank is not None and not wanted.rank.is_leader  # and that one names the run
     began = monotonic()
     try:
-        place, run_dir = in_time(
+        location, run_dir = in_time(
             lambda: _made(choose()),
             seconds=timeouts.SECONDS + (SECONDS_TO_WAIT if waits_for_another else 0.0),
-            too_late=lambda late: None if is_named else leave(late[1]),
+            too_late=lambda late: None if is_named else remove_if_empty(late[1]),
         )
     except NoAnswerError:
-        return _unasked(wanted)
+        return _without_store(wanted)
     except OSError as fault:
-        _say_nowhere(wanted, fault)
+        _warn_no_folder(wanted, fault)
         return None
     spent = 0.0 if waits_for_another else monotonic() - began
-    return Found(place, run_dir, max(0.0, timeouts.SECONDS - spent))
+    return Found(location, run_dir, max(0.0, timeouts.SECONDS - spent))
 
 
-def _made(place: RunLocation) -> tuple[RunLocation, str]:
-    """`place`, and the run's folder, which is made.
+def _made(location: RunLocation) -> tuple[RunLocation, str]:
+    """Make the run's folder; returns `location` and the folder.
 
     Raises:
         OptionError: There can be no such run.
         OSError: There is no working directory.
     """
-    run_dir = run_folder(*place)
+    run_dir = run_folder(*location)
     if not is_url(run_dir):
         make_folder(run_dir)
-        return place, run_dir
+        return location, run_dir
     try:
         check_url(run_dir)
     except RecordError as refusal:
         raise OptionError(str(refusal)) from refusal
-    return place, run_dir
+    return location, run_dir
 
 
-def _unasked(wanted: Wanted) -> Found | None:
-    """A place that the store need not be asked for."""
+def _without_store(wanted: Wanted) -> Found | None:
+    """A folder whose name needs no answer of the store."""
     try:
         if wanted.writer is not None:
-            place = run_of_writer(wanted.writer)
+            location = run_of_writer(wanted.writer)
         else:
-            place = wanted.logdir, name_by_chance() if wanted.run is None else check_run_name(wanted.run)
-        return Found(place, run_folder(*place), 0.0)
+            location = wanted.logdir, random_name() if wanted.run is None else check_run_name(wanted.run)
+        return Found(location, run_folder(*location), 0.0)
     except OSError as fault:
-        _say_nowhere(wanted, fault)
+        _warn_no_folder(wanted, fault)
         return None
 
 
-def _say_nowhere(wanted: Wanted, fault: OSError) -> None:
-    """There is no working directory, and so no folder of runs."""
+def _warn_no_folder(wanted: Wanted, fault: OSError) -> None:
+    """Warn that there is no folder of runs, since there is no working directory."""
     warn(
         f"{wanted.model} is not recorded, since logdir={wanted.logdir!r} leads nowhere ({reason(fault)}). "
         f"Training goes on. Pass an absolute path as logdir=, or go to a folder that exists first."
     )
 
 
-def leave_place(run_dir: str) -> None:
-    """Remove the folder of a run that came to nothing, unless there is something in it."""
+def leave_location(run_dir: str) -> None:
+    """Remove the folder of a run that was not begun, unless there is something in it."""
     with suppress(NoAnswerError):
-        in_time(lambda: leave(run_dir), seconds=timeouts.SECONDS)
+        in_time(lambda: remove_if_empty(run_dir), seconds=timeouts.SECONDS)

@@ -19,40 +19,40 @@ if TYPE_CHECKING:
 
 
 def add(watcher: Watcher, *, block: bool | None) -> None:
-    """Close `watcher` at exit, and keep its viewer until Ctrl-C if `block`; None: if somebody is there to press it."""
+    """Close `watcher` at exit, and keep its viewer until Ctrl-C if `block`; None: if the script is interactive."""
     this_process.add(watcher, block=block)
     _register_in_child(close_all)
 
 
 def register(act: Callable[[], object]) -> None:
-    """Call `act` when this process ends, perhaps twice."""
+    """Call `act` when this process ends. It may be called twice."""
     atexit.register(act)
     _register_in_child(act)
 
 
 def _register_in_child(act: Callable[[], object]) -> None:
-    """Call `act` also where `atexit` is passed over: children that `multiprocessing` has forked end without it."""
+    """Call `act` also at the end of a child that `multiprocessing` has forked, which does not run `atexit`."""
     if multiprocessing.parent_process() is not None:
         Finalize(None, act, exitpriority=10)
 
 
 @atexit.register
 def close_all() -> None:
-    """Flush every watcher, keep the viewers that are to stay until Ctrl-C, and end them. May be called again."""
+    """Finish every watcher, keep viewers that stay until Ctrl-C, and close all. May be called again."""
     until = timeouts.until_the_end()
     for watcher in this_process.watchers:
         watcher.end()
     for watcher in this_process.watchers:
         watcher.finish(until=until)
     for watcher, block in this_process.watchers.items():
-        if somebody_is_there() if block is None else block:
+        if is_interactive() if block is None else block:
             _wait(watcher)
     for watcher in this_process.watchers:
         watcher.close()
 
 
-def somebody_is_there() -> bool:
-    """The script runs in a terminal, in its foreground, neither under CI nor at an interactive prompt."""
+def is_interactive() -> bool:
+    """Whether the script runs in the foreground of a terminal, where Ctrl-C works; not under CI, nor at a prompt."""
     if os.environ.get("CI") or hasattr(sys, "ps1"):
         return False
     try:
@@ -62,7 +62,7 @@ def somebody_is_there() -> bool:
 
 
 def _is_in_foreground() -> bool:
-    """Ctrl-C would come here: a shell's job in the background gets none."""
+    """Whether Ctrl-C reaches this process: a shell's background job does not get it."""
     return not hasattr(os, "tcgetpgrp") or os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
 
 

@@ -1,4 +1,4 @@
-"""Where the steps of a watch begin whose run may hold earlier ones."""
+"""Finds the first step of a watch whose run may have steps of an earlier session."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Start:
 
     Attributes:
         step: The first.
-        recorded: One more than the highest step that the run holds of the model.
-        told: What to say of it; empty if there is nothing.
-        notes: What the record is to say of it.
+        recorded: One more than the highest step of the model in the run.
+        message: What to print about it; may be empty.
+        notes: What to note about it in the record.
     """
 
     step: int = 0
     recorded: int = 0
-    told: str = ""
+    message: str = ""
     notes: tuple[str, ...] = ()
 
 
@@ -39,9 +39,8 @@ def begin_in(
 ) -> Start:
     """Where to begin in the run of `context`: at 0, or where its earlier steps end if one of `backends` resumes it.
 
-    Ranks begin where the first one of their machine does. Comes back within so many seconds, or when that one has said
-    it.
-    A store elsewhere is asked only if the run `is_named`; else it is a new one.
+    Ranks begin where the first one of their machine does. Returns within so many seconds, or when that rank has written
+    down its step. A store at a URL is searched only if the run `is_named`; otherwise the run is new.
     """
     agrees = rank is not None and is_of_wandb(context.run)
     if agrees and rank is not None and not rank.is_leader:
@@ -53,18 +52,20 @@ def begin_in(
 
 
 def _start(context: SinkContext, backends: Sequence[str], seconds: float) -> Start:
-    known = _Known()
-    looking = threading.Thread(target=_look, args=(known, context, backends), name="torchgraph-continuing", daemon=True)
+    found = _Search()
+    searching = threading.Thread(
+        target=_search, args=(found, context, backends), name="torchgraph-continuing", daemon=True
+    )
     try:
-        looking.start()
-    except RuntimeError:  # there is no thread to be had, so that nothing will be recorded either
+        searching.start()
+    except RuntimeError:  # no thread can be started, so nothing will be recorded either
         return Start()
-    looking.join(seconds)
-    return _decided(known, seconds=seconds, is_complete=not looking.is_alive())
+    searching.join(seconds)
+    return _decided(found, seconds=seconds, is_complete=not searching.is_alive())
 
 
 @dataclass(slots=True)
-class _Known:
+class _Search:
     """What the other thread has found so far."""
 
     resumed: Resumed | None = None
@@ -72,30 +73,30 @@ class _Known:
     fault: str = ""
 
 
-def _look(known: _Known, context: SinkContext, backends: Sequence[str]) -> None:
+def _search(found: _Search, context: SinkContext, backends: Sequence[str]) -> None:
     try:
-        known.resumed = _resumed(context, backends)
-        for known.earlier in look_back(context.run_dir, context.model_name):
+        found.resumed = _resumed(context, backends)
+        for found.earlier in look_back(context.run_dir, context.model_name):
             pass
-    except Exception as fault:  # a store or service raises what it likes, and training begins all the same
-        known.fault = reason(fault)
+    except Exception as fault:  # a store or service may raise anything, and training begins all the same
+        found.fault = reason(fault)
 
 
-def _decided(known: _Known, *, seconds: float, is_complete: bool) -> Start:
-    earlier, notes = known.earlier, []
-    if known.fault or not is_complete:
-        why = known.fault or f"there was no answer within {seconds:g} s"
+def _decided(found: _Search, *, seconds: float, is_complete: bool) -> Start:
+    earlier, notes = found.earlier, []
+    if found.fault or not is_complete:
+        why = found.fault or f"there was no answer within {seconds:g} s"
         notes.append(f"Earlier steps of this run could not be looked for in full ({why}).")
-    if known.resumed is None:
+    if found.resumed is None:
         return Start(0, earlier.reached, notes=tuple(notes))
-    counted = known.resumed.steps or 0
+    counted = found.resumed.steps or 0
     first = max(earlier.steps, counted)
     if counted > earlier.steps:
-        notes.append(_elsewhere(earlier.steps, first))
-    return Start(first, earlier.reached, told=_told(known.resumed, earlier, first), notes=tuple(notes))
+        notes.append(_note_of_steps_elsewhere(earlier.steps, first))
+    return Start(first, earlier.reached, message=_message(found.resumed, earlier, first), notes=tuple(notes))
 
 
-def _told(resumed: Resumed, earlier: Earlier, first: int) -> str:
+def _message(resumed: Resumed, earlier: Earlier, first: int) -> str:
     if not first and not resumed.is_certain:
         return ""
     source = "its record" if earlier.steps == first else f"the count in {resumed.place}"
@@ -106,13 +107,13 @@ def _told(resumed: Resumed, earlier: Earlier, first: int) -> str:
     )
 
 
-def _elsewhere(first: int, end: int) -> str:
+def _note_of_steps_elsewhere(first: int, end: int) -> str:
     which = f"Step {first} was" if end - first == 1 else f"Steps {first} to {end - 1} were"
     return f"{which} recorded elsewhere, and the record there has them: they are not in this one."
 
 
 def recorded_again(step: int, recorded: int) -> str:
-    """What is said when `step` is recorded, of a run that holds all steps below `recorded`, and nobody set it."""
+    """The warning when `step` is recorded in a run that has steps below `recorded`, and `watcher.step` was not set."""
     return (
         f"Step {step} is recorded again: this run holds steps up to {recorded - 1} of an earlier session, which are "
         f"replaced one by one, so that the steps of both are mixed until then. If training goes on where that session "

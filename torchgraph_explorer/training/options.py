@@ -1,31 +1,103 @@
-"""Checks the arguments of `watch`."""
+"""The arguments of `watch`, grouped and checked."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Integral
+from typing import Any, Protocol, TypeAlias
 
 from torch import nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer.errors import OptionError
-from torchgraph_explorer.training.pipeline import Settings
-from torchgraph_explorer.training.schedule import schedule
+from torchgraph_explorer.sinks import Sink
+from torchgraph_explorer.training.schedule import Schedule, schedule
 
 KINDS = ("io", "io_grad", "params", "params_grad")
-"""What `log` may hold."""
+"""The values that `log` may contain."""
 
 COMPILED = ("eager", "inline")
-"""What `compiled` may be."""
+"""The values of `compiled`."""
 
 MOST_BINS = 1 << 16
-"""Of the rows of a drawn histogram; more than any screen has."""
+"""The largest `bins`: more rows than any screen has."""
 
 RANKS = ("merged", "all")
-"""What `ranks` may be."""
+"""The values of `ranks`."""
+
+
+TimeLog: TypeAlias = "tuple[str, Callable[[Any, int], float]]"
+
+
+class Scaler(Protocol):
+    """An object like `torch.amp.GradScaler`."""
+
+    def get_scale(self) -> float:
+        """The factor that the loss is multiplied by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What to record of a model, and how; see `watch`."""
+
+    log: tuple[str, ...]
+    log_freq: int | str | Schedule
+    bins: int
+    sample_n: int | None
+    reject_outlier_proportion: float
+    time_log: TimeLog | None
+    phases: tuple[str, ...] = ("train",)
+    optimizer: Optimizer | None = None
+    scaler: Scaler | None = None
+    ranks: str = "merged"
+    compiled: str = "eager"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to record a model; see `watch`.
+
+    Attributes:
+        backend: A name, a sink, or a list of these.
+        name: The model's name, or None for that of its class.
+        logdir: The folder of runs.
+        given_run: The name of a run, a W&B run, or None.
+        writer: A `SummaryWriter`, or None.
+        upload_record: The record is kept with the W&B run, too.
+    """
+
+    backend: str | Sink | Sequence[str | Sink]
+    name: str | None
+    logdir: str | os.PathLike[str]
+    given_run: str | Any
+    writer: Any
+    upload_record: bool
+
+    @property
+    def run(self) -> str | None:
+        """The name of the run, if a name was given."""
+        return self.given_run if isinstance(self.given_run, str) else None
+
+    @property
+    def wandb_run(self) -> Any:
+        """The W&B run, if one was given."""
+        return None if isinstance(self.given_run, str) else self.given_run
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """How to show a run while it is recorded; see `watch`."""
+
+    host: str
+    port: int
+    verbose: bool
+    block_at_exit: bool | None
 
 
 def check(model: object, settings: Settings) -> None:
-    """Raise an OptionError that says what is wrong with an argument of `watch`, if anything is."""
+    """Raise an OptionError if an argument of `watch` is not allowed."""
     if not isinstance(model, nn.Module):
         raise OptionError(f"watch() was given {type(model).__name__}. Pass the torch.nn.Module that is trained.")
     if wrong := [kind for kind in settings.log if kind not in KINDS]:
@@ -52,9 +124,11 @@ def check(model: object, settings: Settings) -> None:
             f"them, or 'all', which keeps each as a model of its own."
         )
     if settings.optimizer is not None and not isinstance(settings.optimizer, Optimizer):
-        raise OptionError(f"optimizer={settings.optimizer!r} is none. Pass the torch.optim.Optimizer that trains.")
+        raise OptionError(
+            f"optimizer={settings.optimizer!r} is not an optimizer. Pass the torch.optim.Optimizer that trains."
+        )
     if settings.scaler is not None and not hasattr(settings.scaler, "get_scale"):
-        raise OptionError(f"scaler={settings.scaler!r} is none. Pass the torch.amp.GradScaler in use.")
+        raise OptionError(f"scaler={settings.scaler!r} is not a GradScaler. Pass the torch.amp.GradScaler in use.")
 
 
 def _check_phases(phases: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""One phase of one watched model: its steps on their way from capture, through reduce, to the sinks."""
+"""Brings the steps of one model, in one phase, from capture through reduce to the sinks."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from dataclasses import replace
 
 from torch import nn
-from torch.optim import Optimizer
 
 from torchgraph_explorer.capture.distributed import Shards
+from torchgraph_explorer.capture.observation import OPTIMIZER, Observation
 from torchgraph_explorer.capture.phases import Phase
-from torchgraph_explorer.capture.step_tracker import OPTIMIZER, Observation, StepTracker
+from torchgraph_explorer.capture.step_tracker import StepTracker
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.reduce.batch import Batch
 from torchgraph_explorer.reduce.device_batch import DeviceBatch
@@ -26,43 +25,18 @@ from torchgraph_explorer.schema import Session
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.first_step import recorded_again
 from torchgraph_explorer.training.idle_timer import IdleTimer
+from torchgraph_explorer.training.options import Settings
 from torchgraph_explorer.training.schedule import Schedule
 from torchgraph_explorer.training.writer_thread import Step, WriterThread
-
-TimeLog: TypeAlias = "tuple[str, Callable[[Any, int], float]]"
-
-
-class Scaler(Protocol):
-    """As `torch.amp.GradScaler`."""
-
-    def get_scale(self) -> float:
-        """The factor that the loss is multiplied by."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What to record of a model, and how; see `watch`."""
-
-    log: tuple[str, ...]
-    log_freq: int | str | Schedule
-    bins: int
-    sample_n: int | None
-    reject_outlier_proportion: float
-    time_log: TimeLog | None
-    phases: tuple[str, ...] = ("train",)
-    optimizer: Optimizer | None = None
-    scaler: Scaler | None = None
-    ranks: str = "merged"
-    compiled: str = "eager"
 
 
 class Pipeline:
     """Records the passes of one model in one phase.
 
     Attributes:
-        tracker: The watch on the model.
-        saw_a_step: Something was recorded.
-        recorded: One more than the highest step that the run holds of earlier sessions; 0 if that is of no concern.
+        tracker: Follows the model.
+        saw_a_step: A step was recorded.
+        recorded: One more than the highest step of earlier sessions in the run; 0 if there is none to warn about.
     """
 
     def __init__(
@@ -84,14 +58,14 @@ class Pipeline:
         """
         self.saw_a_step = self._is_given_up = False
         self.recorded = 0
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._name, self._settings, self._wants = session.model, settings, wants
         self._look_at_shards = shards
         self._shards: Shards = {}
-        self._model = weakref.ref(model)  # not kept alive by being watched
+        self._model = weakref.ref(model)  # not kept alive
         self._sampler = Sampler(settings.sample_n, seed=random.SystemRandom().getrandbits(32))
         self._rows: RowBuffer | None = None
-        self._elsewhere = DeviceBatch()
+        self._device_batch = DeviceBatch()
         self._batch: Batch | None = None
         self._began: tuple[float, float | None, float | None] = (0.0, None, None)
         inline = settings.compiled == "inline"
@@ -105,7 +79,7 @@ class Pipeline:
 
     @property
     def is_recording(self) -> bool:
-        """What is measured is written. Not so where no thread can be started."""
+        """Whether what is measured is written. It is not if no thread can be started."""
         return self._writer.is_alive
 
     def has_begun(self, until: float) -> bool:
@@ -120,15 +94,16 @@ class Pipeline:
             lambda: self._note_nothing(why_nothing),
             lambda: self._writer.end(self._phase.step),
         )
-        self._rows = self._batch = None  # a watcher whose viewer stays is kept, and these are large
-        self._settings = replace(self._settings, optimizer=None, scaler=None, time_log=None)  # with all the parameters
+        self._rows = self._batch = None  # these are large, and a watcher whose viewer stays is kept
+        # The optimizer keeps the parameters alive.
+        self._settings = replace(self._settings, optimizer=None, scaler=None, time_log=None)
 
     def _stop_idle_timer(self) -> None:
         if self._idle_timer is not None:
             self._idle_timer.stop()
 
     def wait(self, until: float) -> None:
-        """Come back when all is written, or at the moment `until` of the monotonic clock."""
+        """Wait until everything is written, or until the moment `until` of the monotonic clock."""
         self._each(lambda: self._writer.wait(until))
 
     def _settle(self) -> None:
@@ -148,10 +123,10 @@ class Pipeline:
         for part in parts:
             try:
                 part()
-            except Exception as fault:  # at the end of the user's training, which is not to fail by ours
+            except Exception as fault:  # a fault of ours must not fail the end of the user's training
                 sentence = f"{self._name}: the end of the record is missing ({reason(fault)})."
-                if sentence not in self._told:
-                    self._told.add(sentence)
+                if sentence not in self._warned:
+                    self._warned.add(sentence)
                     warn(sentence)
 
     def _note_nothing(self, reason: Callable[[], str] | None) -> None:
@@ -159,16 +134,16 @@ class Pipeline:
             self._writer.note(f"{self._name}: no step was recorded. {reason()}")
 
     def wants(self, step: int) -> bool:
-        """Whether this step is to be logged (for `capture.step_tracker.Listener`)."""
+        """Whether this step is to be logged (for `capture.observation.StepListener`)."""
         return self.is_recording and bool(self._wants(step))
 
     def measure(self, step: int) -> Batch:
-        """What measures the tensors of a step which begins (for `capture.step_tracker.Listener`)."""
+        """What measures the tensors of a step that begins (for `capture.observation.StepListener`)."""
         self._prepare()
         scale = self._scale()
         self._began = (time.time(), self._clock(step), scale)
-        self._rows = self._rows or RowBuffer()  # kept: it has grown to what a step needs
-        self._batch = Batch(self._sampler, self._rows, self._elsewhere, gradient_scale=scale or 1.0)
+        self._rows = self._rows or RowBuffer()  # reused: it has the memory that a step needs
+        self._batch = Batch(self._sampler, self._rows, self._device_batch, gradient_scale=scale or 1.0)
         return self._batch
 
     def _prepare(self) -> None:
@@ -178,7 +153,7 @@ class Pipeline:
             self._writer.note(f"{self._name}: how its parameters are sharded cannot be told ({reason(fault)}).")
 
     def take(self, observation: Observation) -> None:
-        """A logged step is over (for `capture.step_tracker.Listener`)."""
+        """A logged step is over (for `capture.observation.StepListener`)."""
         assert self._batch is not None
         if not self.saw_a_step and observation.step < self.recorded:
             self._writer.note(f"{self._name}: {recorded_again(observation.step, self.recorded)}")
@@ -198,7 +173,7 @@ class Pipeline:
         )
 
     def fail(self, module: str, fault: Exception) -> None:
-        """Something went wrong while capturing `module` (for `capture.step_tracker.Listener`)."""
+        """Something went wrong while capturing `module` (for `capture.observation.StepListener`)."""
         self._is_given_up = self._is_given_up or not module
         what = f"module {module!r} is" if module else "the whole model is"
         if module == OPTIMIZER:
@@ -209,7 +184,7 @@ class Pipeline:
         )
 
     def note(self, sentence: str) -> None:
-        """Something is not recorded (for `capture.step_tracker.Listener`)."""
+        """Something is not recorded (for `capture.observation.StepListener`)."""
         self._writer.note(f"{self._name}: {sentence}")
 
     def _clock(self, step: int) -> float | None:
@@ -225,7 +200,7 @@ class Pipeline:
         return self._number(scaler.get_scale, "the gradients have the scaler's factor at some steps")
 
     def _number(self, read: Callable[[], float], without: str) -> float | None:
-        """What the user's function gives; None, and `without` is said, if that is no finite number."""
+        """The number that the user's function returns; None, with the note `without`, if it is not finite."""
         try:
             number = float(read())
         except Exception as fault:

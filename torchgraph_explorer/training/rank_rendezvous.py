@@ -1,7 +1,18 @@
-"""Agrees on one run with the other ranks on this machine, which were launched together, without a word between them.
+"""Agrees on one run with the other ranks of this launch on this machine, by a file.
 
-The first of them to know the run writes it down in a file of the system's temporary folder; its name is made of what
-only they have in common. Nobody waits for ever: without an answer a rank is recorded by itself.
+The leader writes the run into a file in the system's temporary folder; the file's name is made from what only the ranks
+of one launch have in common. The others wait for it for `SECONDS_TO_WAIT`, and then are recorded in a run of their own.
+
+Why not by `torch.distributed`, whose store would also serve several machines:
+
+- `watch` may be called before `init_process_group`, when there is no store yet, and on some of the ranks only.
+- A collective operation that not all ranks join makes the others hang, and may be matched with one of the training's.
+  A rank that does not call `watch` must cost the training nothing.
+- The store of a process group (`_get_default_store`) is private, and ends with the group. One of our own needs a port
+  that all ranks know, and a rank that serves it for as long as the others wait.
+
+A file needs none of these. Ranks on other machines do not see it; each machine then has a leader and a run of its own,
+unless the run is named with `run=`.
 """
 
 from __future__ import annotations
@@ -27,71 +38,71 @@ RunLocation: TypeAlias = "tuple[str, str]"
 """The folder of runs, and the run."""
 
 SECONDS_TO_WAIT = 30.0
-"""How long a rank waits for the first one of its machine to begin to watch."""
+"""How long a rank waits for the first rank of its machine to call `watch`."""
 
 _SECONDS_BETWEEN = 0.05
-_TOLD = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
+_LAUNCH_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
 
 
-def agreed_place(given: RunLocation | None, choose: Callable[[], RunLocation], *, is_leader: bool) -> RunLocation:
-    """Where to record: as `given`, or where the leader does, for which `choose` finds a place.
+def agreed_location(given: RunLocation | None, choose: Callable[[], RunLocation], *, is_leader: bool) -> RunLocation:
+    """Where to record: `given`, or where the leader does, which calls `choose` to find out.
 
-    It is called once at most, and not for nothing: the place that it finds may be taken with that.
+    `choose` is called once at most, and its result is used: choosing a location may reserve it.
     """
     choose = cache(choose)
     try:
         folder, number = own_folder(), this_process.next_agreement()
-        note = folder / f"{_launch(os.getppid())}-{number}.json"
+        file = folder / f"{_launch(os.getppid())}-{number}.json"
         if is_leader:
-            place = given or _write_down(note, choose)
-            for parent in (os.getppid(), os.getpid()):  # which some trainers launch the other ranks from
-                _write_down(folder / f"{_launch(parent)}-{number}.json", lambda: place)
-            return place
-        return given or _read(note, patience=SECONDS_TO_WAIT) or _alone(note, choose)
+            location = given or _publish(file, choose)
+            for parent in (os.getppid(), os.getpid()):  # some trainers launch the other ranks from this process
+                _publish(folder / f"{_launch(parent)}-{number}.json", lambda: location)
+            return location
+        return given or _read(file, seconds=SECONDS_TO_WAIT) or _alone(file, choose)
     except OSError as fault:
         warn(f"The ranks cannot agree on a run, and each is recorded in its own ({reason(fault)}). Name one with run=.")
         return given or choose()
 
 
 def agreed_step(step: int, *, is_leader: bool) -> int:
-    """The step to begin with: as the leader says, which is `step` for itself."""
-    _, agreed = agreed_place(("", str(step)) if is_leader else None, lambda: ("", "0"), is_leader=is_leader)
+    """The step to begin with: that of the leader, which gives its own as `step`."""
+    _, agreed = agreed_location(("", str(step)) if is_leader else None, lambda: ("", "0"), is_leader=is_leader)
     return int(agreed)
 
 
-def _alone(note: Path, choose: Callable[[], RunLocation]) -> RunLocation:
-    """Where to record without the leader, together with others that it has left alone."""
+def _alone(file: Path, choose: Callable[[], RunLocation]) -> RunLocation:
+    """Where to record without the leader, together with the other ranks that have waited for it in vain."""
     warn(
         f"The first rank of this machine did not begin to watch within {SECONDS_TO_WAIT:g} s, so that this one is "
         f"recorded in another run. Call watch() on every rank, or name the run with run=."
     )
-    return _write_down(note, choose)
+    return _publish(file, choose)
 
 
-def _write_down(note: Path, choose: Callable[[], RunLocation]) -> RunLocation:
-    """The place that `note` says: what `choose` finds, unless somebody was faster."""
+def _publish(file: Path, choose: Callable[[], RunLocation]) -> RunLocation:
+    """Write what `choose` finds into `file`; returns what is in it, which is another rank's if that was faster."""
     try:
-        with note.open("x", encoding="utf-8") as file:
-            exit.register(partial(_remove, note))
-            json.dump(place := choose(), file)
+        with file.open("x", encoding="utf-8") as opened:
+            exit.register(partial(_remove, file))
+            json.dump(location := choose(), opened)
     except FileExistsError:
-        return _read(note, patience=1.0) or choose()
-    return place
+        return _read(file, seconds=1.0) or choose()
+    return location
 
 
-def _remove(note: Path) -> None:
-    """At exit, where a store is not waited for any longer than elsewhere."""
+def _remove(file: Path) -> None:
+    """Remove the file, at exit. The temporary folder is waited for as a store is."""
     with suppress(OSError, NoAnswerError):
-        in_time(partial(note.unlink, missing_ok=True), seconds=timeouts.SECONDS)
+        in_time(partial(file.unlink, missing_ok=True), seconds=timeouts.SECONDS)
 
 
-def _read(note: Path, *, patience: float) -> RunLocation | None:
-    """What is written down, once it is; None if it still is not when patience ends."""
-    end = time.monotonic() + patience
+def _read(file: Path, *, seconds: float) -> RunLocation | None:
+    """Wait for `file`, and return what is in it; None if it is not there after so many seconds."""
+    end = time.monotonic() + seconds
     while True:
         try:
-            logdir, run = json.loads(note.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):  # or only half of it
+            logdir, run = json.loads(file.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):  # or only a half of it is written
             if time.monotonic() > end:
                 return None
             time.sleep(_SECONDS_BETWEEN)
@@ -100,13 +111,13 @@ def _read(note: Path, *, patience: float) -> RunLocation | None:
 
 
 def _launch(parent: int) -> str:
-    """What the ranks of one launch have in common, and no other launch: their parent, and what it told them."""
-    facts = [str(parent), _start_of(parent), *(os.environ.get(name, "") for name in _TOLD)]
+    """What only the ranks of one launch have in common: their parent, and its environment variables."""
+    facts = [str(parent), _start_of(parent), *(os.environ.get(name, "") for name in _LAUNCH_VARIABLES)]
     return sha256("\n".join(facts).encode()).hexdigest()[:16]
 
 
 def _start_of(process: int) -> str:
-    """When a process was started, where the system says so: numbers of processes are used again."""
+    """When a process was started, if the system says so: process ids are used again."""
     try:
         return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
     except (OSError, IndexError, ValueError):

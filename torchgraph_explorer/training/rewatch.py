@@ -1,4 +1,4 @@
-"""A model that is watched again, as by a cell of a notebook run again: the new watch takes over from the earlier."""
+"""Replaces the watch of a model that is watched again, e.g. by running a notebook cell again."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from torchgraph_explorer.training.watcher import Watcher
 
 
 def earlier_watch(model: nn.Module, name: str) -> Watcher | None:
-    """The open watch of the same model by the same name, however the model was and is wrapped."""
+    """The open watch of the same model by the same name, whatever the model was and is wrapped in."""
     named = [each for each in this_process.open_watchers() if each.name == name]
     found = next((each for each in named if each.watches(model)), None)
     if found is None and named and hasattr(sys, "ps1"):
-        gc.collect()  # an interactive session: a model that was replaced may lie in a cycle, and end its watch only now
+        gc.collect()  # a prompt: a replaced model may be in a reference cycle, whose collection ends its watch
     return found
 
 
 @contextmanager
 def taking_over(
-    earlier: Watcher | None, run_dir: str | None, *, shares_viewer: bool, is_told: bool
+    earlier: Watcher | None, run_dir: str | None, *, shares_viewer: bool, announce: bool
 ) -> Iterator[int | None]:
-    """End `earlier`, and give the step at which a watch that records to `run_dir` goes on; None where it does not.
+    """End `earlier`; gives the step at which the new watch goes on, or None if it records to another run.
 
-    A viewer that both share stays, since `earlier` leaves it only when the block ends.
+    A viewer that both share stays, since `earlier` releases it only when the block ends. With `announce`, print what
+    happens.
     """
     if earlier is None:
         yield None
@@ -39,7 +40,7 @@ def taking_over(
     else:
         earlier.close()  # now, so that its port is free
     goes_on = earlier.run_dir == run_dir
-    if is_told:
+    if announce:
         where = f"goes on at step {earlier.step}" if goes_on else "begins in another run, at step 0"
         info(
             f"{earlier.name} was being watched: that watch is closed, and this one {where}. "

@@ -17,7 +17,7 @@ from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.printable import printable
 
 LONGEST_NAME = 255
-"""Bytes of a folder's name, in the file systems of today."""
+"""Bytes of a folder's name in today's file systems."""
 
 
 def check_logdir(logdir: object) -> str:
@@ -37,11 +37,11 @@ def check_logdir(logdir: object) -> str:
 
 
 _OF_WANDB = "wandb-"
-"""How the names of the runs begin that belong to a W&B run."""
+"""The beginning of the names of runs that belong to a W&B run."""
 
 
 def check_run_name(run: str) -> str:
-    """`run`, a folder name or a path of several below the logdir, with names that a folder can have.
+    """`run`, a name or a relative path below the logdir, with letters escaped that no folder name can have.
 
     Raises:
         OptionError: It would lead out of the logdir, or is empty.
@@ -56,7 +56,7 @@ def check_run_name(run: str) -> str:
 
 
 def _folder_name(part: str) -> str:
-    """`part` itself, unless it has letters that are not to be printed, or is longer than file systems allow."""
+    """`part`, with unprintable letters escaped, and shortened to what file systems allow."""
     name = printable(part)
     return name if len(name.encode()) <= LONGEST_NAME else printable(part, most=LONGEST_NAME // 5)
 
@@ -64,20 +64,20 @@ def _folder_name(part: str) -> str:
 def new_run_name(logdir: str, taken: Container[object] = ()) -> str:
     """The time, as a name that no run below `logdir` has: `2026-11-21_08-43-04`.
 
-    The folder is made at once, so that of several trainings that begin in one second each gets its own. At a URL, where
-    nothing keeps others from a name, some letters are added by chance.
+    The folder is made at once, so that trainings that begin in the same second get runs of their own. At a URL, where a
+    name cannot be reserved, random letters are added.
     """
     if "://" in logdir:
-        return name_by_chance()
+        return random_name()
     stem = _time()
     names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
-    return next(name for name in names if name not in taken and _is_ours_now(Path(logdir, name)))
+    return next(name for name in names if name not in taken and _reserve(Path(logdir, name)))
 
 
-def name_by_chance() -> str:
-    """The time and a few letters, as the name of a run whose store cannot be asked which names are taken.
+def random_name() -> str:
+    """The time and a few random letters, for a store that cannot be asked which names are taken.
 
-    The chance is not torch's or Python's, which are the user's.
+    The random generators of torch and Python, which are the user's, are not used.
     """
     return f"{_time()}-{secrets.token_hex(3)}"
 
@@ -91,8 +91,8 @@ def is_by_time(run: str) -> bool:
     return re.fullmatch(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d(-\w+)?", run) is not None
 
 
-def _is_ours_now(folder: Path) -> bool:
-    """Make the folder; False if there is one. If there can be none, the recorder will say so."""
+def _reserve(folder: Path) -> bool:
+    """Make the folder; False if it exists. If it cannot be made, the writer will say so."""
     try:
         folder.mkdir(parents=True)
     except OSError:
@@ -101,10 +101,10 @@ def _is_ours_now(folder: Path) -> bool:
 
 
 def make_folder(run_dir: str) -> None:
-    """Make the folder of a run, if it can be made now; if not, the recorder says so and tries again.
+    """Make the folder of a run. If it cannot be made now, the writer says so and tries again.
 
     Raises:
-        OptionError: It can never be made: some of it is a file, or its name is too long.
+        OptionError: It can never be made: a part of the path is a file, or too long.
     """
     try:
         Path(run_dir).mkdir(parents=True, exist_ok=True)
@@ -120,15 +120,15 @@ def make_folder(run_dir: str) -> None:
             ) from fault
 
 
-def leave(run_dir: str) -> None:
-    """Remove the folder of a run that came to nothing, unless there is something in it."""
+def remove_if_empty(run_dir: str) -> None:
+    """Remove the folder of a run that was not begun, unless there is something in it."""
     if "://" not in run_dir:
         with suppress(OSError):
             Path(run_dir).rmdir()
 
 
 def run_folder(logdir: str, run: str) -> str:
-    """Where the run is: a URL if `logdir` is one, or a path that stays right if the working directory changes."""
+    """The folder of a run: a URL if `logdir` is one, else an absolute path, with links as they are."""
     if "://" in logdir:
         return f"{logdir.rstrip('/')}/{run}"
     return os.path.abspath(Path(logdir, run))  # noqa: PTH100  (keeps a link's name)
@@ -155,9 +155,9 @@ def run_of_writer(writer: object) -> tuple[str, str]:
 
 
 def run_of_wandb(wandb_run: object) -> str | None:
-    """The run whose record belongs to a W&B run, given or active: a resumed one goes on where it was.
+    """The name of the run for a W&B run, given or active, so that a resumed one continues its record.
 
-    None if there is none; whoever needs one says so.
+    None without a W&B run.
     """
     active = wandb_run if wandb_run is not None else getattr(sys.modules.get("wandb"), "run", None)
     number = getattr(active, "id", None)
@@ -165,5 +165,5 @@ def run_of_wandb(wandb_run: object) -> str | None:
 
 
 def is_of_wandb(run: str) -> bool:
-    """The run has the name of a W&B run's record."""
+    """Whether the run has a name as `run_of_wandb` gives."""
     return run.startswith(_OF_WANDB)

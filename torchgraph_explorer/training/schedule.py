@@ -1,4 +1,4 @@
-"""Says which steps are logged: plain functions from a step's number to a bool."""
+"""Schedules: functions from the number of a step to whether it is logged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def schedule(log_freq: int | str | Schedule) -> Schedule:
     """The schedule that `log_freq` means: every so many steps, `"log"`, or a predicate of its own.
 
     Raises:
-        OptionError: It is none of these.
+        OptionError: `log_freq` is nothing of that.
     """
     if callable(log_freq):
         return log_freq
@@ -33,7 +33,7 @@ def schedule(log_freq: int | str | Schedule) -> Schedule:
 
 
 def _whole(log_freq: object) -> int | None:
-    """The number that is meant, also where it was computed: as numpy's, or as a float."""
+    """The whole number, also as an integer of numpy or a float; None for anything else."""
     is_whole = isinstance(log_freq, Integral) or (isinstance(log_freq, float) and log_freq.is_integer())
     return int(log_freq) if is_whole and not isinstance(log_freq, bool) else None  # type: ignore[call-overload]
 
@@ -50,8 +50,8 @@ def ever_sparser(step: int) -> bool:
 
 
 def schedule_name(log_freq: int | str | Schedule) -> str:
-    """How the record names it."""
+    """Its name in the record."""
     if not callable(log_freq):
         return str(log_freq if (steps := _whole(log_freq)) is None else steps)
     name = getattr(log_freq, "__qualname__", None)
-    return name if isinstance(name, str) else type(log_freq).__name__  # a callable object's may be anything
+    return name if isinstance(name, str) else type(log_freq).__name__  # a callable object may have any attribute

@@ -1,4 +1,4 @@
-"""Lets scripts that were written for TorchExplorer run with the import changed.
+"""Accepts TorchExplorer's parameters, so that scripts for it run with only the import changed.
 
 Source: the signatures of torchexplorer 1.1.2, https://pypi.org/project/torchexplorer.
 """
@@ -20,7 +20,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 StructureWrapper = Watcher
-"""What TorchExplorer's `watch` returned; its `structure` is the watcher's module graph."""
+"""What TorchExplorer's `watch` returns. Its `structure` is the watcher's module graph."""
 
 POSITIONS = (
     "module",
@@ -38,17 +38,17 @@ POSITIONS = (
     "standalone_port",
     "verbose",
 )
-"""The parameters of its `watch`, in their order. The first three are those of ours."""
+"""The parameters of its `watch`, in order. The first three are also ours."""
 
 RENAMED = {"module": "model", "standalone_dir": "logdir", "standalone_port": "port"}
-"""What they are called here."""
+"""The names that they have here."""
 
 NEEDLESS = ("ignore_io_grad_classes", "disable_inplace", "delay_log_multi_backward", "delay_log_multibackward")
-"""What they did happens by itself here. The last one is how its README spells the third."""
+"""Not needed here, and without effect. The last one is the spelling of the third in its README."""
 
 
 def takes_old_parameters(watch: Callable[P, T]) -> Callable[P, T]:
-    """`watch`, which then also takes the parameters of TorchExplorer's, by name and by position."""
+    """`watch`, with the parameters of TorchExplorer's accepted, too, by name and by position."""
     known = tuple(signature(watch).parameters)
 
     @wraps(watch)
@@ -59,12 +59,12 @@ def takes_old_parameters(watch: Callable[P, T]) -> Callable[P, T]:
 
 
 def setup(*_args: object, **_kwargs: object) -> None:
-    """Nothing to set up. TorchExplorer needed this call before `wandb.init()`; it is kept so that old code runs."""
+    """Do nothing. TorchExplorer needs this call before `wandb.init()`; it is here so that old code runs."""
     info("setup() is not needed any more. To log to W&B, pass backend='wandb' to watch(): it is not the default here.")
 
 
 def _resolved(args: tuple[object, ...], kwargs: Mapping[str, object], known: tuple[str, ...]) -> dict[str, object]:
-    """The arguments of a call by the names that they have here; says once what has another name or no effect."""
+    """The arguments of a call by their names here. Prints which have another name or no effect."""
     if len(args) > len(POSITIONS):
         raise OptionError(
             f"watch() was given {len(args)} arguments by position, and takes {len(POSITIONS)} at most, which are those "

@@ -1,4 +1,4 @@
-"""The `Watcher`: what `watch` hands back, for as long as a model is watched."""
+"""The `Watcher`, which `watch` returns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.schema import ModuleGraph, Session
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.first_step import Start
-from torchgraph_explorer.training.pipeline import Pipeline, Settings
+from torchgraph_explorer.training.options import Settings
+from torchgraph_explorer.training.pipeline import Pipeline
 from torchgraph_explorer.training.schedule import Schedule, schedule
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 LAST_STEP = 2**53
-"""The largest step that may be set: up to it, the viewer counts exactly."""
+"""The largest step that may be set: the viewer counts with floats of 64 bits."""
 
 
 class LiveViewer(Protocol):
@@ -43,18 +44,18 @@ class LiveViewer(Protocol):
         """End it, unless another watcher still shows something in it."""
 
     def wait(self) -> None:
-        """Come back when the server has ended, or with a KeyboardInterrupt."""
+        """Wait until the server has ended; a KeyboardInterrupt passes."""
 
 
 class Watcher:
-    """One watched model. Made by `watch`; also a context manager that closes itself.
+    """One watched model. Made by `watch`. Also a context manager, which closes it.
 
     Attributes:
         name: The model's name in its run.
         run_dir: The run's folder, as an absolute path, or URL; None if only sinks of the user's own are written to.
         url: Where the live viewer is; None without one.
         viewer: The live viewer, until `close` ends it.
-        pid: The process that it was made in. One that was forked from that shares neither its thread nor its files.
+        pid: The process that it was made in. A process that is forked from that has neither its threads nor its files.
     """
 
     def __init__(
@@ -74,19 +75,19 @@ class Watcher:
         Args:
             model: The model.
             settings: What to record of it.
-            session: What the record says of this watch.
+            session: The description of this watch in the record.
             sinks: What to write to.
-            more_sinks: Opens what to write another phase to, under another name of the model.
+            more_sinks: Opens the sinks of another phase, given the model's name for it.
             run_dir: For the attribute.
             viewer: For the attribute.
-            shards: To be called in the training thread when a logged training step begins: how the parameters are
+            shards: Called in the training's thread when a logged training step begins; returns how the parameters are
                 divided among the ranks.
         """
         self.name, self.run_dir = session.model, run_dir
         self.url = viewer.url if viewer is not None else None
         self.viewer = viewer
         self.pid = os.getpid()
-        self._ending = interrupts.lock()  # a signal handler may close the watcher while it is being closed
+        self._ending = interrupts.lock()  # a signal handler may close the watcher during a close
         self._ends_in: int | None = None
         self._finished = self._has_ended = self._is_written = False
         self._training = Training()
@@ -97,10 +98,10 @@ class Watcher:
             sinks=sinks,
             phase=self._training,
             kinds=frozenset(settings.log),
-            wants=after(sinks_before_step(sinks), schedule(settings.log_freq)),
+            wants=calling_first(sinks_before_step(sinks), schedule(settings.log_freq)),
             shards=shards,
         )
-        self._streams = [self._train]
+        self._pipelines = [self._train]
         if "eval" in settings.phases and self._train.is_recording:
             name = f"{session.model} (eval)"
             evaluation = Pipeline(
@@ -112,10 +113,10 @@ class Watcher:
                 kinds=frozenset(settings.log) & {"io", "io_grad"},
                 wants=first_of_each(),
             )
-            self._streams.append(evaluation)
+            self._pipelines.append(evaluation)
         self._model = weakref.ref(unwrapped(model))
         self._gone = weakref.finalize(model, self.finish)
-        self._gone.atexit = False  # at_exit.py sees to that
+        self._gone.atexit = False  # exit.py does that
 
     @property
     def step(self) -> int:
@@ -127,10 +128,10 @@ class Watcher:
         if not _is_step(step):
             raise OptionError(f"step={step!r} is no step. Set a whole number from 0 to {LAST_STEP}.")
         self._training.step = int(step)
-        self._train.recorded = 0  # whoever says which step it is knows how it joins the earlier ones
+        self._train.recorded = 0  # a step that is set joins the earlier ones: do not warn
 
     def begin(self, start: Start) -> None:
-        """Count from where `start` says. For `watch`, before the first step."""
+        """Count from `start`. For `watch`, before the first step."""
         self._training.step, self._train.recorded = min(start.step, LAST_STEP), start.recorded
 
     @property
@@ -147,13 +148,13 @@ class Watcher:
 
     @property
     def structure(self) -> ModuleGraph | None:
-        """As `graph`, by the name that TorchExplorer has for it."""
+        """The same as `graph`, by TorchExplorer's name."""
         return self.graph
 
     @property
     def has_steps(self) -> bool:
-        """Something was recorded."""
-        return any(stream.saw_a_step for stream in self._streams)
+        """Whether a step was recorded."""
+        return any(each.saw_a_step for each in self._pipelines)
 
     def watches(self, model: nn.Module) -> bool:
         """Whether this is the model, whatever torch.compile or the data-parallel classes have wrapped it in."""
@@ -161,57 +162,57 @@ class Watcher:
 
     @property
     def finished(self) -> bool:
-        """Nothing is watched any more: it was closed, or the model is gone."""
+        """Whether nothing is watched any more: it was closed, or the model was freed."""
         return self._finished
 
     def has_begun(self, until: float) -> bool:
         """Whether all sinks have taken the session, by the moment `until` of the monotonic clock."""
-        have_begun = [stream.has_begun(until) for stream in self._streams]  # asked of each: one that has not, is told
+        have_begun = [each.has_begun(until) for each in self._pipelines]  # each one notes it if its sinks have not
         return all(have_begun)
 
     @interrupts.guarded
     def end(self) -> None:
-        """Take everything off the model; what is at hand is written in the background. May be called again."""
+        """Remove everything from the model. What was measured is written in the background. May be called again."""
         with self._ending:
             here = threading.get_ident()
             if self._has_ended or self._ends_in == here or os.getpid() != self.pid:
                 return
             self._finished, self._ends_in = True, here
-        self._gone.detach()  # or the model would keep this, were it watched ever again
+        self._gone.detach()  # or the model would keep this watcher alive
         try:
-            for stream in reversed(self._streams):
-                stream.end((lambda: _why_nothing(self.step)) if stream is self._train else None)
+            for each in reversed(self._pipelines):
+                each.end((lambda: _why_nothing(self.step)) if each is self._train else None)
             self._has_ended = True
-        finally:  # if a signal's handler ended the process in the middle of it, it is done again at exit
+        finally:  # if a signal handler ends the process meanwhile, this is done again at exit
             self._ends_in = None
 
     @interrupts.guarded
     def finish(self, *, until: float | None = None) -> None:
-        """Take everything off the model and write what is at hand; the viewer stays. May be called again.
+        """Remove everything from the model and write what was measured; the viewer stays. May be called again.
 
         Waits until the moment `until` of the monotonic clock, by default for `timeouts.SECONDS_TO_END`.
         """
         self.end()
         with self._ending:
             if not self._has_ended or self._is_written or os.getpid() != self.pid:
-                return  # the model is gone, and was given up by `end` itself, which has still to do its part
+                return  # within `end`, by the finalizer of the model: `end` still has to do its part
             self._is_written = True
         until = timeouts.until_the_end() if until is None else until
         try:
-            for stream in self._streams:
-                stream.wait(until)
-        except BaseException:  # an interrupt; at exit it is waited for again
+            for each in self._pipelines:
+                each.wait(until)
+        except BaseException:  # an interrupt; at exit, this waits again
             self._is_written = False
             raise
 
     def close(self) -> None:
-        """Take everything off the model, write what is at hand and stop the viewer. May be called again."""
+        """Remove everything from the model, write what was measured, and stop the viewer. May be called again."""
         self.finish()
         viewer, self.viewer = self.viewer, None
         if viewer is not None and os.getpid() == self.pid:
             try:
                 viewer.stop()
-            except Exception as fault:  # which is no reason for the user's training to fail at its end
+            except Exception as fault:  # must not fail the end of the user's training
                 warn(f"The viewer at {self.url} may go on until this process ends ({reason(fault)}).")
 
     def export(self, path: str | os.PathLike[str], **options: Any) -> bytes:
@@ -229,7 +230,7 @@ class Watcher:
         return export_page(self._recorded(), path, **options)
 
     def _repr_html_(self) -> str | None:
-        """What a notebook shows of it: the viewer, once there is something recorded."""
+        """What a notebook shows: the viewer, once a step is recorded."""
         from torchgraph_explorer.server.notebook import iframe
 
         return iframe(self._recorded()) if self.run_dir is not None and self._train.saw_a_step else None
@@ -255,12 +256,12 @@ class Watcher:
 
 
 def sinks_before_step(sinks: Sequence[Sink]) -> tuple[Callable[[], object], ...]:
-    """What sinks have to do before each training step, in its thread: next to nothing, and never to raise."""
+    """What sinks do before each training step, in the training's thread. It must be quick, and raise nothing."""
     return tuple(sink.before_step for sink in sinks if hasattr(sink, "before_step"))
 
 
-def after(acts: tuple[Callable[[], object], ...], wants: Schedule) -> Schedule:
-    """`wants`, asked at every step after `acts` were done."""
+def calling_first(acts: tuple[Callable[[], object], ...], wants: Schedule) -> Schedule:
+    """`wants`, which calls `acts` first, at every step."""
     if not acts:
         return wants
 
@@ -280,7 +281,7 @@ def _is_step(step: object) -> bool:
 
 
 def first_of_each() -> Callable[[int], bool]:
-    """Selects the first pass of each evaluation: the first after training has gone on."""
+    """Selects the first pass of each evaluation: the first one at a step."""
     latest = [-1]
 
     def wants(step: int) -> bool:

@@ -25,18 +25,18 @@ from torchgraph_explorer.training.rank_parts import part_of
 SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
 
 WAITING = 32
-"""Steps that may wait for the thread; when there are more, the training waits for it."""
+"""Steps that may wait to be written; if there are more, the training waits for room."""
 
 MOST_SECONDS = timeouts.SECONDS
-"""How long the training waits for the thread in one go. Then the step is dropped, and counted."""
+"""How long the training waits for room. Then the step is dropped, and counted."""
 
 IDLE_SECONDS = 0.25
 """How often the sinks' `when_idle` is called while no step comes."""
 
-_COUNT = STATISTICS.index("count")
+_POLL_SECONDS = 0.005
+"""How often the training checks for room."""
 
-_LOOK_SECONDS = 0.005
-"""How often the training looks whether there is room again."""
+_COUNT = STATISTICS.index("count")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class Step:
         step: Its number.
         time: Seconds since the epoch.
         clock: The second time axis' value; None without.
-        gradient_scale: The loss scale that was taken out of the gradients; None without.
+        gradient_scale: The loss scale that the gradients were divided by; None without.
         graph: The module graph in force, if known.
         rows: The row of each series among those of `measured`, counted from the end if it is negative.
-        shards: How the parameters were divided among the ranks; empty where each rank records by itself.
-        measured: Gives statistics, `[rows, len(STATISTICS)]` float32, and histograms. Some rows may be nobody's.
+        shards: How the parameters were divided among the ranks; empty if each rank records by itself.
+        measured: Gives statistics, `[rows, len(STATISTICS)]` float32, and histograms. Some rows may have no series.
     """
 
     step: int
@@ -110,13 +110,13 @@ class WriterThread:
 
     @property
     def is_alive(self) -> bool:
-        """What is put is written. Not so where no thread can be started, and in a process forked from this one."""
+        """Whether what is put is written. It is not if no thread can be started, and in a forked process."""
         return self._thread.is_alive()
 
     def has_begun(self, until: float) -> bool:
         """Whether every sink has taken the session, by the moment `until` of the monotonic clock.
 
-        If not, the training has waited as long as it does: steps are dropped rather than waited for.
+        If not, the training does not wait again: steps without room are dropped at once.
         """
         has_begun = not self.is_alive or self._began.wait(max(0.0, until - monotonic()))
         self._is_slow = self._is_slow or not has_begun
@@ -141,12 +141,12 @@ class WriterThread:
             self._dropped.end()
             return
         self._dropped.add(step.step)
-        if not self._is_slow and self._began.is_set():  # else it was said that the store does not answer
+        if not self._is_slow and self._began.is_set():  # otherwise there was a warning that the store does not answer
             self._warn(
                 f"Some steps are not recorded: writing is slower than the training, which waited {MOST_SECONDS:g} s. "
                 f"Log less often, or to a faster disk."
             )
-        self._is_slow = True  # do not wait again and again; the next one that fits ends it
+        self._is_slow = True  # do not wait again for each step, until one finds room
 
     def _wait_for_room(self) -> bool:
         is_waited_for = self._began.is_set() and not self._is_slow
@@ -154,11 +154,11 @@ class WriterThread:
         while not self.has_room:
             if monotonic() >= until:
                 return False
-            sleep(_LOOK_SECONDS)
+            sleep(_POLL_SECONDS)
         return True
 
     def note(self, sentence: str) -> None:
-        """Warn of what is not recorded, once, and keep it for the end of the record."""
+        """Warn of what is not recorded, once, and note it at the end of the record."""
         with self._lock:
             if sentence in self._notes:
                 return
@@ -257,7 +257,7 @@ class WriterThread:
             self._graphs[step.graph.id] = step.graph
         numbers = np.fromiter(step.rows.values(), np.int64, len(step.rows)) % max(len(statistics), 1)
         used, rows = np.unique(numbers, return_inverse=True)
-        if len(used) != len(statistics):  # a later measurement of the same step replaced one
+        if len(used) != len(statistics):  # a later measurement replaced an earlier one of the same series
             statistics, histograms = statistics[used], histograms.of(used)
         self._name_series(step, statistics[rows, _COUNT])
         series = np.fromiter((self._series[key] for key in step.rows), np.uint32, len(step.rows))
@@ -290,7 +290,7 @@ class WriterThread:
             self._guarded(sink, sink.write, record)
 
     def _guarded(self, sink: Sink, act: Callable[..., None], *arguments: Record) -> None:
-        """Let a sink act; one that cannot is closed, if it can be, and left out from then on."""
+        """Call a sink. If it raises, warn, close it and leave it out from then on."""
         try:
             act(*arguments)
         except Exception as fault:
@@ -298,5 +298,5 @@ class WriterThread:
             if sink in self._sinks:
                 self._sinks.remove(sink)
                 if act != sink.close:
-                    with suppress(Exception):  # it was said that it failed
+                    with suppress(Exception):  # there was a warning already
                         sink.close()

@@ -1,8 +1,8 @@
 """Operations that are compiled into a model, and show its tensors from inside the compiled code.
 
-Each is an opaque call: what it is given comes back to Python, and is measured there as in a step that runs as written.
-The hooks that site them ask `_window` first, which is a constant to the compiler. So there are two compiled forms of
-the model: one with them, for the steps that are logged, and one without, which is what it would be unwatched.
+Each is an opaque call: its tensor comes back to Python, and is measured there as in a step that runs as it was written.
+The hooks that insert the operations read `_window`, which is a constant to the compiler. So the model has two compiled
+forms: one with the operations, for logged steps, and one without them, the same as that of an unwatched model.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from torchgraph_explorer.capture.tensor_tree import tensors
 from torchgraph_explorer.errors import OptionError
 
 VALUE, GRADIENT = 0, 1
-"""What an operation shows of its site."""
+"""What an operation shows: the tensor at its site, or the gradient of that."""
 
 
 class ProbeListener(Protocol):
-    """Whoever reads what the probes show."""
+    """Takes what the operations show."""
 
     def __call__(self, site: ProbeSite, what: int, tensor: Tensor) -> None:
         """`tensor` is the value or the gradient at `site`."""
 
 
 Fail: TypeAlias = "Callable[[str, Exception], object]"
-"""Told the name of a module that cannot be looked at, and why."""
+"""Called with the name of a module that cannot be captured, and the exception."""
 
 
 class InlineProbes:
-    """Places the operations in a model that is going to be compiled, until `close`."""
+    """Inserts the operations into a model that is compiled later, until `close`."""
 
     def __init__(self, model: nn.Module, listener: ProbeListener, *, kinds: frozenset[str], fail: Fail) -> None:
         """Show to `listener` the tensors of every module of `model`, with gradients of inputs if `kinds` has `io_grad`.
 
-        `fail` is told what `listener` raises, and what goes wrong while an operation is placed.
+        `fail` is called with what `listener` raises, and with what goes wrong while an operation is inserted.
 
         Raises:
             OptionError: This torch cannot keep such operations in compiled code.
@@ -53,9 +53,9 @@ class InlineProbes:
         key = next(_registry.keys)
         _registry.probes[key] = self
         for name, module in model.named_modules():
-            site = _Insertion(key, name, gradients="io_grad" in kinds)
-            self._exits.callback(module.register_forward_pre_hook(_Before(site), with_kwargs=True).remove)
-            self._exits.callback(module.register_forward_hook(_After(site)).remove)
+            insertion = _Insertion(key, name, gradients="io_grad" in kinds)
+            self._exits.callback(module.register_forward_pre_hook(_Before(insertion), with_kwargs=True).remove)
+            self._exits.callback(module.register_forward_hook(_After(insertion)).remove)
 
     @interrupts.guarded
     def show(self, site: ProbeSite, what: int, tensor: Tensor) -> None:
@@ -66,7 +66,7 @@ class InlineProbes:
             self.fail(site.module, fault)
 
     def close(self) -> None:
-        """Take the hooks off. May be called again."""
+        """Remove the hooks. May be called again."""
         self._exits.close()
 
 
@@ -74,20 +74,20 @@ class InlineWindow:
     """From `begin` to `end`, the compiled code that runs is the form with the operations in it."""
 
     def __init__(self, *, whole: bool) -> None:
-        """Those for the model itself are among them only if `whole`.
+        """If `whole`, there are operations for the model itself, too.
 
-        Where its hooks are not compiled with the rest, each would become a compiled piece of its own.
+        Not if its hooks are outside of the compiled code: each would then be compiled by itself.
         """
         self._whole = whole
         self._before: tuple[bool, bool] | None = None
 
     def begin(self) -> None:
-        """From now on."""
+        """Switch to the form with the operations."""
         self._before = _window.on, _window.whole
         _window.on, _window.whole = True, self._whole
 
     def end(self) -> None:
-        """Until now. May be called again."""
+        """Switch back. May be called again."""
         if self._before is not None:
             _window.on, _window.whole = self._before
 
@@ -97,7 +97,7 @@ _window = _registry.window
 
 
 def _new_site(key: int, module: str, role: str, path: str) -> int:  # noqa: PLR0917  # keywords are no constants
-    """The number of a new site. Called while the model is compiled, and a constant ever after."""
+    """The number of a new site. Called while the model is compiled; in the compiled code it is a constant."""
     with _registry.lock:
         number = len(_registry.sites)
         _registry.sites.append((key, ProbeSite(number, module, role, path)))
@@ -108,7 +108,7 @@ _new_site._dynamo_marked_constant = True  # type: ignore[attr-defined]  # `torch
 
 
 def _not_inserted(key: int, module: str) -> None:
-    """An operation could not be placed. Called while the model is compiled, which goes on without it."""
+    """Report that an operation could not be inserted. Called while the model is compiled, which goes on without it."""
     if (probes := _registry.probes.get(key)) is not None:
         probes.fail(module, RuntimeError("what shows its tensors could not be compiled into it"))
 
@@ -118,7 +118,7 @@ _not_inserted._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as
 
 @cache
 def _operator() -> Callable[[Tensor, int, int], None]:
-    """The operation. It returns nothing; that it has an effect keeps it, in its order."""
+    """The operation. It returns nothing; the compiler keeps it, in its order, because it is said to have an effect."""
     try:
         from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
     except ImportError as fault:
@@ -139,7 +139,7 @@ def _operator() -> Callable[[Tensor, int, int], None]:
 
 
 class _Insertion:
-    """Places operations for one module. All of this is run by the compiler, not by Python."""
+    """Inserts operations for one module. The compiler runs all of this, not Python."""
 
     def __init__(self, key: int, module: str, *, gradients: bool) -> None:
         self.key, self.module, self.gradients = key, module, gradients
@@ -153,9 +153,9 @@ class _Insertion:
                 tensor.register_hook(lambda gradient, site=site: torch.ops.torchgraph.look(gradient, site, GRADIENT))
 
     def input(self, value: Any, path: str) -> Any:
-        """Show the tensors in an argument; returns what to go on with.
+        """Show the tensors in an argument; returns the argument to go on with.
 
-        That is another listener of it: the gradient of it is what comes back through this module alone.
+        That is a view of it, whose gradient is what comes back through this module alone.
         """
         for inner, tensor in tensors(value, path):
             site = _new_site(self.key, self.module, "input", inner)
@@ -167,10 +167,10 @@ class _Insertion:
 
 
 class _Unpickled:
-    """A hook that is copied and pickled as nothing, as `hooks.Hook` is, and like that never raises."""
+    """A hook that is left out of copies and pickles, as `safe_hook.SafeHook` is."""
 
     def __init__(self, insertion: _Insertion) -> None:
-        self._placing = insertion
+        self._insertion = insertion
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, str]]:
         return getattr, (nullcontext(), "__exit__")
@@ -178,22 +178,22 @@ class _Unpickled:
 
 class _Before(_Unpickled):
     def __call__(self, _module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Show the inputs, where it is compiled into a step that is looked into."""
-        if not torch.compiler.is_compiling() or not _window.on or not (self._placing.module or _window.whole):
+        """Show the inputs, if the form with the operations is being compiled."""
+        if not torch.compiler.is_compiling() or not _window.on or not (self._insertion.module or _window.whole):
             return None
         try:
-            placed = tuple(self._placing.input(value, f"input[{i}]") for i, value in enumerate(args))
-            return placed, {name: self._placing.input(value, f"input[{name!r}]") for name, value in kwargs.items()}
+            shown = tuple(self._insertion.input(value, f"input[{i}]") for i, value in enumerate(args))
+            return shown, {name: self._insertion.input(value, f"input[{name!r}]") for name, value in kwargs.items()}
         except Exception:  # ours, in the middle of the user's compilation
-            _not_inserted(self._placing.key, self._placing.module)
+            _not_inserted(self._insertion.key, self._insertion.module)
             return None
 
 
 class _After(_Unpickled):
     def __call__(self, _module: nn.Module, _args: object, output: object) -> None:
-        """Show the outputs, where it is compiled into a step that is looked into."""
-        if torch.compiler.is_compiling() and _window.on and (self._placing.module or _window.whole):
+        """Show the outputs, if the form with the operations is being compiled."""
+        if torch.compiler.is_compiling() and _window.on and (self._insertion.module or _window.whole):
             try:
-                self._placing.outputs(output)
+                self._insertion.outputs(output)
             except Exception:
-                _not_inserted(self._placing.key, self._placing.module)
+                _not_inserted(self._insertion.key, self._insertion.module)

@@ -1,0 +1,47 @@
+"""What capture hands on, and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey
+from torchgraph_explorer.schema import ModuleGraph
+
+OPTIMIZER = "(optimizer)"
+"""Given to `StepListener.fail` in place of a module's name, if the optimizer cannot be followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one logged step yielded.
+
+    Attributes:
+        step: Training forward passes of the model before this one.
+        rows: The row of each series, as the step's `Measure` numbered them.
+        graph: The module graph in force; None while it was not traced.
+    """
+
+    step: int
+    rows: Mapping[SeriesKey, int]
+    graph: ModuleGraph | None
+
+
+class StepListener(Protocol):
+    """Takes a model's steps. Called under the step's lock, in the training's threads and the idle timer's."""
+
+    def wants(self, step: int) -> bool:
+        """Whether this step is to be logged."""
+
+    def measure(self, step: int) -> Measure:
+        """What measures the tensors of this step, which begins."""
+
+    def take(self, observation: Observation) -> None:
+        """A logged step is over."""
+
+    def fail(self, module: str, fault: Exception) -> None:
+        """Something went wrong while capturing `module`, which is not captured any more."""
+
+    def note(self, sentence: str) -> None:
+        """Something is not recorded."""
