@@ -88,17 +88,22 @@ ON_A_GPU = "tests/reduce/test_elsewhere.py calls it; no case trains on a GPU"
 AT_A_PAUSE = "called where training pauses for half a second"
 BY_AN_INTERRUPT = "tests/capture/test_interrupts.py calls it: an interrupt comes while the model is called"
 ONCE = "called once in a process"
+ON_IMPORT = "called when the package is imported"
 
 NOT_CALLED = {
+    "capture.attach_targets.AttachTargets.__init__": ON_IMPORT,
+    "capture.attach_targets.AttachTargets.clear": BY_AN_INTERRUPT,
+    "capture.backward_passes.BackwardPasses.are_on": AT_A_PAUSE,
+    "capture.call_stack.is_running": AT_A_PAUSE,
     "capture.call_stack._innermost_frame": "called where the model is just being called in another thread",
-    "capture.captured_step.CapturedStep._rested": AT_A_PAUSE,
+    "capture.captured_step.CapturedStep._idle_for": AT_A_PAUSE,
     "capture.captured_step.CapturedStep.abandon": BY_AN_INTERRUPT,
     "capture.captured_step.CapturedStep.close": AT_A_PAUSE,
     "capture.captured_step.CapturedStep.give_up": BY_AN_INTERRUPT,
     "capture.captured_step.CapturedStep.is_done_by": BY_AN_INTERRUPT,
     "capture.captured_step.CapturedStep.is_traced": ON_REQUEST,
     "capture.captured_step.CapturedStep.leave_abandoned": AT_A_PAUSE,
-    "capture.captured_step.CapturedStep.rests": AT_A_PAUSE,
+    "capture.captured_step.CapturedStep.is_idle": AT_A_PAUSE,
     "capture.compiled_entry.CompiledEntries.__init__": BY_WATCH,
     "capture.compiled_entry.CompiledEntries._fail_at_registration": "called where a new hook cannot be looked at",
     "capture.compiled_entry.CompiledEntries._hook": BY_WATCH,
@@ -111,13 +116,14 @@ NOT_CALLED = {
     "capture.forward_modes.ForwardModes._leave_if_left": BY_AN_INTERRUPT,
     "capture.forward_modes.ForwardModes.leave_later": BY_AN_INTERRUPT,
     "capture.forward_modes._is_torch_at_work": BY_AN_INTERRUPT,
-    "capture.gradient_hooks._nothing": "does nothing",
+    "capture.gradient_hooks._do_nothing": "does nothing",
+    "capture.inline.capture.InlineCapture.__init__": BY_WATCH,
     "capture.inline.probes.InlineProbes.__init__": BY_WATCH,
     "capture.inline.probes._Insertion": "run by dynamo, which traces through it",
-    "capture.inline.probes._OpenWindow.__init__": "called when the package is imported",
+    "capture.inline.registry.OpenWindow.__init__": ON_IMPORT,
     "capture.inline.probes._Unpickled": "called where a compiled model is pickled",
     "capture.inline.probes._operator": ONCE,
-    "capture.inline.step.InlineStep.rests": AT_A_PAUSE,
+    "capture.inline.step.InlineStep.is_idle": AT_A_PAUSE,
     "capture.known_graphs.KnownGraphs.__init__": BY_WATCH,
     "capture.known_graphs.KnownGraphs.with_current": ON_REQUEST,
     "capture.module_hooks.ModuleHooks.__init__": BY_WATCH,
@@ -126,9 +132,10 @@ NOT_CALLED = {
     "capture.parameters.Parameters.forget": AT_A_PAUSE,
     "capture.phases.Evaluation.__init__": BY_WATCH,
     "capture.phases.Training.__init__": BY_WATCH,
+    "capture.process_state.ProcessState.__init__": ON_IMPORT,
+    "capture.process_state.ProcessState.reset": "tests call it",
     "capture.step_tracker.StepTracker.__init__": BY_WATCH,
     "capture.step_tracker.StepTracker._give_up": BY_AN_INTERRUPT,
-    "capture.step_tracker.StepTracker._go_eager": "called where compiled='inline' finds no way in",
     "capture.step_tracker.StepTracker.graphs": ON_REQUEST,
     "capture.step_tracker.StepTracker.interrupted": BY_AN_INTERRUPT,
     "capture.step_tracker.StepTracker.settle": AT_A_PAUSE,
@@ -141,7 +148,11 @@ NOT_CALLED = {
     "reduce.row_buffer.RowBuffer.add_sample": ON_A_GPU,
     "reduce.row_buffer.functions": ONCE,
     "reduce.sampling.Sampler.__init__": BY_WATCH,
+    "training.idle_timer.IdleTimer.__init__": BY_WATCH,
+    "training.idle_timer.IdleTimer._run": "begins before training does",
     "training.pipeline.Pipeline.__init__": BY_WATCH,
+    "training.pipeline.Pipeline._fail_to_settle": AT_A_PAUSE,
+    "training.pipeline.Pipeline._settle": AT_A_PAUSE,
     "training.pipeline.Pipeline.has_begun": BY_WATCH,
     "training.watcher.Watcher.__init__": BY_WATCH,
     "training.watcher.Watcher._recorded": ON_REQUEST,
@@ -154,11 +165,11 @@ NOT_CALLED = {
     "training.watcher.Watcher.structure": ON_REQUEST,
     "training.watcher.Watcher.watches": BY_WATCH,
     "training.watcher._is_step": ON_REQUEST,
-    "training.watcher.after": BY_WATCH,
+    "training.watcher.calling_first": BY_WATCH,
     "training.watcher.first_of_each": BY_WATCH,
     "training.watcher.sinks_before_step": BY_WATCH,
     "training.writer_thread.WriterThread.__init__": BY_WATCH,
-    "training.writer_thread.WriterThread._rest": AT_A_PAUSE,
+    "training.writer_thread.WriterThread._idle": AT_A_PAUSE,
     "training.writer_thread.WriterThread._run": "begins before training does",
     "training.writer_thread.WriterThread.has_begun": BY_WATCH,
 }
@@ -166,13 +177,13 @@ NOT_CALLED = {
 
 HANDLERS = {
     "capture.captured_step.CapturedStep.end_forward": ("capture.captured_step.CapturedStep.is_ours", 0),
-    "capture.captured_step.CapturedStep.lose": ("capture.captured_step.CapturedStep.enter", 3),
+    "capture.captured_step.CapturedStep.drop": ("capture.captured_step.CapturedStep.enter", 3),
     "capture.compiled_entry.until_left": ("capture.tensor_tree.tensor_info", 3),
     "capture.gradient_hooks.GradientHook.fail": ("capture.gradient_hooks.GradientHook.act", 0),
-    "capture.gradient_hooks._Share.fail": ("capture.gradient_hooks.GradientHook.act", 0),
+    "capture.gradient_hooks._PathHook.fail": ("capture.gradient_hooks.GradientHook.act", 0),
     "capture.module_hooks.ModuleHooks.tidy": ("capture.module_hooks._OneModulesHooks.take_off", 0),
     "capture.module_hooks._Leave.fail": ("capture.tensor_tree.tensor_info", 3),
-    "capture.module_hooks._Telling.fail": ("capture.captured_step.CapturedStep.enter", 3),
+    "capture.module_hooks._CallHook.fail": ("capture.captured_step.CapturedStep.enter", 3),
     "capture.step_tracker.StepTracker._drop_step": ("capture.step_tracker.StepTracker._on_forward", 0),
     "capture.step_tracker.StepTracker._fail": ("capture.step_tracker.StepTracker._on_forward", 0),
     "capture.step_tracker.StepTracker._fail_at_update": ("capture.step_tracker.StepTracker.before_update", 0),
@@ -263,9 +274,18 @@ def calls_of(case: Case) -> Mapping[str, int]:
         if switch.on and event == "call" and frame.f_code in names:
             calls[names[frame.f_code]] += 1
 
+    _forget_results()
     with _profiled(count):
         run(case, watched=True, options=case.options, around=_turning_on(switch))
     return calls
+
+
+def _forget_results() -> None:
+    """Empty the caches of functions: one whose result is known from an earlier case would not be called."""
+    for fault in faults_while_training():
+        function = inspect.getattr_static(*_place(fault.name))
+        if hasattr(function, "cache_clear"):
+            function.cache_clear()
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from tests.compatibility.faults import (
 from tests.compatibility.table import AWKWARD, CASES, case_of, faults_for, faults_in, is_first_of_its_theme
 from tests.compatibility.test_distributed import WAYS
 from tests.compatibility.undisturbed import check_copies, check_undisturbed
+from torchgraph_explorer import timeouts
 
 OURS = "torchgraph_explorer."
 
@@ -37,6 +38,12 @@ def _forget_what_was_compiled() -> Iterator[None]:
     yield
     if "torch._dynamo" in sys.modules:
         torch.compiler.reset()
+
+
+@pytest.fixture(autouse=True)
+def _do_not_wait_long_for_what_was_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broken end is waited for as long as a slow store, which is tested elsewhere."""
+    monkeypatch.setattr(timeouts, "SECONDS_TO_END", 3.0)
 
 
 def marked(promise: str) -> list[object]:
