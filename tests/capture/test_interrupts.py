@@ -368,6 +368,9 @@ SIGNALS = 40
 """Steps that a signal may end."""
 
 
+@pytest.mark.filterwarnings(  # Python prints one that comes in the callback of a weak reference, and goes on
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 def test_a_signal_at_any_time_leaves_torch_as_it_was() -> None:
     """Also in torch's code that ours calls, and in the user's, where it is put right a moment later."""
     told, interrupted = train_with_signals()
