@@ -25,7 +25,7 @@ help:
 	@echo "make demo     train on handwritten digits and watch it in the browser"
 	@echo "make install  set up .venv for development"
 	@echo "make test     everything: lint, types, Python, TypeScript and browser tests"
-	@echo "make fast     what takes less than a minute of that"
+	@echo "make fast     the checks, TypeScript, and the Python tests that take a minute together"
 	@echo "make check    lint and types only"
 	@echo "make bench    measure it: BENCH=--full as in docs/performance.md, BENCH=server one part"
 	@echo "make format   let ruff rewrite the Python files"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -15,6 +17,15 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 METHODS = ("__init__", "_strip_protocol", "makedirs", "invalidate_cache", "ls", "pipe_file")
 """What of a file system a writer, or a marker for TensorBoard, uses."""
+
+
+def delete_folder(folder: Path) -> None:
+    """Delete `folder`, also if another thread is writing into it at that moment."""
+    for _ in range(100):
+        with suppress(OSError):
+            shutil.rmtree(folder)
+            return
+    shutil.rmtree(folder)
 
 
 class Gate:

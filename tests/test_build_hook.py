@@ -8,6 +8,8 @@ import pytest
 
 from hatch_build import BuildError, build_viewer
 
+pytestmark = pytest.mark.slow
+
 LOCK = """{"name": "viewer", "lockfileVersion": 3, "packages": {
   "": {"name": "viewer", "dependencies": {"preact": "10.0.0"}},
   "node_modules/preact": {"version": "10.0.0", "integrity": "sha512-AAAA"}}}"""

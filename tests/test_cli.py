@@ -15,6 +15,8 @@ import pytest
 from tests.processes import SECONDS, answers, python, taken_port, torchgraph
 from tests.record.examples import flip, records, segment, write_small_run
 
+pytestmark = pytest.mark.slow
+
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *torchgraph(*arguments)]

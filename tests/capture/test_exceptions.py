@@ -18,6 +18,8 @@ from tests.listening import Listening
 from torchgraph_explorer import watch
 from torchgraph_explorer.schema import ModuleGraph
 
+pytestmark = pytest.mark.slow
+
 FAILS_AT = 1
 STEPS = 4
 

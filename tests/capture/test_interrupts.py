@@ -28,6 +28,8 @@ from tests.listening import Listening
 from torchgraph_explorer import attach, interrupts, watch
 from torchgraph_explorer.training.watcher import Watcher
 
+pytestmark = pytest.mark.slow
+
 OURS = str(Path(torchgraph_explorer.__file__).parent)
 STEPS = 6
 NOT_LOGGED = 2

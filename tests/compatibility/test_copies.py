@@ -19,6 +19,8 @@ from tests.listening import Listening
 from tests.models import CASES
 from torchgraph_explorer import watch
 
+pytestmark = pytest.mark.slow
+
 Copy = Callable[[nn.Module], nn.Module]
 
 MOMENTS = ("within forward", "between forward and backward", "within backward", "between steps")

@@ -33,6 +33,8 @@ from torchgraph_explorer.record.steps.body import encode_body
 from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import Series
 
+pytestmark = pytest.mark.slow
+
 STEPS = (0, 10, 20)
 
 

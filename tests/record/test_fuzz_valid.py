@@ -11,6 +11,8 @@ import pytest
 
 from tests.record.fuzzing import check
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.record.examples import GRAPH, SERIES, SESSION, facts, frame, other_session, quietly
+from tests.stores import delete_folder
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.record import outbox, remote, segments
 from torchgraph_explorer.record.writer import RecordWriter
@@ -248,13 +248,13 @@ def segments_deleted(run: Path) -> None:
 
 
 def made_again(run: Path) -> None:
-    shutil.rmtree(run)
+    delete_folder(run)
     run.mkdir()
 
 
 GONE: dict[str, Callable[[Path], None]] = {
-    "run deleted": shutil.rmtree,
-    "folder of runs deleted": lambda run: shutil.rmtree(run.parent),
+    "run deleted": delete_folder,
+    "folder of runs deleted": lambda run: delete_folder(run.parent),
     "segments deleted": segments_deleted,
     "run moved away": moved,
     "run deleted and made again": made_again,
@@ -297,7 +297,7 @@ def test_writers_of_one_run_that_is_deleted_each_go_on(tmp_path: Path, recwarn: 
     for record in (other_session("eval", model="net (eval)"), SERIES, frame(0, graph=None)):
         writers[1].write(record)
     for time in (1, 2):
-        shutil.rmtree(tmp_path / "run")
+        delete_folder(tmp_path / "run")
         for writer in writers:
             writer.write(frame(time, graph=None))
     for writer in writers:
@@ -313,7 +313,7 @@ def test_writers_of_one_run_that_is_deleted_each_go_on(tmp_path: Path, recwarn: 
 def test_no_folder_is_made_again_for_the_end_of_a_record_alone(tmp_path: Path) -> None:
     """As where a training ran in a temporary folder, and is closed at exit."""
     writer = begun(str(tmp_path / "run"))
-    shutil.rmtree(tmp_path / "run")
+    delete_folder(tmp_path / "run")
     with pytest.warns(TorchgraphWarning, match=r"was deleted or moved away.* What it held is lost\."):
         writer.write(Finished(9.0))
     writer.close()
@@ -328,7 +328,7 @@ def test_a_folder_that_is_deleted_while_the_disk_is_full_is_made_again(
     writer = begun(str(tmp_path / "run"))
     outage.fault = FULL
     writer.write(frame(1))
-    shutil.rmtree(tmp_path / "run")
+    delete_folder(tmp_path / "run")
     clock.now += 5
     writer.write(frame(2))
     outage.fault = None

@@ -21,6 +21,8 @@ from torchgraph_explorer.record.graphs.encoding import encode_graph
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.schema import STATISTICS, Series
 
+pytestmark = pytest.mark.slow
+
 MANY = 300
 SERIES = tuple(
     Series(at, f"stages.{at // 7}.blocks.{at}.attention", 0, "output", "output", "value") for at in range(MANY)

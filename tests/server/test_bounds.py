@@ -24,6 +24,8 @@ from torchgraph_explorer.server.response import App
 from torchgraph_explorer.server.routes import app
 from torchgraph_explorer.server.thinning import BinCache, CachedBins
 
+pytestmark = pytest.mark.slow
+
 STEPS, SERIES = 2_000, 6
 OF_LONG = {"run": "long", "model": "long"}
 PER_FRAME = ("frame", "last", "merged", "bad", "statistics", "lowest", "highest")

@@ -25,6 +25,8 @@ from tests.record.long_runs import write_long_run
 from torchgraph_explorer.server.http_server import HttpServer, Limits
 from torchgraph_explorer.server.response import App, Environment, StartResponse, problem, send
 
+pytestmark = pytest.mark.slow
+
 STEPS = 20_000
 LARGE = "/api/updates?run=long&model=long&epoch=-1&frames=0&series=0"
 GENEROUS = 5.0

@@ -23,6 +23,8 @@ from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.server.process import Server, listen
 from torchgraph_explorer.sinks.live_viewer import CHILD, PACKAGE_ROOT
 
+pytestmark = pytest.mark.slow
+
 UPDATES = "api/updates?run={run}&model={model}&epoch={epoch}&frames={frames}&series=0"
 
 

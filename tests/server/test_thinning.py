@@ -21,6 +21,8 @@ from torchgraph_explorer.server.open_runs import Runs
 from torchgraph_explorer.server.response import App
 from torchgraph_explorer.server.routes import app
 
+pytestmark = pytest.mark.slow
+
 FRAMES, MOST, UNIT = 1000, 64, 16
 OF_NET = {"run": "long", "model": "net", "series": "1", "most": MOST}
 

@@ -16,6 +16,8 @@ from tests.record.examples import write_small_run
 from torchgraph_explorer.sinks import live_viewer
 from torchgraph_explorer.sinks.live_viewer import ViewerError, ViewerProcess, start_viewer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def viewer(tmp_path: Path) -> Iterator[ViewerProcess]:

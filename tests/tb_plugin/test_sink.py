@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +14,7 @@ from torch import nn
 from torch.utils.tensorboard import SummaryWriter
 
 from tests.record.examples import SESSION
+from tests.stores import delete_folder
 from tests.tb_plugin.runs import mark
 from torchgraph_explorer import OptionError, TorchgraphWarning, open_run, watch
 from torchgraph_explorer.record.format.envelope import VERSION
@@ -108,7 +108,7 @@ def test_a_run_that_is_deleted_is_marked_again_with_its_record(writes: bool, tmp
     with watch(model, log_freq=1, backend="tensorboard", verbose=False, **given) as watcher:
         model(torch.randn(4, 3)).sum().backward()
         model(torch.randn(4, 3)).sum().backward()
-        shutil.rmtree(folder)
+        delete_folder(folder)
         for _ in range(3):
             model(torch.randn(4, 3)).sum().backward()
     assert watcher.run_dir == str(folder)

@@ -20,6 +20,8 @@ from tests.processes import answers, wait_for
 from torchgraph_explorer import OptionError, Watcher, open_run, sinks, watch
 from torchgraph_explorer.training.process import this_process
 
+pytestmark = pytest.mark.slow
+
 RERUNS = 10
 
 

@@ -22,6 +22,8 @@ from tests.listening import Listening
 from torchgraph_explorer import OptionError, TorchgraphWarning, open_run, watch
 from torchgraph_explorer.record import segments
 
+pytestmark = pytest.mark.slow
+
 
 def trained(**options: Any) -> object:
     """What is left of a training, watched or not."""

@@ -21,6 +21,8 @@ from torchgraph_explorer import watch
 from torchgraph_explorer.capture import unwrap
 from torchgraph_explorer.schema import Record
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(torchgraph_explorer.__file__).parent
 TRAINING = threading.main_thread().name
 WRITER, IDLE_TIMER = "torchgraph-writer", "torchgraph-idle"

@@ -17,6 +17,8 @@ from torchgraph_wandb.snapshot_process import chart_data
 from torchgraph_wandb.table import FIELDS, LIST_SEPARATOR, table_rows
 from torchgraph_wandb.text_encoding import ALPHABET
 
+pytestmark = pytest.mark.slow
+
 
 def lines(model: ModelRecord, part: str) -> list[dict[str, str]]:
     """The lines of a part of the table, by their fields."""

@@ -19,6 +19,8 @@ from torchgraph_wandb.record_artifact import RunPath, run_path
 from torchgraph_wandb.sink import PresetPublisher
 from torchgraph_wandb.snapshots import SnapshotMaker
 
+pytestmark = pytest.mark.slow
+
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"is no W&B run\. Pass what wandb\.init"):
