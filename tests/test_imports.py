@@ -83,7 +83,6 @@ TABLES = {
     "torchgraph_explorer/__init__.py": "the homes of the public names",
     "torchgraph_explorer/run.py": "what fetches a record from W&B",
     "torchgraph_explorer/sinks/__init__.py": "the backends with a library of their own",
-    "torchgraph_explorer/training/first_step.py": "takes what it imports from the backends' table",
     "wandb_panel/torchgraph_wandb/__init__.py": "the homes of the public names",
 }
 """The files that may name modules in strings and import by such a name: each is a table, with what it is a table of."""

@@ -6,14 +6,12 @@ import importlib.util
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from tests.compatibility.walk import tensors_in
-
-Arguments: TypeAlias = "Callable[[], tuple[Any, ...]]"
 
 
 @dataclass

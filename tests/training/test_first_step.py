@@ -132,7 +132,7 @@ def test_a_resumed_run_goes_on_after_what_is_known_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resumed: Resumed | None, first: int, told: str, note: str
 ) -> None:
     train(tmp_path, 6)
-    monkeypatch.setattr(first_step, "_resumed", lambda *_: resumed)
+    monkeypatch.setattr(first_step, "resumed_run", lambda *_: resumed)
     begin = begin_in(context(tmp_path), (), None, is_named=True, seconds=timeouts.SECONDS)
     assert (begin.step, begin.recorded) == (first, 6)
     assert told in begin.message
@@ -145,7 +145,7 @@ def test_a_resumed_run_goes_on_after_what_is_known_of_it(
 def test_a_run_of_which_nothing_is_known_begins_at_0(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_certain: bool, said: str
 ) -> None:
-    monkeypatch.setattr(first_step, "_resumed", lambda *_: Resumed("W&B", None, is_certain))
+    monkeypatch.setattr(first_step, "resumed_run", lambda *_: Resumed("W&B", None, is_certain))
     begin = begin_in(context(tmp_path), (), None, is_named=True, seconds=timeouts.SECONDS)
     assert begin.step == 0
     assert said in begin.message
@@ -169,6 +169,6 @@ def test_a_service_that_raises_costs_nothing_but_a_note(tmp_path: Path, monkeypa
     def raising(*_: object) -> Resumed:
         raise ConnectionError("gone")
 
-    monkeypatch.setattr(first_step, "_resumed", raising)
+    monkeypatch.setattr(first_step, "resumed_run", raising)
     watcher = train(tmp_path, 2)
     assert notes(watcher) == ["Earlier steps of this run could not be looked for in full (ConnectionError: gone)."]

@@ -15,7 +15,6 @@ Ints: TypeAlias = "npt.NDArray[np.int64]"
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 
 _LARGEST_COUNT = float(np.iinfo(np.uint32).max)
-_BUCKETS = 2 * LAST_BUCKET + 1
 _DENSE = 4
 """Cells of a table of all sums, for each entry, up to which filling one is faster than sorting the entries."""
 

@@ -38,9 +38,6 @@ PLAIN, WITH_AVX2 = "rows.so", "rows-avx2.so"
 FIRST_ROWS, FIRST_ENTRIES = 256, 1 << 15
 """Rows, and entries of histograms, that there is memory for at first."""
 
-_MOST_ENTRIES = 2039
-"""The number of buckets, and so of the entries of a row."""
-
 _COUNTS = slice(STATISTICS.index("min"))
 _L2_NORM = STATISTICS.index("l2_norm")
 """The columns that grow with the number of elements."""

@@ -139,15 +139,31 @@ def open_sink(name: str, context: SinkContext) -> Sink:
     Raises:
         OptionError: Its library is not installed, or `context` has something that it cannot use.
     """
-    module, _, function = LIBRARY_BACKENDS[name].partition(":")
     try:
-        opening: Callable[[SinkContext], Sink] = getattr(import_module(module), function)
+        opening: Callable[[SinkContext], Sink] = _function(LIBRARY_BACKENDS[name])
         return opening(context)
     except ImportError as error:
         raise OptionError(
             f"backend={name!r} cannot be opened: {error}. "
             f"Install what it needs: pip install 'torchgraph-explorer[{name}]'."
         ) from error
+
+
+def resumed_run(context: SinkContext, backends: Sequence[str]) -> Resumed | None:
+    """What the service of one of `backends` says of the run of `context`, if it resumes it."""
+    for backend in backends:
+        if backend in RESUMABLE:
+            found: Resumed | None = _function(RESUMABLE[backend])(context.wandb_run, context.model_name)
+            if found is not None:
+                return found
+    return None
+
+
+def _function(reference: str) -> Callable[..., Any]:
+    """The function that `reference` names, as `module:function`. Its module is imported only now."""
+    module, _, name = reference.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
 
 
 def _one(backend: object) -> Backends:

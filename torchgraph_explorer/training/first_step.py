@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import Any
 
 from torchgraph_explorer.capture.distributed import Rank
 from torchgraph_explorer.console import reason
 from torchgraph_explorer.record.earlier import Earlier, look_back
 from torchgraph_explorer.record.remote import is_url
-from torchgraph_explorer.sinks import RESUMABLE, Resumed, SinkContext
+from torchgraph_explorer.sinks import Resumed, SinkContext, resumed_run
 from torchgraph_explorer.training.rank_rendezvous import agreed_step
 from torchgraph_explorer.training.run_folder import is_of_wandb
 
@@ -75,7 +73,7 @@ class _Search:
 
 def _search(found: _Search, context: SinkContext, backends: Sequence[str]) -> None:
     try:
-        found.resumed = _resumed(context, backends)
+        found.resumed = resumed_run(context, backends)
         for found.earlier in look_back(context.run_dir, context.model_name):
             pass
     except Exception as fault:  # a store or service may raise anything, and training begins all the same
@@ -119,12 +117,3 @@ def recorded_again(step: int, recorded: int) -> str:
         f"replaced one by one, so that the steps of both are mixed until then. If training goes on where that session "
         f"ended, set watcher.step = {recorded} after watch(); if this is another training, give it a run of its own."
     )
-
-
-def _resumed(context: SinkContext, backends: Sequence[str]) -> Resumed | None:
-    """What the service of one of `backends` says of the run, if it resumes it."""
-    for module, _, function in (RESUMABLE[backend].partition(":") for backend in backends if backend in RESUMABLE):
-        asked: Callable[[Any, str], Resumed | None] = getattr(import_module(module), function)
-        if (found := asked(context.wandb_run, context.model_name)) is not None:
-            return found
-    return None

@@ -23,10 +23,6 @@ def _x(*shape: int) -> Any:
     return lambda: torch.randn(*(shape or (4, 6)))
 
 
-def _linear(self: Any, x: Tensor) -> Tensor:
-    return self.a(x)
-
-
 @case("keyword-only arguments")
 def _() -> Any:
     def outer(self: Any, *, x: Tensor, mask: Tensor) -> Tensor:
