@@ -47,6 +47,16 @@ def saved(page: Page, act: Callable[[], object], tmp_path: Path) -> Path:
 # Searching.
 
 
+def test_a_long_list_of_results_leaves_the_search_box_its_height(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits)
+    expect(viewer.node("classifier#0")).to_be_visible()
+    viewer.page.keyboard.press("/")
+    expect(viewer.page.get_by_role("dialog").get_by_role("option")).not_to_have_count(0)
+    box = viewer.page.get_by_role("dialog").locator("input").bounding_box()
+    assert box is not None
+    assert box["height"] == 44
+
+
 def test_a_search_takes_a_regular_expression(viewer: Viewer, digits: str) -> None:
     viewer.open(digits)
     found = viewer.search(r"^stage[12]\.0$|classifier")
