@@ -1,4 +1,4 @@
-"""One logged step of a model, from its forward pass to the end of its backward pass."""
+"""One logged step of a model: a forward pass and its backward pass, or all passes up to an update."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from torchgraph_explorer.capture.backward_passes import BackwardPasses
 from torchgraph_explorer.capture.call_stack import is_caller, is_running, users_frame
@@ -34,16 +34,21 @@ from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.schema import Call, TensorInfo
 
 SECONDS_IDLE = 0.5
-SECONDS_FOR_UPDATE = 5.0
-SECONDS_FOR_BACKWARD = 60.0
+SECONDS_FOR_FIRST_UPDATE = 1.0
+SECONDS_FOR_BACKWARD = SECONDS_FOR_UPDATE = 60.0
 """Seconds after which a step is handed over although the next one has not begun: the training may have ended.
 
-They are counted from the end of the last pass. The longer ones apply while an optimizer's step or a backward pass may
-still come.
+They are counted from the end of the last pass. The longer ones apply while a backward pass or an update may still come.
 """
 
 MOST_FORWARDS = 64
-"""Forward passes of one step; further ones before the backward pass are not captured."""
+"""Forward passes of a step that is one backward pass; further ones before that are not captured."""
+
+PASSES = 4
+"""Passes through each entrance that are recorded of a step that is one update."""
+
+MOST_SKIPPED = 64
+"""Passes that are not recorded although the hooks are on. After them, the hooks are removed until the next step."""
 
 
 class CapturedStep:
@@ -57,7 +62,8 @@ class CapturedStep:
         attached: Tensors that were given a name, by call and path.
         rows: The row of each series.
         trace: Follows the data, in a step whose graph is wanted; else None.
-        backward_ended: A backward pass through the model has ended.
+        backward_ended: A backward pass through the model has ended, and no forward pass has begun since.
+        is_over: An update has ended it.
     """
 
     def __init__(
@@ -73,7 +79,11 @@ class CapturedStep:
         too_many: Callable[[], None],
         lock: threading.RLock,
         module_hooks: ModuleHooks,
-        awaits_update: bool = False,
+        takes: Callable[[], bool],
+        entered: Callable[[str], None],
+        until_update: bool = False,
+        updates: bool = False,
+        is_first: bool = False,
         skip: frozenset[str] = frozenset(),
     ) -> None:
         """Put hooks on `model`.
@@ -89,7 +99,11 @@ class CapturedStep:
             too_many: Called when more forward passes come than one step may have.
             lock: Held while gradients are read and while the step is handed over.
             module_hooks: The hooks on the model's modules.
-            awaits_update: The steps of an optimizer are followed, and one may come after this step.
+            takes: Whether a call of a module, while none is open, belongs to the step.
+            entered: Called with the name of each module that is called so.
+            until_update: The step ends with an update, not with a backward pass.
+            updates: Measure how the update moves the parameters.
+            is_first: No update was seen before.
             skip: Modules that are not captured, since that failed before.
         """
         self.step = step
@@ -102,7 +116,11 @@ class CapturedStep:
         self.model, self._measure, self._fail = model, measure, fail
         self._too_many = too_many
         self._dropped: set[str] = set()
-        self._awaits_update, self._is_followed = awaits_update, False
+        self.is_over = False
+        self._until_update, self._updates, self._is_first = until_update, updates, is_first
+        self._takes, self._entered = takes, entered
+        self._passes: dict[str, int] = {}
+        self._skipped = self._missed = self._forwards_before_update = 0
         self.thread = threading.get_ident()
         self._stack: list[OpenCall] = []
         self._counts: dict[str, int] = {}
@@ -144,6 +162,11 @@ class CapturedStep:
         abandoned = bool(self._stack) or bool(self._without_backward)
         return not self.backward_ended and alive and not abandoned and self._forwards > 0
 
+    @property
+    def have_gradients(self) -> bool:
+        """A backward pass has come through it."""
+        return self._backward_passes.have_begun
+
     def is_idle(self) -> bool:
         """Whether nothing has happened for so long that the step may be handed over.
 
@@ -151,9 +174,11 @@ class CapturedStep:
         """
         if self._stack or self._forwards == 0:
             return False
-        if self.awaits_backward:
-            return self._idle_for(SECONDS_FOR_BACKWARD)
-        return self._idle_for(SECONDS_FOR_UPDATE if self._awaits_update else SECONDS_IDLE)
+        if self.is_over or not self._until_update:
+            return self._idle_for(SECONDS_IDLE if self.is_over or not self.awaits_backward else SECONDS_FOR_BACKWARD)
+        if self._is_first and self.backward_ended:
+            return self._idle_for(SECONDS_FOR_FIRST_UPDATE)
+        return self._idle_for(SECONDS_FOR_UPDATE)
 
     def _idle_for(self, seconds: float) -> bool:
         return not self._backward_passes.are_on and time.monotonic() - self._idle_since > seconds
@@ -167,15 +192,36 @@ class CapturedStep:
 
     def begin(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """The model is called: a forward pass begins, or the model calls itself within one."""
-        if not self._stack:
-            if self._forwards >= MOST_FORWARDS:
-                self._remove_module_hooks()
-                self._too_many()
-                return
-            self._forwards += 1
-            self._exception_before = sys.exc_info()[1]
-            self._modes.enter(users_frame())
-        self.enter("", args, kwargs)
+        if self._module_hooks.listener is self:
+            self.enter("", args, kwargs)
+        else:
+            self._missed += 1
+
+    def _begin_pass(self, name: str, frame: Any) -> bool:
+        """Module `name` is called while no call is open; returns whether the pass is recorded."""
+        self._idle_since = time.monotonic()
+        passes = self._passes[name] = self._passes.get(name, 0) + 1
+        if passes > (PASSES if self._until_update else MOST_FORWARDS):
+            self._skip(name, frame)
+            return False
+        self._forwards += 1
+        self.backward_ended = False
+        self._exception_before = sys.exc_info()[1]
+        self._modes.enter(frame)
+        self._entered(name)
+        return True
+
+    def _skip(self, name: str, frame: Any) -> None:
+        self._missed += 1
+        self._skipped += 1
+        if not self._until_update:
+            self._too_many()
+        if not self._until_update or self._skipped > MOST_SKIPPED:
+            self._remove_module_hooks()
+            return
+        skipped = OpenCall(-1, name, -1, frame)
+        skipped.is_skipped = True
+        self._stack.append(skipped)
 
     def attach(self, tensor: object, module: nn.Module, name: str) -> None:
         """Record tensors in `tensor` as `name` within the open call of `module`. Does nothing if none is open."""
@@ -187,7 +233,7 @@ class CapturedStep:
     def _attach(self, tensor: object, module: nn.Module, name: str) -> None:
         own = self._names.get(module)
         inside = next((each for each in reversed(self._stack) if each.name == own), None)
-        if inside is None or threading.get_ident() != self.thread:
+        if inside is None or inside.is_skipped or threading.get_ident() != self.thread:
             return
         inside.attached = counts = inside.attached or {}
         counts[name] = times = counts.get(name, 0) + 1
@@ -219,8 +265,11 @@ class CapturedStep:
 
     def is_ours(self, name: str) -> bool:
         """Whether a call of `name` belongs to the forward pass, and not to another thread or a recomputation."""
-        ours = threading.get_ident() == self.thread and current_backward() == -1
-        return ours and bool(self._stack) and name not in self._dropped
+        if threading.get_ident() != self.thread or name in self._dropped:
+            return False
+        if self._stack:
+            return current_backward() == -1
+        return not self.is_over and (self._until_update or not self.backward_ended) and self._takes()
 
     def end_forward(self) -> None:
         """The model has returned, or raised, and capturing that failed."""
@@ -263,8 +312,9 @@ class CapturedStep:
         with self._gradient_hooks.lock:
             frame = users_frame()
             self._unwind(frame)
-            if self._stack or name == "":
-                self._enter(name, args, kwargs, frame)
+            if self._stack[-1].is_skipped if self._stack else not self._begin_pass(name, frame):
+                return
+            self._enter(name, args, kwargs, frame)
 
     def _enter(  # noqa: PLR0917  # called for every call
         self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: Any
@@ -296,7 +346,7 @@ class CapturedStep:
         """
         with self._gradient_hooks.lock:  # to the end: without an open call the step could be handed over
             opened = self._pop(users_frame())
-            if opened is not None:
+            if opened is not None and not opened.is_skipped:
                 self._leave(opened, output)
 
     def _leave(self, opened: OpenCall, output: object) -> None:
@@ -332,7 +382,7 @@ class CapturedStep:
         self._alive += [weakref.ref(hook) for hook in hooks]
         if failed or not hooks:
             self._without_backward += 1
-            if not failed:  # torch would be iterating over these hooks
+            if not failed and not self._until_update:  # torch would be iterating over these hooks
                 self._remove_module_hooks()
 
     def _hook_inputs(self, opened: OpenCall, outputs: Described) -> None:
@@ -369,23 +419,31 @@ class CapturedStep:
                     key = series_key(opened.name, opened.call, role, info.path, "value")
                     self.rows[key] = self._measure.values(tensor)
 
-    def stays_for_update(self) -> bool:
-        """An unlogged forward pass begins: whether its gradients may be added to those of this step, for one update."""
-        self._idle_since = time.monotonic()
-        self._is_followed = self._awaits_update and self.backward_ended and self._parameters.are_added_to()
-        return self._is_followed
+    def miss(self) -> None:
+        """A pass belongs to the step, and is not recorded."""
+        self._missed += 1
 
-    def before_update(self) -> None:
-        """The optimizer is about to move the parameters."""
-        if self._is_followed and not self._parameters.are_added_to():
-            return  # the gradients are those of later passes
-        if self.backward_ended and not self._gradient_hooks.closed and "params_grad" in self.kinds:
-            self._parameters.before_update()
+    def before_update(self, moved: list[Tensor]) -> None:
+        """An optimizer is about to move the parameters in `moved`."""
+        if self._gradient_hooks.closed or "params_grad" not in self.kinds:
+            return
+        if self._missed or not self.backward_ended:  # these gradients are not those that were measured, if any were
+            self._parameters.measure_gradients_of(moved, "grad")
+        if self._updates:
+            self._parameters.measure_gradients_of(moved, "optimizer_grad")
+            self._parameters.before_update(moved)
+        self._forwards_before_update = self._forwards
 
-    def after_update(self) -> None:
-        """The optimizer has moved the parameters."""
-        self._awaits_update = False
-        self._parameters.after_update()
+    def after_update(self, moved: list[Tensor]) -> None:
+        """Optimizers have moved the parameters in `moved`: the step is over, but for what other optimizers move."""
+        if self._gradient_hooks.closed:
+            return
+        if self._updates and "params_grad" in self.kinds:
+            if self._forwards > self._forwards_before_update:  # in a closure, which the optimizer has called
+                self._parameters.measure_gradients_of(moved, "optimizer_grad")
+            self._parameters.after_update()
+        self.is_over, self._idle_since = True, time.monotonic()
+        self._remove_module_hooks()
 
     def _measure_remaining(self) -> None:
         if "params" in self.kinds:
@@ -403,16 +461,19 @@ class CapturedStep:
             if not self._backward_passes.end(task) or self._stack:
                 return  # it was one within the forward pass, or within another backward pass
             self._backward_passes.forget()
-            self._measure_gradients()
+            if not self.is_over:
+                self._measure_gradients()
             self._idle_since = time.monotonic()
             self.backward_ended = True
-        self._remove_module_hooks()
+        if not self._until_update:
+            self._remove_module_hooks()
 
     def conclude(self) -> None:
         """Nothing more will come: measure the gradients of a backward pass that ended in an exception."""
-        if not self._gradient_hooks.closed:
+        if not self._gradient_hooks.closed and not self.is_over:
             self._measure_remaining()
-        if self._backward_passes.have_begun and not self.backward_ended and not self._gradient_hooks.closed:
+        has_gradients = self._backward_passes.have_begun and not self.backward_ended and not self.is_over
+        if has_gradients and not self._gradient_hooks.closed:
             self._gradient_hooks.end_all()
             self._measure_gradients()
 

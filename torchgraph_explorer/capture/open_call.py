@@ -18,9 +18,10 @@ class OpenCall:
         edges: Where the gradients of its inputs are delivered, as they came in.
         walk: Its part of the autograd graph.
         attached: How often each name was attached in it.
+        is_skipped: Neither it nor what it calls is recorded.
     """
 
-    __slots__ = ("attached", "call", "edges", "frame", "index", "name", "walk")
+    __slots__ = ("attached", "call", "edges", "frame", "index", "is_skipped", "name", "walk")
 
     def __init__(self, index: int, name: str, call: int, frame: Any) -> None:  # noqa: PLR0917  # made for each call
         """The call begins."""
@@ -28,6 +29,7 @@ class OpenCall:
         self.edges: dict[Edge, list[str]] = {}
         self.walk = Walk(sequence_number())
         self.attached: dict[str, int] | None = None
+        self.is_skipped = False
 
     def is_of(self, frame: Any) -> bool:
         """Whether `frame`, which calls our hook, is of this call. After an exception, torch's outer function is."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 import torch
@@ -27,7 +26,7 @@ class Parameters:
         self._modules, self._measure, self._observe = modules, measure, observe
         self._unmeasured = {name: module for module, name in modules.items()}
         self._before: dict[nn.Parameter, Tensor] = {}
-        self._left: list[tuple[nn.Parameter, weakref.ref[Tensor]]] = []
+        self._keys: dict[int, list[tuple[ParameterKey, nn.Parameter]]] = {}
 
     def measure_values(self, name: str) -> None:
         """Measure those of module `name` as they are now, the first time that this is called for it.
@@ -55,29 +54,26 @@ class Parameters:
 
     def measure_gradients(self) -> None:
         """Measure the gradients as the backward pass left them."""
-        self._left.clear()
         with NoDispatch():
-            for (name, path), parameter, gradient in self._gradients():
+            for (name, path), _, gradient in self._gradients():
                 self._observe(series_key(name, None, "param", path, "grad"), self._measure.gradients(gradient))
-                self._left.append((parameter, weakref.ref(gradient)))
 
-    def are_added_to(self) -> bool:
-        """Whether the gradients that the backward pass left are still there, so that further ones are added to them."""
-        with NoDispatch():
-            return bool(self._left) and all(
-                parameter.grad is not None and plain(parameter.grad) is left() for parameter, left in self._left
-            )
+    def measure_gradients_of(self, moved: Iterable[Tensor], kind: str) -> None:
+        """Measure the gradients of the parameters in `moved`, as series `kind`, as the optimizer gets them.
 
-    def before_update(self) -> None:
-        """The optimizer is about to move them: measure the gradients that it gets, and copy the parameters.
-
-        The gradients are measured again although their version may be the same: torch does not count what a
-        `GradScaler` does to them, nor what is done to their `.data`.
+        They are measured again although their version may be the same: torch does not count what a `GradScaler` does to
+        them, nor what is done to their `.data`.
         """
         with NoDispatch():
-            for (name, path), parameter, gradient in self._gradients():
-                self._observe((name, None, "param", path, "optimizer_grad"), self._measure.values_again(gradient))
-                if has_memory(values := plain(parameter)):
+            for (name, path), _, gradient in self._gradients(moved):
+                self._observe((name, None, "param", path, kind), self._measure.values_again(gradient))
+
+    def before_update(self, moved: Iterable[Tensor]) -> None:
+        """An optimizer is about to move the parameters in `moved`: copy them."""
+        with NoDispatch():
+            for _, parameter in self._of(moved):
+                is_moved = parameter.requires_grad and parameter not in self._before
+                if is_moved and has_memory(values := plain(parameter)):
                     self._before[parameter] = values.detach().clone()
 
     def after_update(self) -> None:
@@ -85,7 +81,7 @@ class Parameters:
         before, self._before = self._before, {}
         with NoDispatch():
             sizes = dict(zip(before, _numbers([torch.linalg.vector_norm(old) for old in before.values()]), strict=True))
-            for key, parameter, _ in self._gradients():
+            for key, parameter in self._of([*before]):
                 old = before.pop(parameter, None)
                 if old is not None and has_memory(values := plain(parameter)):
                     self._measure_update(key, values.detach() - old, sizes[parameter])
@@ -93,7 +89,7 @@ class Parameters:
     def forget(self) -> None:
         """Release what was kept."""
         self._before.clear()
-        self._left.clear()
+        self._keys.clear()
         self._unmeasured.clear()
 
     def _measure_update(self, key: ParameterKey, update: Tensor, size: float) -> None:
@@ -109,9 +105,17 @@ class Parameters:
             for path, parameter in _own(module):
                 yield (name, path), parameter
 
-    def _gradients(self) -> Iterator[tuple[ParameterKey, nn.Parameter, Tensor]]:
-        """Each that has a gradient, and the gradient."""
-        for key, parameter in self._all():
+    def _of(self, moved: Iterable[Tensor]) -> Iterator[tuple[ParameterKey, nn.Parameter]]:
+        """Those that are in `moved`; an optimizer of one parameter is as quick as one of all."""
+        if not self._keys:
+            for key, parameter in self._all():
+                self._keys.setdefault(id(parameter), []).append((key, parameter))
+        for each in moved:
+            yield from self._keys.get(id(each), ())
+
+    def _gradients(self, moved: Iterable[Tensor] | None = None) -> Iterator[tuple[ParameterKey, nn.Parameter, Tensor]]:
+        """Each, or each in `moved`, that has a gradient, and the gradient."""
+        for key, parameter in self._all() if moved is None else self._of(moved):
             gradient = parameter.grad
             if gradient is not None and is_readable(gradient) and has_memory(found := plain(gradient)):
                 yield key, parameter, found

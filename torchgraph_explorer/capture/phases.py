@@ -1,4 +1,4 @@
-"""Training and evaluation: which forward passes belong to each, and how their steps are counted."""
+"""Training and evaluation: which forward passes belong to each, and the number of the step that training has reached."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Phase(Protocol):
         """Whether a pass that begins now belongs to it."""
 
     def next_step(self) -> int:
-        """The step of a pass that begins now."""
+        """The number of a step that begins now."""
 
 
 class Training:
-    """Passes in training mode with gradients enabled. Each one is a step.
+    """Passes in training mode with gradients enabled.
 
     Attributes:
-        step: Passes so far.
+        step: Steps that have begun so far.
     """
 
     def __init__(self) -> None:

@@ -10,6 +10,7 @@ from torchgraph_explorer.capture.attach_targets import AttachTargets
 from torchgraph_explorer.capture.compile_listeners import CompileListeners
 from torchgraph_explorer.capture.eager import EagerStance
 from torchgraph_explorer.capture.inline.registry import InlineRegistry
+from torchgraph_explorer.capture.optimizer_steps import OptimizerSteps
 
 
 class ProcessState:
@@ -18,6 +19,7 @@ class ProcessState:
     Attributes:
         attach_targets: The steps that record attached tensors.
         eager: Who needs compiled modules to run as they were written.
+        optimizer_steps: Who is called when an optimizer moves its parameters.
         compile_listeners: Who is called when a module is compiled in place.
         inline: What the operations refer to that are compiled into models.
     """
@@ -26,6 +28,7 @@ class ProcessState:
         """No model is watched."""
         self.attach_targets = AttachTargets()
         self.eager = EagerStance()
+        self.optimizer_steps = OptimizerSteps()
         self.compile_listeners = CompileListeners()
         self.inline = InlineRegistry()
         interrupts.subscribe(self.eager)

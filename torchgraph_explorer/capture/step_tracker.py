@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -15,6 +15,8 @@ from torch.optim import Optimizer
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.captured_step import MOST_FORWARDS, CapturedStep
 from torchgraph_explorer.capture.compiled_entry import CompiledCall, CompiledEntries, EntryCall, until_left
+from torchgraph_explorer.capture.entrances import Entrances
+from torchgraph_explorer.capture.gradient_hooks import current_backward
 from torchgraph_explorer.capture.inline.capture import InlineCapture, saw_nothing, window_for
 from torchgraph_explorer.capture.inline.registry import ProbeSite
 from torchgraph_explorer.capture.inline.step import InlineStep
@@ -22,7 +24,8 @@ from torchgraph_explorer.capture.known_graphs import KnownGraphs
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.observation import OPTIMIZER, Observation, StepListener
-from torchgraph_explorer.capture.optimizer_hooks import OptimizerHooks
+from torchgraph_explorer.capture.optimizer_steps import ModelOptimizers, parameters_of
+from torchgraph_explorer.capture.path_gradients import sequence_number
 from torchgraph_explorer.capture.phases import Phase
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.safe_hook import Hook
@@ -44,8 +47,21 @@ NOT_INLINE = (
 )
 
 
+MOST_WITHOUT_UPDATE = 100
+"""Backward passes without an update, after which each is taken for a step, although there is an optimizer."""
+
+NO_UPDATE = (
+    f"No optimizer has moved the model's parameters in {MOST_WITHOUT_UPDATE} passes. From now on, each forward pass "
+    f"with its backward pass is a step, until one does."
+)
+
+
 class StepTracker:
-    """Follows one model, which is not kept alive. One permanent hook is on it, until `close`."""
+    """Follows one model, which is not kept alive. One permanent hook is on it, until `close`.
+
+    A step is one update of the model by optimizers, with all passes since the one before it. Where no optimizer moves
+    the model, it is a forward pass and its backward pass.
+    """
 
     def __init__(
         self,
@@ -56,14 +72,23 @@ class StepTracker:
         phase: Phase,
         optimizer: Optimizer | None = None,
         inline: bool = False,
+        by_updates: bool = True,
     ) -> None:
-        """Watch the passes of `model` in `phase`, and the steps of `optimizer` after them.
+        """Watch the passes of `model` in `phase`.
 
-        `kinds` are those of `io`, `io_grad`, `params` and `params_grad` that are measured. If `inline`, compiled models
-        stay compiled in logged steps, except in those that are traced.
+        If `by_updates`, steps are counted by the updates of optimizers, of which `optimizer` is one whose updates are
+        measured. `kinds` are those of `io`, `io_grad`, `params` and `params_grad` that are measured. If `inline`,
+        compiled models stay compiled in logged steps, except in those that are traced.
         """
         self._listener, self._kinds, self._phase = listener, kinds, phase
-        self._updates = OptimizerHooks(optimizer, self, self._fail_at_update) if optimizer is not None else None
+        self._optimizers = ModelOptimizers()
+        self._measures_updates = optimizer is not None
+        self._is_by_updates: bool | None = None if by_updates and optimizer is None else by_updates
+        self._is_begun = self._was_called = self._has_updates = False
+        self._passes = 0
+        self._updated_by: set[int] = set()
+        self._updated_at = sequence_number(), -1
+        self._wanted: tuple[int, bool] | None = None
         self._lock = interrupts.lock()
         self._current: CapturedStep | None = None
         self._settled: CapturedStep | None = None
@@ -73,6 +98,10 @@ class StepTracker:
         self._called = weakref.ref(model)
         self._compiled = CompiledCall()
         self._module_hooks = ModuleHooks()
+
+        self._entrances = Entrances(
+            self._module_hooks, takes=self._takes_call, enter=self._on_entrance, fail=self._fail
+        )
 
         def fail(fault: Exception) -> None:
             self._fail("", fault)
@@ -85,6 +114,10 @@ class StepTracker:
             self._exits.callback(entries.close)
             on_forward = model.register_forward_pre_hook(Hook(self._on_forward, fail), with_kwargs=True)
             self._exits.callback(on_forward.remove)
+            if by_updates:
+                process_state.optimizer_steps.add(self)
+                self._exits.callback(process_state.optimizer_steps.remove, self)
+                self._entrances.wait(unwrapped(model))
         except BaseException:  # no one else will have this object, to remove the hooks
             self._remove_all()
             raise
@@ -107,17 +140,63 @@ class StepTracker:
                     return self._known.with_current(one)
             return tuple(self._known.graphs)
 
-    def before_update(self) -> None:
-        """The optimizer is about to move the parameters (for `optimizer_hooks.Updated`)."""
+    def before_step(self, optimizer: Optimizer) -> None:
+        """An optimizer is about to move its parameters (for `optimizer_steps.OptimizerListener`)."""
         with self._lock:
-            if self._current is not None:
-                self._current.before_update()
+            model = self._called()
+            if (one := self._current) is not None and model is not None and self._optimizers.moves(optimizer, model):
+                one.before_update(parameters_of(optimizer))
 
-    def after_update(self) -> None:
-        """The optimizer has moved the parameters (for `optimizer_hooks.Updated`)."""
+    def after_step(self, optimizers: tuple[Optimizer, ...]) -> None:
+        """Optimizers have moved their parameters (for `optimizer_steps.OptimizerListener`)."""
         with self._lock:
-            if self._current is not None:
-                self._current.after_update()
+            if (model := self._called()) is None:
+                return
+            own = [each for each in optimizers if self._optimizers.moves(each, model)]
+            if own:
+                if self._current is not None:
+                    self._current.after_update([parameter for each in own for parameter in parameters_of(each)])
+                if self._is_update(own):
+                    self._count_update(model)
+                self._updated_by |= {id(each) for each in own}
+
+    def fail_at_step(self, fault: Exception) -> None:
+        """What was recorded of an update failed (for `optimizer_steps.OptimizerListener`): updates are not followed."""
+        self._measures_updates = False
+        process_state.optimizer_steps.remove(self)
+        self._is_by_updates = False
+        self._listener.fail(OPTIMIZER, fault)
+
+    def _is_update(self, optimizers: Sequence[Optimizer]) -> bool:
+        """Whether optimizers have made an update of their own, and not a part of the latest one.
+
+        Several of them make one update if no pass was between them: there was none if autograd made no node.
+        """
+        backward, node = current_backward(), sequence_number()
+        before, self._updated_at = self._updated_at, (node, backward)
+        if backward != -1 and backward == before[1]:
+            return False
+        is_another = self._is_begun or (
+            node != before[0] and (not self._was_called or any(id(each) in self._updated_by for each in optimizers))
+        )
+        if is_another:
+            self._updated_by.clear()
+        return is_another
+
+    def _count_update(self, model: nn.Module) -> None:
+        """An update is over, and with it a step."""
+        if not self._is_begun:
+            self._phase.next_step()
+        self._is_by_updates = self._has_updates = True
+        self._is_begun, self._passes = False, 0
+        if self._entrances.are_within and self._wants(self._phase.step):
+            self._entrances.wait(unwrapped(model))
+
+    def _wants(self, step: int) -> bool:
+        """Whether `step` is to be logged. The listener is asked once for each."""
+        if self._wanted is None or self._wanted[0] != step:
+            self._wanted = step, self._listener.wants(step)
+        return self._wanted[1]
 
     def interrupted(self, at_work: Sequence[object]) -> None:
         """An interrupt came in our code, in this thread (for `interrupts.Interruptible`).
@@ -171,27 +250,79 @@ class StepTracker:
                 process_state.attach_targets.enter(one)
                 one.begin(args, kwargs)
 
+    def _takes_call(self) -> bool:
+        """Whether a call of a module, while none is open, belongs to training and is no recomputation."""
+        model = self._called()
+        return model is not None and not is_no_step() and self._phase.takes(model)
+
+    def _on_entrance(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Module `name` within the model is called in a step that has not begun."""
+        with self._lock:
+            model = self._called()
+            if model is not None and not self._is_inside() and self._admits(model) and self._current is not None:
+                process_state.attach_targets.enter(self._current)
+                self._current.enter(name, args, kwargs)
+
     def _is_inside(self) -> bool:
         """Whether the model is being executed in a logged step."""
         return self._current is not None and self._current.forward_open
 
     def _admits(self, model: nn.Module, *, compiled: bool = False) -> bool:
         """Count a call of the model, which begins, and put on or remove hooks; returns whether it is logged."""
+        if self._phase.takes(model):
+            if self._is_by_updates is None:
+                self._is_by_updates = self._optimizers.exist(model)
+            self._passes += 1
+            if self._is_by_updates:
+                return self._admits_to_update(model, compiled=compiled)
+        return self._admits_pass(model, compiled=compiled)
+
+    def _admits_to_update(self, model: nn.Module, *, compiled: bool) -> bool:
+        """The same, where a step is an update."""
         one = self._current
-        if one is not None and one.awaits_backward:  # for a backward pass; a call in another thread is not part of it
-            return one.thread == threading.get_ident() and self._counted(model) is not None
-        step = self._counted(model)
-        if step is None or not self._listener.wants(step) or is_captured():
-            if one is None or not one.stays_for_update():
+        if self._is_begun:
+            if self._is_without_update():
+                return self._admits_pass(model, compiled=compiled)
+            if isinstance(one, InlineStep):
+                one.miss()
+                return False
+            return one is not None and one.thread == threading.get_ident()
+        self._end_step()
+        return self._begin_step(model, compiled=compiled)
+
+    def _is_without_update(self) -> bool:
+        """Whether so many passes have come without any update that none is to be waited for."""
+        one = self._current
+        if self._has_updates or self._passes <= MOST_WITHOUT_UPDATE or (one is not None and not one.have_gradients):
+            return False
+        self._is_by_updates = False
+        self._listener.note(NO_UPDATE)
+        return True
+
+    def _admits_pass(self, model: nn.Module, *, compiled: bool) -> bool:
+        """The same, where a step is a forward pass and its backward pass."""
+        one = self._current
+        is_taken = self._phase.takes(model)
+        if one is not None and one.awaits_backward and not one.is_over:
+            here = one.thread == threading.get_ident()  # a call in another thread is not part of it
+            if here and is_taken:
+                self._phase.next_step()
+            return here and is_taken
+        if not is_taken:
+            if one is None or not self._is_by_updates:
                 self._end_step()
             return False
         self._end_step()
+        return self._begin_step(model, compiled=compiled)
+
+    def _begin_step(self, model: nn.Module, *, compiled: bool) -> bool:
+        """Count a step, which begins with a call of the model; returns whether it is logged."""
+        step, self._is_begun = self._phase.next_step(), True
+        if not self._wants(step) or is_captured():
+            self._entrances.stop()
+            return False
         self._current = self._new_step(model, step, compiled=compiled)
         return True
-
-    def _counted(self, model: nn.Module) -> int | None:
-        """The step of a call of the model, which begins; None if it is of another phase."""
-        return self._phase.next_step() if self._phase.takes(model) else None
 
     def _new_step(self, model: nn.Module, step: int, *, compiled: bool) -> CapturedStep:
         inline = self._inline.step_class() if compiled and self._inline is not None else None
@@ -208,7 +339,11 @@ class StepTracker:
             too_many=lambda: self._listener.note(TOO_MANY_FORWARDS),
             lock=self._lock,
             module_hooks=self._module_hooks,
-            awaits_update=self._updates is not None,
+            takes=self._takes_call,
+            entered=self._entrances.note,
+            until_update=bool(self._is_by_updates),
+            updates=self._measures_updates,
+            is_first=not self._has_updates,
             skip=frozenset(self._broken),
         )
 
@@ -334,14 +469,6 @@ class StepTracker:
             parts.callback(self._module_hooks.take_off)
             parts.callback(self._close_inline)
             parts.callback(self._compiled.end_if_left)
-            if self._updates is not None:
-                parts.callback(self._updates.close)
-
-    def _fail_at_update(self, fault: Exception) -> None:
-        """The optimizer's steps cannot be followed: remove the hooks."""
-        if self._updates is not None:
-            self._updates.close()
-        self._listener.fail(OPTIMIZER, fault)
 
 
 def is_captured() -> bool:

@@ -14,7 +14,7 @@ from torch import nn
 
 from torchgraph_explorer.capture.distributed import Shards
 from torchgraph_explorer.capture.observation import OPTIMIZER, Observation
-from torchgraph_explorer.capture.phases import Phase
+from torchgraph_explorer.capture.phases import Phase, Training
 from torchgraph_explorer.capture.step_tracker import StepTracker
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.reduce.batch import Batch
@@ -69,7 +69,15 @@ class Pipeline:
         self._batch: Batch | None = None
         self._began: tuple[float, float | None, float | None] = (0.0, None, None)
         inline = settings.compiled == "inline"
-        self.tracker = StepTracker(model, self, kinds=kinds, phase=phase, optimizer=settings.optimizer, inline=inline)
+        self.tracker = StepTracker(
+            model,
+            self,
+            kinds=kinds,
+            phase=phase,
+            optimizer=settings.optimizer,
+            inline=inline,
+            by_updates=isinstance(phase, Training),
+        )
         self._phase = phase
         self._writer = WriterThread(session, sinks, now=time.time)
         self._idle_timer: IdleTimer | None = None

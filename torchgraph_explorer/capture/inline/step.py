@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from torchgraph_explorer.capture.captured_step import SECONDS_FOR_BACKWARD, SECONDS_FOR_UPDATE, CapturedStep
+from torchgraph_explorer.capture.captured_step import SECONDS_FOR_BACKWARD, SECONDS_IDLE, CapturedStep
 from torchgraph_explorer.capture.gradient_hooks import SeriesKey
 from torchgraph_explorer.capture.inline.probes import VALUE
 from torchgraph_explorer.capture.inline.registry import ProbeSite
@@ -65,14 +65,9 @@ class InlineStep(CapturedStep):
         """The next forward pass begins the next step."""
         return False
 
-    def stays_for_update(self) -> bool:
-        """No: the compiled code of later passes would add to this step."""
-        return False
-
     def is_idle(self) -> bool:
         """Its backward pass ended a while ago, or does not come."""
-        seconds = SECONDS_FOR_UPDATE if self.backward_ended else SECONDS_FOR_BACKWARD
-        return self._has_returned and self._idle_for(seconds)
+        return self._has_returned and self._idle_for(SECONDS_IDLE if self.is_over else SECONDS_FOR_BACKWARD)
 
     def show(self, role: str, found: Iterable[tuple[str, Tensor]]) -> None:
         """Measure tensors that the model itself was given or has returned, outside of the compiled code."""
@@ -108,6 +103,7 @@ class InlineStep(CapturedStep):
 
     def _put_on_hooks(self, called: nn.Module) -> None:
         """Put on none. Measure the parameters now, for which there are no operations."""
+        self._module_hooks.take_off()
         self._measure_remaining()
 
     def _take_value(self, site: ProbeSite, tensor: Tensor) -> None:

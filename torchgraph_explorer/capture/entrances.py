@@ -1,0 +1,78 @@
+"""Where a training loop enters a model: at the model itself, or at modules within it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from torch import nn
+
+from torchgraph_explorer.capture.module_hooks import ModuleHooks
+
+Enter: TypeAlias = "Callable[[str, tuple[Any, ...], Mapping[str, Any]], object]"
+"""Called with the name of the module that is entered, and its arguments."""
+
+
+class Entrances:
+    """Waits for the first call in a step, which may be one of any module (a `module_hooks.CallListener`).
+
+    Not every loop calls the model itself: a LightningModule may have no `forward`, and a policy is entered through its
+    `evaluate_actions`. Before the first step, hooks are on all modules. Later they are on those that a step was entered
+    at, and only in the wait for a step that is to be logged.
+    """
+
+    def __init__(
+        self, hooks: ModuleHooks, *, takes: Callable[[], bool], enter: Enter, fail: Callable[[str, Exception], None]
+    ) -> None:
+        """Call `enter` where a module is called while `takes` says that the call belongs to a step.
+
+        `fail` is called with a module's name and what `enter` raised.
+        """
+        self._hooks, self._takes, self._enter, self._fail = hooks, takes, enter, fail
+        self._seen: set[str] = set()
+
+    @property
+    def are_waited_for(self) -> bool:
+        """The hooks are on."""
+        return self._hooks.listener is self
+
+    @property
+    def are_within(self) -> bool:
+        """The model was entered at a module within it."""
+        return bool(self._seen)
+
+    def wait(self, model: nn.Module) -> None:
+        """Wait for a call of any module of `model`, or of those that it was entered at before."""
+        self._hooks.put_on(
+            self,
+            {module: name for name, module in model.named_modules() if name and (not self._seen or name in self._seen)},
+            model=model,
+        )
+
+    def stop(self) -> None:
+        """Wait no more."""
+        if self.are_waited_for:
+            self._hooks.take_off()
+
+    def note(self, name: str) -> None:
+        """The model was entered at module `name`."""
+        if name:
+            self._seen.add(name)
+
+    def is_ours(self, name: str) -> bool:
+        """See `module_hooks.CallListener`."""
+        return self._takes()
+
+    def enter(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """A module is called, and with that a step may begin."""
+        self._enter(name, args, kwargs)
+
+    def leave(self, name: str, output: object) -> None:
+        """It has returned, and no step has begun."""
+
+    def end_forward(self) -> None:
+        """Nothing is open."""
+
+    def drop(self, name: str, fault: Exception) -> None:
+        """`enter` failed."""
+        self._fail(name, fault)

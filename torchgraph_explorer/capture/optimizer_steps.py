@@ -1,0 +1,149 @@
+"""The steps of all optimizers in the process, seen by torch's global hooks: a step of a model is one update by them."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from torchgraph_explorer.capture.call_stack import is_caller, users_frame
+from torchgraph_explorer.capture.safe_hook import Hook
+from torchgraph_explorer.console import warn
+
+
+class OptimizerListener(Protocol):
+    """Takes the steps of every optimizer in the process."""
+
+    def before_step(self, optimizer: Optimizer) -> None:
+        """`optimizer` is about to move its parameters. Called for optimizers within other ones, too."""
+
+    def after_step(self, optimizers: tuple[Optimizer, ...]) -> None:
+        """An optimizer has moved its parameters. With it are those whose steps it called."""
+
+    def fail_at_step(self, fault: Exception) -> None:
+        """One of the two raised `fault`."""
+
+
+class _OpenSteps(threading.local):
+    """The optimizer steps that are being executed in this thread: the frame of each, and its optimizer."""
+
+    def __init__(self) -> None:
+        self.frames: list[Any] = []
+        self.optimizers: list[Optimizer] = []
+
+
+class OptimizerSteps:
+    """Torch's two global hooks on optimizers, which are on while somebody listens."""
+
+    def __init__(self) -> None:
+        """Nobody listens."""
+        self._listeners: dict[OptimizerListener, None] = {}
+        self._handles: tuple[Any, ...] = ()
+        self._open = _OpenSteps()
+        self._walks = 0
+
+    def add(self, listener: OptimizerListener) -> None:
+        """From now on, call `listener`."""
+        self._listeners[listener] = None
+        if not self._handles:
+            self._handles = (
+                register_optimizer_step_pre_hook(Hook(self._before, _report)),
+                register_optimizer_step_post_hook(Hook(self._after, _report)),
+            )
+
+    def remove(self, listener: OptimizerListener) -> None:
+        """Call `listener` no more. May be called again.
+
+        The hooks stay on while torch iterates over them, and are removed with the next listener.
+        """
+        self._listeners.pop(listener, None)
+        if not self._listeners and not self._walks:
+            handles, self._handles = self._handles, ()
+            for handle in handles:
+                handle.remove()
+
+    def _before(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        here, frame = self._open, users_frame()
+        while here.frames and not is_caller(here.frames[-1], frame):
+            here.frames.pop()  # an exception has ended that step, and torch called no hook
+        if not here.frames:
+            here.optimizers.clear()
+        here.frames.append(frame)
+        here.optimizers.append(optimizer)
+        for listener in tuple(self._listeners):
+            self._call(listener, lambda each: each.before_step(optimizer))
+
+    def _after(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        here, frame = self._open, users_frame()
+        while here.frames and here.frames.pop() is not frame:
+            """Steps within this one that an exception has ended."""
+        if here.frames:
+            return
+        optimizers, here.optimizers = tuple(dict.fromkeys(here.optimizers)), []
+        for listener in tuple(self._listeners):
+            self._call(listener, lambda each: each.after_step(optimizers))
+
+    def _call(self, listener: OptimizerListener, act: Any) -> None:
+        self._walks += 1
+        try:
+            act(listener)
+        except Exception as fault:
+            listener.fail_at_step(fault)
+        finally:
+            self._walks -= 1
+
+
+def _report(fault: Exception) -> None:
+    warn(f"Steps of optimizers are no longer seen: {fault!r}. Training goes on.")
+
+
+class ModelOptimizers:
+    """Which optimizers move the parameters of one model."""
+
+    def __init__(self) -> None:
+        """None is known."""
+        self._known: WeakKeyDictionary[Optimizer, tuple[object, bool]] = WeakKeyDictionary()
+
+    def moves(self, optimizer: Optimizer, model: nn.Module) -> bool:
+        """Whether `optimizer` has a parameter of `model`."""
+        state = _state(optimizer, model)
+        known = self._known.get(optimizer)
+        if known is not None and known[0] == state:
+            return known[1]
+        own = {id(parameter) for parameter in model.parameters()}
+        found = any(id(parameter) in own for parameter in parameters_of(optimizer))
+        self._known[optimizer] = state, found
+        return found
+
+    def exist(self, model: nn.Module) -> bool:
+        """Whether there is an optimizer that moves `model`.
+
+        Python has no list of objects by class, but the garbage collector finds, in some 20 milliseconds, what refers to
+        a class, as its objects do.
+        """
+        found: list[Any] = [each for each in gc.get_referrers(*_subclasses(Optimizer)) if isinstance(each, Optimizer)]
+        return any(self.moves(each, model) for each in found if "param_groups" in vars(each))
+
+
+def _subclasses(kind: type) -> Iterator[type]:
+    """It, and all that inherit from it."""
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _subclasses(each)
+
+
+def parameters_of(optimizer: Optimizer) -> list[Tensor]:
+    """All that it moves."""
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _state(optimizer: Optimizer, model: nn.Module) -> object:
+    """Differs where another answer is possible: parameters were added to the optimizer, or replaced in the model."""
+    groups = [(len(group["params"]), id(next(iter(group["params"]), None))) for group in optimizer.param_groups]
+    return groups, id(next(model.parameters(), None))
