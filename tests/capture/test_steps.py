@@ -17,6 +17,7 @@ from tests.listening import Listening, assert_row
 from torchgraph_explorer import attach, watch
 from torchgraph_explorer.capture import captured_step
 from torchgraph_explorer.reduce.batch import Batch
+from torchgraph_explorer.training import idle_timer
 from torchgraph_explorer.training.watcher import Watcher
 
 Act = Callable[[], object]
@@ -64,8 +65,9 @@ def come_to_rest(watcher: Watcher) -> None:
 @pytest.fixture
 def _no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that has come to rest is handed over at once."""
-    for name in ("SECONDS_IDLE", "SECONDS_FOR_UPDATE", "SECONDS_FOR_BACKWARD"):
+    for name in ("SECONDS_IDLE", "SECONDS_FOR_FIRST_UPDATE", "SECONDS_FOR_UPDATE", "SECONDS_FOR_BACKWARD"):
         monkeypatch.setattr(captured_step, name, -1.0)
+    monkeypatch.setattr(idle_timer, "SECONDS", 60.0)  # the tests call it themselves
 
 
 FIRST_GRADIENT = ("first", 0, "output", "output", "grad_norm")
@@ -326,7 +328,7 @@ def test_a_parameter_whose_memory_was_freed_costs_only_itself(kept: int) -> None
 
 def test_a_gradient_whose_memory_was_freed_costs_only_itself() -> None:
     model = Eventful()
-    optimizer = torch.optim.SGD([model.last.weight], 0.1)
+    optimizer = torch.optim.SGD([model.first.bias, *model.last.parameters()], 0.1)
     watcher, heard = watched(model, optimizer=optimizer)
     loss = model.loss()
     loss.backward()

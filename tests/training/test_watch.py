@@ -173,8 +173,8 @@ def test_a_watcher_that_is_finished_keeps_no_numbers() -> None:
 def test_nothing_recorded_is_said_with_the_reason() -> None:
     model = digits()
     watcher = watch(model, log_freq=1, backend=Listening())
-    model.head(torch.randn(2, 4)).sum().backward()
-    with pytest.warns(TorchgraphWarning, match="no step was recorded. The model itself was never called in training"):
+    model.eval()(torch.randn(2, 1, 8, 8))
+    with pytest.warns(TorchgraphWarning, match="no step was recorded. It was called in eval mode"):
         watcher.close()
 
 

@@ -29,6 +29,7 @@ from torchgraph_explorer.capture.path_gradients import sequence_number
 from torchgraph_explorer.capture.phases import Phase
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.safe_hook import Hook
+from torchgraph_explorer.capture.silence import Silence
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.schema import ModuleGraph
@@ -81,6 +82,7 @@ class StepTracker:
         compiled models stay compiled in logged steps, except in those that are traced.
         """
         self._listener, self._kinds, self._phase = listener, kinds, phase
+        self.silence = Silence()
         self._optimizers = ModelOptimizers()
         self._measures_updates = optimizer is not None
         self._is_by_updates: bool | None = None if by_updates and optimizer is None else by_updates
@@ -140,6 +142,15 @@ class StepTracker:
                     return self._known.with_current(one)
             return tuple(self._known.graphs)
 
+    @property
+    def is_recording(self) -> bool:
+        """Whether the step that the training is in, or that is about to begin, is logged."""
+        with self._lock:
+            one = self._current
+            if self._is_begun and (self._is_by_updates or (one is not None and one.awaits_backward)):
+                return one is not None
+            return self._wants(self._phase.step)
+
     def before_step(self, optimizer: Optimizer) -> None:
         """An optimizer is about to move its parameters (for `optimizer_steps.OptimizerListener`)."""
         with self._lock:
@@ -153,12 +164,19 @@ class StepTracker:
             if (model := self._called()) is None:
                 return
             own = [each for each in optimizers if self._optimizers.moves(each, model)]
+            if not self.silence.is_over:
+                self.silence.update(is_own=bool(own))
+                self._note_silence()
             if own:
                 if self._current is not None:
                     self._current.after_update([parameter for each in own for parameter in parameters_of(each)])
                 if self._is_update(own):
                     self._count_update(model)
                 self._updated_by |= {id(each) for each in own}
+
+    def _note_silence(self) -> None:
+        if self.silence.is_due():
+            self._listener.note(f"nothing is recorded so far. {self.silence.reason()}")
 
     def fail_at_step(self, fault: Exception) -> None:
         """What was recorded of an update failed (for `optimizer_steps.OptimizerListener`): updates are not followed."""
@@ -222,6 +240,7 @@ class StepTracker:
         if not self._lock.acquire(blocking=False):
             return
         try:
+            self._note_silence()
             if self._current is not None:
                 self._current.leave_abandoned()
             interrupts.schedule_calls()
@@ -253,7 +272,11 @@ class StepTracker:
     def _takes_call(self) -> bool:
         """Whether a call of a module, while none is open, belongs to training and is no recomputation."""
         model = self._called()
-        return model is not None and not is_no_step() and self._phase.takes(model)
+        if model is None or is_no_step():
+            return False
+        if not (is_taken := self._phase.takes(model)):
+            self.silence.call()
+        return is_taken
 
     def _on_entrance(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Module `name` within the model is called in a step that has not begun."""
@@ -302,7 +325,8 @@ class StepTracker:
     def _admits_pass(self, model: nn.Module, *, compiled: bool) -> bool:
         """The same, where a step is a forward pass and its backward pass."""
         one = self._current
-        is_taken = self._phase.takes(model)
+        if not (is_taken := self._phase.takes(model)):
+            self.silence.call()
         if one is not None and one.awaits_backward and not one.is_over:
             here = one.thread == threading.get_ident()  # a call in another thread is not part of it
             if here and is_taken:
@@ -317,7 +341,7 @@ class StepTracker:
 
     def _begin_step(self, model: nn.Module, *, compiled: bool) -> bool:
         """Count a step, which begins with a call of the model; returns whether it is logged."""
-        step, self._is_begun = self._phase.next_step(), True
+        step, self._is_begun, self.silence.is_over = self._phase.next_step(), True, True
         if not self._wants(step) or is_captured():
             self._entrances.stop()
             return False

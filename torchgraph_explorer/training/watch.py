@@ -49,7 +49,11 @@ def watch(
     """Record what happens inside `model` while it trains, and show it.
 
     Training is not disturbed: losses, parameters, gradients and random numbers are those of the unwatched model. A
-    step is a forward pass in training mode with gradients enabled, and the backward pass that belongs to it.
+    step is one update of the model's parameters by optimizers, with all passes in training mode with gradients enabled
+    since the update before it, whichever modules of the model the training loop calls. Where no optimizer has its
+    parameters, a step is a forward pass of the model and its backward pass.
+
+    With `TORCHGRAPH=off` in the environment, nothing is watched, recorded or shown.
 
     If the model is already watched by the same name, that watch is closed, and this one continues in its run at its
     step, unless another run is given. The parameters of TorchExplorer's `watch` are accepted, too.

@@ -120,7 +120,11 @@ class Watcher:
 
     @property
     def step(self) -> int:
-        """Training forward passes of the model so far. May be set, e.g. after a checkpoint was loaded."""
+        """Training steps so far, with the one that has begun. May be set, e.g. after a checkpoint was loaded.
+
+        A step is one update of the model's parameters by an optimizer, with all passes since the one before it; where
+        no optimizer moves them, it is a forward pass and its backward pass.
+        """
         return self._training.step
 
     @step.setter
@@ -133,6 +137,15 @@ class Watcher:
     def begin(self, start: Start) -> None:
         """Count from `start`. For `watch`, before the first step."""
         self._training.step, self._train.recorded = min(start.step, LAST_STEP), start.recorded
+
+    @property
+    @interrupts.guarded
+    def recording(self) -> bool:
+        """Whether the step that the training is in, or that is about to begin, is logged.
+
+        For code of your own that is worth its time only then. `log_freq` is asked about each step once.
+        """
+        return not self._finished and self._train.is_recording and self._train.tracker.is_recording
 
     @property
     @interrupts.guarded
@@ -170,6 +183,11 @@ class Watcher:
         have_begun = [each.has_begun(until) for each in self._pipelines]  # each one notes it if its sinks have not
         return all(have_begun)
 
+    def _why_nothing(self) -> str:
+        if self._train.tracker.silence.is_over:
+            return "None of its training steps was one that log_freq selects."
+        return self._train.tracker.silence.reason()
+
     @interrupts.guarded
     def end(self) -> None:
         """Remove everything from the model. What was measured is written in the background. May be called again."""
@@ -181,7 +199,7 @@ class Watcher:
         self._gone.detach()  # or the model would keep this watcher alive
         try:
             for each in reversed(self._pipelines):
-                each.end((lambda: _why_nothing(self.step)) if each is self._train else None)
+                each.end(self._why_nothing if each is self._train else None)
             self._has_ended = True
         finally:  # if a signal handler ends the process meanwhile, this is done again at exit
             self._ends_in = None
@@ -289,13 +307,3 @@ def first_of_each() -> Callable[[int], bool]:
         return is_first
 
     return wants
-
-
-def _why_nothing(step: int) -> str:
-    if step:
-        return "None of its training steps was one that log_freq selects."
-    return (
-        "The model itself was never called in training mode with gradients enabled; calls of its parts, and passes in "
-        "eval mode or under no_grad, are not recorded. Watch the module that your training loop calls; if what it "
-        "calls is a compiled function of yours, compile the model instead of the function."
-    )

@@ -1,0 +1,441 @@
+"""A step is one update of the model, with all passes since the one before it, however the training loop is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from tests.listening import Listening, assert_row
+from torchgraph_explorer import watch
+from torchgraph_explorer.capture.captured_step import PASSES
+from torchgraph_explorer.capture.step_tracker import MOST_WITHOUT_UPDATE
+from torchgraph_explorer.errors import TorchgraphWarning
+
+
+def network() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1))
+
+
+def loss_of(model: nn.Module, samples: int = 5) -> Tensor:
+    result: Tensor = model(torch.randn(samples, 4)).square().mean()
+    return result
+
+
+def sgd(model: nn.Module) -> Optimizer:
+    return torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+
+
+def plain(model: nn.Module) -> None:
+    optimizer = sgd(model)
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss_of(model).backward()
+        optimizer.step()
+
+
+def optimizer_made_late(model: nn.Module) -> None:
+    optimizer = None
+    for _ in range(3):
+        loss = loss_of(model)
+        optimizer = optimizer or sgd(model)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def accumulated(model: nn.Module, micro_batches: int = 3) -> None:
+    optimizer = sgd(model)
+    for _ in range(3):
+        for _ in range(micro_batches):
+            loss_of(model).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def episodes(model: nn.Module) -> None:
+    """As in REINFORCE: one backward pass through many forward passes of one sample."""
+    optimizer = sgd(model)
+    for _ in range(3):
+        optimizer.zero_grad()
+        sum((loss_of(model, 1) for _ in range(9)), torch.zeros(())).backward()
+        optimizer.step()
+
+
+def lbfgs(model: nn.Module) -> None:
+    optimizer = torch.optim.LBFGS(model.parameters(), lr=0.01, max_iter=3, tolerance_grad=0, tolerance_change=0)
+    x = torch.randn(5, 4)
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss: Tensor = model(x).square().mean()
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        optimizer.step(closure)
+
+
+def in_a_closure(model: nn.Module) -> None:
+    """As Lightning has it."""
+    optimizer: Any = sgd(model)
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = loss_of(model)
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        optimizer.step(closure)
+
+
+class SharpnessAware(Optimizer):
+    """Climbs, takes the gradient there, and lets another optimizer move from where it was."""
+
+    def __init__(self, base: Optimizer) -> None:
+        super().__init__(base.param_groups, {})
+        self.base = base
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        parameters = [each for group in self.param_groups for each in group["params"]]
+        before = [each.detach().clone() for each in parameters]
+        with torch.no_grad():
+            for each in parameters:
+                each.add_(each.grad, alpha=0.1)
+        with torch.enable_grad():
+            closure()
+        with torch.no_grad():
+            for each, old in zip(parameters, before, strict=True):
+                each.copy_(old)
+        self.base.step()
+
+
+def sharpness_aware(model: nn.Module) -> None:
+    optimizer = SharpnessAware(sgd(model))
+
+    def closure() -> None:
+        optimizer.zero_grad()
+        loss_of(model).backward()
+
+    for _ in range(3):
+        closure()
+        optimizer.step(closure)
+
+
+def two_optimizers(model: nn.Module) -> None:
+    weights = torch.optim.SGD([each for each in model.parameters() if each.ndim == 2], 0.05)
+    biases = torch.optim.Adam([each for each in model.parameters() if each.ndim == 1], 0.05)
+    for _ in range(3):
+        model.zero_grad()
+        loss_of(model).backward()
+        weights.step()
+        biases.step()
+
+
+def in_the_backward_pass(model: nn.Module) -> None:
+    optimizers = {each: torch.optim.SGD([each], 0.05) for each in model.parameters()}
+
+    def update(parameter: Tensor) -> None:
+        optimizers[parameter].step()  # type: ignore[index]
+        optimizers[parameter].zero_grad()  # type: ignore[index]
+
+    handles = [each.register_post_accumulate_grad_hook(update) for each in model.parameters()]
+    for _ in range(3):
+        loss_of(model).backward()
+    for handle in handles:
+        handle.remove()
+
+
+def skipped_batches(model: nn.Module) -> None:
+    """As with a loss that is not finite, or a `GradScaler` that leaves an update out."""
+    optimizer = sgd(model)
+    for number in range(5):
+        optimizer.zero_grad()
+        loss_of(model).backward()
+        if number % 2 == 0:
+            optimizer.step()
+
+
+def another_model_beside(model: nn.Module) -> None:
+    other = network()
+    optimizer, others = sgd(model), sgd(other)
+    for _ in range(3):
+        for trained, its in ((model, optimizer), (other, others)):
+            its.zero_grad()
+            loss_of(trained).backward()
+            its.step()
+
+
+def evaluated_between(model: nn.Module) -> None:
+    optimizer = sgd(model)
+    for _ in range(3):
+        loss_of(model).backward()
+        model.eval()
+        with torch.no_grad():
+            loss_of(model)
+        model.train()
+        loss_of(model).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+class Policy(nn.Module):
+    """Has methods besides `forward`, as the policies of reinforcement learning do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.action, self.value = nn.Sequential(nn.Linear(4, 4), nn.Tanh()), nn.Linear(4, 2), nn.Linear(4, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.action(self.body(x))
+        return result
+
+    def evaluate_actions(self, x: Tensor) -> Tensor:
+        hidden = self.body(x)
+        return self.action(hidden).square().mean() + self.value(hidden).square().mean()
+
+
+def rollouts(model: Any) -> None:
+    optimizer = sgd(model)
+    for _ in range(3):
+        with torch.no_grad():
+            for _ in range(5):
+                model(torch.randn(1, 4))
+        optimizer.zero_grad()
+        model.evaluate_actions(torch.randn(5, 4)).backward()
+        optimizer.step()
+
+
+class Adversaries(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator, self.discriminator = nn.Linear(2, 4), nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1))
+
+
+def adversaries(model: Any) -> None:
+    makes, judges = sgd(model.generator), sgd(model.discriminator)
+    for _ in range(3):
+        judges.zero_grad()
+        fake = model.generator(torch.randn(5, 2)).detach()
+        (model.discriminator(torch.randn(5, 4)) - model.discriminator(fake)).mean().backward()
+        judges.step()
+        makes.zero_grad()
+        model.discriminator(model.generator(torch.randn(5, 2))).mean().backward()
+        makes.step()
+
+
+def its_forward_called_directly(model: nn.Sequential) -> None:
+    optimizer = sgd(model)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model.forward(torch.randn(5, 4)).square().mean().backward()
+        optimizer.step()
+
+
+ROOT = [""]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A training loop.
+
+    Attributes:
+        train: Makes its optimizers and trains.
+        entered: What is called from outside of the model in each step, by step; the last one stands for those after it.
+        steps: How many updates it makes.
+        make: Makes the model.
+        moved: How the names begin of the parameters that the last update moves.
+    """
+
+    train: Callable[[Any], None]
+    entered: tuple[list[str], ...]
+    steps: int = 3
+    make: Callable[[], nn.Module] = network
+    moved: str = ""
+
+
+LOOPS = {
+    "plain": Loop(plain, (ROOT,)),
+    "an optimizer that is made late": Loop(optimizer_made_late, (ROOT,)),
+    "gradients accumulated": Loop(accumulated, (ROOT * 3,)),
+    "more passes than are recorded": Loop(lambda model: accumulated(model, 9), (ROOT * PASSES,)),
+    "episodes": Loop(episodes, (ROOT * PASSES,)),
+    "LBFGS": Loop(lbfgs, (ROOT * 3,)),
+    "in a closure": Loop(in_a_closure, (ROOT,)),
+    "sharpness-aware": Loop(sharpness_aware, (ROOT * 2,)),
+    "two optimizers": Loop(two_optimizers, (ROOT,)),
+    "in the backward pass": Loop(in_the_backward_pass, (ROOT,)),
+    "skipped batches": Loop(skipped_batches, (ROOT, ROOT * 2)),
+    "another model beside": Loop(another_model_beside, (ROOT,)),
+    "evaluated between": Loop(evaluated_between, (ROOT * 2,)),
+    "rollouts": Loop(rollouts, (["body", "action", "value"],), make=Policy),
+    "adversaries": Loop(
+        adversaries,
+        (["generator", "discriminator", "discriminator"], ["generator", "discriminator"]) * 3,
+        steps=6,
+        make=Adversaries,
+        moved="generator",
+    ),
+    "its forward called directly": Loop(its_forward_called_directly, (["0", "1", "2"],)),
+}
+
+
+def state_after(loop: Loop, **options: Any) -> tuple[list[bytes], Listening]:
+    torch.manual_seed(0)
+    model, heard = loop.make(), Listening()
+    watcher = watch(model, backend=heard, sample_n=None, verbose=False, **options) if options else None
+    loop.train(model)
+    if watcher is not None:
+        watcher.close()
+        assert watcher.step == loop.steps
+    return [each.detach().numpy().tobytes() for each in model.parameters()], heard
+
+
+@pytest.mark.parametrize("log_freq", [1, 2])
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_a_step_is_one_update(loop: Loop, log_freq: int) -> None:
+    trained, heard = state_after(loop, log_freq=log_freq)
+    assert trained == state_after(loop)[0]
+    steps = list(range(0, loop.steps, log_freq))
+    assert [frame.step for frame in heard.frames] == steps
+    assert heard.finished.steps == loop.steps
+    assert not heard.finished.notes
+    for at, step in enumerate(steps):
+        expected = loop.entered[min(step, len(loop.entered) - 1)]
+        assert entered(heard, at) in (expected, None), f"step {step}"
+        for module in expected:
+            assert calls(heard, at, module) == [*range(expected.count(module))], f"step {step}, {module!r}"
+    assert any(entered(heard, at) for at in range(len(steps)))
+
+
+def entered(heard: Listening, frame: int) -> list[str] | None:
+    """The modules that were called from outside of the model, in order; None while there is no graph."""
+    graph = next((each for each in reversed(heard.graphs) if each.id == heard.frames[frame].graph), None)
+    return graph and [call.module for call in graph.calls if call.parent is None]
+
+
+def calls(heard: Listening, frame: int, module: str) -> list[int | None]:
+    """The numbers of the calls of `module` whose output was recorded with its gradient."""
+    recorded = heard.recorded(frame)
+    return sorted(key[1] for key in recorded if key[0] == module and key[2] == "output" and key[4] == "value")  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_the_gradients_of_parameters_are_those_that_their_optimizers_get(loop: Loop) -> None:
+    model, heard = loop.make(), Listening()
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    seen: dict[str, Any] = {}
+
+    def note(optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+        for parameter in (each for group in optimizer.param_groups for each in group["params"]):
+            if id(parameter) in names and parameter.grad is not None:
+                seen[names[id(parameter)]] = parameter.grad.clone().numpy()
+
+    watcher = watch(model, backend=heard, sample_n=None, verbose=False, log_freq=1, log=["params_grad"])
+    handles = [register_optimizer_step_pre_hook(note), register_optimizer_step_post_hook(note)]
+    try:
+        loop.train(model)
+    finally:
+        for handle in handles:
+            handle.remove()
+    watcher.close()
+    recorded = {f"{key[0]}.{key[3]}": heard.row(key) for key in heard.recorded() if key[4] == "grad"}
+    moved = {name for name in seen if name.startswith(loop.moved)}
+    assert moved
+    assert moved <= set(recorded)
+    for name in moved:
+        assert_row(recorded[name], seen[name], name=name)
+
+
+def test_without_an_optimizer_a_forward_pass_and_its_backward_pass_are_a_step() -> None:
+    model, heard = network(), Listening()
+    with watch(model, backend=heard, log_freq=1, verbose=False) as watcher:
+        for _ in range(3):
+            loss_of(model).backward()
+    assert [frame.step for frame in heard.frames] == [0, 1, 2]
+    assert watcher.step == 3
+
+
+def test_an_optimizer_that_never_moves_the_model_is_not_waited_for_for_ever() -> None:
+    model, heard = network(), Listening()
+    optimizer = sgd(model)
+    watcher = watch(model, backend=heard, log_freq=1, verbose=False, log=["params_grad"])
+
+    def train() -> None:
+        for _ in range(MOST_WITHOUT_UPDATE + 3):
+            loss_of(model).backward()
+
+    with pytest.warns(
+        TorchgraphWarning, match=f"No optimizer has moved the model's parameters in {MOST_WITHOUT_UPDATE}"
+    ):
+        train()
+    watcher.close()
+    assert [frame.step for frame in heard.frames] == [0, 1, 2, 3]
+    del optimizer
+
+
+def test_passes_after_the_first_update_count_for_the_next_one() -> None:
+    model, heard = network(), Listening()
+    with watch(model, backend=heard, log_freq=1, verbose=False) as watcher:
+        loss_of(model).backward()
+        loss_of(model).backward()
+        sgd(model).step()
+        assert watcher.step == 2
+        loss_of(model).backward()
+        loss_of(model).backward()
+    assert [frame.step for frame in heard.frames] == [0, 1, 2]
+    assert [calls(heard, at, "") for at in range(3)] == [[0], [0], [0, 1]]
+
+
+def test_recording_tells_whether_this_step_is_logged() -> None:
+    model, told = network(), []
+    optimizer = sgd(model)
+    with watch(model, backend=Listening(), log_freq=2, verbose=False) as watcher:
+        for _ in range(4):
+            before = watcher.recording
+            loss = loss_of(model)
+            within = watcher.recording
+            loss.backward()
+            told.append((before, within, watcher.recording))
+            optimizer.step()
+    assert told == [(True,) * 3, (False,) * 3] * 2
+    assert not watcher.recording
+
+
+SILENT: dict[str, tuple[Callable[[Any, Any], object], str]] = {
+    "evaluation only": (lambda model, _: model.eval()(torch.randn(2, 4)), r"pass phases=\('train', 'eval'\)"),
+    "another model": (
+        lambda _, other: other[0](torch.randn(2, 4)).sum().backward() or other[1].step(),
+        r"optimizers hold none of its parameters.* Pass the model that the training loop calls",
+    ),
+    "functions of its parameters": (
+        lambda model, other: (model[0].weight.sum() + model[2].bias.sum()).backward() or other[2].step(),
+        r"none of its modules was called. Call modules as layer\(x\)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("act", "reason"), SILENT.values(), ids=SILENT)
+def test_a_training_of_which_nothing_is_recorded_is_told_so_while_it_goes_on(
+    act: Callable[[Any, Any], object], reason: str
+) -> None:
+    model, another = network(), network()
+    other, optimizer = (another, sgd(another), sgd(model)), sgd(network())
+    watcher = watch(model, backend=Listening(), verbose=False)
+
+    def train() -> None:
+        for _ in range(110):
+            act(model, other)
+            optimizer.step()
+
+    with pytest.warns(TorchgraphWarning, match=f"nothing is recorded so far.*{reason}"):
+        train()
+    with pytest.warns(TorchgraphWarning, match=f"no step was recorded.*{reason}"):
+        watcher.close()

@@ -1,0 +1,70 @@
+"""Why nothing is recorded of a model although a training goes on."""
+
+from __future__ import annotations
+
+import time
+
+MOST_UPDATES = 100
+"""Steps of optimizers, without a step of the model, after which that is said."""
+
+SECONDS = 30.0
+"""Seconds of training, without a step of the model, after which that is said."""
+
+
+class Silence:
+    """What was seen of a training before the first step of the model.
+
+    Attributes:
+        is_over: A step has begun. Nothing is counted any more.
+    """
+
+    def __init__(self) -> None:
+        """Nothing was seen."""
+        self.is_over = self._is_said = False
+        self._calls = self._updates = self._other_updates = 0
+        self._since: float | None = None
+
+    def call(self) -> None:
+        """A module was called, but not in training mode with gradients enabled."""
+        self._calls += 1
+        self._begin()
+
+    def update(self, *, is_own: bool) -> None:
+        """An optimizer has moved parameters, of the model if `is_own`."""
+        self._updates += is_own
+        self._other_updates += not is_own
+        self._begin()
+
+    def _begin(self) -> None:
+        self._since = self._since or time.monotonic()
+
+    def is_due(self) -> bool:
+        """Whether it has lasted so long that it should be said; True once."""
+        if self.is_over or self._is_said or self._since is None:
+            return False
+        is_long = time.monotonic() - self._since > SECONDS
+        self._is_said = is_long or self._updates + self._other_updates >= MOST_UPDATES
+        return self._is_said
+
+    def reason(self) -> str:
+        """The likely reason, and what to do."""
+        if self._calls:
+            return (
+                "It was called in eval mode or with gradients disabled only. To record its training, call model.train() "
+                "before; to record evaluations, pass phases=('train', 'eval') to watch()."
+            )
+        if self._updates:
+            return (
+                "Its parameters were updated, but none of its modules was called. Call modules as layer(x), not as "
+                "layer.forward(x), since only calls are seen; and if a function around the model is compiled, compile "
+                "the model instead: model.compile()."
+            )
+        if self._other_updates:
+            return (
+                "None of its modules was called, and the optimizers hold none of its parameters, so something else is "
+                "trained, perhaps a copy of it. Pass the model that the training loop calls to watch()."
+            )
+        return (
+            "None of its modules was called in training mode with gradients enabled. Pass the model that the training "
+            "loop calls to watch()."
+        )
