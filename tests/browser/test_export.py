@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
 import pytest
 import torch
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, expect
 from torch import nn
 
 from tests.browser import runs
-from tests.browser.conftest import NewContext
 from tests.browser.page import Viewer, expect_open
 from torchgraph_explorer import open_run
 from torchgraph_explorer.server.export import PAGE_BYTES, export_page
@@ -33,23 +32,6 @@ def digits_page(logdir: Path, digits: str, tmp_path_factory: pytest.TempPathFact
     path = tmp_path_factory.mktemp("page") / "page.html"
     export_page(open_run(logdir / digits), path, steps=20)
     return path
-
-
-@pytest.fixture
-def offline(new_context: NewContext) -> Iterator[Viewer]:
-    """A page without a network, which may load files only; nothing may be complained of, and nothing else asked for."""
-    asked: list[str] = []
-
-    def answer(route: Route) -> None:
-        asked.append(route.request.url)
-        route.continue_() if route.request.url.startswith("file:") else route.abort()
-
-    context = new_context(offline=True)
-    context.route("**/*", answer)
-    viewer = Viewer(context.new_page(), "")
-    yield viewer
-    assert viewer.complaints == []
-    assert [url for url in asked if not url.endswith(".html")] == []
 
 
 def open_file(viewer: Viewer, path: Path) -> None:

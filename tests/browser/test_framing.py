@@ -63,7 +63,7 @@ class Look:
 
 def look(viewer: Viewer) -> Look:
     """What the pane shows, once two frames have passed."""
-    viewer.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    viewer.settle()
     return Look(**viewer.page.evaluate(LOOK))
 
 

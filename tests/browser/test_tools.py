@@ -16,7 +16,7 @@ from playwright.sync_api import Download, FrameLocator, Page, expect
 
 from tests.browser import runs
 from tests.browser.page import Viewer, expect_painted
-from tests.browser.test_export import offline, open_file  # noqa: F401  (a fixture)
+from tests.browser.test_export import open_file
 from torchgraph_explorer import export_page, open_run
 from torchgraph_explorer.histogram import QUANTILES
 from torchgraph_explorer.schema import STATISTICS
@@ -248,7 +248,7 @@ def test_of_a_long_run_a_row_says_which_steps_it_stands_for(
 
 
 def test_an_exported_page_saves_too(
-    offline: Viewer,  # noqa: F811
+    offline: Viewer,
     tmp_path: Path,
     logdir: Path,
     digits: str,
@@ -265,7 +265,7 @@ def test_an_exported_page_saves_too(
 
 
 def test_a_page_in_a_notebook_saves_too(
-    offline: Viewer,  # noqa: F811
+    offline: Viewer,
     tmp_path: Path,
     logdir: Path,
     digits: str,
