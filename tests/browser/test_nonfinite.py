@@ -138,7 +138,7 @@ def test_what_only_something_deep_inside_has_is_marked_on_all_that_is_around_it(
     expect(shown.node("body.1.act#0")).to_have_attribute("aria-label", re.compile("NaN in output"))
 
 
-def test_only_the_bad_steps_of_a_run_are_marked(shown: Viewer) -> None:
+def test_only_the_bad_steps_of_a_run_are_marked_and_zero_has_a_look_of_its_own(shown: Viewer) -> None:
     shown.open("deep", step=5)
     expect(first(shown)).to_be_visible()
     expect(shown.node("body#0")).to_be_visible()
@@ -146,14 +146,27 @@ def test_only_the_bad_steps_of_a_run_are_marked(shown: Viewer) -> None:
     shown.page.keyboard.press(",")
     expect(shown.page.locator(".readout .is-bad")).to_be_visible()
     expect(shown.node("body#0").locator(".node-badge")).to_have_text("NaN inside")
+    shown.open("deep", step=3, colour="nonfinite", inside="body.1#0")
+    expect(shown.node("body.1.fc#0").locator(".node-zero")).to_have_css("fill", re.compile("dots"))
+    expect(shown.node("body.1.act#0").locator(".node-bad")).to_be_visible()
+    expect(shown.node("body.1.act#0").locator(".node-zero")).to_have_count(0)
+    expect(shown.page.get_by_role("group", name="Legend").locator(".swatch-zero")).to_be_visible()
 
 
-def test_an_edge_along_which_nan_goes_is_marked(shown: Viewer) -> None:
-    shown.open("all", step=8)
-    expect(shown.page.locator(".edge.is-bad")).to_have_count(3)
+def test_an_edge_along_which_nan_goes_is_marked_and_marks_stay_at_every_zoom(shown: Viewer) -> None:
     shown.open("gradient", step=4)
     expect(shown.node("stem#0").locator(".node-badge")).to_have_text("NaN gradient")
     expect(shown.page.locator(".edge.is-bad")).to_have_count(0)
+    shown.open("all", step=8)
+    expect(shown.page.locator(".edge.is-bad")).to_have_count(3)
+    expect(shown.node("head#0").locator(".node-badge")).to_be_visible()
+    for _ in range(14):
+        shown.button("Zoom out").click()
+    expect(shown.page.locator(".canvas")).to_have_attribute("data-detail", "none")
+    cover = shown.node("head#0").locator(".node-bad")
+    expect(cover).to_have_css("vector-effect", "non-scaling-stroke")
+    assert cover.evaluate(RED)
+    expect(shown.page.locator(".edge.is-bad")).to_have_count(3)
 
 
 @pytest.mark.parametrize("run", ["clean", "causal", "empty"])
@@ -175,8 +188,8 @@ def test_a_clean_run_has_no_mark_anywhere(shown: Viewer, run: str) -> None:
             expect(shown.page.locator(anything)).to_have_count(0)
 
 
-def test_a_gradient_that_is_all_nan_is_told_from_one_that_was_not_recorded(shown: Viewer) -> None:
-    shown.open("all", step=8, colour="grad_norm")
+def test_nan_in_all_of_a_tensor_is_told_from_nothing_recorded(shown: Viewer) -> None:
+    shown.open("all", step=8, colour="grad_norm", pin="0.head#0")
     legend = shown.page.get_by_role("group", name="Legend")
     expect(legend).to_contain_text("Not finite at this step in 4 nodes.")
     expect(legend).to_contain_text("not recorded")
@@ -184,38 +197,15 @@ def test_a_gradient_that_is_all_nan_is_told_from_one_that_was_not_recorded(shown
     expect(shown.page.get_by_role("tooltip")).to_contain_text("Gradient norm, mean: all 5 NaN")
     shown.node("#0/input[0]").hover()
     expect(shown.page.get_by_role("tooltip")).to_contain_text("Gradient norm, mean: not recorded at this step")
-
-
-def test_zero_has_a_look_of_its_own(shown: Viewer) -> None:
-    shown.open("deep", step=3, colour="nonfinite", inside="body.1#0")
-    expect(shown.node("body.1.fc#0").locator(".node-zero")).to_have_css("fill", re.compile("dots"))
-    expect(shown.node("body.1.act#0").locator(".node-zero")).to_have_count(0)
-    expect(shown.node("body.1.act#0").locator(".node-bad")).to_be_visible()
-    expect(shown.page.get_by_role("group", name="Legend").locator(".swatch-zero")).to_be_visible()
+    figure = shown.page.locator("figure").filter(has=shown.chart("head, output, value"))
+    expect(figure).to_contain_text("all 15 NaN")
+    expect(figure.locator("[data-fact=mean]")).to_have_count(0)
 
 
 def test_a_tensor_without_elements_is_neither_zero_nor_bad(shown: Viewer) -> None:
     shown.open("empty", colour="std", pin="0.none#0")
     expect(shown.node("none#0").locator(".node-empty")).to_be_visible()
     expect(shown.panels).to_contain_text("no elements")
-
-
-def test_a_panel_says_how_much_is_nan(shown: Viewer) -> None:
-    shown.open("all", step=8, pin="0.head#0")
-    figure = shown.page.locator("figure").filter(has=shown.chart("head, output, value"))
-    expect(figure).to_contain_text("all 15 NaN")
-    expect(figure.locator("[data-fact=mean]")).to_have_count(0)
-
-
-def test_marks_stay_at_every_zoom(shown: Viewer) -> None:
-    shown.open("all", step=8)
-    expect(shown.node("head#0").locator(".node-badge")).to_be_visible()
-    for _ in range(14):
-        shown.button("Zoom out").click()
-    expect(shown.page.locator(".canvas")).to_have_attribute("data-detail", "none")
-    cover = shown.node("head#0").locator(".node-bad")
-    expect(cover).to_have_css("vector-effect", "non-scaling-stroke")
-    assert cover.evaluate(RED)
 
 
 def test_one_bad_step_of_ten_thousand_is_marked_and_can_be_pressed(shown: Viewer, logdir: Path) -> None:
