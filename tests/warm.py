@@ -15,7 +15,7 @@ import runpy
 import signal
 import subprocess
 import sys
-import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -41,77 +41,79 @@ def run(
     timeout: float = 90,
 ) -> subprocess.CompletedProcess[str]:
     """What `python ARGUMENTS` does, which are `-c SCRIPT ...` or `-m MODULE ...`, in a process that has `modules`."""
-    with tempfile.TemporaryDirectory() as folder:
-        streams = [f"{folder}/out", f"{folder}/err"]
-        asked = {"arguments": arguments, "cwd": str(cwd), "env": env or dict(os.environ), "streams": streams}
-        code = _parent(tuple(modules)).ask(asked, timeout)
-        out, err = (Path(stream).read_text(encoding="utf-8") for stream in streams)
+    asked = {"arguments": arguments, "cwd": str(cwd), "env": env or dict(os.environ), "timeout": timeout}
+    parent = _parent(tuple(modules))
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    parent.stdin.write(json.dumps(asked) + "\n")
+    parent.stdin.flush()
+    code, out, err = json.loads(parent.stdout.readline())
     if code is None:
         raise subprocess.TimeoutExpired(arguments, timeout, out, err)
     return subprocess.CompletedProcess(arguments, code, out, err)
 
 
 @cache
-def _parent(modules: tuple[str, ...]) -> _Parent:
-    return _Parent(modules)
-
-
-class _Parent:
-    """The process that has the libraries, as long as this one lives."""
-
-    def __init__(self, modules: tuple[str, ...]) -> None:
-        command, env = [sys.executable, "-m", "tests.warm", *modules], {"PYTHONPATH": PACKAGES, "OMP_NUM_THREADS": "1"}
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, **env}, stdin=pipe, stdout=pipe, bufsize=0
-        )
-        atexit.register(self._end)
-
-    def _end(self) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-    def ask(self, asked: dict[str, Any], timeout: float) -> int | None:
-        """Its exit code, or nothing if it had to be killed."""
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
-        child, is_late = int(self._process.stdout.readline()), False
-        if not select([self._process.stdout], [], [], timeout)[0]:
-            is_late = True
-            with suppress(ProcessLookupError):
-                os.killpg(child, signal.SIGKILL)
-        code = int(self._process.stdout.readline())
-        return None if is_late else code
+def _parent(modules: tuple[str, ...]) -> subprocess.Popen[str]:
+    """The process that has the libraries. It ends with this one."""
+    command, env = [sys.executable, "-m", "tests.warm", *modules], {"PYTHONPATH": PACKAGES, "OMP_NUM_THREADS": "1"}
+    pipe = subprocess.PIPE
+    parent = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **env}, stdin=pipe, stdout=pipe, text=True)
+    atexit.register(parent.communicate)
+    atexit.register(parent.kill)  # is called first
+    return parent
 
 
 # In the process that has the libraries.
 
 
-def _serve(modules: Sequence[str]) -> dict[str, Any] | None:
-    """Fork for each line of JSON. Returns what was asked for in the child, and nothing at the end."""
+def _serve(modules: Sequence[str]) -> tuple[dict[str, Any], list[int]] | None:
+    """Fork for each line of JSON. In the child, return it and the streams to write to; else nothing, at the end."""
     for module in modules:
         import_module(module)
     gc.collect()
     gc.freeze()  # what is collected is written to, and copied for it
-    while line := os.read(0, 1 << 20):
-        while not line.endswith(b"\n"):
-            line += os.read(0, 1 << 20)
+    for line in sys.stdin:
+        asked, pipes = json.loads(line), (os.pipe(), os.pipe())
         child = os.fork()
         if not child:
-            return dict(json.loads(line))
-        os.write(1, b"%d\n" % child)
-        os.write(1, b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            for to_read, _ in pipes:
+                os.close(to_read)
+            return asked, [to_write for _, to_write in pipes]
+        for _, to_write in pipes:
+            os.close(to_write)
+        outcome = _outcome(child, [to_read for to_read, _ in pipes], asked["timeout"])
+        sys.stdout.write(json.dumps(outcome) + "\n")
+        sys.stdout.flush()
     return None
 
 
-def _become(asked: dict[str, Any]) -> None:
+def _outcome(child: int, streams: list[int], timeout: float) -> tuple[int | None, str, str]:
+    """The exit code of a process, or nothing if it had to be killed, and what it wrote to its two streams."""
+    end, written, open_ones = time.monotonic() + timeout, dict.fromkeys(streams, b""), set(streams)
+    while open_ones and (ready := select(open_ones, [], [], max(0.0, end - time.monotonic()))[0]):
+        for stream in ready:
+            chunk = os.read(stream, 1 << 16)
+            written[stream] += chunk
+            if not chunk:
+                open_ones.discard(stream)
+    if open_ones:
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    for stream in streams:
+        os.close(stream)
+    out, err = (text.decode() for text in written.values())
+    return None if open_ones else code, out, err
+
+
+def _become(asked: dict[str, Any], streams: list[int]) -> None:
+    """Do what is asked for, in a session of its own."""
     os.setsid()
     os.chdir(asked["cwd"])
-    for stream, name in enumerate((os.devnull, *asked["streams"])):
-        file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-        os.dup2(file, stream)
-        os.close(file)
+    for number, stream in enumerate([os.open(os.devnull, os.O_RDONLY), *streams]):
+        os.dup2(stream, number)
+        os.close(stream)
     os.environ.clear()
     os.environ.update(asked["env"])
     if wandb := sys.modules.get("wandb.sdk.data_types._private"):
@@ -125,4 +127,4 @@ def _become(asked: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     if (_asked := _serve(sys.argv[1:])) is not None:
-        _become(_asked)
+        _become(*_asked)
