@@ -19,6 +19,8 @@ from torchgraph_explorer.errors import OptionError, TorchgraphError
 
 STEPS = 60
 
+pytestmark = pytest.mark.xdist_group("demo")  # which runs once
+
 
 def torchgraph(*arguments: str) -> str:
     """What the command prints, run as a user runs it."""

@@ -31,9 +31,9 @@ STEPS = 3 * writer_thread.WAITING
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stated times are short, and every record is put at once."""
-    monkeypatch.setattr(timeouts, "SECONDS", 0.4)
-    monkeypatch.setattr(timeouts, "SECONDS_TO_END", 0.6)
-    monkeypatch.setattr(writer_thread, "MOST_SECONDS", 0.5)
+    monkeypatch.setattr(timeouts, "SECONDS", 0.25)
+    monkeypatch.setattr(timeouts, "SECONDS_TO_END", 0.4)
+    monkeypatch.setattr(writer_thread, "MOST_SECONDS", 0.3)
     monkeypatch.setattr(remote, "FLUSH_SECONDS", 0.0)
 
 
@@ -117,7 +117,7 @@ def test_a_store_that_answers_later_has_what_waited(when: str, recwarn: pytest.W
     assert run.steps.tolist() == list(range(10))
     assert (len(run.graphs), run.finished is not None and run.finished.notes) == (1, ())
     said = [str(one.message) for one in recwarn]
-    assert ["has not answered within 0.4 s. Training goes on" in one for one in said] == [True] * (when == "at watch")
+    assert ["has not answered within 0.25 s. Training goes on" in one for one in said] == [True] * (when == "at watch")
 
 
 def test_steps_beyond_those_that_may_wait_are_told_in_the_record() -> None:

@@ -14,6 +14,8 @@ from tests.wandb_panel.conftest import Train, environment
 from tests.wandb_panel.loopback import Backend, StoredRun
 from torchgraph_explorer import open_run, watch
 
+pytestmark = pytest.mark.xdist_group("wandb")  # one training online, and one process that has wandb
+
 PAGE = "torchgraph/{}_page"
 
 

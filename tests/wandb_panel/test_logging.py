@@ -14,7 +14,7 @@ from tests.wandb_panel.loopback import Backend, StoredRun
 from torchgraph_explorer import open_run
 from torchgraph_wandb.presets import preset_name
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wandb")]  # one training online, and one process that has wandb
 
 CHART, TABLE, PAGE = "torchgraph/Net", "torchgraph/Net_table", "torchgraph/Net_page"
 

@@ -12,7 +12,7 @@ from tests.wandb_panel.loopback import Backend
 from tests.wandb_panel.test_logging import summary
 from torchgraph_explorer import open_run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wandb")]  # one training online, and one process that has wandb
 
 FIRST, SECOND = 6, 4
 
