@@ -20,7 +20,7 @@ import torchgraph_explorer.capture
 import torchgraph_explorer.reduce
 from tests.compatibility.case import Case
 from tests.compatibility.training import run
-from tests.compatibility.undisturbed import assert_same, unwatched
+from tests.compatibility.undisturbed import assert_undisturbed
 from torchgraph_explorer.capture.process_state import process_state
 
 
@@ -400,7 +400,7 @@ def check_unkillable(case: Case, fault: Fault, *more: Fault) -> bool:
             stack.enter_context(injected(each, switch))
         done = run(case, watched=True, options=case.options, around=_turning_on(*faults.values()))
     broken = f"in {case.id!r}, with {' and '.join(map(str, faults))} broken"
-    assert_same(unwatched(case), done, what=f"{broken}, something else came out", besides="counted")
+    assert_undisturbed(case, done, what=f"{broken}, something else came out", besides="counted")
     met = [switch.calls > each.after for each, switch in faults.items()]
     assert len(done.said) == len(set(done.said)), f"{broken}, the same was said twice: {done.said}"
     assert done.said or not any(met), f"{broken}, nobody was told"
