@@ -52,6 +52,14 @@ def _only_what_tests_make_is_searched() -> None:
 
 
 @pytest.fixture(autouse=True)
+def _compiled_code_is_torchs_own_again() -> Iterator[None]:
+    """A test that leaves compiled code running in our form would fail another one, in some orders only."""
+    yield
+    if (loaded := sys.modules.get("torchgraph_explorer.capture.process_state")) is not None:
+        assert not loaded.process_state.inline.window.on
+
+
+@pytest.fixture(autouse=True)
 def _same_random_numbers() -> None:
     torch.manual_seed(0)
 

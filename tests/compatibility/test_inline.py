@@ -17,6 +17,7 @@ from tests.compatibility.same_record import assert_same_frames
 from tests.listening import Listening
 from tests.models import CASES
 from torchgraph_explorer import watch
+from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.errors import OptionError, TorchgraphWarning
 
 pytestmark = [
@@ -137,6 +138,32 @@ def test_a_model_that_was_compiled_before_it_is_watched_is_logged_uncompiled_and
         train()
     watcher.close()
     assert [len(frame.series) for frame in heard.frames] == [len(heard.frames[0].series)] * 3
+
+
+def test_a_watch_that_is_closed_after_ctrl_c_in_compiled_code_leaves_no_operations_in_what_is_compiled_next() -> None:
+    import torch._dynamo
+
+    torch._dynamo.reset()
+    model, is_pressed = Tangled(), False
+
+    def backend(graph: Any, _inputs: object) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            if is_pressed:
+                raise KeyboardInterrupt
+            return graph(*args)
+
+        return run
+
+    watcher = watch(model, backend=Listening(), log_freq=1, verbose=False, compiled="inline")
+    compiled = wrapped(model, backend=backend)
+    for _ in range(2):
+        loss_of(compiled(torch.randn(4, 6))).backward()
+    is_pressed = True
+    with pytest.raises(KeyboardInterrupt):
+        compiled(torch.randn(4, 6))
+    assert process_state.inline.window.on
+    watcher.close()
+    assert not process_state.inline.window.on
 
 
 def test_inline_leaves_nothing_on_the_model() -> None:

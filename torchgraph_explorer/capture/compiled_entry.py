@@ -250,6 +250,11 @@ class CompiledCall(threading.local):
         if entry == self._entry:
             self.end()
 
+    def end_if_left(self) -> None:
+        """End a call that an interrupt of the compiled code has ended, for which no hook was called."""
+        if self._entry is not None and not is_running(self._frame, threading.get_ident()):
+            self.end()
+
     def end(self) -> None:
         """The call is over. May be called again."""
         self._entry = self._logged = self._frame = None

@@ -31,9 +31,10 @@ class ProcessState:
         interrupts.subscribe(self.eager)
 
     def reset(self) -> None:
-        """Leave every step and the eager stance: for a test whose step could not do so itself."""
+        """Leave every step, the eager stance and the form with probes: for a test whose step could not do so itself."""
         self.attach_targets.clear()
         self.eager.release_all()
+        self.inline.window.release_all()
 
 
 process_state = ProcessState()

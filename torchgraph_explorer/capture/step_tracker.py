@@ -333,6 +333,7 @@ class StepTracker:
             parts.callback(self._exits.close)
             parts.callback(self._module_hooks.take_off)
             parts.callback(self._close_inline)
+            parts.callback(self._compiled.end_if_left)
             if self._updates is not None:
                 parts.callback(self._updates.close)
 

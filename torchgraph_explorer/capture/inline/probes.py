@@ -79,17 +79,14 @@ class InlineWindow:
         Not if its hooks are outside of the compiled code: each would then be compiled by itself.
         """
         self._whole = whole
-        self._before: tuple[bool, bool] | None = None
 
     def begin(self) -> None:
         """Switch to the form with the operations."""
-        self._before = _window.on, _window.whole
-        _window.on, _window.whole = True, self._whole
+        _window.hold(self, whole=self._whole)
 
     def end(self) -> None:
         """Switch back. May be called again."""
-        if self._before is not None:
-            _window.on, _window.whole = self._before
+        _window.release(self)
 
 
 _registry = process_state.inline

@@ -35,6 +35,8 @@ class ProbeSite:
 class OpenWindow:
     """Which compiled form runs now. The compiler takes both attributes for constants, and guards the code with them.
 
+    Several may need the form with operations, and stop to need it in any order.
+
     Attributes:
         on: The form with the operations in it.
         whole: Among them are those for the model itself.
@@ -43,6 +45,27 @@ class OpenWindow:
     def __init__(self) -> None:
         """The form without operations."""
         self.on, self.whole = False, False
+        self._holders: dict[object, bool] = {}
+
+    def hold(self, holder: object, *, whole: bool) -> None:
+        """Run the form with operations, until `release` is called with the same object."""
+        self._holders[holder] = whole
+        self._update()
+
+    def release(self, holder: object) -> None:
+        """`holder` does not need it any more. May be called again, and for one that never did."""
+        self._holders.pop(holder, None)
+        self._update()
+
+    def release_all(self) -> None:
+        """Nothing needs it any more."""
+        self._holders.clear()
+        self._update()
+
+    def _update(self) -> None:
+        """The last one to come decides."""
+        needs = list(self._holders.values())
+        self.on, self.whole = bool(needs), bool(needs and needs[-1])
 
 
 @dataclass
