@@ -378,13 +378,13 @@ def executed_only_by(make: Callable[[], Training]) -> tuple[Target, ...]:
     """
     known = {target.place for target in executed(plain)}
     return tuple(
-        target
-        for target in executed(make)
-        if target.place not in known and target.place[0].co_qualname not in AFTER_COMPILED_CODE
+        target for target in executed(make) if target.place not in known and not is_after_compiled_code(target)
     )
 
 
-AFTER_COMPILED_CODE = ("CompiledEntries._put_in_place.<locals>.entry", "CompiledEntries._leave")
+def is_after_compiled_code(target: Target) -> bool:
+    code, _ = target.place
+    return code.co_filename == compiled_entry.__file__ and code.co_name in ("entry", "_leave")
 
 
 def spread(targets: tuple[Target, ...], part: int, parts: int) -> Target:

@@ -299,7 +299,7 @@ def _traced(count: Callable[[FrameType, str, object], None]) -> Iterator[None]:
         yield
     finally:
         sys.settrace(before)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
 
 
 def _turning_on(*switches: Switch) -> Callable[[object, object], Any]:
