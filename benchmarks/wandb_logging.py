@@ -21,7 +21,7 @@ from benchmarks.children import NotMeasured, done
 from benchmarks.peers import TORCHEXPLORER, environment
 from benchmarks.tables import Cell, Options, Table, main, spread
 from benchmarks.wandb_ways import MODELS, WAYS
-from tests.wandb_panel.conftest import run_training
+from tests.wandb_panel.conftest import run_new_training
 from tests.wandb_panel.loopback import loopback
 
 COLUMNS = (
@@ -140,7 +140,7 @@ def blocking() -> Table:
     told: dict[str, list[dict[str, list[float]]]] = {"many_steps": [], "many_steps_recorded": []}
     for way in ("many_steps", "many_steps_recorded", "many_steps_recorded", "many_steps"):
         with loopback() as backend, tempfile.TemporaryDirectory() as home:
-            told[way].append(run_training(way, backend, Path(home), before="ulimit -n 256").told)
+            told[way].append(run_new_training(way, backend, Path(home), before="ulimit -n 256").told)
             stored = sum("loss" in row for row in backend.only_run().history)
             uploaded = sum("/media/" in name for name in backend.files)
     logged, recorded = told.values()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import io
-import subprocess
 import sys
 import threading
 import warnings
@@ -16,6 +15,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests import warm
 from tests.listening import Listening
 from torchgraph_explorer import watch
 from torchgraph_explorer.capture.captured_step import CapturedStep
@@ -233,9 +233,7 @@ print("trained")
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["stream", "descriptor"])
 def test_a_process_whose_stderr_is_closed_ends_well(how: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", CLOSED, str(tmp_path), how], capture_output=True, text=True, timeout=90, check=False
-    )
+    done = warm.run("-c", CLOSED, str(tmp_path), how)
     assert (done.returncode, done.stdout) == (0, "trained\n")
     assert list(tmp_path.rglob("*.tgraph"))
 

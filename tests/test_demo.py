@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -14,17 +13,20 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests import warm
 from torchgraph_explorer import demo, open_run
 from torchgraph_explorer.errors import OptionError, TorchgraphError
 
 STEPS = 60
 
+pytestmark = pytest.mark.xdist_group("demo")  # which runs once
+
 
 def torchgraph(*arguments: str) -> str:
     """What the command prints, run as a user runs it."""
-    script = "import sys; from torchgraph_explorer.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", script, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=100).stdout
+    done = warm.run("-c", "import sys; from torchgraph_explorer.cli import main; sys.exit(main())", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")

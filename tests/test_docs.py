@@ -7,13 +7,12 @@ import inspect
 import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.test_imports import FILES, ROOMS, SHARED, room_of
 from torchgraph_explorer import watch
 from torchgraph_explorer.cli import _parser
@@ -110,10 +109,7 @@ def test_a_page_answers_a_question_and_the_readme_leads_to_it(page: Path) -> Non
 def test_the_code_of_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
     script = "\n".join([BEFORE, *blocks(page, "python")])
     environment = {**os.environ, "WANDB_MODE": "offline", "WANDB_SILENT": "true", "CI": "1"}
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(
-        command, check=False, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100
-    )
+    done = warm.run("-c", script, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
 
 

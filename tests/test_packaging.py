@@ -57,9 +57,9 @@ def environment_without_torch(wheel: zipfile.ZipFile, tmp_path_factory: pytest.T
     """The commands of a new virtual environment with the wheel, TensorBoard and what the wheel needs, except torch."""
     assert wheel.filename is not None
     place = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", place], check=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True, timeout=120)
     commands = place / ("Scripts" if sys.platform == "win32" else "bin")
-    pip = [str(commands / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "--python", str(commands / "python"), "install", "--no-compile", "--quiet"]
     needed = [f"{one.name}{one.specifier}" for one in requirements() if one.marker is None and one.name != "torch"]
     subprocess.run([*pip, *needed, "-c", str(ROOT / "constraints/dev.txt"), "tensorboard"], check=True, timeout=400)
     subprocess.run([*pip, "--no-deps", wheel.filename], check=True, timeout=100)

@@ -6,14 +6,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext
+from playwright.sync_api import Browser, BrowserContext, Page, Route, ViewportSize
 
 from tests.browser import runs
 from tests.browser.page import Viewer
 from tests.browser.servers import ServerProcess
 from tests.conftest import SECONDS_TO_SHOW
+from tests.shared import once, shared_folder
 
-WINDOW = {"width": 1440, "height": 900}
+WINDOW: ViewportSize = {"width": 1440, "height": 900}
+SETTINGS = {"viewport": WINDOW, "locale": "en-GB", "color_scheme": "light", "reduced_motion": "reduce"}
+
+FORGET = "() => { if (location.protocol.startsWith('http')) localStorage.clear(); }"
 
 NewContext = Callable[..., BrowserContext]
 
@@ -28,36 +32,32 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the runs that several tests look at lie. Tests may read them, and must not change them."""
-    return tmp_path_factory.mktemp("runs")
+    """The folder of the runs that several tests look at, one for all workers. Tests must not change a run."""
+    return shared_folder(tmp_path_factory, "runs")
 
 
 @pytest.fixture(scope="session")
 def digits(logdir: Path) -> str:
     """The name of a run of the demo's network, with NaN in its classifier at some steps."""
-    runs.record_digits(logdir, "digits")
-    return "digits"
+    return once(logdir, "digits", runs.record_digits)
 
 
 @pytest.fixture(scope="session")
 def many(logdir: Path) -> str:
     """The name of a run of a model that calls very many modules one after the other."""
-    runs.record_many_calls(logdir, "many")
-    return "many"
+    return once(logdir, "many", runs.record_many_calls)
 
 
 @pytest.fixture(scope="session")
 def long(logdir: Path) -> str:
     """The name of a run of a small model over very many steps."""
-    runs.record_long(logdir, "long")
-    return "long"
+    return once(logdir, "long", runs.record_long)
 
 
 @pytest.fixture(scope="session")
 def pair(logdir: Path) -> str:
     """The name of a run of two models, `gates` with parts that no gradient reaches, and `linear`."""
-    runs.record_pair(logdir, "pair")
-    return "pair"
+    return once(logdir, "pair", runs.record_pair)
 
 
 @pytest.fixture(scope="session")
@@ -95,9 +95,7 @@ def new_context(browser: Browser) -> Iterator[NewContext]:
     opened: list[BrowserContext] = []
 
     def new(**options: object) -> BrowserContext:
-        settings = {"viewport": WINDOW, "locale": "en-GB", "color_scheme": "light", "reduced_motion": "reduce"}
-        opened.append(browser.new_context(**{**settings, **options}))  # type: ignore[arg-type]
-        opened[-1].set_default_timeout(SECONDS_TO_SHOW * 1000)
+        opened.append(context_of(browser, **options))
         return opened[-1]
 
     yield new
@@ -105,20 +103,65 @@ def new_context(browser: Browser) -> Iterator[NewContext]:
         context.close()
 
 
+def context_of(browser: Browser, **options: object) -> BrowserContext:
+    """A window with the settings of all tests, and others."""
+    context = browser.new_context(**{**SETTINGS, **options})  # type: ignore[arg-type]
+    context.set_default_timeout(SECONDS_TO_SHOW * 1000)
+    return context
+
+
+@pytest.fixture(scope="session")
+def tab(browser: Browser) -> Iterator[Page]:
+    """One tab for all tests: to open a tab takes as long as to load the viewer into it."""
+    context = context_of(browser)
+    yield context.new_page()
+    context.close()
+
+
 @pytest.fixture
-def viewer(new_context: NewContext, server: ServerProcess) -> Iterator[Viewer]:
+def page(tab: Page) -> Iterator[Page]:
+    """The tab, empty. What the test does to it is undone."""
+    yield tab
+    tab.unroute_all()
+    tab.mouse.up()
+    tab.evaluate(FORGET)
+    tab.goto("about:blank")
+    tab.context.set_offline(False)
+    tab.set_viewport_size(WINDOW)
+    tab.emulate_media(color_scheme="light", reduced_motion="reduce")
+    tab.set_default_timeout(SECONDS_TO_SHOW * 1000)
+
+
+@pytest.fixture
+def viewer(page: Page, server: ServerProcess) -> Iterator[Viewer]:
     """The viewer of `logdir`. The browser must have had nothing to complain of."""
-    yield from watched_page(new_context, server.url)
+    yield from watched(page, server.url)
 
 
 @pytest.fixture
-def own_viewer(new_context: NewContext, own_server: ServerProcess) -> Iterator[Viewer]:
+def own_viewer(page: Page, own_server: ServerProcess) -> Iterator[Viewer]:
     """The viewer of `own_logdir`."""
-    yield from watched_page(new_context, own_server.url)
+    yield from watched(page, own_server.url)
 
 
-def watched_page(new_context: NewContext, url: str) -> Iterator[Viewer]:
-    """A page until the fixture ends."""
-    viewer = Viewer(new_context().new_page(), url)
+def watched(page: Page, url: str) -> Iterator[Viewer]:
+    """A viewer until the fixture ends."""
+    viewer = Viewer(page, url)
     yield viewer
+    viewer.leave()
     assert viewer.complaints == []
+
+
+@pytest.fixture
+def offline(page: Page) -> Iterator[Viewer]:
+    """A page without a network, which may load files only; nothing may be complained of, and nothing else asked for."""
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        route.continue_() if route.request.url.startswith("file:") else route.abort()
+
+    page.context.set_offline(True)
+    page.route("**/*", answer)
+    yield from watched(page, "")
+    assert [url for url in asked if not url.endswith(".html")] == []

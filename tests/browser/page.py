@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
-from playwright.sync_api import ConsoleMessage, Locator, Page, expect
+from playwright.sync_api import ConsoleMessage, Error, Locator, Page, expect
 
 SWITCHES = (
     "--no-sandbox",
@@ -67,16 +67,28 @@ class Viewer:
 
     def __post_init__(self) -> None:
         self.page.on("console", self._hear)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("pageerror", self._hear_error)
+
+    def leave(self) -> None:
+        """Listen no longer to what the browser complains of."""
+        self.page.remove_listener("console", self._hear)
+        self.page.remove_listener("pageerror", self._hear_error)
 
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type == "error":
             self.complaints.append(f"{message.text} ({message.location['url']})")
 
+    def _hear_error(self, error: Error) -> None:
+        self.complaints.append(str(error))
+
     def open(self, run: str | None = None, **choices: Any) -> None:
         """Load the page with choices as the address has them; by default nothing is chosen."""
         chosen = {**({} if run is None else {"run": run}), **choices}
         self.page.goto(f"{self.url}#{urlencode(chosen, doseq=True)}")
+
+    def settle(self) -> None:
+        """Wait for two frames: what was done before is drawn then."""
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def node(self, key: str) -> Locator:
         """A box of the graph, by its key: `stage1.0#0`, `#0/input[0]`, `#0@features`."""

@@ -47,13 +47,10 @@ def expect_chosen(viewer: Viewer) -> None:
     expect(viewer.page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-def test_a_reload_reproduces_the_screen(chosen: Viewer) -> None:
+def test_the_address_reproduces_the_screen_here_and_elsewhere(chosen: Viewer, new_context: NewContext) -> None:
     expect_chosen(chosen)
     chosen.page.reload()
     expect_chosen(chosen)
-
-
-def test_the_address_reproduces_the_screen_elsewhere(chosen: Viewer, new_context: NewContext) -> None:
     elsewhere = Viewer(new_context().new_page(), chosen.url)
     elsewhere.page.goto(chosen.page.url)
     expect_chosen(elsewhere)
@@ -82,17 +79,15 @@ def test_an_address_that_makes_no_sense_still_opens_the_viewer(viewer: Viewer, d
     expect(viewer.panel("gone#0")).to_contain_text("Nothing of this node was recorded yet.")
 
 
-def test_a_run_that_is_not_there_is_said(viewer: Viewer, digits: str) -> None:
+def test_a_run_that_is_not_there_is_said_and_another_run_and_model_can_be_chosen(
+    viewer: Viewer, digits: str, pair: str
+) -> None:
     viewer.open("yesterday")
     expect(viewer.page.get_by_text("There is no run yesterday")).to_be_visible()
     viewer.choose("Run", digits)
     expect(viewer.node("stage2#0")).to_be_visible()
-    viewer.complaints.clear()  # the server's 404 is on the console
-
-
-def test_another_run_and_another_model_can_be_chosen(viewer: Viewer, digits: str, pair: str) -> None:
-    viewer.open(digits)
     expect_open(viewer, "DigitsNet")
+    viewer.complaints.clear()  # the server's 404 is on the console
     viewer.choose("Run", pair)
     expect_open(viewer, "CompiledEntries")
     viewer.choose("Model", "linear")
@@ -100,31 +95,31 @@ def test_another_run_and_another_model_can_be_chosen(viewer: Viewer, digits: str
     expect(viewer.page).to_have_url(re.compile("run=pair&model=linear"))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_without_a_choice_the_theme_is_the_systems(
-    new_context: NewContext, viewer: Viewer, digits: str, scheme: str
+def test_without_a_choice_the_theme_is_the_systems(viewer: Viewer, digits: str) -> None:
+    for scheme, other in (("light", "dark"), ("dark", "light")):
+        viewer.page.goto("about:blank")
+        viewer.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        viewer.open(digits)
+        expect(viewer.page.locator("html")).to_have_attribute("data-theme", scheme)
+        viewer.page.emulate_media(color_scheme=other)  # type: ignore[arg-type]
+        expect(viewer.page.locator("html")).to_have_attribute("data-theme", other)
+
+
+def test_the_theme_button_goes_from_the_systems_to_light_and_dark_and_repaints_the_strips(
+    viewer: Viewer, digits: str
 ) -> None:
-    page = new_context(color_scheme=scheme).new_page()
-    page.goto(f"{viewer.url}#run={digits}")
-    expect(page.locator("html")).to_have_attribute("data-theme", scheme)
-    page.emulate_media(color_scheme="dark" if scheme == "light" else "light")
-    expect(page.locator("html")).not_to_have_attribute("data-theme", scheme)
-
-
-def test_the_theme_button_goes_from_the_systems_to_light_and_dark(viewer: Viewer, digits: str) -> None:
     viewer.page.emulate_media(color_scheme="dark")
     viewer.open(digits, pin="0.classifier#0")
+    expect_painted(viewer.chart("classifier, output, value"))
     page, button = viewer.page.locator("html"), viewer.button("Theme")
     for theme, name in (("dark", "the system's"), ("light", "light"), ("dark", "dark")):
         expect(page).to_have_attribute("data-theme", theme)
         expect(button).to_have_accessible_name(f"Theme: {name} (T)")
         button.click()
-
-
-def test_the_theme_repaints_the_strips(viewer: Viewer, digits: str) -> None:
-    viewer.open(digits, pin="0.classifier#0", theme="light")
+    viewer.page.keyboard.press("t")
+    expect(page).to_have_attribute("data-theme", "light")
+    viewer.settle()
     canvas = viewer.chart("classifier, output, value").locator("canvas").first
-    expect_painted(viewer.chart("classifier, output, value"))
     before = canvas.evaluate("(one) => one.toDataURL()")
     viewer.page.keyboard.press("t")
     viewer.page.wait_for_function(

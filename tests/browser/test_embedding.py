@@ -12,19 +12,27 @@ from tests.browser.page import SWITCHES
 from tests.browser.servers import ServerProcess
 from tests.tb_plugin.hosts import notebook, serving
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("embedding")]  # a browser of its own
 
 FOREIGN = ("evil.example", "localhost.evil.example", "x.googleusercontent.com")
 """Names that lead to this machine, as those of a page elsewhere would not: the browser keeps such from it by itself."""
 
 
-@pytest.fixture
-def page(browser: Browser, chrome: str) -> Iterator[Page]:
-    """A page of a browser that takes those names to be this machine's."""
+@pytest.fixture(scope="module")
+def misled(browser: Browser, chrome: str) -> Iterator[Browser]:
+    """A browser that takes those names to be this machine's."""
     led = ",".join(f"MAP {name} 127.0.0.1" for name in FOREIGN)
     other = browser.browser_type.launch(executable_path=chrome, args=[*SWITCHES, f"--host-resolver-rules={led}"])
-    yield other.new_page()
+    yield other
     other.close()
+
+
+@pytest.fixture
+def page(misled: Browser) -> Iterator[Page]:
+    """A page of that browser."""
+    page = misled.new_page()
+    yield page
+    page.close()
 
 
 @pytest.mark.parametrize("inner", ["localhost", "127.0.0.1"])

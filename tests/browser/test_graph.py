@@ -38,52 +38,39 @@ def test_the_model_itself_is_open_at_first(at_top: Viewer) -> None:
     assert shown == sorted(keys)
 
 
-def test_a_double_click_opens_the_inside(at_top: Viewer) -> None:
-    at_top.node("stage2#0").dblclick()
+def test_a_double_click_or_enter_opens_the_inside_if_there_is_one(at_top: Viewer) -> None:
+    at_top.node("pool#0").dblclick()
+    at_top.page.keyboard.press("Enter")
+    expect_open(at_top, "DigitsNet")
+    expect(at_top.node("pool#0")).to_have_attribute("aria-selected", "true")
+    at_top.node("stage2#0").click()
+    at_top.page.keyboard.press("Enter")
+    expect_open(at_top, "DigitsNet", "stage2")
     at_top.node("stage2.0#0").dblclick()
     expect_open(at_top, "DigitsNet", "stage2", "stage2.0")
     expect(at_top.node("stage2.0.relu#1")).to_be_visible()
 
 
-def test_enter_opens_the_inside_of_what_is_selected(at_top: Viewer) -> None:
-    at_top.node("stage2#0").click()
-    at_top.page.keyboard.press("Enter")
-    expect_open(at_top, "DigitsNet", "stage2")
-
-
-def test_a_call_without_an_inside_does_not_open(at_top: Viewer) -> None:
-    at_top.node("pool#0").dblclick()
-    at_top.page.keyboard.press("Enter")
-    expect_open(at_top, "DigitsNet")
-    expect(at_top.node("pool#0")).to_have_attribute("aria-selected", "true")
-
-
-def test_backspace_leads_out_and_selects_where_one_was(viewer: Viewer, digits: str) -> None:
+def test_backspace_and_the_breadcrumb_lead_out_over_one_level_or_several(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, inside="stage2.0#0")
     expect(viewer.node("stage2.0.conv1#0")).to_be_visible()
     viewer.page.keyboard.press("Backspace")
     expect_open(viewer, "DigitsNet", "stage2")
     expect(viewer.node("stage2.0#0")).to_have_attribute("aria-selected", "true")
-
-
-def test_the_breadcrumb_leads_out_over_several_levels(viewer: Viewer, digits: str) -> None:
-    viewer.open(digits, inside="stage2.0#0")
+    viewer.node("stage2.0#0").dblclick()
+    expect_open(viewer, "DigitsNet", "stage2", "stage2.0")
     viewer.crumbs.first.click()
     expect_open(viewer, "DigitsNet")
     expect(viewer.node("stage2#0")).to_be_visible()
 
 
-def test_the_back_button_of_the_browser_leads_out(at_top: Viewer) -> None:
+def test_back_and_forward_lead_out_and_in_whatever_was_pinned_meanwhile(at_top: Viewer) -> None:
     at_top.node("stage3#0").dblclick()
     expect_open(at_top, "DigitsNet", "stage3")
     at_top.page.go_back()
     expect_open(at_top, "DigitsNet")
     at_top.page.go_forward()
     expect_open(at_top, "DigitsNet", "stage3")
-
-
-def test_back_and_forward_lead_out_and_in_whatever_was_pinned_meanwhile(at_top: Viewer) -> None:
-    at_top.node("stage3#0").dblclick()
     at_top.node("stage3.1#0").dblclick()
     at_top.node("stage3.1.conv1#0").click()
     at_top.page.keyboard.press("p")
@@ -94,27 +81,21 @@ def test_back_and_forward_lead_out_and_in_whatever_was_pinned_meanwhile(at_top: 
         expect(at_top.panel("stage3.1.conv1#0")).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    ("words", "key", "crumbs"),
-    [
-        pytest.param("stage3.1.conv2", "stage3.1.conv2#0", ["DigitsNet", "stage3", "stage3.1"], id="by name"),
-        pytest.param("stage1 BatchNorm2d", "stage1.0.norm1#0", ["DigitsNet", "stage1", "stage1.0"], id="by class"),
-    ],
-)
-def test_searching_jumps_to_a_call(at_top: Viewer, words: str, key: str, crumbs: list[str]) -> None:
-    expect(at_top.search(words).first).to_contain_text(key.removesuffix("#0"))
-    at_top.page.keyboard.press("Enter")
-    expect_open(at_top, *crumbs)
-    expect(at_top.node(key)).to_have_attribute("aria-selected", "true")
-    expect(at_top.node(key)).to_be_in_viewport()
+FOUND = {
+    "stage3.1.conv2": ("stage3.1.conv2#0", ["DigitsNet", "stage3", "stage3.1"]),
+    "stage1 BatchNorm2d": ("stage1.0.norm1#0", ["DigitsNet", "stage1", "stage1.0"]),
+}
 
 
-def test_a_second_call_is_found_by_searching(at_top: Viewer) -> None:
+def test_searching_jumps_to_a_call_by_name_or_class_or_finds_none(at_top: Viewer) -> None:
+    for words, (key, crumbs) in FOUND.items():
+        expect(at_top.search(words).first).to_contain_text(key.removesuffix("#0"))
+        at_top.page.keyboard.press("Enter")
+        expect_open(at_top, *crumbs)
+        expect(at_top.node(key)).to_have_attribute("aria-selected", "true")
+        expect(at_top.node(key)).to_be_in_viewport()
     at_top.search("stage1.0.relu").nth(1).click()
     expect(at_top.node("stage1.0.relu#1")).to_have_attribute("aria-selected", "true")
-
-
-def test_a_search_without_a_result_says_so(at_top: Viewer) -> None:
     at_top.search("transformer")
     expect(at_top.page.get_by_text("Nothing of that name or class is called in this graph.")).to_be_visible()
     at_top.page.keyboard.press("Escape")
@@ -130,7 +111,7 @@ def test_the_outline_shows_a_module_in_the_graph(at_top: Viewer) -> None:
     expect(outline.locator('[id="module-stage3.1"]')).to_have_attribute("aria-selected", "true")
 
 
-def test_the_facts_of_what_is_selected_are_told(viewer: Viewer, digits: str) -> None:
+def test_the_facts_of_a_node_are_told_when_it_is_selected_and_in_short_on_hover(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, inside="stage2.0#0", selected="stage2.0.conv1#0")
     facts = viewer.page.get_by_role("region", name="Facts")
     for text in (
@@ -142,10 +123,6 @@ def test_the_facts_of_what_is_selected_are_told(viewer: Viewer, digits: str) -> 
         "(2, 2)",
     ):
         expect(facts).to_contain_text(text)
-
-
-def test_resting_on_a_node_tells_shapes_and_arguments(viewer: Viewer, digits: str) -> None:
-    viewer.open(digits, inside="stage2.0#0")
     viewer.node("stage2.0.conv1#0").hover()
     tooltip = viewer.page.get_by_role("tooltip")
     for text in ("stage2.0.conv1", "Conv2d", "32×16×8×8", "stride=(2, 2)"):
@@ -161,12 +138,16 @@ def test_what_was_told_of_a_node_goes_with_it(at_top: Viewer) -> None:
     expect(told).to_have_count(0, timeout=200)
 
 
-def test_edges_without_a_gradient_are_dashed_and_explained(viewer: Viewer, pair: str) -> None:
+def test_what_has_no_gradient_is_dashed_or_hatched_and_explained(viewer: Viewer, pair: str) -> None:
     viewer.open(pair, model="gates")
+    legend = viewer.page.get_by_role("group", name="Legend")
     dashed = viewer.page.locator(".canvas path.edge.no-gradient")
     expect(dashed).not_to_have_count(0)
     assert dashed.first.evaluate("(one) => getComputedStyle(one).strokeDasharray") != "none"
-    expect(viewer.page.get_by_role("group", name="Legend")).to_contain_text("data, no gradient")
+    expect(legend).to_contain_text("data, no gradient")
+    viewer.open(pair, model="gates", colour="grad_norm")
+    expect(viewer.node("quiet#0").locator(".node-hatch")).to_be_attached()
+    expect(legend).to_contain_text("not recorded")
 
 
 def test_nodes_are_coloured_by_a_statistic_of_the_step(at_top: Viewer) -> None:
@@ -179,9 +160,3 @@ def test_nodes_are_coloured_by_a_statistic_of_the_step(at_top: Viewer) -> None:
     at_top.slider.fill("0")
     expect(at_top.readout).to_contain_text("step 0")
     expect(at_top.node("stage3#0").locator(".node-box")).not_to_have_css("fill", last[1])
-
-
-def test_a_node_without_the_statistic_is_hatched(viewer: Viewer, pair: str) -> None:
-    viewer.open(pair, model="gates", colour="grad_norm")
-    expect(viewer.node("quiet#0").locator(".node-hatch")).to_be_attached()
-    expect(viewer.page.get_by_role("group", name="Legend")).to_contain_text("not recorded")

@@ -30,23 +30,20 @@ class Layered(nn.Module):
 
 
 @pytest.mark.parametrize("pins", [[], ["0.classifier#0"]], ids=["no panel", "a panel"])
-def test_tab_reaches_every_control_and_shows_where_it_is(viewer: Viewer, digits: str, pins: list[str]) -> None:
+def test_every_control_has_a_name_and_tab_reaches_it_and_shows_where_it_is(
+    viewer: Viewer, digits: str, pins: list[str]
+) -> None:
     viewer.open(digits, pin=pins, inside="stage2#0", selected="stage2.0#0", step=12)
     expect(viewer.strips).to_have_count(8 * len(pins))
     expect(viewer.node("stage2.0#0")).to_be_visible()
     controls = viewer.page.evaluate(CONTROLS)
+    assert [name for name in controls if name.startswith("<")] == []
     reached = []
     for _ in controls:
         viewer.page.keyboard.press("Tab")
         reached.append(viewer.page.evaluate(FOCUSED))
     assert sorted(one["name"] for one in reached) == sorted(controls)
     assert [one["name"] for one in reached if not one["isRinged"]] == []
-
-
-def test_every_control_has_a_name(viewer: Viewer, digits: str) -> None:
-    viewer.open(digits, pin=["0.classifier#0"], inside="stage2#0")
-    expect(viewer.strips).to_have_count(8)
-    assert [name for name in viewer.page.evaluate(CONTROLS) if name.startswith("<")] == []
 
 
 def test_one_can_walk_open_pin_and_leave_by_keyboard_alone(viewer: Viewer, digits: str) -> None:
@@ -91,7 +88,7 @@ def test_the_outline_is_walked_past_modules_that_are_not_called(own_viewer: View
     expect(outline.locator('[id="module-layers"]')).to_have_attribute("aria-expanded", "false")
 
 
-def test_help_lists_the_keys_and_gives_the_focus_back(viewer: Viewer, digits: str) -> None:
+def test_a_dialog_lists_the_keys_and_gives_the_focus_back(viewer: Viewer, digits: str) -> None:
     viewer.open(digits)
     viewer.button("Keys and help").focus()
     viewer.page.keyboard.press("?")
@@ -99,17 +96,13 @@ def test_help_lists_the_keys_and_gives_the_focus_back(viewer: Viewer, digits: st
     viewer.page.keyboard.press("Escape")
     expect(viewer.page.get_by_role("dialog")).to_have_count(0)
     expect(viewer.button("Keys and help")).to_be_focused()
-
-
-@pytest.mark.parametrize("key", ["?", "/"])
-def test_a_dialog_gives_the_focus_back_to_the_graph(viewer: Viewer, digits: str, key: str) -> None:
-    viewer.open(digits)
     graph = viewer.page.get_by_role("listbox", name="Graph")
-    graph.focus()
-    viewer.page.keyboard.press(key)
-    expect(graph).not_to_be_focused()
-    viewer.page.keyboard.press("Escape")
-    expect(graph).to_be_focused()
+    for key in ("?", "/"):
+        graph.focus()
+        viewer.page.keyboard.press(key)
+        expect(graph).not_to_be_focused()
+        viewer.page.keyboard.press("Escape")
+        expect(graph).to_be_focused()
 
 
 def test_typing_in_the_search_does_not_press_shortcuts(viewer: Viewer, digits: str) -> None:
@@ -121,16 +114,12 @@ def test_typing_in_the_search_does_not_press_shortcuts(viewer: Viewer, digits: s
     expect(viewer.panels).to_contain_text("No node is pinned")
 
 
-def test_stepping_by_comma_full_stop_and_l(viewer: Viewer, digits: str) -> None:
+def test_steps_and_zoom_by_keyboard(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, step=12)
     expect(viewer.readout).to_contain_text("step 12")
     for key, step in ((",", 11), (".", 12), (".", 13), ("l", 39)):
         viewer.page.keyboard.press(key)
         expect(viewer.readout).to_contain_text(f"step {step}")
-
-
-def test_zoom_and_fit_by_keyboard(viewer: Viewer, digits: str) -> None:
-    viewer.open(digits)
     expect(viewer.node("stage2#0")).to_be_visible()
     before = width_of(viewer.node("stage2#0"))
     viewer.page.keyboard.press("+")

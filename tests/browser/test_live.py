@@ -44,7 +44,7 @@ def training(own_logdir: Path) -> Iterator[Training]:
     training.watcher.close()
 
 
-def test_new_steps_appear_within_two_seconds(own_viewer: Viewer, training: Training) -> None:
+def test_new_steps_appear_within_two_seconds_and_a_chosen_one_stays(own_viewer: Viewer, training: Training) -> None:
     training.steps(2)
     own_viewer.open("live", pin="0.0#0")
     expect(own_viewer.connection).to_have_text("Live, 2 steps")
@@ -55,33 +55,24 @@ def test_new_steps_appear_within_two_seconds(own_viewer: Viewer, training: Train
         expect(own_viewer.readout).to_contain_text(f"step {steps - 1}")
         expect(strip).to_have_attribute("aria-valuemax", str(steps - 1))
         expect(strip).to_have_accessible_name(re.compile(f"{steps} steps"))
-
-
-def test_a_chosen_step_stays_while_new_ones_come(own_viewer: Viewer, training: Training) -> None:
-    training.steps(3)
     own_viewer.open("live", step=1)
     expect(own_viewer.readout).to_contain_text("step 1")
     training.steps(2)
-    expect(own_viewer.connection).to_have_text("Live, 5 steps", timeout=SOON_MS)
+    expect(own_viewer.connection).to_have_text("Live, 9 steps", timeout=SOON_MS)
     expect(own_viewer.readout).to_contain_text("step 1")
 
 
 @pytest.mark.slow
-def test_the_end_of_a_training_is_said(own_viewer: Viewer, training: Training) -> None:
-    training.steps(2)
-    own_viewer.open("live")
-    expect(own_viewer.connection).to_have_text("Live, 2 steps")
-    training.watcher.close()
-    expect(own_viewer.connection).to_have_text("Finished, 2 steps", timeout=SOON_MS)
-
-
-def test_a_run_without_a_step_says_what_it_waits_for(own_viewer: Viewer, training: Training) -> None:
+def test_the_beginning_and_the_end_of_a_training_are_said(own_viewer: Viewer, training: Training) -> None:
     own_viewer.open("live")
     expect(own_viewer.page.get_by_text("No step recorded yet").first).to_be_visible()
     expect(own_viewer.page.get_by_text("Every step is recorded.")).to_be_visible()
     training.steps(1)
     expect(own_viewer.node("0#0")).to_be_visible(timeout=SOON_MS)
     expect(own_viewer.readout).to_contain_text("step 0")
+    expect(own_viewer.connection).to_have_text("Live, 1 step")
+    training.watcher.close()
+    expect(own_viewer.connection).to_have_text("Finished, 1 step", timeout=SOON_MS)
 
 
 @pytest.mark.slow
@@ -96,7 +87,7 @@ def test_a_folder_without_runs_says_so_until_there_is_one(own_viewer: Viewer, ow
 
 
 @pytest.mark.slow
-def test_a_server_that_is_gone_is_said_and_its_return_is_noticed(
+def test_a_server_that_is_gone_is_said_and_its_return_is_noticed_by_itself_or_at_once(
     own_viewer: Viewer, own_server: ServerProcess, training: Training
 ) -> None:
     training.steps(2)
@@ -109,6 +100,11 @@ def test_a_server_that_is_gone_is_said_and_its_return_is_noticed(
     training.steps(3)
     own_server.start()
     expect(own_viewer.connection).to_have_text("Live, 5 steps")
+    own_server.stop()
+    expect(own_viewer.connection).to_contain_text("Trying again in 4 s", timeout=10_000)
+    own_server.start()
+    own_viewer.button("Retry now").click()
+    expect(own_viewer.connection).to_have_text("Live, 5 steps", timeout=1000)
     own_viewer.complaints.clear()  # refused connections are on the console
 
 
@@ -126,39 +122,29 @@ def test_a_server_that_refuses_is_quoted(viewer: Viewer, digits: str, path: str)
     viewer.complaints.clear()  # the refusals are on the console
 
 
-@pytest.mark.slow
-def test_retry_now_asks_at_once(own_viewer: Viewer, own_server: ServerProcess, training: Training) -> None:
-    training.steps(1)
-    own_viewer.open("live")
-    expect(own_viewer.connection).to_have_text("Live, 1 step")
-    own_server.stop()
-    expect(own_viewer.connection).to_contain_text("Trying again in 4 s", timeout=10_000)
-    own_server.start()
-    own_viewer.button("Retry now").click()
-    expect(own_viewer.connection).to_have_text("Live, 1 step", timeout=1000)
-    own_viewer.complaints.clear()
+UNREADABLE = {
+    "foreign": b"This is no record of ours, but a text about something else.\n" * 40,
+    "empty": b"",
+    "zeros": bytes(4096),
+}
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(b"This is no record of ours, but a text about something else.\n" * 40, id="foreign"),
-        pytest.param(b"", id="empty"),
-        pytest.param(bytes(4096), id="zeros"),
-    ],
-)
-def test_a_run_that_cannot_be_read_does_not_harm_the_others(
-    own_viewer: Viewer, own_logdir: Path, training: Training, content: bytes
+def test_runs_that_cannot_be_read_do_not_harm_the_others(
+    own_viewer: Viewer, own_logdir: Path, training: Training
 ) -> None:
     training.steps(1)
-    folder = own_logdir / "broken" / "plugins" / "torchgraph"
-    folder.mkdir(parents=True)
-    (folder / "000000.tgraph").write_bytes(content)
+    for name, content in UNREADABLE.items():
+        folder = own_logdir / name / "plugins" / "torchgraph"
+        folder.mkdir(parents=True)
+        (folder / "000000.tgraph").write_bytes(content)
     own_viewer.open()
     expect(own_viewer.node("0#0")).to_be_visible()
-    own_viewer.choose("Run", "broken (damaged)" if content else "broken")
-    told = "holds no record that can be read" if content else "No model in this run yet"
-    expect(own_viewer.page.locator(".notice")).to_contain_text(told)
+    for name, content in UNREADABLE.items():
+        own_viewer.choose("Run", f"{name} (damaged)" if content else name)
+        told = "holds no record that can be read" if content else "No model in this run yet"
+        expect(own_viewer.page.locator(".notice")).to_contain_text(told)
+        own_viewer.choose("Run", "live")
+        expect(own_viewer.node("0#0")).to_be_visible()
 
 
 def test_damage_in_the_middle_of_a_run_is_noted(own_viewer: Viewer, own_logdir: Path, training: Training) -> None:

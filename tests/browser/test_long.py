@@ -10,9 +10,10 @@ from playwright.sync_api import Request, expect
 
 from tests.browser.page import Viewer, expect_painted
 from tests.record.long_runs import write_long_run
+from tests.shared import once
 from torchgraph_explorer import open_run
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("endless")]  # one server reads it once
 
 STEPS, BAD_STEP = 100_000, 33_333
 OUTPUT = "layer0, output, value"
@@ -22,30 +23,25 @@ WAIT_MS = 60_000
 @pytest.fixture(scope="session")
 def endless(logdir: Path) -> str:
     """The name of a run of very many steps, one of which has NaN."""
-    write_long_run(logdir / "endless", STEPS, bad_step=BAD_STEP)
-    return "endless"
+    return once(logdir, "endless", lambda folder, name: write_long_run(folder / name, STEPS, bad_step=BAD_STEP))
 
 
 @pytest.fixture
 def pinned(viewer: Viewer, endless: str) -> Viewer:
+    """Its only layer is pinned. What is answered for that takes less than a megabyte."""
     viewer.page.set_default_timeout(WAIT_MS)
-    viewer.open(endless, pin="0.layer0#0")
+    with viewer.page.expect_response(re.compile(r"api/history.*most=")) as answered:
+        viewer.open(endless, pin="0.layer0#0")
+    assert len(answered.value.body()) < 1_000_000
     viewer.chart(OUTPUT).wait_for()
     viewer.page.locator(".strip-loading").wait_for(state="detached")  # the server reads 100,000 rows
     expect_painted(viewer.chart(OUTPUT))
     return viewer
 
 
-def test_a_strip_of_100_000_steps_takes_less_than_a_megabyte(viewer: Viewer, endless: str) -> None:
-    viewer.page.set_default_timeout(WAIT_MS)
-    with viewer.page.expect_response(re.compile(r"api/history.*most=")) as answered:
-        viewer.open(endless, pin="0.layer0#0")
-    assert len(answered.value.body()) < 1_000_000
-    told = re.compile(f"{STEPS} steps, 0 to {STEPS - 1}")
-    expect(viewer.chart(OUTPUT)).to_have_attribute("aria-label", told, timeout=WAIT_MS)
-
-
-def test_nan_at_one_step_of_100_000_is_marked(pinned: Viewer) -> None:
+def test_the_columns_say_which_steps_they_stand_for_and_where_the_one_nan_is(
+    pinned: Viewer, logdir: Path, endless: str
+) -> None:
     strip = pinned.chart(OUTPUT)
     marked = pinned.marked_columns(strip)
     box, bars = strip.bounding_box(), strip.locator("canvas").nth(1).bounding_box()
@@ -56,26 +52,27 @@ def test_nan_at_one_step_of_100_000_is_marked(pinned: Viewer) -> None:
     assert 1 <= len(marked) <= 3
     assert abs(marked[0] - expected) < 4
     expect(strip).to_have_attribute("aria-label", re.compile(f"first at step {BAD_STEP}"))
-
-
-def test_hovering_says_which_steps_a_column_stands_for(pinned: Viewer) -> None:
-    pinned.point_at(pinned.chart(OUTPUT), 70_000, of=STEPS)
+    pinned.point_at(strip, 70_000, of=STEPS)
     expect(pinned.tip).to_contain_text(re.compile(r"steps (69|70),\d{3}–(69|70),\d{3}, merged"))
+    press_the_mark(pinned, logdir, endless)
 
 
-def test_pressing_a_mark_chooses_the_very_step(pinned: Viewer, logdir: Path, endless: str) -> None:
-    pinned.point_at(pinned.chart(OUTPUT), BAD_STEP, of=STEPS)
-    expect(pinned.tip).to_contain_text(f"first at step{BAD_STEP}")
-    pinned.page.mouse.down()
-    pinned.page.mouse.up()
-    expect(pinned.readout).to_contain_text(f"step {BAD_STEP}")
-    expect(pinned.page.locator("figure .facts-none")).to_have_count(0, timeout=WAIT_MS)  # the step alone has come
+def press_the_mark(viewer: Viewer, logdir: Path, endless: str) -> None:
+    """The very step is chosen, and its numbers are those of the record."""
+    viewer.point_at(viewer.chart(OUTPUT), BAD_STEP, of=STEPS)
+    expect(viewer.tip).to_contain_text(f"first at step{BAD_STEP}")
+    viewer.page.mouse.down()
+    viewer.page.mouse.up()
+    expect(viewer.readout).to_contain_text(f"step {BAD_STEP}")
+    expect(viewer.page.locator("figure .facts-none")).to_have_count(0, timeout=WAIT_MS)  # the step alone has come
     history = open_run(logdir / endless).model().history(0, BAD_STEP, BAD_STEP + 1)
-    assert pinned.statistics(OUTPUT)["NaN"] == 3
-    assert pinned.statistics(OUTPUT)["std"] == pytest.approx(float(history.column("std")[0]), rel=0.01)
+    assert viewer.statistics(OUTPUT)["NaN"] == 3
+    assert viewer.statistics(OUTPUT)["std"] == pytest.approx(float(history.column("std")[0]), rel=0.01)
 
 
-def test_a_finished_run_is_not_asked_for_again(pinned: Viewer) -> None:
+def test_a_strip_of_100_000_steps_takes_less_than_a_megabyte_and_is_not_asked_for_again(pinned: Viewer) -> None:
+    told = re.compile(f"{STEPS} steps, 0 to {STEPS - 1}")
+    expect(pinned.chart(OUTPUT)).to_have_attribute("aria-label", told, timeout=WAIT_MS)
     asked: list[str] = []
 
     def hear(request: Request) -> None:
@@ -85,4 +82,5 @@ def test_a_finished_run_is_not_asked_for_again(pinned: Viewer) -> None:
     pinned.page.on("request", hear)
     with pinned.page.expect_response(re.compile("api/updates")), pinned.page.expect_response(re.compile("api/runs")):
         pass
+    pinned.page.remove_listener("request", hear)
     assert not [url for url in asked if "api/history" in url]

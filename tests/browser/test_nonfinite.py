@@ -11,11 +11,10 @@ import torch
 from playwright.sync_api import Locator, expect
 from torch import nn
 
-from tests.browser.conftest import NewContext
 from tests.browser.page import Viewer, expect_open
 from tests.browser.runs import mean_square, watching
-from tests.browser.servers import ServerProcess
 from tests.record.long_runs import write_long_run
+from tests.shared import once
 from tests.troubled import STEPS, TROUBLED, record_troubled
 from torchgraph_explorer import open_run
 from torchgraph_explorer.server.export import export_page
@@ -59,7 +58,7 @@ RED = """(element) => {
 def troubled(logdir: Path) -> Path:
     """All of `TROUBLED` are recorded."""
     for run in TROUBLED:
-        record_troubled(logdir, run)
+        once(logdir, run, record_troubled)
     return logdir
 
 
@@ -86,21 +85,21 @@ def marks(viewer: Viewer) -> Locator:
     return viewer.page.locator(".time-marks i")
 
 
+def colour_choice(viewer: Viewer) -> Locator:
+    """What the nodes are coloured by."""
+    return viewer.page.get_by_label("Colour", exact=True)
+
+
 def in_tree(viewer: Viewer, module: str) -> Locator:
     """The mark of a module in the tree."""
     return viewer.page.locator(f'[id="module-{module}"] .outline-bad')
 
 
 @pytest.mark.parametrize("run", FIRST)
-def test_the_header_names_the_first_step_and_tensor(shown: Viewer, run: str) -> None:
+def test_the_header_names_the_first_step_and_tensor_and_leads_there(shown: Viewer, run: str) -> None:
     shown.open(run, step=0)
     expect(first(shown)).to_have_text(FIRST[run])
     expect(marks(shown)).to_have_count(1)
-
-
-@pytest.mark.parametrize("run", FIRST)
-def test_a_press_leads_to_the_step_the_node_and_its_panel(shown: Viewer, run: str) -> None:
-    shown.open(run, step=0)
     first(shown).click()
     key = OWNERS[run]
     expect(shown.readout).to_contain_text(f"step {BAD_STEP[run]}")
@@ -110,16 +109,17 @@ def test_a_press_leads_to_the_step_the_node_and_its_panel(shown: Viewer, run: st
     expect(shown.node(key).locator(".node-badge")).to_have_text(re.compile("^first (NaN|∞)"))
 
 
-@pytest.mark.parametrize("colour", COLOURS)
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_bad_step_is_red_and_hatched_in_every_colouring(shown: Viewer, colour: str, theme: str) -> None:
-    shown.open("all", step=8, colour=colour, theme=theme)
-    for key in ("stem#0", "body#0", "head#0", "#0/output"):
-        cover = shown.node(key).locator(".node-bad")
-        expect(cover).to_have_css("fill", re.compile("hatch-bad"))
-        assert cover.evaluate(RED)
-        expect(shown.node(key).locator(".node-badge")).to_have_text("NaN")
-    expect(shown.node("#0/input[0]").locator(".node-bad")).to_have_count(0)
+def test_a_bad_step_is_red_and_hatched_in_every_colouring(shown: Viewer, theme: str) -> None:
+    for colour in COLOURS:
+        shown.open("all", step=8, colour=colour, theme=theme)
+        expect(colour_choice(shown)).to_have_value(colour)
+        for key in ("stem#0", "body#0", "head#0", "#0/output"):
+            cover = shown.node(key).locator(".node-bad")
+            expect(cover).to_have_css("fill", re.compile("hatch-bad"))
+            assert cover.evaluate(RED)
+            expect(shown.node(key).locator(".node-badge")).to_have_text("NaN")
+        expect(shown.node("#0/input[0]").locator(".node-bad")).to_have_count(0)
 
 
 def test_what_only_something_deep_inside_has_is_marked_on_all_that_is_around_it(shown: Viewer) -> None:
@@ -138,7 +138,7 @@ def test_what_only_something_deep_inside_has_is_marked_on_all_that_is_around_it(
     expect(shown.node("body.1.act#0")).to_have_attribute("aria-label", re.compile("NaN in output"))
 
 
-def test_only_the_bad_steps_of_a_run_are_marked(shown: Viewer) -> None:
+def test_only_the_bad_steps_of_a_run_are_marked_and_zero_has_a_look_of_its_own(shown: Viewer) -> None:
     shown.open("deep", step=5)
     expect(first(shown)).to_be_visible()
     expect(shown.node("body#0")).to_be_visible()
@@ -146,14 +146,27 @@ def test_only_the_bad_steps_of_a_run_are_marked(shown: Viewer) -> None:
     shown.page.keyboard.press(",")
     expect(shown.page.locator(".readout .is-bad")).to_be_visible()
     expect(shown.node("body#0").locator(".node-badge")).to_have_text("NaN inside")
+    shown.open("deep", step=3, colour="nonfinite", inside="body.1#0")
+    expect(shown.node("body.1.fc#0").locator(".node-zero")).to_have_css("fill", re.compile("dots"))
+    expect(shown.node("body.1.act#0").locator(".node-bad")).to_be_visible()
+    expect(shown.node("body.1.act#0").locator(".node-zero")).to_have_count(0)
+    expect(shown.page.get_by_role("group", name="Legend").locator(".swatch-zero")).to_be_visible()
 
 
-def test_an_edge_along_which_nan_goes_is_marked(shown: Viewer) -> None:
-    shown.open("all", step=8)
-    expect(shown.page.locator(".edge.is-bad")).to_have_count(3)
+def test_an_edge_along_which_nan_goes_is_marked_and_marks_stay_at_every_zoom(shown: Viewer) -> None:
     shown.open("gradient", step=4)
     expect(shown.node("stem#0").locator(".node-badge")).to_have_text("NaN gradient")
     expect(shown.page.locator(".edge.is-bad")).to_have_count(0)
+    shown.open("all", step=8)
+    expect(shown.page.locator(".edge.is-bad")).to_have_count(3)
+    expect(shown.node("head#0").locator(".node-badge")).to_be_visible()
+    for _ in range(14):
+        shown.button("Zoom out").click()
+    expect(shown.page.locator(".canvas")).to_have_attribute("data-detail", "none")
+    cover = shown.node("head#0").locator(".node-bad")
+    expect(cover).to_have_css("vector-effect", "non-scaling-stroke")
+    assert cover.evaluate(RED)
+    expect(shown.page.locator(".edge.is-bad")).to_have_count(3)
 
 
 @pytest.mark.parametrize("run", ["clean", "causal", "empty"])
@@ -161,20 +174,22 @@ def test_a_clean_run_has_no_mark_anywhere(shown: Viewer, run: str) -> None:
     anything = (
         ".first-trouble, .time-marks, .outline-bad, .node-badge, .node-bad, .edge.is-bad, .swatch-bad, .crumb.is-bad"
     )
-    for colour in COLOURS:
-        for step in (0, STEPS - 1):
-            shown.page.goto("about:blank")
-            answers = [shown.page.expect_response(re.compile(f"api/{route}")) for route in ("nonfinite", "frame")]
-            with answers[0], answers[1]:
-                shown.open(run, step=step, colour=colour, theme="dark" if step else "light")
-            expect(shown.node("head#0")).to_be_visible()
-            expect(shown.readout).to_contain_text(f"step {step}")
-            expect(shown.page.locator(".details")).to_contain_text(f"At step {step}")
+    for step, theme in ((0, "light"), (STEPS - 1, "dark")):
+        shown.page.goto("about:blank")
+        answers = [shown.page.expect_response(re.compile(f"api/{route}")) for route in ("nonfinite", "frame")]
+        with answers[0], answers[1]:
+            shown.open(run, step=step, theme=theme)
+        expect(shown.node("head#0")).to_be_visible()
+        expect(shown.readout).to_contain_text(f"step {step}")
+        expect(shown.page.locator(".details")).to_contain_text(f"At step {step}")
+        for colour in COLOURS:
+            colour_choice(shown).select_option(colour)
+            shown.settle()
             expect(shown.page.locator(anything)).to_have_count(0)
 
 
-def test_a_gradient_that_is_all_nan_is_told_from_one_that_was_not_recorded(shown: Viewer) -> None:
-    shown.open("all", step=8, colour="grad_norm")
+def test_nan_in_all_of_a_tensor_is_told_from_nothing_recorded(shown: Viewer) -> None:
+    shown.open("all", step=8, colour="grad_norm", pin="0.head#0")
     legend = shown.page.get_by_role("group", name="Legend")
     expect(legend).to_contain_text("Not finite at this step in 4 nodes.")
     expect(legend).to_contain_text("not recorded")
@@ -182,14 +197,9 @@ def test_a_gradient_that_is_all_nan_is_told_from_one_that_was_not_recorded(shown
     expect(shown.page.get_by_role("tooltip")).to_contain_text("Gradient norm, mean: all 5 NaN")
     shown.node("#0/input[0]").hover()
     expect(shown.page.get_by_role("tooltip")).to_contain_text("Gradient norm, mean: not recorded at this step")
-
-
-def test_zero_has_a_look_of_its_own(shown: Viewer) -> None:
-    shown.open("deep", step=3, colour="nonfinite", inside="body.1#0")
-    expect(shown.node("body.1.fc#0").locator(".node-zero")).to_have_css("fill", re.compile("dots"))
-    expect(shown.node("body.1.act#0").locator(".node-zero")).to_have_count(0)
-    expect(shown.node("body.1.act#0").locator(".node-bad")).to_be_visible()
-    expect(shown.page.get_by_role("group", name="Legend").locator(".swatch-zero")).to_be_visible()
+    figure = shown.page.locator("figure").filter(has=shown.chart("head, output, value"))
+    expect(figure).to_contain_text("all 15 NaN")
+    expect(figure.locator("[data-fact=mean]")).to_have_count(0)
 
 
 def test_a_tensor_without_elements_is_neither_zero_nor_bad(shown: Viewer) -> None:
@@ -198,26 +208,8 @@ def test_a_tensor_without_elements_is_neither_zero_nor_bad(shown: Viewer) -> Non
     expect(shown.panels).to_contain_text("no elements")
 
 
-def test_a_panel_says_how_much_is_nan(shown: Viewer) -> None:
-    shown.open("all", step=8, pin="0.head#0")
-    figure = shown.page.locator("figure").filter(has=shown.chart("head, output, value"))
-    expect(figure).to_contain_text("all 15 NaN")
-    expect(figure.locator("[data-fact=mean]")).to_have_count(0)
-
-
-def test_marks_stay_at_every_zoom(shown: Viewer) -> None:
-    shown.open("all", step=8)
-    expect(shown.node("head#0").locator(".node-badge")).to_be_visible()
-    for _ in range(14):
-        shown.button("Zoom out").click()
-    expect(shown.page.locator(".canvas")).to_have_attribute("data-detail", "none")
-    cover = shown.node("head#0").locator(".node-bad")
-    expect(cover).to_have_css("vector-effect", "non-scaling-stroke")
-    assert cover.evaluate(RED)
-
-
 def test_one_bad_step_of_ten_thousand_is_marked_and_can_be_pressed(shown: Viewer, logdir: Path) -> None:
-    write_long_run(logdir / "needle", 10_000, bad_step=7_000)
+    once(logdir, "needle", lambda folder, name: write_long_run(folder / name, 10_000, bad_step=7_000))
     shown.open("needle")
     expect(first(shown)).to_have_text("First NaN at step 7,000: layer0 (call 1), output")
     expect(marks(shown)).to_have_count(1)
@@ -279,33 +271,27 @@ def test_another_model_of_the_run_that_has_some_says_so_in_the_list(own_viewer: 
     expect(first(own_viewer)).to_have_text("First NaN at step 0: 0, parameter weight")
 
 
-def test_an_exported_page_marks_what_it_leaves_out(new_context: NewContext, logdir: Path, tmp_path: Path) -> None:
-    write_long_run(logdir / "thinned", 500, series=40, bad_step=333)
-    page = tmp_path / "page.html"
-    export_page(open_run(logdir / "thinned"), page, steps=9, series=0)
-    viewer = Viewer(new_context(offline=True).new_page(), "")
-    viewer.page.goto(page.as_uri())
-    expect(first(viewer)).to_have_text("First NaN at step 333: layer0 (call 1), output")
-    expect(marks(viewer)).to_have_count(1)
-    first(viewer).click()
-    expect(viewer.readout).to_contain_text("step 333")
-    expect(viewer.node("layer0#0").locator(".node-badge")).to_have_text("first NaN")
-    assert badges(viewer) == {"layer0#0": "first NaN"}
-    expect_open(viewer, "Long")
-    assert viewer.complaints == []
+def test_an_exported_page_marks_what_it_leaves_out(offline: Viewer, tmp_path: Path) -> None:
+    write_long_run(tmp_path / "thinned", 500, series=40, bad_step=333)
+    path = tmp_path / "page.html"
+    export_page(open_run(tmp_path / "thinned"), path, steps=9, series=0)
+    offline.page.goto(path.as_uri())
+    expect(first(offline)).to_have_text("First NaN at step 333: layer0 (call 1), output")
+    expect(marks(offline)).to_have_count(1)
+    first(offline).click()
+    expect(offline.readout).to_contain_text("step 333")
+    expect(offline.node("layer0#0").locator(".node-badge")).to_have_text("first NaN")
+    assert badges(offline) == {"layer0#0": "first NaN"}
+    expect_open(offline, "Long")
 
 
-def test_a_bad_step_that_a_page_leaves_out_is_marked_between_those_it_shows(
-    new_context: NewContext, logdir: Path, tmp_path: Path
-) -> None:
-    write_long_run(logdir / "two steps", 500, bad_step=333)
-    page = tmp_path / "page.html"
-    export_page(open_run(logdir / "two steps"), page, steps=2)
-    viewer = Viewer(new_context(offline=True).new_page(), "")
-    viewer.page.goto(page.as_uri())
-    expect(marks(viewer)).to_have_count(1)
-    expect(first(viewer)).to_have_attribute("title", re.compile("Step 333 is not on this page"))
-    assert viewer.complaints == []
+def test_a_bad_step_that_a_page_leaves_out_is_marked_between_those_it_shows(offline: Viewer, tmp_path: Path) -> None:
+    write_long_run(tmp_path / "two steps", 500, bad_step=333)
+    path = tmp_path / "page.html"
+    export_page(open_run(tmp_path / "two steps"), path, steps=2)
+    offline.page.goto(path.as_uri())
+    expect(marks(offline)).to_have_count(1)
+    expect(first(offline)).to_have_attribute("title", re.compile("Step 333 is not on this page"))
 
 
 def test_the_scale_that_the_data_choose_is_told_and_the_user_may_choose_another(viewer: Viewer, long: str) -> None:
@@ -319,15 +305,12 @@ def test_the_scale_that_the_data_choose_is_told_and_the_user_may_choose_another(
 
 
 @pytest.mark.parametrize("size", [(480, 300), (700, 500), (320, 170)], ids=lambda size: "x".join(map(str, size)))
-def test_the_first_nan_is_told_in_a_place_without_room_for_the_header(
-    new_context: NewContext, server: ServerProcess, troubled: Path, size: tuple[int, int]
-) -> None:
-    assert troubled.exists()
-    viewer = Viewer(new_context(viewport=dict(zip(("width", "height"), size, strict=True))).new_page(), server.url)
-    viewer.open("deep", step=4)
-    expect(first(viewer)).to_be_in_viewport(ratio=1)
-    expect(first(viewer)).to_contain_text("NaN at step 3")
-    expect(viewer.page.locator(".time-marks i").first).to_be_visible()
-    first(viewer).click()
-    expect(viewer.node("body.1.act#0")).to_have_attribute("aria-selected", "true")
-    assert viewer.complaints == []
+def test_the_first_nan_is_told_in_a_place_without_room_for_the_header(shown: Viewer, size: tuple[int, int]) -> None:
+    width, height = size
+    shown.page.set_viewport_size({"width": width, "height": height})
+    shown.open("deep", step=4)
+    expect(first(shown)).to_be_in_viewport(ratio=1)
+    expect(first(shown)).to_contain_text("NaN at step 3")
+    expect(marks(shown).first).to_be_visible()
+    first(shown).click()
+    expect(shown.node("body.1.act#0")).to_have_attribute("aria-selected", "true")

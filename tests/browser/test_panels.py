@@ -22,19 +22,10 @@ def in_block(viewer: Viewer, digits: str) -> Viewer:
     return viewer
 
 
-def test_dragging_a_node_to_the_panels_pins_it(in_block: Viewer) -> None:
-    in_block.drag(in_block.node(CONV), in_block.panels)
-    expect(in_block.panel(CONV)).to_contain_text("stage2.0.conv1")
-    expect(in_block.chart("stage2.0.conv1, output, value")).to_be_visible()
-
-
-def test_a_node_that_is_let_go_elsewhere_is_not_pinned(in_block: Viewer) -> None:
+def test_a_node_is_pinned_by_dragging_it_to_the_panels_and_nowhere_else(in_block: Viewer) -> None:
     in_block.drag(in_block.node(CONV), in_block.page.get_by_role("tree"))
     expect(in_block.page.locator(".ghost")).to_have_count(0)
     expect(in_block.panels).to_contain_text("No node is pinned")
-
-
-def test_while_dragging_the_panels_say_what_dropping_will_do(in_block: Viewer) -> None:
     in_block.node(CONV).hover()
     in_block.page.mouse.down()
     in_block.panels.hover(force=True)
@@ -42,59 +33,49 @@ def test_while_dragging_the_panels_say_what_dropping_will_do(in_block: Viewer) -
     in_block.page.keyboard.press("Escape")
     in_block.page.mouse.up()
     expect(in_block.panels).to_contain_text("No node is pinned")
+    in_block.drag(in_block.node(CONV), in_block.panels)
+    expect(in_block.panel(CONV)).to_contain_text("stage2.0.conv1")
+    expect(in_block.chart("stage2.0.conv1, output, value")).to_be_visible()
 
 
-def test_the_key_p_pins_and_unpins_what_is_selected(in_block: Viewer) -> None:
+def test_the_key_p_and_the_pin_button_pin_and_unpin_what_is_selected(in_block: Viewer) -> None:
     in_block.node(CONV).click()
     in_block.page.keyboard.press("p")
     expect(in_block.panel(CONV)).to_be_visible()
     in_block.page.keyboard.press("p")
     expect(in_block.panel(CONV)).to_have_count(0)
-
-
-def test_the_pin_button_pins_and_unpins(in_block: Viewer) -> None:
-    in_block.node(CONV).click()
     in_block.button("Pin: show its histograms").click()
     expect(in_block.panel(CONV)).to_be_visible()
     in_block.button("Unpin").click()
     expect(in_block.panel(CONV)).to_have_count(0)
 
 
-def test_a_pinned_node_carries_the_colour_of_its_panel(viewer: Viewer, digits: str) -> None:
-    viewer.open(digits, inside="stage2.0#0", pin=["0.stage2.0.conv1#0", "1.stage2.0.relu#1"])
-    for key in (CONV, "stage2.0.relu#1"):
-        chip = viewer.panel(key).locator(".panel-chip").evaluate("(one) => getComputedStyle(one).backgroundColor")
-        expect(viewer.node(key).locator(".node-pin")).to_have_css("fill", chip)
-
-
-def test_pins_have_different_colours(in_block: Viewer) -> None:
+def test_a_pinned_node_carries_the_colour_of_its_panel_and_no_other(in_block: Viewer) -> None:
+    colours = set()
     for key in (CONV, "stage2.0.conv2#0", "stage2.0.norm1#0"):
         in_block.node(key).click()
         in_block.page.keyboard.press("p")
-    expect(in_block.page.locator(".panel-chip")).to_have_count(3)
-    colours = in_block.page.locator(".panel-chip").evaluate_all(
-        "(all) => all.map((one) => getComputedStyle(one).backgroundColor)"
-    )
-    assert len(set(colours)) == 3
+        chip = in_block.panel(key).locator(".panel-chip").evaluate("(one) => getComputedStyle(one).backgroundColor")
+        expect(in_block.node(key).locator(".node-pin")).to_have_css("fill", chip)
+        colours.add(chip)
+    assert len(colours) == 3
 
 
-def test_the_find_button_leads_to_the_node_from_anywhere(viewer: Viewer, digits: str) -> None:
+def test_a_panel_leads_to_its_node_from_anywhere_and_takes_the_pin_away(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, inside="stage3.1#0", pin=f"0.{CONV}")
     viewer.button("Find stage2.0.conv1 in the graph").click()
     expect(viewer.crumbs).to_have_text(["DigitsNet", "stage2", "stage2.0"])
     expect(viewer.node(CONV)).to_have_attribute("aria-selected", "true")
     expect(viewer.node(CONV)).to_be_in_viewport()
-
-
-def test_closing_a_panel_takes_the_pin_away(viewer: Viewer, digits: str) -> None:
-    viewer.open(digits, inside="stage2.0#0", pin=f"0.{CONV}")
     expect(viewer.node(CONV)).to_have_class(re.compile("is-pinned"))
     viewer.button("Close the panel of stage2.0.conv1").click()
     expect(viewer.panels).to_contain_text("No node is pinned")
     expect(viewer.node(CONV)).not_to_have_class(re.compile("is-pinned"))
 
 
-def test_each_tensor_has_its_value_and_gradient_side_by_side(viewer: Viewer, digits: str) -> None:
+def test_each_tensor_has_its_value_and_gradient_side_by_side_until_its_section_is_folded(
+    viewer: Viewer, digits: str
+) -> None:
     viewer.open(digits, pin="0.classifier#0")
     expect(viewer.strips).to_have_count(8)
     expect(viewer.chart("classifier, x, value")).to_be_visible()
@@ -105,27 +86,19 @@ def test_each_tensor_has_its_value_and_gradient_side_by_side(viewer: Viewer, dig
         (f"classifier, {path}, value", f"classifier, {path}, {kind}") for path, kind in zip(tensors, kinds, strict=True)
     ]
     assert names == [name for both in expected for name in both]
+    viewer.panels.get_by_role("button", name="Params").click()
+    expect(viewer.strips).to_have_count(4)
 
 
-def test_an_attached_tensor_has_a_panel_of_its_own(viewer: Viewer, digits: str) -> None:
+def test_an_attached_tensor_and_a_placeholder_have_panels_of_one_tensor(viewer: Viewer, digits: str) -> None:
     viewer.open(digits)
     viewer.node("#0@features").click()
     viewer.page.keyboard.press("p")
     expect(viewer.panel("#0@features")).to_contain_text("32×64")
     expect(viewer.strips).to_have_count(2)
-
-
-def test_a_placeholder_shows_its_own_tensor_alone(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, inside="stage2.0#0", pin="0.stage2.0#0/input[0]")
-    expect(viewer.strips).to_have_count(2)
     expect(viewer.chart("stage2.0 \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} x, x, value")).to_be_visible()
-
-
-def test_a_folded_section_shows_no_strips(viewer: Viewer, digits: str) -> None:
-    viewer.open(digits, pin="0.classifier#0")
-    expect(viewer.strips).to_have_count(8)
-    viewer.panels.get_by_role("button", name="Params").click()
-    expect(viewer.strips).to_have_count(4)
+    expect(viewer.strips).to_have_count(2)
 
 
 def test_many_panels_are_scrolled(viewer: Viewer, digits: str) -> None:

@@ -41,12 +41,20 @@ def places(markers: Locator) -> set[str]:
     return set(markers.evaluate_all("(all) => all.map((one) => one.style.display + one.style.transform)"))
 
 
-def test_hovering_tells_step_bin_count_mean_and_std(pinned: Viewer, logdir: Path, digits: str) -> None:
+def test_hovering_tells_step_bin_count_mean_and_std_and_all_strips_show_where(
+    pinned: Viewer, logdir: Path, digits: str
+) -> None:
     pinned.point_at(pinned.chart(OUTPUT), 12, of=STEPS)
     expect(pinned.tip).to_contain_text("step 12 · epoch 1.2")
     expect(pinned.tip).to_contain_text(re.compile(r"bin.*….*in it.*mean.*std"))
     mean = float(recorded(logdir, digits).column("mean")[12])
     expect(pinned.tip).to_contain_text(f"mean{mean:.3}".replace("-", "−"))
+    crosshairs = pinned.page.locator(".strip-crosshair")
+    expect(pinned.chart(INPUT).locator(".strip-crosshair")).to_be_visible()
+    assert crosshairs.count() == 8
+    assert len(places(crosshairs)) == 1
+    pinned.page.mouse.move(5, 5)
+    expect(pinned.chart(INPUT).locator(".strip-crosshair")).to_be_hidden()
 
 
 def test_the_counts_of_all_bins_add_up_to_the_elements(viewer: Viewer, logdir: Path, digits: str) -> None:
@@ -59,27 +67,14 @@ def test_the_counts_of_all_bins_add_up_to_the_elements(viewer: Viewer, logdir: P
     assert total == pytest.approx(recorded(logdir, digits).column("sampled")[30], abs=16)
 
 
-def test_all_strips_show_the_same_crosshair(pinned: Viewer) -> None:
-    pinned.point_at(pinned.chart(OUTPUT), 12, of=STEPS)
-    crosshairs = pinned.page.locator(".strip-crosshair")
-    expect(pinned.chart(INPUT).locator(".strip-crosshair")).to_be_visible()
-    assert crosshairs.count() == 8
-    assert len(places(crosshairs)) == 1
-    pinned.page.mouse.move(5, 5)
-    expect(pinned.chart(INPUT).locator(".strip-crosshair")).to_be_hidden()
-
-
-def test_a_click_on_a_strip_chooses_the_step_for_all(pinned: Viewer) -> None:
-    pinned.point_at(pinned.chart(OUTPUT), 12, of=STEPS)
+def test_clicking_and_dragging_on_a_strip_choose_the_step_for_all(pinned: Viewer) -> None:
+    strip = pinned.chart(OUTPUT)
+    pinned.point_at(strip, 12, of=STEPS)
     pinned.page.mouse.down()
     pinned.page.mouse.up()
     expect(pinned.readout).to_contain_text("step 12")
     expect(pinned.slider).to_have_value("12")
     assert len(places(pinned.page.locator(".strip-chosen"))) == 1
-
-
-def test_dragging_over_a_strip_scrubs_through_the_steps(pinned: Viewer) -> None:
-    strip = pinned.chart(OUTPUT)
     pinned.point_at(strip, 5, of=STEPS)
     pinned.page.mouse.down()
     pinned.point_at(strip, 25, of=STEPS)
@@ -87,45 +82,43 @@ def test_dragging_over_a_strip_scrubs_through_the_steps(pinned: Viewer) -> None:
     expect(pinned.readout).to_contain_text("step 25")
 
 
-def test_the_slider_and_the_arrow_buttons_choose_the_step(pinned: Viewer) -> None:
+def test_the_slider_the_buttons_and_the_keys_choose_the_step(pinned: Viewer) -> None:
+    follow = pinned.button("Follow latest")
     pinned.slider.fill("7")
     expect(pinned.readout).to_contain_text("step 7")
+    expect(follow).to_have_attribute("aria-pressed", "false")
     pinned.button("Step back").click()
     expect(pinned.readout).to_contain_text("step 6")
     pinned.button("Step forward").click()
     expect(pinned.readout).to_contain_text("step 7")
-
-
-def test_follow_latest_returns_to_the_last_step(pinned: Viewer) -> None:
-    pinned.slider.fill("7")
-    expect(pinned.button("Follow latest")).to_have_attribute("aria-pressed", "false")
-    pinned.button("Follow latest").click()
+    follow.click()
     expect(pinned.readout).to_contain_text(f"step {STEPS - 1}")
-    expect(pinned.button("Follow latest")).to_have_attribute("aria-pressed", "true")
+    expect(follow).to_have_attribute("aria-pressed", "true")
+    pinned.chart(OUTPUT).focus()
+    for key, step in (("Home", 0), ("ArrowRight", 1), ("PageUp", 11), ("ArrowLeft", 10), ("End", STEPS - 1)):
+        pinned.page.keyboard.press(key)
+        expect(pinned.readout).to_contain_text(f"step {step}")
 
 
-@pytest.mark.parametrize("path", ["input[0]", "output", "weight"])
-def test_the_statistics_are_those_of_the_record(pinned: Viewer, logdir: Path, digits: str, path: str) -> None:
-    history = recorded(logdir, digits, path)
+def test_the_statistics_are_those_of_the_record(pinned: Viewer, logdir: Path, digits: str) -> None:
+    histories = {path: recorded(logdir, digits, path) for path in ("input[0]", "output", "weight")}
     for step in (0, 12, 21, STEPS - 1):
         pinned.slider.fill(str(step))
         expect(pinned.readout).to_contain_text(f"step {step}")
-        shown = pinned.statistics(f"classifier, {path.replace('input[0]', 'x')}, value")
-        expected = {fact: float(history.column(column)[step]) for fact, column in FACTS.items()}
-        assert {fact: shown[fact] for fact in FACTS} == pytest.approx(expected, rel=0.05)  # two digits are shown
+        for path, history in histories.items():
+            shown = pinned.statistics(f"classifier, {path.replace('input[0]', 'x')}, value")
+            expected = {fact: float(history.column(column)[step]) for fact, column in FACTS.items()}
+            assert {fact: shown[fact] for fact in FACTS} == pytest.approx(expected, rel=0.05)  # two digits are shown
 
 
-def test_the_number_of_nan_is_told_at_the_steps_that_have_some(pinned: Viewer, logdir: Path, digits: str) -> None:
+def test_nan_is_counted_and_marked_in_red_at_the_steps_that_have_some(
+    pinned: Viewer, logdir: Path, digits: str
+) -> None:
     nan = recorded(logdir, digits).column("nan")
     assert [step for step in range(STEPS) if nan[step]] == list(BROKEN_STEPS)
-    pinned.slider.fill("20")
-    expect(pinned.readout).to_contain_text("step 20")
-    assert pinned.statistics(OUTPUT)["NaN"] == nan[20]
-    assert "NaN" not in pinned.statistics(INPUT)
-
-
-def test_red_marks_stand_where_something_was_nan_and_nowhere_else(pinned: Viewer) -> None:
     strip = pinned.chart(OUTPUT)
+    told = rf"{STEPS} steps, 0 to {STEPS - 1}; values from .* to .*; NaN or infinite values at 3 steps\."
+    expect(strip).to_have_accessible_name(re.compile(told))
     marked = pinned.marked_columns(strip)
     box = strip.bounding_box()
     assert box is not None
@@ -134,59 +127,38 @@ def test_red_marks_stand_where_something_was_nan_and_nowhere_else(pinned: Viewer
         expect(pinned.tip).to_contain_text(f"step {expected} ")
     assert marked == list(range(marked[0], marked[-1] + 1))
     assert pinned.marked_columns(pinned.chart(INPUT)) == []
+    pinned.slider.fill("20")
+    expect(pinned.readout).to_contain_text("step 20")
+    assert pinned.statistics(OUTPUT)["NaN"] == nan[20]
+    assert "NaN" not in pinned.statistics(INPUT)
 
 
-@pytest.mark.parametrize(
-    ("mode", "told"),
-    [
-        pytest.param("Heat", "in it", id="heat"),
-        pytest.param("Bands", "25–75 %", id="bands"),
-        pytest.param("Line", "Standard deviation", id="line"),
-    ],
-)
-def test_every_mode_draws_and_tells_something_of_its_own(viewer: Viewer, digits: str, mode: str, told: str) -> None:
+def test_every_mode_draws_and_tells_something_of_its_own(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, pin="0.classifier#0", statistic="std")
-    viewer.select_mode(mode)
-    viewer.point_at(viewer.chart(OUTPUT), 12, of=STEPS)
-    expect(viewer.tip).to_contain_text(told)
+    told = {"Bands": "25–75 %", "Line": "Standard deviation", "Heat": "in it"}
+    for mode, own in told.items():
+        viewer.select_mode(mode)
+        viewer.point_at(viewer.chart(OUTPUT), 12, of=STEPS)
+        expect(viewer.tip).to_contain_text(own)
+        for other in set(told.values()) - {own}:
+            expect(viewer.tip).not_to_contain_text(other)
 
 
-@pytest.mark.parametrize(
-    ("label", "option"),
-    [
-        pytest.param("Range", "Full", id="range"),
-        pytest.param("Scale", "Symlog", id="scale"),
-        pytest.param("Counts", "Log", id="counts"),
-    ],
-)
-def test_an_option_of_the_charts_changes_the_picture(pinned: Viewer, label: str, option: str) -> None:
-    canvas = pinned.chart(OUTPUT).locator("canvas").first
-    before = canvas.evaluate("(one) => one.toDataURL()")
-    pinned.choose(label, option)
-    pinned.page.wait_for_function(
-        "([one, before]) => one.toDataURL() !== before", arg=[canvas.element_handle(), before]
-    )
-
-
-def test_more_options_open_within_the_window(pinned: Viewer) -> None:
+def test_every_option_of_the_charts_changes_the_picture(pinned: Viewer) -> None:
     pinned.panels.get_by_label("More chart options").click()
     for label in ("Time axis", "Rows", "Left out of the robust range, %"):
         expect(pinned.page.get_by_label(label)).to_be_in_viewport(ratio=1)
+    canvas = pinned.chart(OUTPUT).locator("canvas").first
+    for label, option in {"Range": "Full", "Scale": "Symlog", "Counts": "Log", "Time axis": "epoch"}.items():
+        pinned.settle()
+        before = canvas.evaluate("(one) => one.toDataURL()")
+        pinned.choose(label, option)
+        pinned.page.wait_for_function(
+            "([one, before]) => one.toDataURL() !== before", arg=[canvas.element_handle(), before]
+        )
 
 
-def test_the_time_axis_can_be_the_second_clock(viewer: Viewer, digits: str) -> None:
-    viewer.open(digits, pin="0.classifier#0")
-    expect_painted(viewer.chart(OUTPUT))
-    canvas = viewer.chart(OUTPUT).locator("canvas").first
-    before = canvas.evaluate("(one) => one.toDataURL()")
-    viewer.panels.get_by_label("More chart options").click()
-    viewer.choose("Time axis", "epoch")
-    viewer.page.wait_for_function(
-        "([one, before]) => one.toDataURL() !== before", arg=[canvas.element_handle(), before]
-    )
-
-
-def test_the_number_of_rows_can_be_changed(pinned: Viewer) -> None:
+def test_the_number_of_rows_can_be_changed_and_is_whole(pinned: Viewer) -> None:
     def rows() -> int:
         pinned.point_at(pinned.chart(OUTPUT), 12, of=STEPS)
         low, high = pinned.tip.locator("dt:text-is('bin') + dd").inner_text().replace("−", "-").split(" … ")
@@ -194,27 +166,11 @@ def test_the_number_of_rows_can_be_changed(pinned: Viewer) -> None:
 
     before = rows()
     pinned.panels.get_by_label("More chart options").click()
-    pinned.page.get_by_label("Rows").fill("16")
-    pinned.page.get_by_label("Rows").press("Enter")
+    box = pinned.page.get_by_label("Rows")
+    box.fill("16")
+    box.press("Enter")
     assert rows() < before / 2
-
-
-def test_the_number_of_rows_is_whole(pinned: Viewer) -> None:
-    pinned.panels.get_by_label("More chart options").click()
-    pinned.page.get_by_label("Rows").fill("10.5")
-    pinned.page.get_by_label("Rows").press("Enter")
-    expect(pinned.page.get_by_label("Rows")).to_have_value("11")
+    box.fill("10.5")
+    box.press("Enter")
+    expect(box).to_have_value("11")
     expect(pinned.page).to_have_url(re.compile("bins=11"))
-
-
-def test_the_arrow_keys_choose_the_step_on_a_strip(pinned: Viewer) -> None:
-    pinned.chart(OUTPUT).focus()
-    for key, step in (("Home", 0), ("ArrowRight", 1), ("PageUp", 11), ("ArrowLeft", 10), ("End", STEPS - 1)):
-        pinned.page.keyboard.press(key)
-        expect(pinned.readout).to_contain_text(f"step {step}")
-
-
-def test_a_strip_says_in_words_what_it_shows(pinned: Viewer) -> None:
-    expect(pinned.chart(OUTPUT)).to_have_accessible_name(
-        re.compile(rf"{STEPS} steps, 0 to {STEPS - 1}; values from .* to .*; NaN or infinite values at 3 steps\.")
-    )

@@ -20,7 +20,7 @@ import torchgraph_explorer.capture
 import torchgraph_explorer.reduce
 from tests.compatibility.case import Case
 from tests.compatibility.training import run
-from tests.compatibility.undisturbed import assert_same, unwatched
+from tests.compatibility.undisturbed import assert_undisturbed
 from torchgraph_explorer.capture.process_state import process_state
 
 
@@ -264,19 +264,19 @@ def _is_ours(value: object, name: str, module: ModuleType) -> bool:
 def calls_of(case: Case) -> Mapping[str, int]:
     """How often `case` calls each function that may be broken, counted from when a fault would act.
 
-    A profiler counts. Functions wrapped around ours would disturb: capture knows a call by the frame that its hook is
+    A tracer counts. Functions wrapped around ours would disturb: capture knows a call by the frame that its hook is
     called from. A generator is counted each time that it goes on.
     """
     names = {_code_of(fault.name): fault.name for fault in all_faults()}
     calls: Counter[str] = Counter()
     switch = Switch()
 
-    def count(frame: FrameType, event: str, _argument: object) -> None:
-        if switch.on and event == "call" and frame.f_code in names:
+    def count(frame: FrameType, _event: str, _argument: object) -> None:
+        if switch.on and frame.f_code in names:
             calls[names[frame.f_code]] += 1
 
     _forget_results()
-    with _profiled(count):
+    with _traced(count):
         run(case, watched=True, options=case.options, around=_turning_on(switch))
     return calls
 
@@ -290,15 +290,16 @@ def _forget_results() -> None:
 
 
 @contextmanager
-def _profiled(count: Callable[[FrameType, str, object], None]) -> Iterator[None]:
-    """Have `count` called by this thread and those that it starts."""
-    threading.setprofile(count)
-    sys.setprofile(count)
+def _traced(count: Callable[[FrameType, str, object], None]) -> Iterator[None]:
+    """Have `count` called at each call in this thread and those that it starts."""
+    before = sys.gettrace()
+    threading.settrace(count)
+    sys.settrace(count)
     try:
         yield
     finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
+        sys.settrace(before)
+        threading.settrace(None)
 
 
 def _turning_on(*switches: Switch) -> Callable[[object, object], Any]:
@@ -401,7 +402,7 @@ def check_unkillable(case: Case, fault: Fault, *more: Fault) -> bool:
             stack.enter_context(injected(each, switch))
         done = run(case, watched=True, options=case.options, around=_turning_on(*faults.values()))
     broken = f"in {case.id!r}, with {' and '.join(map(str, faults))} broken"
-    assert_same(unwatched(case), done, what=f"{broken}, something else came out", besides="counted")
+    assert_undisturbed(case, done, what=f"{broken}, something else came out", besides="counted")
     met = [switch.calls > each.after for each, switch in faults.items()]
     assert len(done.said) == len(set(done.said)), f"{broken}, the same was said twice: {done.said}"
     assert done.said or not any(met), f"{broken}, nobody was told"

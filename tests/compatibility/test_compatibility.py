@@ -40,10 +40,10 @@ def _forget_what_was_compiled() -> Iterator[None]:
         torch.compiler.reset()
 
 
-@pytest.fixture(autouse=True)
-def _do_not_wait_long_for_what_was_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def _does_not_wait_long_for_what_was_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broken end is waited for as long as a slow store, which is tested elsewhere."""
-    monkeypatch.setattr(timeouts, "SECONDS_TO_END", 3.0)
+    monkeypatch.setattr(timeouts, "SECONDS_TO_END", 1.0)
 
 
 def marked(promise: str) -> list[object]:
@@ -76,6 +76,7 @@ def test_the_record_is_complete(case: Case) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_does_not_wait_long_for_what_was_broken")
 @pytest.mark.parametrize("case", marked("P3"))
 def test_a_fault_of_ours_does_not_reach_training(case: Case) -> None:
     assert any(check_unkillable(case, fault) for fault in faults_for(case)), "the case met none of its faults"
@@ -90,6 +91,7 @@ def by_module(functions: Iterable[str]) -> list[object]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_does_not_wait_long_for_what_was_broken")
 @pytest.mark.parametrize("function", by_module(fault.name for fault in faults_while_training()))
 def test_no_fault_of_ours_reaches_training(function: str) -> None:
     faults = [*faults_in(function if function.startswith("tests.") else OURS + function)]
@@ -99,6 +101,7 @@ def test_no_fault_of_ours_reaches_training(function: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_does_not_wait_long_for_what_was_broken")
 @pytest.mark.parametrize("handler", by_module(HANDLERS))
 def test_no_fault_in_the_handling_of_another_reaches_training(handler: str) -> None:
     cause, after = HANDLERS[handler]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from torchgraph_explorer import watch
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.xdist_group("default backend"),  # its tests look at the same trainings
     pytest.mark.skipif(bool(NO_COMPILER), reason=NO_COMPILER),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # torch's own, when it imports the default backend
 ]
@@ -98,40 +100,48 @@ def none(_step: int) -> bool:
     return False
 
 
+@cache
+def unwatched(*, drops: bool, backend: str = "inductor") -> list[Step]:
+    """The oracle. That it is the same twice shows where a watched training is equal to it."""
+    return train(drops, backend=backend)
+
+
+@cache
+def watched(compiled: str, *, drops: bool) -> list[Step]:
+    """Each step begins where the unwatched one does, and some are logged."""
+    return train(drops, each_from=unwatched(drops=drops), log_freq=some, compiled=compiled)
+
+
 @pytest.mark.parametrize("drops", [False, True], ids=["without random numbers", "with dropout"])
 @pytest.mark.parametrize("compiled", ["eager", "inline"])
 def test_a_step_that_is_not_logged_runs_the_code_of_the_unwatched_training(compiled: str, drops: bool) -> None:
-    plain = train(drops)
-    assert [step.bytes() for step in train(drops)] == [step.bytes() for step in plain], "the oracle itself"
-    watched = train(drops, each_from=plain, log_freq=some, compiled=compiled)
+    plain, steps = unwatched(drops=drops), watched(compiled, drops=drops)
     others = [number for number in range(STEPS) if number not in LOGGED]
-    assert [watched[number].bytes() for number in others] == [plain[number].bytes() for number in others]
+    assert [steps[number].bytes() for number in others] == [plain[number].bytes() for number in others]
 
 
 @pytest.mark.parametrize("compiled", ["eager", "inline"])
 def test_a_training_of_which_no_step_is_logged_is_the_unwatched_one(compiled: str) -> None:
-    watched = train(True, log_freq=none, compiled=compiled)
-    assert [step.bytes() for step in watched] == [step.bytes() for step in train(True)]
+    steps = train(True, log_freq=none, compiled=compiled)
+    assert [step.bytes() for step in steps] == [step.bytes() for step in unwatched(drops=True)]
 
 
 @pytest.mark.parametrize("compiled", ["eager", "inline"])
 def test_a_step_that_is_logged_rounds_differently(compiled: str) -> None:
-    plain = train(False)
-    watched = train(False, each_from=plain, log_freq=some, compiled=compiled)
-    assert watched[0].bytes() != plain[0].bytes(), "the exception that the documentation makes is none any more"
+    plain, steps = unwatched(drops=False), watched(compiled, drops=False)
+    assert steps[0].bytes() != plain[0].bytes(), "the exception that the documentation makes is none any more"
     for number in LOGGED:
-        for one, other in zip(watched[number].gradients, plain[number].gradients, strict=True):
+        for one, other in zip(steps[number].gradients, plain[number].gradients, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_a_step_that_is_logged_draws_other_random_numbers() -> None:
-    plain = train(True)
-    watched = train(True, each_from=plain, log_freq=some)
-    assert not torch.equal(watched[0].after.random, plain[0].after.random)
+    steps = watched("eager", drops=True)
+    assert not torch.equal(steps[0].after.random, unwatched(drops=True)[0].after.random)
 
 
 @pytest.mark.parametrize("compiled", ["eager", "inline"])
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_backend_that_computes_as_torch_does_is_undisturbed_in_every_step(backend: str, compiled: str) -> None:
-    watched = train(True, backend=backend, log_freq=some, compiled=compiled)
-    assert [step.bytes() for step in watched] == [step.bytes() for step in train(True, backend=backend)]
+    steps = train(True, backend=backend, log_freq=some, compiled=compiled)
+    assert [step.bytes() for step in steps] == [step.bytes() for step in unwatched(drops=True, backend=backend)]

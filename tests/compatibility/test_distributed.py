@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,13 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.compatibility.distributed_pair import DIES, free_port
 from tests.listening import assert_row
 from torchgraph_explorer import open_run
 from torchgraph_explorer.histogram import Histograms
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.schema import STATISTICS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("two processes")]  # all look at one launch
 
 WAYS = {
     "ddp": "DDP",
@@ -37,28 +37,18 @@ MERGED = [way for way in WAYS if way != "ddp_apart"]
 MODULES = ["", "a", "a.0", "a.1", "a.2", "b", "head"]
 STEPS = [0, 1, 2, 3, 4]
 WORKER = "tests.compatibility.distributed_worker"
+PAIR = "tests.compatibility.distributed_pair"
 
 
 def start(ways: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Both ranks, by torchrun, to their end."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
-    command += ["--master-port", str(free_port()), "-m", WORKER, ways, str(folder), *options]
+    torchrun = ["torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
+    return run(*torchrun, "--master-port", str(free_port()), "-m", WORKER, ways, str(folder), *options)
+
+
+def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", module, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment(), check=False)
-
-
-def start_alone(ways: str, folder: Path, *options: str, rank: int, port: int) -> subprocess.Popen[str]:
-    """One rank, told what torchrun would tell it."""
-    told = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank), "WORLD_SIZE": "2"}
-    command = [sys.executable, "-m", WORKER, ways, str(folder), *options]
-    output = subprocess.DEVNULL
-    return subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE, text=True, env=environment() | told)
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 def environment() -> dict[str, str]:
@@ -81,7 +71,7 @@ def _told(way: str, folder: Path, rank: int, error: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One launch that trained in all ways, one after the other.
+    """One launch that trained in all ways, one after the other, and once with a rank that was killed.
 
     Attributes:
         folder: Where it left what it tells.
@@ -107,7 +97,7 @@ class Launch:
 @pytest.fixture(scope="module")
 def launched(tmp_path_factory: pytest.TempPathFactory) -> Launch:
     folder = tmp_path_factory.mktemp("launch")
-    done = start(",".join(WAYS), folder)
+    done = run(PAIR, str(folder), ",".join(WAYS))
     return Launch(folder, done.stderr)
 
 
@@ -201,15 +191,11 @@ def test_only_the_first_rank_serves_and_speaks(launched: Launch) -> None:
     assert launched.said.count("torchgraph: watching ") == 1
 
 
-def test_a_rank_that_is_killed_leaves_the_others_to_torch_and_a_record(tmp_path: Path) -> None:
+def test_a_rank_that_is_killed_leaves_the_others_to_torch_and_a_record(launched: Launch) -> None:
     """Started without torchrun, which would kill the other rank itself."""
-    port = free_port()
-    first, killed = (start_alone("ddp", tmp_path, "die", rank=rank, port=port) for rank in range(2))
-    _, error = first.communicate(timeout=200)
-    killed.communicate(timeout=200)
-    assert (first.returncode, killed.returncode) == (1, -signal.SIGKILL)
-    assert "Error" in error
-    model = open_run(tmp_path / "ddp").model()
+    assert json.loads((launched.folder / f"{DIES}.json").read_text()) == [1, -signal.SIGKILL]
+    assert "Error" in (launched.folder / f"{DIES}.0.txt").read_text()
+    model = open_run(launched.folder / DIES / "ddp").model()
     assert model.steps.tolist()[:2] == [0, 1]
     assert model.ranks.tolist()[:2] == [2, 2]
     assert model.finished is None

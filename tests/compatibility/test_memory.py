@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-STEPS = 10_000
-MEGABYTES = 8
+STEPS = 2_500
+MEGABYTES = 2
+"""Keeping a kilobyte of each of the last four fifths of the steps would be too much."""
 
 TRAINING = """
 import sys, torch
@@ -35,7 +36,7 @@ with watch(model, backend="record", logdir=sys.argv[1], log_freq=1, verbose=Fals
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the size of the process from /proc")
-def test_ten_thousand_steps_that_are_all_logged_leave_the_process_as_large_as_it_was(tmp_path: Path) -> None:
+def test_thousands_of_steps_that_are_all_logged_leave_the_process_as_large_as_it_was(tmp_path: Path) -> None:
     from torchgraph_explorer.run import open_run
 
     ran = subprocess.run(
@@ -43,7 +44,7 @@ def test_ten_thousand_steps_that_are_all_logged_leave_the_process_as_large_as_it
         check=True,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=100,
     )
     grown, folder = ran.stdout.split()
     assert int(grown) * 4096 < MEGABYTES * 2**20

@@ -106,7 +106,7 @@ def _seeded() -> Iterator[None]:
     torch.set_num_threads(1)
     if "torch._dynamo" in sys.modules:
         torch.compiler.set_stance("default")  # what a test broke on purpose may have left another
-    torch.manual_seed(7)
+    torch.default_generator.manual_seed(7)  # `torch.manual_seed` notes the whole stack for other devices
     random.seed(7)
     np.random.seed(7)
     try:

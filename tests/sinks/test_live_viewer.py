@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.processes import SECONDS, answers, fetch, python, taken_port, wait_for
 from tests.record.examples import write_small_run
 from torchgraph_explorer.sinks import live_viewer
@@ -164,8 +165,9 @@ print(watcher.run_dir)
 
 
 def watched(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", WATCHING, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = warm.run("-c", WATCHING, *arguments)
+    done.check_returncode()
+    return done
 
 
 @pytest.mark.slow

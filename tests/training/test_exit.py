@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 from torch import nn
 
+from tests import warm
 from tests.listening import Listening
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.training import exit
@@ -34,7 +34,7 @@ child.join()
 
 @pytest.mark.slow
 def test_what_is_open_in_a_forked_child_is_finished(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", FORKED, str(tmp_path)], timeout=60, check=True)
+    warm.run("-c", FORKED, str(tmp_path)).check_returncode()
     model = open_run(tmp_path / "a").model()
     assert (model.steps.tolist(), model.finished is not None) == ([0], True)
 

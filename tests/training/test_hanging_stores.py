@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +14,7 @@ import torch
 from torch import nn
 from torch.utils.tensorboard import SummaryWriter
 
+from tests import warm
 from tests.processes import wait_for
 from tests.stores import METHODS, Gate, gated_folder, gated_url
 from torchgraph_explorer import open_run, timeouts, watch
@@ -32,9 +31,9 @@ STEPS = 3 * writer_thread.WAITING
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stated times are short, and every record is put at once."""
-    monkeypatch.setattr(timeouts, "SECONDS", 0.4)
-    monkeypatch.setattr(timeouts, "SECONDS_TO_END", 0.6)
-    monkeypatch.setattr(writer_thread, "MOST_SECONDS", 0.5)
+    monkeypatch.setattr(timeouts, "SECONDS", 0.25)
+    monkeypatch.setattr(timeouts, "SECONDS_TO_END", 0.4)
+    monkeypatch.setattr(writer_thread, "MOST_SECONDS", 0.3)
     monkeypatch.setattr(remote, "FLUSH_SECONDS", 0.0)
 
 
@@ -118,7 +117,7 @@ def test_a_store_that_answers_later_has_what_waited(when: str, recwarn: pytest.W
     assert run.steps.tolist() == list(range(10))
     assert (len(run.graphs), run.finished is not None and run.finished.notes) == (1, ())
     said = [str(one.message) for one in recwarn]
-    assert ["has not answered within 0.4 s. Training goes on" in one for one in said] == [True] * (when == "at watch")
+    assert ["has not answered within 0.25 s. Training goes on" in one for one in said] == [True] * (when == "at watch")
 
 
 def test_steps_beyond_those_that_may_wait_are_told_in_the_record() -> None:
@@ -216,7 +215,7 @@ def test_a_touch_in_the_users_thread_would_be_seen(tmp_path: Path) -> None:
 
 
 AT_EXIT = """
-import sys, time
+import sys, time, warnings
 import torch
 from torchgraph_explorer import timeouts
 from torchgraph_explorer.training import writer_thread
@@ -224,6 +223,7 @@ from torchgraph_explorer import watch
 from torchgraph_explorer.record import remote
 from tests.stores import gated_folder, gated_url
 
+warnings.simplefilter("ignore")
 timeouts.SECONDS = writer_thread.MOST_SECONDS = 0.3
 timeouts.SECONDS_TO_END = 1.0
 remote.FLUSH_SECONDS = 0.0
@@ -251,8 +251,7 @@ def test_a_process_whose_store_hangs_ends_in_the_stated_time(
     kind: str, when: str, watchers: int, tmp_path: Path
 ) -> None:
     """However many watchers there are."""
-    command = [sys.executable, "-W", "ignore", "-c", AT_EXIT, kind, when, str(tmp_path / "mount"), str(watchers)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    done = warm.run("-c", AT_EXIT, kind, when, str(tmp_path / "mount"), str(watchers))
     ended = time.time()
     assert (done.returncode, done.stdout.split()[:1]) == (0, ["trained"]), done.stderr
     assert ended - float(done.stdout.split()[1]) < 1.0 + 2 * SLACK

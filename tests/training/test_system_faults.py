@@ -6,7 +6,6 @@ import errno
 import os
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests import warm
 from tests.compatibility.walk import fingerprint
 from tests.listening import Listening
 from torchgraph_explorer import OptionError, TorchgraphWarning, open_run, watch
@@ -278,8 +278,7 @@ print("trained")
     ["no file descriptor", "no room for a file", "no temporary folder", "the working directory is deleted"],
 )
 def test_a_real_process_trains_on(kind: str, backend: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", REAL, str(tmp_path), kind, backend]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    done = warm.run("-c", REAL, str(tmp_path), kind, backend)
     assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.count("TorchgraphWarning") == (kind != "no temporary folder"), done.stderr

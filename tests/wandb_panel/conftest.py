@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 import pytest
 from playwright.sync_api import Browser
 
+from tests import warm
 from tests.wandb_panel.emulator import Panel, browser_panel
 from tests.wandb_panel.loopback import Backend, loopback
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = (ROOT, ROOT / "wandb_panel", ROOT / "tb_plugin")
 
 Environment: TypeAlias = "dict[str, str]"
 
@@ -46,34 +46,41 @@ def environment(backend: Backend, home: Path) -> Environment:
         "WANDB_API_KEY": "k" * 40,
         "WANDB_ERROR_REPORTING": "false",
         "XDG_CONFIG_HOME": str(home),
-        "PYTHONPATH": os.pathsep.join(map(str, PACKAGES)),
+        "PYTHONPATH": warm.PACKAGES,
         "OMP_NUM_THREADS": "1",
     }
 
 
-def command_line(way: str, logdir: Path, options: dict[str, Any]) -> list[str]:
+def arguments_for(way: str, logdir: Path, options: dict[str, Any]) -> list[str]:
     """To train as `tests.wandb_panel.training` does it."""
-    return [sys.executable, "-m", "tests.wandb_panel.training", way, str(logdir), json.dumps(options)]
+    return ["-m", "tests.wandb_panel.training", way, str(logdir), json.dumps(options)]
 
 
-def run_training(
-    way: str, backend: Backend, home: Path, *, before: str = "", logdir: str = "runs", **options: Any
-) -> Trained:
-    """Train in some way; `before` is a shell command to run first, like ulimit."""
-    command = command_line(way, home / logdir, options)
-    if before:
-        command = ["bash", "-c", f'{before} && exec "$@"', "bash", *command]
-    done = subprocess.run(
-        command, env=environment(backend, home), cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
-    )
+def run_training(way: str, backend: Backend, home: Path, *, logdir: str = "runs", **options: Any) -> Trained:
+    """Train in some way."""
+    arguments = arguments_for(way, home / logdir, options)
+    return trained(warm.run(*arguments, modules=warm.WANDB, env=environment(backend, home)), home / logdir)
+
+
+def run_new_training(way: str, backend: Backend, home: Path, *, before: str) -> Trained:
+    """Train in some way in a new process; `before` is a shell command to run first, like ulimit."""
+    python = [sys.executable, *arguments_for(way, home / "runs", {})]
+    command = ["bash", "-c", f'{before} && exec "$@"', "bash", *python]
+    surroundings = environment(backend, home)
+    done = subprocess.run(command, env=surroundings, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    return trained(done, home / "runs")
+
+
+def trained(done: subprocess.CompletedProcess[str], logdir: Path) -> Trained:
     assert done.returncode == 0, done.stderr
-    return Trained(json.loads(done.stdout.splitlines()[-1]), done.stderr, home / logdir)
+    return Trained(json.loads(done.stdout.splitlines()[-1]), done.stderr, logdir)
 
 
 @contextmanager
 def started_training(way: str, backend: Backend, home: Path, **options: Any) -> Iterator[subprocess.Popen[str]]:
     """A training that goes on until the block ends, or kills it."""
-    command, surroundings = command_line(way, home / "runs", options), environment(backend, home)
+    command = [sys.executable, *arguments_for(way, home / "runs", options)]
+    surroundings = environment(backend, home)
     with subprocess.Popen(command, env=surroundings, cwd=ROOT, stdout=subprocess.PIPE, text=True) as training:
         try:
             yield training
@@ -103,16 +110,7 @@ class Online:
 
     def python(self, script: str) -> str:
         """What `script` prints, in a process that knows this server."""
-        command = [sys.executable, "-c", script]
-        done = subprocess.run(
-            command,
-            env=environment(self.backend, self.home),
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = warm.run("-c", script, modules=warm.WANDB, env=environment(self.backend, self.home))
         assert done.returncode == 0, done.stderr
         return done.stdout
 

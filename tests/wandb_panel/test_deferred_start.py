@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from torch import nn
 
+from tests import warm
 from tests.wandb_panel.conftest import Train, environment
 from tests.wandb_panel.loopback import Backend, StoredRun
 from torchgraph_explorer import open_run, watch
+
+pytestmark = pytest.mark.xdist_group("wandb")  # one training online, and one process that has wandb
 
 PAGE = "torchgraph/{}_page"
 
@@ -132,15 +133,7 @@ def test_a_script_written_for_torchexplorer_logs_to_its_run(
     if importlib.util.find_spec(needs) is None:
         pytest.skip(f"{needs} is not installed")
     surroundings = {**environment(backend, tmp_path), "WANDB__DISABLE_STATS": "true", "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env=surroundings,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    done = warm.run("-c", script, modules=warm.WANDB, env=surroundings, cwd=tmp_path, timeout=200)
     assert done.returncode == 0, done.stderr[-3000:]
     run = backend.only_run()
     assert shown_steps(backend, run, model) == steps

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.wandb_panel.conftest import Online, Train, environment
+from tests import warm
+from tests.wandb_panel.conftest import Online, Train, environment, run_new_training
 from tests.wandb_panel.emulator import Panel, chart_of
 from tests.wandb_panel.loopback import Backend, StoredRun
 from torchgraph_explorer import open_run
 from torchgraph_wandb.presets import preset_name
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wandb")]  # one training online, and one process that has wandb
 
 CHART, TABLE, PAGE = "torchgraph/Net", "torchgraph/Net_table", "torchgraph/Net_page"
 
@@ -94,14 +93,8 @@ def test_an_offline_run_shows_the_same_after_sync(train: Train, backend: Backend
     script = "from torchgraph_explorer.cli import main; raise SystemExit(main(['wandb', 'publish', '--entity', 'ent']))"
     sync = ["-m", "wandb", "sync", told["folder"]]
     for arguments in (["-c", script], sync):
-        subprocess.run(
-            [sys.executable, *arguments],
-            env=environment(backend, tmp_path),
-            cwd=tmp_path,
-            check=True,
-            capture_output=True,
-            timeout=120,
-        )
+        done = warm.run(*arguments, modules=warm.WANDB, cwd=tmp_path, env=environment(backend, tmp_path))
+        assert done.returncode == 0, done.stderr
     chart = chart_of(backend, CHART, backend.only_run())
     assert {row["part"] for row in chart.rows} == {"summary", "insides", "nodes", "edges", "tensors"}
     assert PAGE in backend.only_run().summary
@@ -140,8 +133,8 @@ def test_a_refused_chart_leaves_the_page(train: Train, backend: Backend) -> None
     assert {PAGE, TABLE} <= set(backend.only_run().summary)
 
 
-def test_two_thousand_steps_under_256_open_files_lose_nothing(train: Train, backend: Backend) -> None:
-    trained = train("many_steps", before="ulimit -n 256")
+def test_two_thousand_steps_under_256_open_files_lose_nothing(backend: Backend, tmp_path: Path) -> None:
+    trained = run_new_training("many_steps", backend, tmp_path, before="ulimit -n 256")
     run = backend.only_run()
     assert logged_steps(run, "loss") == list(range(2000))
     assert summary(backend, run)[1].endswith("2,000 steps recorded, 33 shown")
@@ -157,6 +150,6 @@ def test_a_cell_that_is_run_again_and_again_goes_on_in_the_run(train: Train, bac
     told = train("watched_again").told
     assert told["held"][-1] == told["held"][0]
     assert told["losses"] == train("unwatched").told["losses"]
-    assert summary(backend, backend.runs[told["run"]])[2] == "|".join(map(str, range(20)))
+    assert summary(backend, backend.runs[told["run"]])[2] == "|".join(map(str, range(10)))
     recorded = open_run(told["run_dir"]).model()
-    assert (recorded.steps.tolist(), len(recorded.sessions)) == (list(range(20)), 10)
+    assert (recorded.steps.tolist(), len(recorded.sessions)) == (list(range(10)), 5)

@@ -11,7 +11,7 @@ import pytest
 from tests.wandb_panel.conftest import Online
 from torchgraph_wandb.presets import preset_name
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wandb")]  # one training online, and one process that has wandb
 
 
 def panels(spec: Any) -> Iterator[dict[str, Any]]:

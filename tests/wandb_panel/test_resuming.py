@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.wandb_panel.conftest import Train, environment
 from tests.wandb_panel.loopback import Backend
 from tests.wandb_panel.test_logging import summary
 from torchgraph_explorer import open_run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wandb")]  # one training online, and one process that has wandb
 
 FIRST, SECOND = 6, 4
 
@@ -72,7 +71,7 @@ def test_a_run_that_is_begun_again_under_its_id_says_that_it_is_mixed(
 
 def test_an_offline_session_that_is_synced_leaves_its_count(train: Train, backend: Backend, tmp_path: Path) -> None:
     told = train("session", steps=FIRST, run="r", mode="offline").told
-    sync = [sys.executable, "-m", "wandb", "sync", told["folder"]]
-    surroundings = environment(backend, tmp_path)
-    subprocess.run(sync, env=surroundings, cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    sync, surroundings = ["-m", "wandb", "sync", told["folder"]], environment(backend, tmp_path)
+    done = warm.run(*sync, modules=warm.WANDB, cwd=tmp_path, env=surroundings)
+    assert done.returncode == 0, done.stderr
     assert backend.runs["r"].summary["torchgraph/Net_steps"] == FIRST

@@ -59,7 +59,9 @@ class Net(nn.Module):
 
 
 def begin(**options: Any) -> Any:
-    return wandb.init(project="p", settings=wandb.Settings(x_disable_stats=True, silent=True), **options)
+    """A W&B run that does not look at the machine and at what is installed on it, which takes long."""
+    settings = wandb.Settings(x_disable_stats=True, x_save_requirements=False, silent=True)
+    return wandb.init(project="p", settings=settings, **options)
 
 
 def train(model: nn.Module, steps: int, log: Callable[[int, float], None]) -> None:
@@ -128,11 +130,11 @@ def disabled(logdir: str) -> object:
 
 
 def watched_again(logdir: str) -> object:
-    """As by a cell of a notebook that is run ten times, with some training after each."""
+    """As by a cell of a notebook that is run five times, with some training after each."""
     losses: list[float] = []
     with begin() as run:
         model, counts = Net(), []
-        for _ in range(10):
+        for _ in range(5):
             watcher = watched(model, logdir)
             assert wait_for(lambda: all(thread.name != "torchgraph-wandb" for thread in threading.enumerate()))
             counts.append(held(model))
@@ -144,7 +146,7 @@ def unwatched(_logdir: str) -> object:
     """The losses of the training above without any watch."""
     losses: list[float] = []
     model = Net()
-    for _ in range(10):
+    for _ in range(5):
         train(model, 2, lambda _step, loss: losses.append(loss))
     return {"losses": losses}
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from tests.compatibility.case import Table, Training, module
 from tests.compatibility.cases import compiled
-from tests.compatibility.cases.compiled import in_place, wrapped
+from tests.compatibility.cases.compiled import in_place, with_autograd, wrapped
 
 case = Table("compiled, and logged compiled")
 
@@ -34,7 +34,7 @@ def _reasons_to_break() -> list[str]:
 
 @case("the whole model, fullgraph", **OPTIONS)
 def _() -> Any:
-    return _inline(compiled.net())
+    return _inline(compiled.net(), with_autograd)
 
 
 @case("the whole model, compiled and not called before it is watched", **OPTIONS)
@@ -71,7 +71,7 @@ def _() -> Any:
 
 @case("batches of varying length", **OPTIONS)
 def _() -> Any:
-    return _inline(compiled.net(), forward=lambda called, number: called(torch.randn(2 + number, 6)))
+    return _inline(compiled.net(), with_autograd, forward=lambda called, number: called(torch.randn(2 + number, 6)))
 
 
 @case("evaluation between the steps", **OPTIONS)

@@ -1,0 +1,130 @@
+"""Python processes that have imported torch already. Importing it, and wandb, takes longer than what most tests do.
+
+A process that has the libraries forks one for each `run`. Its streams, folder, environment and arguments are its own,
+and it ends as any Python process does: through the interpreter's exit, with its threads joined and atexit called.
+What is only true of a process in which nothing is imported yet is tested with `subprocess`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from select import select
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = os.pathsep.join(map(str, (ROOT, ROOT / "tb_plugin", ROOT / "wandb_panel")))
+
+TORCH = ("torch", "torch._dynamo")
+"""The second is imported by the first optimizer."""
+WANDB = (*TORCH, "wandb", "wandb.apis.public", "wandb.sdk.launch", "requests")
+"""The last three are imported by the first run that begins."""
+
+
+def run(
+    *arguments: str,
+    modules: Sequence[str] = TORCH,
+    cwd: Path = ROOT,
+    env: dict[str, str] | None = None,
+    timeout: float = 90,
+) -> subprocess.CompletedProcess[str]:
+    """What `python ARGUMENTS` does, which are `-c SCRIPT ...` or `-m MODULE ...`, in a process that has `modules`."""
+    asked = {"arguments": arguments, "cwd": str(cwd), "env": env or dict(os.environ), "timeout": timeout}
+    parent = _parent(tuple(modules))
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    parent.stdin.write(json.dumps(asked) + "\n")
+    parent.stdin.flush()
+    code, out, err = json.loads(parent.stdout.readline())
+    if code is None:
+        raise subprocess.TimeoutExpired(arguments, timeout, out, err)
+    return subprocess.CompletedProcess(arguments, code, out, err)
+
+
+@cache
+def _parent(modules: tuple[str, ...]) -> subprocess.Popen[str]:
+    """The process that has the libraries. It ends with this one."""
+    command, env = [sys.executable, "-m", "tests.warm", *modules], {"PYTHONPATH": PACKAGES, "OMP_NUM_THREADS": "1"}
+    pipe = subprocess.PIPE
+    parent = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **env}, stdin=pipe, stdout=pipe, text=True)
+    atexit.register(parent.communicate)
+    atexit.register(parent.kill)  # is called first
+    return parent
+
+
+# In the process that has the libraries.
+
+
+def _serve(modules: Sequence[str]) -> tuple[dict[str, Any], list[int]] | None:
+    """Fork for each line of JSON. In the child, return it and the streams to write to; else nothing, at the end."""
+    for module in modules:
+        import_module(module)
+    gc.collect()
+    gc.freeze()  # what is collected is written to, and copied for it
+    for line in sys.stdin:
+        asked, pipes = json.loads(line), (os.pipe(), os.pipe())
+        child = os.fork()
+        if not child:
+            for to_read, _ in pipes:
+                os.close(to_read)
+            return asked, [to_write for _, to_write in pipes]
+        for _, to_write in pipes:
+            os.close(to_write)
+        outcome = _outcome(child, [to_read for to_read, _ in pipes], asked["timeout"])
+        sys.stdout.write(json.dumps(outcome) + "\n")
+        sys.stdout.flush()
+    return None
+
+
+def _outcome(child: int, streams: list[int], timeout: float) -> tuple[int | None, str, str]:
+    """The exit code of a process, or nothing if it had to be killed, and what it wrote to its two streams."""
+    end, written, open_ones = time.monotonic() + timeout, dict.fromkeys(streams, b""), set(streams)
+    while open_ones and (ready := select(open_ones, [], [], max(0.0, end - time.monotonic()))[0]):
+        for stream in ready:
+            chunk = os.read(stream, 1 << 16)
+            written[stream] += chunk
+            if not chunk:
+                open_ones.discard(stream)
+    if open_ones:
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    for stream in streams:
+        os.close(stream)
+    out, err = (text.decode() for text in written.values())
+    return None if open_ones else code, out, err
+
+
+def _become(asked: dict[str, Any], streams: list[int]) -> None:
+    """Do what is asked for, in a session of its own."""
+    os.setsid()
+    os.chdir(asked["cwd"])
+    for number, stream in enumerate([os.open(os.devnull, os.O_RDONLY), *streams]):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    if wandb := sys.modules.get("wandb.sdk.data_types._private"):
+        Path(wandb.MEDIA_TMP.name).mkdir(exist_ok=True)  # made by the import; the process before removed it at its end
+    kind, what, *sys.argv[1:] = asked["arguments"]
+    if kind == "-m":
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    else:
+        exec(what, vars(sys.modules["__main__"]))
+
+
+if __name__ == "__main__":
+    if (_asked := _serve(sys.argv[1:])) is not None:
+        _become(*_asked)
