@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from tests.listening import Listening, assert_row
 from torchgraph_explorer import watch
 from torchgraph_explorer.capture.captured_step import PASSES
 from torchgraph_explorer.capture.step_tracker import MOST_WITHOUT_UPDATE
-from torchgraph_explorer.errors import TorchgraphWarning
+from torchgraph_explorer.errors import OptionError, TorchgraphWarning
 
 
 def network() -> nn.Sequential:
@@ -439,3 +440,29 @@ def test_a_training_of_which_nothing_is_recorded_is_told_so_while_it_goes_on(
         train()
     with pytest.warns(TorchgraphWarning, match=f"no step was recorded.*{reason}"):
         watcher.close()
+
+
+def test_nothing_is_watched_where_the_environment_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TORCHGRAPH", "off")
+    model, heard = network(), Listening()
+    with watch(model, backend=["standalone", heard], logdir=tmp_path / "runs", log_freq=1) as watcher:
+        watcher.step = 7
+        plain(model)
+        hooks = [each._forward_hooks or each._forward_pre_hooks for each in model.modules()]
+    assert not any(hooks)
+    assert not heard.records
+    assert not (tmp_path / "runs").exists()
+    found = watcher.step, watcher.recording, watcher.graph, watcher.graphs, watcher.url, watcher.run_dir
+    assert found == (7, False, None, (), None, None)
+    with pytest.raises(OptionError, match="Nothing is recorded"):
+        watcher.export(tmp_path / "page.html")
+
+
+def test_another_word_in_the_environment_is_ignored_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHGRAPH", "no")
+    model, heard = network(), Listening()
+    with pytest.warns(TorchgraphWarning, match="TORCHGRAPH='no' in the environment is ignored. Set it to 'off'"):
+        watcher = watch(model, backend=heard, verbose=False)
+    plain(model)
+    watcher.close()
+    assert heard.frames

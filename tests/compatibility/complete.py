@@ -15,6 +15,7 @@ from tests.compatibility.same_record import check_inline
 from tests.compatibility.training import Run, run
 from tests.compatibility.walk import tensors_in
 from tests.listening import Listening
+from torchgraph_explorer.capture.captured_step import PASSES
 from torchgraph_explorer.schema import Frame, ModuleGraph
 
 MOST = 12
@@ -51,11 +52,26 @@ def _missing(done: Run, forwards: list[Forward]) -> Iterator[str]:
         return
     if heard.frames[0].step != 0:
         yield f"the first frame is of step {heard.frames[0].step}"
-    bounds = [frame.step for frame in heard.frames] + [len(forwards)]
     known: set[Any] = set()
+    steps = _by_step(forwards)
+    bounds = [frame.step for frame in heard.frames] + [max(steps) + 1]
     for at, (first, beyond) in enumerate(pairwise(bounds)):
-        yield from _missing_in_step(heard, at, forwards[first:beyond], known)
+        beyond = first + 1 if forwards[-1].updates else beyond
+        yield from _missing_in_step(heard, at, [one for step in range(first, beyond) for one in steps[step]], known)
     yield from (fault for graph in heard.graphs for fault in _malformed(graph))
+
+
+def _by_step(forwards: list[Forward]) -> dict[int, list[Forward]]:
+    """The passes that are to be recorded, by step: by update if there were any, else by pass through the model."""
+    steps: dict[int, list[Forward]] = {}
+    passes = 0
+    for forward in forwards:
+        entrance = forward.calls[0].module
+        passes += entrance == ""
+        step = steps.setdefault(forward.updates if forwards[-1].updates else max(passes - 1, 0), [])
+        if sum(one.calls[0].module == entrance for one in step) < PASSES or not forwards[-1].updates:
+            step.append(forward)
+    return steps
 
 
 def _missing_in_step(heard: Listening, at: int, forwards: list[Forward], known: set[Any]) -> Iterator[str]:

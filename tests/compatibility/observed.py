@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from tests.compatibility.case import Training
 from tests.compatibility.walk import tensors_in
@@ -52,10 +53,17 @@ class Seen:
 
 @dataclass
 class Forward:
-    """One training forward pass of the model; calls in the order in which they began."""
+    """One training pass through the model, or through a module of it that is called from outside.
+
+    Attributes:
+        calls: In the order in which they began.
+        parameters: Those that a gradient arrived at since it began.
+        updates: How many updates there were before.
+    """
 
     calls: list[Seen] = field(default_factory=list)
     parameters: set[tuple[str, str]] = field(default_factory=set)
+    updates: int = 0
 
 
 class Observer:
@@ -68,17 +76,36 @@ class Observer:
         self.unhookable: set[str] = set()
         self._handles: list[Any] = []
         self._thread = threading.get_ident()
+        self._updates = self._open_updates = 0
+        self._is_moved = True
 
     @contextmanager
     def hooked(self) -> Iterator[None]:
         """Hooks the modules anew in each call of the model, since they may be others than in the last."""
-        first = self.model.register_forward_pre_hook(self._hook, with_kwargs=True, prepend=True)
+        self._hook_all()
+        hooks = (
+            self.model.register_forward_pre_hook(self._hook, with_kwargs=True, prepend=True),
+            register_optimizer_step_pre_hook(self._update_begins),
+            register_optimizer_step_post_hook(self._update_ends),
+        )
         try:
             yield
         finally:
-            first.remove()
+            for each in hooks:
+                each.remove()
             self._unhook()
             self._stack.clear()
+            self._open_updates = 0
+
+    def _update_begins(self, *_: object) -> None:
+        self._open_updates += 1
+
+    def _update_ends(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
+        self._open_updates -= 1
+        own = {id(each) for each in self.model.parameters()}
+        is_own = any(id(each) in own for group in optimizer.param_groups for each in group["params"])
+        if is_own and not self._open_updates and not self._is_moved:
+            self._updates, self._is_moved = self._updates + 1, True
 
     def _hook(self, model: nn.Module, args: Any, kwargs: Any) -> None:
         if not self._is_to_be_recorded(model):
@@ -86,9 +113,12 @@ class Observer:
         if self._stack:
             self._entered("", args, kwargs)
             return
-        self._thread = threading.get_ident()
+        self._hook_all()
+        self._entered("", args, kwargs)
+
+    def _hook_all(self) -> None:
         self._unhook()
-        for name, module in model.named_modules():
+        for name, module in self.model.named_modules():
             if isinstance(module, torch.jit.ScriptModule):
                 self.unhookable.add(name)
                 continue
@@ -98,7 +128,6 @@ class Observer:
             for path, parameter in module.named_parameters(recurse=False):
                 if parameter.requires_grad and parameter.is_leaf and not is_lazy(parameter):
                     self._handles.append(self._parameter_hook(parameter, (name, path)))
-        self._entered("", args, kwargs)
 
     def _unhook(self) -> None:
         for handle in self._handles:
@@ -121,7 +150,9 @@ class Observer:
 
     def _entered(self, name: str, args: Any, kwargs: Any) -> None:
         if not self._stack:
-            self.forwards.append(Forward())
+            self._thread = threading.get_ident()
+            self.forwards.append(Forward(updates=self._updates))
+            self._is_moved = False
         calls = self.forwards[-1].calls
         inputs = inputs_of(args, kwargs)
         parent = self._stack[-1][0] if self._stack else None
@@ -172,7 +203,7 @@ class Observer:
             return False
         if self._stack:
             return threading.get_ident() == self._thread
-        return module is self.model and module.training and torch.is_grad_enabled()
+        return self.model.training and torch.is_grad_enabled()
 
 
 def has_data(tensor: Tensor) -> bool:

@@ -26,6 +26,7 @@ from torchgraph_explorer.training.rewatch import earlier_watch, taking_over
 from torchgraph_explorer.training.run_choice import choose_location
 from torchgraph_explorer.training.run_folder import check_logdir, run_of_wandb
 from torchgraph_explorer.training.session import describe
+from torchgraph_explorer.training.switched_off import SwitchedOff, is_switched_off
 from torchgraph_explorer.training.viewer import introduce, open_viewer
 from torchgraph_explorer.training.watcher import Watcher
 from torchgraph_explorer.training.writer_thread import WAITING
@@ -85,6 +86,8 @@ def start(model: nn.Module, settings: Settings, *, target: Target, display: Disp
         UnknownBackendError: No backend has that name.
     """
     check(model, settings)
+    if is_switched_off():
+        return SwitchedOff(model, _name(model, target.name, rank=None))
     request = _resolved(model, settings, target=target, display=display)
     destination = _find(request) if request.backends.record else None
     if destination is None:
