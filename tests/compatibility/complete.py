@@ -55,9 +55,10 @@ def _missing(done: Run, forwards: list[Forward]) -> Iterator[str]:
     known: set[Any] = set()
     steps = _by_step(forwards)
     bounds = [frame.step for frame in heard.frames] + [max(steps) + 1]
-    for at, (first, beyond) in enumerate(pairwise(bounds)):
-        beyond = first + 1 if forwards[-1].updates else beyond
-        yield from _missing_in_step(heard, at, [one for step in range(first, beyond) for one in steps[step]], known)
+    for at, (first, next_one) in enumerate(pairwise(bounds)):
+        beyond = first + 1 if forwards[-1].updates else next_one
+        passes = [one for step in range(first, beyond) for one in steps[step]]
+        yield from _missing_in_step(heard, at, passes, known)
     yield from (fault for graph in heard.graphs for fault in _malformed(graph))
 
 

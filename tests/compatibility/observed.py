@@ -168,7 +168,7 @@ class Observer:
         self._stack.append((len(calls) - 1, name))
 
     def _leave(self, module: nn.Module, _args: Any, _kwargs: Any, output: Any) -> None:
-        if threading.get_ident() != self._thread or not self._stack or _in_backward():
+        if not self._stack or threading.get_ident() != self._thread or _in_backward():
             return
         name = next(name for name, one in self.model.named_modules() if one is module)
         if name not in [each for _, each in self._stack]:

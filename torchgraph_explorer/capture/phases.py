@@ -1,4 +1,4 @@
-"""Training and evaluation: which forward passes belong to each, and the number of the step that training has reached."""
+"""Training and evaluation: which forward passes belong to each, and which step training has reached."""
 
 from __future__ import annotations
 

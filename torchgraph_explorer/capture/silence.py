@@ -50,8 +50,8 @@ class Silence:
         """The likely reason, and what to do."""
         if self._calls:
             return (
-                "It was called in eval mode or with gradients disabled only. To record its training, call model.train() "
-                "before; to record evaluations, pass phases=('train', 'eval') to watch()."
+                "It was called in eval mode or with gradients disabled only. To record its training, call "
+                "model.train() before; to record evaluations, pass phases=('train', 'eval') to watch()."
             )
         if self._updates:
             return (

@@ -384,6 +384,8 @@ class StepTracker:
             if self._is_inside() or self._compiled.is_within_another(id(entry_call.compiled)):
                 return
             logged, window = self._admits(model, compiled=True), None
+            if not logged:  # hooks on modules would be compiled, too
+                self._entrances.stop()
             if isinstance(one := self._current, InlineStep):
                 window = window_for(one, model, entry_call)
             self._compiled.begin(id(entry_call.compiled), logged=logged, window=window)
