@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.page import Viewer, expect_open
+from tests.conftest import SECONDS_TO_SHOW
 
 pytestmark = pytest.mark.browser
 
@@ -68,8 +70,11 @@ def look(viewer: Viewer) -> Look:
 
 
 def expect_whole(viewer: Viewer) -> None:
-    """The whole drawing is in sight, can be read, and stands in the middle."""
+    """The whole drawing is in sight, can be read, and stands in the middle, as soon as its layout has come."""
     seen = look(viewer)
+    deadline = time.monotonic() + SECONDS_TO_SHOW
+    while not all(seen.sight.values()) and time.monotonic() < deadline:
+        seen = look(viewer)
     assert [key for key, is_free in seen.sight.items() if not is_free] == []
     assert seen.scale >= READABLE
     assert abs(seen.left - seen.right) < MOST_SLANT
