@@ -319,7 +319,7 @@ def test_a_step_is_one_update(loop: Loop, log_freq: int) -> None:
 def entered(heard: Listening, frame: int) -> list[str] | None:
     """The modules that were called from outside of the model, in order; None while there is no graph."""
     graph = next((each for each in reversed(heard.graphs) if each.id == heard.frames[frame].graph), None)
-    return graph and [call.module for call in graph.calls if call.parent is None]
+    return None if graph is None else [call.module for call in graph.calls if call.parent is None]
 
 
 def calls(heard: Listening, frame: int, module: str) -> list[int | None]:

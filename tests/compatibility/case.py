@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from tests.compatibility.walk import tensors_in
 
@@ -113,10 +114,12 @@ def trained(
     Args:
         model: The model.
         arguments: Makes the step's arguments: one tensor, a tuple of positional ones, or a dict of keyword ones.
-        optimizer: Its class or maker; SGD with momentum by default. Made when the first step is, for lazy parameters.
+        optimizer: Its class or maker; SGD with momentum by default. Made in the first step, if parameters are lazy.
         loss: Of what the model returned; by default the mean square of all that has a gradient.
     """
     optimizers: list[Any] = []
+    if not any(map(is_lazy, model.parameters())):
+        optimizers.append((optimizer or sgd)([p for p in model.parameters() if p.requires_grad]))
 
     def step(_number: int) -> Tensor:
         out = call(model, arguments())

@@ -48,6 +48,9 @@ FURTHER = (
     "precision and loops: an optimizer that watch() is told of: Adam, foreach",
     "precision and loops: evaluations recorded as a phase of their own",
     "precision and loops: gradients written by hand, without autograd",
+    "training loops: nine micro-batches in an update",
+    "training loops: LBFGS, which calls a closure several times",
+    "training loops: a GAN in one module, which is never called itself",
     "inputs and outputs: conjugated and negated views",
     "inputs and outputs: expanded, transposed and channels-last tensors",
     "inputs and outputs: a compressed sparse matrix",
@@ -67,6 +70,7 @@ FURTHER = (
     "compiled: a function that calls the model",
     "compiled: in place, then watched",
     "compiled: watched, then with the default backend, as in the last case",
+    "compiled, and logged compiled: two passes in an update",
     "compiled, and logged compiled: the whole model, compiled and not called before it is watched",
 )
 """Cases that are run with faults in the functions that those of `THOROUGH` do not both call."""

@@ -419,6 +419,10 @@ class CapturedStep:
                     key = series_key(opened.name, opened.call, role, info.path, "value")
                     self.rows[key] = self._measure.values(tensor)
 
+    def continue_here(self) -> None:
+        """The next pass comes in this thread, which may be another one than that of the passes before."""
+        self.thread = threading.get_ident()
+
     def miss(self) -> None:
         """A pass belongs to the step, and is not recorded."""
         self._missed += 1
@@ -427,6 +431,8 @@ class CapturedStep:
         """An optimizer is about to move the parameters in `moved`."""
         if self._gradient_hooks.closed or "params_grad" not in self.kinds:
             return
+        if self._backward_passes.have_begun and not self.backward_ended and current_backward() == -1:
+            self._gradient_hooks.end_all()  # it ended in an exception
         if self._missed or not self.backward_ended:  # these gradients are not those that were measured, if any were
             self._parameters.measure_gradients_of(moved, "grad")
         if self._updates:

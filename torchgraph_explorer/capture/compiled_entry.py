@@ -245,10 +245,12 @@ class CompiledCall(threading.local):
         logged, self._logged = self._logged, None
         return logged
 
-    def end_at(self, entry: int) -> None:
-        """The call is over, if it went through `entry`."""
+    def end_at(self, entry: int) -> bool:
+        """The call is over, if it went through `entry`; returns whether it ran within a window."""
+        was_inline = entry == self._entry and self._window is not None
         if entry == self._entry:
             self.end()
+        return was_inline
 
     def end_if_left(self) -> None:
         """End a call that an interrupt of the compiled code has ended, for which no hook was called."""

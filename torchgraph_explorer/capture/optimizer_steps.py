@@ -14,7 +14,6 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from torchgraph_explorer.capture.call_stack import is_caller, users_frame
 from torchgraph_explorer.capture.safe_hook import Hook
-from torchgraph_explorer.console import warn
 
 
 class OptimizerListener(Protocol):
@@ -53,8 +52,8 @@ class OptimizerSteps:
         self._listeners[listener] = None
         if not self._handles:
             self._handles = (
-                register_optimizer_step_pre_hook(Hook(self._before, _report)),
-                register_optimizer_step_post_hook(Hook(self._after, _report)),
+                register_optimizer_step_pre_hook(Hook(lambda optimizer, *_: self._before(optimizer), self._fail)),
+                register_optimizer_step_post_hook(Hook(lambda *_: self._after(), self._fail)),
             )
 
     def remove(self, listener: OptimizerListener) -> None:
@@ -68,7 +67,7 @@ class OptimizerSteps:
             for handle in handles:
                 handle.remove()
 
-    def _before(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+    def _before(self, optimizer: Optimizer) -> None:
         here, frame = self._open, users_frame()
         while here.frames and not is_caller(here.frames[-1], frame):
             here.frames.pop()  # an exception has ended that step, and torch called no hook
@@ -79,7 +78,7 @@ class OptimizerSteps:
         for listener in tuple(self._listeners):
             self._call(listener, lambda each: each.before_step(optimizer))
 
-    def _after(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
+    def _after(self) -> None:
         here, frame = self._open, users_frame()
         while here.frames and here.frames.pop() is not frame:
             """Steps within this one that an exception has ended."""
@@ -98,9 +97,11 @@ class OptimizerSteps:
         finally:
             self._walks -= 1
 
-
-def _report(fault: Exception) -> None:
-    warn(f"Steps of optimizers are no longer seen: {fault!r}. Training goes on.")
+    def _fail(self, fault: Exception) -> None:
+        """A fault of ours that is nobody's in particular: nobody is called any more."""
+        listeners, self._listeners = tuple(self._listeners), {}
+        for listener in listeners:
+            listener.fail_at_step(fault)
 
 
 class ModelOptimizers:
@@ -127,8 +128,11 @@ class ModelOptimizers:
         Python has no list of objects by class, but the garbage collector finds, in some 20 milliseconds, what refers to
         a class, as its objects do.
         """
-        found: list[Any] = [each for each in gc.get_referrers(*_subclasses(Optimizer)) if isinstance(each, Optimizer)]
-        return any(self.moves(each, model) for each in found if "param_groups" in vars(each))
+        each: Any
+        for each in gc.get_referrers(*_subclasses(Optimizer)):
+            if isinstance(each, Optimizer) and "param_groups" in vars(each) and self.moves(each, model):
+                return True
+        return False
 
 
 def _subclasses(kind: type) -> Iterator[type]:

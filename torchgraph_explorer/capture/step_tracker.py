@@ -309,7 +309,9 @@ class StepTracker:
             if isinstance(one, InlineStep):
                 one.miss()
                 return False
-            return one is not None and one.thread == threading.get_ident()
+            if one is not None:
+                one.continue_here()
+            return one is not None
         self._end_step()
         return self._begin_step(model, compiled=compiled)
 
@@ -386,18 +388,18 @@ class StepTracker:
             logged, window = self._admits(model, compiled=True), None
             if not logged:  # hooks on modules would be compiled, too
                 self._entrances.stop()
-            if isinstance(one := self._current, InlineStep):
+            if logged and isinstance(one := self._current, InlineStep):
                 window = window_for(one, model, entry_call)
             self._compiled.begin(id(entry_call.compiled), logged=logged, window=window)
 
     def _after_compiled(self, model: nn.Module, entry_call: EntryCall) -> None:
         """The compiled code has returned, or raised."""
         with self._lock:
-            self._compiled.end_at(id(entry_call.compiled))
+            was_inline = self._compiled.end_at(id(entry_call.compiled))
             one = self._current
             if one is not None and not one.calls:
                 self._drop_step()  # the compiled code did not call the model
-            if isinstance(one, InlineStep) and saw_nothing(one, model, entry_call):
+            if was_inline and isinstance(one, InlineStep) and saw_nothing(one, model, entry_call):
                 self._drop_step()
                 self._close_inline()
                 self._listener.note(NOT_INLINE)

@@ -223,13 +223,7 @@ class Refuses(torch.autograd.Function):
         return gradient * 2, None
 
 
-@case(
-    "an exception in backward",
-    cannot={
-        "P2": "torch reports to no hook that a backward pass was given up, and by the next step `.grad` is often gone. "
-        "The gradients that had reached parameters are not recorded at that step; those at modules are."
-    },
-)
+@case("an exception in backward")
 def _() -> Any:
     def refuses(self: Any, x: Tensor, refuse: bool) -> Tensor:
         return self.b(apply(Refuses, self.a(x), refuse))
@@ -581,13 +575,7 @@ def _() -> Any:
     return Training(model, step, [optimizer])
 
 
-@case(
-    "the optimizer within backward, freeing each gradient",
-    cannot={
-        "P2": "`.grad` is read when backward has ended, and is gone by then. It is not recorded; the gradients at "
-        "modules are."
-    },
-)
+@case("the optimizer within backward, freeing each gradient")
 def _() -> Any:
     model = _net()
     optimizers = {parameter: torch.optim.SGD([parameter], lr=0.1) for parameter in model.parameters()}

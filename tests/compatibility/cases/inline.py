@@ -77,3 +77,17 @@ def _() -> Any:
 @case("evaluation between the steps", **OPTIONS)
 def _() -> Any:
     return _inline(compiled.net(), forward=compiled.evaluating)
+
+
+def twice(called: Any, _number: int) -> Any:
+    """Two passes, one after the other."""
+    return called(torch.randn(4, 6)) + called(torch.randn(4, 6))
+
+
+@case(
+    "two passes in an update",
+    **OPTIONS,
+    cannot={"P2": "Of a step that stays compiled, the first pass is recorded. The others are not."},
+)
+def _() -> Any:
+    return _inline(compiled.net(), forward=twice)

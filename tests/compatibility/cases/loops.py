@@ -74,7 +74,7 @@ def _() -> Any:
             loss.backward()
             return loss
 
-        return optimizer.step(closure).detach()  # type: ignore[attr-defined]
+        return optimizer.step(closure).detach()
 
     return Training(model, step, [optimizer])
 
@@ -289,10 +289,11 @@ def _lightning(*, manual: bool) -> Training:
             loss = self.head(self.body(batch[0])).square().mean()
             self.losses.append(loss.detach())
             if manual:
-                for optimizer in self.optimizers():
+                optimizers: Any = self.optimizers()
+                for optimizer in optimizers:
                     optimizer.zero_grad()
                 self.manual_backward(loss)
-                for optimizer in self.optimizers():
+                for optimizer in optimizers:
                     optimizer.step()
             return loss
 
