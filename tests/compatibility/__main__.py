@@ -17,10 +17,9 @@ import torch
 
 from tests.compatibility.case import Case
 from tests.compatibility.complete import check_complete
-from tests.compatibility.distributed_worker import STEPS
 from tests.compatibility.faults import check_unkillable
 from tests.compatibility.table import CASES, faults_for, is_first_of_its_theme
-from tests.compatibility.test_distributed import MODULES, WAYS, ranks, start
+from tests.compatibility.test_distributed import MODULES, WAYS, ranks, start, steps_of
 from tests.compatibility.undisturbed import check_copies, check_undisturbed
 
 PAGE = Path("docs/compatibility.md")
@@ -166,7 +165,7 @@ def _distributed() -> Iterator[tuple[str, bool, bool, bool]]:
         with TemporaryDirectory() as folder:
             told = ranks(way, Path(folder))
             gone = start(way, Path(folder), "die").returncode != 0
-        whole = all(each["modules"] == MODULES and len(each["steps"]) == STEPS for each in told)
+        whole = all(each["modules"] == MODULES and each["steps"] == steps_of(way) for each in told)
         yield name, all(each["identical"] for each in told), whole, gone
 
 

@@ -35,7 +35,19 @@ WAYS = {
 }
 MERGED = [way for way in WAYS if way != "ddp_apart"]
 MODULES = ["", "a", "a.0", "a.1", "a.2", "b", "head"]
-STEPS = [0, 1, 2, 3, 4]
+PASSES = 5
+
+
+def steps_of(way: str) -> list[int]:
+    """One for each pass; or for two, of which the first one's gradients are held back."""
+    return [0, 1, 2] if way == "ddp_no_sync" else [*range(PASSES)]
+
+
+def first_pass(way: str, step: int) -> int:
+    """The number of the first pass in a step."""
+    return 2 * step if way == "ddp_no_sync" else step
+
+
 WORKER = "tests.compatibility.distributed_worker"
 PAIR = "tests.compatibility.distributed_pair"
 
@@ -102,8 +114,8 @@ def launched(tmp_path_factory: pytest.TempPathFactory) -> Launch:
 
 
 def rows(model: ModelRecord, module: str, kind: str, path: str) -> Iterator[tuple[dict[str, float], Histograms]]:
-    """One series, step by step."""
-    [series] = [one for one in model.find(module, path=path) if one.kind == kind]
+    """One series, step by step: of the first call in a step, or of a parameter."""
+    [series] = [one for one in model.find(module, path=path) if one.kind == kind and one.call in (None, 0)]
     history = model.history(series)
     for at, values in enumerate(history.statistics.tolist()):
         yield dict(zip(STATISTICS, values, strict=True)), history.histograms.row(at)
@@ -114,7 +126,7 @@ def test_every_rank_trains_the_same_watched_and_records_every_module(way: str, l
     told = launched.told(way)
     assert [each.get("error") for each in told] == [None, None]
     assert [each["identical"] for each in told] == [True, True]
-    assert [each["steps"] for each in told] == [STEPS] * 2
+    assert [each["steps"] for each in told] == [steps_of(way)] * 2
     assert [each["modules"] for each in told] == [MODULES] * 2
 
 
@@ -123,7 +135,8 @@ def test_both_ranks_make_one_record(way: str, launched: Launch) -> None:
     first, second = launched.told(way)
     assert first["run_dir"] == second["run_dir"]
     model = open_run(first["run_dir"]).model()
-    assert (model.steps.tolist(), model.ranks.tolist(), model.notes) == (STEPS, [2] * 5, ())
+    steps = steps_of(way)
+    assert (model.steps.tolist(), model.ranks.tolist(), model.notes) == (steps, [2] * len(steps), ())
     assert (model.session.rank, model.session.world_size, len(model.sessions)) == (0, 2, 2)
     assert model.finished is not None
     assert launched.said.count(f"recording to {first['run_dir']}") == 1
@@ -139,7 +152,7 @@ def test_tensors_are_recorded_as_if_the_ranks_were_one(
 ) -> None:
     model = open_run(launched.told(way)[0]["run_dir"]).model()
     for step, row in enumerate(rows(model, "", kind, path)):
-        assert_row(row, np.concatenate(launched.truth(way, step, name)), name=(way, step))
+        assert_row(row, np.concatenate(launched.truth(way, first_pass(way, step), name)), name=(way, step))
 
 
 @pytest.mark.parametrize("way", ["ddp", "ddp_inner", "ddp_static_graph", "ddp_unused"])
@@ -154,12 +167,13 @@ def test_parameters_and_averaged_gradients_are_counted_once(way: str, launched: 
             assert_row(list(rows(model, module, kind, path))[-1 if step else 0], first, name=(way, name))
 
 
-def test_gradients_that_are_held_back_are_those_of_the_first_rank(launched: Launch) -> None:
+def test_gradients_that_are_held_back_are_in_those_of_their_update(launched: Launch) -> None:
+    """The last pass has no update, so that its gradients stay those of each rank. The first rank's are recorded."""
     model = open_run(launched.told("ddp_no_sync")[0]["run_dir"]).model()
-    for step, row in enumerate(rows(model, "head", "grad", "weight")):
-        first, second = launched.truth("ddp_no_sync", step, "grad.head.weight")
-        assert (first.tobytes() == second.tobytes()) == (step % 2 == 1)
-        assert_row(row, first, name=step)
+    for last_pass, row in zip((1, 3, 4), rows(model, "head", "grad", "weight"), strict=True):
+        first, second = launched.truth("ddp_no_sync", last_pass, "grad.head.weight")
+        assert (first.tobytes() == second.tobytes()) == (last_pass != 4)
+        assert_row(row, first, name=last_pass)
 
 
 @pytest.mark.parametrize("kind", ["value", "grad"])

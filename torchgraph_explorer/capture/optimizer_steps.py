@@ -128,7 +128,6 @@ class ModelOptimizers:
         Python has no list of objects by class, but the garbage collector finds, in some 20 milliseconds, what refers to
         a class, as its objects do.
         """
-        each: Any
         for each in gc.get_referrers(*_subclasses(Optimizer)):
             if isinstance(each, Optimizer) and "param_groups" in vars(each) and self.moves(each, model):
                 return True
@@ -138,8 +137,9 @@ class ModelOptimizers:
 def _subclasses(kind: type) -> Iterator[type]:
     """It, and all that inherit from it."""
     yield kind
-    for each in kind.__subclasses__():
-        yield from _subclasses(each)
+    inheriting: type
+    for inheriting in type.__subclasses__(kind):
+        yield from _subclasses(inheriting)
 
 
 def parameters_of(optimizer: Optimizer) -> list[Tensor]:
