@@ -16,7 +16,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from tests.listening import Listening, assert_row
 from torchgraph_explorer import watch
 from torchgraph_explorer.capture.captured_step import PASSES
-from torchgraph_explorer.capture.step_tracker import MOST_WITHOUT_UPDATE
+from torchgraph_explorer.capture.step_counter import MOST_WITHOUT_UPDATE
 from torchgraph_explorer.errors import OptionError, TorchgraphWarning
 
 
@@ -393,6 +393,28 @@ def test_passes_after_the_first_update_count_for_the_next_one() -> None:
         loss_of(model).backward()
     assert [frame.step for frame in heard.frames] == [0, 1, 2]
     assert [calls(heard, at, "") for at in range(3)] == [[0], [0], [0, 1]]
+
+
+@pytest.mark.slow  # imports dynamo
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_steps_of_a_compiled_optimizer_are_recognized_by_what_they_write() -> None:
+    torch.compiler.reset()
+    model, heard = network(), Listening()
+    optimizer = sgd(model)
+
+    @torch.compile(backend="eager")
+    def update() -> None:
+        optimizer.step()
+
+    with watch(model, backend=heard, log_freq=1, verbose=False) as watcher:
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss_of(model).backward()
+            loss_of(model).backward()
+            update()
+    assert [frame.step for frame in heard.frames] == [0, 1, 2]
+    assert [calls(heard, at, "") for at in range(3)] == [[0, 1]] * 3
+    assert watcher.step == 3
 
 
 def test_recording_tells_whether_this_step_is_logged() -> None:

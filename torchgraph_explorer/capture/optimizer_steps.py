@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -151,3 +152,30 @@ def _state(optimizer: Optimizer, model: nn.Module) -> object:
     """Differs where another answer is possible: parameters were added to the optimizer, or replaced in the model."""
     groups = [(len(group["params"]), id(next(iter(group["params"]), None))) for group in optimizer.param_groups]
     return groups, id(next(model.parameters(), None))
+
+
+class ParameterWrites:
+    """Whether the parameters of a model were written to, for updates by an optimizer whose step is compiled.
+
+    Torch calls no hook in compiled code. It counts what is written into each tensor.
+    """
+
+    def __init__(self) -> None:
+        """Nothing was looked at."""
+        self._noted: tuple[tuple[weakref.ref[Tensor], int], ...] = ()
+
+    def note(self, model: nn.Module) -> None:
+        """From now on, look for new ones, in the first and the last parameter that is trained."""
+        trained = [each for each in model.parameters() if each.requires_grad]
+        self._noted = tuple((weakref.ref(each), _version(each)) for each in trained[:1] + trained[-1:])
+
+    def are_new(self) -> bool:
+        """Whether there were some since `note`."""
+        return any(
+            _version(parameter) != version for noted, version in self._noted if (parameter := noted()) is not None
+        )
+
+
+def _version(tensor: Tensor) -> int:
+    """How often it was written to; 0 if that is not counted."""
+    return 0 if tensor.is_inference() else tensor._version

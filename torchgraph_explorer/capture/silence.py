@@ -18,9 +18,9 @@ class Silence:
         is_over: A step has begun. Nothing is counted any more.
     """
 
-    def __init__(self) -> None:
-        """Nothing was seen."""
-        self.is_over = self._is_said = False
+    def __init__(self, *, expected: bool = False) -> None:
+        """Nothing was seen. If that is `expected`, as of evaluations, it is not said."""
+        self.is_over, self._is_said = expected, False
         self._calls = self._updates = self._other_updates = 0
         self._since: float | None = None
 

@@ -16,7 +16,6 @@ from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.captured_step import MOST_FORWARDS, CapturedStep
 from torchgraph_explorer.capture.compiled_entry import CompiledCall, CompiledEntries, EntryCall, until_left
 from torchgraph_explorer.capture.entrances import Entrances
-from torchgraph_explorer.capture.gradient_hooks import current_backward
 from torchgraph_explorer.capture.inline.capture import InlineCapture, saw_nothing, window_for
 from torchgraph_explorer.capture.inline.registry import ProbeSite
 from torchgraph_explorer.capture.inline.step import InlineStep
@@ -24,12 +23,12 @@ from torchgraph_explorer.capture.known_graphs import KnownGraphs
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.observation import OPTIMIZER, Observation, StepListener
-from torchgraph_explorer.capture.optimizer_steps import ModelOptimizers, parameters_of
-from torchgraph_explorer.capture.path_gradients import sequence_number
+from torchgraph_explorer.capture.optimizer_steps import parameters_of
 from torchgraph_explorer.capture.phases import Phase
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.safe_hook import Hook
 from torchgraph_explorer.capture.silence import Silence
+from torchgraph_explorer.capture.step_counter import MOST_WITHOUT_UPDATE, StepCounter
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.schema import ModuleGraph
@@ -47,9 +46,6 @@ NOT_INLINE = (
     "its compiled code is that of another model just like it. Logged steps run uncompiled instead. Call watch() first."
 )
 
-
-MOST_WITHOUT_UPDATE = 100
-"""Backward passes without an update, after which each is taken for a step, although there is an optimizer."""
 
 NO_UPDATE = (
     f"No optimizer has moved the model's parameters in {MOST_WITHOUT_UPDATE} passes. From now on, each forward pass "
@@ -81,15 +77,11 @@ class StepTracker:
         measured. `kinds` are those of `io`, `io_grad`, `params` and `params_grad` that are measured. If `inline`,
         compiled models stay compiled in logged steps, except in those that are traced.
         """
-        self._listener, self._kinds, self._phase = listener, kinds, phase
-        self.silence = Silence()
-        self._optimizers = ModelOptimizers()
+        self._listener, self._kinds = listener, kinds
+        self.silence = Silence(expected=not by_updates)
+        self._counter = StepCounter(phase, by_updates=None if by_updates and optimizer is None else by_updates)
         self._measures_updates = optimizer is not None
-        self._is_by_updates: bool | None = None if by_updates and optimizer is None else by_updates
-        self._is_begun = self._was_called = self._has_updates = False
-        self._passes = 0
-        self._updated_by: set[int] = set()
-        self._updated_at = sequence_number(), -1
+        self._asks_once = by_updates
         self._wanted: tuple[int, bool] | None = None
         self._lock = interrupts.lock()
         self._current: CapturedStep | None = None
@@ -147,15 +139,17 @@ class StepTracker:
         """Whether the step that the training is in, or that is about to begin, is logged."""
         with self._lock:
             one = self._current
-            if self._is_begun and (self._is_by_updates or (one is not None and one.awaits_backward)):
+            if self._counter.is_begun and (self._counter.by_updates or (one is not None and one.awaits_backward)):
                 return one is not None
-            return self._wants(self._phase.step)
+            return self._wants(self._counter.upcoming)
 
     def before_step(self, optimizer: Optimizer) -> None:
         """An optimizer is about to move its parameters (for `optimizer_steps.OptimizerListener`)."""
         with self._lock:
-            model = self._called()
-            if (one := self._current) is not None and model is not None and self._optimizers.moves(optimizer, model):
+            model, one = self._called(), self._current
+            if model is None or (one is None and self._counter.sees_updates):
+                return
+            if self._counter.moved_by([optimizer], model) and one is not None:
                 one.before_update(parameters_of(optimizer))
 
     def after_step(self, optimizers: tuple[Optimizer, ...]) -> None:
@@ -163,16 +157,21 @@ class StepTracker:
         with self._lock:
             if (model := self._called()) is None:
                 return
-            own = [each for each in optimizers if self._optimizers.moves(each, model)]
+            own = self._counter.moved_by(optimizers, model)
             if not self.silence.is_over:
                 self.silence.update(is_own=bool(own))
                 self._note_silence()
             if own:
-                if self._current is not None:
-                    self._current.after_update([parameter for each in own for parameter in parameters_of(each)])
-                if self._is_update(own):
-                    self._count_update(model)
-                self._updated_by |= {id(each) for each in own}
+                self._end_update(model, own)
+
+    def _end_update(self, model: nn.Module, optimizers: Sequence[Optimizer] = ()) -> None:
+        """The parameters were moved: by `optimizers`, or by something that torch's hooks did not show."""
+        if self._current is not None:
+            self._current.after_update([parameter for each in optimizers for parameter in parameters_of(each)])
+        if not optimizers or self._counter.is_update(optimizers):
+            self._counter.end_step()
+            if self._entrances.are_within and self._wants(self._counter.upcoming):
+                self._entrances.wait(unwrapped(model))
 
     def _note_silence(self) -> None:
         if self.silence.is_due():
@@ -182,37 +181,12 @@ class StepTracker:
         """What was recorded of an update failed (for `optimizer_steps.OptimizerListener`): updates are not followed."""
         self._measures_updates = False
         process_state.optimizer_steps.remove(self)
-        self._is_by_updates = False
+        self._counter.count_passes()
         self._listener.fail(OPTIMIZER, fault)
 
-    def _is_update(self, optimizers: Sequence[Optimizer]) -> bool:
-        """Whether optimizers have made an update of their own, and not a part of the latest one.
-
-        Several of them make one update if no pass was between them: there was none if autograd made no node.
-        """
-        backward, node = current_backward(), sequence_number()
-        before, self._updated_at = self._updated_at, (node, backward)
-        if backward != -1 and backward == before[1]:
-            return False
-        is_another = self._is_begun or (
-            node != before[0] and (not self._was_called or any(id(each) in self._updated_by for each in optimizers))
-        )
-        if is_another:
-            self._updated_by.clear()
-        return is_another
-
-    def _count_update(self, model: nn.Module) -> None:
-        """An update is over, and with it a step."""
-        if not self._is_begun:
-            self._phase.next_step()
-        self._is_by_updates = self._has_updates = True
-        self._is_begun, self._passes = False, 0
-        if self._entrances.are_within and self._wants(self._phase.step):
-            self._entrances.wait(unwrapped(model))
-
     def _wants(self, step: int) -> bool:
-        """Whether `step` is to be logged. The listener is asked once for each."""
-        if self._wanted is None or self._wanted[0] != step:
+        """Whether `step` is to be logged. The listener is asked once for each step of training."""
+        if self._wanted is None or self._wanted[0] != step or not self._asks_once:
             self._wanted = step, self._listener.wants(step)
         return self._wanted[1]
 
@@ -261,6 +235,7 @@ class StepTracker:
             return
         with self._lock:
             if not self._is_inside():
+                self._counter.note_call(model)
                 known = self._compiled.take()
                 if not (self._admits(model) if known is None else known):
                     return
@@ -274,7 +249,7 @@ class StepTracker:
         model = self._called()
         if model is None or is_no_step():
             return False
-        if not (is_taken := self._phase.takes(model)):
+        if not (is_taken := self._counter.takes(model)):
             self.silence.call()
         return is_taken
 
@@ -292,58 +267,52 @@ class StepTracker:
 
     def _admits(self, model: nn.Module, *, compiled: bool = False) -> bool:
         """Count a call of the model, which begins, and put on or remove hooks; returns whether it is logged."""
-        if self._phase.takes(model):
-            if self._is_by_updates is None:
-                self._is_by_updates = self._optimizers.exist(model)
-            self._passes += 1
-            if self._is_by_updates:
-                return self._admits_to_update(model, compiled=compiled)
-        return self._admits_pass(model, compiled=compiled)
+        if not self._counter.takes(model):
+            return self._passes_by()
+        if self._counter.begin_pass(model):
+            self._end_update(model)
+        if not self._counter.by_updates:
+            return self._admits_pass(model, compiled=compiled)
+        if not self._counter.is_begun:
+            self._end_step()
+            return self._begin_step(model, compiled=compiled)
+        return self._admits_another(model, compiled=compiled)
 
-    def _admits_to_update(self, model: nn.Module, *, compiled: bool) -> bool:
-        """The same, where a step is an update."""
+    def _passes_by(self) -> bool:
+        """A call of another phase begins. Where a step is a pass, it ends that, unless a backward pass may come."""
+        self.silence.call()
         one = self._current
-        if self._is_begun:
-            if self._is_without_update():
-                return self._admits_pass(model, compiled=compiled)
-            if isinstance(one, InlineStep):
-                one.miss()
-                return False
-            if one is not None:
-                one.continue_here()
-            return one is not None
-        self._end_step()
-        return self._begin_step(model, compiled=compiled)
+        if not self._counter.by_updates and not (one is not None and one.awaits_backward):
+            self._end_step()
+        return False
 
-    def _is_without_update(self) -> bool:
-        """Whether so many passes have come without any update that none is to be waited for."""
+    def _admits_another(self, model: nn.Module, *, compiled: bool) -> bool:
+        """Admit a further pass before an update."""
         one = self._current
-        if self._has_updates or self._passes <= MOST_WITHOUT_UPDATE or (one is not None and not one.have_gradients):
+        if (one is None or one.have_gradients) and self._counter.stops_waiting():
+            self._listener.note(NO_UPDATE)
+            return self._admits_pass(model, compiled=compiled)
+        if isinstance(one, InlineStep):
+            one.miss()
             return False
-        self._is_by_updates = False
-        self._listener.note(NO_UPDATE)
-        return True
+        if one is not None:
+            one.continue_here()
+        return one is not None
 
     def _admits_pass(self, model: nn.Module, *, compiled: bool) -> bool:
-        """The same, where a step is a forward pass and its backward pass."""
+        """Admit a pass where a step is a forward pass and its backward pass."""
         one = self._current
-        if not (is_taken := self._phase.takes(model)):
-            self.silence.call()
         if one is not None and one.awaits_backward and not one.is_over:
             here = one.thread == threading.get_ident()  # a call in another thread is not part of it
-            if here and is_taken:
-                self._phase.next_step()
-            return here and is_taken
-        if not is_taken:
-            if one is None or not self._is_by_updates:
-                self._end_step()
-            return False
+            if here:
+                self._counter.next_step()
+            return here
         self._end_step()
         return self._begin_step(model, compiled=compiled)
 
     def _begin_step(self, model: nn.Module, *, compiled: bool) -> bool:
         """Count a step, which begins with a call of the model; returns whether it is logged."""
-        step, self._is_begun, self.silence.is_over = self._phase.next_step(), True, True
+        step, self.silence.is_over = self._counter.next_step(), True
         if not self._wants(step) or is_captured():
             self._entrances.stop()
             return False
@@ -367,9 +336,9 @@ class StepTracker:
             module_hooks=self._module_hooks,
             takes=self._takes_call,
             entered=self._entrances.note,
-            until_update=bool(self._is_by_updates),
+            until_update=bool(self._counter.by_updates),
             updates=self._measures_updates,
-            is_first=not self._has_updates,
+            is_first=not self._counter.has_updates,
             skip=frozenset(self._broken),
         )
 
