@@ -148,5 +148,6 @@ def record_troubled(logdir: Path, run: str, steps: int = STEPS) -> None:
             disturb(model, step)
             optimizer.zero_grad()
             model(torch.randn(5, 4)).square().mean().backward()
-            if all(one.grad is None or one.grad.isfinite().all() for one in model.parameters()):
-                optimizer.step()
+            if not all(one.grad is None or one.grad.isfinite().all() for one in model.parameters()):
+                optimizer.zero_grad()
+            optimizer.step()

@@ -57,14 +57,15 @@ def watching(model: nn.Module, logdir: Path, run: str, **options: Any) -> Watche
 
 
 def train(model: nn.Module, batches: Iterable[tuple[Any, ...]], loss_of: Callable[..., Tensor]) -> None:
-    """Steps with Adam; a step whose loss is not finite changes nothing, as with a gradient scaler."""
+    """Steps with Adam; one whose loss is not finite has no gradients left, and changes nothing."""
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     for inputs, *targets in batches:
         optimizer.zero_grad()
         loss = loss_of(model(inputs), *targets)
         loss.backward()
-        if loss.isfinite():
-            optimizer.step()
+        if not loss.isfinite():
+            optimizer.zero_grad()
+        optimizer.step()
 
 
 def record_digits(logdir: Path, run: str = "digits", steps: int = STEPS) -> None:

@@ -138,7 +138,7 @@ def test_a_backward_pass_may_begin_long_after_the_forward_pass(monkeypatch: pyte
 
 
 def test_a_step_whose_outputs_are_gone_is_handed_over_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(captured_step, "SECONDS_IDLE", -1.0)
+    monkeypatch.setattr(captured_step, "SECONDS_FOR_FIRST_UPDATE", -1.0)
     model = Eventful()
     watcher, _ = watched(model)
     model.loss()

@@ -174,11 +174,13 @@ class CapturedStep:
         """
         if self._stack or self._forwards == 0:
             return False
-        if self.is_over or not self._until_update:
-            return self._idle_for(SECONDS_IDLE if self.is_over or not self.awaits_backward else SECONDS_FOR_BACKWARD)
-        if self._is_first and self.backward_ended:
-            return self._idle_for(SECONDS_FOR_FIRST_UPDATE)
-        return self._idle_for(SECONDS_FOR_UPDATE)
+        if self.is_over:
+            return self._idle_for(SECONDS_IDLE)
+        if self.awaits_backward:
+            return self._idle_for(SECONDS_FOR_BACKWARD)
+        if not self._until_update:
+            return self._idle_for(SECONDS_IDLE)
+        return self._idle_for(SECONDS_FOR_FIRST_UPDATE if self._is_first else SECONDS_FOR_UPDATE)
 
     def _idle_for(self, seconds: float) -> bool:
         return not self._backward_passes.are_on and time.monotonic() - self._idle_since > seconds
@@ -418,6 +420,10 @@ class CapturedStep:
                 if is_readable(tensor):
                     key = series_key(opened.name, opened.call, role, info.path, "value")
                     self.rows[key] = self._measure.values(tensor)
+
+    def end_with_backward(self) -> None:
+        """No update is waited for any more."""
+        self._until_update = False
 
     def continue_here(self) -> None:
         """The next pass comes in this thread, which may be another one than that of the passes before."""

@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -15,6 +15,9 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from torchgraph_explorer.capture.call_stack import is_caller, users_frame
 from torchgraph_explorer.capture.safe_hook import Hook
+
+ASK_AGAIN = 20
+"""Steps after which it is asked again whether an optimizer has parameters of the model."""
 
 
 class OptimizerListener(Protocol):
@@ -108,20 +111,28 @@ class OptimizerSteps:
 class ModelOptimizers:
     """Which optimizers move the parameters of one model."""
 
-    def __init__(self) -> None:
-        """None is known."""
-        self._known: WeakKeyDictionary[Optimizer, tuple[object, bool]] = WeakKeyDictionary()
+    def __init__(self, model: nn.Module) -> None:
+        """None is known. The parameters are those that `model` has now: in a call by `torch.func` it has others."""
+        self._parameters = {id(each): weakref.ref(each) for each in model.parameters()}
+        self._own: WeakSet[Optimizer] = WeakSet()
+        self._others: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
 
     def moves(self, optimizer: Optimizer, model: nn.Module) -> bool:
-        """Whether `optimizer` has a parameter of `model`."""
-        state = _state(optimizer, model)
-        known = self._known.get(optimizer)
-        if known is not None and known[0] == state:
-            return known[1]
-        own = {id(parameter) for parameter in model.parameters()}
-        found = any(id(parameter) in own for parameter in parameters_of(optimizer))
-        self._known[optimizer] = state, found
+        """Whether `optimizer` has a parameter of `model`. One that has none may get some, and is asked again."""
+        if optimizer in self._own:
+            return True
+        asked = self._others[optimizer] = self._others.get(optimizer, -1) + 1
+        if asked % ASK_AGAIN:
+            return False
+        now = {id(parameter) for parameter in model.parameters()}
+        found = any(self._is_known(each) or id(each) in now for each in parameters_of(optimizer))
+        if found:
+            self._own.add(optimizer)
         return found
+
+    def _is_known(self, parameter: Tensor) -> bool:
+        known = self._parameters.get(id(parameter))
+        return known is not None and known() is parameter
 
     def exist(self, model: nn.Module) -> bool:
         """Whether there is an optimizer that moves `model`.
@@ -146,12 +157,6 @@ def _subclasses(kind: type) -> Iterator[type]:
 def parameters_of(optimizer: Optimizer) -> list[Tensor]:
     """All that it moves."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
-
-
-def _state(optimizer: Optimizer, model: nn.Module) -> object:
-    """Differs where another answer is possible: parameters were added to the optimizer, or replaced in the model."""
-    groups = [(len(group["params"]), id(next(iter(group["params"]), None))) for group in optimizer.param_groups]
-    return groups, id(next(model.parameters(), None))
 
 
 class ParameterWrites:

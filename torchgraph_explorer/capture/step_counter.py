@@ -20,17 +20,17 @@ class StepCounter:
     """The number of the step that each pass of one model in one phase belongs to.
 
     Attributes:
-        by_updates: A step is an update. False: it is a pass. None before the first pass, if that decides.
+        by_updates: A step is an update. False: it is a pass. None while that is not known: in the first step.
         is_begun: A pass of a step was seen that no update has ended.
         has_updates: An update was seen.
     """
 
-    def __init__(self, phase: Phase, *, by_updates: bool | None) -> None:
-        """Count the steps of `phase`."""
+    def __init__(self, model: nn.Module, phase: Phase, *, by_updates: bool | None) -> None:
+        """Count the steps of `model` in `phase`."""
         self.by_updates = by_updates
         self.is_begun = self.has_updates = False
         self._phase = phase
-        self._optimizers = ModelOptimizers()
+        self._optimizers = ModelOptimizers(model)
         self._writes = ParameterWrites()
         self._sees_updates = self._was_called = False
         self._passes = 0
@@ -53,10 +53,10 @@ class StepCounter:
 
     def begin_pass(self, model: nn.Module) -> bool:
         """A pass begins; returns whether an update has ended the step before it that torch's hooks did not show."""
-        if self.by_updates is None:
+        if self.by_updates is None and self.is_begun:  # no update has come between: will one come?
             self.by_updates = self._optimizers.exist(model)
         self._passes += 1
-        if not self.by_updates or self._sees_updates:
+        if self.by_updates is False or self._sees_updates:
             return False
         was_moved = self.is_begun and self._writes.are_new()
         self._writes.note(model)

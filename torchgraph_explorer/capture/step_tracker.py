@@ -79,7 +79,7 @@ class StepTracker:
         """
         self._listener, self._kinds = listener, kinds
         self.silence = Silence(expected=not by_updates)
-        self._counter = StepCounter(phase, by_updates=None if by_updates and optimizer is None else by_updates)
+        self._counter = StepCounter(model, phase, by_updates=None if by_updates and optimizer is None else by_updates)
         self._measures_updates = optimizer is not None
         self._asks_once = by_updates
         self._wanted: tuple[int, bool] | None = None
@@ -139,7 +139,8 @@ class StepTracker:
         """Whether the step that the training is in, or that is about to begin, is logged."""
         with self._lock:
             one = self._current
-            if self._counter.is_begun and (self._counter.by_updates or (one is not None and one.awaits_backward)):
+            by_passes = self._counter.by_updates is False
+            if self._counter.is_begun and (not by_passes or (one is not None and one.awaits_backward)):
                 return one is not None
             return self._wants(self._counter.upcoming)
 
@@ -271,7 +272,7 @@ class StepTracker:
             return self._passes_by()
         if self._counter.begin_pass(model):
             self._end_update(model)
-        if not self._counter.by_updates:
+        if self._counter.by_updates is False:
             return self._admits_pass(model, compiled=compiled)
         if not self._counter.is_begun:
             self._end_step()
@@ -282,7 +283,7 @@ class StepTracker:
         """A call of another phase begins. Where a step is a pass, it ends that, unless a backward pass may come."""
         self.silence.call()
         one = self._current
-        if not self._counter.by_updates and not (one is not None and one.awaits_backward):
+        if self._counter.by_updates is False and not (one is not None and one.awaits_backward):
             self._end_step()
         return False
 
@@ -302,6 +303,8 @@ class StepTracker:
     def _admits_pass(self, model: nn.Module, *, compiled: bool) -> bool:
         """Admit a pass where a step is a forward pass and its backward pass."""
         one = self._current
+        if one is not None:
+            one.end_with_backward()
         if one is not None and one.awaits_backward and not one.is_over:
             here = one.thread == threading.get_ident()  # a call in another thread is not part of it
             if here:
@@ -336,7 +339,7 @@ class StepTracker:
             module_hooks=self._module_hooks,
             takes=self._takes_call,
             entered=self._entrances.note,
-            until_update=bool(self._counter.by_updates),
+            until_update=self._counter.by_updates is not False,
             updates=self._measures_updates,
             is_first=not self._counter.has_updates,
             skip=frozenset(self._broken),
