@@ -112,8 +112,10 @@ def hooks_on(model: nn.Module) -> int:
 
 def test_closing_removes_every_hook() -> None:
     model = Digits()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
     with watch(model, backend=Listening(), log_freq=1):
         model(torch.randn(2, 1, 8, 8)).sum().backward()
+        optimizer.step()
         assert hooks_on(model) == 1, "between steps there is one hook, on the model itself"
     assert hooks_on(model) == 0
     assert all(not p._backward_hooks for p in model.parameters())

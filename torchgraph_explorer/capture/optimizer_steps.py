@@ -14,6 +14,8 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from torchgraph_explorer.capture.call_stack import is_caller, users_frame
+from torchgraph_explorer.capture.module_info import has_values
+from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.safe_hook import Hook
 
 ASK_AGAIN = 20
@@ -121,14 +123,14 @@ class ModelOptimizers:
         """Whether `optimizer` has a parameter of `model`. One that has none may get some, and is asked again."""
         if optimizer in self._own:
             return True
-        asked = self._others[optimizer] = self._others.get(optimizer, -1) + 1
-        if asked % ASK_AGAIN:
-            return False
-        now = {id(parameter) for parameter in model.parameters()}
-        found = any(self._is_known(each) or id(each) in now for each in parameters_of(optimizer))
-        if found:
-            self._own.add(optimizer)
-        return found
+        asked = self._others.get(optimizer, 0)
+        if asked % ASK_AGAIN == 0:
+            now = {id(parameter) for parameter in model.parameters()}
+            if any(self._is_known(each) or id(each) in now for each in parameters_of(optimizer)):
+                self._own.add(optimizer)
+                return True
+        self._others[optimizer] = asked + 1  # last: an interrupt may come in between
+        return False
 
     def _is_known(self, parameter: Tensor) -> bool:
         known = self._parameters.get(id(parameter))
@@ -171,14 +173,15 @@ class ParameterWrites:
 
     def note(self, model: nn.Module) -> None:
         """From now on, look for new ones, in the first and the last parameter that is trained."""
-        trained = [each for each in model.parameters() if each.requires_grad]
-        self._noted = tuple((weakref.ref(each), _version(each)) for each in trained[:1] + trained[-1:])
+        with NoDispatch():
+            trained = [each for each in model.parameters() if has_values(each) and each.requires_grad]
+            self._noted = tuple((weakref.ref(each), _version(each)) for each in trained[:1] + trained[-1:])
 
     def are_new(self) -> bool:
         """Whether there were some since `note`."""
-        return any(
-            _version(parameter) != version for noted, version in self._noted if (parameter := noted()) is not None
-        )
+        with NoDispatch():
+            noted = [(parameter(), version) for parameter, version in self._noted]
+            return any(_version(parameter) != version for parameter, version in noted if parameter is not None)
 
 
 def _version(tensor: Tensor) -> int:

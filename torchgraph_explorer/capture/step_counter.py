@@ -107,7 +107,3 @@ class StepCounter:
             return False
         self.by_updates = False
         return True
-
-    def count_passes(self) -> None:
-        """From now on, passes count: updates cannot be followed."""
-        self.by_updates = False

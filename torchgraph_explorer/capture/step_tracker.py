@@ -182,7 +182,7 @@ class StepTracker:
         """What was recorded of an update failed (for `optimizer_steps.OptimizerListener`): updates are not followed."""
         self._measures_updates = False
         process_state.optimizer_steps.remove(self)
-        self._counter.count_passes()
+        self._counter.by_updates = False
         self._listener.fail(OPTIMIZER, fault)
 
     def _wants(self, step: int) -> bool:
