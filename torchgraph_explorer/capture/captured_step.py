@@ -57,7 +57,7 @@ class CapturedStep:
     Attributes:
         model: The watched model, until `close`.
         thread: The thread that the step belongs to.
-        step: Training forward passes of the model before this one.
+        step: Its number: how many steps of training were before it.
         calls: So far, a parent before its children.
         attached: Tensors that were given a name, by call and path.
         rows: The row of each series.

@@ -18,7 +18,7 @@ class Observation:
     """What one logged step yielded.
 
     Attributes:
-        step: Training forward passes of the model before this one.
+        step: Its number: how many steps of training were before it.
         rows: The row of each series, as the step's `Measure` numbered them.
         graph: The module graph in force; None while it was not traced.
     """

@@ -380,13 +380,7 @@ def _() -> Any:
     return _looped(_net(), gradients)
 
 
-@case(
-    "torch.func: gradients per sample",
-    cannot={
-        "P2": "The first pass ran within a transform, out of which no gradient flows; a later one outside calls the "
-        "modules in the same way, and is shown with the same graph, whose edges are drawn as carrying data only."
-    },
-)
+@case("torch.func: gradients per sample")
 def _() -> Any:
     def gradients(model: nn.Module, _number: int) -> Any:
         def loss(parameters: Any, x: Tensor) -> Tensor:
