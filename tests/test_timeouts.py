@@ -99,4 +99,5 @@ def test_a_signal_whose_handler_closes_the_watcher_may_come_at_any_moment() -> N
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+    model(torch.randn(4, 3))  # the last close may have come when torch had already listed the hooks that it calls
     assert not model._forward_pre_hooks
