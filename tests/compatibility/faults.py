@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
+import json
 import pkgutil
 import sys
 import threading
@@ -12,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 from unittest import mock
@@ -21,6 +24,7 @@ import torchgraph_explorer.reduce
 from tests.compatibility.case import Case
 from tests.compatibility.training import run
 from tests.compatibility.undisturbed import assert_undisturbed
+from tests.shared import once
 from torchgraph_explorer.capture.process_state import process_state
 
 
@@ -276,9 +280,23 @@ def _is_ours(value: object, name: str, module: ModuleType) -> bool:
     return not generated and name not in ("__init_subclass__", "__subclasshook__", "__repr__")
 
 
+SHARED: list[Path] = []
+"""The folder in which the processes of a run of pytest keep what they counted; empty outside of pytest."""
+
+
 @cache
 def calls_of(case: Case) -> Mapping[str, int]:
-    """How often `case` calls each function that may be broken, counted from when a fault would act.
+    """How often `case` calls each function that may be broken, counted from when a fault would act."""
+    if not SHARED:
+        return _counted(case)
+    name = hashlib.sha256(case.id.encode()).hexdigest()
+    once(SHARED[0], name, lambda folder, file: (folder / file).write_text(json.dumps(_counted(case))))
+    counted: dict[str, int] = json.loads((SHARED[0] / name).read_text())
+    return counted
+
+
+def _counted(case: Case) -> Mapping[str, int]:
+    """The same, counted in this process.
 
     A tracer counts. Functions wrapped around ours would disturb: capture knows a call by the frame that its hook is
     called from. A generator is counted each time that it goes on.
