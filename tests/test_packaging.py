@@ -19,7 +19,10 @@ from torchgraph_explorer.version import __version__
 ROOT = Path(__file__).parent.parent
 STALE = "torchgraph_explorer/web/dist/assets/stale.js"
 
-pytestmark = pytest.mark.xdist_group("wheel")  # built once
+pytestmark = [
+    pytest.mark.xdist_group("wheel"),  # built once
+    pytest.mark.timeout(300),  # building it takes more than a minute beside other tests
+]
 
 
 @pytest.fixture(scope="session")

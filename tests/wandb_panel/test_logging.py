@@ -133,6 +133,7 @@ def test_a_refused_chart_leaves_the_page(train: Train, backend: Backend) -> None
     assert {PAGE, TABLE} <= set(backend.only_run().summary)
 
 
+@pytest.mark.timeout(300)  # a minute and a half beside other tests
 def test_two_thousand_steps_under_256_open_files_lose_nothing(backend: Backend, tmp_path: Path) -> None:
     trained = run_new_training("many_steps", backend, tmp_path, before="ulimit -n 256")
     run = backend.only_run()
