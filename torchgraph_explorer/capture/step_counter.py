@@ -48,8 +48,9 @@ class StepCounter:
 
     def next_step(self) -> int:
         """A step begins, which has this number."""
+        number = self._phase.next_step()  # first: after an interrupt in between, the next pass begins another step
         self.is_begun = True
-        return self._phase.next_step()
+        return number
 
     def begin_pass(self, model: nn.Module) -> bool:
         """A pass begins; returns whether an update has ended the step before it that torch's hooks did not show."""
