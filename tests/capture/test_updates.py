@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from tests.listening import Listening, assert_row
+from tests.sharpness_aware import SharpnessAware
 from torchgraph_explorer import watch
 from torchgraph_explorer.capture.captured_step import PASSES
 from torchgraph_explorer.capture.step_counter import MOST_WITHOUT_UPDATE
@@ -95,27 +96,6 @@ def in_a_closure(model: nn.Module) -> None:
 
     for _ in range(3):
         optimizer.step(closure)
-
-
-class SharpnessAware(Optimizer):
-    """Climbs, takes the gradient there, and lets another optimizer move from where it was."""
-
-    def __init__(self, base: Optimizer) -> None:
-        super().__init__(base.param_groups, {})
-        self.base = base
-
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        parameters = [each for group in self.param_groups for each in group["params"]]
-        before = [each.detach().clone() for each in parameters]
-        with torch.no_grad():
-            for each in parameters:
-                each.add_(each.grad, alpha=0.1)
-        with torch.enable_grad():
-            closure()
-        with torch.no_grad():
-            for each, old in zip(parameters, before, strict=True):
-                each.copy_(old)
-        self.base.step()
 
 
 def sharpness_aware(model: nn.Module) -> None:
@@ -478,6 +458,8 @@ def test_nothing_is_watched_where_the_environment_says_so(monkeypatch: pytest.Mo
     assert found == (7, False, None, (), None, None)
     with pytest.raises(OptionError, match="Nothing is recorded"):
         watcher.export(tmp_path / "page.html")
+    with pytest.raises(OptionError, match="step=-1 is no step"):
+        watcher.step = -1
 
 
 def test_another_word_in_the_environment_is_ignored_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

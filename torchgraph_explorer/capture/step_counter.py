@@ -23,16 +23,17 @@ class StepCounter:
         by_updates: A step is an update. False: it is a pass. None while that is not known: in the first step.
         is_begun: A pass of a step was seen that no update has ended.
         has_updates: An update was seen.
+        sees_updates: Torch's hooks show the updates.
     """
 
     def __init__(self, model: nn.Module, phase: Phase, *, by_updates: bool | None) -> None:
         """Count the steps of `model` in `phase`."""
         self.by_updates = by_updates
-        self.is_begun = self.has_updates = False
+        self.is_begun = self.has_updates = self.sees_updates = False
         self._phase = phase
         self._optimizers = ModelOptimizers(model)
         self._writes = ParameterWrites()
-        self._sees_updates = self._was_called = False
+        self._was_called = False
         self._passes = 0
         self._updated_by: set[int] = set()
         self._updated_at = sequence_number(), -1
@@ -57,7 +58,7 @@ class StepCounter:
         if self.by_updates is None and self.is_begun:  # no update has come between: will one come?
             self.by_updates = self._optimizers.exist(model)
         self._passes += 1
-        if self.by_updates is False or self._sees_updates:
+        if self.by_updates is False or self.sees_updates:
             return False
         was_moved = self.is_begun and self._writes.are_new()
         self._writes.note(model)
@@ -70,13 +71,8 @@ class StepCounter:
     def moved_by(self, optimizers: Sequence[Optimizer], model: nn.Module) -> list[Optimizer]:
         """Those that have parameters of the model, and are stepping now."""
         own = [each for each in optimizers if self._optimizers.moves(each, model)]
-        self._sees_updates = self._sees_updates or bool(own)
+        self.sees_updates = self.sees_updates or bool(own)
         return own
-
-    @property
-    def sees_updates(self) -> bool:
-        """Torch's hooks show the updates."""
-        return self._sees_updates
 
     def is_update(self, optimizers: Sequence[Optimizer]) -> bool:
         """Whether `optimizers` have made an update of their own, and not a part of the latest one.

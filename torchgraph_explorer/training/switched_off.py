@@ -37,15 +37,6 @@ class SwitchedOff(Watcher):
         self._pipelines = []
 
     @property
-    def step(self) -> int:
-        """The step that was set."""
-        return self._training.step
-
-    @step.setter
-    def step(self, step: int) -> None:
-        self._training.step = step
-
-    @property
     def recording(self) -> bool:
         """False."""
         return False

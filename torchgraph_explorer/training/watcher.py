@@ -132,7 +132,8 @@ class Watcher:
         if not _is_step(step):
             raise OptionError(f"step={step!r} is no step. Set a whole number from 0 to {LAST_STEP}.")
         self._training.step = int(step)
-        self._train.recorded = 0  # a step that is set joins the earlier ones: do not warn
+        for each in self._pipelines:
+            each.recorded = 0  # a step that is set joins the earlier ones: do not warn
 
     def begin(self, start: Start) -> None:
         """Count from `start`. For `watch`, before the first step."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from tests.compatibility.case import Table, Training, module, sgd
+from tests.sharpness_aware import SharpnessAware
 
 case = Table("training loops")
 
@@ -79,32 +79,11 @@ def _() -> Any:
     return Training(model, step, [optimizer])
 
 
-class _SharpnessAware(Optimizer):
-    """Takes the gradient uphill, and has another optimizer move from where it was."""
-
-    def __init__(self, base: Optimizer) -> None:
-        super().__init__(base.param_groups, {})
-        self.base = base
-
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        parameters = [each for group in self.param_groups for each in group["params"]]
-        before = [each.detach().clone() for each in parameters]
-        with torch.no_grad():
-            for each in parameters:
-                each.add_(each.grad, alpha=0.05)
-        with torch.enable_grad():
-            closure()
-        with torch.no_grad():
-            for each, old in zip(parameters, before, strict=True):
-                each.copy_(old)
-        self.base.step()
-
-
 @case("SAM, which calls another optimizer")
 def _() -> Any:
     model = _net()
     base = sgd(model.parameters())
-    optimizer = _SharpnessAware(base)
+    optimizer = SharpnessAware(base)
 
     def step(_number: int) -> object:
         batch = torch.randn(4, 6)
