@@ -20,6 +20,7 @@ from torchgraph_explorer.histogram import Histograms
 Role: TypeAlias = Literal["input", "output", "param", "attached"]
 Kind: TypeAlias = Literal["value", "grad_norm", "grad", "optimizer_grad", "update", "update_ratio"]
 NodeKind: TypeAlias = Literal["input", "output", "call", "attached"]
+StepEnd: TypeAlias = Literal["update", "skipped", "pass", "mark"]
 Shape: TypeAlias = "tuple[int | None, ...]"
 
 STATISTICS = (
@@ -241,6 +242,26 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class StepFacts:
+    """How a step ended, and which passes belonged to it.
+
+    Attributes:
+        end: What ended it. `update`: optimizers updated the parameters. `skipped`: an update that a GradScaler or the
+            training loop left out. `pass`: nothing did; the step is one forward pass and its backward pass. `mark`: the
+            user's `watcher.step_done()`.
+        passes: Forward passes that belonged to it.
+        recorded_passes: Those of `passes` that were recorded.
+        optimizers: The optimizers that made the update, by class name, with ` #2` and so on if the model has several of
+            one class; empty if they are not known.
+    """
+
+    end: StepEnd
+    passes: int
+    recorded_passes: int
+    optimizers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """Everything recorded at one step.
 
@@ -256,6 +277,7 @@ class Frame:
         statistics: `[rows, len(STATISTICS)]` float32.
         histograms: One per row.
         gradient_scale: The loss scale that was taken out of the gradients; None without one.
+        facts: How the step ended, and which passes belonged to it; None if that is not known.
     """
 
     step: int
@@ -267,6 +289,7 @@ class Frame:
     statistics: npt.NDArray[np.float32]
     histograms: Histograms
     gradient_scale: float | None = None
+    facts: StepFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,14 @@ def segment(run_dir: Path, number: int = 0) -> Path:
 def facts(one: Frame) -> tuple[object, ...]:
     """A frame as a value that `==` compares, NaN included."""
     numbers = (one.series, one.rows, one.statistics, *_parts(one.histograms))
-    return (one.step, one.time, one.clock, one.graph, *((part.dtype.str, part.tobytes()) for part in numbers))
+    return (
+        one.step,
+        one.time,
+        one.clock,
+        one.graph,
+        one.facts,
+        *((part.dtype.str, part.tobytes()) for part in numbers),
+    )
 
 
 def histogram_facts(one: Histograms) -> tuple[bytes, ...]:

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import FrameType
@@ -26,7 +27,7 @@ from tests.record.examples import (
 from tests.record.long_runs import write_long_run
 from tests.record.mutations import mutated
 from tests.record.reading import read_everything
-from torchgraph_explorer.schema import Finished
+from torchgraph_explorer.schema import Finished, StepFacts
 
 MOST_SECONDS = 30
 """Of computing, for one case; most take a tenth of a second."""
@@ -45,9 +46,8 @@ def small(run: Path) -> None:
 def ranks(run: Path) -> None:
     for rank in range(3):
         session = other_session(f"rank {rank}", rank=rank, world_size=3)
-        write(
-            run, GRAPH, SERIES, frame(0), frame(10 + rank), frame(20), Finished(9.0, (f"note {rank}",)), session=session
-        )
+        last = replace(frame(20), facts=StepFacts("update", 9, 4, ("Adam", f"Adam #{rank}")))
+        write(run, GRAPH, SERIES, frame(0), frame(10 + rank), last, Finished(9.0, (f"note {rank}",)), session=session)
 
 
 def resumed(run: Path) -> None:

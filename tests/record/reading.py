@@ -64,7 +64,15 @@ def read_model(model: ModelRecord, rng: random.Random) -> None:
         repr(model),
     )
     assert said
-    assert len(model.steps) == len(model.times) == len(model.clock) == len(model.graph_ids) == len(model)
+    assert (
+        len(model.steps)
+        == len(model.times)
+        == len(model.clock)
+        == len(model.graph_ids)
+        == len(model.facts)
+        == len(model)
+    )
+    assert all(one is None or 0 <= one.recorded_passes <= one.passes for one in model.facts)
     assert (model.steps >= 0).all()
     for graph in model.graphs[:MOST]:
         assert model.graph_revision(graph.id) >= 0

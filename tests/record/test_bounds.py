@@ -77,7 +77,7 @@ def frames(layouts: Iterator[pb.Layout]) -> bytes:
     )
 
 
-def frame_head(number: int, layout: bytes, **fields: int) -> bytes:
+def frame_head(number: int, layout: bytes, **fields: Any) -> bytes:
     return pb.Head(frame=pb.Frame(step=100 + number, layout=layout, **fields)).SerializeToString()
 
 

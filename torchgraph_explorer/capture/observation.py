@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey
-from torchgraph_explorer.schema import ModuleGraph
+from torchgraph_explorer.schema import ModuleGraph, StepFacts
 
 OPTIMIZER = "(optimizer)"
 """Given to `StepListener.fail` in place of a module's name, if the optimizer cannot be followed."""
@@ -21,11 +21,13 @@ class Observation:
         step: Its number: how many steps of training were before it.
         rows: The row of each series, as the step's `Measure` numbered them.
         graph: The module graph in force; None while it was not traced.
+        facts: How the step ended, and which passes belonged to it; None if that is not known.
     """
 
     step: int
     rows: Mapping[SeriesKey, int]
     graph: ModuleGraph | None
+    facts: StepFacts | None = None
 
 
 class StepListener(Protocol):

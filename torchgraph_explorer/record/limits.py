@@ -52,6 +52,18 @@ PACKED_BYTES = 1 << 14
 
 LAST_STEP = 1 << 62
 
+PASSES = 1 << 48
+"""Forward passes in a step."""
+
+OPTIMIZERS = 64
+"""Optimizers that made an update."""
+
+OPTIMIZER_NAME = 1_100
+"""Characters of an optimizer's name. Ours have at most 1,000 and a mark, see `printable.py`."""
+
+STEP_KINDS = 1 << 10
+"""Different ends and optimizers of a model's steps. Later ones are not told."""
+
 _LAST_MOMENT = 2.0**63
 """In seconds. No clock counts further."""
 

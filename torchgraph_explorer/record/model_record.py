@@ -16,7 +16,7 @@ from torchgraph_explorer.record.ranks.notes import finished_together, missing_ra
 from torchgraph_explorer.record.session_notes import mixed_sessions
 from torchgraph_explorer.record.steps.history import History
 from torchgraph_explorer.record.steps.reading import read_frame, read_history
-from torchgraph_explorer.schema import Finished, Frame, Kind, ModuleGraph, Role, Series, Session
+from torchgraph_explorer.schema import Finished, Frame, Kind, ModuleGraph, Role, Series, Session, StepFacts
 
 
 class ModelRecord:
@@ -95,6 +95,12 @@ class ModelRecord:
         """Id of the graph that each frame belongs to; -1 while it is not known."""
         index = self._index
         return index.graphs.ids(index.frames.frames["graph"])
+
+    @property
+    def facts(self) -> tuple[StepFacts | None, ...]:
+        """How the step of each frame ended, and which passes belonged to it; None where that is not known."""
+        frames = self._index.frames
+        return tuple(map(frames.kinds.facts, frames.frames))
 
     @property
     def series(self) -> tuple[Series, ...]:

@@ -18,6 +18,7 @@ from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
 from torchgraph_explorer.record.remote import RemoteSegments, is_url
 from torchgraph_explorer.record.segments import LocalSegments
 from torchgraph_explorer.record.steps.body import encode_body
+from torchgraph_explorer.record.steps.facts import encode_facts
 from torchgraph_explorer.record.steps.layout import encode_layout
 from torchgraph_explorer.schema import Finished, Frame, ModuleGraph, Record, Session
 
@@ -129,6 +130,7 @@ class RecordWriter:
             gradient_scale=frame.gradient_scale,
             layout=self._encode_layout(frame),
         )
+        encode_facts(head, frame.facts)
         return enveloped(pb.Head(frame=head).SerializeToString(), encode_body(frame.statistics, frame.histograms))
 
     def _encode_layout(self, frame: Frame) -> bytes:

@@ -177,6 +177,7 @@ class Pipeline:
                 rows=observation.rows,
                 shards=self._shards,
                 measured=self._batch.finish(),
+                facts=observation.facts,
             )
         )
 

@@ -18,7 +18,7 @@ from torchgraph_explorer.capture.distributed import Shards
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.gaps import Missing
 from torchgraph_explorer.histogram import Histograms
-from torchgraph_explorer.schema import STATISTICS, Finished, Frame, ModuleGraph, Record, Series, Session
+from torchgraph_explorer.schema import STATISTICS, Finished, Frame, ModuleGraph, Record, Series, Session, StepFacts
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.rank_parts import part_of
 
@@ -52,6 +52,7 @@ class Step:
         rows: The row of each series among those of `measured`, counted from the end if it is negative.
         shards: How the parameters were divided among the ranks; empty if each rank records by itself.
         measured: Gives statistics, `[rows, len(STATISTICS)]` float32, and histograms. Some rows may have no series.
+        facts: How the step ended, and which passes belonged to it; None if that is not known.
     """
 
     step: int
@@ -62,6 +63,7 @@ class Step:
     rows: Mapping[SeriesKey, int]
     shards: Shards
     measured: Callable[[], tuple[npt.NDArray[np.float32], Histograms]]
+    facts: StepFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +275,7 @@ class WriterThread:
                 statistics=statistics,
                 histograms=histograms,
                 gradient_scale=step.gradient_scale,
+                facts=step.facts,
             )
         )
 

@@ -45,6 +45,7 @@ class RankFrames:
         """The merged frames of `shares`; a frame of `old` where its shares are the same."""
         _, first, count = np.unique(shares["step"], return_index=True, return_counts=True)
         merged = shares[first]
+        _fill_in_facts(merged, shares, count)
         merged["first"], merged["ranks"] = first + len(self.shares), count
         together = np.concatenate((self.shares, shares))
         for number, at in zip(*_matching(merged["step"], old["step"]), strict=True):
@@ -65,6 +66,18 @@ def expanded(frames: Frames, shares: Frames) -> tuple[Ints, Frames]:
     is_shared = found["first"] >= 0
     found[is_shared] = shares[(found["first"] + within)[is_shared]]
     return numbers, found
+
+
+def _fill_in_facts(merged: Frames, shares: Frames, count: Ints) -> None:
+    """Give merged frames whose lowest rank has no facts those of the lowest rank that has them.
+
+    `count` is how many of `shares` each was merged from.
+    """
+    numbers = np.repeat(np.arange(len(merged)), count)
+    known = np.flatnonzero(shares["kind"] >= 0)
+    told, at = np.unique(numbers[known], return_index=True)
+    for name in ("kind", "passes", "recorded_passes"):
+        merged[name][told] = shares[name][known[at]]
 
 
 def _of_the_last_launch(frames: Frames, members: Sequence[Member]) -> Frames:

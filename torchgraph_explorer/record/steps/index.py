@@ -23,6 +23,7 @@ from torchgraph_explorer.record.limits import (
 from torchgraph_explorer.record.ranks.groups import Launches
 from torchgraph_explorer.record.ranks.steps import Frames, RankFrames, expanded
 from torchgraph_explorer.record.scan import ScannedRecord
+from torchgraph_explorer.record.steps.facts import StepKinds
 from torchgraph_explorer.record.steps.layout import FrameLayout, decode_layout
 
 FRAME = np.dtype(
@@ -32,6 +33,9 @@ FRAME = np.dtype(
         ("clock", np.float64),  # NaN without
         ("gradient_scale", np.float64),  # NaN without
         ("graph", np.int32),  # as GraphIndex.reference has it; -1 without
+        ("kind", np.int32),  # as StepKinds has it; -1 without facts
+        ("passes", np.int64),  # as StepFacts has them
+        ("recorded_passes", np.int64),
         ("layout", np.int32),
         ("segment", np.int32),
         ("number", np.int64),  # of the segment within the run: tells which of two writes of a step is the later one
@@ -41,7 +45,10 @@ FRAME = np.dtype(
         ("first", np.int64),  # of as many in `shares`; -1 where there is only this one
     ]
 )
-"""The entry of a frame in memory. If several ranks wrote it, it has the values of the lowest rank."""
+"""The entry of a frame in memory. If several ranks wrote it, it has the values of the lowest rank (of the lowest
+that has facts, for the facts)."""
+
+_LAYOUT = list(FRAME.names or ()).index("layout")
 
 PATIENCE = 30.0
 """Seconds that a step is held back for ranks that have not written it yet. At a URL, ranks write every ten."""
@@ -68,10 +75,12 @@ class FrameIndex:
 
     Attributes:
         frames: `FRAME` each; steps ascending, each once.
+        kinds: What the frames' `kind` refers to.
     """
 
     def __init__(self) -> None:
         self.frames: Frames = np.zeros(0, dtype=FRAME)
+        self.kinds = StepKinds()
         self._new: list[tuple[float, ...]] = []
         self._held_back: list[tuple[float, tuple[float, ...]]] = []
         self._reached: dict[str, int] = {}
@@ -98,7 +107,8 @@ class FrameIndex:
         layout = self._layout_id((session, frame.layout))
         segment = self._segment_id(file.path)
         place = (segment, file.number, found.body, found.body_size)
-        self._new.append((frame.step, written, clock, scale, graph, layout, *place, 1, -1))
+        facts = self.kinds.entry(frame)
+        self._new.append((frame.step, written, clock, scale, graph, *facts, layout, *place, 1, -1))
         self._room += LAYOUTS_PER_BYTE * found.body_size
         self._reached[session] = max(self._reached.get(session, -1), frame.step)
 
@@ -133,7 +143,7 @@ class FrameIndex:
         latest = set(status.launches.latest)
         complete, waiting = [], []
         for since, facts in (*self._held_back, *((moment, facts) for facts in self._new)):
-            step, written, layout = int(facts[0]), facts[1], int(facts[5])
+            step, written, layout = int(facts[0]), facts[1], int(facts[_LAYOUT])
             is_old = now - written > PATIENCE or moment - since > PATIENCE  # the writer's clock may be another one
             if step <= reached or is_old or self.session(layout) not in latest:
                 complete.append(facts)

@@ -1,0 +1,83 @@
+"""How steps ended, and which passes belonged to them: in the head of a frame, and in the index of frames."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from torchgraph_explorer.printable import printable
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.limits import OPTIMIZER_NAME, OPTIMIZERS, PASSES, STEP_KINDS
+from torchgraph_explorer.schema import StepEnd, StepFacts
+
+_ENDS = MappingProxyType(
+    {"update": pb.Frame.UPDATE, "skipped": pb.Frame.SKIPPED, "pass": pb.Frame.PASS, "mark": pb.Frame.MARK}
+)
+_END_NAMES = MappingProxyType({number: name for name, number in _ENDS.items()})
+
+
+class StepKind(NamedTuple):
+    """What many steps of a model have in common.
+
+    Attributes:
+        end: As `StepFacts.end`.
+        optimizers: As `StepFacts.optimizers`.
+    """
+
+    end: StepEnd
+    optimizers: tuple[str, ...]
+
+
+def encode_facts(head: pb.Frame, facts: StepFacts | None) -> None:
+    """Write `facts` into the head of their frame."""
+    if facts is None:
+        return
+    head.end = _ENDS[facts.end]
+    head.passes, head.recorded_passes = facts.passes, facts.recorded_passes
+    head.optimizers.extend(map(printable, facts.optimizers))
+
+
+class StepKinds:
+    """The kinds of a model's steps, numbered from 0.
+
+    Attributes:
+        kinds: By number. Only grows.
+    """
+
+    def __init__(self) -> None:
+        self.kinds: list[StepKind] = []
+        self._numbers: dict[StepKind, int] = {}
+
+    def entry(self, head: pb.Frame) -> tuple[int, int, int]:
+        """The number of a frame's kind, and its `passes` and `recorded_passes`.
+
+        -1, 0 and 0 if they are not known, by this release, or cannot be right.
+        """
+        number = self._number(head) if _is_plausible(head) else -1
+        return (-1, 0, 0) if number < 0 else (number, head.passes, head.recorded_passes)
+
+    def facts(self, entry: np.void) -> StepFacts | None:
+        """The facts of a frame that is an entry of `steps.index.FRAME`; None if they are not known."""
+        if entry["kind"] < 0:
+            return None
+        kind = self.kinds[entry["kind"]]
+        return StepFacts(kind.end, int(entry["passes"]), int(entry["recorded_passes"]), kind.optimizers)
+
+    def _number(self, head: pb.Frame) -> int:
+        kind = StepKind(cast("StepEnd", _END_NAMES[head.end]), tuple(head.optimizers))
+        known = self._numbers.get(kind)
+        if known is None and len(self.kinds) < STEP_KINDS:
+            known = self._numbers[kind] = len(self.kinds)
+            self.kinds.append(kind)
+        return -1 if known is None else known
+
+
+def _is_plausible(head: pb.Frame) -> bool:
+    return (
+        head.end in _END_NAMES
+        and head.recorded_passes <= head.passes <= PASSES
+        and len(head.optimizers) <= OPTIMIZERS
+        and all(0 < len(name) <= OPTIMIZER_NAME for name in head.optimizers)
+    )
