@@ -20,7 +20,7 @@ from torchgraph_explorer.histogram import Histograms
 Role: TypeAlias = Literal["input", "output", "param", "attached"]
 Kind: TypeAlias = Literal["value", "grad_norm", "grad", "optimizer_grad", "update", "update_ratio"]
 NodeKind: TypeAlias = Literal["input", "output", "call", "attached"]
-StepEnd: TypeAlias = Literal["update", "skipped", "pass", "mark"]
+StepEnd: TypeAlias = Literal["update", "skipped", "pass", "mark", "unfinished"]
 Shape: TypeAlias = "tuple[int | None, ...]"
 
 STATISTICS = (
@@ -248,7 +248,8 @@ class StepFacts:
     Attributes:
         end: What ended it. `update`: optimizers updated the parameters. `skipped`: an update that a GradScaler or the
             training loop left out. `pass`: nothing did; the step is one forward pass and its backward pass. `mark`: the
-            user's `watcher.step_done()`.
+            user's `watcher.step_done()`. `unfinished`: nothing did; it was recorded because the training had ended, or
+            paused for long, before the update.
         passes: Forward passes that belonged to it.
         recorded_passes: Those of `passes` that were recorded.
         optimizers: The optimizers that made the update, by class name, with ` #2` and so on if the model has several of

@@ -13,7 +13,13 @@ from torchgraph_explorer.record.limits import OPTIMIZER_NAME, OPTIMIZERS, PASSES
 from torchgraph_explorer.schema import StepEnd, StepFacts
 
 _ENDS = MappingProxyType(
-    {"update": pb.Frame.UPDATE, "skipped": pb.Frame.SKIPPED, "pass": pb.Frame.PASS, "mark": pb.Frame.MARK}
+    {
+        "update": pb.Frame.UPDATE,
+        "skipped": pb.Frame.SKIPPED,
+        "pass": pb.Frame.PASS,
+        "mark": pb.Frame.MARK,
+        "unfinished": pb.Frame.UNFINISHED,
+    }
 )
 _END_NAMES = MappingProxyType({number: name for name, number in _ENDS.items()})
 
