@@ -18,7 +18,7 @@ from torch import nn
 from tests import warm
 from tests.listening import Listening
 from torchgraph_explorer import watch
-from torchgraph_explorer.capture.captured_step import CapturedStep
+from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.console import info, reason, warn
 from torchgraph_explorer.errors import TorchgraphWarning
 
@@ -147,7 +147,7 @@ def trained(**options: Any) -> list[float]:
 @pytest.mark.usefixtures("_stream", "_warnings")
 def test_nothing_that_is_said_reaches_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = trained()
-    monkeypatch.setattr(CapturedStep, "leave", raising)  # so that there is something to say, in the training's thread
+    monkeypatch.setattr(ForwardRecorder, "leave", raising)  # something to say, in the training's thread
     assert trained(backend="record", logdir=tmp_path) == expected
     info("a line")
     info("an arrow → and half a letter \ud800")

@@ -153,9 +153,9 @@ def test_a_step_waits_for_its_update_as_long_as_more_forward_passes_come() -> No
     heard = Listening()
     watcher = watch(model, log_freq=9, backend=heard, verbose=False, optimizer=optimizer)
     model.loss().backward()
-    one = watcher._train.tracker._current
+    one = watcher._train.tracker._current.one
     assert one is not None
-    one._idle_since -= 2 * captured_step.SECONDS_FOR_UPDATE
+    one.state.since -= 2 * captured_step.SECONDS_FOR_UPDATE
     loss = model.loss()
     come_to_rest(watcher)
     loss.backward()

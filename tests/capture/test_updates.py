@@ -16,7 +16,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from tests.listening import Listening, assert_row
 from tests.sharpness_aware import SharpnessAware
 from torchgraph_explorer import watch
-from torchgraph_explorer.capture.captured_step import PASSES
+from torchgraph_explorer.capture.forward_passes import PASSES
 from torchgraph_explorer.capture.step_counter import MOST_WITHOUT_UPDATE
 from torchgraph_explorer.errors import OptionError, TorchgraphWarning
 

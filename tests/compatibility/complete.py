@@ -15,7 +15,7 @@ from tests.compatibility.same_record import check_inline
 from tests.compatibility.training import Run, run
 from tests.compatibility.walk import tensors_in
 from tests.listening import Listening
-from torchgraph_explorer.capture.captured_step import PASSES
+from torchgraph_explorer.capture.forward_passes import PASSES
 from torchgraph_explorer.schema import Frame, ModuleGraph
 
 MOST = 12

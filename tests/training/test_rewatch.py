@@ -63,7 +63,7 @@ def train(model: nn.Module, steps: int = 1) -> None:
 
 def held_at_rest(watcher: Watcher, model: nn.Module, optimizer: object = None) -> dict[str, int]:
     """What is held when the last step is handed over, which keeps the model until then."""
-    assert wait_for(lambda: watcher._train.tracker._current is None)
+    assert wait_for(lambda: watcher._train.tracker._current.one is None)
     return held(model, optimizer=optimizer)
 
 

@@ -75,7 +75,7 @@ def train(sink: Any, folder: Path) -> Called:
             optimizer.step()
         with torch.no_grad():
             model(torch.randn(5, 3))
-        assert wait_for(lambda: all(one.tracker._current is None for one in watcher._pipelines), 10)
+        assert wait_for(lambda: all(one.tracker._current.one is None for one in watcher._pipelines), 10)
         watcher.close()
     return called
 
@@ -116,7 +116,7 @@ def test_no_thread_calls_what_is_another_ones(called: Called) -> None:
 @pytest.mark.parametrize(
     ("thread", "name"),
     [
-        (TRAINING, "capture.captured_step.begin"),
+        (TRAINING, "capture.forward_recorder.begin"),
         (TRAINING, "reduce.batch.values"),
         (TRAINING, "training.writer_thread.put"),
         (IDLE_TIMER, "capture.step_tracker.settle"),

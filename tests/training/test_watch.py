@@ -16,7 +16,11 @@ from torch import Tensor, nn
 from tests.listening import Listening
 from tests.models import Digits
 from torchgraph_explorer import LIGHTNING_EPOCHS, OptionError, TorchgraphWarning, open_run, sinks, watch
-from torchgraph_explorer.capture.captured_step import CapturedStep
+from torchgraph_explorer.capture.current_step import CurrentStep
+from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
+from torchgraph_explorer.capture.recorded_calls import RecordedCalls
+from torchgraph_explorer.capture.step_admission import StepAdmission
+from torchgraph_explorer.capture.step_gradients import StepGradients
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.reduce.batch import Batch
 from torchgraph_explorer.schema import Record
@@ -322,18 +326,20 @@ def test_a_sink_that_fails_is_left_out_and_said_once() -> None:
 
 
 FAULTS: list[tuple[type, str]] = [
-    (CapturedStep, "enter"),
-    (CapturedStep, "leave"),
-    (CapturedStep, "_end_backward"),
-    (CapturedStep, "_hook_inputs"),
-    (CapturedStep, "begin"),
+    (ForwardRecorder, "enter"),
+    (ForwardRecorder, "leave"),
+    (ForwardRecorder, "begin"),
+    (RecordedCalls, "_hook_inputs"),
+    (StepGradients, "_end_backward"),
+    (StepGradients, "_measure"),
+    (StepAdmission, "admits"),
+    (CurrentStep, "end"),
 ]
 FAULTS += [
     (Trace, "_note"),
     (Trace, "enter"),
     (Batch, "values"),
     (Batch, "norms"),
-    (CapturedStep, "_measure_gradients"),
 ]
 
 
@@ -364,7 +370,7 @@ def test_a_fault_of_ours_leaves_training_as_it_is(
 
 def test_warnings_turned_into_errors_do_not_reach_training(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = train(digits())
-    monkeypatch.setattr(CapturedStep, "leave", lambda *_: 1 / 0)
+    monkeypatch.setattr(ForwardRecorder, "leave", lambda *_: 1 / 0)
     model = digits()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -403,14 +409,14 @@ def test_the_users_own_exception_in_a_compiled_model_is_what_comes_out_after_a_f
     model = digits()
     compiled = torch.compile(model, backend="eager")
     compiled(torch.randn(4, 1, 8, 8)).sum().backward()
-    enter, faults = CapturedStep.enter, [ZeroDivisionError()]
+    enter, faults = ForwardRecorder.enter, [ZeroDivisionError()]
 
-    def fail_once(self: CapturedStep, *call: object) -> None:
+    def fail_once(self: ForwardRecorder, *call: object) -> None:
         if faults:
             raise faults.pop()
         enter(self, *call)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(CapturedStep, "enter", fail_once)
+    monkeypatch.setattr(ForwardRecorder, "enter", fail_once)
     with (
         pytest.warns(TorchgraphWarning, match="no longer recorded"),
         watch(model, log_freq=1, backend=Listening(), verbose=False),

@@ -22,9 +22,9 @@ class Entrances:
     """
 
     def __init__(
-        self, hooks: ModuleHooks, *, takes: Callable[[], bool], enter: Enter, fail: Callable[[str, Exception], None]
+        self, hooks: ModuleHooks, *, takes: Callable[[str], bool], enter: Enter, fail: Callable[[str, Exception], None]
     ) -> None:
-        """Call `enter` where a module is called while `takes` says that the call belongs to a step.
+        """Call `enter` where a module is called while `takes`, given its name, says that the call belongs to a step.
 
         `fail` is called with a module's name and what `enter` raised.
         """
@@ -61,7 +61,7 @@ class Entrances:
 
     def is_ours(self, name: str) -> bool:
         """See `module_hooks.CallListener`."""
-        return self._takes()
+        return self._takes(name)
 
     def enter(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """A module is called, and with that a step may begin."""

@@ -41,25 +41,25 @@ class KnownGraphs:
 
     def with_current(self, one: CapturedStep) -> tuple[ModuleGraph, ...]:
         """All graphs, and that of a step that is not over, as far as it has come. The last one is not kept."""
-        signature = _signature(one.calls)
-        if not one.is_traced or signature in self._by_signature:
+        signature = _signature(one.forward.calls.done)
+        if not one.forward.is_traced or signature in self._by_signature:
             return tuple(self.graphs)
         return (*self.graphs, self._traced(one))
 
     def _graph_of(self, ended: CapturedStep) -> ModuleGraph | None:
-        calls = ended.calls
-        if (latest := self._latest) is not None and ended.trace is None and is_same(latest, calls, ended.attached):
+        calls, attached, trace = ended.forward.calls.done, ended.forward.calls.attached, ended.forward.trace
+        if (latest := self._latest) is not None and trace is None and is_same(latest, calls, attached):
             return latest
         signature = _signature(calls)
         at = self._by_signature.get(signature)
-        if ended.trace is not None:
+        if trace is not None:
             self.traces -= 1
-            if at is None and ended.trace.fault is None:
+            if at is None and trace.fault is None:
                 return self._keep(self._traced(ended), signature)
         if at is None:
             self._want_trace_of(signature)
             return None
-        self.graphs[at] = merged = merge(self.graphs[at], calls, ended.attached)
+        self.graphs[at] = merged = merge(self.graphs[at], calls, attached)
         return merged
 
     def _want_trace_of(self, signature: Signature) -> None:
@@ -74,13 +74,14 @@ class KnownGraphs:
         return graph
 
     def _traced(self, one: CapturedStep) -> ModuleGraph:
-        assert one.trace is not None
-        nodes, edges = without_empty_insides(one.trace.nodes, one.trace.edges)
+        trace = one.forward.trace
+        assert trace is not None
+        nodes, edges = without_empty_insides(trace.nodes, trace.edges)
         return ModuleGraph(
             id=len(self.graphs),
             first_step=one.step,
             modules=module_facts(one.model),
-            calls=tuple(one.calls),
+            calls=tuple(one.forward.calls.done),
             nodes=nodes,
             edges=edges,
         )

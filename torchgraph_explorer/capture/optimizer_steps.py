@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
+from torch.amp.grad_scaler import GradScaler
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
@@ -17,6 +19,7 @@ from torchgraph_explorer.capture.call_stack import is_caller, users_frame
 from torchgraph_explorer.capture.module_info import has_values
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.safe_hook import Hook
+from torchgraph_explorer.capture.skipped_updates import SkippedUpdates
 
 ASK_AGAIN = 20
 """Steps after which it is asked again whether an optimizer has parameters of the model."""
@@ -111,13 +114,15 @@ class OptimizerSteps:
 
 
 class ModelOptimizers:
-    """Which optimizers move the parameters of one model."""
+    """Which optimizers move the parameters of one model, and which gradient scalers may keep them from it."""
 
     def __init__(self, model: nn.Module) -> None:
         """None is known. The parameters are those that `model` has now: in a call by `torch.func` it has others."""
         self._parameters = {id(each): weakref.ref(each) for each in model.parameters()}
-        self._own: WeakSet[Optimizer] = WeakSet()
+        self._own: WeakKeyDictionary[Optimizer, str] = WeakKeyDictionary()
         self._others: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
+        self._of_class: Counter[str] = Counter()
+        self._scalers = SkippedUpdates()
 
     def moves(self, optimizer: Optimizer, model: nn.Module) -> bool:
         """Whether `optimizer` has a parameter of `model`. One that has none may get some, and is asked again."""
@@ -127,25 +132,46 @@ class ModelOptimizers:
         if asked % ASK_AGAIN == 0:
             now = {id(parameter) for parameter in model.parameters()}
             if any(self._is_known(each) or id(each) in now for each in parameters_of(optimizer)):
-                self._own.add(optimizer)
+                self._add(optimizer)
                 return True
         self._others[optimizer] = asked + 1  # last: an interrupt may come in between
         return False
+
+    def _add(self, optimizer: Optimizer) -> None:
+        kind = type(optimizer).__name__
+        self._of_class[kind] += 1
+        number = self._of_class[kind]
+        self._own[optimizer] = kind if number == 1 else f"{kind} #{number}"
+
+    def name_of(self, optimizer: Optimizer) -> str:
+        """Its class, and which of the model's optimizers of that class it is, if it is not the first one."""
+        return self._own.get(optimizer, type(optimizer).__name__)
 
     def _is_known(self, parameter: Tensor) -> bool:
         known = self._parameters.get(id(parameter))
         return known is not None and known() is parameter
 
-    def exist(self, model: nn.Module) -> bool:
-        """Whether there is an optimizer that moves `model`.
+    def look(self, model: nn.Module) -> None:
+        """Find the optimizers and the gradient scalers that there are.
 
         Python has no list of objects by class, but the garbage collector finds, in some 20 milliseconds, what refers to
         a class, as its objects do.
         """
-        for each in gc.get_referrers(*_subclasses(Optimizer)):
-            if isinstance(each, Optimizer) and "param_groups" in vars(each) and self.moves(each, model):
-                return True
-        return False
+        for each in gc.get_referrers(*_subclasses(Optimizer), *_subclasses(GradScaler)):
+            if isinstance(each, GradScaler):
+                self._scalers.add(each)
+            elif isinstance(each, Optimizer) and "param_groups" in vars(each):
+                self.moves(each, model)
+
+    def exist(self, model: nn.Module) -> bool:
+        """Whether there is an optimizer that moves `model`."""
+        if not self._own:
+            self.look(model)
+        return bool(self._own)
+
+    def have_skipped(self) -> bool:
+        """Whether a gradient scaler has skipped an update by one of them since this was last asked."""
+        return self._scalers.are_new({id(each) for each in self._own}) if self._scalers else False
 
 
 def _subclasses(kind: type) -> Iterator[type]:

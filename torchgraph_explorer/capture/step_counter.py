@@ -1,8 +1,9 @@
-"""Counts the steps of a model: the updates of its parameters, or its passes where no optimizer moves them."""
+"""Counts the steps of a model: the updates of its parameters, its passes, or what the training loop marks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 
 from torch import nn
 from torch.optim import Optimizer
@@ -11,29 +12,40 @@ from torchgraph_explorer.capture.gradient_hooks import current_backward
 from torchgraph_explorer.capture.optimizer_steps import ModelOptimizers, ParameterWrites
 from torchgraph_explorer.capture.path_gradients import sequence_number
 from torchgraph_explorer.capture.phases import Phase
+from torchgraph_explorer.schema import StepEnd
 
 MOST_WITHOUT_UPDATE = 100
 """Passes without an update, after which each is taken for a step, although there is an optimizer."""
+
+
+class StepsAre(Enum):
+    """What a step of the model is."""
+
+    UNKNOWN = "not known: no update has come so far, and no second pass"
+    UPDATES = "an update of its parameters, with all passes since the one before"
+    PASSES = "a forward pass and its backward pass"
+    MARKS = "all passes between two calls of `step_done`"
 
 
 class StepCounter:
     """The number of the step that each pass of one model in one phase belongs to.
 
     Attributes:
-        by_updates: A step is an update. False: it is a pass. None while that is not known: in the first step.
-        is_begun: A pass of a step was seen that no update has ended.
+        steps_are: What a step is.
+        is_begun: A pass of a step was seen that nothing has ended.
         has_updates: An update was seen.
         sees_updates: Torch's hooks show the updates.
+        optimizers: Those of the model.
     """
 
-    def __init__(self, model: nn.Module, phase: Phase, *, by_updates: bool | None) -> None:
+    def __init__(self, model: nn.Module, phase: Phase, *, steps_are: StepsAre) -> None:
         """Count the steps of `model` in `phase`."""
-        self.by_updates = by_updates
+        self.steps_are = steps_are
         self.is_begun = self.has_updates = self.sees_updates = False
+        self.optimizers = ModelOptimizers(model)
         self._phase = phase
-        self._optimizers = ModelOptimizers(model)
         self._writes = ParameterWrites()
-        self._was_called = False
+        self._was_called = self._has_looked = False
         self._passes = 0
         self._updated_by: set[int] = set()
         self._updated_at = sequence_number(), -1
@@ -42,6 +54,16 @@ class StepCounter:
     def upcoming(self) -> int:
         """The number of the step that begins next."""
         return self._phase.step
+
+    @property
+    def counts_passes(self) -> bool:
+        """Whether a step is a pass."""
+        return self.steps_are is StepsAre.PASSES
+
+    @property
+    def counts_marks(self) -> bool:
+        """Whether a step is what the training loop marks."""
+        return self.steps_are is StepsAre.MARKS
 
     def takes(self, model: nn.Module) -> bool:
         """Whether a pass that begins now is one of the phase."""
@@ -53,16 +75,23 @@ class StepCounter:
         self.is_begun = True
         return number
 
-    def begin_pass(self, model: nn.Module) -> bool:
-        """A pass begins; returns whether an update has ended the step before it that torch's hooks did not show."""
-        if self.by_updates is None and self.is_begun:  # no update has come between: will one come?
-            self.by_updates = self._optimizers.exist(model)
+    def begin_pass(self, model: nn.Module) -> StepEnd | None:
+        """A pass begins; returns what ended the step before it, if not an update that torch's hooks have shown."""
+        if self.counts_passes:
+            return None
+        if not self._has_looked:  # the first pass
+            self._has_looked = True
+            self.optimizers.look(model)
+        elif self.steps_are is StepsAre.UNKNOWN and self.is_begun:  # no update has come between: will one come?
+            self.steps_are = StepsAre.UPDATES if self.optimizers.exist(model) else StepsAre.PASSES
         self._passes += 1
-        if self.by_updates is False or self.sees_updates:
-            return False
-        was_moved = self.is_begun and self._writes.are_new()
-        self._writes.note(model)
-        return was_moved
+        was_moved = not self.sees_updates and self.is_begun and self._writes.are_new()
+        if not self.sees_updates:
+            self._writes.note(model)
+        was_skipped = self.optimizers.have_skipped() and self.is_begun
+        if self.counts_marks:
+            return None
+        return "update" if was_moved else "skipped" if was_skipped else None
 
     def note_call(self, model: nn.Module) -> None:
         """The model itself is called, so that its passes are seen in every step."""
@@ -70,7 +99,7 @@ class StepCounter:
 
     def moved_by(self, optimizers: Sequence[Optimizer], model: nn.Module) -> list[Optimizer]:
         """Those that have parameters of the model, and are stepping now."""
-        own = [each for each in optimizers if self._optimizers.moves(each, model)]
+        own = [each for each in optimizers if self.optimizers.moves(each, model)]
         self.sees_updates = self.sees_updates or bool(own)
         return own
 
@@ -91,16 +120,23 @@ class StepCounter:
         self._updated_by.update(map(id, optimizers))
         return is_another
 
-    def end_step(self) -> None:
-        """An update ends the step; if none of its passes was seen, it is counted now."""
+    def end_step(self, *, is_marked: bool = False) -> None:
+        """The step is over; if none of its passes was seen, it is counted now."""
         if not self.is_begun:
             self._phase.next_step()
-        self.by_updates = self.has_updates = True
         self.is_begun, self._passes = False, 0
+        if not is_marked:
+            self.has_updates, self.steps_are = True, StepsAre.UPDATES
+
+    def mark(self) -> None:
+        """The training loop says that the step is over. From now on, only that ends a step."""
+        was_marked, self.steps_are = self.counts_marks, StepsAre.MARKS
+        if self.is_begun or was_marked:
+            self.end_step(is_marked=True)
 
     def stops_waiting(self) -> bool:
         """Whether so many passes have come without any update that none is waited for; from then on, passes count."""
-        if self.has_updates or self._passes <= MOST_WITHOUT_UPDATE:
+        if self.has_updates or self.counts_marks or self._passes <= MOST_WITHOUT_UPDATE:
             return False
-        self.by_updates = False
+        self.steps_are = StepsAre.PASSES
         return True

@@ -10,7 +10,8 @@ from torch import nn
 from torchgraph_explorer.capture.compiled_entry import EntryCall, calls_hooks_of
 from torchgraph_explorer.capture.gradient_hooks import SeriesKey
 from torchgraph_explorer.capture.inline.probes import Fail, InlineProbes, InlineWindow, ProbeListener
-from torchgraph_explorer.capture.inline.step import EagerStep, InlineStep, eager_step
+from torchgraph_explorer.capture.inline.step import EagerStep, InlineForward, eager_step
+from torchgraph_explorer.capture.step_parts import Forward, ForwardParts
 from torchgraph_explorer.capture.tensor_tree import input_tensors, tensors
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.schema import ModuleGraph
@@ -32,16 +33,16 @@ class InlineCapture:
         """A step that ran eagerly is over. It had this graph, if that is known, and these rows."""
         self._eager_step = eager_step(graph.calls, rows) if graph is not None else None
 
-    def step_class(self) -> Callable[..., InlineStep] | None:
-        """What makes the next step of a compiled call; None while no eager step is known, so that it runs eagerly."""
-        return partial(InlineStep, like=self._eager_step) if self._eager_step is not None else None
+    def forward(self) -> Callable[[ForwardParts], Forward] | None:
+        """What records the next step of a compiled call; None while no eager step is known, so that it runs eagerly."""
+        return partial(InlineForward, like=self._eager_step) if self._eager_step is not None else None
 
     def close(self) -> None:
         """Take the probes off. May be called again."""
         self._probes.close()
 
 
-def window_for(step: InlineStep, model: nn.Module, call: EntryCall) -> InlineWindow:
+def window_for(step: InlineForward, model: nn.Module, call: EntryCall) -> InlineWindow:
     """The window in which `call` runs; shows `step` the inputs of the model where they are not seen from inside."""
     hooks_outside = calls_hooks_of(call.compiled, unwrapped(model))
     if hooks_outside:
@@ -49,7 +50,7 @@ def window_for(step: InlineStep, model: nn.Module, call: EntryCall) -> InlineWin
     return InlineWindow(whole=not hooks_outside)
 
 
-def saw_nothing(step: InlineStep, model: nn.Module, call: EntryCall) -> bool:
+def saw_nothing(step: InlineForward, model: nn.Module, call: EntryCall) -> bool:
     """After `call`: whether it returned, and no operation in it showed a tensor.
 
     The model was compiled before it was watched, then, and has no operations in it.

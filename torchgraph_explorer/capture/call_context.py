@@ -1,0 +1,17 @@
+"""What a call of the model is part of."""
+
+from __future__ import annotations
+
+import torch
+
+
+def is_captured() -> bool:
+    """Whether a CUDA graph is being captured, which must contain nothing of ours."""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+
+
+def is_no_step() -> bool:
+    """Whether the model is not called to compute something: it is compiled or traced, or a checkpoint runs it again."""
+    if torch.compiler.is_compiling():  # first and alone: dynamo would break the graph at what follows
+        return True
+    return torch._C._current_graph_task_id() != -1 or torch._C._get_tracing_state() is not None

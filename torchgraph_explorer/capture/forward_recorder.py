@@ -1,0 +1,222 @@
+"""Records the forward passes of one step, by hooks on the model's modules."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchgraph_explorer.capture.call_stack import is_running, users_frame
+from torchgraph_explorer.capture.forward_modes import ForwardModes
+from torchgraph_explorer.capture.gradient_hooks import GradientHook, current_backward
+from torchgraph_explorer.capture.step_parts import ForwardParts
+from torchgraph_explorer.capture.step_states import Event, State
+from torchgraph_explorer.capture.trace import Trace
+
+MOST_SKIPPED = 64
+"""Passes that are not recorded while the hooks of all modules are on. After them, only entrances keep theirs."""
+
+
+class ForwardRecorder:
+    """The forward passes of one step (a `module_hooks.CallListener`).
+
+    Attributes:
+        calls: Their calls.
+        passes: How many there were, and which of them are recorded.
+        trace: Follows the data, in a step whose graph is wanted; else None.
+        thread: The thread that the step belongs to.
+        until_update: The step ends with an update, not with a backward pass.
+        takes_more: Further forward passes may belong to it.
+    """
+
+    takes_more = True
+
+    def __init__(self, parts: ForwardParts) -> None:
+        """Put hooks on the modules."""
+        self.calls, self.passes, self.trace = parts.calls, parts.passes, parts.trace
+        self.thread, self.until_update = threading.get_ident(), parts.until_update
+        self._modules, self._state, self._ended = parts.modules, parts.state, parts.ended
+        self._modes = ForwardModes(parts.trace)
+        self._dropped: set[str] = set()
+        self._trained: set[int] = set()
+        self._skipped = 0
+        self._exception_before: BaseException | None = None
+        try:
+            self._put_on(self._modules.names)
+        except BaseException:  # no one else has this object, to remove the hooks
+            self.remove_hooks()
+            raise
+
+    @property
+    def is_open(self) -> bool:
+        """The model is being executed: its call began, and has neither returned nor been interrupted."""
+        return bool(self.calls.open) and is_running(self.calls.open[0].frame, self.thread)
+
+    @property
+    def is_traced(self) -> bool:
+        """The forward passes so far were traced to their end."""
+        return self._tracing is not None and bool(self.passes.recorded_count) and not self.calls.open
+
+    @property
+    def trained(self) -> frozenset[str]:
+        """The modules that were called in passes with gradients, and those that they are in."""
+        trained, names = set(self._trained), set[str]()
+        for at, call in enumerate(self.calls.done):
+            if at in trained or call.parent in trained:
+                trained.add(at)
+                parts = call.module.split(".")
+                names.update(".".join(parts[:end]) for end in range(1, len(parts) + 1))
+        return frozenset(names)
+
+    @property
+    def may_have_backward(self) -> bool:
+        """A backward pass may still come through each forward pass."""
+        is_over = self._state.now in {State.FORWARD_OVER, State.BACKWARD}
+        return is_over and not self.calls.open and self.passes.all_may_have_backward
+
+    @property
+    def _tracing(self) -> Trace | None:
+        return self.trace if self.trace is not None and self.trace.fault is None else None
+
+    def begin(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """The model is called: a forward pass begins, or the model calls itself within one."""
+        if self._modules.hooks.listener is self:
+            self.enter("", args, kwargs)
+        else:
+            self.passes.miss("")
+
+    def is_ours(self, name: str) -> bool:
+        """Whether a call of `name` belongs to the forward pass, and not to another thread or a recomputation."""
+        if threading.get_ident() != self.thread or name in self._dropped:
+            return False
+        if self.calls.open:
+            return current_backward() == -1
+        takes_passes = self._state.is_open and (self.until_update or self._state.now is not State.BACKWARD_OVER)
+        return takes_passes and self._modules.takes(name)
+
+    def enter(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Module `name` is called."""
+        with self._modules.lock:
+            frame = users_frame()
+            self.calls.unwind(frame)
+            inside = self.calls.open
+            if inside[-1].is_skipped if inside else not self._begin_pass(name, frame):
+                return
+            self.calls.begin(name, args, kwargs, frame, self._tracing)
+
+    def leave(self, name: str, output: object) -> None:
+        """Module `name` has returned `output`, or raised.
+
+        `enter` was not called if a hook of the user's raised before ours.
+        """
+        with self._modules.lock:
+            opened = self.calls.pop(users_frame())
+            if opened is None or opened.is_skipped:
+                return
+            hooks = self.calls.end(opened, output, self._tracing)
+            if not self.calls.open:
+                self._end_pass(hooks)
+
+    def end_forward(self) -> None:
+        """The model has returned, or raised, and recording that failed."""
+        self.calls.open.clear()
+        self._state.on(Event.FORWARD_ENDS)
+
+    def drop(self, name: str, fault: Exception) -> None:
+        """Recording `name` failed: record it no more, and make no graph of this step: it would be incomplete."""
+        self._dropped.add(name)
+        if self.trace is not None and self.trace.fault is None:
+            self.trace.fault = fault
+        self._modules.drop(name, fault)
+
+    def attach(self, tensor: object, module: nn.Module, name: str) -> None:
+        """Record tensors in `tensor` as `name` within the open call of `module`. Does nothing if none is open."""
+        own = self._modules.names.get(module)
+        try:
+            inside = next((each for each in reversed(self.calls.open) if each.name == own), None)
+            if inside is None or inside.is_skipped or threading.get_ident() != self.thread:
+                return
+            with self._modules.lock:
+                self.calls.attach(tensor, inside, name, self._tracing)
+        except Exception as fault:  # ours, in the middle of the user's forward pass
+            self.drop(own or "", fault)
+
+    def abandon(self) -> None:
+        """An interrupt ends the forward pass, if one is being executed. No hook will be called."""
+        if self.calls.open:
+            self.calls.open.clear()
+            self.passes.end((), failed=True)
+            self._modes.leave_later()
+            self.trace = None
+            self._state.on(Event.FORWARD_ENDS)
+
+    def leave_abandoned(self) -> None:
+        """If an interrupt has ended the forward pass outside of our code: switch off what was switched on for it.
+
+        For any thread that holds the lock.
+        """
+        if self.calls.open and not self.is_open:
+            self._modes.leave_later()
+
+    def finish(self) -> None:
+        """Remove the hooks, and switch off what was switched on. Each is done, also if the other one fails."""
+        self._finish(self._modes.leave)
+
+    def give_up(self) -> None:
+        """Do the same after an interrupt, which may still be leaving the forward pass."""
+        self._finish(self._modes.leave_later)
+
+    def remove_hooks(self) -> None:
+        """Remove the hooks on modules."""
+        if self._modules.hooks.listener is self:
+            self._modules.hooks.take_off()
+
+    def _put_on(self, modules: Mapping[nn.Module, str]) -> None:
+        if (called := self._modules.called()) is not None:
+            self._modules.hooks.put_on(self, modules, model=called)
+
+    def _finish(self, leave: Callable[[], None]) -> None:
+        with ExitStack() as parts:
+            parts.callback(self.remove_hooks)
+            parts.callback(leave)
+            self.calls.open.clear()
+
+    def _begin_pass(self, name: str, frame: Any) -> bool:
+        """Module `name` is called while no call is open; returns whether the pass is recorded."""
+        if not self.passes.begin(name, until_update=self.until_update):
+            self._skip(name, frame)
+            return False
+        self._state.on(Event.FORWARD_BEGINS)
+        self._exception_before = sys.exc_info()[1]
+        self._modes.enter(frame)
+        self._modules.entered(name)
+        if torch.is_grad_enabled():
+            self._trained.add(len(self.calls.done))
+        return True
+
+    def _skip(self, name: str, frame: Any) -> None:
+        self._state.touch()
+        self._skipped += 1
+        if not self.until_update:
+            self._modules.too_many()
+            self.remove_hooks()
+            return
+        if self._skipped == MOST_SKIPPED and self.passes.are_first:
+            entrances = {module: each for module, each in self._modules.names.items() if each in self.passes.begun}
+            self._put_on(entrances)
+        self.calls.skip(name, frame)
+
+    def _end_pass(self, hooks: list[GradientHook]) -> None:
+        self._modes.leave()
+        self._ended()
+        failed = sys.exc_info()[1] is not self._exception_before
+        self._exception_before = None
+        self.passes.end(hooks, failed=failed)
+        self._state.on(Event.FORWARD_ENDS)
+        if not failed and not hooks and not self.until_update:  # if it failed, torch would be iterating over them
+            self.remove_hooks()

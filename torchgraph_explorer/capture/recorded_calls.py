@@ -1,0 +1,137 @@
+"""The calls of modules in the forward passes of one step, with what they were given and what they returned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from torchgraph_explorer.capture.call_stack import is_caller
+from torchgraph_explorer.capture.gradient_hooks import GradientHook, GradientHooks, series_key
+from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable
+from torchgraph_explorer.capture.open_call import OpenCall
+from torchgraph_explorer.capture.parameters import Parameters
+from torchgraph_explorer.capture.path_gradients import edge_of
+from torchgraph_explorer.capture.step_parts import StepRows
+from torchgraph_explorer.capture.tensor_infos import Described, described, hookable, infos, note_edges
+from torchgraph_explorer.capture.tensor_tree import input_tensors, tensors
+from torchgraph_explorer.capture.trace import Trace
+from torchgraph_explorer.schema import Call, TensorInfo
+
+
+class RecordedCalls:
+    """The calls of one step. Values are measured as they are seen; hooks are put where gradients will arrive.
+
+    Attributes:
+        done: The calls so far, also those that are open, a parent before its children.
+        attached: Tensors that were given a name, by call and path.
+        open: The calls that are being executed, the innermost last.
+    """
+
+    def __init__(self, rows: StepRows, hooks: GradientHooks, parameters: Parameters) -> None:
+        """There are none."""
+        self.done: list[Call] = []
+        self.attached: dict[tuple[int, str], TensorInfo] = {}
+        self.open: list[OpenCall] = []
+        self._rows, self._hooks, self._parameters = rows, hooks, parameters
+        self._counts: dict[str, int] = {}
+
+    def unwind(self, frame: Any) -> None:
+        """Forget the calls that `frame` is not within: an exception has ended them, and torch called no hook."""
+        while self.open and not is_caller(self.open[-1].frame, frame):
+            self.open.pop()
+
+    def skip(self, name: str, frame: Any) -> None:
+        """Module `name` is called, which is not recorded, nor is what it calls."""
+        skipped = OpenCall(-1, name, -1, frame)
+        skipped.is_skipped = True
+        self.open.append(skipped)
+
+    def begin(  # noqa: PLR0917  # called for every call
+        self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: Any, tracing: Trace | None
+    ) -> None:
+        """Module `name` is called."""
+        number = self._counts[name] = self._counts.get(name, -1) + 1
+        with NoDispatch():
+            inputs = described(input_tensors(args, kwargs))
+            parent = self.open[-1].index if self.open else None
+            opened = OpenCall(len(self.done), name, number, frame)
+            if "io_grad" in self._rows.kinds:
+                note_edges(opened.edges, inputs)
+            self.done.append(Call(name, number, parent, infos(inputs), ()))
+            self.open.append(opened)
+            self._observe(opened, "input", inputs)
+            if "params" in self._rows.kinds:
+                self._parameters.measure_values(name)
+            if tracing is not None:
+                tracing.enter(opened.index, inputs, within=parent)
+
+    def pop(self, frame: Any) -> OpenCall | None:
+        """Remove and return the open call of `frame`, if there is one. Calls within it are over, too."""
+        for at in reversed(range(len(self.open))):
+            if self.open[at].is_of(frame):
+                opened = self.open[at]
+                del self.open[at:]
+                return opened
+        return None
+
+    def end(self, opened: OpenCall, output: object, tracing: Trace | None) -> list[GradientHook]:
+        """The module has returned `output`, or raised; returns the hooks on its results."""
+        with NoDispatch():
+            outputs = described(tensors(output, "output"))
+            call = self.done[opened.index]
+            self.done[opened.index] = Call(call.module, call.call, call.parent, call.inputs, infos(outputs))
+            self._observe(opened, "output", outputs)
+            hooks = self._hook(opened, "output", outputs)
+            if "io_grad" in self._rows.kinds:
+                self._hook_inputs(opened, outputs)
+            if tracing is not None:
+                tracing.leave(opened.index, outputs)
+        return hooks
+
+    def attach(self, tensor: object, inside: OpenCall, name: str, tracing: Trace | None) -> None:  # noqa: PLR0917
+        """Record the tensors in `tensor` as `name` within the open call `inside`."""
+        inside.attached = counts = inside.attached or {}
+        counts[name] = times = counts.get(name, 0) + 1
+        with NoDispatch():
+            found = described(tensors(tensor, name if times == 1 else f"{name} #{times}"))
+            self.attached.update({(inside.index, info.path): info for info, _ in found})
+            self._observe(inside, "attached", found)
+            self._hook(inside, "attached", found)
+            if tracing is not None:
+                tracing.attach(inside.index, found)
+
+    def _observe(self, opened: OpenCall, role: str, found: Described) -> None:
+        if "io" in self._rows.kinds:
+            for info, tensor in found:
+                if is_readable(tensor):
+                    key = series_key(opened.name, opened.call, role, info.path, "value")
+                    self._rows.rows[key] = self._rows.measure.values(tensor)
+
+    def _hook(self, opened: OpenCall, role: str, found: Described) -> list[GradientHook]:
+        """Put hooks where the gradients of these tensors arrive, and return them."""
+        wanted = "io_grad" in self._rows.kinds
+        if not wanted and "params_grad" not in self._rows.kinds:
+            return []
+        hooks = []
+        for info, tensor in hookable(found, are_results=not self.open):
+            key = series_key(opened.name, opened.call, role, info.path, "grad_norm") if wanted else None
+            hooks.append(self._hooks.on_tensor(tensor, key))
+        return hooks
+
+    def _hook_inputs(self, opened: OpenCall, outputs: Described) -> None:
+        """Put hooks where the gradient of each input comes back through this call."""
+        made = [edge_of(tensor) for _, tensor in outputs if tensor.requires_grad]
+        opened.walk.run(opened.edges, made)
+        for edge, paths in opened.edges.items():
+            consumers = opened.walk.crossing.get(edge)
+            for path in paths:
+                key = series_key(opened.name, opened.call, "input", path, "grad_norm")
+                if consumers:
+                    self._hooks.on_path(consumers, key)
+                elif edge in made:  # returned as it came: the gradient of the tensor comes through this call
+                    tensor: Tensor = next(t for _, t in outputs if t.requires_grad and edge_of(t) == edge)
+                    self._hooks.on_tensor(tensor, key)
+        if self.open:
+            self.open[-1].walk.add_child(opened.walk, made)

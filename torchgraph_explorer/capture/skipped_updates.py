@@ -1,0 +1,62 @@
+"""Finds out which updates a gradient scaler has skipped, since gradients were not finite."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from torch import Tensor
+from torch.amp.grad_scaler import GradScaler
+
+
+class SkippedUpdates:
+    """The gradient scalers of a training, and what each has noted about optimizers since its latest `update`.
+
+    A scaler that finds infinity or NaN does not call the optimizer, so torch's hooks show nothing. It notes for each
+    optimizer that its `step` was called, and begins new notes in `update`. That can be read without waiting for a GPU.
+    An optimizer that looks for infinity itself (`fused=True` on a GPU) is called, and seen, in any case.
+    """
+
+    def __init__(self) -> None:
+        """None is known."""
+        self._notes: dict[weakref.ref[GradScaler], Any] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there is a scaler."""
+        return bool(self._notes)
+
+    def add(self, scaler: GradScaler) -> None:
+        """Look at this scaler, too."""
+        self._notes.setdefault(weakref.ref(scaler), _notes_of(scaler))
+
+    def are_new(self, optimizers: set[int]) -> bool:
+        """Whether one of `optimizers`, given by their `id`, was to step since this was last asked, before an `update`.
+
+        If none of them was called meanwhile, that update was skipped.
+        """
+        found = False
+        for reference, before in [*self._notes.items()]:
+            scaler = reference()
+            if scaler is None:
+                del self._notes[reference]
+                continue
+            self._notes[reference] = now = _notes_of(scaler)
+            found = found or (now is not before and any(_has_stepped(before, each) for each in optimizers))
+        return found
+
+
+def _notes_of(scaler: GradScaler) -> Any:
+    """What it has noted for each optimizer, by the optimizer's `id`. Another object after each `update`."""
+    return getattr(scaler, "_per_optimizer_states", None)
+
+
+def _has_stepped(notes: Any, optimizer: int) -> bool:
+    """Whether `step` was called for the optimizer with this `id`."""
+    note = notes.get(optimizer) if notes else None
+    return note is not None and getattr(note.get("stage"), "name", "") == "STEPPED"
+
+
+def is_skipped(optimizer: Any) -> bool:
+    """Whether `optimizer`, which has stepped, was told by a scaler to move nothing. Does not wait for a GPU: False."""
+    found = getattr(optimizer, "found_inf", None)
+    return isinstance(found, Tensor) and found.device.type == "cpu" and bool(found)

@@ -1,0 +1,173 @@
+"""Decides for each pass of a model which step it belongs to, and whether that is logged."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from torch import nn
+from torch.optim import Optimizer
+
+from torchgraph_explorer.capture.call_context import is_captured
+from torchgraph_explorer.capture.captured_step import CapturedStep
+from torchgraph_explorer.capture.current_step import CurrentStep
+from torchgraph_explorer.capture.entrances import Entrances
+from torchgraph_explorer.capture.observation import StepListener
+from torchgraph_explorer.capture.optimizer_steps import parameters_of
+from torchgraph_explorer.capture.silence import Silence
+from torchgraph_explorer.capture.skipped_updates import is_skipped
+from torchgraph_explorer.capture.step_counter import MOST_WITHOUT_UPDATE, StepCounter
+from torchgraph_explorer.capture.unwrap import unwrapped
+from torchgraph_explorer.schema import StepEnd
+
+NO_UPDATE = (
+    f"No optimizer has moved the model's parameters in {MOST_WITHOUT_UPDATE} passes. From now on, each forward pass "
+    f"with its backward pass is a step, until one does."
+)
+
+
+class StepAdmission:
+    """Begins and ends the steps of one model, as its passes and updates come. Called under the step's lock."""
+
+    def __init__(
+        self,
+        counter: StepCounter,
+        current: CurrentStep,
+        entrances: Entrances,
+        *,
+        silence: Silence,
+        listener: StepListener,
+        make: Callable[[nn.Module, int, bool], CapturedStep],
+        asks_once: bool,
+    ) -> None:
+        """Nothing has come.
+
+        Args:
+            counter: Counts the steps.
+            current: The step that is logged.
+            entrances: Where the model is entered.
+            silence: Notes what is seen before the first step.
+            listener: Tells which steps are logged.
+            make: Makes a logged step of this model and number. The last argument is whether compiled code is called.
+            asks_once: The listener is asked once for each number.
+        """
+        self._counter, self._current, self._entrances = counter, current, entrances
+        self._silence, self._listener, self._make, self._asks_once = silence, listener, make, asks_once
+        self._wanted: tuple[int, bool] | None = None
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether the step that the training is in, or that is about to begin, is logged."""
+        one = self._current.one
+        is_over = self._counter.counts_passes and not (one is not None and one.awaits_backward)
+        if self._counter.is_begun and not is_over:
+            return one is not None
+        return self._wants(self._counter.upcoming)
+
+    def admits(self, model: nn.Module, *, compiled: bool = False, is_frozen: bool = False) -> bool:
+        """Count a call of the model, which begins, and put on or remove hooks; returns whether it is logged.
+
+        Args:
+            model: What the training loop calls.
+            compiled: It calls compiled code.
+            is_frozen: It calls a part that is not trained, which belongs to a step although no gradient is enabled.
+        """
+        if not is_frozen and not self._counter.takes(model):
+            return self._passes_by()
+        if (end := self._counter.begin_pass(model)) is not None:
+            self.end_update(model, end=end)
+        if self._counter.counts_passes:
+            return self._admits_pass(model, compiled=compiled)
+        if not self._counter.is_begun:
+            self._current.end()
+            return self._begin_step(model, compiled=compiled)
+        return self._admits_another(model, compiled=compiled)
+
+    def before_update(self, model: nn.Module, optimizer: Optimizer) -> None:
+        """An optimizer is about to move its parameters."""
+        one = self._current.one
+        if one is None and self._counter.sees_updates:
+            return
+        if self._counter.moved_by([optimizer], model) and one is not None:
+            one.before_update(parameters_of(optimizer))
+
+    def after_update(self, model: nn.Module, optimizers: Sequence[Optimizer]) -> bool:
+        """Optimizers have stepped; returns whether one of them has parameters of the model."""
+        own = self._counter.moved_by(optimizers, model)
+        if own:
+            self.end_update(model, own, end="skipped" if all(map(is_skipped, own)) else "update")
+        return bool(own)
+
+    def end_update(self, model: nn.Module, optimizers: Sequence[Optimizer] = (), *, end: StepEnd) -> None:
+        """An update has come, or was skipped: by `optimizers`, or by something that torch's hooks did not show."""
+        is_over = not self._counter.counts_marks
+        if (one := self._current.one) is not None:
+            names = [self._counter.optimizers.name_of(each) for each in optimizers]
+            one.after_update([parameter for each in optimizers for parameter in parameters_of(each)], names)
+            if is_over:
+                one.end_as(end)
+        if is_over and (not optimizers or self._counter.is_update(optimizers)):
+            self._counter.end_step()
+            self._wait(model)
+
+    def mark(self, model: nn.Module) -> None:
+        """The training loop says that the step is over."""
+        if (one := self._current.one) is not None:
+            one.end_as("mark")
+        self._counter.mark()
+        self._wait(model)
+
+    def _wait(self, model: nn.Module) -> None:
+        """If the next step is logged and may be entered at a module within the model, put hooks there."""
+        if self._entrances.are_within and self._wants(self._counter.upcoming):
+            self._entrances.wait(unwrapped(model))
+
+    def _wants(self, step: int) -> bool:
+        """Whether `step` is to be logged. The listener is asked once for each step of training."""
+        if self._wanted is None or self._wanted[0] != step or not self._asks_once:
+            self._wanted = step, self._listener.wants(step)
+        return self._wanted[1]
+
+    def _passes_by(self) -> bool:
+        """A call of another phase begins. Where a step is a pass, it ends that, unless a backward pass may come."""
+        self._silence.call()
+        one = self._current.one
+        if self._counter.counts_passes and not (one is not None and one.awaits_backward):
+            self._current.end()
+        return False
+
+    def _admits_another(self, model: nn.Module, *, compiled: bool) -> bool:
+        """Admit a further pass before an update."""
+        one = self._current.one
+        if (one is None or one.have_gradients) and self._counter.stops_waiting():
+            self._listener.note(NO_UPDATE)
+            return self._admits_pass(model, compiled=compiled)
+        if one is None:
+            return False
+        if not one.forward.takes_more:
+            one.forward.passes.miss("")
+            return False
+        one.continue_here()
+        return True
+
+    def _admits_pass(self, model: nn.Module, *, compiled: bool) -> bool:
+        """Admit a pass where a step is a forward pass and its backward pass."""
+        one = self._current.one
+        if one is not None:
+            one.end_with_backward()
+        if one is not None and one.awaits_backward and not one.is_updated:
+            here = one.thread == threading.get_ident()  # a call in another thread is not part of it
+            if here:
+                self._counter.next_step()
+            return here
+        self._current.end()
+        return self._begin_step(model, compiled=compiled)
+
+    def _begin_step(self, model: nn.Module, *, compiled: bool) -> bool:
+        """Count a step, which begins with a call of the model; returns whether it is logged."""
+        step, self._silence.is_over = self._counter.next_step(), True
+        if not self._wants(step) or is_captured():
+            self._entrances.stop()
+            return False
+        self._current.one = self._make(model, step, compiled)
+        return True

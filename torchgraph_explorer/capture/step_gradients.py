@@ -1,0 +1,107 @@
+"""The gradients of one step: of its tensors, of the parameters after its backward passes, and around its update."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from torch import Tensor
+
+from torchgraph_explorer.capture.backward_passes import BackwardPasses
+from torchgraph_explorer.capture.gradient_hooks import GradientHooks, current_backward
+from torchgraph_explorer.capture.parameters import Parameters
+from torchgraph_explorer.capture.step_parts import StepRows
+from torchgraph_explorer.capture.step_states import Event, State, StepState
+
+
+class StepGradients:
+    """Follows the backward passes of one step, and measures the parameters' gradients when they are complete.
+
+    Attributes:
+        hooks: The hooks on tensors.
+        passes: The backward passes.
+    """
+
+    def __init__(
+        self,
+        rows: StepRows,
+        state: StepState,
+        parameters: Parameters,
+        *,
+        lock: threading.RLock,
+        drop: Callable[[str, Exception], None],
+        is_within_forward: Callable[[], bool],
+        ended: Callable[[], None],
+    ) -> None:
+        """No backward pass has begun.
+
+        Args:
+            rows: Where measured gradients go.
+            state: The step's state, which changes with its backward passes.
+            parameters: Those of the model.
+            lock: Held while gradients are read.
+            drop: Called with a module's name and the exception raised in reading its gradients.
+            is_within_forward: Whether a forward pass is being executed.
+            ended: Called after each backward pass.
+        """
+        self.passes = BackwardPasses(self._end_backward, lambda fault: drop("", fault))
+        self.hooks = GradientHooks(rows.measure, rows.rows.__setitem__, self._begin_backward, drop, lock)
+        self._kinds, self._state, self._parameters = rows.kinds, state, parameters
+        self._is_within_forward, self._ended = is_within_forward, ended
+
+    @property
+    def are_unread(self) -> bool:
+        """Whether a backward pass has begun, after whose end those of the parameters were not measured."""
+        return self.passes.have_begun and self._state.now is not State.BACKWARD_OVER
+
+    def before_update(self, moved: list[Tensor], *, is_missed: bool, measures_update: bool) -> None:
+        """An optimizer is about to move the parameters in `moved`. If `is_missed`, not all passes were recorded."""
+        if self.hooks.closed or "params_grad" not in self._kinds:
+            return
+        if self.are_unread and current_backward() == -1:
+            self.hooks.end_all()  # the backward pass ended in an exception
+        if is_missed or self._state.now is not State.BACKWARD_OVER:  # others than were measured, if any were
+            self._parameters.measure_gradients_of(moved, "grad")
+        if measures_update:
+            self._parameters.measure_gradients_of(moved, "optimizer_grad")
+            self._parameters.before_update(moved)
+
+    def after_update(self, moved: list[Tensor], *, was_in_closure: bool) -> None:
+        """An optimizer has moved the parameters in `moved`. If `was_in_closure`, it called the model itself."""
+        if self.hooks.closed or "params_grad" not in self._kinds:
+            return
+        if was_in_closure:
+            self._parameters.measure_gradients_of(moved, "optimizer_grad")
+        self._parameters.after_update()
+
+    def conclude(self) -> None:
+        """Nothing more will come: measure the gradients of a backward pass that ended in an exception."""
+        if self.hooks.closed or not self._state.is_open:
+            return
+        if "params" in self._kinds:
+            self._parameters.measure_remaining()
+        if self.are_unread:
+            self.hooks.end_all()
+            self._measure()
+
+    def _begin_backward(self) -> None:
+        self.passes.begin()
+        if self._state.now is State.FORWARD_OVER:
+            self._state.on(Event.BACKWARD_BEGINS)
+
+    def _end_backward(self, task: int) -> None:
+        with self.hooks.lock:
+            if self.hooks.closed:
+                return
+            self.hooks.end_backward(task)
+            if not self.passes.end(task) or self._is_within_forward():
+                return  # it was one within the forward pass, or within another backward pass
+            self.passes.forget()
+            if self._state.is_open:
+                self._measure()
+            self._state.on(Event.BACKWARD_ENDS)
+        self._ended()
+
+    def _measure(self) -> None:
+        if "params_grad" in self._kinds:
+            self._parameters.measure_gradients()
