@@ -46,8 +46,8 @@ TRANSITIONS: Mapping[tuple[State, Event], State] = {
     (State.BACKWARD, Event.UPDATE): State.UPDATED,
     (State.BACKWARD_OVER, Event.FORWARD_BEGINS): State.FORWARD,
     (State.BACKWARD_OVER, Event.UPDATE): State.UPDATED,
-    **{(state, Event.HAND_OVER): State.DONE for state in State if state is not State.LOST},
-    **{(state, Event.LOSE): State.LOST for state in State if state is not State.DONE},
+    **{(state, Event.HAND_OVER): State.DONE for state in State if state not in {State.DONE, State.LOST}},
+    **{(state, Event.LOSE): State.LOST for state in State if state not in {State.DONE, State.LOST}},
 }
 """The next state. An event that is not in the table for a state leaves it as it is.
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 from torch import nn
 from torch.optim import Optimizer
 
+from torchgraph_explorer.capture.forward_passes import PASSES, PassChoice
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.schedule import Schedule, schedule
@@ -28,6 +29,10 @@ RANKS = ("merged", "all")
 """The values of `ranks`."""
 
 
+WHICH_PASSES = ("first", "spread", "last")
+"""The names in `passes`."""
+
+Passes: TypeAlias = "int | tuple[str, int]"
 TimeLog: TypeAlias = "tuple[str, Callable[[Any, int], float]]"
 
 
@@ -53,6 +58,7 @@ class Settings:
     scaler: Scaler | None = None
     ranks: str = "merged"
     compiled: str = "eager"
+    passes: Passes = PASSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +119,7 @@ def check(model: object, settings: Settings) -> None:
     if settings.time_log is not None:
         _check_time_log(settings.time_log)
     _check_phases(settings.phases)
+    pass_choice(settings.passes)
     if settings.compiled not in COMPILED:
         raise OptionError(
             f"compiled={settings.compiled!r} is no way to log a compiled model. Pass 'eager', which runs the steps "
@@ -129,6 +136,22 @@ def check(model: object, settings: Settings) -> None:
         )
     if settings.scaler is not None and not hasattr(settings.scaler, "get_scale"):
         raise OptionError(f"scaler={settings.scaler!r} is not a GradScaler. Pass the torch.amp.GradScaler in use.")
+
+
+def pass_choice(passes: object) -> PassChoice:
+    """Which passes of a step are recorded.
+
+    Raises:
+        OptionError: `passes` does not say that.
+    """
+    which, most = passes if isinstance(passes, tuple) and len(passes) == 2 else ("first", passes)
+    is_number = isinstance(most, Integral) and not isinstance(most, bool) and int(most) >= 1
+    if which not in WHICH_PASSES or not is_number:
+        raise OptionError(
+            f"passes={passes!r} does not say which passes of a step to record. Pass how many of the first ones, e.g. 4, "
+            f"or ('spread', 4), or ('last', 4)."
+        )
+    return PassChoice(int(most), which)
 
 
 def _check_phases(phases: tuple[str, ...]) -> None:

@@ -25,7 +25,7 @@ from torchgraph_explorer.schema import Session
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.first_step import recorded_again
 from torchgraph_explorer.training.idle_timer import IdleTimer
-from torchgraph_explorer.training.options import Settings
+from torchgraph_explorer.training.options import Settings, pass_choice
 from torchgraph_explorer.training.schedule import Schedule
 from torchgraph_explorer.training.writer_thread import Step, WriterThread
 
@@ -77,6 +77,7 @@ class Pipeline:
             optimizer=settings.optimizer,
             inline=inline,
             by_updates=isinstance(phase, Training),
+            choice=pass_choice(settings.passes),
         )
         self._phase = phase
         self._writer = WriterThread(session, sinks, now=time.time)

@@ -9,8 +9,9 @@ from typing import Any
 from torch import nn
 from torch.optim import Optimizer
 
+from torchgraph_explorer.capture.forward_passes import PASSES
 from torchgraph_explorer.sinks import Sink
-from torchgraph_explorer.training.options import KINDS, Display, Scaler, Settings, Target, TimeLog
+from torchgraph_explorer.training.options import KINDS, Display, Passes, Scaler, Settings, Target, TimeLog
 from torchgraph_explorer.training.schedule import Schedule
 from torchgraph_explorer.training.start import start
 from torchgraph_explorer.training.torchexplorer import takes_old_parameters
@@ -36,6 +37,7 @@ def watch(
     scaler: Scaler | None = None,
     ranks: str = "merged",
     compiled: str = "eager",
+    passes: Passes = PASSES,
     name: str | None = None,
     logdir: str | os.PathLike[str] = "runs",
     run: str | Any = None,
@@ -83,6 +85,9 @@ def watch(
             written, `"inline"` compiles operations into the model that show its tensors, so that it stays compiled.
             What is compiled for the other steps is the same as unwatched, with both. With torch's default backend, a
             step that is logged rounds differently from the compiled one and may draw other random numbers.
+        passes: How many passes through the model are recorded of a step that has several, such as the micro-batches of
+            an update: the first ones, or `("last", 4)`, or `("spread", 4)` over the step. Where the model is entered at
+            several modules, each has that many. How many there will be is taken from the logged step before.
         ranks: Where several processes train the model: `"merged"` makes one record of them, as if the tensors were
             concatenated; with `"all"` each rank is a model of its own, `<name> (rank 0)` and so on.
         name: The model's name in the run; by default its class.
@@ -118,6 +123,7 @@ def watch(
         scaler=scaler,
         ranks=ranks,
         compiled=compiled,
+        passes=passes,
     )
     target = Target(
         backend=backend, name=name, logdir=logdir, given_run=run, writer=writer, upload_record=upload_record

@@ -148,6 +148,16 @@ class Watcher:
         """
         return not self._finished and self._train.is_recording and self._train.tracker.is_recording
 
+    @interrupts.guarded
+    def step_done(self) -> None:
+        """End the step here. From the first call on, only this ends a step, and updates by optimizers do not.
+
+        For a training that moves parameters in a way that cannot be seen, and where a step is to be something else than
+        an update, such as an episode. All passes since the call before belong to the step.
+        """
+        if not self._finished:
+            self._train.tracker.mark_step()
+
     @property
     @interrupts.guarded
     def graphs(self) -> tuple[ModuleGraph, ...]:
