@@ -135,13 +135,27 @@ def in_the_backward_pass(model: nn.Module) -> None:
 
 
 def skipped_batches(model: nn.Module) -> None:
-    """As with a loss that is not finite, or a `GradScaler` that leaves an update out."""
+    """As with a loss that is not finite."""
     optimizer = sgd(model)
     for number in range(5):
         optimizer.zero_grad()
         loss_of(model).backward()
         if number % 2 == 0:
             optimizer.step()
+
+
+def skipped_by_a_scaler(model: nn.Module, fused: bool = False) -> None:
+    optimizer = torch.optim.SGD(model.parameters(), 0.05, fused=fused)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    for number in range(5):
+        optimizer.zero_grad()
+        loss: Any = scaler.scale(loss_of(model))
+        (loss * float("inf") if number in SKIPPED else loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+
+SKIPPED = frozenset({0, 3})
 
 
 def another_model_beside(model: nn.Module) -> None:
@@ -200,6 +214,25 @@ class Adversaries(nn.Module):
         self.generator, self.discriminator = nn.Linear(2, 4), nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1))
 
 
+class Distilled(nn.Module):
+    """A network that is trained, and one that is not, as a teacher or a target network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.teacher, self.student = network(), network()
+
+
+def distilled(model: Any) -> None:
+    optimizer = sgd(model.student)
+    for _ in range(3):
+        with torch.no_grad():
+            model.student(torch.randn(2, 4))  # as in a rollout: it is trained elsewhere
+            target = model.teacher(x := torch.randn(5, 4))
+        optimizer.zero_grad()
+        (model.student(x) - target).square().mean().backward()
+        optimizer.step()
+
+
 def adversaries(model: Any) -> None:
     makes, judges = sgd(model.generator), sgd(model.discriminator)
     for _ in range(3):
@@ -233,6 +266,7 @@ class Loop:
         steps: How many updates it makes.
         make: Makes the model.
         moved: How the names begin of the parameters that the last update moves.
+        skipped: The steps whose updates a scaler skips.
     """
 
     train: Callable[[Any], None]
@@ -240,6 +274,7 @@ class Loop:
     steps: int = 3
     make: Callable[[], nn.Module] = network
     moved: str = ""
+    skipped: frozenset[int] = frozenset()
 
 
 LOOPS = {
@@ -254,9 +289,14 @@ LOOPS = {
     "two optimizers": Loop(two_optimizers, (ROOT,)),
     "in the backward pass": Loop(in_the_backward_pass, (ROOT,)),
     "skipped batches": Loop(skipped_batches, (ROOT, ROOT * 2)),
+    "skipped by a scaler": Loop(skipped_by_a_scaler, (ROOT,), steps=5, skipped=SKIPPED),
+    "skipped by a scaler, fused": Loop(
+        lambda model: skipped_by_a_scaler(model, fused=True), (ROOT,), steps=5, skipped=SKIPPED
+    ),
     "another model beside": Loop(another_model_beside, (ROOT,)),
     "evaluated between": Loop(evaluated_between, (ROOT * 2,)),
     "rollouts": Loop(rollouts, (["body", "action", "value"],), make=Policy),
+    "distilled": Loop(distilled, (["student"], ["teacher", "student"]), make=Distilled, moved="student"),
     "adversaries": Loop(
         adversaries,
         (["generator", "discriminator", "discriminator"], ["generator", "discriminator"]) * 3,
@@ -293,6 +333,10 @@ def test_a_step_is_one_update(loop: Loop, log_freq: int) -> None:
         assert entered(heard, at) in (expected, None), f"step {step}"
         for module in expected:
             assert calls(heard, at, module) == [*range(expected.count(module))], f"step {step}, {module!r}"
+        facts = heard.frames[at].facts
+        assert facts is not None
+        assert facts.recorded_passes == len(expected)
+        assert facts.end == ("skipped" if step in loop.skipped else "update")
     assert any(entered(heard, at) for at in range(len(steps)))
 
 
@@ -470,3 +514,99 @@ def test_another_word_in_the_environment_is_ignored_with_a_warning(monkeypatch: 
     plain(model)
     watcher.close()
     assert heard.frames
+
+
+CHOICES: dict[str, tuple[Any, list[list[int]]]] = {
+    "four": (4, [[0, 1, 2, 3]] * 3),
+    "one": (1, [[0]] * 3),
+    "more than there are": (99, [[*range(12)]] * 3),
+    "the last ones": (("last", 3), [[0, 1, 2], [9, 10, 11], [9, 10, 11]]),
+    "spread": (("spread", 4), [[0, 1, 2, 3], [0, 3, 6, 9], [0, 3, 6, 9]]),
+    "spread over fewer": (("spread", 20), [[*range(12)]] * 3),
+}
+"""`passes`, and which of twelve passes are recorded in each step."""
+
+
+@pytest.mark.parametrize(("passes", "recorded"), CHOICES.values(), ids=CHOICES)
+def test_which_passes_of_a_step_are_recorded_is_chosen(passes: Any, recorded: list[list[int]]) -> None:
+    model, heard = network(), Listening()
+    optimizer = sgd(model)
+    with watch(model, backend=heard, log_freq=1, verbose=False, passes=passes, log="io"):
+        for _ in range(3):
+            for number in range(12):
+                model(torch.full((2, 4), float(number))).sum().backward()
+            optimizer.step()
+    for at, expected in enumerate(recorded):
+        facts = heard.frames[at].facts
+        assert facts is not None
+        assert (facts.passes, facts.recorded_passes) == (12, len(expected))
+        for call, number in enumerate(expected):
+            statistics, _ = heard.row(("", call, "input", "input[0]", "value"), at)
+            assert statistics["mean"] == number
+
+
+def test_passes_that_are_not_recorded_are_counted_however_many_there_are() -> None:
+    model, heard = Policy(), Listening()
+    optimizer = sgd(model)
+    with watch(model, backend=heard, log_freq=1, verbose=False):
+        for _ in range(2):
+            for _ in range(200):
+                model.evaluate_actions(torch.randn(2, 4)).backward()
+            optimizer.step()
+    assert [(frame.facts.passes, frame.facts.recorded_passes) for frame in heard.frames if frame.facts] == [
+        (600, 12),  # through `body`, `action` and `value`
+        (600, 12),
+    ]
+
+
+@pytest.mark.parametrize("passes", [0, -1, 2.5, True, "last", ("last",), ("best", 4), ("last", 0), None])
+def test_a_choice_of_passes_that_is_none_is_refused(passes: Any) -> None:
+    with pytest.raises(OptionError, match="does not say which passes of a step to record"):
+        watch(network(), backend=Listening(), passes=passes)
+
+
+def test_a_step_is_what_the_loop_marks() -> None:
+    model, heard = network(), Listening()
+    optimizer = sgd(model)
+    with watch(model, backend=heard, log_freq=1, verbose=False) as watcher:
+        for _ in range(3):
+            for _ in range(2):
+                optimizer.zero_grad()
+                loss_of(model).backward()
+                optimizer.step()
+            watcher.step_done()
+        loss_of(model)
+    # The loop is known to mark steps from the first mark on: two updates have come before.
+    assert [frame.step for frame in heard.frames] == [0, 1, 2, 3, 4]
+    assert [calls(heard, at, "") for at in range(5)] == [[0], [0], [0, 1], [0, 1], [0]]
+    ends = [frame.facts.end for frame in heard.frames if frame.facts]
+    assert ends == ["update", "update", "mark", "mark", "unfinished"]
+    assert watcher.step == 5
+
+
+def test_without_an_optimizer_the_loop_may_mark_steps() -> None:
+    model, heard = network(), Listening()
+    with watch(model, backend=heard, log_freq=2, verbose=False) as watcher:
+        for _ in range(4):
+            loss_of(model).backward()
+            for parameter in model.parameters():
+                parameter.data *= 0.9
+            loss_of(model)
+            watcher.step_done()
+    assert [frame.step for frame in heard.frames] == [0, 2, 4]
+    assert [calls(heard, at, "") for at in range(3)] == [[0], [0, 1], [0, 1]]
+    assert [frame.facts.end for frame in heard.frames if frame.facts] == ["pass", "mark", "mark"]
+
+
+def test_the_optimizers_of_an_update_are_named() -> None:
+    model, heard = Adversaries(), Listening()
+    with watch(model, backend=heard, log_freq=1, verbose=False):
+        adversaries(model)
+    assert [frame.facts.optimizers for frame in heard.frames if frame.facts] == [("SGD",), ("SGD #2",)] * 3
+
+
+def test_optimizers_that_follow_each_other_are_named_together() -> None:
+    model, heard = network(), Listening()
+    with watch(model, backend=heard, log_freq=1, verbose=False):
+        two_optimizers(model)
+    assert [frame.facts.optimizers for frame in heard.frames if frame.facts] == [("SGD", "Adam")] * 3

@@ -30,6 +30,7 @@ class Entrances:
         """
         self._hooks, self._takes, self._enter, self._fail = hooks, takes, enter, fail
         self._seen: set[str] = set()
+        self._refused: dict[str, None] = {}
 
     @property
     def are_waited_for(self) -> bool:
@@ -58,6 +59,17 @@ class Entrances:
         """The model was entered at module `name`."""
         if name:
             self._seen.add(name)
+
+    def refuse(self, name: str) -> None:
+        """Module `name` was called, and that belongs to no step, so far as is known."""
+        self._refused[name] = None
+
+    def look_again(self, belongs: Callable[[str], bool]) -> None:
+        """It is known by now which of the calls that were refused belong to a step: wait for those from now on."""
+        refused, self._refused = self._refused, {}
+        for name in filter(belongs, refused):
+            if not any(name.startswith(f"{outer}.") for outer in refused):
+                self._seen.add(name)
 
     def is_ours(self, name: str) -> bool:
         """See `module_hooks.CallListener`."""

@@ -8,7 +8,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from torch import Tensor, nn
 from torch.amp.grad_scaler import GradScaler
@@ -119,7 +119,8 @@ class ModelOptimizers:
     def __init__(self, model: nn.Module) -> None:
         """None is known. The parameters are those that `model` has now: in a call by `torch.func` it has others."""
         self._parameters = {id(each): weakref.ref(each) for each in model.parameters()}
-        self._own: WeakKeyDictionary[Optimizer, str] = WeakKeyDictionary()
+        self._own: WeakSet[Optimizer] = WeakSet()
+        self._names: WeakKeyDictionary[Optimizer, str] = WeakKeyDictionary()
         self._others: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
         self._of_class: Counter[str] = Counter()
         self._scalers = SkippedUpdates()
@@ -132,20 +133,20 @@ class ModelOptimizers:
         if asked % ASK_AGAIN == 0:
             now = {id(parameter) for parameter in model.parameters()}
             if any(self._is_known(each) or id(each) in now for each in parameters_of(optimizer)):
-                self._add(optimizer)
+                self._own.add(optimizer)
                 return True
         self._others[optimizer] = asked + 1  # last: an interrupt may come in between
         return False
 
-    def _add(self, optimizer: Optimizer) -> None:
-        kind = type(optimizer).__name__
-        self._of_class[kind] += 1
-        number = self._of_class[kind]
-        self._own[optimizer] = kind if number == 1 else f"{kind} #{number}"
-
     def name_of(self, optimizer: Optimizer) -> str:
-        """Its class, and which of the model's optimizers of that class it is, if it is not the first one."""
-        return self._own.get(optimizer, type(optimizer).__name__)
+        """Its class, with a number for each of the same class but the first one that has stepped."""
+        name = self._names.get(optimizer)
+        if name is None:
+            kind = type(optimizer).__name__
+            self._of_class[kind] += 1
+            number = self._of_class[kind]
+            name = self._names[optimizer] = kind if number == 1 else f"{kind} #{number}"
+        return name
 
     def _is_known(self, parameter: Tensor) -> bool:
         known = self._parameters.get(id(parameter))

@@ -38,6 +38,7 @@ class StepAdmission:
         silence: Silence,
         listener: StepListener,
         make: Callable[[nn.Module, int, bool], CapturedStep],
+        learn: Callable[[CapturedStep], None],
         asks_once: bool,
     ) -> None:
         """Nothing has come.
@@ -49,10 +50,12 @@ class StepAdmission:
             silence: Notes what is seen before the first step.
             listener: Tells which steps are logged.
             make: Makes a logged step of this model and number. The last argument is whether compiled code is called.
+            learn: Called with the first step when it is over, before the second one is waited for.
             asks_once: The listener is asked once for each number.
         """
         self._counter, self._current, self._entrances = counter, current, entrances
-        self._silence, self._listener, self._make, self._asks_once = silence, listener, make, asks_once
+        self._silence, self._listener, self._make = silence, listener, make
+        self._learn, self._asks_once = learn, asks_once
         self._wanted: tuple[int, bool] | None = None
 
     @property
@@ -106,13 +109,15 @@ class StepAdmission:
             one.after_update([parameter for each in optimizers for parameter in parameters_of(each)], names)
             if is_over:
                 one.end_as(end)
+            if not self._counter.has_updates:
+                self._learn(one)
         if is_over and (not optimizers or self._counter.is_update(optimizers)):
             self._counter.end_step()
             self._wait(model)
 
     def mark(self, model: nn.Module) -> None:
         """The training loop says that the step is over."""
-        if (one := self._current.one) is not None:
+        if (one := self._current.one) is not None and one.end is None:
             one.end_as("mark")
         self._counter.mark()
         self._wait(model)

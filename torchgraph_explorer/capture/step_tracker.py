@@ -96,6 +96,7 @@ class StepTracker:
             silence=self.silence,
             listener=listener,
             make=self._new_step,
+            learn=self._learn_trained,
             asks_once=by_updates,
         )
         self._exits = ExitStack()
@@ -226,6 +227,8 @@ class StepTracker:
             return False
         if self._counter.takes(model) or self._is_frozen(model, name):
             return True
+        if not self._trained:
+            self._entrances.refuse(name)
         self.silence.call()
         return False
 
@@ -285,7 +288,13 @@ class StepTracker:
         self._compiled.learn(ended, graph)
         if graph is None or graph is not self._learned:
             self._learned = graph
-            self._trained |= ended.forward.trained
+            self._learn_trained(ended)
+
+    def _learn_trained(self, one: CapturedStep) -> None:
+        """What was called in the passes of a step is trained. So it shows which other calls belong to steps, too."""
+        self._trained |= one.forward.trained
+        if (model := self._called()) is not None:
+            self._entrances.look_again(lambda name: self._is_frozen(model, name))
 
     def _fail(self, module: str, fault: Exception) -> None:
         """Capture `module` no more; if it is the model itself, capture nothing."""

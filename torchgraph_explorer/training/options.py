@@ -144,12 +144,13 @@ def pass_choice(passes: object) -> PassChoice:
     Raises:
         OptionError: `passes` does not say that.
     """
-    which, most = passes if isinstance(passes, tuple) and len(passes) == 2 else ("first", passes)
+    choice: Any = passes if isinstance(passes, tuple) and len(passes) == 2 else ("first", passes)
+    which, most = choice
     is_number = isinstance(most, Integral) and not isinstance(most, bool) and int(most) >= 1
     if which not in WHICH_PASSES or not is_number:
         raise OptionError(
-            f"passes={passes!r} does not say which passes of a step to record. Pass how many of the first ones, e.g. 4, "
-            f"or ('spread', 4), or ('last', 4)."
+            f"passes={passes!r} does not say which passes of a step to record. Pass how many of the first ones, such "
+            f"as 4, or ('spread', 4), or ('last', 4)."
         )
     return PassChoice(int(most), which)
 
