@@ -105,6 +105,7 @@ NOT_CALLED = {
     "capture.captured_step.CapturedStep.close": AT_A_PAUSE,
     "capture.captured_step.CapturedStep.give_up": BY_AN_INTERRUPT,
     "capture.captured_step.CapturedStep.have_gradients": "called after a hundred passes without an update",
+    "capture.captured_step.CapturedStep.is_updated": AT_A_PAUSE,
     "capture.captured_step.CapturedStep.is_done_by": BY_AN_INTERRUPT,
     "capture.captured_step.CapturedStep.is_idle": AT_A_PAUSE,
     "capture.compiled_calls.CompiledCalls.__init__": BY_WATCH,
@@ -217,6 +218,7 @@ NOT_CALLED = {
 """Names, or beginnings of names, of what no case calls for sure while it trains, and why."""
 
 HANDLERS = {
+    "capture.inline.step.InlineForward.drop": ("capture.inline.step.InlineForward._take_value", 0),
     "capture.forward_recorder.ForwardRecorder.end_forward": ("capture.forward_recorder.ForwardRecorder.is_ours", 0),
     "capture.forward_recorder.ForwardRecorder.drop": ("capture.forward_recorder.ForwardRecorder.enter", 3),
     "capture.captured_step.CapturedStep._drop": ("capture.gradient_hooks.GradientHook.act", 0),

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
+from torch.amp.grad_scaler import GradScaler
 from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
@@ -89,7 +91,8 @@ class Observer:
             register_optimizer_step_post_hook(self._update_ends),
         )
         try:
-            yield
+            with patch.object(GradScaler, "step", self._observing(GradScaler.step)):
+                yield
         finally:
             for each in hooks:
                 each.remove()
@@ -106,6 +109,18 @@ class Observer:
         is_own = any(id(each) in own for group in optimizer.param_groups for each in group["params"])
         if is_own and not self._open_updates and not self._is_moved:
             self._updates, self._is_moved = self._updates + 1, True
+
+    def _observing(self, step: Any) -> Any:
+        """The `step` of gradient scalers, which counts an update that they leave out, too."""
+
+        def observed(scaler: GradScaler, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> Any:
+            result = step(scaler, optimizer, *args, **kwargs)
+            if scaler.is_enabled() and any(found.item() for found in scaler._found_inf_per_device(optimizer).values()):
+                self._open_updates += 1
+                self._update_ends(optimizer)
+            return result
+
+        return observed
 
     def _hook(self, model: nn.Module, args: Any, kwargs: Any) -> None:
         if not self._is_to_be_recorded(model):
