@@ -545,6 +545,34 @@ def test_which_passes_of_a_step_are_recorded_is_chosen(passes: Any, recorded: li
             assert statistics["mean"] == number
 
 
+class Autoencoder(nn.Module):
+    """Entered by its two halves. What is between them, the training loop computes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(4, 6), nn.Linear(3, 4)
+
+
+def test_calls_are_connected_by_what_the_loop_computes_between_them() -> None:
+    model, heard = Autoencoder(), Listening()
+    optimizer = sgd(model)
+    with watch(model, backend=heard, log_freq=1, verbose=False):
+        mean, deviation = model.encoder(x := torch.randn(5, 4)).chunk(2, dim=1)
+        latent = mean + deviation.exp() * torch.randn_like(mean)
+        (model.decoder(latent) - x).square().mean().backward()
+        model.encoder(torch.randn(5, 4)).detach()
+        model.decoder(torch.randn(5, 3)).sum().backward()
+        optimizer.step()
+    graph = heard.graphs[0]
+    calls_at = {at: graph.calls[node.call] for at, node in enumerate(graph.nodes) if node.call is not None}
+    edges = [
+        (calls_at[edge.source].module, calls_at[edge.source].call, calls_at[edge.target].module, edge.gradient)
+        for edge in graph.edges
+        if graph.nodes[edge.source].inside is None
+    ]
+    assert edges == [("encoder", 0, "decoder", True)]
+
+
 def test_passes_that_are_not_recorded_are_counted_however_many_there_are() -> None:
     model, heard = Policy(), Listening()
     optimizer = sgd(model)

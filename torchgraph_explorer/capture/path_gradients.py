@@ -8,7 +8,7 @@ graph, so gradients are summed in the same order as without `watch`.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -24,6 +24,9 @@ Consumers: TypeAlias = "list[tuple[Any, int]]"
 
 UNREACHED_VERSION = 2**31 - 1
 """A version of a tensor, which counts the writes into its memory, that is never reached."""
+
+MOST_BETWEEN = 10_000
+"""Autograd nodes between two calls of modules that are looked at, to find out that one led to the other."""
 
 _sequence_number = torch._C._autograd._get_sequence_nr
 _set_versions = torch._C._autograd._unsafe_set_version_counter
@@ -82,6 +85,27 @@ def _make_stale(view: Tensor) -> None:
 def sequence_number() -> int:
     """The number that this thread's next autograd node will get."""
     return int(_sequence_number())
+
+
+def made_within(edge: Edge, spans: Sequence[tuple[int, int, int]]) -> set[int]:
+    """Where what comes to `edge` was made last, of `spans`: from the number of an autograd node, to one, and a label.
+
+    Nodes further back than the first ones in a span are not looked at. Gives up after `MOST_BETWEEN` nodes.
+    """
+    found: set[int] = set()
+    seen, ahead = {edge[0]}, [edge[0]]
+    while ahead and len(seen) < MOST_BETWEEN:
+        node = ahead.pop()
+        number = node._sequence_nr()
+        label = next((label for start, end, label in spans if start <= number < end), None)
+        if label is not None:
+            found.add(label)
+            continue
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                ahead.append(following)
+    return found
 
 
 class Walk:

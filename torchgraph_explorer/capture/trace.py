@@ -19,7 +19,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.path_gradients import Edge as GradientEdge
-from torchgraph_explorer.capture.path_gradients import edge_of, is_stale, reached, sequence_number
+from torchgraph_explorer.capture.path_gradients import edge_of, is_stale, made_within, reached, sequence_number
 from torchgraph_explorer.capture.tensor_tree import tensor_info, tensors
 from torchgraph_explorer.schema import Edge, Node, TensorInfo
 
@@ -226,6 +226,8 @@ class Trace(TorchDispatchMode):
         sources = self._sources(tensor, inside) or frozenset(flowing)
         overshot = bool(flowing - sources)
         at_top = inside.level is None and tensor.requires_grad
+        if at_top and not sources:  # the training loop has computed it from what other calls have returned
+            sources = frozenset(made_within(edge_of(tensor), inside.spans))
         for source in sources:
             gradient = at_top or source in flowing or (overshot and source not in inside.labelled)
             self._edges[source, target] = self._edges.get((source, target), False) or gradient
