@@ -545,6 +545,51 @@ def test_which_passes_of_a_step_are_recorded_is_chosen(passes: Any, recorded: li
             assert statistics["mean"] == number
 
 
+class Direct(nn.Module):
+    """Runs layers by their `forward`: one, one within another one, and its own class's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.block = nn.Linear(4, 4), Block()
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.block(self.first.forward(x))
+        return result
+
+
+class Plain(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.last = nn.Sequential(nn.Linear(4, 4), nn.Tanh()), nn.Linear(4, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.last(self.inner.forward(x))
+        return result
+
+
+class Block(Plain):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x)
+
+
+def test_modules_that_are_run_by_their_forward_are_named() -> None:
+    model, heard = Direct(), Listening()
+    optimizer = sgd(model)
+
+    def train() -> None:
+        with watch(model, backend=heard, log_freq=1, verbose=False):
+            for _ in range(3):
+                loss_of(model).backward()
+                optimizer.step()
+
+    with pytest.warns(TorchgraphWarning, match="first.forward.*in Direct.forward, block.inner.forward.*Plain") as said:
+        train()
+    assert len(said) == 1
+    assert "block.forward" not in str(said[0].message)
+    recorded = {key[0] for key in heard.recorded() if key[2] == "output"}
+    assert recorded == {"", "block", "block.inner.0", "block.inner.1", "block.last"}
+
+
 class Autoencoder(nn.Module):
     """Entered by its two halves. What is between them, the training loop computes."""
 

@@ -148,6 +148,7 @@ NOT_CALLED = {
     "capture.inline.step.InlineForward.abandon": "does nothing",
     "capture.inline.step.InlineForward.attach": "does nothing",
     "capture.inline.step.InlineForward.begin": "does nothing",
+    "capture.inline.step.InlineForward.conclude": "does nothing",
     "capture.inline.step.InlineForward.finish": "does nothing",
     "capture.inline.step.InlineForward.give_up": "does nothing",
     "capture.inline.step.InlineForward.leave_abandoned": "does nothing",

@@ -214,6 +214,7 @@ class CapturedStep:
     def conclude(self) -> None:
         """Nothing more will come: measure what is complete only now."""
         self._gradients.conclude()
+        self.forward.conclude()
 
     def hand_over(self) -> None:
         """What it has recorded is complete, and is about to be handed over."""

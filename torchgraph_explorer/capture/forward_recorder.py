@@ -12,11 +12,17 @@ import torch
 from torch import nn
 
 from torchgraph_explorer.capture.call_stack import is_running, users_frame
+from torchgraph_explorer.capture.direct_forwards import DirectForwards
 from torchgraph_explorer.capture.forward_modes import ForwardModes
+from torchgraph_explorer.capture.forward_passes import MOST_FORWARDS
 from torchgraph_explorer.capture.gradient_hooks import GradientHook, current_backward
 from torchgraph_explorer.capture.step_parts import ForwardParts
 from torchgraph_explorer.capture.step_states import Event, State
 from torchgraph_explorer.capture.trace import Trace
+
+TOO_MANY_FORWARDS = (
+    f"A step had more than {MOST_FORWARDS} forward passes before its backward pass; those beyond are not recorded."
+)
 
 MOST_SKIPPED = 64
 """Passes that are not recorded while the hooks of all modules are on. After them, only entrances keep theirs."""
@@ -42,6 +48,9 @@ class ForwardRecorder:
         self.thread, self.until_update = threading.get_ident(), parts.until_update
         self._modules, self._state, self._ended = parts.modules, parts.state, parts.ended
         self._modes = ForwardModes(parts.trace)
+        self._direct = DirectForwards(parts.modules.names)
+        if parts.trace is not None:
+            parts.trace.each = self._look
         self._dropped: set[str] = set()
         self._trained: set[int] = set()
         self._skipped = 0
@@ -107,6 +116,8 @@ class ForwardRecorder:
             inside = self.calls.open
             if inside[-1].is_skipped if inside else not self._begin_pass(name, frame):
                 return
+            if self._tracing is not None:
+                self._look()
             self.calls.begin(name, args, kwargs, frame, self._tracing)
 
     def leave(self, name: str, output: object) -> None:
@@ -163,6 +174,11 @@ class ForwardRecorder:
         if self.calls.open and not self.is_open:
             self._modes.leave_later()
 
+    def conclude(self) -> None:
+        """Say what was seen that is not recorded."""
+        if (sentence := self._direct.sentence()) is not None:
+            self._modules.note(sentence)
+
     def finish(self) -> None:
         """Remove the hooks, and switch off what was switched on. Each is done, also if the other one fails."""
         self._finish(self._modes.leave)
@@ -203,13 +219,18 @@ class ForwardRecorder:
         self._state.touch()
         self._skipped += 1
         if not self.until_update:
-            self._modules.too_many()
+            self._modules.note(TOO_MANY_FORWARDS)
             self.remove_hooks()
             return
         if self._skipped == MOST_SKIPPED and self.passes.are_first:
             entrances = {module: each for module, each in self._modules.names.items() if each in self.passes.begun}
             self._put_on(entrances)
         self.calls.skip(name, frame)
+
+    def _look(self) -> None:
+        """An operation is executed, or a module called, in a step that is traced."""
+        if self.calls.open:
+            self._direct.look(self.calls.open[-1].frame)
 
     def _end_pass(self, hooks: list[GradientHook]) -> None:
         self._modes.leave()

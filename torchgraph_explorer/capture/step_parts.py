@@ -46,7 +46,7 @@ class WatchedModules:
         hooks: The hooks on them.
         takes: Whether a call of the module with this name, while none is open, belongs to the step.
         entered: Called with the name of each module that is called so.
-        too_many: Called when more forward passes come than a step without an update may have.
+        note: Called with a sentence on what is not recorded.
         drop: Called with the name of a module that could not be recorded, and why.
         lock: Held while calls are recorded: without an open call the step could be handed over.
     """
@@ -56,7 +56,7 @@ class WatchedModules:
     hooks: ModuleHooks
     takes: Callable[[str], bool]
     entered: Callable[[str], None]
-    too_many: Callable[[], None]
+    note: Callable[[str], None]
     drop: Callable[[str, Exception], None]
     lock: threading.RLock
 
@@ -134,6 +134,9 @@ class Forward(Protocol):
 
     def leave_abandoned(self) -> None:
         """If an interrupt has ended the forward pass: switch off what was switched on for it. For any thread."""
+
+    def conclude(self) -> None:
+        """Nothing more will come: say what was seen that is not recorded."""
 
     def finish(self) -> None:
         """Remove the hooks, and switch off what was switched on."""

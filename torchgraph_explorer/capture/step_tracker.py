@@ -17,7 +17,7 @@ from torchgraph_explorer.capture.captured_step import CapturedStep, StepOptions
 from torchgraph_explorer.capture.compiled_calls import CompiledCalls
 from torchgraph_explorer.capture.current_step import CurrentStep
 from torchgraph_explorer.capture.entrances import Entrances
-from torchgraph_explorer.capture.forward_passes import MOST_FORWARDS, PassChoice
+from torchgraph_explorer.capture.forward_passes import PassChoice
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
 from torchgraph_explorer.capture.observation import OPTIMIZER, StepListener
@@ -31,10 +31,6 @@ from torchgraph_explorer.capture.step_parts import StepRows, WatchedModules
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.schema import ModuleGraph
-
-TOO_MANY_FORWARDS = (
-    f"A step had more than {MOST_FORWARDS} forward passes before its backward pass; those beyond are not recorded."
-)
 
 
 class StepTracker:
@@ -267,7 +263,7 @@ class StepTracker:
                 hooks=self._module_hooks,
                 takes=self._takes_call,
                 entered=self._entrances.note,
-                too_many=lambda: self._listener.note(TOO_MANY_FORWARDS),
+                note=self._listener.note,
                 drop=self._fail,
                 lock=self._lock,
             ),

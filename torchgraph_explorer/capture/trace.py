@@ -8,7 +8,7 @@ from. Whether gradient flows along an edge is read from the autograd graph.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
@@ -81,6 +81,7 @@ class Trace(TorchDispatchMode):
         nodes: The nodes so far, as `ModuleGraph.nodes`.
         fault: The exception that was raised in tracing, if there was one; nothing is traced after it.
         over: Nothing more is traced, even while the mode is still on.
+        each: Called for each operation.
     """
 
     supports_higher_order_operators = True
@@ -91,6 +92,7 @@ class Trace(TorchDispatchMode):
         self.nodes: list[Node] = []
         self.fault: Exception | None = None
         self.over = False
+        self.each: Callable[[], None] = _do_nothing
         self._edges: dict[tuple[int, int], bool] = {}
         self._parents: dict[int, tuple[Level, int]] = {}
         self._stack = [_Inside(None, -1, 0)]
@@ -175,6 +177,7 @@ class Trace(TorchDispatchMode):
         return result
 
     def _note(self, func: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]], result: Any) -> None:
+        self.each()
         inside = self._stack[-1]
         args, kwargs = arguments
         sources: frozenset[int] = frozenset()
@@ -278,6 +281,10 @@ class Trace(TorchDispatchMode):
         info = tensor_info(NOT_AN_ARGUMENT, tensor)
         known[inside.level] = frozenset((self._add(Node("input", inside.level, tensor=info)),))
         return known[inside.level]
+
+
+def _do_nothing() -> None:
+    """Nobody wants to know of operations."""
 
 
 @cache

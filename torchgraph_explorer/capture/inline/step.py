@@ -103,6 +103,9 @@ class InlineForward:
     def leave_abandoned(self) -> None:
         """Do nothing: nothing was switched on."""
 
+    def conclude(self) -> None:
+        """Do nothing: no step of this kind is traced."""
+
     def finish(self) -> None:
         """Do nothing: no hook is on a module."""
 

@@ -1,0 +1,54 @@
+"""Finds modules that are run by a call of their `forward`, which torch calls no hook for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+MOST_NAMED = 3
+"""Modules that are named in the sentence about them."""
+
+
+class DirectForwards:
+    """The modules that were run so within calls of a step that is traced, each with the function that did it."""
+
+    def __init__(self, names: Mapping[nn.Module, str]) -> None:
+        """None was found. `names` are those of the modules of the model."""
+        self._names = names
+        self._found: dict[str, str] = {}
+
+    def look(self, call: Any) -> None:
+        """Look among the functions that are being executed within `call`, the frame of torch's call of a module."""
+        outer, frame = None, sys._getframe(1)
+        inner_forwards: list[Any] = []
+        while frame is not None and frame is not call:
+            if frame.f_code.co_name == "forward":
+                inner_forwards.append(frame)
+            outer, frame = frame, frame.f_back
+        if frame is None or outer is None or len(inner_forwards) < 2:
+            return  # the outermost is that of the module itself
+        called = _self_of(inner_forwards[-1])
+        for each in inner_forwards[:-1]:
+            module = _self_of(each)
+            if module is not called and isinstance(module, nn.Module) and (name := self._names.get(module)):
+                self._found.setdefault(name, each.f_back.f_code.co_qualname)
+
+    def sentence(self) -> str | None:
+        """What is not recorded for that reason, and what to do; None if nothing was found."""
+        if not self._found:
+            return None
+        names = [f"{name}.forward(), called in {caller}" for name, caller in self._found.items()]
+        more = f", and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        return (
+            f"Torch's hooks do not see {', '.join(names[:MOST_NAMED])}{more}: inputs and outputs of these modules are "
+            f"not recorded. Call a module itself, as layer(x), not layer.forward(x)."
+        )
+
+
+def _self_of(frame: Any) -> object:
+    """The first argument of the function that is executed in `frame`."""
+    code = frame.f_code
+    return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
