@@ -11,6 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from torchgraph_explorer.errors import NotFoundError
 from torchgraph_explorer.record.discovery import find_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
@@ -21,6 +22,18 @@ FETCHED = {"wandb": "torchgraph_wandb.record_artifact:fetch_record"}
 
 class Model(ModelRecord):
     """One watched model of a run: its sessions, graphs, series and frames."""
+
+    def updated_by(self, optimizer: str) -> Model:
+        """The same model with only the steps that one of its `optimizers` made; their frames are numbered from 0.
+
+        Raises:
+            NotFoundError: No recorded step was made by it.
+        """
+        if optimizer not in self.optimizers:
+            named = ", ".join(map(repr, self.optimizers))
+            known = f"There are steps by {named}." if named else "Its record does not name any optimizer."
+            raise NotFoundError(f"Model {self.name!r} has no step by the optimizer {optimizer!r}. {known}")
+        return self.of_optimizer(optimizer)
 
 
 class Run(RunRecord):

@@ -18,7 +18,7 @@ import numpy as np
 from tests.record.examples import GRAPH, SERIES, frame, write
 from tests.server.pages import read_page
 from torchgraph_explorer.run import open_run
-from torchgraph_explorer.schema import STATISTICS, Frame
+from torchgraph_explorer.schema import STATISTICS, Frame, StepFacts
 from torchgraph_explorer.server.export import export_page
 from torchgraph_explorer.server.pack import pack
 
@@ -35,7 +35,14 @@ def odd_frame(step: int) -> Frame:
     counts[:: step % 7 + 2] = (1, 2**32 - 1, 300, 70_000)[step % 4]
     statistics = one.statistics.copy()
     statistics[0, step % len(STATISTICS) :] = (np.nan, np.inf, -0.0, 3e38)[step % 4]
-    return replace(one, statistics=statistics, histograms=replace(one.histograms, counts=counts))
+    return replace(one, statistics=statistics, histograms=replace(one.histograms, counts=counts), facts=facts(step))
+
+
+def facts(step: int) -> StepFacts | None:
+    """Two optimizers take turns; one of their updates is skipped, and of the last step nothing is known."""
+    if step == FRAMES - 1:
+        return None
+    return StepFacts("skipped" if step == 2 else "update", 1 + step, min(1 + step, 4), (("Adam", "Adam #2")[step % 2],))
 
 
 def files() -> tuple[bytes, str]:

@@ -63,8 +63,10 @@ def test_updates_from_nothing_tell_everything(served: App) -> None:
     }
     assert (told["run"], told["model"], told["reset"], told["session"]) == ("a", "net", True, session)
     assert told["frames"] == {
-        **{"first": 0, "step": [0, 10, 20], "time": [2000, 2010, 2020], "clock": [0, 2.5, 5], "graph": [0, 0, 0]}
+        **{"first": 0, "step": [0, 10, 20], "time": [2000, 2010, 2020], "clock": [0, 2.5, 5], "graph": [0, 0, 0]},
+        **{"kind": [None, None, None], "passes": [[0, 0], [0, 0], [0, 0]]},
     }
+    assert (told["kinds"], told["optimizers"]) == ([], [])
     assert told["series"]["first"] == 0
     assert told["series"]["items"][2] == {
         **{"series": 2, "module": "fc", "call": None, "role": "param", "path": "weight", "kind": "grad"}
@@ -77,7 +79,9 @@ def test_updates_from_nothing_tell_everything(served: App) -> None:
 def test_updates_tell_a_client_only_what_it_lacks(served: App, epoch: int) -> None:
     told = ask(served, "/api/updates", {**OF_NET, "epoch": epoch, "frames": 2, "series": 4}).json
     assert not told["reset"]
-    assert told["frames"] == {"first": 2, "step": [20], "time": [2020], "clock": [5], "graph": [0]}
+    assert told["frames"] == {
+        **{"first": 2, "step": [20], "time": [2020], "clock": [5], "graph": [0], "kind": [None], "passes": [[0, 0]]}
+    }
     assert told["series"] == {"first": 4, "items": []}
 
 

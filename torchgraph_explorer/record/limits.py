@@ -56,13 +56,13 @@ PASSES = 1 << 48
 """Forward passes in a step."""
 
 OPTIMIZERS = 64
-"""Optimizers that made an update."""
+"""Optimizers that made an update. Of more, we write the first ones."""
 
-OPTIMIZER_NAME = 1_100
-"""Characters of an optimizer's name. Ours have at most 1,000 and a mark, see `printable.py`."""
+OPTIMIZER_NAME = 240
+"""Characters of an optimizer's name. Ours have at most 200 and a mark, see `printable.py`."""
 
-STEP_KINDS = 1 << 10
-"""Different ends and optimizers of a model's steps. Later ones are not told."""
+STEP_KINDS = 1 << 8
+"""Different ends and optimizers of a model's steps. Steps of further ones have no facts."""
 
 _LAST_MOMENT = 2.0**63
 """In seconds. No clock counts further."""

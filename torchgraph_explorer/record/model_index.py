@@ -5,6 +5,7 @@ Arrays and tuples that a reader may be using are replaced, never changed, so tha
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 from zlib import crc32
@@ -156,6 +157,12 @@ class ModelIndex:
         else:
             number = {session: at for at, session in enumerate(self.sessions)}
         return np.array([number[one] for one in self.frames.writers], dtype=np.int64)
+
+    def of_optimizer(self, optimizer: str) -> ModelIndex:
+        """The index as it is now, with only the frames whose step `optimizer` made."""
+        one = copy(self)
+        one.frames = self.frames.of_kinds(self.frames.kinds.of_optimizer(optimizer))
+        return one
 
     def begin(self, session: Session) -> None:
         """Note a segment of `session`."""

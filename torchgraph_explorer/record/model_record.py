@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import EllipsisType
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +15,12 @@ from torchgraph_explorer.record.nonfinite import Flags, are_nonfinite, nonfinite
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.notes import finished_together, missing_ranks
 from torchgraph_explorer.record.session_notes import mixed_sessions
+from torchgraph_explorer.record.steps.facts import StepKind
 from torchgraph_explorer.record.steps.history import History
 from torchgraph_explorer.record.steps.reading import read_frame, read_history
 from torchgraph_explorer.schema import Finished, Frame, Kind, ModuleGraph, Role, Series, Session, StepFacts
+
+ModelT = TypeVar("ModelT", bound="ModelRecord")
 
 
 class ModelRecord:
@@ -24,9 +28,13 @@ class ModelRecord:
 
     Frames are numbered from 0 in the order of their steps. Everything is as of the run's latest `refresh`. Numbers of
     frames, and ids of graphs and series, stay valid as long as `epoch` is the same.
+
+    Attributes:
+        optimizer: Only the frames whose step this optimizer made are there; None for all frames.
     """
 
-    def __init__(self, index: Callable[[], ModelIndex], notices: Notices) -> None:
+    def __init__(self, index: Callable[[], ModelIndex], notices: Notices, optimizer: str | None = None) -> None:
+        self.optimizer = optimizer
         self._find_index = index
         self._notices = notices
 
@@ -101,6 +109,33 @@ class ModelRecord:
         """How the step of each frame ended, and which passes belonged to it; None where that is not known."""
         frames = self._index.frames
         return tuple(map(frames.kinds.facts, frames.frames))
+
+    @property
+    def optimizers(self) -> tuple[str, ...]:
+        """The optimizers that made the steps of all frames, in the order in which they came up."""
+        return tuple(dict.fromkeys(name for kind in self.kinds.values() for name in kind.optimizers))
+
+    def of_optimizer(self: ModelT, optimizer: str) -> ModelT:
+        """The same model with only the frames whose step `optimizer` made; they are numbered anew."""
+        return type(self)(self._find_index, self._notices, optimizer)
+
+    @property
+    def kinds(self) -> dict[int, StepKind]:
+        """The ends and optimizers that the steps of all frames had, by number."""
+        frames = self._find_index().frames
+        numbers = frames.frames["kind"]
+        return {int(number): frames.kinds.kinds[number] for number in np.flatnonzero(np.bincount(numbers + 1)[1:])}
+
+    @property
+    def kind_numbers(self) -> npt.NDArray[np.int32]:
+        """Which of `kinds` the step of each frame is; -1 where that is not known."""
+        return np.ascontiguousarray(self._index.frames.frames["kind"])
+
+    @property
+    def passes(self) -> npt.NDArray[np.int64]:
+        """How many forward passes belonged to the step of each frame, and how many were recorded, `[frames, 2]`."""
+        frames = self._index.frames.frames
+        return np.stack((frames["passes"], frames["recorded_passes"]), axis=-1)
 
     @property
     def series(self) -> tuple[Series, ...]:
@@ -214,7 +249,8 @@ class ModelRecord:
 
     @property
     def _index(self) -> ModelIndex:
-        return self._find_index()
+        index = self._find_index()
+        return index if self.optimizer is None else index.of_optimizer(self.optimizer)
 
     @property
     def _latest(self) -> tuple[SessionIndex, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,6 +13,7 @@ from torchgraph_explorer.layout.placing import layout
 from torchgraph_explorer.record.discovery import RunInfo
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
+from torchgraph_explorer.record.steps.facts import StepKind
 from torchgraph_explorer.schema import STATISTICS, Call, ModuleGraph, Series, Session
 from torchgraph_explorer.server.pack import pack
 
@@ -20,6 +21,9 @@ Json = dict[str, Any]
 
 MOST_NEWS = 2**16
 """Frames, and series, in one answer of `api/updates` at most; the client asks again for more."""
+
+MOST_CHOICES = 64
+"""Optimizers that are offered, to show their steps alone."""
 
 MOST_PARTS = 250_000
 """Modules, calls, nodes and edges of a graph that is sent and laid out; that takes seconds and about 20 MB."""
@@ -67,7 +71,7 @@ def updates_answer(
     stop_frame, stop_series = len(steps), len(series)
     if most is not None:
         stop_frame, stop_series = min(stop_frame, first_frame + most), min(stop_series, first_series + most)
-    new = slice(first_frame, stop_frame)
+    new, kinds = slice(first_frame, stop_frame), model.kinds
     return {
         "run": run.name,
         "model": model.name,
@@ -80,7 +84,11 @@ def updates_answer(
             "time": model.times[new].tolist(),
             "clock": [_number(value) for value in model.clock[new].tolist()],
             "graph": [graph if graph >= 0 else None for graph in model.graph_ids[new].tolist()],
+            "kind": [kind if kind >= 0 else None for kind in model.kind_numbers[new].tolist()],
+            "passes": model.passes[new].tolist(),
         },
+        "kinds": [{"kind": number, **plain(kind._asdict())} for number, kind in kinds.items()],
+        "optimizers": _choices(kinds.values()),
         "series": {"first": first_series, "items": [_series(one) for one in series[first_series:stop_series]]},
         "more": stop_frame < len(steps) or stop_series < len(series),
         "graphs": [
@@ -90,6 +98,13 @@ def updates_answer(
         "finished": {"time": finished.time, "notes": list(finished.notes)} if finished is not None else None,
         "warnings": [*run.warnings, *model.notes],
     }
+
+
+def _choices(kinds: Collection[StepKind]) -> list[str]:
+    """The optimizers that made some of the steps, but not all whose optimizers are known; at most `MOST_CHOICES`."""
+    known = [set(kind.optimizers) for kind in kinds if kind.optimizers]
+    names = dict.fromkeys(name for kind in kinds for name in kind.optimizers)
+    return [name for name in names if not all(name in one for one in known)][:MOST_CHOICES]
 
 
 def session_json(session: Session) -> Json:

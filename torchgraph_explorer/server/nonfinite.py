@@ -53,7 +53,7 @@ class NonFinite:
     """Where the models of one run have NaN or infinity. Many threads may use it."""
 
     def __init__(self) -> None:
-        self._cached: dict[str, _CachedAnswer] = {}
+        self._cached: dict[tuple[str, str | None], _CachedAnswer] = {}
         self._lock = threading.Lock()
 
     def answer(self, run: RunRecord, model: ModelRecord, *, epoch: int, client: tuple[int, int]) -> Json:
@@ -82,7 +82,7 @@ class NonFinite:
     def _look(self, model: ModelRecord, until: float) -> tuple[Flags, Json | None]:
         """What is known of the model, after searching more of it until the time is up."""
         with self._lock:
-            cached = self._cached.setdefault(model.name, _CachedAnswer())
+            cached = self._cached.setdefault((model.name, model.optimizer), _CachedAnswer())
         with cached.lock:
             epoch = model.epoch
             if cached.epoch != epoch:

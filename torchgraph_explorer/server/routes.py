@@ -153,7 +153,10 @@ def _no_route(_query: Mapping[str, str], _runs: RunSource) -> Response:
 
 def _open(query: Mapping[str, str], runs: RunSource) -> tuple[OpenRun, ModelRecord]:
     opened = runs.open(_text(query, "run"))
-    return opened, opened.run.model(_text(query, "model"))
+    model, optimizer = opened.run.model(_text(query, "model")), query.get("optimizer")
+    return opened, model if optimizer is None else model.of_optimizer(
+        optimizer if optimizer in model.optimizers else ""
+    )
 
 
 def _graph_of(model: ModelRecord, query: Mapping[str, str]) -> ModuleGraph:

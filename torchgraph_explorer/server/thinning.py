@@ -145,7 +145,7 @@ class Thinning:
 
         That is so if they are too coarse, begin too late, end before `first`, or are of frames that are gone.
         """
-        key = (self.model.name, self.epoch, series)
+        key = (self.model.name, self.model.optimizer, self.epoch, series)
         cached = self.cache.get(key)
         with cached.lock:
             is_fine_enough = 0 < cached.unit <= self.unit

@@ -21,6 +21,9 @@ _ENDS = MappingProxyType(
         "unfinished": pb.Frame.UNFINISHED,
     }
 )
+_NAME = 200
+"""Characters of an optimizer's name that are written."""
+
 _END_NAMES = MappingProxyType({number: name for name, number in _ENDS.items()})
 
 
@@ -42,7 +45,7 @@ def encode_facts(head: pb.Frame, facts: StepFacts | None) -> None:
         return
     head.end = _ENDS[facts.end]
     head.passes, head.recorded_passes = facts.passes, facts.recorded_passes
-    head.optimizers.extend(map(printable, facts.optimizers))
+    head.optimizers.extend(printable(name, most=_NAME) for name in facts.optimizers[:OPTIMIZERS])
 
 
 class StepKinds:
@@ -70,6 +73,10 @@ class StepKinds:
             return None
         kind = self.kinds[entry["kind"]]
         return StepFacts(kind.end, int(entry["passes"]), int(entry["recorded_passes"]), kind.optimizers)
+
+    def of_optimizer(self, optimizer: str) -> list[int]:
+        """The numbers of the kinds whose optimizers include `optimizer`."""
+        return [number for number, kind in enumerate(self.kinds) if optimizer in kind.optimizers]
 
     def _number(self, head: pb.Frame) -> int:
         kind = StepKind(cast("StepEnd", _END_NAMES[head.end]), tuple(head.optimizers))

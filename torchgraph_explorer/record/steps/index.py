@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,6 +132,12 @@ class FrameIndex:
             self.frames = self._by_rank.merge(old, new, members)
         places = ["step", "segment", "body", "first"]
         return True, len(self.frames) < len(old) or bool((self.frames[places][: len(old)] != old[places]).any())
+
+    def of_kinds(self, kinds: list[int]) -> FrameIndex:
+        """The index as it is now, with only the frames whose step is of one of `kinds`."""
+        one = copy(self)
+        one.frames = self.frames[np.isin(self.frames["kind"], kinds)]
+        return one
 
     def by_rank(self, frames: Frames) -> tuple[npt.NDArray[np.int64], Frames]:
         """The index of the frame in `frames` of each frame that a rank wrote, and those, ordered by frame and rank."""
