@@ -1,6 +1,7 @@
 import {describe, expect, test} from 'vitest';
-import type {Updates} from '../src/api/types';
+import type {NewFrames, StepKind, Updates} from '../src/api/types';
 import {usualGraph} from '../src/model/data';
+import {skippedFrames, stepFacts} from '../src/model/stepFacts';
 import {applyUpdates, joinedUpdates, knownAfter} from '../src/model/updates';
 import {frameAtStep, stepToChoose} from '../src/steps';
 import {backOff} from '../src/view/state/live';
@@ -13,7 +14,9 @@ function updates(fields: Partial<Updates>): Updates {
     epoch: 0,
     reset: false,
     session: null,
-    frames: {first: 2, step: [], time: [], clock: [], graph: []},
+    frames: {first: 2, step: [], time: [], clock: [], graph: [], kind: [], passes: []},
+    kinds: [],
+    optimizers: [],
     series: {first: 1, items: []},
     more: false,
     graphs: [],
@@ -25,7 +28,7 @@ function updates(fields: Partial<Updates>): Updates {
 
 const FIRST = updates({
   reset: true,
-  frames: {first: 0, step: [0, 10], time: [1, 2], clock: [null, null], graph: [null, 0]},
+  frames: {first: 0, step: [0, 10], time: [1, 2], clock: [null, null], graph: [null, 0], kind: [null, null], passes: [[0, 0], [0, 0]]},
   series: {first: 0, items: [series(0, {})]},
 });
 const HELD = applyUpdates(null, FIRST);
@@ -38,7 +41,7 @@ describe('an answer', () => {
   test('without news leaves what is held as it is', () => expect(applyUpdates(HELD, updates({}))).toBe(HELD));
 
   test('adds its frames and series to what is held', () => {
-    const frames = {first: 2, step: [20], time: [3], clock: [0.5], graph: [0]};
+    const frames: NewFrames = {first: 2, step: [20], time: [3], clock: [0.5], graph: [0], kind: [null], passes: [[0, 0]]};
     const after = applyUpdates(HELD, updates({frames, series: {first: 1, items: [series(1, {})]}}));
     expect(after.steps).toEqual([0, 10, 20]);
     expect(after.clock).toEqual([null, null, 0.5]);
@@ -46,14 +49,14 @@ describe('an answer', () => {
   });
 
   test('that comes twice does not add its frames twice', () => {
-    const late = updates({frames: {first: 1, step: [10, 20], time: [2, 3], clock: [null, null], graph: [0, 0]}});
+    const late = updates({frames: {first: 1, step: [10, 20], time: [2, 3], clock: [null, null], graph: [0, 0], kind: [null, null], passes: [[0, 0], [0, 0]]}});
     expect(applyUpdates(HELD, late).steps).toEqual([0, 10, 20]);
   });
 
   test('that came in two is one', () => {
     const more = {...FIRST, more: true};
     expect(knownAfter(more)).toEqual({epoch: 0, frames: 2, series: 1});
-    const frames = {first: 2, step: [20], time: [3], clock: [0.5], graph: [0]};
+    const frames: NewFrames = {first: 2, step: [20], time: [3], clock: [0.5], graph: [0], kind: [null], passes: [[0, 0]]};
     const rest = updates({frames, series: {first: 1, items: [series(1, {})]}});
     const whole = applyUpdates(null, joinedUpdates(more, rest));
     expect(joinedUpdates(more, rest)).toMatchObject({more: false, reset: true});
@@ -63,9 +66,20 @@ describe('an answer', () => {
   });
 
   test('of another epoch replaces what is held', () => {
-    const frames = {first: 0, step: [5], time: [9], clock: [null], graph: [1]};
+    const frames: NewFrames = {first: 0, step: [5], time: [9], clock: [null], graph: [1], kind: [null], passes: [[0, 0]]};
     const after = applyUpdates(HELD, updates({epoch: 1, reset: true, frames, series: {first: 0, items: []}}));
     expect(after).toMatchObject({epoch: 1, steps: [5], series: []});
+  });
+
+  test('says how each of its steps ended', () => {
+    const kinds: StepKind[] = [{kind: 0, end: 'update', optimizers: ['Adam']}, {kind: 3, end: 'skipped', optimizers: ['Adam #2']}];
+    const frames = {...updates({}).frames, step: [20, 30], time: [3, 4], clock: [null, null], graph: [0, 0]};
+    const news = updates({frames: {...frames, kind: [3, 0], passes: [[200, 4], [1, 1]]}, kinds, optimizers: ['Adam', 'Adam #2']});
+    const after = applyUpdates(HELD, news);
+    const adam = {end: 'update', optimizers: ['Adam'], passes: 1, recorded: 1};
+    const other = {end: 'skipped', optimizers: ['Adam #2'], passes: 200, recorded: 4};
+    expect([0, 1, 2, 3].map((frame) => stepFacts(after, frame))).toEqual([null, null, other, adam]);
+    expect([skippedFrames(after), after.optimizers]).toEqual([[2], ['Adam', 'Adam #2']]);
   });
 
   test('tells that the session has ended', () => {

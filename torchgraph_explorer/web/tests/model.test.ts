@@ -20,8 +20,8 @@ function updatesOf({run, model}: ModelName): Updates {
   const {epoch, steps} = recorded;
   const graphIds = steps.map((_, i) => (i === 5 ? 1 : 0));
   const graphs = [0, 1].map((graph) => ({graph, first_step: 0, revision: 0}));
-  const frames = {first: 0, step: steps, time: steps, clock: steps, graph: graphIds};
-  const nothing = {session: null, series: {first: 0, items: []}, finished: null, warnings: [], more: false};
+  const frames = {first: 0, step: steps, time: steps, clock: steps, graph: graphIds, kind: steps.map(() => null), passes: steps.map((): [number, number] => [0, 0])};
+  const nothing = {session: null, kinds: [], optimizers: [], series: {first: 0, items: []}, finished: null, warnings: [], more: false};
   return {run, model, epoch, reset: true, frames, graphs, ...nothing};
 }
 

@@ -24,9 +24,9 @@ const page = openPage(new Uint8Array(readFileSync(FILE)).buffer) as Page;
 const {answers} = page;
 
 /** Everything that the page's histories say, as page.json has it. */
-async function rowsOf(series: number): Promise<Row[]> {
-  const {frames} = await answers.updates(MODEL, NOTHING);
-  const history = (await answers.history(MODEL, {series: [series], from: 0})).series.get(series)!;
+async function rowsOf(series: number, model: ModelName = MODEL): Promise<Row[]> {
+  const {frames} = await answers.updates(model, NOTHING);
+  const history = (await answers.history(model, {series: [series], from: 0})).series.get(series)!;
   const bits = new Uint32Array(history.statistics.buffer);
   return [...history.frame].map((frame, i) => {
     const [start, stop] = [history.offsets[i]!, history.offsets[i + 1]!];
@@ -61,6 +61,31 @@ describe('an exported page', () => {
   test('knows how much was recorded, and its one run', async () => {
     expect(page.recorded(MODEL)).toEqual({frames: 12, series: 4});
     expect((await answers.runs()).runs.map(({run}) => run)).toEqual(['page']);
+  });
+
+  test.each([
+    ['Adam', [0, 2, 4, 6, 8, 10]],
+    ['Adam #2', [1, 3, 5, 7, 9]],
+    ['SGD', []],
+  ])('has the steps of %s alone, numbered from 0', async (optimizer, steps) => {
+    const of = {...MODEL, optimizer};
+    const {frames, optimizers} = await answers.updates(of, NOTHING);
+    expect([frames.step, optimizers]).toEqual([steps, ['Adam', 'Adam #2']]);
+    const all = await answers.updates(MODEL, NOTHING);
+    expect(frames.passes).toEqual(steps.map((step) => all.frames.passes[step]));
+    const wanted = ROWS.filter((row) => row?.series === 1 && steps.includes(row.step));
+    expect(await rowsOf(1, of)).toEqual(wanted);
+    const {bad, first, frames: looked} = await answers.nonfinite(of, NOTHING);
+    const whole = await answers.nonfinite(MODEL, NOTHING);
+    const isBad = (step: number): boolean => whole.bad.some(([from, to]) => from <= step && step <= to);
+    expect([bad.map(([step]) => step), looked]).toEqual([steps.filter(isBad), steps.length]);
+    expect(first?.step).toBe(steps.find(isBad));
+  });
+
+  test('has the statistics of a step also where others are left out', async () => {
+    const [all, own] = await Promise.all([MODEL, {...MODEL, optimizer: 'Adam #2'}].map((name) => answers.frame(name, 7)));
+    expect(own).toEqual(all);
+    await expect(answers.frame({...MODEL, optimizer: 'Adam'}, 7)).rejects.toThrow('This page has no step 7.');
   });
 
   test('says what it does not have', async () => {

@@ -6,6 +6,8 @@ import type {History, Layout, ModuleGraph, NonFinite, Runs, StepStatistics, Upda
 export interface ModelName {
   run: string;
   model: string;
+  /** Only the frames whose step this optimizer made, numbered from 0; left out for all frames. */
+  optimizer?: string;
 }
 
 /** How much a client has of an epoch already. */

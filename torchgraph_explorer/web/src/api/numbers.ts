@@ -19,7 +19,8 @@ export interface Numbers {
   isPresent: (series: number, frame: number) => boolean;
   /** `[frames, 12]`; only rows of frames that are present mean something. */
   statistics: (series: number) => Float32Array;
-  history: (series: number) => SeriesHistory;
+  /** Of some of the frames, which are numbered from 0. */
+  history: (series: number, frames: readonly number[]) => SeriesHistory;
 }
 
 /** The buckets of a history, and what was counted in each. */
@@ -43,10 +44,10 @@ export function numbersOf(packed: Packed<unknown>, prefix: string, frames: numbe
   const residuals = once((size) => planes(`residuals.${size}`));
   const statistics = once((history) => readStatistics(tables, history, frames));
   const isPresent = (history: number, frame: number): boolean => present[history * frames + frame] === 1;
-  const read = (history: number): SeriesHistory => {
-    const shown = [...Array(frames).keys()].filter((frame) => isPresent(history, frame));
+  const read = (history: number, kept: readonly number[]): SeriesHistory => {
+    const shown = kept.filter((frame) => isPresent(history, frame));
     return ofFrames({
-      frame: Uint32Array.from(shown),
+      frame: Uint32Array.from(kept.flatMap((frame, number) => (isPresent(history, frame) ? [number] : []))),
       statistics: rowsOf(statistics(history), shown),
       ...readHistograms(columns, residuals, {history, frames, shown}),
     });
@@ -56,7 +57,7 @@ export function numbersOf(packed: Packed<unknown>, prefix: string, frames: numbe
     frames,
     isPresent: (series, frame) => isPresent(historyOf[series] as number, frame),
     statistics: (series) => statistics(historyOf[series] as number),
-    history: (series) => read(historyOf[series] as number),
+    history: (series, kept) => read(historyOf[series] as number, kept),
   };
 }
 

@@ -58,6 +58,8 @@ interface Drawing {
 
 interface OpenModel extends PageModel {
   numbers: Numbers;
+  /** Which frames of the page it has; `updates` and `nonfinite` tell about these only. */
+  kept: readonly number[];
 }
 
 /** The page that the viewer stands in, if that was exported. */
@@ -65,8 +67,11 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
   if (data === undefined) return null;
   const packed = unpack<Meta>(data);
   const {run, models} = packed.meta;
-  const opened = models.map((model, i) => ({...model, numbers: numbersIn(packed, model, i)}));
-  const find = ({model}: ModelName): OpenModel => found(opened.find(({updates}) => updates.model === model), `model ${model}`);
+  const opened = models.map((model, i) => whole(model, numbersIn(packed, model, i)));
+  const find = ({model, optimizer}: ModelName): OpenModel => {
+    const one = found(opened.find(({updates}) => updates.model === model), `model ${model}`);
+    return optimizer === undefined ? one : ofOptimizer(one, optimizer);
+  };
   return {
     recorded: ({model}) => opened.find(({updates}) => updates.model === model)?.recorded ?? null,
     answers: {
@@ -75,8 +80,8 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       graph: async (model, graph) => graphOf(find(model), graph),
       layout: async (model, graph, inside) => layoutOf(find(model), graph, inside),
       history: async (model, {series}) => {
-        const {numbers} = find(model);
-        return {epoch: 0, frames: numbers.frames, unit: 1, from: 0, series: new Map(series.map((one) => [one, numbers.history(one)]))};
+        const {numbers, kept} = find(model);
+        return {epoch: 0, frames: kept.length, unit: 1, from: 0, series: new Map(series.map((one) => [one, numbers.history(one, kept)]))};
       },
       frame: async (model, step) => statisticsAt(find(model), step),
       nonfinite: async (model, known) => nonfiniteSince(find(model).nonfinite, known),
@@ -88,6 +93,32 @@ function numbersIn(packed: Packed<unknown>, {updates}: PageModel, model: number)
   return numbersOf(packed, `${model}.`, updates.frames.step.length);
 }
 
+function whole(model: PageModel, numbers: Numbers): OpenModel {
+  return {...model, numbers, kept: [...Array(numbers.frames).keys()]};
+}
+
+/** The model with only the frames whose step `optimizer` made. */
+function ofOptimizer(model: OpenModel, optimizer: string): OpenModel {
+  const {updates, nonfinite} = model;
+  const {step, time, clock, graph, kind, passes} = updates.frames;
+  const own = new Set<number | null>(updates.kinds.filter(({optimizers}) => optimizers.includes(optimizer)).map((one) => one.kind));
+  const kept = model.kept.filter((frame) => own.has(kind[frame] ?? null));
+  const of = <T>(all: readonly T[]): T[] => kept.map((frame) => all[frame] as T);
+  const frames = {first: 0, step: of(step), time: of(time), clock: of(clock), graph: of(graph), kind: of(kind), passes: of(passes)};
+  return {...model, kept, updates: {...updates, frames}, nonfinite: {...nonfinite, ...nonfiniteAt(nonfinite, frames.step)}};
+}
+
+/** What is known of NaN and infinity at these steps alone. */
+function nonfiniteAt({bad, first}: NonFinite, steps: readonly number[]): Pick<NonFinite, 'bad' | 'first' | 'frames'> {
+  const found = steps.filter((step) => bad.some(([from, to]) => from <= step && step <= to));
+  const earliest = found[0] === undefined ? null : {step: found[0], tensor: null};
+  return {
+    frames: steps.length,
+    bad: found.map((step) => [step, step, 1]),
+    first: first !== null && first.step === found[0] ? first : earliest,
+  };
+}
+
 function found<T>(value: T | undefined, what: string): T {
   if (value === undefined) throw new Error(`This page has no ${what}.`);
   return value;
@@ -96,7 +127,7 @@ function found<T>(value: T | undefined, what: string): T {
 /** Everything, and nothing from then on. */
 function updatesSince(all: Updates, known: Known): Updates {
   if (known.epoch !== all.epoch) return all;
-  const frames = {first: known.frames, step: [], time: [], clock: [], graph: []};
+  const frames = {first: known.frames, step: [], time: [], clock: [], graph: [], kind: [], passes: []};
   return {...all, reset: false, frames, series: {first: known.series, items: []}};
 }
 
@@ -127,10 +158,10 @@ function nonfiniteSince(all: NonFinite, {epoch, frames}: Pick<Known, 'epoch' | '
   return epoch === all.epoch && frames === all.frames ? {...all, from: frames, bad: []} : all;
 }
 
-function statisticsAt({numbers, updates, nonfinite: {hidden}}: OpenModel, step: number): StepStatistics {
+function statisticsAt({numbers, updates, kept, nonfinite: {hidden}}: OpenModel, step: number): StepStatistics {
   const width = STATISTICS.length;
-  const frame = updates.frames.step.indexOf(step);
-  if (frame < 0) throw new Error(`This page has no step ${step}.`);
+  const frame = kept[updates.frames.step.indexOf(step)];
+  if (frame === undefined) throw new Error(`This page has no step ${step}.`);
   const series = Uint32Array.from(Array(numbers.series).keys()).filter((one) => numbers.isPresent(one, frame));
   const statistics = new Float32Array(series.length * width);
   series.forEach((one, row) => statistics.set(numbers.statistics(one).subarray(frame * width, (frame + 1) * width), row * width));

@@ -79,6 +79,31 @@ export interface Finished {
   notes: string[];
 }
 
+/** What ended a step: see `StepFacts` in `schema.py`. */
+export type StepEnd = 'update' | 'skipped' | 'pass' | 'mark' | 'unfinished';
+
+/** What many steps have in common. */
+export interface StepKind {
+  /** Its number, to which `frames.kind` refers. */
+  kind: number;
+  end: StepEnd;
+  /** The optimizers that made the update; empty if they are not known. */
+  optimizers: string[];
+}
+
+/** The frames that are new; one entry per frame in each list. */
+export interface NewFrames {
+  first: number;
+  step: number[];
+  time: number[];
+  clock: (number | null)[];
+  graph: (number | null)[];
+  /** Null where it is not known how the step ended. */
+  kind: (number | null)[];
+  /** Forward passes that belonged to the step, and how many of them were recorded. */
+  passes: [passes: number, recorded: number][];
+}
+
 /** What is new since the client last asked. */
 export interface Updates {
   run: string;
@@ -87,7 +112,10 @@ export interface Updates {
   /** The answer has everything; drop what was known before. */
   reset: boolean;
   session: Session | null;
-  frames: {first: number; step: number[]; time: number[]; clock: (number | null)[]; graph: (number | null)[]};
+  frames: NewFrames;
+  kinds: StepKind[];
+  /** The optimizers that made some of the steps, but not all of them. */
+  optimizers: string[];
   series: {first: number; items: SeriesInfo[]};
   /** There are more frames or series: ask again for them. */
   more: boolean;

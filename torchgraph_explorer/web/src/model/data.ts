@@ -1,16 +1,21 @@
 /** What is known of one model of one run, but for graphs, histograms and statistics. */
 
-import type {Finished, GraphInfo, SeriesInfo, Session} from '../api/types';
+import type {Finished, GraphInfo, NewFrames, SeriesInfo, Session, StepKind} from '../api/types';
 
 export interface ModelData {
   epoch: number;
   session: Session | null;
-  /** One entry per frame, as the three below. */
+  /** One entry per frame, as the five below. */
   steps: number[];
   /** Seconds since the epoch of the clock. */
   times: number[];
   clock: (number | null)[];
   graphIds: (number | null)[];
+  kindIds: NewFrames['kind'];
+  passes: NewFrames['passes'];
+  kinds: StepKind[];
+  /** Those that made some of the steps, but not all of them: each can be chosen, to see its steps alone. */
+  optimizers: string[];
   /** In the order of their ids; ids are valid within the epoch. */
   series: SeriesInfo[];
   graphs: GraphInfo[];

@@ -48,7 +48,10 @@ export class Model {
     readonly name: ModelName,
     private readonly wishes: Wishes,
     private readonly answers: Answers,
+    /** Another choice of the same model's steps: its graph is shown until that of this one has come. */
+    before: Model | null = null,
   ) {
+    this.#graph.value = before?.graph.peek() ?? null;
     this.frame = computed(() => frameOnShow(this.#data.value, wishes.step.value));
     this.step = computed(() => this.#data.value?.steps[this.frame.value ?? -1] ?? null);
     const chosenFrame = computed(() => (wishes.step.value === null ? null : this.frame.value));

@@ -14,6 +14,8 @@ export function joinedUpdates(one: Updates, next: Updates): Updates {
     time: [...frames.time, ...next.frames.time],
     clock: [...frames.clock, ...next.frames.clock],
     graph: [...frames.graph, ...next.frames.graph],
+    kind: [...frames.kind, ...next.frames.kind],
+    passes: [...frames.passes, ...next.frames.passes],
   };
   return {...next, reset: one.reset, frames: added, series: {first: series.first, items: [...series.items, ...next.series.items]}};
 }
@@ -35,6 +37,10 @@ export function applyUpdates(before: ModelData | null, updates: Updates): ModelD
     times: extend(base.times, frames.first, frames.time),
     clock: extend(base.clock, frames.first, frames.clock),
     graphIds: extend(base.graphIds, frames.first, frames.graph),
+    kindIds: extend(base.kindIds, frames.first, frames.kind),
+    passes: extend(base.passes, frames.first, frames.passes),
+    kinds: updates.kinds,
+    optimizers: same(base.optimizers, updates.optimizers) ? base.optimizers : updates.optimizers,
     series: extend(base.series, series.first, series.items),
     graphs: same(base.graphs, updates.graphs) ? base.graphs : updates.graphs,
     finished: updates.finished,
@@ -43,8 +49,8 @@ export function applyUpdates(before: ModelData | null, updates: Updates): ModelD
 }
 
 function empty({epoch}: Updates): ModelData {
-  const none = {steps: [], times: [], clock: [], graphIds: [], series: [], graphs: [], warnings: []};
-  return {epoch, session: null, finished: null, ...none};
+  const frames = {steps: [], times: [], clock: [], graphIds: [], kindIds: [], passes: []};
+  return {epoch, session: null, finished: null, ...frames, kinds: [], optimizers: [], series: [], graphs: [], warnings: []};
 }
 
 /** `known` with `news` from index `first` on; the same array when there are none. */
@@ -53,17 +59,17 @@ function extend<T>(known: T[], first: number, news: T[]): T[] {
 }
 
 function bringsNews(before: ModelData, updates: Updates): boolean {
-  const {session, graphs, finished, warnings} = updates;
+  const {session, graphs, finished, warnings, optimizers} = updates;
   return (
     updates.reset ||
     updates.frames.step.length > 0 ||
     updates.series.items.length > 0 ||
-    !same({session, graphs, finished, warnings}, pick(before))
+    !same({session, graphs, finished, warnings, optimizers}, pick(before))
   );
 }
 
-function pick({session, graphs, finished, warnings}: ModelData): Pick<ModelData, 'session' | 'graphs' | 'finished' | 'warnings'> {
-  return {session, graphs, finished, warnings};
+function pick({session, graphs, finished, warnings, optimizers}: ModelData): Partial<ModelData> {
+  return {session, graphs, finished, warnings, optimizers};
 }
 
 function same(one: unknown, other: unknown): boolean {

@@ -34,6 +34,7 @@ export function FirstTrouble() {
         <b>
           <span class="first-trouble-word">First </span>
           {what}
+          {choices.optimizer.value !== null && ` (${choices.optimizer.value})`}
         </b>
         {place && <span class="first-trouble-place">: {place}</span>}
       </span>

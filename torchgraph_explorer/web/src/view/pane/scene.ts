@@ -47,7 +47,7 @@ function followLayout(): void {
   const model = shown.model.value;
   const epoch = shown.data.value?.epoch;
   if (graph === null || model === null || graph.calls.length === 0) return showNothing();
-  const key = JSON.stringify([model.name, epoch, graph.graph, inside]);
+  const key = JSON.stringify([model.name.run, model.name.model, epoch, graph.graph, inside]);
   const name = `${key}${graph.revision}`;
   const known = kept.get(name);
   const show = (layout: Layout): void => {

@@ -17,6 +17,8 @@ export interface Choices {
   selected: string | null;
   pins: Pin[];
   step: number | null;
+  /** Null for the steps of all. */
+  optimizer: string | null;
   chart: Partial<ChartOptions>;
   colourBy: string;
   theme: Theme;
@@ -36,7 +38,7 @@ const THEMES: readonly string[] = ['auto', 'light', 'dark'];
 /** The fragment, without `#`; what is as by default is left out. */
 export function encode(choices: Choices): string {
   const query = new URLSearchParams();
-  for (const name of ['run', 'model', 'inside', 'selected'] as const) {
+  for (const name of ['run', 'model', 'inside', 'selected', 'optimizer'] as const) {
     if (choices[name] !== null) query.set(name, choices[name]);
   }
   if (choices.graph !== null) query.set('graph', String(choices.graph));
@@ -61,6 +63,7 @@ export function decode(fragment: string): Choices {
     selected: query.get('selected'),
     pins: query.getAll('pin').flatMap(pinOf),
     step: numberIn(query.get('step'), 0, Number.MAX_SAFE_INTEGER),
+    optimizer: query.get('optimizer'),
     chart: chartOf(query),
     colourBy: query.get('colour') ?? 'class',
     theme: (THEMES.includes(theme) ? theme : 'auto') as Theme,

@@ -26,6 +26,8 @@ export const selected: Signal<NodeKey | null> = signal(null);
 export const pins: Signal<Pin[]> = signal([]);
 /** The step to show; null follows the latest. A model that has not recorded it shows its last one before. */
 export const step: Signal<number | null> = signal(null);
+/** Only the steps that this optimizer made are shown; null shows all. */
+export const optimizer: Signal<string | null> = signal(null);
 /** The chart options that the user changed (see `chart` in shown.ts). */
 export const chartChoice: Signal<Partial<ChartOptions>> = signal({});
 /** `class`, or the name of a measure. */

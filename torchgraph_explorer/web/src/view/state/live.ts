@@ -129,6 +129,7 @@ export function openModel(run: string, model: string | null): void {
   const same = choices.model.value !== null && models.includes(choices.model.value) ? choices.model.value : models[0];
   batch(() => {
     choices.graphChoice.value = null;
+    choices.optimizer.value = null;
     connection.value = 'loading';
     choices.run.value = run;
     choices.model.value = model ?? same ?? null;

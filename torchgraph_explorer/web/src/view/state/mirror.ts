@@ -68,6 +68,7 @@ function choices(): Choices {
     selected: chosen.selected.value,
     pins: chosen.pins.value,
     step: chosen.step.value,
+    optimizer: chosen.optimizer.value,
     chart: changedOptions(chosen.chartChoice.value),
     colourBy: chosen.colourBy.value,
     theme: chosen.theme.value,
@@ -88,5 +89,6 @@ function adopt(choices: Choices): void {
     chosen.theme.value = choices.theme;
     chosen.hidden.value = choices.hidden;
     chosen.step.value = choices.step;
+    chosen.optimizer.value = choices.optimizer;
   });
 }

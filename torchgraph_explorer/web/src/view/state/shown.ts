@@ -2,6 +2,7 @@
 
 import {computed, effect, signal, untracked} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
+import type {ModelName} from '../../api/answers';
 import {answers} from '../../api/client';
 import type {GraphInfo, ModuleGraph, NonFinite, StepStatistics} from '../../api/types';
 import {CHART_DEFAULTS} from '../../charts/options';
@@ -24,15 +25,34 @@ const wishes: Wishes = {step: choices.step, graph: choices.graphChoice, mostBins
 /** Opens the model that is chosen and closes the one before, for good. */
 export function startShowing(): void {
   effect(() => {
-    const [run, name] = [choices.run.value, choices.model.value];
-    untracked(() => show(run, name));
+    const [run, name, optimizer] = [choices.run.value, choices.model.value, choices.optimizer.value];
+    untracked(() => show(run === null || name === null ? null : {run, model: name, ...(optimizer === null ? {} : {optimizer})}));
   });
 }
 
-function show(run: string | null, name: string | null): void {
+let opening: Model | null = null;
+
+function show(name: ModelName | null): void {
   const before = model.peek();
-  if (before !== null && before.name.run === run && before.name.model === name) return;
-  model.value = run === null || name === null ? null : new Model({run, model: name}, wishes, answers);
+  stopOpening();
+  if (before !== null && JSON.stringify(before.name) === JSON.stringify(name)) return;
+  const isSame = before !== null && before.name.run === name?.run && before.name.model === name.model;
+  const next = name && new Model(name, wishes, answers, isSame ? before : null);
+  if (!isSame || next === null) return replace(next);
+  // The steps of another optimizer: those before stay on show until these have come.
+  opening = next;
+  const show = (): void => void (opening === next && ((opening = null), replace(next)));
+  next.update(new AbortController().signal).then(show, show);
+}
+
+function stopOpening(): void {
+  opening?.close();
+  opening = null;
+}
+
+function replace(next: Model | null): void {
+  const before = model.peek();
+  model.value = next;
   before?.close();
 }
 

@@ -6,11 +6,16 @@ import {signal} from '@preact/signals';
 import {clockNumber} from '../../charts/format';
 import {nearestBad} from './badSteps';
 import {stepBy} from '../state/navigate';
+import type {ModelData} from '../../model/data';
+import {stepFacts} from '../../model/stepFacts';
 import {stepToChoose} from '../../steps';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {Icon, IconButton} from '../controls/Icon';
 import {toggle, toggleLabel} from '../layout/sides';
+import {OptimizerChoice} from './OptimizerChoice';
+import {stepTexts, stepTitle} from './stepTexts';
+import type {StepTexts} from './stepTexts';
 import {badSpans, TimeMarks} from './TimeMarks';
 
 /** The slider is moved by a pointer, which cannot tell many steps on one pixel apart. */
@@ -26,13 +31,14 @@ export function TimeBar() {
       <IconButton icon="previous" label="Step back (,)" onPress={() => stepBy(-1)} disabled={!frame} />
       <IconButton icon="next" label="Step forward (.)" onPress={() => stepBy(1)} disabled={isFollowing || frame === null} />
       <Readout />
+      <OptimizerChoice />
       <div class="time-track">
         <TimeMarks />
         <input
           type="range"
           class="time-slider"
           aria-label="Step"
-          aria-valuetext={frame === null ? 'no step yet' : `step ${data?.steps[frame]}${isBad(frame) ? ', has NaN or infinity' : ''}`}
+          aria-valuetext={valueText()}
           min={0}
           max={Math.max(0, last)}
           step={1}
@@ -61,6 +67,17 @@ export function TimeBar() {
   );
 }
 
+function valueText(): string {
+  const [data, frame] = [shown.data.value, shown.frame.value];
+  if (data === null || frame === null) return 'no step yet';
+  const {optimizers, passes, end} = textsOf(data, frame);
+  return [`step ${data.steps[frame]}`, optimizers, passes, end, isBad(frame) && 'has NaN or infinity'].filter(Boolean).join(', ');
+}
+
+function textsOf(data: ModelData, frame: number): StepTexts {
+  return stepTexts(stepFacts(data, frame), {chosen: choices.optimizer.value, offered: data.optimizers});
+}
+
 function isBad(frame: number): boolean {
   return badSpans.value.some(({from, to}) => to - from >= 1 && from < frame && frame < to);
 }
@@ -78,13 +95,17 @@ function choose(frame: number): void {
 function Readout() {
   const data = shown.data.value;
   const frame = shown.frame.value;
-  if (!data || frame === null) return <span class="readout dim">{data && 'No step recorded yet'}</span>;
+  if (!data || frame === null) return <span class="readout dim">{data && nothingText()}</span>;
   const clock = data.clock[frame];
   const name = data.session?.clock;
   const time = new Date((data.times[frame] as number) * 1000);
+  const {optimizers, passes, end} = textsOf(data, frame);
   return (
-    <output class="readout">
+    <output class="readout" title={stepTitle(stepFacts(data, frame)) || undefined}>
       <b>step {data.steps[frame]}</b>
+      {end && <b class="is-odd">{end}</b>}
+      {optimizers && <span class="readout-optimizers">{optimizers}</span>}
+      {passes && <span class="readout-passes">{passes}</span>}
       {isBad(frame) && <b class="is-bad">NaN or ∞</b>}
       {name && clock !== null && clock !== undefined && <span>{`${name} ${clockNumber(clock)}`}</span>}
       <span class="dim" title={time.toLocaleString()}>
@@ -92,4 +113,9 @@ function Readout() {
       </span>
     </output>
   );
+}
+
+function nothingText(): string {
+  const chosen = choices.optimizer.value;
+  return chosen === null ? 'No step recorded yet' : `No step by ${chosen}`;
 }

@@ -1,20 +1,28 @@
-/** The steps with NaN or infinity, marked on the time bar. */
+/** The steps with NaN or infinity, and those whose update was skipped, marked on the time bar. */
 
 import {computed} from '@preact/signals';
+import {skippedFrames} from '../../model/stepFacts';
 import {marksOnBar, spansOf} from './badSteps';
+import type {BarMark} from './badSteps';
 import * as shown from '../state/shown';
 
-/** Where they are on the bar. */
+/** Where those with NaN or infinity are on the bar. */
 export const badSpans = computed(() => spansOf(shown.nonfinite.value?.bad ?? [], shown.data.value?.steps ?? []));
-const marks = computed(() => marksOnBar(badSpans.value, (shown.data.value?.steps.length ?? 1) - 1));
+const skippedSpans = computed(() => (shown.data.value ? skippedFrames(shown.data.value) : []).map((frame) => ({from: frame - 0.5, to: frame + 0.5})));
+const last = computed(() => (shown.data.value?.steps.length ?? 1) - 1);
+const badMarks = computed(() => marksOnBar(badSpans.value, last.value));
+const skippedMarks = computed(() => marksOnBar(skippedSpans.value, last.value));
 
 export function TimeMarks() {
-  if (marks.value.length === 0) return null;
+  if (badMarks.value.length + skippedMarks.value.length === 0) return null;
   return (
     <div class="time-marks" aria-hidden="true">
-      {marks.value.map(({left, width}) => (
-        <i key={left} style={{left: `${left}%`, width: `${width}%`}} />
-      ))}
+      {skippedMarks.value.map((mark) => item(mark, 'is-skipped'))}
+      {badMarks.value.map((mark) => item(mark, 'is-bad'))}
     </div>
   );
+}
+
+function item({left, width}: BarMark, kind: string) {
+  return <i key={`${kind} ${left}`} class={kind} style={{left: `${left}%`, width: `${width}%`}} />;
 }
