@@ -55,6 +55,18 @@ def long(logdir: Path) -> str:
 
 
 @pytest.fixture(scope="session")
+def gan(logdir: Path) -> str:
+    """The name of a run of a GAN in one module, with an optimizer for each half."""
+    return once(logdir, "gan", runs.record_gan)
+
+
+@pytest.fixture(scope="session")
+def accumulating(logdir: Path) -> str:
+    """The name of a run with nine micro-batches an update, some of which were skipped."""
+    return once(logdir, "accumulating", runs.record_accumulating)
+
+
+@pytest.fixture(scope="session")
 def pair(logdir: Path) -> str:
     """The name of a run of two models, `gates` with parts that no gradient reaches, and `linear`."""
     return once(logdir, "pair", runs.record_pair)

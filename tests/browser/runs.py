@@ -107,3 +107,57 @@ def record_pair(logdir: Path, run: str = "pair") -> None:
 def mean_square(output: Tensor) -> Tensor:
     """A loss that needs no target."""
     return output.square().mean()
+
+
+ROUNDS = 10
+"""Of the GAN: each is an update of its discriminator, and then one of its generator."""
+
+MICRO_BATCHES = 9
+"""Of each update of the accumulating model."""
+
+SKIPPED_UPDATES = (3, 4)
+"""Updates of the accumulating model that its gradient scaler skips."""
+
+
+class Adversaries(nn.Module):
+    """A GAN in one module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 8))
+        self.discriminator = nn.Sequential(nn.Linear(8, 16), nn.LeakyReLU(), nn.Linear(16, 1))
+
+
+def record_gan(logdir: Path, run: str = "gan") -> None:
+    """Two optimizers of one class take turns; the generator's is the first by name."""
+    torch.manual_seed(0)
+    model = Adversaries()
+    halves = (model.generator, model.discriminator)
+    generator, discriminator = (torch.optim.Adam(half.parameters(), lr=2e-3) for half in halves)
+    with watching(model, logdir, run):
+        for _ in range(ROUNDS):
+            fake = model.generator(torch.randn(BATCH_SIZE, 4)).detach()
+            told_apart = (
+                model.discriminator(fake).square() + (model.discriminator(torch.rand(BATCH_SIZE, 8)) - 1).square()
+            )
+            discriminator.zero_grad()
+            told_apart.mean().backward()
+            discriminator.step()
+            generator.zero_grad()
+            (model.discriminator(model.generator(torch.randn(BATCH_SIZE, 4))) - 1).square().mean().backward()
+            generator.step()
+
+
+def record_accumulating(logdir: Path, run: str = "accumulating", steps: int = 8) -> None:
+    """Nine micro-batches an update, some of which a gradient scaler skips."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 2))
+    optimizer, scaler = torch.optim.AdamW(model.parameters()), torch.amp.GradScaler("cpu")
+    with watching(model, logdir, run):
+        for step in range(steps):
+            optimizer.zero_grad()
+            for _ in range(MICRO_BATCHES):
+                loss = model(torch.randn(BATCH_SIZE, 4)).square().mean()
+                scaler.scale(loss * (torch.inf if step in SKIPPED_UPDATES else 1.0)).backward()
+            scaler.step(optimizer)
+            scaler.update()

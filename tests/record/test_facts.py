@@ -177,3 +177,10 @@ def test_the_steps_of_several_ranks_can_be_had_by_optimizer(tmp_path: Path) -> N
     one = model.updated_by("Adam")
     assert (one.steps.tolist(), one.ranks.tolist()) == ([0, 2], [3, 3])
     np.testing.assert_array_equal(one.history(0).statistics, model.history(0).statistics[[0, 2]])
+
+
+def test_optimizers_are_named_by_class_and_number(tmp_path: Path) -> None:
+    names = ("SGD #2", "Adam #10", "SGD", "Adam #2", "Adam", "Adam #x", "Adam #" + 30 * "9")
+    write(tmp_path, SERIES, *(step_of(step, replace(UPDATE, optimizers=(name,))) for step, name in enumerate(names)))
+    expected = ("Adam", "Adam #" + 30 * "9", "Adam #x", "Adam #2", "Adam #10", "SGD", "SGD #2")
+    assert open_run(tmp_path).model().optimizers == expected

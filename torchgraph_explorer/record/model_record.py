@@ -15,7 +15,7 @@ from torchgraph_explorer.record.nonfinite import Flags, are_nonfinite, nonfinite
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.notes import finished_together, missing_ranks
 from torchgraph_explorer.record.session_notes import mixed_sessions
-from torchgraph_explorer.record.steps.facts import StepKind
+from torchgraph_explorer.record.steps.facts import StepKind, in_order
 from torchgraph_explorer.record.steps.history import History
 from torchgraph_explorer.record.steps.reading import read_frame, read_history
 from torchgraph_explorer.schema import Finished, Frame, Kind, ModuleGraph, Role, Series, Session, StepFacts
@@ -112,8 +112,8 @@ class ModelRecord:
 
     @property
     def optimizers(self) -> tuple[str, ...]:
-        """The optimizers that made the steps of all frames, in the order in which they came up."""
-        return tuple(dict.fromkeys(name for kind in self.kinds.values() for name in kind.optimizers))
+        """The optimizers that made the steps of all frames, by class and number: `Adam`, `Adam #2`, `SGD`."""
+        return in_order(name for kind in self.kinds.values() for name in kind.optimizers)
 
     def of_optimizer(self: ModelT, optimizer: str) -> ModelT:
         """The same model with only the frames whose step `optimizer` made; they are numbered anew."""

@@ -13,7 +13,7 @@ from torchgraph_explorer.layout.placing import layout
 from torchgraph_explorer.record.discovery import RunInfo
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
-from torchgraph_explorer.record.steps.facts import StepKind
+from torchgraph_explorer.record.steps.facts import StepKind, in_order
 from torchgraph_explorer.schema import STATISTICS, Call, ModuleGraph, Series, Session
 from torchgraph_explorer.server.pack import pack
 
@@ -103,7 +103,7 @@ def updates_answer(
 def _choices(kinds: Collection[StepKind]) -> list[str]:
     """The optimizers that made some of the steps, but not all whose optimizers are known; at most `MOST_CHOICES`."""
     known = [set(kind.optimizers) for kind in kinds if kind.optimizers]
-    names = dict.fromkeys(name for kind in kinds for name in kind.optimizers)
+    names = in_order(name for kind in kinds for name in kind.optimizers)
     return [name for name in names if not all(name in one for one in known)][:MOST_CHOICES]
 
 

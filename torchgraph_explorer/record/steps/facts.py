@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
@@ -23,6 +24,9 @@ _ENDS = MappingProxyType(
 )
 _NAME = 200
 """Characters of an optimizer's name that are written."""
+
+_DIGITS = 18
+"""Of the number in an optimizer's name that is not ours."""
 
 _END_NAMES = MappingProxyType({number: name for name, number in _ENDS.items()})
 
@@ -46,6 +50,16 @@ def encode_facts(head: pb.Frame, facts: StepFacts | None) -> None:
     head.end = _ENDS[facts.end]
     head.passes, head.recorded_passes = facts.passes, facts.recorded_passes
     head.optimizers.extend(printable(name, most=_NAME) for name in facts.optimizers[:OPTIMIZERS])
+
+
+def in_order(optimizers: Iterable[str]) -> tuple[str, ...]:
+    """Each of the names once, by class and number: `Adam`, `Adam #2`, `Adam #10`, `SGD`."""
+
+    def place(name: str) -> tuple[str, int, str]:
+        of_class, _, number = name.partition(" #")
+        return of_class, int(number) if number.isdecimal() and number.isascii() and len(number) < _DIGITS else 1, name
+
+    return tuple(sorted(set(optimizers), key=place))
 
 
 class StepKinds:
