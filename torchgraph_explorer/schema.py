@@ -294,6 +294,19 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """Something is not recorded. `Finished.notes` will have it, too.
+
+    Attributes:
+        time: When that was found, in seconds since the epoch.
+        text: What, and why, in sentences.
+    """
+
+    time: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The session was closed in order.
 
@@ -308,5 +321,5 @@ class Finished:
     steps: int | None = None
 
 
-Record: TypeAlias = "Session | ModuleGraph | tuple[Series, ...] | Frame | Finished"
-"""What a sink is given: a session first, then graphs, new series and frames as they come, `Finished` last."""
+Record: TypeAlias = "Session | ModuleGraph | tuple[Series, ...] | Frame | Noted | Finished"
+"""What a sink is given: a session first, then graphs, new series, frames and notes as they come, `Finished` last."""

@@ -17,7 +17,8 @@ from tests.browser.conftest import NewContext
 from tests.browser.page import Viewer
 from tests.browser.runs import mean_square, train, watching
 from tests.browser.servers import ServerProcess
-from torchgraph_explorer import Watcher
+from torchgraph_explorer import TorchgraphWarning, Watcher
+from torchgraph_explorer.capture.silence import MOST_UPDATES
 
 pytestmark = pytest.mark.browser
 
@@ -73,6 +74,24 @@ def test_the_beginning_and_the_end_of_a_training_are_said(own_viewer: Viewer, tr
     expect(own_viewer.connection).to_have_text("Live, 1 step")
     training.watcher.close()
     expect(own_viewer.connection).to_have_text("Finished, 1 step", timeout=SOON_MS)
+
+
+def test_an_empty_page_says_why_nothing_is_recorded_while_the_training_goes_on(
+    own_viewer: Viewer, own_logdir: Path
+) -> None:
+    model = nn.Linear(4, 2).eval()
+    watcher = watching(model, own_logdir, "silent")
+    own_viewer.open("silent")
+    notice = own_viewer.page.locator(".notice")
+    expect(notice).to_contain_text("No step recorded yet")
+    with pytest.warns(TorchgraphWarning, match="nothing is recorded so far"):
+        train(model, [(torch.randn(2, 4),)] * (MOST_UPDATES + 1), mean_square)
+    expect(notice).to_contain_text("It was called in eval mode or with gradients disabled only.")
+    expect(notice).to_contain_text("No step recorded yet")
+    with pytest.warns(TorchgraphWarning, match="no step was recorded"):
+        watcher.close()
+    expect(notice).to_contain_text("No step was recorded")
+    expect(notice).to_contain_text("call model.train() before")
 
 
 @pytest.mark.slow

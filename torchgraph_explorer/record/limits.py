@@ -64,6 +64,12 @@ OPTIMIZER_NAME = 240
 STEP_KINDS = 1 << 8
 """Different ends and optimizers of a model's steps. Steps of further ones have no facts."""
 
+NOTES = 64
+"""Notes of a session that is not closed. Later ones are left out."""
+
+NOTE_TEXT = 10_100
+"""Characters of one of them. Ours have at most 10,000 and a mark, see `printable.py`."""
+
 _LAST_MOMENT = 2.0**63
 """In seconds. No clock counts further."""
 

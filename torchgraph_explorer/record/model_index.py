@@ -17,15 +17,15 @@ from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.copies import DamagedCopies
 from torchgraph_explorer.record.folder import ReadAt, SegmentFile
 from torchgraph_explorer.record.format.envelope import DamageError
-from torchgraph_explorer.record.format.messages import finished_value, series_value
+from torchgraph_explorer.record.format.messages import finished_value, noted_value, series_value
 from torchgraph_explorer.record.graphs.encoding import decode_graph
 from torchgraph_explorer.record.graphs.index import GraphIndex
-from torchgraph_explorer.record.limits import LAST_SERIES
+from torchgraph_explorer.record.limits import LAST_SERIES, NOTES
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.groups import Launches, launches
 from torchgraph_explorer.record.scan import ScannedRecord
 from torchgraph_explorer.record.steps.index import FrameIndex, RankStatus
-from torchgraph_explorer.schema import Finished, Series, Session
+from torchgraph_explorer.schema import Finished, Noted, Series, Session
 
 SeriesIds: TypeAlias = "npt.NDArray[np.uint32]"
 Parts: TypeAlias = "npt.NDArray[np.int64]"
@@ -58,11 +58,13 @@ class SessionIndex:
     Attributes:
         session: As written.
         finished: Its end; None while it is open.
+        notes: What it has noted so far.
     """
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.finished: Finished | None = None
+        self.notes: tuple[str, ...] = ()
         self._series: dict[int, tuple[int, int]] = {}
         self._changes = 0
         self._table: tuple[int, SeriesIds, SeriesIds, Parts] | None = None
@@ -189,6 +191,8 @@ class ModelIndex:
             case "finished":
                 finished = self.sessions[source.session].finished = finished_value(head.finished)
                 self.last_write = max(self.last_write, finished.time)
+            case "noted":
+                self._take_note(noted_value(head.noted), self.sessions[source.session])
             case _:
                 source.notices.add_unknown("record", (source.file.name, found.offset))
 
@@ -206,6 +210,11 @@ class ModelIndex:
     def _writing(self) -> tuple[str, ...]:
         """The sessions of the last launch that have not ended."""
         return tuple(one for one in self.launches.latest if self.sessions[one].finished is None)
+
+    def _take_note(self, noted: Noted, session: SessionIndex) -> None:
+        if len(session.notes) < NOTES:
+            session.notes = (*session.notes, noted.text)
+        self.last_write = max(self.last_write, noted.time)
 
     def _take_series(self, message: pb.SeriesAdded, source: Source) -> None:
         known, unknown = series_value(message)

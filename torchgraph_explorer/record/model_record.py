@@ -13,7 +13,7 @@ from torchgraph_explorer.errors import NotFoundError
 from torchgraph_explorer.record.model_index import ModelIndex, SessionIndex
 from torchgraph_explorer.record.nonfinite import Flags, are_nonfinite, nonfinite_frames, traits
 from torchgraph_explorer.record.notices import Notices
-from torchgraph_explorer.record.ranks.notes import finished_together, missing_ranks
+from torchgraph_explorer.record.ranks.notes import finished_together, missing_ranks, notes_so_far
 from torchgraph_explorer.record.session_notes import mixed_sessions
 from torchgraph_explorer.record.steps.facts import StepKind, in_order
 from torchgraph_explorer.record.steps.history import History
@@ -76,12 +76,16 @@ class ModelRecord:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about the frames: how sessions join, and which frames are not from every rank."""
+        """Sentences about the frames: how sessions join, which frames are not from every rank, what is not recorded.
+
+        What is not recorded is in `finished.notes` once the latest session was closed.
+        """
         index = self._index
         frames = index.frames.frames
         written = dict.fromkeys(note for one in index.sessions.values() for note in one.session.notes)
         mixed = mixed_sessions(frames["step"], index.writing_order[frames["layout"]])
-        return *written, *mixed, *missing_ranks(frames["step"], frames["ranks"], index.world_sizes[frames["layout"]])
+        short = missing_ranks(frames["step"], frames["ranks"], index.world_sizes[frames["layout"]])
+        return *written, *mixed, *short, *notes_so_far(self._latest)
 
     @property
     def steps(self) -> npt.NDArray[np.int64]:

@@ -13,14 +13,14 @@ from torchgraph_explorer.gaps import Missing
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.definitions import Definitions
 from torchgraph_explorer.record.format.envelope import VERSION, enveloped, file_header
-from torchgraph_explorer.record.format.messages import finished_message, session_message
+from torchgraph_explorer.record.format.messages import finished_message, noted_message, session_message
 from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
 from torchgraph_explorer.record.remote import RemoteSegments, is_url
 from torchgraph_explorer.record.segments import LocalSegments
 from torchgraph_explorer.record.steps.body import encode_body
 from torchgraph_explorer.record.steps.facts import encode_facts
 from torchgraph_explorer.record.steps.layout import encode_layout
-from torchgraph_explorer.schema import Finished, Frame, ModuleGraph, Record, Session
+from torchgraph_explorer.schema import Finished, Frame, ModuleGraph, Noted, Record, Session
 
 SEGMENT_BYTES = 64 << 20
 """Largest size of a local segment."""
@@ -113,6 +113,8 @@ class RecordWriter:
             case Frame():
                 frame = self._encode_frame(record)
                 return self._definitions.due(len(frame)) + frame
+            case Noted():
+                return enveloped(pb.Head(noted=noted_message(record)).SerializeToString())
             case Finished():
                 assert self._outbox is not None
                 unwritable = (f"{self._unwritable} could not be recorded.",) * bool(self._unwritable)

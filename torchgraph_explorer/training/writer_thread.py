@@ -18,7 +18,17 @@ from torchgraph_explorer.capture.distributed import Shards
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.gaps import Missing
 from torchgraph_explorer.histogram import Histograms
-from torchgraph_explorer.schema import STATISTICS, Finished, Frame, ModuleGraph, Record, Series, Session, StepFacts
+from torchgraph_explorer.schema import (
+    STATISTICS,
+    Finished,
+    Frame,
+    ModuleGraph,
+    Noted,
+    Record,
+    Series,
+    Session,
+    StepFacts,
+)
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.rank_parts import part_of
 
@@ -32,6 +42,9 @@ MOST_SECONDS = timeouts.SECONDS
 
 IDLE_SECONDS = 0.25
 """How often the sinks' `when_idle` is called while no step comes."""
+
+MOST_NOTES = 64
+"""Notes that are written while the training goes on; those after them are written at the end."""
 
 _POLL_SECONDS = 0.005
 """How often the training checks for room."""
@@ -94,7 +107,7 @@ class WriterThread:
         """Write `session`, and then the steps that are put, to `sinks`. `now` gives the time, in s since the epoch."""
         self._sinks = list(sinks)
         self._now = now
-        self._queue: queue.SimpleQueue[Step | _End] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Step | Noted | _End] = queue.SimpleQueue()
         self._dropped = Missing()
         self._is_slow = False
         self._series: dict[SeriesKey, int] = {}
@@ -160,11 +173,13 @@ class WriterThread:
         return True
 
     def note(self, sentence: str) -> None:
-        """Warn of what is not recorded, once, and note it at the end of the record."""
+        """Warn of what is not recorded, once, and note it in the record, now and at its end."""
         with self._lock:
             if sentence in self._notes:
                 return
             self._notes.append(sentence)
+            if len(self._notes) <= MOST_NOTES:
+                self._queue.put(Noted(self._now(), sentence))
         self._warn(sentence)
 
     def _warn(self, sentence: str) -> None:
@@ -214,7 +229,7 @@ class WriterThread:
         try:
             self._write(session)
             self._began.set()
-            while isinstance(item := self._next(), Step):
+            while not isinstance(item := self._next(), _End):
                 self._take(item)
             end = item
         except Exception as fault:
@@ -233,8 +248,8 @@ class WriterThread:
         for sink in list(self._sinks):
             self._guarded(sink, sink.close)
 
-    def _next(self) -> Step | _End:
-        """Wait for the next step, or for the end. Meanwhile, the sinks may do what they have put off."""
+    def _next(self) -> Step | Noted | _End:
+        """Wait for the next step or note, or for the end. Meanwhile, the sinks may do what they have put off."""
         while True:
             try:
                 return self._queue.get(timeout=IDLE_SECONDS)
@@ -246,11 +261,14 @@ class WriterThread:
             if (when_idle := getattr(sink, "when_idle", None)) is not None:
                 self._guarded(sink, when_idle)
 
-    def _take(self, step: Step) -> None:
+    def _take(self, item: Step | Noted) -> None:
+        if isinstance(item, Noted):
+            self._write(item)
+            return
         try:
-            self._write_step(step)
+            self._write_step(item)
         except Exception as fault:
-            self.note(f"Step {step.step} is not recorded: {reason(fault)}.")
+            self.note(f"Step {item.step} is not recorded: {reason(fault)}.")
 
     def _write_step(self, step: Step) -> None:
         statistics, histograms = step.measured()

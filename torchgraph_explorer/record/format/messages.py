@@ -8,8 +8,8 @@ from typing import cast
 from torchgraph_explorer.printable import LONGEST_TEXT, printable, printable_path
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import DamageError
-from torchgraph_explorer.record.limits import moment
-from torchgraph_explorer.schema import Finished, Kind, Role, Series, Session
+from torchgraph_explorer.record.limits import NOTE_TEXT, moment
+from torchgraph_explorer.schema import Finished, Kind, Noted, Role, Series, Session
 
 _ROLES = MappingProxyType(
     {"input": pb.Series.INPUT, "output": pb.Series.OUTPUT, "param": pb.Series.PARAM, "attached": pb.Series.ATTACHED}
@@ -123,6 +123,22 @@ def _one_series(message: pb.Series) -> Series:
         kind=cast("Kind", _KIND_NAMES[message.kind]),
         part=message.part if message.HasField("part") else None,
     )
+
+
+def noted_message(noted: Noted) -> pb.Noted:
+    """What is not recorded, as found."""
+    return pb.Noted(time=noted.time, text=printable(noted.text, most=LONGEST_TEXT, lines=True))
+
+
+def noted_value(message: pb.Noted) -> Noted:
+    """The note that `message` was made of.
+
+    Raises:
+        DamageError: Its `time` is out of range, or its text is too long.
+    """
+    if len(message.text) > NOTE_TEXT:
+        raise DamageError(f"a note has {len(message.text):,} characters")
+    return Noted(moment(message.time, "time"), message.text)
 
 
 def finished_message(finished: Finished) -> pb.Finished:

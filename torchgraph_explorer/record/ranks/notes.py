@@ -18,13 +18,21 @@ def finished_together(sessions: Sequence[SessionIndex]) -> Finished | None:
     ends = [one.finished for one in sessions]
     if len(ends) == 1 or None in ends:
         return None if None in ends else ends[0]
+    steps = [end.steps for end in ends if end and end.steps is not None]
+    return Finished(max(end.time for end in ends if end), _notes(sessions), max(steps, default=None))
+
+
+def notes_so_far(sessions: Sequence[SessionIndex]) -> tuple[str, ...]:
+    """What the sessions of one launch have noted while one of them is open; none once `finished_together` has it."""
+    return _notes(sessions) if any(one.finished is None for one in sessions) else ()
+
+
+def _notes(sessions: Sequence[SessionIndex]) -> tuple[str, ...]:
     ranks_of: dict[str, list[int]] = {}
     for one in sessions:
-        for note in one.finished.notes if one.finished else ():
+        for note in dict.fromkeys(one.finished.notes if one.finished else one.notes):
             ranks_of.setdefault(note, []).append(one.session.rank or 0)
-    notes = (note if len(of) == len(sessions) else f"{_named(of)}: {note}" for note, of in ranks_of.items())
-    steps = [end.steps for end in ends if end and end.steps is not None]
-    return Finished(max(end.time for end in ends if end), tuple(notes), max(steps, default=None))
+    return tuple(note if len(of) == len(sessions) else f"{_named(of)}: {note}" for note, of in ranks_of.items())
 
 
 def missing_ranks(steps: Ints, ranks: npt.NDArray[np.int32], world_sizes: Ints) -> tuple[str, ...]:

@@ -46,3 +46,8 @@ export function automaticGraph(data: ModelData, chosenFrame: number | null): Gra
   const ofFrame = chosenFrame === null ? null : data.graphIds[chosenFrame];
   return graphNamed(data, ofFrame) ?? graphNamed(data, usualGraph(data.graphIds)) ?? data.graphs.at(-1) ?? null;
 }
+
+/** What the record says of what is missing in it, each sentence once. */
+export function notesOf({warnings, finished}: ModelData): string[] {
+  return [...new Set([...warnings, ...(finished?.notes ?? [])])];
+}

@@ -6,6 +6,7 @@ import type {ComponentChildren} from 'preact';
 import {useEffect} from 'preact/hooks';
 import {signal} from '@preact/signals';
 import {page} from '../../api/client';
+import {notesOf} from '../../model/data';
 import type {Page} from '../../api/page';
 import {askNow, openModel} from '../state/live';
 import * as choices from '../state/choices';
@@ -96,7 +97,7 @@ function WordMark() {
 
 function Warnings() {
   const data = shown.data.value;
-  const all = [...(data?.warnings ?? []), ...(data?.finished?.notes ?? [])];
+  const all = data === null ? [] : notesOf(data);
   if (all.length === 0) return null;
   return (
     <details class="warnings">

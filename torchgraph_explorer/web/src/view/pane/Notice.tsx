@@ -3,6 +3,8 @@
 import './Notice.css';
 
 import type {ComponentChildren} from 'preact';
+import {notesOf} from '../../model/data';
+import type {ModelData} from '../../model/data';
 import {scene} from './scene';
 import * as choices from '../state/choices';
 import * as server from '../state/runs';
@@ -39,7 +41,7 @@ function reason(): Reason {
   if (run.error) return {title: 'This run cannot be read in full', text: run.error};
   if (run.models.length === 0) return {title: 'No model in this run yet', text: 'It appears when watch() has been called.'};
   if (!data) return delay();
-  if (data.steps.length === 0) return {title: 'No step recorded yet', text: waitText(data.session?.log_freq)};
+  if (data.steps.length === 0) return {title: data.finished ? 'No step was recorded' : 'No step recorded yet', text: <NoStepHelp data={data} />};
   if (data.graphs.length === 0) return {title: 'No graph yet', text: 'The graph is traced in the first recorded step; this run has none so far.'};
   return {title: 'Loading the graph…', text: ''};
 }
@@ -57,6 +59,13 @@ function NoRunHelp() {
       itself.
     </>
   );
+}
+
+/** What the record notes of it; else when a step comes. */
+function NoStepHelp({data}: {data: ModelData}) {
+  const notes = notesOf(data);
+  if (notes.length > 0) return <>{notes.map((note) => <p key={note}>{note}</p>)}</>;
+  return data.finished ? <>The training ended before a step was over.</> : <>{waitText(data.session?.log_freq)}</>;
 }
 
 function waitText(logFreq: string | undefined): string {
