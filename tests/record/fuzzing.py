@@ -27,7 +27,7 @@ from tests.record.examples import (
 from tests.record.long_runs import write_long_run
 from tests.record.mutations import mutated
 from tests.record.reading import read_everything
-from torchgraph_explorer.schema import Finished, StepFacts
+from torchgraph_explorer.schema import Finished, Noted, StepFacts
 
 MOST_SECONDS = 30
 """Of computing, for one case; most take a tenth of a second."""
@@ -53,7 +53,8 @@ def ranks(run: Path) -> None:
 def resumed(run: Path) -> None:
     write(run, GRAPH, SERIES, frame(0), frame(1))
     write(run, GRAPH, SERIES, frame(1), frame(2), session=other_session("later", created=5_000.0))
-    write(run, SERIES, frame(3), session=other_session("critic", model="critic"))
+    critic = (frame(3), Noted(5.0, "A note."), replace(frame(4), facts=StepFacts("skipped", 1, 1)))
+    write(run, SERIES, *critic, session=other_session("critic", model="critic"))
 
 
 def wide(run: Path) -> None:

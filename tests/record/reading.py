@@ -74,6 +74,8 @@ def read_model(model: ModelRecord, rng: random.Random) -> None:
     )
     assert all(one is None or 0 <= one.recorded_passes <= one.passes for one in model.facts)
     assert (model.steps >= 0).all()
+    for optimizer in model.optimizers[:2]:
+        assert 0 < len(model.of_optimizer(optimizer)) <= len(model)
     for graph in model.graphs[:MOST]:
         assert model.graph_revision(graph.id) >= 0
         for node in graph.nodes:
@@ -111,6 +113,9 @@ def read_routes(served: App, run: str, rng: random.Random) -> None:
                 asked(served, "/api/layout", **this, graph=graph["graph"], inside=inside)
         count = len(updates["series"]["items"])
         series = ",".join(map(str, some(count, rng)))
+        for optimizer in updates["optimizers"][:2]:
+            asked(served, "/api/updates", **this, epoch=-1, frames=0, series=0, optimizer=optimizer)
+            asked(served, "/api/history", **{**this, "series": series, "from": 0, "most": 64, "optimizer": optimizer})
         for options in ({}, {"most": 64}, {"most": 64, "from": 2, "unit": 1}, {"to": 2}):
             asked(served, "/api/history", **{**this, "series": series, "from": 0, **options})
         for frame in some(len(updates["frames"]["step"]), rng):

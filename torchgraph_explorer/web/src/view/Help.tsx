@@ -70,7 +70,7 @@ function HelpBox() {
         <p class="dim">
           A box with a second edge behind it has an inside. Round boxes are the inputs, outputs and attached tensors of the open
           call. A dashed line carries data but no gradient. Red and hatched is what holds NaN or infinity at this step; the header leads to
-          where that began. The address holds everything you chose: copy it to share this screen.
+          where that began. A mark below the time bar is an update that was skipped. The address holds everything you chose: copy it to share this screen.
         </p>
       </div>
     </div>
