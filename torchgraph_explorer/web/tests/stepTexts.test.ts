@@ -32,7 +32,7 @@ describe('the tooltip of a step says what a step is', () => {
   test.each([
     ['an update', PLAIN, /^A step is one update of the parameters.*\nMade by: Adam\.$/],
     ['a skipped one', {...PLAIN, end: 'skipped'}, /This update was skipped.*\nOptimizer: Adam\.$/],
-    ['a pass', {...PLAIN, end: 'pass', optimizers: []}, /^Each step is one forward pass and its backward pass, since no optimizer/],
+    ['a pass', {...PLAIN, end: 'pass', optimizers: []}, /^Each step is one pass through the model: it was not ended by an update/],
     ['a mark', {...PLAIN, end: 'mark', optimizers: []}, /^Each step ends where the training calls watcher\.step_done\(\)\.$/],
     ['of many passes', {...PLAIN, passes: 1200, recorded: 4}, /\n4 of 1,200 passes recorded\.$/],
     ['not known', null, /^$/],

@@ -11,7 +11,7 @@ const UPDATE = 'A step is one update of the parameters, with all forward and bac
 const MEANING: Record<StepEnd, readonly string[]> = {
   update: [UPDATE],
   skipped: [UPDATE, 'This update was skipped, by a GradScaler or by the training loop.'],
-  pass: ["Each step is one forward pass and its backward pass, since no optimizer made an update of the model's parameters."],
+  pass: ['Each step is one pass through the model: it was not ended by an update of the parameters.'],
   mark: ['Each step ends where the training calls watcher.step_done().'],
   unfinished: [UPDATE, 'The training ended, or paused, before the update of this one.'],
 };
