@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import runs
 from tests.browser.page import Viewer, expect_painted
-from tests.record.examples import GRAPH, SERIES, SESSION, frame
+from tests.record.examples import GRAPH, SERIES, SESSION, clean, frame, write
 from torchgraph_explorer import open_run
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.schema import StepFacts
@@ -123,20 +123,33 @@ def training(own_logdir: Path) -> Iterator[RecordWriter]:
 
 
 def test_the_latest_step_of_the_chosen_optimizer_is_followed(own_viewer: Viewer, training: RecordWriter) -> None:
-    def write(step: int, optimizer: str) -> None:
+    def record(step: int, optimizer: str) -> None:
         training.write(replace(frame(step), facts=StepFacts("update", 1, 1, (optimizer,))))
 
-    write(0, "Adam")
+    record(0, "Adam")
     own_viewer.open("run", optimizer="SGD")
     expect(own_viewer.page.locator(".readout")).to_have_text("No step by SGD")
-    write(1, "SGD")
+    record(1, "SGD")
     expect(own_viewer.readout).to_contain_text("step 1")
-    write(2, "Adam")
-    write(3, "SGD")
-    write(4, "Adam")
+    record(2, "Adam")
+    record(3, "SGD")
+    record(4, "Adam")
     expect(own_viewer.readout).to_contain_text("step 3")
     own_viewer.choose("Steps of", "All optimizers")
     expect(own_viewer.readout).to_contain_text("step 4")
+
+
+def test_nan_is_named_for_the_steps_that_are_shown(own_viewer: Viewer, own_logdir: Path) -> None:
+    facts = [StepFacts("update", 1, 1, (("Adam", "SGD")[step % 2],)) for step in range(4)]
+    frames = (clean(0), clean(1, nan=2), clean(2, nan=1), clean(3))
+    write(own_logdir / "run", GRAPH, SERIES, *(replace(one, facts=facts[one.step]) for one in frames))
+    own_viewer.open("run")
+    trouble = own_viewer.page.locator(".first-trouble")
+    expect(trouble).to_contain_text("First NaN at step 1:")
+    own_viewer.choose("Steps of", "Adam")
+    expect(trouble).to_contain_text("First NaN at step 2 (Adam):")
+    trouble.click()
+    expect(own_viewer.readout).to_contain_text("step 2")
 
 
 @pytest.mark.parametrize("size", [(1200, 760), (480, 300), (320, 240)], ids=str)
