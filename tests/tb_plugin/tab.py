@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Frame, FrameLocator, Locator, Page, Request, expect
+from playwright.sync_api import ConsoleMessage, Frame, FrameLocator, Locator, Page, Request, expect
 
 PAINTED = """(canvas) => {
   const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
@@ -35,6 +35,12 @@ class Tab:
     def __post_init__(self) -> None:
         self.page.on("console", self._hear)
         self.page.on("request", self._note)
+
+    def leave(self) -> None:
+        """Note no longer what the page asks for and complains of, and empty it."""
+        self.page.remove_listener("console", self._hear)
+        self.page.remove_listener("request", self._note)
+        self.page.goto("about:blank")
 
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type == "error" and "/plugin/torchgraph/" in message.location["url"]:
@@ -85,7 +91,7 @@ class Tab:
         return str(self.page.evaluate("location.hash"))
 
 
-def open_tab(context: BrowserContext, url: str) -> Tab:
+def open_tab(page: Page, url: str) -> Tab:
     """A page that is not loaded yet."""
-    context.set_default_timeout(15_000)
-    return Tab(context.new_page(), url)
+    page.set_default_timeout(15_000)
+    return Tab(page, url)

@@ -7,9 +7,10 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from tests.browser.runs import STEPS, record_digits
 from tests.record.examples import segment
@@ -23,7 +24,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("ta
 SHOTS = os.environ.get("TORCHGRAPH_SHOTS")
 """A folder to leave screenshots in, to look at."""
 
-WINDOW = {"width": 1440, "height": 900}
+WINDOW: ViewportSize = {"width": 1440, "height": 900}
 
 
 @pytest.fixture(scope="module")
@@ -33,18 +34,29 @@ def board(digits_logdir: Path) -> Iterator[Board]:
         yield board
 
 
-@pytest.fixture
-def tab(board: Board, browser: Browser) -> Iterator[Tab]:
-    """A page of it. The browser must have had nothing to complain of."""
-    yield from watched(browser, board.url)
-
-
-def watched(browser: Browser, url: str, **options: object) -> Iterator[Tab]:
-    """A page until the fixture ends."""
-    context = browser.new_context(viewport=WINDOW, reduced_motion="reduce", **options)  # type: ignore[arg-type]
-    tab = open_tab(context, url)
-    yield tab
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[Page]:
+    """One page for all tests: in a new one the browser reads TensorBoard's code anew, which takes seconds."""
+    context = browser.new_context(reduced_motion="reduce")
+    yield context.new_page()
     context.close()
+
+
+@pytest.fixture
+def tab(board: Board, page: Page) -> Iterator[Tab]:
+    """TensorBoard in it. The browser must have had nothing to complain of."""
+    yield from watched(page, board.url)
+
+
+def watched(page: Page, url: str, *, theme: Literal["light", "dark"] = "light") -> Iterator[Tab]:
+    """The page, empty and without anything that TensorBoard has kept in it, until the fixture ends."""
+    page.goto("about:blank")
+    page.context.new_cdp_session(page).send("Storage.clearDataForOrigin", {"origin": url, "storageTypes": "all"})
+    page.set_viewport_size(WINDOW)
+    page.emulate_media(color_scheme=theme)
+    tab = open_tab(page, url)
+    yield tab
+    tab.leave()
     assert tab.complaints == []
 
 
@@ -80,11 +92,11 @@ def drill_and_pin(tab: Tab) -> None:
     ],
 )
 def test_the_tab_drills_in_pins_and_shows_histograms(
-    arguments: tuple[str, ...], theme: str, digits_logdir: Path, browser: Browser
+    arguments: tuple[str, ...], theme: Literal["light", "dark"], digits_logdir: Path, page: Page
 ) -> None:
     with tensorboard("--logdir", str(digits_logdir), *arguments) as board:
         assert board.url.endswith("/x/y/") == (len(arguments) > 1)
-        for tab in watched(browser, board.url, color_scheme=theme):
+        for tab in watched(page, board.url, theme=theme):
             tab.page.goto(board.url)
             tab.switch_to("torchgraph")
             expect_graph(tab)
@@ -142,10 +154,12 @@ def test_a_link_to_tensorboard_reproduces_the_view(tab: Tab, browser: Browser) -
     tab.page.keyboard.press("p")
     tab.page.wait_for_function("location.hash.includes('pin')")
     assert tab.address.startswith("#torchgraph&p.torchgraph.view=run%3Ddigits")
-    for other in watched(browser, tab.url):
+    another = browser.new_context(reduced_motion="reduce")
+    for other in watched(another.new_page(), tab.url):
         other.page.goto(f"{tab.url}{tab.address}")
         expect(other.viewer.locator('[data-pin="stage1.0#0"]')).to_be_visible()
         assert other.address == tab.address
+    another.close()
 
 
 def test_a_link_opened_in_the_same_page_is_followed(tab: Tab) -> None:
@@ -155,25 +169,25 @@ def test_a_link_opened_in_the_same_page_is_followed(tab: Tab) -> None:
     expect(tab.viewer.locator('[data-pin="classifier#0"]')).to_be_visible()
 
 
-def test_the_first_run_is_one_that_the_hosts_filter_lets_through(tmp_path: Path, browser: Browser) -> None:
+def test_the_first_run_is_one_that_the_hosts_filter_lets_through(tmp_path: Path, page: Page) -> None:
     record(tmp_path / "seed1", [0])
     record(tmp_path / "seed2", [0])
     with tensorboard("--logdir", str(tmp_path)) as board:
-        for tab in watched(browser, board.url):
+        for tab in watched(page, board.url):
             tab.page.goto(f"{board.url}?runFilter=2$#torchgraph")
             expect(tab.viewer.get_by_label("Run", exact=True)).to_have_value("seed2")
 
 
-def test_behind_a_proxy_that_strips_a_prefix(board: Board, browser: Browser) -> None:
+def test_behind_a_proxy_that_strips_a_prefix(board: Board, page: Page) -> None:
     with serving(prefix_stripping_proxy(board.url)) as address:
-        for tab in watched(browser, f"{address}{PREFIX}/"):
+        for tab in watched(page, f"{address}{PREFIX}/"):
             tab.open()
             expect_graph(tab)
 
 
-def test_in_a_notebook(board: Board, browser: Browser) -> None:
+def test_in_a_notebook(board: Board, page: Page) -> None:
     with serving(notebook(board.url)) as address:
-        for tab in watched(browser, address):
+        for tab in watched(page, address):
             tab.page.goto(address)
             inner = tab.page.frame_locator("#tensorboard")
             inner.get_by_role("tab", name="torchgraph").click()
@@ -191,10 +205,10 @@ def test_a_page_that_is_not_tensorboards_may_not_show_the_tab_alone(board: Board
         page.close()
 
 
-def test_new_steps_appear_and_a_deleted_run_is_told(tmp_path: Path, browser: Browser) -> None:
+def test_new_steps_appear_and_a_deleted_run_is_told(tmp_path: Path, page: Page) -> None:
     record_digits(tmp_path, "live", steps=2)
     with tensorboard("--logdir", str(tmp_path)) as board:
-        for tab in watched(browser, board.url):
+        for tab in watched(page, board.url):
             tab.open()
             expect(tab.viewer.locator(".connection")).to_contain_text("2 steps")
             record_digits(tmp_path, "live", steps=3)
@@ -205,12 +219,12 @@ def test_new_steps_appear_and_a_deleted_run_is_told(tmp_path: Path, browser: Bro
             tab.complaints.clear()  # the browser notes each refusal
 
 
-def test_a_damaged_run_is_told_in_the_tab_and_other_tabs_work(tmp_path: Path, browser: Browser) -> None:
+def test_a_damaged_run_is_told_in_the_tab_and_other_tabs_work(tmp_path: Path, page: Page) -> None:
     record(tmp_path / "bad", [0])
     add_scalars(tmp_path / "good", [0])
     segment(tmp_path / "bad").write_bytes(b"\xff" * 5000)
     with tensorboard("--logdir", str(tmp_path)) as board:
-        for tab in watched(browser, board.url):
+        for tab in watched(page, board.url):
             tab.open()
             expect(tab.viewer.locator(".notice")).to_contain_text("holds no record that can be read")
             shoot(tab, "tab-damaged")
@@ -218,10 +232,10 @@ def test_a_damaged_run_is_told_in_the_tab_and_other_tabs_work(tmp_path: Path, br
             expect(tab.page.get_by_text("loss").first).to_be_visible()
 
 
-def test_a_thousand_steps_are_drawn(tmp_path: Path, browser: Browser) -> None:
+def test_a_thousand_steps_are_drawn(tmp_path: Path, page: Page) -> None:
     record(tmp_path / "long", range(1000))
     with tensorboard("--logdir", str(tmp_path)) as board:
-        for tab in watched(browser, board.url):
+        for tab in watched(page, board.url):
             tab.open()
             expect(tab.viewer.locator(".connection")).to_contain_text("1000 steps")
 
@@ -237,12 +251,12 @@ def test_the_tab_names_the_first_nan_and_leads_there(tab: Tab) -> None:
     shoot(tab, "nan")
 
 
-def test_the_runs_are_those_that_tensorboard_filters_also_when_that_changes(tmp_path: Path, browser: Browser) -> None:
+def test_the_runs_are_those_that_tensorboard_filters_also_when_that_changes(tmp_path: Path, page: Page) -> None:
     for name in ("alpha", "beta", "gamma"):
         record(tmp_path / name, (0, 1))
         add_scalars(tmp_path / name, [0, 1])
     with tensorboard("--logdir", str(tmp_path)) as board:
-        for tab in watched(browser, board.url):
+        for tab in watched(page, board.url):
             tab.open(run="alpha")
             run, runs = tab.viewer.get_by_label("Run", exact=True), tab.viewer.get_by_role("searchbox")
             expect(run).to_have_value("alpha")

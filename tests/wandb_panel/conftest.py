@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from tests import warm
-from tests.wandb_panel.emulator import Panel, browser_panel
+from tests.wandb_panel.emulator import Panel, panel_in
 from tests.wandb_panel.loopback import Backend, loopback
 
 ROOT = Path(__file__).parents[2]
@@ -127,14 +127,22 @@ def online(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Online]:
         assert server.unanswered == []
 
 
+@pytest.fixture(scope="session")
+def panel_page(browser: Browser) -> Iterator[Page]:
+    """One page for all panels: in a new one the browser reads Vega anew, which takes longer than most tests."""
+    context = browser.new_context()
+    yield context.new_page()
+    context.close()
+
+
 @pytest.fixture
-def panel(browser: Browser) -> Iterator[Panel]:
-    with browser_panel(browser) as shown:
+def panel(panel_page: Page) -> Iterator[Panel]:
+    with panel_in(panel_page) as shown:
         yield shown
         assert shown.complaints == []
 
 
 @pytest.fixture
-def narrow_panel(browser: Browser) -> Iterator[Panel]:
-    with browser_panel(browser, width=800, height=420) as shown:
+def narrow_panel(panel_page: Page) -> Iterator[Panel]:
+    with panel_in(panel_page, width=800, height=420) as shown:
         yield shown

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, ConsoleMessage, Page
+from playwright.sync_api import ConsoleMessage, Error, Page
 
 from tests.wandb_panel.loopback import Backend, StoredRun
 from torchgraph_explorer import open_run
@@ -81,12 +81,23 @@ class Panel:
         self.page = page
         self.complaints: list[str] = []
         page.on("console", self._heard)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("pageerror", self._heard_error)
+
+    def leave(self) -> None:
+        """Listen no longer to what the browser complains of, and empty the page."""
+        self.page.remove_listener("console", self._heard)
+        self.page.remove_listener("pageerror", self._heard_error)
+        self.page.mouse.up()
+        self.page.mouse.move(0, 0)
+        self.page.goto("about:blank")
 
     def _heard(self, message: ConsoleMessage) -> None:
         # Vega 6 warns of every specification that names Vega 5; the test itself reads pixels of a canvas.
         if not message.text.startswith(("WARN The input spec", "Canvas2D", "WARN Input spec")):
             self.complaints.append(message.text)
+
+    def _heard_error(self, error: Error) -> None:
+        self.complaints.append(str(error))
 
     def show(self, chart: Chart, *, vega: int) -> None:
         size = self.page.viewport_size
@@ -194,10 +205,11 @@ class Panel:
 
 
 @contextmanager
-def browser_panel(browser: Browser, *, width: int = 1400, height: int = 560) -> Iterator[Panel]:
-    """A panel of that size, with nothing in it yet."""
-    context = browser.new_context(viewport={"width": width, "height": height})
+def panel_in(page: Page, *, width: int = 1400, height: int = 560) -> Iterator[Panel]:
+    """A panel of that size, with nothing in it yet. The page is empty again afterwards."""
+    page.set_viewport_size({"width": width, "height": height})
+    panel = Panel(page)
     try:
-        yield Panel(context.new_page())
+        yield panel
     finally:
-        context.close()
+        panel.leave()

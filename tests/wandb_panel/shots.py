@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from tests.chrome import find_chrome
-from tests.wandb_panel.emulator import browser_panel, chart_of_records
+from tests.wandb_panel.emulator import chart_of_records, panel_in
 from torchgraph_explorer import list_runs
 from torchgraph_explorer.demo import run_demo
 
@@ -23,7 +23,7 @@ def main() -> None:
         run_demo(logdir=logdir, steps=STEPS, serve=False, port=0, open_browser=False)
         [run] = list_runs(logdir)
         browser = playwright.chromium.launch(executable_path=find_chrome())
-        with browser_panel(browser, width=1400, height=600) as panel:
+        with panel_in(browser.new_page(), width=1400, height=600) as panel:
             panel.show(chart_of_records(Path(run.path)), vega=6)
             panel.click("stage2#0")
             panel.click("stage2.0#0")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Browser
 from torch import Tensor, nn
 
 from tests.troubled import record_troubled
-from tests.wandb_panel.emulator import Panel, browser_panel, chart_of_records
+from tests.wandb_panel.emulator import Panel, chart_of_records
 from tests.wandb_panel.test_table import counted
 from torchgraph_explorer import open_run, watch
 from torchgraph_wandb.chart.datasets import COLOUR_CHOICES
@@ -67,20 +66,14 @@ def record(logdir: Path, run: str, model: nn.Module, *, scale: float = 1.0, step
 
 
 @pytest.fixture
-def panel_of(browser: Browser) -> Iterator[Callable[[tuple[int, int]], Panel]]:
-    """A panel of some size, in which nothing may be complained of."""
-    opened: list[Panel] = []
-    contexts = []
+def panel_of(panel: Panel) -> Callable[[tuple[int, int]], Panel]:
+    """Gives the panel some size before anything is drawn in it."""
 
-    def make(size: tuple[int, int]) -> Panel:
-        contexts.append(browser_panel(browser, width=size[0], height=size[1]))
-        opened.append(contexts[-1].__enter__())
-        return opened[-1]
+    def sized(size: tuple[int, int]) -> Panel:
+        panel.page.set_viewport_size({"width": size[0], "height": size[1]})
+        return panel
 
-    yield make
-    for context in contexts:
-        context.__exit__(None, None, None)
-    assert [one.complaints for one in opened if one.complaints] == []
+    return sized
 
 
 # NaN and infinity.
