@@ -60,8 +60,16 @@ def _compiled_code_is_torchs_own_again() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _guards_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each compilation dynamo empties the processor's caches, to say in its log how long the guards take."""
+    if (guards := sys.modules.get("torch._dynamo.guards")) is not None:
+        monkeypatch.setattr(guards, "profile_guard_manager", lambda *_: 0.0)
+
+
+@pytest.fixture(autouse=True)
 def _same_random_numbers() -> None:
-    torch.manual_seed(0)
+    """`torch.manual_seed` would note the whole stack each time, for devices that are not used yet."""
+    torch.default_generator.manual_seed(0)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -10,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from torchgraph_tensorboard import loader
 from torchgraph_tensorboard.loader import TorchgraphLoader
 
 
@@ -28,10 +31,10 @@ def test_the_entry_point_imports_nothing_but_tensorboards_own_base() -> None:
     assert loaded == ["torchgraph_tensorboard", "torchgraph_tensorboard.loader"]
 
 
-def test_a_broken_installation_leaves_tensorboard_without_our_tab(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_broken_installation_leaves_tensorboard_without_our_tab(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(loader.log, "handlers", [logging.StreamHandler(terminal)])
     monkeypatch.setitem(sys.modules, "torchgraph_tensorboard.plugin", None)
     assert TorchgraphLoader().load(SimpleNamespace()) is None
-    assert "has no tab in this TensorBoard: ModuleNotFoundError" in caplog.text
-    assert "pip install --force-reinstall 'torchgraph-explorer[tensorboard]'" in caplog.text
+    assert "has no tab in this TensorBoard: ModuleNotFoundError" in terminal.getvalue()
+    assert "pip install --force-reinstall 'torchgraph-explorer[tensorboard]'" in terminal.getvalue()
