@@ -52,11 +52,16 @@ def marked(promise: str) -> list[object]:
 
 
 def _marks(case: Case, promise: str) -> list[pytest.MarkDecorator]:
-    marks = [pytest.mark.xdist_group(case.id)]  # its unwatched training is there for all promises
+    marks = [pytest.mark.xdist_group(_group(case))]
     marks += [pytest.mark.slow] if case.slow else []
     marks += [pytest.mark.skip(reason=case.missing)] if case.missing else []
     marks += [pytest.mark.xfail(reason=case.cannot[promise], strict=True)] if promise in case.cannot else []
     return marks
+
+
+def _group(case: Case) -> str:
+    """The promises of a case share its unwatched training; the cases that need libraries, the seconds to load them."""
+    return case.theme if case.needs else case.id
 
 
 @pytest.mark.parametrize("case", marked("P1"))

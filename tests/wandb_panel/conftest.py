@@ -56,10 +56,13 @@ def arguments_for(way: str, logdir: Path, options: dict[str, Any]) -> list[str]:
     return ["-m", "tests.wandb_panel.training", way, str(logdir), json.dumps(options)]
 
 
-def run_training(way: str, backend: Backend, home: Path, *, logdir: str = "runs", **options: Any) -> Trained:
+def run_training(
+    way: str, backend: Backend, home: Path, *, logdir: str = "runs", timeout: float = 90, **options: Any
+) -> Trained:
     """Train in some way."""
-    arguments = arguments_for(way, home / logdir, options)
-    return trained(warm.run(*arguments, modules=warm.WANDB, env=environment(backend, home)), home / logdir)
+    arguments, surroundings = arguments_for(way, home / logdir, options), environment(backend, home)
+    done = warm.run(*arguments, modules=warm.WANDB, env=surroundings, timeout=timeout)
+    return trained(done, home / logdir)
 
 
 def run_new_training(way: str, backend: Backend, home: Path, *, before: str) -> Trained:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.wandb_panel.conftest import ROOT, environment
+from tests import warm
+from tests.wandb_panel.conftest import environment
 from tests.wandb_panel.loopback import Backend
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wandb")]  # one process that has wandb
 
 
 @pytest.mark.parametrize(
@@ -37,11 +36,9 @@ def test_an_example_logs_chart_and_page_beside_its_own_metrics(
 ) -> None:
     if importlib.util.find_spec(needs) is None:
         pytest.skip(f"{needs} is not installed")
-    command = [sys.executable, str(ROOT / "examples" / f"{example}.py"), length]
     surroundings = {**environment(backend, tmp_path), "HF_HUB_OFFLINE": "1", "WANDB__DISABLE_STATS": "true"}
-    done = subprocess.run(
-        command, env=surroundings, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False
-    )
+    command = ["-m", f"examples.{example}", length]
+    done = warm.run(*command, modules=warm.WANDB, env=surroundings, cwd=tmp_path, timeout=200)
     assert done.returncode == 0, done.stderr[-3000:]
     run = backend.only_run()
     table = json.loads(backend.run_file(run, f"torchgraph/{model}_table"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import warm
-from tests.wandb_panel.conftest import Online, Train, environment, run_new_training
+from tests.wandb_panel.conftest import Online, Train, environment
 from tests.wandb_panel.emulator import Panel, chart_of
 from tests.wandb_panel.loopback import Backend, StoredRun
 from torchgraph_explorer import open_run
@@ -134,8 +134,8 @@ def test_a_refused_chart_leaves_the_page(train: Train, backend: Backend) -> None
 
 
 @pytest.mark.timeout(300)  # a minute and a half beside other tests
-def test_two_thousand_steps_under_256_open_files_lose_nothing(backend: Backend, tmp_path: Path) -> None:
-    trained = run_new_training("many_steps", backend, tmp_path, before="ulimit -n 256")
+def test_two_thousand_steps_under_256_open_files_lose_nothing(train: Train, backend: Backend) -> None:
+    trained = train("many_steps", files=256, timeout=270)
     run = backend.only_run()
     assert logged_steps(run, "loss") == list(range(2000))
     assert summary(backend, run)[1].endswith("2,000 steps recorded, 33 shown")

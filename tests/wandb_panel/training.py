@@ -8,6 +8,7 @@ It prints a line of JSON: what the test is to know of it.
 from __future__ import annotations
 
 import json
+import resource
 import sys
 import threading
 import time
@@ -254,8 +255,13 @@ def agent(logdir: str) -> object:
     return {"runs": runs}
 
 
-def many_steps(logdir: str) -> object:
-    """2,000 steps, each of them logged; and the seconds that each took, and spent on being logged."""
+def many_steps(logdir: str, *, files: int | None = None) -> object:
+    """2,000 steps, each of them logged; and the seconds that each took, and spent on being logged.
+
+    This process and those that it starts may each have as many files open as `files` says.
+    """
+    if files is not None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     handed, written = timed(WriterThread, "put", Step), timed(WandbSink, "write", Frame)
     with begin() as run:
         model = Net()
