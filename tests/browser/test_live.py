@@ -84,7 +84,7 @@ def test_an_empty_page_says_why_nothing_is_recorded_while_the_training_goes_on(
     own_viewer.open("silent")
     notice = own_viewer.page.locator(".notice")
     expect(notice).to_contain_text("No step recorded yet")
-    with pytest.warns(TorchgraphWarning, match="nothing is recorded so far"):
+    with pytest.warns(TorchgraphWarning, match="no step was recorded in the first"):
         train(model, [(torch.randn(2, 4),)] * (MOST_UPDATES + 1), mean_square)
     expect(notice).to_contain_text("It was called in eval mode or with gradients disabled only.")
     expect(notice).to_contain_text("No step recorded yet")

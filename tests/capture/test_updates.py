@@ -337,6 +337,7 @@ def test_a_step_is_one_update(loop: Loop, log_freq: int) -> None:
         assert facts is not None
         assert facts.recorded_passes == len(expected)
         assert facts.end == ("skipped" if step in loop.skipped else "update")
+        assert facts.optimizers
     assert any(entered(heard, at) for at in range(len(steps)))
 
 
@@ -482,7 +483,7 @@ def test_a_training_of_which_nothing_is_recorded_is_told_so_while_it_goes_on(
             act(model, other)
             optimizer.step()
 
-    with pytest.warns(TorchgraphWarning, match=f"nothing is recorded so far.*{reason}"):
+    with pytest.warns(TorchgraphWarning, match=f"no step was recorded in the first 100 updates.*{reason}"):
         train()
     with pytest.warns(TorchgraphWarning, match=f"no step was recorded.*{reason}"):
         watcher.close()

@@ -167,6 +167,7 @@ NOT_CALLED = {
     "capture.process_state.ProcessState.__init__": ON_IMPORT,
     "capture.process_state.ProcessState.reset": "tests call it",
     "capture.silence.Silence.__init__": BY_WATCH,
+    "capture.silence.Silence.duration": "called where no step was recorded",
     "capture.silence.Silence.is_due": AT_A_PAUSE,
     "capture.silence.Silence.reason": "called where no step was recorded",
     "capture.skipped_updates.SkippedUpdates.__init__": BY_WATCH,

@@ -14,7 +14,7 @@ from torchgraph_explorer.record.format.envelope import enveloped
 from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import Finished, Noted, Session
 
-SILENT, FAILED = "nothing is recorded so far.", "module 'fc' is no longer recorded."
+SILENT, FAILED = "no step was recorded in the first 100 updates.", "module 'fc' is no longer recorded."
 
 
 def test_a_note_is_read_while_the_session_is_open_and_once_it_is_killed(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def evaluate(model: nn.Module) -> None:
 def test_the_reason_for_an_empty_record_is_in_it_before_the_training_ends(tmp_path: Path) -> None:
     model, heard = nn.Linear(2, 1).eval(), Listening()
     with watch(model, backend=["record", heard], logdir=tmp_path, run="run", verbose=False) as watcher:
-        with pytest.warns(TorchgraphWarning, match="nothing is recorded so far") as warned:
+        with pytest.warns(TorchgraphWarning, match="no step was recorded in the first") as warned:
             evaluate(model)
         [said] = {str(one.message) for one in warned}
         assert "It was called in eval mode" in said

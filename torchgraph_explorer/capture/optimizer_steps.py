@@ -84,8 +84,15 @@ class OptimizerSteps:
             here.optimizers.clear()
         here.frames.append(frame)
         here.optimizers.append(optimizer)
-        for listener in tuple(self._listeners):
-            self._call(listener, lambda each: each.before_step(optimizer))
+        self._walks += 1
+        try:
+            for listener in tuple(self._listeners):
+                try:
+                    listener.before_step(optimizer)
+                except Exception as fault:  # one that fails must not keep the others from it
+                    listener.fail_at_step(fault)
+        finally:
+            self._walks -= 1
 
     def _after(self) -> None:
         here, frame = self._open, users_frame()
@@ -170,9 +177,17 @@ class ModelOptimizers:
             self.look(model)
         return bool(self._own)
 
-    def have_skipped(self) -> bool:
-        """Whether a gradient scaler has skipped an update by one of them since this was last asked."""
-        return self._scalers.are_new({id(each) for each in self._own}) if self._scalers else False
+    @property
+    def may_skip(self) -> bool:
+        """Whether a gradient scaler may keep them from an update."""
+        return bool(self._scalers)
+
+    def skipped(self) -> list[Optimizer]:
+        """Those of which a gradient scaler has skipped an update since this was last asked."""
+        if not self._scalers:
+            return []
+        found = self._scalers.new({id(each) for each in self._own})
+        return [each for each in self._own if id(each) in found]
 
 
 def _subclasses(kind: type) -> Iterator[type]:

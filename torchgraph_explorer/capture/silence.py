@@ -46,6 +46,11 @@ class Silence:
         self._is_said = is_long or self._updates + self._other_updates >= MOST_UPDATES
         return self._is_said
 
+    def duration(self) -> str:
+        """How long it has lasted."""
+        updates = self._updates + self._other_updates
+        return f"the first {updates} updates" if updates >= MOST_UPDATES else f"the first {SECONDS:.0f} seconds"
+
     def reason(self) -> str:
         """The likely reason, and what to do."""
         if self._calls:

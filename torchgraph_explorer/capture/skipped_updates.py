@@ -29,19 +29,20 @@ class SkippedUpdates:
         """Look at this scaler, too."""
         self._notes.setdefault(weakref.ref(scaler), _notes_of(scaler))
 
-    def are_new(self, optimizers: set[int]) -> bool:
-        """Whether one of `optimizers`, given by their `id`, was to step since this was last asked, before an `update`.
+    def new(self, optimizers: set[int]) -> set[int]:
+        """Those of `optimizers`, given by their `id`, that were to step since this was last asked, before an `update`.
 
-        If none of them was called meanwhile, that update was skipped.
+        If they were not called meanwhile, their updates were skipped.
         """
-        found = False
+        found: set[int] = set()
         for reference, before in [*self._notes.items()]:
             scaler = reference()
             if scaler is None:
                 del self._notes[reference]
                 continue
             self._notes[reference] = now = _notes_of(scaler)
-            found = found or (now is not before and any(_has_stepped(before, each) for each in optimizers))
+            if now is not before:
+                found |= {each for each in optimizers if _has_stepped(before, each)}
         return found
 
 

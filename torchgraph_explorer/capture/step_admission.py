@@ -57,6 +57,7 @@ class StepAdmission:
         self._silence, self._listener, self._make = silence, listener, make
         self._learn, self._asks_once = learn, asks_once
         self._wanted: tuple[int, bool] | None = None
+        self._quiet: int | None = None
 
     @property
     def is_recording(self) -> bool:
@@ -77,8 +78,9 @@ class StepAdmission:
         """
         if not is_frozen and not self._counter.takes(model):
             return self._passes_by()
-        if (end := self._counter.begin_pass(model)) is not None:
-            self.end_update(model, end=end)
+        if (ended := self._counter.begin_pass(model)) is not None:
+            end, optimizers = ended
+            self.end_update(model, optimizers, end=end)
         if self._counter.counts_passes:
             return self._admits_pass(model, compiled=compiled)
         if not self._counter.is_begun:
@@ -86,11 +88,21 @@ class StepAdmission:
             return self._begin_step(model, compiled=compiled)
         return self._admits_another(model, compiled=compiled)
 
+    def passes_quietly(self, model: nn.Module) -> bool:
+        """Whether a call of the model, which begins, needs nothing but to be counted, which is done.
+
+        It belongs to a step that is not logged, and whose end an optimizer will show.
+        """
+        counter = self._counter
+        if self._quiet != counter.number or not self._current.is_clear:
+            return False
+        if not counter.is_begun and counter.takes(model):
+            counter.next_step()
+        return True
+
     def before_update(self, model: nn.Module, optimizer: Optimizer) -> None:
         """An optimizer is about to move its parameters."""
         one = self._current.one
-        if one is None and self._counter.sees_updates:
-            return
         if self._counter.moved_by([optimizer], model) and one is not None:
             one.before_update(parameters_of(optimizer))
 
@@ -114,6 +126,8 @@ class StepAdmission:
         if is_over and (not optimizers or self._counter.is_update(optimizers)):
             self._counter.end_step()
             self._wait(model)
+            if self._counter.shows_ends and not self._wants(self._counter.upcoming):
+                self._quiet = self._counter.upcoming
 
     def mark(self, model: nn.Module) -> None:
         """The training loop says that the step is over."""
@@ -173,6 +187,7 @@ class StepAdmission:
         step, self._silence.is_over = self._counter.next_step(), True
         if not self._wants(step) or is_captured():
             self._entrances.stop()
+            self._quiet = step if self._counter.shows_ends else None
             return False
         self._current.one = self._make(model, step, compiled)
         return True

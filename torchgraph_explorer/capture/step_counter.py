@@ -56,6 +56,17 @@ class StepCounter:
         return self._phase.step
 
     @property
+    def number(self) -> int:
+        """The number of the step that a pass belongs to now."""
+        return self._phase.step - self.is_begun
+
+    @property
+    def shows_ends(self) -> bool:
+        """Whether torch's hooks on optimizers show the end of each step."""
+        is_shown = self.sees_updates and self.steps_are is StepsAre.UPDATES
+        return is_shown and not self.optimizers.may_skip
+
+    @property
     def counts_passes(self) -> bool:
         """Whether a step is a pass."""
         return self.steps_are is StepsAre.PASSES
@@ -75,8 +86,8 @@ class StepCounter:
         self.is_begun = True
         return number
 
-    def begin_pass(self, model: nn.Module) -> StepEnd | None:
-        """A pass begins; returns what ended the step before it, if not an update that torch's hooks have shown."""
+    def begin_pass(self, model: nn.Module) -> tuple[StepEnd, list[Optimizer]] | None:
+        """A pass begins; returns what ended the step before it, and whose update, if no hook has shown it."""
         if self.counts_passes:
             return None
         if not self._has_looked:  # the first pass
@@ -88,10 +99,10 @@ class StepCounter:
         was_moved = not self.sees_updates and self.is_begun and self._writes.are_new()
         if not self.sees_updates:
             self._writes.note(model)
-        was_skipped = self.optimizers.have_skipped() and self.is_begun
-        if self.counts_marks:
+        skipped = self.optimizers.skipped()
+        if self.counts_marks or not self.is_begun or not (was_moved or skipped):
             return None
-        return "update" if was_moved else "skipped" if was_skipped else None
+        return ("update", []) if was_moved else ("skipped", skipped)
 
     def note_call(self, model: nn.Module) -> None:
         """The model itself is called, so that its passes are seen in every step."""

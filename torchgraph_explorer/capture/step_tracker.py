@@ -148,6 +148,8 @@ class StepTracker:
 
     def before_step(self, optimizer: Optimizer) -> None:
         """An optimizer is about to move its parameters (for `optimizer_steps.OptimizerListener`)."""
+        if self._current.one is None and self._counter.sees_updates:
+            return
         with self._lock:
             if (model := self._called()) is not None:
                 self._admission.before_update(model, optimizer)
@@ -196,7 +198,7 @@ class StepTracker:
 
     def _note_silence(self) -> None:
         if self.silence.is_due():
-            self._listener.note(f"nothing is recorded so far. {self.silence.reason()}")
+            self._listener.note(f"no step was recorded in {self.silence.duration()}. {self.silence.reason()}")
 
     def _on_forward(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
         """The model is called. On a step that is not logged, this is all that runs.
@@ -206,6 +208,8 @@ class StepTracker:
         if kwargs is None or is_no_step():
             return
         with self._lock:
+            if self._admission.passes_quietly(model):
+                return
             if not self._current.is_inside:
                 self._counter.note_call(model)
                 known = self._compiled.take()
