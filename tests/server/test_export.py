@@ -193,6 +193,7 @@ def test_a_page_is_small(tmp_path: Path, series: int, steps: int, most: int) -> 
 def test_a_page_asks_for_nothing_and_has_no_handlers(recorded_run: Path) -> None:
     text = exported(recorded_run).text
     shell = re.sub(r'(<script type="text/plain"[^>]*>)[^<]*', r"\1", text)
+    shell = re.sub(r"'sha256-[^']*'", "", shell)  # may have two slashes
     assert re.findall(r"(?:https?:)?//[a-z]", shell.replace("// ", "")) == []
     assert [one[:10] for one in re.findall(r'\b(?:src|href)="([^"]*)"', shell)] == ["data:image"]
     assert re.findall(r"<[^>]*\son[a-z]+=", shell) == []
