@@ -22,13 +22,13 @@ class DirectForwards:
 
     def look(self, call: Any) -> None:
         """Look among the functions that are being executed within `call`, the frame of torch's call of a module."""
-        outer, frame = None, sys._getframe(1)
+        frame: Any = sys._getframe(1)
         inner_forwards: list[Any] = []
         while frame is not None and frame is not call:
             if frame.f_code.co_name == "forward":
                 inner_forwards.append(frame)
-            outer, frame = frame, frame.f_back
-        if frame is None or outer is None or len(inner_forwards) < 2:
+            frame = frame.f_back
+        if frame is None or len(inner_forwards) < 2:
             return  # the outermost is that of the module itself
         called = _self_of(inner_forwards[-1])
         for each in inner_forwards[:-1]:
