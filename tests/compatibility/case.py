@@ -49,6 +49,7 @@ class Case:
         name: What is awkward about it.
         make: Builds it, after the random generators were seeded.
         steps: How many training steps are run.
+        first: The number of the first step: how many updates are made before the model is watched.
         slow: It takes more than a second.
         needs: Optional packages that it imports.
         lacks: What else it needs and is not there; empty where all is.
@@ -62,6 +63,7 @@ class Case:
     name: str
     make: Callable[[], Training]
     steps: int = 4
+    first: int = 0
     slow: bool = False
     needs: tuple[str, ...] = ()
     lacks: str = ""

@@ -33,7 +33,7 @@ def check_complete(case: Case) -> None:
 
     done = run(case, watched=True, around=around)
     missing = [f"module {name!r} is scripted and takes no hooks" for name in observers[0].unhookable]
-    missing += _missing(done, observers[0].forwards)
+    missing += _missing(done, observers[0].forwards, case.first)
     if case.traced and done.heard.graphs and not missing:
         missing = list(_unreached(case, done, observers[0].forwards))
     assert not missing, "not complete:\n  " + "\n  ".join(dict.fromkeys(missing[:MOST]))
@@ -41,7 +41,7 @@ def check_complete(case: Case) -> None:
         check_inline(case)
 
 
-def _missing(done: Run, forwards: list[Forward]) -> Iterator[str]:
+def _missing(done: Run, forwards: list[Forward], first_step: int) -> Iterator[str]:
     heard = done.heard
     yield from (f"warned: {each}" for each in done.said)
     yield from (f"note at the end: {each}" for each in heard.finished.notes if each not in done.said)
@@ -50,11 +50,11 @@ def _missing(done: Run, forwards: list[Forward]) -> Iterator[str]:
     if not heard.frames:
         yield f"{len(forwards)} forward passes, no frame"
         return
-    if heard.frames[0].step != 0:
+    if heard.frames[0].step != first_step:
         yield f"the first frame is of step {heard.frames[0].step}"
     known: set[Any] = set()
     steps = _by_step(forwards)
-    bounds = [frame.step for frame in heard.frames] + [max(steps) + 1]
+    bounds = [frame.step - first_step for frame in heard.frames] + [max(steps) + 1]
     for at, (first, next_one) in enumerate(pairwise(bounds)):
         beyond = first + 1 if forwards[-1].updates else next_one
         passes = [one for step in range(first, beyond) for one in steps[step]]

@@ -51,6 +51,7 @@ FURTHER = (
     "training loops: nine micro-batches in an update",
     "training loops: LBFGS, which calls a closure several times",
     "training loops: a GAN in one module, which is never called itself",
+    "training loops: an optimizer whose state was loaded",
     "inputs and outputs: conjugated and negated views",
     "inputs and outputs: expanded, transposed and channels-last tensors",
     "inputs and outputs: a compressed sparse matrix",

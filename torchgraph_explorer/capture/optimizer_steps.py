@@ -137,13 +137,20 @@ class ModelOptimizers:
         if optimizer in self._own:
             return True
         asked = self._others.get(optimizer, 0)
-        if asked % ASK_AGAIN == 0:
-            now = {id(parameter) for parameter in model.parameters()}
-            if any(self._is_known(each) or id(each) in now for each in parameters_of(optimizer)):
-                self._own.add(optimizer)
-                return True
+        if asked % ASK_AGAIN == 0 and self._has_parameters(optimizer, model):
+            self._own.add(optimizer)
+            return True
         self._others[optimizer] = asked + 1  # last: an interrupt may come in between
         return False
+
+    @property
+    def known(self) -> list[Optimizer]:
+        """Those of which it is known that they move the model."""
+        return list(self._own)
+
+    def _has_parameters(self, optimizer: Optimizer, model: nn.Module) -> bool:
+        now = {id(parameter) for parameter in model.parameters()}
+        return any(self._is_known(each) or id(each) in now for each in parameters_of(optimizer))
 
     def name_of(self, optimizer: Optimizer) -> str:
         """Its class, with a number for each of the same class but the first one that has stepped."""
@@ -168,8 +175,8 @@ class ModelOptimizers:
         for each in gc.get_referrers(*_subclasses(Optimizer), *_subclasses(GradScaler)):
             if isinstance(each, GradScaler):
                 self._scalers.add(each)
-            elif isinstance(each, Optimizer) and "param_groups" in vars(each):
-                self.moves(each, model)
+            elif isinstance(each, Optimizer) and "param_groups" in vars(each) and self._has_parameters(each, model):
+                self._own.add(each)
 
     def exist(self, model: nn.Module) -> bool:
         """Whether there is an optimizer that moves `model`."""

@@ -18,8 +18,15 @@ class Phase(Protocol):
     def takes(self, model: nn.Module) -> bool:
         """Whether a pass that begins now belongs to it."""
 
+    @property
+    def joins(self) -> bool:
+        """Whether it is known that the steps go on where earlier ones ended."""
+
     def next_step(self) -> int:
         """The number of a step that begins now."""
+
+    def go_on_at(self, step: int) -> None:
+        """The next step is `step`, or a later one: so many were made earlier."""
 
 
 class Training:
@@ -27,11 +34,18 @@ class Training:
 
     Attributes:
         step: Steps that have begun so far.
+        is_set: The number was set, and stays what it is whatever is found out about earlier steps.
+        joins: See `Phase`.
     """
 
     def __init__(self) -> None:
         """Begin at step 0."""
         self.step = 0
+        self.is_set = self.joins = False
+
+    def set(self, step: int) -> None:
+        """The user says that the next step is `step`."""
+        self.step, self.is_set, self.joins = step, True, True
 
     def takes(self, model: nn.Module) -> bool:
         """See `Phase`."""
@@ -41,6 +55,11 @@ class Training:
         """See `Phase`."""
         self.step += 1
         return self.step - 1
+
+    def go_on_at(self, step: int) -> None:
+        """See `Phase`."""
+        if step > self.step and not self.is_set:
+            self.step, self.joins = step, True
 
 
 class Evaluation:
@@ -55,6 +74,11 @@ class Evaluation:
         """See `Phase`."""
         return self._training.step
 
+    @property
+    def joins(self) -> bool:
+        """See `Phase`."""
+        return self._training.joins
+
     def takes(self, model: nn.Module) -> bool:
         """See `Phase`."""
         return not self._training.takes(model)
@@ -62,3 +86,8 @@ class Evaluation:
     def next_step(self) -> int:
         """See `Phase`."""
         return self._training.step
+
+    def go_on_at(self, step: int) -> None:
+        """See `Phase`. Only an evaluation before training tells it."""
+        if self._training.step == 0:
+            self._training.go_on_at(step)

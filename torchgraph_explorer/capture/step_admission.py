@@ -103,7 +103,9 @@ class StepAdmission:
     def before_update(self, model: nn.Module, optimizer: Optimizer) -> None:
         """An optimizer is about to move its parameters."""
         one = self._current.one
+        known = self._counter.upcoming
         if self._counter.moved_by([optimizer], model) and one is not None:
+            one.step += self._counter.upcoming - known  # it began before the earlier updates were known
             one.before_update(parameters_of(optimizer))
 
     def after_update(self, model: nn.Module, optimizers: Sequence[Optimizer]) -> bool:

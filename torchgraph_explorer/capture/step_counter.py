@@ -12,6 +12,7 @@ from torchgraph_explorer.capture.gradient_hooks import current_backward
 from torchgraph_explorer.capture.optimizer_steps import ModelOptimizers, ParameterWrites
 from torchgraph_explorer.capture.path_gradients import sequence_number
 from torchgraph_explorer.capture.phases import Phase
+from torchgraph_explorer.capture.resumed_steps import ResumedSteps, updates_by
 from torchgraph_explorer.schema import StepEnd
 
 MOST_WITHOUT_UPDATE = 100
@@ -44,6 +45,7 @@ class StepCounter:
         self.is_begun = self.has_updates = self.sees_updates = False
         self.optimizers = ModelOptimizers(model)
         self._phase = phase
+        self._resumed = ResumedSteps(phase)
         self._writes = ParameterWrites()
         self._was_called = self._has_looked = False
         self._passes = 0
@@ -86,14 +88,24 @@ class StepCounter:
         self.is_begun = True
         return number
 
+    def look_back(self, model: nn.Module) -> None:
+        """Before the first step, look for updates that were made earlier."""
+        if not (self.counts_passes or self.has_updates or self.is_begun):
+            self._look(model)
+
+    def _look(self, model: nn.Module) -> None:
+        """Find the optimizers of the model, and the updates that they have made so far."""
+        self.optimizers.look(model)
+        self._resumed.note(self.optimizers.known, model, begun=int(self.is_begun))
+
     def begin_pass(self, model: nn.Module) -> tuple[StepEnd, list[Optimizer]] | None:
         """A pass begins; returns what ended the step before it, and whose update, if no hook has shown it."""
-        if self.counts_passes:
-            return None
         if not self._has_looked:  # the first pass
             self._has_looked = True
-            self.optimizers.look(model)
-        elif self.steps_are is StepsAre.UNKNOWN and self.is_begun:  # no update has come between: will one come?
+            self._look(model)
+        if self.counts_passes:
+            return None
+        if self.steps_are is StepsAre.UNKNOWN and self.is_begun:  # no update has come between: will one come?
             self.steps_are = StepsAre.UPDATES if self.optimizers.exist(model) else StepsAre.PASSES
         self._passes += 1
         was_moved = not self.sees_updates and self.is_begun and self._writes.are_new()
@@ -111,11 +123,19 @@ class StepCounter:
     def moved_by(self, optimizers: Sequence[Optimizer], model: nn.Module) -> list[Optimizer]:
         """Those that have parameters of the model, and are stepping now."""
         own = [each for each in optimizers if self.optimizers.moves(each, model)]
+        if own and not (self.sees_updates or self._resumed.is_known) and any(map(updates_by, own)):
+            self._look(model)  # it was loaded after the first pass
         self.sees_updates = self.sees_updates or bool(own)
         return own
 
     def is_update(self, optimizers: Sequence[Optimizer]) -> bool:
-        """Whether `optimizers` have made an update of their own, and not a part of the latest one.
+        """Whether `optimizers` have made an update of their own, and not a part of the latest one."""
+        is_another = self._is_another(optimizers)
+        self._resumed.after_update(optimizers, is_another=is_another)
+        return is_another
+
+    def _is_another(self, optimizers: Sequence[Optimizer]) -> bool:
+        """See `is_update`.
 
         Several of them make one update if no pass was between them. Where the passes of a step that is not logged are
         not seen, there was none if autograd made no node.

@@ -138,7 +138,17 @@ class StepTracker:
     def is_recording(self) -> bool:
         """Whether the step that the training is in, or that is about to begin, is logged."""
         with self._lock:
+            self.look_back()
             return self._admission.is_recording
+
+    def look_back(self) -> None:
+        """Before the first step, look whether its number is known: the model may have been updated earlier."""
+        with self._lock:
+            try:
+                if (model := self._called()) is not None:
+                    self._counter.look_back(model)
+            except Exception as fault:
+                self._fail("", fault)
 
     def mark_step(self) -> None:
         """The training loop says that the step is over. From now on, only that ends a step."""

@@ -21,12 +21,14 @@ class Start:
 
     Attributes:
         step: The first.
+        is_certain: It is that one, whatever the states of optimizers say.
         recorded: One more than the highest step of the model in the run.
         message: What to print about it; may be empty.
         notes: What to note about it in the record.
     """
 
     step: int = 0
+    is_certain: bool = False
     recorded: int = 0
     message: str = ""
     notes: tuple[str, ...] = ()
@@ -86,12 +88,12 @@ def _decided(found: _Search, *, seconds: float, is_complete: bool) -> Start:
         why = found.fault or f"there was no answer within {seconds:g} s"
         notes.append(f"Earlier steps of this run could not be looked for in full ({why}).")
     if found.resumed is None:
-        return Start(0, earlier.reached, notes=tuple(notes))
+        return Start(0, recorded=earlier.reached, notes=tuple(notes))
     counted = found.resumed.steps or 0
     first = max(earlier.steps, counted)
     if counted > earlier.steps:
         notes.append(_note_of_steps_elsewhere(earlier.steps, first))
-    return Start(first, earlier.reached, message=_message(found.resumed, earlier, first), notes=tuple(notes))
+    return Start(first, recorded=earlier.reached, message=_message(found.resumed, earlier, first), notes=tuple(notes))
 
 
 def _message(resumed: Resumed, earlier: Earlier, first: int) -> str:

@@ -164,7 +164,7 @@ class Pipeline:
     def take(self, observation: Observation) -> None:
         """A logged step is over (for `capture.observation.StepListener`)."""
         assert self._batch is not None
-        if not self.saw_a_step and observation.step < self.recorded:
+        if not (self.saw_a_step or self._phase.joins) and observation.step < self.recorded:
             self._writer.note(f"{self._name}: {recorded_again(observation.step, self.recorded)}")
         self.saw_a_step = True
         moment, clock, scale = self._began

@@ -41,7 +41,7 @@ def taking_over(
         earlier.close()  # now, so that its port is free
     goes_on = earlier.run_dir == run_dir
     if announce:
-        where = f"goes on at step {earlier.step}" if goes_on else "begins in another run, at step 0"
+        where = f"goes on at step {earlier.step}" if goes_on else "begins in another run"
         info(
             f"{earlier.name} was being watched: that watch is closed, and this one {where}. "
             f"To keep both, give them different names with name=."

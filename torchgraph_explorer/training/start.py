@@ -166,7 +166,7 @@ def _begun(request: _Request, destination: _Destination | None, sinks: Sequence[
     is_leader = request.rank is None or request.rank.is_leader
     with taking_over(request.earlier, run_dir, shares_viewer=shares_viewer, announce=is_leader) as step:
         viewer = open_viewer(logdir, display) if shows else None
-        begin = Start(step or 0)
+        begin = Start(step or 0, is_certain=step is not None)
         if step is None and destination is not None:
             begin = begin_in(
                 destination.context,

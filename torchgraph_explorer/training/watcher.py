@@ -119,25 +119,28 @@ class Watcher:
         self._gone.atexit = False  # exit.py does that
 
     @property
+    @interrupts.guarded
     def step(self) -> int:
-        """Training steps so far, with the one that has begun. May be set, e.g. after a checkpoint was loaded.
+        """Training steps so far, with the one that has begun. May be set.
 
         A step is one update of the model's parameters by an optimizer, with all passes since the one before it; where
-        no optimizer moves them, it is a forward pass and its backward pass.
+        no optimizer moves them, it is a forward pass and its backward pass. After a checkpoint was loaded, steps go on
+        at the number of updates that the optimizer's state counts.
         """
+        if not self._finished:
+            self._train.tracker.look_back()
         return self._training.step
 
     @step.setter
     def step(self, step: int) -> None:
         if not _is_step(step):
             raise OptionError(f"step={step!r} is no step. Set a whole number from 0 to {LAST_STEP}.")
-        self._training.step = int(step)
-        for each in self._pipelines:
-            each.recorded = 0  # a step that is set joins the earlier ones: do not warn
+        self._training.set(int(step))
 
     def begin(self, start: Start) -> None:
         """Count from `start`. For `watch`, before the first step."""
         self._training.step, self._train.recorded = min(start.step, LAST_STEP), start.recorded
+        self._training.is_set = start.is_certain
 
     @property
     @interrupts.guarded

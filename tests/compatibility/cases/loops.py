@@ -252,6 +252,16 @@ def _() -> Any:
     return Training(model, lambda _: _update([optimizer], _loss(model.forward)), [optimizer])
 
 
+@case("an optimizer whose state was loaded", first=2)
+def _() -> Any:
+    model = _net()
+    earlier, optimizer = (torch.optim.Adam(model.parameters(), lr=0.01) for _ in range(2))
+    for _ in range(2):
+        _update([earlier], _loss(model))
+    optimizer.load_state_dict(copy.deepcopy(earlier.state_dict()))
+    return Training(model, lambda _: _update([optimizer], _loss(model)), [optimizer])
+
+
 def _lightning(*, manual: bool) -> Training:
     import random
 
