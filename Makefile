@@ -18,7 +18,10 @@ NPM_EMULATOR := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix $(EMULATOR)
 VIEWER := $(shell find $(WEB) -type f -not -path '*/node_modules/*' -not -path '$(WEB)/dist/*')
 BUILT_FROM := pyproject.toml hatch_build.py torchgraph_explorer/record/record.proto torchgraph_explorer/reduce/rows.c $(VIEWER)
 
-.PHONY: help demo install test check format fast lint types types-web test-web test-python bench clean
+# Real programs that are trained with and without watch(), in an environment that has their packages besides .venv's.
+EXAMPLES := $(VENV)/examples
+
+.PHONY: help demo install test check format fast lint types types-web test-web test-python bench examples clean
 .DELETE_ON_ERROR:
 
 help:
@@ -28,6 +31,7 @@ help:
 	@echo "make fast     the checks, TypeScript, and the Python tests that take a minute together"
 	@echo "make check    lint and types only"
 	@echo "make bench    measure it: BENCH=--full as in docs/performance.md, BENCH=server one part"
+	@echo "make examples train real programs with and without watch(), and compare: EXAMPLE=ppo only that one"
 	@echo "make format   let ruff rewrite the Python files"
 	@echo "make clean    remove what was built and installed"
 
@@ -62,6 +66,9 @@ fast: check test-web
 bench: install
 	$(BIN)/python -m benchmarks $(BENCH)
 
+examples: install $(STAMPS)/examples
+	$(EXAMPLES)/bin/python -m examples.loops $(EXAMPLE)
+
 format: $(STAMPS)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -86,6 +93,14 @@ $(STAMPS)/package: $(STAMPS)/venv constraints/dev.txt $(BUILT_FROM)
 
 $(STAMPS)/dev: $(STAMPS)/venv constraints/dev.txt pyproject.toml
 	$(INSTALL) --group dev
+	@touch $@
+
+$(STAMPS)/examples: $(STAMPS)/dev examples/loops/requirements.txt
+	$(BIN)/python -m venv --clear $(EXAMPLES)
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+		"$$($(EXAMPLES)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
+	$(EXAMPLES)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints/dev.txt \
+		--requirement examples/loops/requirements.txt
 	@touch $@
 
 # The build hook has left the libraries there; this is for the day that somebody removes them.
