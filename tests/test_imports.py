@@ -60,6 +60,7 @@ ROOMS = {
     **dict.fromkeys(SHARED, room()),
     "__init__": room(),
     "browser": room(),
+    "callbacks": room("training", libraries="lightning torch transformers"),
     "capture": room(libraries="torch"),
     "cli": room("__init__", "browser", "demo", "record", "run", "server", libraries="torchgraph_wandb"),
     "demo": room("__init__", "browser", libraries="rich sklearn torch"),

@@ -1,0 +1,186 @@
+"""Callbacks: Lightning's Trainer and Hugging Face's are watched from a training's beginning to its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from torchgraph_explorer import open_run
+from torchgraph_explorer.training.watcher import Watcher
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # imports trainers, which advise much
+
+
+class Trained:
+    """A trainer that has trained, or failed.
+
+    Attributes:
+        callback: The callback, if there was one.
+        weights: Of the model, by bytes.
+        checkpoint: Where the state was saved.
+    """
+
+    def __init__(self, callback: Any, model: nn.Module, checkpoint: str) -> None:
+        self.callback, self.model, self.checkpoint = callback, model, checkpoint
+        self.weights = [each.detach().numpy().tobytes() for each in model.parameters()]
+
+    @property
+    def watcher(self) -> Watcher:
+        assert isinstance(self.callback.watcher, Watcher)
+        return self.callback.watcher
+
+    @property
+    def steps(self) -> list[int]:
+        model = open_run(str(self.watcher.run_dir)).model()
+        assert model.finished is not None
+        assert (model.notes, model.finished.notes) == ((), ())
+        return model.steps.tolist()
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing is watched any more."""
+        hooks = [each._forward_pre_hooks or each._forward_hooks for each in self.model.modules()]
+        return self.watcher.finished and not any(hooks)
+
+
+FAILS_AT = 3
+
+
+class Failure(Exception):
+    pass
+
+
+def lightning_trained(
+    folder: Path, *, steps: int, resume: str | None = None, fails: bool = False, callback: Any = None
+) -> Trained:
+    import lightning
+    from lightning.pytorch.demos.boring_classes import BoringModel
+
+    class Model(BoringModel):
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            if fails and self.global_step == FAILS_AT:
+                raise Failure
+            return super().training_step(batch, batch_idx)
+
+    torch.manual_seed(0)
+    model = Model()
+    quiet: Any = dict.fromkeys(("logger", "enable_progress_bar", "enable_model_summary", "enable_checkpointing"), False)
+    trainer = lightning.Trainer(
+        max_steps=steps,
+        limit_val_batches=1,
+        accumulate_grad_batches=2,
+        accelerator="cpu",
+        callbacks=[callback] if callback else [],
+        default_root_dir=folder,
+        **quiet,
+    )
+    try:
+        trainer.fit(model, ckpt_path=resume)
+    except Failure:
+        return Trained(callback, model, "")
+    trainer.save_checkpoint(folder / f"{steps}.ckpt")
+    return Trained(callback, model, str(folder / f"{steps}.ckpt"))
+
+
+class Net(nn.Module):
+    def __init__(self, *, fails: bool) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 2)
+        self.passes_left = 2 * FAILS_AT if fails else -1  # two passes in an update
+
+    def forward(self, x: Tensor, labels: Tensor | None = None) -> dict[str, Tensor]:
+        if self.passes_left == 0:
+            raise Failure
+        self.passes_left -= 1
+        out = self.linear(x)
+        return {"loss": out.square().mean(), "out": out}
+
+
+def transformers_trained(
+    folder: Path, *, steps: int, resume: str | None = None, fails: bool = False, callback: Any = None
+) -> Trained:
+    from transformers import Trainer, TrainingArguments
+
+    torch.manual_seed(0)
+    model = Net(fails=fails)
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        max_steps=steps,
+        per_device_train_batch_size=2,
+        gradient_accumulation_steps=2,
+        optim="sgd",  # keeps no count of its updates
+        use_cpu=True,
+        report_to=[],
+        disable_tqdm=True,
+        save_steps=steps,
+    )
+    rows = [{"x": torch.randn(3), "labels": torch.ones(2)} for _ in range(64)]
+    trainer = Trainer(model=model, args=arguments, train_dataset=rows, callbacks=[callback] if callback else [])
+    try:
+        trainer.train(resume_from_checkpoint=resume)
+    except Failure:
+        return Trained(callback, model, "")
+    return Trained(callback, model, str(folder / f"checkpoint-{steps}"))
+
+
+def lightning_callback(folder: Path, **options: Any) -> Any:
+    from torchgraph_explorer.callbacks.lightning import WatchCallback
+
+    return WatchCallback(backend="record", logdir=folder / "runs", verbose=False, **options)
+
+
+def transformers_callback(folder: Path, **options: Any) -> Any:
+    from torchgraph_explorer.callbacks.transformers import WatchCallback
+
+    return WatchCallback(backend="record", logdir=folder / "runs", verbose=False, **options)
+
+
+trainers = pytest.mark.parametrize(
+    ("train", "callback"),
+    [
+        pytest.param(lightning_trained, lightning_callback, id="Lightning"),
+        pytest.param(transformers_trained, transformers_callback, id="transformers"),
+    ],
+)
+
+
+@trainers
+def test_a_training_is_watched_and_goes_on_from_its_checkpoint(train: Any, callback: Any, tmp_path: Path) -> None:
+    plain = train(tmp_path, steps=4)
+    watched = train(tmp_path, steps=4, callback=callback(tmp_path, log_freq=1))
+    assert watched.weights == plain.weights
+    assert watched.steps == [0, 1, 2, 3]
+    assert watched.is_bare
+    resumed = train(tmp_path, steps=6, resume=watched.checkpoint, callback=callback(tmp_path, log_freq=1))
+    assert resumed.steps == [4, 5]
+    assert resumed.watcher.run_dir != watched.watcher.run_dir
+    assert resumed.weights == train(tmp_path, steps=6, resume=watched.checkpoint).weights
+
+
+@trainers
+def test_a_training_that_fails_is_recorded_up_to_there_and_another_one_can_be_watched(
+    train: Any, callback: Any, tmp_path: Path
+) -> None:
+    one = callback(tmp_path, log_freq=1)
+    failed = train(tmp_path, steps=6, fails=True, callback=one)
+    first = failed.watcher
+    again = train(tmp_path, steps=2, callback=one)
+    assert first is not again.watcher
+    assert first.finished
+    assert open_run(str(first.run_dir)).model().steps.tolist()[:FAILS_AT] == [*range(FAILS_AT)]
+    assert again.steps == [0, 1]
+
+
+def test_lightning_takes_the_watch_off_a_training_that_fails(tmp_path: Path) -> None:
+    failed = lightning_trained(tmp_path, steps=6, fails=True, callback=lightning_callback(tmp_path))
+    assert failed.is_bare
+
+
+@trainers
+def test_an_option_that_watch_does_not_have_is_refused_at_once(train: Any, callback: Any, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'log_frequency'"):
+        callback(tmp_path, log_frequency=1)

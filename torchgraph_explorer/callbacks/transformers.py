@@ -1,0 +1,46 @@
+"""A callback for Hugging Face's `Trainer`, which watches the model that it trains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from torchgraph_explorer.callbacks.watching import Watching
+from torchgraph_explorer.training.watcher import Watcher
+
+
+class WatchCallback(TrainerCallback):
+    """Watches each `train`: `Trainer(callbacks=[WatchCallback(log_freq=50)])`.
+
+    Steps go on at the trainer's `global_step` if a checkpoint is resumed. The `Trainer` tells its callbacks nothing of
+    an exception: after one, the watch goes on until the next `train`, or until the process ends.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        """Watch nothing so far.
+
+        Args:
+            options: As for `watch`.
+
+        Raises:
+            TypeError: `watch` has no such option.
+        """
+        self._watching = Watching(options)
+
+    @property
+    def watcher(self) -> Watcher | None:
+        """Of the `train` that goes on, or of the last one; None before the first."""
+        return self._watching.watcher
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
+    ) -> None:
+        """The training begins; a checkpoint is loaded."""
+        self._watching.begin(others["model"], made=state.global_step)
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
+    ) -> None:
+        """The training is over."""
+        self._watching.end()

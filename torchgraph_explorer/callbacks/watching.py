@@ -1,0 +1,41 @@
+"""The watch of a callback, from the beginning of a training to its end."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from torch import nn
+
+from torchgraph_explorer.training.watch import watch
+from torchgraph_explorer.training.watcher import Watcher
+
+
+class Watching:
+    """Watches one training after the other.
+
+    Attributes:
+        watcher: Of the training that goes on, or of the last one; None before the first.
+    """
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        """Watch nothing so far. `options` are those of `watch`.
+
+        Raises:
+            TypeError: `watch` has no such option.
+        """
+        inspect.signature(watch).bind(None, **options)
+        self.watcher: Watcher | None = None
+        self._options = options
+
+    def begin(self, model: nn.Module, *, made: int) -> None:
+        """Watch `model`, of which the trainer says that `made` updates were made before."""
+        self.end()
+        self.watcher = watch(model, **self._options)
+        if made:
+            self.watcher.step = max(self.watcher.step, made)
+
+    def end(self) -> None:
+        """Remove everything from the model and write what was measured; the viewer stays. May be called again."""
+        if self.watcher is not None:
+            self.watcher.finish()
