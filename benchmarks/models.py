@@ -22,19 +22,34 @@ class Subject:
         model: To be called with `batch`.
         batch: Inputs.
         loss: Of the output.
+        passes: Forward passes in an update.
+        backwards: Backward passes in an update: as many, or one through all forward passes.
     """
 
     name: str
     model: nn.Module
     batch: Tensor
     loss: Callable[[Tensor], Tensor]
+    passes: int = 1
+    backwards: int = 1
+
+    def backward(self, model: nn.Module) -> Tensor:
+        """The forward and backward passes of an update; returns the loss of the last one."""
+        if self.backwards == self.passes:
+            for _ in range(self.passes):
+                loss = self.loss(model(self.batch))
+                loss.backward()
+        else:
+            loss = torch.stack([self.loss(model(self.batch)) for _ in range(self.passes)]).mean()
+            loss.backward()
+        return loss.detach()
 
     def train(self, steps: int) -> None:
         """Some steps of Adam."""
         optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3)
         for _ in range(steps):
             optimizer.zero_grad()
-            self.loss(self.model(self.batch)).backward()
+            self.backward(self.model)
             optimizer.step()
 
 
@@ -106,11 +121,31 @@ def narrow(width: int = 8, blocks: int = 16, batch: int = 32) -> Subject:
     return deep(width, blocks, batch)
 
 
+def reinforce(moves: int = 120) -> Subject:
+    """A policy for the pole on the cart, which is called for each move of an episode and updated after it."""
+    layers = [nn.Linear(4, 128), nn.Dropout(0.6), nn.ReLU(), nn.Linear(128, 2), nn.Softmax(dim=-1)]
+    name = f"REINFORCE, {moves} moves an episode"
+    return Subject(name, nn.Sequential(*layers), torch.randn(1, 4), chosen_move, passes=moves, backwards=1)
+
+
+def accumulated(width: int = 128, layers: int = 8, micro_batches: int = 8) -> Subject:
+    """As `deep`, with gradients accumulated."""
+    model = deep(width, layers).model
+    name = f"MLP {layers}×{width}, {micro_batches} micro-batches"
+    return Subject(name, model, torch.randn(64, width), mean_square, passes=micro_batches, backwards=micro_batches)
+
+
+def chosen_move(probabilities: Tensor) -> Tensor:
+    """The negative log-probability of a move that is drawn."""
+    move = torch.multinomial(probabilities.detach(), 1)
+    return -probabilities.gather(1, move).log().sum()
+
+
 def mean_square(output: Tensor) -> Tensor:
     """A loss that needs no target."""
     return output.square().mean()
 
 
 SUBJECTS: dict[str, Callable[[], Subject]] = {
-    make.__name__: make for make in (deep, resnet18, transformer, narrow, small_modules, digits)
+    make.__name__: make for make in (deep, resnet18, transformer, narrow, small_modules, digits, reinforce, accumulated)
 }

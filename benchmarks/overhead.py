@@ -8,7 +8,7 @@ recorder's thread counts too, and a block ends when that has written all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from benchmarks.children import ask
@@ -18,6 +18,9 @@ from benchmarks.tables import Cell, Options, Spread, Table, main, spread
 GOALS = {"deep": "1.30", "resnet18": "1.12", "transformer": "1.10", "narrow": "none", "small_modules": "none"}
 """The models, and the most that a logged step may cost."""
 
+LOOPS = {"reinforce": "1.02", "accumulated": "none"}
+"""Models with several passes in an update, and the most that logging every so many updates may cost."""
+
 BACKENDS = ("record", "standalone", "tensorboard", "wandb")
 
 EVERY = 50
@@ -26,7 +29,7 @@ STEPS = 20
 
 
 def tables(options: Options) -> Iterator[Table]:
-    """The ratios of processor time; memory and disk."""
+    """The ratios of processor time; those where an update has several passes; memory and disk."""
     backends = BACKENDS if options.full else BACKENDS[:1]
     yield Table(
         "A step's processor time",
@@ -43,6 +46,12 @@ def tables(options: Options) -> Iterator[Table]:
         f"That of every {EVERY}th step is one logged step and {EVERY - 1} unlogged ones, measured apart, with record.",
     )
     yield Table(
+        "The processor time of an update with several passes",
+        ("", "plain, ms", "every update", f"every {EVERY}th", f"goal of every {EVERY}th", "no update"),
+        [loop_times(subject, repeats=8 if options.full else 4) for subject in LOOPS],
+        "Measured as above, with record. Four of the passes are recorded.",
+    )
+    yield Table(
         f"Memory and disk of {STEPS} steps, each of them logged",
         ("", "plain, MB", *(f"{name}, MB more" for name in backends), "kB a step", "series", "bytes a series and step"),
         [sizes(subject, backends, runs=3 if options.full else 1) for subject in GOALS],
@@ -55,15 +64,33 @@ def times(subject: str, backends: Sequence[str], *, repeats: int) -> list[Cell]:
     """The row of one model."""
     found = ask("ratios", "record", subject, count=repeats).told
     others = [ask("logged ratios", name, subject, count=4).told for name in backends[1:]]
-    pairs = zip(found["logged"], found["unlogged"], strict=True)
     return [
         SUBJECTS[subject]().name,
         spread(1e3 * seconds for seconds in found["plain"]),
         GOALS[subject],
         *(spread(one["logged"]) for one in (found, *others)),
-        spread((logged + (EVERY - 1) * unlogged) / EVERY for logged, unlogged in pairs),
+        _now_and_then(found),
         spread(found["unlogged"]),
     ]
+
+
+def loop_times(subject: str, *, repeats: int) -> list[Cell]:
+    """The row of one model with several passes in an update."""
+    found = ask("ratios", "record", subject, count=repeats).told
+    return [
+        SUBJECTS[subject]().name,
+        spread(1e3 * seconds for seconds in found["plain"]),
+        spread(found["logged"]),
+        _now_and_then(found),
+        LOOPS[subject],
+        spread(found["unlogged"]),
+    ]
+
+
+def _now_and_then(found: Mapping[str, Sequence[float]]) -> Spread:
+    """The ratio where every so many steps is logged."""
+    pairs = zip(found["logged"], found["unlogged"], strict=True)
+    return spread((logged + (EVERY - 1) * unlogged) / EVERY for logged, unlogged in pairs)
 
 
 def sizes(subject: str, backends: Sequence[str], *, runs: int) -> list[Cell]:

@@ -40,9 +40,7 @@ class Training:
     def step(self) -> None:
         """One step of SGD."""
         self.optimizer.zero_grad()
-        loss = self.subject.loss(self.model(self.subject.batch))
-        loss.backward()
-        self.before_update(loss)
+        self.before_update(self.subject.backward(self.model))
         self.optimizer.step()
 
     def steps(self, count: int) -> None:
