@@ -34,8 +34,7 @@ def read_everything(logdir: Path, run: str, rng: random.Random, *, export: bool)
         with contextlib.suppress(TorchgraphError):
             read_run(open_run(logdir / run), rng)
         read_routes(app(Runs(logdir)), run, rng)
-        say("info", str(logdir / run))
-        say("info", str(logdir / run), "--json")
+        say("info", str(logdir / run), *rng.choice(((), ("--json",))))  # both are told of the same reading
         if export:
             say("export", str(logdir / run), "-o", str(logdir / "page.html"))
 
