@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.browser.page import Viewer
 
-FRAMES = 60
+FRAMES = 24
 
 MOVING = """([frames, type, path, buttons]) => new Promise((done) => {
   const times = [];
