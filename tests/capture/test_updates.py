@@ -267,6 +267,7 @@ class Loop:
         make: Makes the model.
         moved: How the names begin of the parameters that the last update moves.
         skipped: The steps whose updates a scaler skips.
+        optimizers: How many make an update.
     """
 
     train: Callable[[Any], None]
@@ -275,6 +276,7 @@ class Loop:
     make: Callable[[], nn.Module] = network
     moved: str = ""
     skipped: frozenset[int] = frozenset()
+    optimizers: int = 1
 
 
 LOOPS = {
@@ -285,9 +287,9 @@ LOOPS = {
     "episodes": Loop(episodes, (ROOT * PASSES,)),
     "LBFGS": Loop(lbfgs, (ROOT * 3,)),
     "in a closure": Loop(in_a_closure, (ROOT,)),
-    "sharpness-aware": Loop(sharpness_aware, (ROOT * 2,)),
-    "two optimizers": Loop(two_optimizers, (ROOT,)),
-    "in the backward pass": Loop(in_the_backward_pass, (ROOT,)),
+    "sharpness-aware": Loop(sharpness_aware, (ROOT * 2,), optimizers=2),
+    "two optimizers": Loop(two_optimizers, (ROOT,), optimizers=2),
+    "in the backward pass": Loop(in_the_backward_pass, (ROOT,), optimizers=4),
     "skipped batches": Loop(skipped_batches, (ROOT, ROOT * 2)),
     "skipped by a scaler": Loop(skipped_by_a_scaler, (ROOT,), steps=5, skipped=SKIPPED),
     "skipped by a scaler, fused": Loop(
@@ -337,7 +339,7 @@ def test_a_step_is_one_update(loop: Loop, log_freq: int) -> None:
         assert facts is not None
         assert facts.recorded_passes == len(expected)
         assert facts.end == ("skipped" if step in loop.skipped else "update")
-        assert facts.optimizers
+        assert len(facts.optimizers) == loop.optimizers
     assert any(entered(heard, at) for at in range(len(steps)))
 
 

@@ -104,7 +104,10 @@ class StepAdmission:
         """An optimizer is about to move its parameters."""
         one = self._current.one
         known = self._counter.upcoming
-        if self._counter.moved_by([optimizer], model) and one is not None:
+        is_own = bool(self._counter.moved_by([optimizer], model))
+        if is_own and one is not None and one.is_updated and self._counter.would_be_update([optimizer]):
+            self._current.end()  # this is the update of another step, whose passes were not seen
+        elif is_own and one is not None:
             one.step += self._counter.upcoming - known  # it began before the earlier updates were known
             one.before_update(parameters_of(optimizer))
 

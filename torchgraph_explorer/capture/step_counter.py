@@ -129,27 +129,28 @@ class StepCounter:
         return own
 
     def is_update(self, optimizers: Sequence[Optimizer]) -> bool:
-        """Whether `optimizers` have made an update of their own, and not a part of the latest one."""
-        is_another = self._is_another(optimizers)
+        """Whether `optimizers`, which have stepped, have made an update of their own, not a part of the latest one."""
+        is_another = self.would_be_update(optimizers)
+        self._updated_at = sequence_number(), current_backward()
+        if is_another:
+            self._updated_by.clear()
+        self._updated_by.update(map(id, optimizers))
         self._resumed.after_update(optimizers, is_another=is_another)
         return is_another
 
-    def _is_another(self, optimizers: Sequence[Optimizer]) -> bool:
-        """See `is_update`.
+    def would_be_update(self, optimizers: Sequence[Optimizer]) -> bool:
+        """Whether a step of `optimizers` makes an update of its own.
 
         Several of them make one update if no pass was between them. Where the passes of a step that is not logged are
         not seen, there was none if autograd made no node.
         """
-        backward, node = current_backward(), sequence_number()
-        before, self._updated_at = self._updated_at, (node, backward)
-        if backward != -1 and backward == before[1]:
+        node, backward = self._updated_at
+        if current_backward() not in {-1, backward}:
+            return True
+        if current_backward() != -1:
             return False
         is_repeated = any(id(each) in self._updated_by for each in optimizers)
-        is_another = self.is_begun or (node != before[0] and (is_repeated or not self._was_called))
-        if is_another:
-            self._updated_by.clear()
-        self._updated_by.update(map(id, optimizers))
-        return is_another
+        return self.is_begun or (node != sequence_number() and (is_repeated or not self._was_called))
 
     def end_step(self, *, is_marked: bool = False) -> None:
         """The step is over; if none of its passes was seen, it is counted now."""
