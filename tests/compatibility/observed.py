@@ -61,11 +61,13 @@ class Forward:
         calls: In the order in which they began.
         parameters: Those that a gradient arrived at since it began.
         updates: How many updates there were before.
+        is_frozen: It is a call under no_grad of a part that is not trained.
     """
 
     calls: list[Seen] = field(default_factory=list)
     parameters: set[tuple[str, str]] = field(default_factory=set)
     updates: int = 0
+    is_frozen: bool = False
 
 
 class Observer:
@@ -158,15 +160,22 @@ class Observer:
 
     def _enter(self, name: str) -> Any:
         def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
-            if self._is_to_be_recorded(module):
+            if self._is_to_be_recorded(module) or self._is_frozen(name):
                 self._entered(name, args, kwargs)
 
         return enter
 
+    def _is_frozen(self, name: str) -> bool:
+        """Whether module `name` is called under no_grad although nothing in it was called in the steps before."""
+        if self._stack or torch.is_grad_enabled() or not self.model.training or not self._updates:
+            return False
+        trained = [call.module for forward in self.forwards if not forward.is_frozen for call in forward.calls]
+        return not any(f"{each}.".startswith(f"{name}.") for each in trained)
+
     def _entered(self, name: str, args: Any, kwargs: Any) -> None:
         if not self._stack:
             self._thread = threading.get_ident()
-            self.forwards.append(Forward(updates=self._updates))
+            self.forwards.append(Forward(updates=self._updates, is_frozen=not torch.is_grad_enabled()))
             self._is_moved = False
         calls = self.forwards[-1].calls
         inputs = inputs_of(args, kwargs)

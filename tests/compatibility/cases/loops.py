@@ -209,6 +209,72 @@ def _() -> Any:
     return Training(model, step, [optimizer])
 
 
+@case("a frozen teacher that the loop calls under no_grad, and a rollout of the student")
+def _() -> Any:
+    model = nn.ModuleDict({"teacher": _net().requires_grad_(False), "student": _net()})
+    optimizer = sgd(model["student"].parameters())
+
+    def step(_number: int) -> object:
+        with torch.no_grad():
+            model["student"](torch.randn(2, 6))
+            target = model["teacher"](x := torch.randn(4, 6))
+        return _update([optimizer], (model["student"](x) - target).square().mean())
+
+    return Training(model, step, [optimizer])
+
+
+@case("MAML: an inner loop of functional calls, and an update through it")
+def _() -> Any:
+    model = _net()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def step(_number: int) -> object:
+        weights, x = dict(model.named_parameters()), torch.randn(4, 6)
+        for _ in range(2):
+            inner = torch.func.functional_call(model, weights, x).square().mean()
+            slopes = torch.autograd.grad(inner, [*weights.values()], create_graph=True)
+            weights = {
+                name: weight - 0.1 * slope for (name, weight), slope in zip(weights.items(), slopes, strict=True)
+            }
+        return _update([optimizer], torch.func.functional_call(model, weights, x).square().mean())
+
+    return Training(model, step, [optimizer])
+
+
+@case("two calls of an autoencoder's halves, with noise between them")
+def _() -> Any:
+    model = nn.ModuleDict({"encoder": nn.Linear(6, 8), "decoder": nn.Linear(4, 6)})
+    optimizer = sgd(model.parameters())
+
+    def step(_number: int) -> object:
+        mean, deviation = model["encoder"](x := torch.randn(4, 6)).chunk(2, dim=1)
+        latent = mean + deviation.exp() * torch.randn_like(mean)
+        return _update([optimizer], (model["decoder"](latent) - x).square().mean())
+
+    return Training(model, step, [optimizer])
+
+
+@case("Accelerate, which accumulates", slow=True, needs=("accelerate",))
+def _() -> Any:
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
+    net = _net()
+    model, optimizer = accelerator.prepare(net, sgd(net.parameters()))
+
+    def step(_number: int) -> object:
+        loss = torch.zeros(())
+        for _ in range(2):
+            with accelerator.accumulate(model):
+                loss = _loss(model)
+                accelerator.backward(loss)
+                optimizer.step()
+                optimizer.zero_grad()
+        return loss.detach()
+
+    return Training(net, step, [optimizer.optimizer])
+
+
 @case("a GradScaler that skips an update")
 def _() -> Any:
     model = _net()
