@@ -229,7 +229,8 @@ def _() -> Any:
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 
     def step(_number: int) -> object:
-        weights, x = dict(model.named_parameters()), torch.randn(4, 6)
+        weights: dict[str, Tensor] = dict(model.named_parameters())
+        x = torch.randn(4, 6)
         for _ in range(2):
             inner = torch.func.functional_call(model, weights, x).square().mean()
             slopes = torch.autograd.grad(inner, [*weights.values()], create_graph=True)
