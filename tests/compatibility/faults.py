@@ -98,7 +98,7 @@ NOT_CALLED = {
     "capture.attach_targets.AttachTargets.clear": BY_AN_INTERRUPT,
     "capture.backward_passes.BackwardPasses.are_on": AT_A_PAUSE,
     "capture.call_stack.is_running": AT_A_PAUSE,
-    "capture.call_stack._innermost_frame": "called where the model is just being called in another thread",
+    "capture.call_stack._innermost_frame": AT_A_PAUSE,
     "capture.captured_step.CapturedStep._patience": AT_A_PAUSE,
     "capture.captured_step.CapturedStep.awaits_backward": AT_A_PAUSE,
     "capture.captured_step.CapturedStep.close": AT_A_PAUSE,
