@@ -307,6 +307,42 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True)
+class StepNote:
+    """A sentence that the training loop noted at a step.
+
+    Attributes:
+        step: The step.
+        time: Seconds since the epoch.
+        text: The sentence.
+    """
+
+    step: int
+    time: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """What the training loop logged in a stretch of time: values of scalars, and notes.
+
+    Attributes:
+        names: Names of scalars.
+        name: Index in `names` of each value's scalar, `[n]` uint32.
+        steps: Step of each value, `[n]` int64, in the order of logging.
+        times: When each was logged, in seconds since the epoch, `[n]` float64.
+        values: `[n]` float64; may be NaN or infinite.
+        notes: In the order of noting.
+    """
+
+    names: tuple[str, ...]
+    name: npt.NDArray[np.uint32]
+    steps: npt.NDArray[np.int64]
+    times: npt.NDArray[np.float64]
+    values: npt.NDArray[np.float64]
+    notes: tuple[StepNote, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The session was closed in order.
 
@@ -321,5 +357,6 @@ class Finished:
     steps: int | None = None
 
 
-Record: TypeAlias = "Session | ModuleGraph | tuple[Series, ...] | Frame | Noted | Finished"
-"""What a sink is given: a session first, then graphs, new series, frames and notes as they come, `Finished` last."""
+Record: TypeAlias = "Session | ModuleGraph | tuple[Series, ...] | Frame | Logged | Noted | Finished"
+"""What a sink is given: a session first, then graphs, new series, frames, what was logged and notes as they come,
+`Finished` last."""

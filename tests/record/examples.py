@@ -21,12 +21,14 @@ from torchgraph_explorer.schema import (
     Edge,
     Finished,
     Frame,
+    Logged,
     Module,
     ModuleGraph,
     Node,
     Record,
     Series,
     Session,
+    StepNote,
     TensorInfo,
 )
 
@@ -121,6 +123,20 @@ def write(run_dir: Path | str, *records: Record, session: Session = SESSION, seg
 def write_small_run(run_dir: Path | str) -> None:
     """A session with one of everything and three frames."""
     write(run_dir, GRAPH, SERIES, frame(0), frame(10), frame(20), Finished(3_000.0, ("Nothing was lost.",)))
+
+
+def logged(steps: list[int], *, notes: tuple[StepNote, ...] = (), **values: list[float]) -> Logged:
+    """The scalars `values`, each with a value at each of `steps`."""
+    names = tuple(values)
+    count = len(steps)
+    return Logged(
+        names=names,
+        name=np.tile(np.arange(len(names), dtype=np.uint32), count),
+        steps=np.repeat(np.array(steps, dtype=np.int64), len(names)),
+        times=np.repeat(2_000.0 + np.array(steps, dtype=np.float64), len(names)),
+        values=np.array(list(values.values()), dtype=np.float64).T.ravel(),
+        notes=notes,
+    )
 
 
 def other_session(name: str, **changes: object) -> Session:

@@ -19,6 +19,7 @@ from tests.record.examples import (
     GRAPH,
     SERIES,
     frame,
+    logged,
     other_session,
     segment,
     write,
@@ -27,7 +28,7 @@ from tests.record.examples import (
 from tests.record.long_runs import write_long_run
 from tests.record.mutations import mutated
 from tests.record.reading import read_everything
-from torchgraph_explorer.schema import Finished, Noted, StepFacts
+from torchgraph_explorer.schema import Finished, Noted, StepFacts, StepNote
 
 MOST_SECONDS = 30
 """Of computing, for one case; most take a tenth of a second."""
@@ -61,7 +62,14 @@ def wide(run: Path) -> None:
     write_long_run(run, 4, series=40, bad_step=2)
 
 
-BASES: tuple[Callable[[Path], None], ...] = (small, small, ranks, resumed, wide)
+def scalars(run: Path) -> None:
+    noted = (StepNote(1, 2_000.0, "warm-up is over"),)
+    write(run, SERIES, frame(0), logged([0, 1, 2], loss=[3, 2, 1], tokens=[5, 6, 7], notes=noted), frame(2))
+    write(run, logged([2, 3], loss=[1, 0.5]), session=other_session("later", created=5_000.0))
+    write(run, logged([0], loss=[1]), session=other_session("rank", created=6_000.0, rank=1, world_size=2))
+
+
+BASES: tuple[Callable[[Path], None], ...] = (small, small, ranks, resumed, wide, scalars, scalars)
 
 
 @lru_cache

@@ -167,6 +167,22 @@ def change_rows(pieces: list[ListedSegment], rng: random.Random) -> None:
     piece.body = bytes(body)
 
 
+def change_scalars(pieces: list[ListedSegment], rng: random.Random) -> None:
+    """Change numbers of a block of scalars, or how many there are, and then make its check right."""
+    piece, head = _of_kind(pieces, "logged", rng)
+    body = bytearray(piece.body)
+    for _ in range(rng.choice((1, 3, 10)) if len(body) >= 8 else 0):
+        at = rng.randrange(len(body) - 7)
+        body[at : at + 8] = rng.choice(
+            (struct.pack("<d", rng.choice(REAL)), struct.pack("<Q", rng.choice(WHOLE)), rng.randbytes(8))
+        )
+    piece.body = bytes(body)
+    head.logged.check = crc32(piece.body)
+    if rng.random() < 0.3:
+        change(head.logged, rng)
+    piece.head = _serialized(head, rng)
+
+
 def plant_a_bomb(pieces: list[ListedSegment], rng: random.Random) -> None:
     """Add a record that is small, and would be large."""
     size = rng.choice((1 << 16, 1 << 20, 1 << 22))
@@ -291,8 +307,9 @@ CHANGES: Sequence[Callable[[list[ListedSegment], random.Random], None]] = (
     change_a_header,
     change_a_body,
     add_a_frame,
+    change_scalars,
 )
-WEIGHTS = (6, 4, 6, 4, 3, 3, 1, 2, 3)
+WEIGHTS = (6, 4, 6, 4, 3, 3, 1, 2, 3, 4)
 
 
 def change(message: Message, rng: random.Random) -> None:

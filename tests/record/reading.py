@@ -57,6 +57,7 @@ def read_model(model: ModelRecord, rng: random.Random) -> None:
         model.epoch,
         model.sessions,
         model.session,
+        model.logged,
         model.finished,
         model.notes,
         model.ranks,
@@ -117,6 +118,8 @@ def read_routes(served: App, run: str, rng: random.Random) -> None:
             asked(served, "/api/history", **{**this, "series": series, "from": 0, "most": 64, "optimizer": optimizer})
         for options in ({}, {"most": 64}, {"most": 64, "from": 2, "unit": 1}, {"to": 2}):
             asked(served, "/api/history", **{**this, "series": series, "from": 0, **options})
+        for known in ({}, {"from": 2, "unit": 1, "version": "0.0.1"}):
+            asked(served, "/api/scalars", **this, scalars="0,1,2,9", most=64, **known)
         for frame in some(len(updates["frames"]["step"]), rng):
             asked(served, "/api/frame", **this, step=updates["frames"]["step"][frame])
 

@@ -73,6 +73,7 @@ def train(sink: Any, folder: Path) -> Called:
             optimizer.zero_grad()
             model(torch.randn(5, 3)).square().mean().backward()
             optimizer.step()
+            watcher.log({"loss": torch.tensor(1.0)})
         with torch.no_grad():
             model(torch.randn(5, 3))
         assert wait_for(lambda: all(one.tracker._current.one is None for one in watcher._pipelines), 10)

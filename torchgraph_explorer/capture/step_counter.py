@@ -36,6 +36,7 @@ class StepCounter:
         is_begun: A pass of a step was seen that nothing has ended.
         has_updates: An update was seen.
         sees_updates: Torch's hooks show the updates.
+        first: The first step, once it has ended; until then, its number may become that of a resumed training.
         optimizers: Those of the model.
     """
 
@@ -43,6 +44,8 @@ class StepCounter:
         """Count the steps of `model` in `phase`."""
         self.steps_are = steps_are
         self.is_begun = self.has_updates = self.sees_updates = False
+        self.first: int | None = None
+        self._latest, self._ended_at = 0, -1
         self.optimizers = ModelOptimizers(model)
         self._phase = phase
         self._resumed = ResumedSteps(phase)
@@ -56,6 +59,20 @@ class StepCounter:
     def upcoming(self) -> int:
         """The number of the step that begins next."""
         return self._phase.step
+
+    @property
+    def current(self) -> int | None:
+        """The step that the training is in; None for the first one.
+
+        After an update and before the next pass, it is the one that has ended. Where the passes of a step that is not
+        logged are not seen, the next one has begun if autograd has made a node since.
+        """
+        if self.first is None:
+            return None
+        is_unseen = not self.is_begun and not self._was_called and sequence_number() != self._ended_at
+        if is_unseen or self.is_begun:
+            return self.number
+        return self._latest
 
     @property
     def number(self) -> int:
@@ -84,9 +101,15 @@ class StepCounter:
 
     def next_step(self) -> int:
         """A step begins, which has this number."""
+        self._note_end()
         number = self._phase.next_step()  # first: after an interrupt in between, the next pass begins another step
         self.is_begun = True
         return number
+
+    def _note_end(self) -> None:
+        if self.is_begun:
+            self._latest = self.number
+            self.first = self._latest if self.first is None else self.first
 
     def look_back(self, model: nn.Module) -> None:
         """Before the first step, look for updates that were made earlier."""
@@ -156,7 +179,9 @@ class StepCounter:
         """The step is over; if none of its passes was seen, it is counted now."""
         if not self.is_begun:
             self._phase.next_step()
-        self.is_begun, self._passes = False, 0
+            self.is_begun = True
+        self._note_end()
+        self.is_begun, self._passes, self._ended_at = False, 0, sequence_number()
         if not is_marked:
             self.has_updates, self.steps_are = True, StepsAre.UPDATES
 

@@ -156,6 +156,21 @@ class StepTracker:
             if (model := self._called()) is not None:
                 self._admission.mark(model)
 
+    @property
+    def current_step(self) -> int | None:
+        """The step that the training is in, see `StepCounter.current`."""
+        return self._counter.current
+
+    @property
+    def first_step(self) -> int | None:
+        """The first step of this watch, once it has ended."""
+        return self._counter.first
+
+    @property
+    def step(self) -> int:
+        """The step that a pass belongs to now."""
+        return self._counter.number
+
     def before_step(self, optimizer: Optimizer) -> None:
         """An optimizer is about to move its parameters (for `optimizer_steps.OptimizerListener`)."""
         if self._current.one is None and self._counter.sees_updates:

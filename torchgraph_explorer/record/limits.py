@@ -50,6 +50,18 @@ COLUMNS = 256
 PACKED_BYTES = 1 << 14
 """One packed histogram. Of 2039 buckets with counts of 5 bytes each it has 10195."""
 
+LOGGED_AT_ONCE = 1 << 19
+"""Values in one record of scalars. Ours have some 2¹⁵, and more where one call logs more."""
+
+LOGGED_VALUES = 1 << 23
+"""Values of scalars of a model, which take 28 bytes each in memory."""
+
+SCALARS = 1 << 14
+"""Different scalars of a model."""
+
+STEP_NOTES = 10_000
+"""Notes of a model."""
+
 LAST_STEP = 1 << 62
 
 PASSES = 1 << 48

@@ -22,7 +22,9 @@ from torchgraph_explorer.record.graphs.encoding import decode_graph
 from torchgraph_explorer.record.graphs.index import GraphIndex
 from torchgraph_explorer.record.limits import LAST_SERIES, NOTES
 from torchgraph_explorer.record.notices import Notices
-from torchgraph_explorer.record.ranks.groups import Launches, launches
+from torchgraph_explorer.record.ranks.groups import Launches, Member, launches
+from torchgraph_explorer.record.scalars.encoding import body_bytes, decode_logged
+from torchgraph_explorer.record.scalars.index import LoggedSoFar, ScalarIndex, TooMuchError
 from torchgraph_explorer.record.scan import ScannedRecord
 from torchgraph_explorer.record.steps.index import FrameIndex, RankStatus
 from torchgraph_explorer.schema import Finished, Noted, Series, Session
@@ -119,6 +121,7 @@ class ModelIndex:
         self.sessions: dict[str, SessionIndex] = {}
         self.graphs = GraphIndex()
         self.frames = FrameIndex()
+        self._scalars = ScalarIndex()
         self.last_write = 0.0
         self._series: list[Series] = []
         self._all_series: tuple[Series, ...] = ()
@@ -160,6 +163,14 @@ class ModelIndex:
             number = {session: at for at, session in enumerate(self.sessions)}
         return np.array([number[one] for one in self.frames.writers], dtype=np.int64)
 
+    @property
+    def logged(self) -> LoggedSoFar:
+        """What the training loops logged."""
+        places = self.launches.members
+        if not self.launches.has_ranks:
+            places = {session: Member(at, 0) for at, session in enumerate(self.sessions)}
+        return self._scalars.read(places)
+
     def of_optimizer(self, optimizer: str) -> ModelIndex:
         """The index as it is now, with only the frames whose step `optimizer` made."""
         one = copy(self)
@@ -191,6 +202,8 @@ class ModelIndex:
             case "finished":
                 finished = self.sessions[source.session].finished = finished_value(head.finished)
                 self.last_write = max(self.last_write, finished.time)
+            case "logged":
+                self._take_logged(head.logged, found, source)
             case "noted":
                 self._take_note(noted_value(head.noted), self.sessions[source.session])
             case _:
@@ -210,6 +223,19 @@ class ModelIndex:
     def _writing(self) -> tuple[str, ...]:
         """The sessions of the last launch that have not ended."""
         return tuple(one for one in self.launches.latest if self.sessions[one].finished is None)
+
+    def _take_logged(self, head: pb.Logged, found: ScannedRecord, source: Source) -> None:
+        if found.body_size != body_bytes(head):
+            raise DamageError(f"its body has {found.body_size} bytes")
+        try:
+            self._scalars.require_room(head.values)
+            logged = decode_logged(head, source.read(found.body, found.body_size))
+            self._scalars.add(source.session, logged)
+        except TooMuchError as excess:
+            source.notices.add(f"model {self.name}: it has {excess}, which is as many as are read; others were skipped")
+            return
+        times = (*logged.times[-1:].tolist(), *(note.time for note in logged.notes[-1:]))
+        self.last_write = max((self.last_write, *times))
 
     def _take_note(self, noted: Noted, session: SessionIndex) -> None:
         if len(session.notes) < NOTES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import EllipsisType
 from typing import TypeVar
 
@@ -14,11 +14,12 @@ from torchgraph_explorer.record.model_index import ModelIndex, SessionIndex
 from torchgraph_explorer.record.nonfinite import Flags, are_nonfinite, nonfinite_frames, traits
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.notes import finished_together, missing_ranks, notes_so_far
+from torchgraph_explorer.record.scalars.index import LoggedSoFar, Scalar
 from torchgraph_explorer.record.session_notes import mixed_sessions
 from torchgraph_explorer.record.steps.facts import StepKind, in_order
 from torchgraph_explorer.record.steps.history import History
 from torchgraph_explorer.record.steps.reading import read_frame, read_history
-from torchgraph_explorer.schema import Finished, Frame, Kind, ModuleGraph, Role, Series, Session, StepFacts
+from torchgraph_explorer.schema import Finished, Frame, Kind, ModuleGraph, Role, Series, Session, StepFacts, StepNote
 
 ModelT = TypeVar("ModelT", bound="ModelRecord")
 
@@ -232,6 +233,32 @@ class ModelRecord:
         found = read_history(index, number, frames=frames, notices=self._notices)
         self._notices.announce()
         return found
+
+    @property
+    def logged(self) -> LoggedSoFar:
+        """The scalars and notes together, as of one moment."""
+        return self._index.logged
+
+    def scalars(self) -> Mapping[str, Scalar]:
+        """Every scalar that was logged with `watcher.log`, by name, in the order of first logging."""
+        return self.logged.scalars
+
+    def scalar(self, name: str) -> Scalar:
+        """The scalar called `name`: its steps, times and values as numpy arrays.
+
+        Raises:
+            NotFoundError: No scalar has this name.
+        """
+        found = self.scalars()
+        if name not in found:
+            choices = f"Choose one of {', '.join(map(repr, found))}." if found else "No scalar was logged."
+            raise NotFoundError(f"Model {self.name!r} has no scalar {name!r}. {choices}")
+        return found[name]
+
+    @property
+    def step_notes(self) -> tuple[StepNote, ...]:
+        """What was noted with `watcher.note`, in the order of steps."""
+        return self.logged.notes
 
     def nonfinite(self, first_frame: int = 0, stop_frame: int | None = None) -> Flags:
         """Which frames from `first_frame` up to `stop_frame` have NaN or infinity that should not be there.

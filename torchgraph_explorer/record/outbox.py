@@ -23,11 +23,13 @@ class Encoded(NamedTuple):
 
     Attributes:
         data: The bytes as they are in a segment.
-        step: The step of a frame; None for what frames depend on, which is never dropped.
+        step: The step of a frame; None for other records.
+        is_needed: Frames depend on it, so it is never dropped.
     """
 
     data: bytes
     step: int | None = None
+    is_needed: bool = True
 
 
 class Store(Protocol):
@@ -61,6 +63,7 @@ class Outbox:
         self._size = 0
         self._has_put = False
         self._dropped = Missing()
+        self._dropped_blocks = 0
         self._pause = 0.0
         self._next_try = 0.0
         self._warned: set[str] = set()
@@ -70,12 +73,18 @@ class Outbox:
         """Add a record, and write all that wait if it is time to."""
         if self._is_too_much(record):
             self.put_if_due()  # which may make room
-        if record.step is not None and self._is_too_much(record):
-            self._dropped.add(record.step)
+        if not record.is_needed and self._is_too_much(record):
+            self._drop(record)
             return
         self._waiting.append(record)
         self._size += len(record.data)
         self.put_if_due()
+
+    def _drop(self, record: Encoded) -> None:
+        if record.step is not None:
+            self._dropped.add(record.step)
+        else:
+            self._dropped_blocks += 1
 
     def _is_too_much(self, record: Encoded) -> bool:
         return bool(self._pause) and self._size + len(record.data) > MOST_WAITING
@@ -132,5 +141,8 @@ class Outbox:
         if dropped:
             self.notes.append(f"{dropped} are missing, since {self._place} could not be written to for a while.")
             warn(f"{self.notes[-1]} It can be again, and recording goes on.")
-        elif had_warned:
+        if blocks := self._dropped_blocks:
+            self._dropped_blocks = 0
+            self.notes.append(f"{blocks} blocks of logged scalars are missing, since {self._place} was not writable.")
+        if had_warned and not (dropped or blocks):
             info(f"{self._place} can be written to again; the record lacks nothing.")

@@ -16,11 +16,12 @@ from torchgraph_explorer.record.format.envelope import VERSION, enveloped, file_
 from torchgraph_explorer.record.format.messages import finished_message, noted_message, session_message
 from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
 from torchgraph_explorer.record.remote import RemoteSegments, is_url
+from torchgraph_explorer.record.scalars.encoding import encode_logged
 from torchgraph_explorer.record.segments import LocalSegments
 from torchgraph_explorer.record.steps.body import encode_body
 from torchgraph_explorer.record.steps.facts import encode_facts
 from torchgraph_explorer.record.steps.layout import encode_layout
-from torchgraph_explorer.schema import Finished, Frame, ModuleGraph, Noted, Record, Session
+from torchgraph_explorer.schema import Finished, Frame, Logged, ModuleGraph, Noted, Record, Session
 
 SEGMENT_BYTES = 64 << 20
 """Largest size of a local segment."""
@@ -61,7 +62,8 @@ class RecordWriter:
             self._leave_out(record, fault)
             return
         self._unwritable.end()
-        self._outbox.add(Encoded(data, record.step if isinstance(record, Frame) else None))
+        step = record.step if isinstance(record, Frame) else None
+        self._outbox.add(Encoded(data, step, is_needed=not isinstance(record, Frame | Logged)))
 
     def when_idle(self) -> None:
         """Write what waits, if it is time to. To be called now and then while no record comes."""
@@ -120,6 +122,9 @@ class RecordWriter:
                 unwritable = (f"{self._unwritable} could not be recorded.",) * bool(self._unwritable)
                 record = replace(record, notes=(*record.notes, *self._notes, *self._outbox.notes, *unwritable))
                 return enveloped(pb.Head(finished=finished_message(record)).SerializeToString())
+            case Logged():
+                head, body = encode_logged(record)
+                return enveloped(pb.Head(logged=head).SerializeToString(), body)
             case _:
                 return self._definitions.added(record)
 
@@ -155,5 +160,7 @@ def _what(record: Record) -> str:
             return "A module graph"
         case tuple():
             return f"{len(record)} series"
+        case Logged():
+            return "A block of logged scalars"
         case _:
             return f"The {type(record).__name__.lower()}"

@@ -6,7 +6,7 @@ import math
 import random
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -17,6 +17,7 @@ from torchgraph_explorer.capture.observation import OPTIMIZER, Observation
 from torchgraph_explorer.capture.phases import Phase, Training
 from torchgraph_explorer.capture.step_tracker import StepTracker
 from torchgraph_explorer.console import reason, warn
+from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.reduce.batch import Batch
 from torchgraph_explorer.reduce.device_batch import DeviceBatch
 from torchgraph_explorer.reduce.row_buffer import RowBuffer
@@ -26,6 +27,7 @@ from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.first_step import recorded_again
 from torchgraph_explorer.training.idle_timer import IdleTimer
 from torchgraph_explorer.training.options import Settings, pass_choice
+from torchgraph_explorer.training.scalar_log import NO_ROOM, ScalarLog
 from torchgraph_explorer.training.schedule import Schedule
 from torchgraph_explorer.training.writer_thread import Step, WriterThread
 
@@ -80,7 +82,8 @@ class Pipeline:
             choice=pass_choice(settings.passes),
         )
         self._phase = phase
-        self._writer = WriterThread(session, sinks, now=time.time)
+        self._log = ScalarLog()
+        self._writer = WriterThread(session, sinks, now=time.time, log=self._log)
         self._idle_timer: IdleTimer | None = None
         if self.is_recording:
             with suppress(RuntimeError):  # no further thread can be started: each step is handed over by the next one
@@ -99,6 +102,7 @@ class Pipeline:
         """Take everything off the model and have the last step written; warn with `why_nothing` if there was none."""
         self._each(
             self._stop_idle_timer,
+            self._note_only_step,
             self.tracker.close,
             lambda: self._note_nothing(why_nothing),
             lambda: self._writer.end(self._phase.step),
@@ -167,6 +171,7 @@ class Pipeline:
         if not (self.saw_a_step or self._phase.joins) and observation.step < self.recorded:
             self._writer.note(f"{self._name}: {recorded_again(observation.step, self.recorded)}")
         self.saw_a_step = True
+        self._note_first_step()
         moment, clock, scale = self._began
         self._writer.put(
             Step(
@@ -196,6 +201,41 @@ class Pipeline:
     def note(self, sentence: str) -> None:
         """Something is not recorded (for `capture.observation.StepListener`)."""
         self._writer.note(f"{self._name}: {sentence}")
+
+    def log(self, scalars: Mapping[str, object]) -> None:
+        """Record scalars at the step that the training is in. A fault of ours is noted; training goes on.
+
+        Raises:
+            OptionError: A name is no text, or a value no number.
+        """
+        self._note_first_step()
+        try:
+            unreadable = self._log.add(self.tracker.current_step, time.time(), scalars)
+        except OptionError:
+            raise
+        except Exception as fault:
+            self.note(f"some scalars are not recorded ({reason(fault)}).")
+            return
+        if unreadable:
+            self.note(f"the scalar {unreadable[0]!r} is not recorded where its tensor has no value that can be read.")
+        if self._log.dropped:
+            self.note(f"some logged scalars are not recorded: {NO_ROOM}.")
+
+    def log_note(self, sentence: str) -> None:
+        """Record a sentence at the step that the training is in."""
+        self._note_first_step()
+        self._log.note(self.tracker.current_step, time.time(), sentence)
+
+    def _note_first_step(self) -> None:
+        """Tell the log which step came first. The writer's thread does not ask the tracker."""
+        if self._log.first_step is None:
+            self._log.first_step = self.tracker.first_step
+
+    def _note_only_step(self) -> None:
+        """At the end: what was logged before a first step has ended belongs to the step that the training is in."""
+        self._note_first_step()
+        if self._log.first_step is None:
+            self._log.first_step = self.tracker.step
 
     def _clock(self, step: int) -> float | None:
         if self._settings.time_log is None:

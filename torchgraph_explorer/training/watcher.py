@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
+import torch
 from torch import nn
 
 from torchgraph_explorer import interrupts, timeouts
@@ -150,6 +151,42 @@ class Watcher:
         For code of your own that is worth its time only then. `log_freq` is asked about each step once.
         """
         return not self._finished and self._train.is_recording and self._train.tracker.is_recording
+
+    def log(self, scalars: Mapping[str, object]) -> None:
+        """Record scalars, such as the loss, at the step that the training is in, whether that step is logged or not.
+
+        After an update and before the next forward pass, the step is the one that has just ended. So a call belongs to
+        the same step before and after `optimizer.step()`, and after `zero_grad()`. Before the first pass, it is the
+        step that is about to begin. Of several values of one scalar at one step, the last one counts.
+
+        The values are copied now. Nothing is waited for, also not on a GPU. Does nothing after `close`, with
+        `TORCHGRAPH=off`, and within compiled code.
+
+        Args:
+            scalars: Names, and a number each: a Python number, a numpy scalar, or a tensor or array with one element,
+                on any device. NaN and infinity are recorded. The part of a name before a `/` groups the charts:
+                `train/loss`, `train/accuracy`.
+
+        Raises:
+            OptionError: A name is no text, or a value no real number.
+        """
+        if not torch.compiler.is_compiling() and self._records():
+            self._train.log(scalars)
+
+    def note(self, sentence: str) -> None:
+        """Record a sentence at the step that the training is in (see `log`), to be shown on the time bar.
+
+        Raises:
+            OptionError: It is no text.
+        """
+        if torch.compiler.is_compiling() or not self._records():
+            return
+        if not isinstance(sentence, str) or not sentence.strip():
+            raise OptionError(f"watcher.note({sentence!r:.80}) is no note. Pass a sentence: note('warm-up is over').")
+        self._train.log_note(sentence)
+
+    def _records(self) -> bool:
+        return not self._finished and os.getpid() == self.pid
 
     @interrupts.guarded
     def step_done(self) -> None:

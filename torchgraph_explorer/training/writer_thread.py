@@ -31,6 +31,7 @@ from torchgraph_explorer.schema import (
 )
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.rank_parts import part_of
+from torchgraph_explorer.training.scalar_log import NO_ROOM, ScalarLog
 
 SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
 
@@ -42,6 +43,9 @@ MOST_SECONDS = timeouts.SECONDS
 
 IDLE_SECONDS = 0.25
 """How often the sinks' `when_idle` is called while no step comes."""
+
+LOGGED_SECONDS = 1.0
+"""How often what the training loop has logged is written."""
 
 MOST_NOTES = 64
 """Notes that are written while the training goes on; those after them are written at the end."""
@@ -103,10 +107,17 @@ class WriterThread:
     interrupts one of them: a `SimpleQueue`, and a lock that a thread may take twice.
     """
 
-    def __init__(self, session: Session, sinks: Sequence[Sink], *, now: Callable[[], float]) -> None:
-        """Write `session`, and then the steps that are put, to `sinks`. `now` gives the time, in s since the epoch."""
+    def __init__(
+        self, session: Session, sinks: Sequence[Sink], *, now: Callable[[], float], log: ScalarLog | None = None
+    ) -> None:
+        """Write `session`, and then the steps that are put, and what `log` has, to `sinks`.
+
+        `now` gives the time, in seconds since the epoch.
+        """
         self._sinks = list(sinks)
         self._now = now
+        self._log = log if log is not None else ScalarLog()
+        self._logged_at = monotonic()
         self._queue: queue.SimpleQueue[Step | Noted | _End] = queue.SimpleQueue()
         self._dropped = Missing()
         self._is_slow = False
@@ -231,6 +242,7 @@ class WriterThread:
             self._began.set()
             while not isinstance(item := self._next(), _End):
                 self._take(item)
+                self._write_logged()
             end = item
         except Exception as fault:
             self.note(f"The recorder failed, and nothing more is recorded: {reason(fault)}.")
@@ -241,7 +253,21 @@ class WriterThread:
         except Exception as fault:
             warn(f"The end of the record is missing: {reason(fault)}.")
 
+    def _write_logged(self, *, ends_at: int | None = None) -> None:
+        """Write what was logged, if that is due; at the end, after `ends_at` steps, all of it."""
+        if ends_at is None and monotonic() - self._logged_at < LOGGED_SECONDS:
+            return
+        self._logged_at = monotonic()
+        try:
+            while (logged := self._log.take(ends_at=ends_at)) is not None:
+                self._write(logged)
+        except Exception as fault:
+            self.note(f"Some of what was logged is not recorded: {reason(fault)}.")
+
     def _end(self, end: _End) -> None:
+        self._write_logged(ends_at=end.steps or 0)
+        if self._log.dropped:
+            self._notes.append(f"{self._log.dropped:,} logged values are missing: {NO_ROOM}.")
         if self._dropped:
             self._notes.append(f"{self._dropped} were dropped, since writing was slower than the training.")
         self._write(Finished(self._now(), tuple(self._notes), end.steps))
@@ -254,6 +280,7 @@ class WriterThread:
             try:
                 return self._queue.get(timeout=IDLE_SECONDS)
             except queue.Empty:
+                self._write_logged()
                 self._idle()
 
     def _idle(self) -> None:
