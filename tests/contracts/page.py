@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.record.examples import GRAPH, SERIES, frame, write
+from tests.record.examples import GRAPH, SERIES, frame, logged, write
 from tests.server.pages import read_page
 from torchgraph_explorer.run import open_run
-from torchgraph_explorer.schema import STATISTICS, Frame, StepFacts
+from torchgraph_explorer.schema import STATISTICS, Frame, StepFacts, StepNote
 from torchgraph_explorer.server.export import export_page
 from torchgraph_explorer.server.pack import pack
 
@@ -49,7 +49,9 @@ def files() -> tuple[bytes, str]:
     """The contents of page.bin and page.json. What another Graphviz, or release, would change is left out."""
     with TemporaryDirectory() as folder:
         run_dir = Path(folder, "page")
-        write(run_dir, GRAPH, SERIES, *(odd_frame(step) for step in range(FRAMES)))
+        noted = (StepNote(4, 2_004.0, "switched"),)
+        scalars = logged([0, 4, 9], loss=[2.5, np.nan, -0.125], tokens=[8, 9, 64], notes=noted)
+        write(run_dir, GRAPH, SERIES, *(odd_frame(step) for step in range(FRAMES)), scalars)
         page, model = read_page(export_page(open_run(run_dir))), open_run(run_dir).model()
         content = [_row(model.frame(at), series) for at in range(FRAMES) for series in range(len(SERIES))]
     meta = {**page.meta, "version": "", "models": [{**page.model, "drawings": []}]}

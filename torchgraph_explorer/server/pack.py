@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 ALIGNMENT = 8
-DTYPES = ("float32", "uint32", "int16", "uint8")
+DTYPES = ("float32", "float64", "uint32", "int16", "uint8")
 """Types that the viewer can view without a copy."""
 
 

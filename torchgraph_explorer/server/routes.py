@@ -34,13 +34,14 @@ from torchgraph_explorer.server.response import (
     redirect,
     send,
 )
+from torchgraph_explorer.server.scalars import WantedScalars, scalars_answer
 from torchgraph_explorer.version import __version__
 
 MOST_SERIES = 512
-"""Series in one request of `api/history` at most."""
+"""Series in one request of `api/history`, and scalars in one of `api/scalars`, at most."""
 
 LEAST_BINS = 64
-"""The smallest `most` in `api/history`."""
+"""The smallest `most` in `api/history` and `api/scalars`."""
 
 _STATUSES = ((NotFoundError, 404), (OptionError, 400), (RecordError, 422))
 """The status for errors that are not faults of the server."""
@@ -107,11 +108,8 @@ def _layout(query: Mapping[str, str], runs: RunSource) -> Response:
 
 def _history(query: Mapping[str, str], runs: RunSource) -> Response:
     opened, model = _open(query, runs)
-    series = [_as_whole("series", part) for part in _text(query, "series").split(",") if part]
-    if len(series) > MOST_SERIES:
-        raise OptionError(f"{len(series)} series were asked for at once; at most {MOST_SERIES} can be.")
     wanted = WantedHistory(
-        series=tuple(dict.fromkeys(series)),
+        series=_numbers(query, "series"),
         first_frame=_whole(query, "from"),
         stop_frame=_whole(query, "to") if "to" in query else None,
         most=_whole(query, "most", least=LEAST_BINS) if "most" in query else None,
@@ -131,6 +129,19 @@ def _nonfinite(query: Mapping[str, str], runs: RunSource) -> Response:
     return json_response(opened.nonfinite.answer(opened.run, model, epoch=opened.epoch(model), client=client))
 
 
+def _scalars(query: Mapping[str, str], runs: RunSource) -> Response:
+    opened, model = _open(query, runs)
+    epoch = opened.epoch(model)
+    wanted = WantedScalars(
+        scalars=_numbers(query, "scalars"),
+        most=_whole(query, "most", least=LEAST_BINS),
+        version=query.get("version", ""),
+        first_step=_whole(query, "from") if "from" in query else 0,
+        unit=_whole(query, "unit") if "unit" in query else 0,
+    )
+    return Response(200, BINARY, scalars_answer(model.logged, wanted, epoch=epoch))
+
+
 def _health(_query: Mapping[str, str], runs: RunSource) -> Response:
     return json_response({"product": "torchgraph_explorer", "version": __version__, "logdir": runs.logdir})
 
@@ -143,6 +154,7 @@ ROUTES: dict[str, Callable[[Mapping[str, str], RunSource], Response]] = {
     "/api/history": _history,
     "/api/frame": _frame,
     "/api/nonfinite": _nonfinite,
+    "/api/scalars": _scalars,
     "/api/health": _health,
 }
 
@@ -180,6 +192,14 @@ def _text(query: Mapping[str, str], name: str) -> str:
 
 def _whole(query: Mapping[str, str], name: str, *, least: int = 0) -> int:
     return _as_whole(name, _text(query, name), least=least)
+
+
+def _numbers(query: Mapping[str, str], name: str) -> tuple[int, ...]:
+    """Whole numbers with commas between, each once."""
+    numbers = [_as_whole(name, part) for part in _text(query, name).split(",") if part]
+    if len(numbers) > MOST_SERIES:
+        raise OptionError(f"{len(numbers)} {name} were asked for at once; at most {MOST_SERIES} can be.")
+    return tuple(dict.fromkeys(numbers))
 
 
 def _as_whole(name: str, text: str, *, least: int = 0) -> int:

@@ -15,6 +15,10 @@ from torchgraph_explorer.server.answers import graph_answer, updates_answer
 from torchgraph_explorer.server.page.drawings import drawings
 from torchgraph_explorer.server.page.histories import read_histories
 from torchgraph_explorer.server.page.numbers import number_arrays
+from torchgraph_explorer.server.scalars import page_scalars
+
+SCALAR_BINS, SCALAR_BYTES = 512, 400_000
+"""Bins of a logged scalar on a page at most; fewer where all scalars together would have more bytes than this."""
 
 Json = dict[str, Any]
 Arrays = dict[str, npt.NDArray[np.generic]]
@@ -29,13 +33,16 @@ def page_model(
     thinned = _thinned(updates, frames, series)
     known = [one for one in updates["graphs"] if one["graph"] in {graph.id for graph in graphs}]
     missing = _missing(model, frames=len(frames), series=len(series))
+    scalars, scalar_arrays = page_scalars(model.logged, most=SCALAR_BINS, most_bytes=SCALAR_BYTES)
     facts = {
         "updates": {**thinned, "graphs": known, "warnings": [*missing, *updates["warnings"]]},
         "graphs": [graph_answer(model, graph) for graph in graphs],
         **drawings(graphs, most_work=most_work),
+        "scalars": scalars,
         "recorded": {"frames": len(model), "series": len(model.series)},
     }
-    return facts, dict(number_arrays(read_histories(model, frames, series)))
+    arrays = dict(number_arrays(read_histories(model, frames, series)))
+    return facts, arrays | {f"scalars.{name}": array for name, array in scalar_arrays.items()}
 
 
 def _missing(model: ModelRecord, *, frames: int, series: int) -> list[str]:
