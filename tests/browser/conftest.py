@@ -55,6 +55,18 @@ def long(logdir: Path) -> str:
 
 
 @pytest.fixture(scope="session")
+def scalars(logdir: Path) -> str:
+    """The name of a run whose training loop logged scalars and a note."""
+    return once(logdir, "scalars", runs.record_scalars)
+
+
+@pytest.fixture(scope="session")
+def values(logdir: Path) -> str:
+    """The name of a run with very many values of a scalar."""
+    return once(logdir, "values", runs.record_many_values)
+
+
+@pytest.fixture(scope="session")
 def gan(logdir: Path) -> str:
     """The name of a run of a GAN in one module, with an optimizer for each half."""
     return once(logdir, "gan", runs.record_gan)

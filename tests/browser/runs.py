@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tests.models import CompiledEntries
+from tests.record.examples import logged, write
 from torchgraph_explorer import Watcher, watch
 from torchgraph_explorer.demo import DigitsNet, load_digits
 
@@ -20,6 +21,8 @@ STEPS = 40
 BROKEN_STEPS = (20, 21, 22)
 """Steps of the digits run at which the classifier's output is partly NaN."""
 
+SCALAR_STEPS = 40
+MANY_VALUES = 100_000
 LONG_STEPS = 1000
 MANY_CALLS = 400
 BATCH_SIZE = 32
@@ -77,6 +80,33 @@ def record_digits(logdir: Path, run: str = "digits", steps: int = STEPS) -> None
     chosen = (torch.randint(len(digits), (BATCH_SIZE,)) for _ in range(steps))
     with watching(model, logdir, run, time_log=("epoch", lambda _, step: step / 10)):
         train(model, ((digits[at].images, digits[at].labels) for at in chosen), functional.cross_entropy)
+
+
+def record_scalars(logdir: Path, run: str = "scalars") -> None:
+    """A linear layer over `SCALAR_STEPS` steps, every second one logged, whose loop logs scalars and notes.
+
+    The loss is 1 / (step + 1), but NaN at steps 5 and 6, and 1000 at step 25. There are 100 tokens in each of the first
+    20 steps, and 900 in the others.
+    """
+    torch.manual_seed(0)
+    model, tokens = nn.Sequential(nn.Linear(4, 2)), 0
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(model, log_freq=2, backend="record", logdir=logdir, run=run, verbose=False) as watcher:
+        for step in range(SCALAR_STEPS):
+            model(torch.ones(1, 4)).sum().backward()
+            optimizer.step()
+            tokens += 100 if step < 20 else 900
+            loss = {5: float("nan"), 6: float("nan"), 25: 1000.0}.get(step, 1 / (step + 1))
+            watcher.log({"train/loss": loss, "train/acc": step / 10, "tokens": tokens})
+            if step == 12:
+                watcher.note("switched to the big batch")
+
+
+def record_many_values(logdir: Path, run: str = "values") -> None:
+    """A run without frames and with very many values of a scalar, all 1 but a single 500."""
+    values = [1.0] * MANY_VALUES
+    values[77_777] = 500.0
+    write(logdir / run, logged([*range(MANY_VALUES)], loss=values))
 
 
 def record_many_calls(logdir: Path, run: str = "many") -> None:

@@ -15,6 +15,8 @@ const NOTHING: Choices = {
   colourBy: 'class',
   theme: 'auto',
   hidden: [],
+  scalars: null,
+  curve: null,
 };
 
 const EVERYTHING: Choices = {
@@ -29,10 +31,12 @@ const EVERYTHING: Choices = {
   ],
   step: 0,
   optimizer: 'Adam #2',
-  chart: {mode: 'line', statistic: 'std', range: 'full', scale: 'symlog', counts: 'log', time: 'wall', bins: 32, reject: 0.05},
+  chart: {mode: 'line', statistic: 'std', range: 'full', scale: 'symlog', counts: 'log', time: 'scalar:train/tokens & more', curves: 'log', bins: 32, reject: 0.05},
   colourBy: 'grad_norm',
   theme: 'dark',
   hidden: ['modules', 'steps'],
+  scalars: true,
+  curve: 'train/loss',
 };
 
 describe('the address', () => {
@@ -47,7 +51,7 @@ describe('the address', () => {
   test('is empty while nothing is chosen', () => expect(encode(NOTHING)).toBe(''));
 
   test('takes what it does not understand as not said', () => {
-    const odd = '#mode=pie&theme=blue&step=-3&bins=1e9&reject=x&pin=9.fc%230&pin=fc&unknown=1&hide=moon&scale=symlog';
+    const odd = '#mode=pie&theme=blue&step=-3&bins=1e9&reject=x&pin=9.fc%230&pin=fc&unknown=1&hide=moon&scale=symlog&time=noon&scalars=x';
     expect(decode(odd)).toEqual({...NOTHING, chart: {scale: 'symlog'}});
   });
 

@@ -30,6 +30,7 @@ const server: Answers = {
   layout: never,
   history: never,
   nonfinite: never,
+  scalars: async () => null,
 };
 vi.mock('../src/api/client', () => ({page: null, answers: server}));
 

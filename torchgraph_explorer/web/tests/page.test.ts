@@ -63,6 +63,15 @@ describe('an exported page', () => {
     expect((await answers.runs()).runs.map(({run}) => run)).toEqual(['page']);
   });
 
+  test('has the logged scalars and notes', async () => {
+    const {scalars, notes, values} = (await answers.scalars(MODEL, {scalars: [0, 1], most: 1024}))!;
+    expect(scalars.map(({name}) => name)).toEqual(['loss', 'tokens']);
+    expect(notes).toEqual([{step: 4, time: 2004, text: 'switched'}]);
+    expect([...values.get(0)!.value]).toEqual([2.5, NaN, -0.125]);
+    expect([...values.get(1)!.step]).toEqual([0, 4, 9]);
+    expect(await answers.scalars(MODEL, {scalars: [0], most: 1024, known: {version: 'page', unit: 1, from: 9}})).toBeNull();
+  });
+
   test.each([
     ['Adam', [0, 2, 4, 6, 8, 10]],
     ['Adam #2', [1, 3, 5, 7, 9]],

@@ -1,6 +1,6 @@
 /** What the viewer asks. A server answers it, or the page itself when it was exported. */
 
-import type {History, Layout, ModuleGraph, NonFinite, Runs, StepStatistics, Updates} from './types';
+import type {History, Layout, ModuleGraph, NonFinite, Runs, ScalarNews, StepStatistics, Updates} from './types';
 
 /** Which model of which run. */
 export interface ModelName {
@@ -28,6 +28,15 @@ export interface WantedHistory {
   unit?: number;
 }
 
+export interface WantedScalars {
+  /** Their numbers. */
+  scalars: number[];
+  /** How many entries can be shown. */
+  most: number;
+  /** Of the latest answer for the same scalars, with its bins and the last step in it. */
+  known?: {version: string; unit: number; from: number};
+}
+
 export interface Answers {
   runs: (signal?: AbortSignal) => Promise<Runs>;
   /** What is new for a client that holds `known`; `{epoch: -1, frames: 0, series: 0}` for everything. */
@@ -41,4 +50,6 @@ export interface Answers {
   frame: (model: ModelName, step: number, signal?: AbortSignal) => Promise<StepStatistics>;
   /** Where there is NaN or infinity, as far as that is new for a client that holds so many frames of an epoch. */
   nonfinite: (model: ModelName, known: Pick<Known, 'epoch' | 'frames'>, signal?: AbortSignal) => Promise<NonFinite>;
+  /** What was logged; null when nothing is new. */
+  scalars: (model: ModelName, wanted: WantedScalars, signal?: AbortSignal) => Promise<ScalarNews | null>;
 }

@@ -5,8 +5,9 @@ import {numbersOf} from './numbers';
 import type {Numbers} from './numbers';
 import {unpack} from './pack';
 import type {Packed} from './pack';
+import {scalarValues} from './scalars';
 import {STATISTICS} from './types';
-import type {HiddenTensor, Layout, ModuleGraph, NonFinite, RunInfo, StepStatistics, Updates} from './types';
+import type {HiddenTensor, Layout, ModuleGraph, NonFinite, RunInfo, ScalarInfo, ScalarNews, StepNote, StepStatistics, Updates} from './types';
 
 declare global {
   /** Set before the viewer starts, and only in an exported page. */
@@ -37,6 +38,7 @@ interface PageModel {
   insides: {graph: number; insides: [number | null, number][]}[];
   recorded: Recorded;
   nonfinite: NonFinite & {hidden: Hidden};
+  scalars: {scalars: ScalarInfo[]; notes: StepNote[]; unit: number};
 }
 
 /** What holds NaN or infinity and has no numbers on the page: the tensors, and by frame spans of them. */
@@ -58,6 +60,8 @@ interface Drawing {
 
 interface OpenModel extends PageModel {
   numbers: Numbers;
+  /** Its number in the page. */
+  number: number;
   /** Which frames of the page it has; `updates` and `nonfinite` tell about these only. */
   kept: readonly number[];
 }
@@ -67,7 +71,7 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
   if (data === undefined) return null;
   const packed = unpack<Meta>(data);
   const {run, models} = packed.meta;
-  const opened = models.map((model, i) => whole(model, numbersIn(packed, model, i)));
+  const opened = models.map((model, number) => whole(model, number, numbersIn(packed, model, number)));
   const find = ({model, optimizer}: ModelName): OpenModel => {
     const one = found(opened.find(({updates}) => updates.model === model), `model ${model}`);
     return optimizer === undefined ? one : ofOptimizer(one, optimizer);
@@ -85,6 +89,7 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       },
       frame: async (model, step) => statisticsAt(find(model), step),
       nonfinite: async (model, known) => nonfiniteSince(find(model).nonfinite, known),
+      scalars: async (model, {scalars, known}) => (known === undefined ? scalarsIn(packed, find(model), scalars) : null),
     },
   };
 }
@@ -93,8 +98,14 @@ function numbersIn(packed: Packed<unknown>, {updates}: PageModel, model: number)
   return numbersOf(packed, `${model}.`, updates.frames.step.length);
 }
 
-function whole(model: PageModel, numbers: Numbers): OpenModel {
-  return {...model, numbers, kept: [...Array(numbers.frames).keys()]};
+function scalarsIn(packed: Packed<unknown>, {number, scalars}: OpenModel, wanted: readonly number[]): ScalarNews {
+  const known = wanted.filter((one) => one < scalars.scalars.length);
+  const values = known.map((one) => [one, scalarValues(packed, `${number}.scalars.${one}.`, scalars.unit)] as const);
+  return {...scalars, version: 'page', from: 0, values: new Map(values)};
+}
+
+function whole(model: PageModel, number: number, numbers: Numbers): OpenModel {
+  return {...model, number, numbers, kept: [...Array(numbers.frames).keys()]};
 }
 
 /** The model with only the frames whose step `optimizer` made. */

@@ -5,7 +5,8 @@ import {ApiError, isAbort, UnreachableError} from './errors';
 import {ofFrames} from './frames';
 import {arrayOf, unpack} from './pack';
 import type {Packed} from './pack';
-import type {SeriesHistory} from './types';
+import {scalarValues} from './scalars';
+import type {ScalarInfo, SeriesHistory, StepNote} from './types';
 
 type Params = Record<string, string | number>;
 
@@ -26,7 +27,23 @@ export const server: Answers = {
     return {epoch, step: packed.meta.step, series, statistics: arrayOf(packed, 'statistics', Float32Array)};
   },
   nonfinite: (model, known, signal) => json('nonfinite', {...model, ...known}, signal),
+  scalars: async (model, {scalars, most, known}, signal) => {
+    const packed = await binary<ScalarsMeta>('scalars', {...model, scalars: scalars.join(','), most, ...known}, signal);
+    const {meta} = packed;
+    if (meta.is_same) return null;
+    return {...meta, values: new Map(meta.wanted.map((one) => [one, scalarValues(packed, `${one}.`, meta.unit)]))};
+  },
 };
+
+interface ScalarsMeta {
+  version: string;
+  is_same: boolean;
+  unit: number;
+  from: number;
+  wanted: number[];
+  scalars: ScalarInfo[];
+  notes: StepNote[];
+}
 
 interface HistoryMeta {
   epoch: number;

@@ -291,3 +291,53 @@ export interface NonFinite {
   is_complete: boolean;
   are_others_complete: boolean;
 }
+
+/** A scalar that the training loop logged. */
+export interface ScalarInfo {
+  /** A prefix before `/` groups scalars. */
+  name: string;
+  /** How many there are. */
+  values: number;
+  /** It never falls, so that steps can be placed by it. */
+  is_axis: boolean;
+}
+
+/** A sentence that the training loop noted. */
+export interface StepNote {
+  step: number;
+  /** Seconds since the epoch. */
+  time: number;
+  text: string;
+}
+
+/** A scalar over time: an entry for each value, or, in a long run, for each bin of neighbouring steps. */
+export interface ScalarValues {
+  /** Step of each entry's first value, ascending, `[n]`. */
+  step: Float64Array;
+  /** When that was logged, in seconds since the epoch. */
+  time: Float64Array;
+  /** The mean of the finite values; an entry's only value as it is. */
+  value: Float64Array;
+  /** Step of its last value. */
+  last: Float64Array;
+  /** How many values there are. */
+  count: Uint32Array;
+  /** How many of them are NaN or infinite. */
+  bad: Uint32Array;
+  /** The least and the largest finite one; NaN without any. */
+  low: Float64Array;
+  high: Float64Array;
+}
+
+/** What is new of the scalars, from `api/scalars`. */
+export interface ScalarNews {
+  version: string;
+  scalars: ScalarInfo[];
+  notes: StepNote[];
+  /** Steps of a bin. */
+  unit: number;
+  /** The step in whose bin the values begin: they replace what was known from there on. */
+  from: number;
+  /** By number of the scalar. */
+  values: Map<number, ScalarValues>;
+}

@@ -58,3 +58,10 @@ export function percent(part: number, whole: number): string {
   if (share > 99.9 && part < whole) return '> 99.9 %';
   return `${Number(share.toPrecision(share < 1 ? 1 : 2))} %`;
 }
+
+/** A value with all its digits: `0.6931471805599453`, `−1e−7`, `NaN`, `−∞`. */
+export function exactNumber(value: number): string {
+  if (Number.isNaN(value)) return 'NaN';
+  if (!Number.isFinite(value)) return value > 0 ? '∞' : '−∞';
+  return String(value).replace('e+', 'e').replaceAll('-', '−');
+}

@@ -1,4 +1,6 @@
-/** How strips are drawn. */
+/** How strips and curves are drawn. */
+
+import type {TimeKind} from './timeAxis';
 
 export interface ChartOptions {
   mode: 'heat' | 'bands' | 'line';
@@ -8,7 +10,9 @@ export interface ChartOptions {
   /** `auto` leaves it to the data. */
   scale: 'auto' | 'linear' | 'symlog';
   counts: 'linear' | 'log';
-  time: 'step' | 'clock' | 'wall';
+  time: TimeKind;
+  /** The value axis of scalars. */
+  curves: 'linear' | 'log';
   /** Rows of a drawn histogram. */
   bins: number;
   /** Share of extreme elements that a robust range leaves out. */
@@ -22,6 +26,7 @@ export const CHART_DEFAULTS: ChartOptions = {
   scale: 'auto',
   counts: 'linear',
   time: 'step',
+  curves: 'linear',
   bins: 64,
   reject: 0.1,
 };

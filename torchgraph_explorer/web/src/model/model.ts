@@ -12,6 +12,7 @@ import {automaticGraph, graphNamed} from './data';
 import type {ModelData} from './data';
 import {Histories} from './histories';
 import {NonFiniteSteps} from './nonfinite';
+import {Scalars} from './scalars';
 import {applyUpdates, joinedUpdates, knownAfter} from './updates';
 
 /** What the user chose that decides what is fetched of a model. Models that are compared share it. */
@@ -40,6 +41,7 @@ export class Model {
   readonly automaticGraph: ReadonlySignal<GraphInfo | null>;
   /** The graph to show. */
   readonly graphInfo: ReadonlySignal<GraphInfo | null>;
+  readonly scalars: Scalars;
   readonly histories: Histories;
   /** The frame on show of series in whose histories frames are merged. */
   readonly closeUps: CloseUps;
@@ -58,11 +60,12 @@ export class Model {
     this.automaticGraph = computed(() => this.#data.value && automaticGraph(this.#data.value, chosenFrame.value));
     this.graphInfo = computed(() => (this.#data.value && graphNamed(this.#data.value, wishes.graph.value)) ?? this.automaticGraph.value);
     this.#nonfinite = new NonFiniteSteps(this.#data, (known, abort) => answers.nonfinite(name, known, abort));
+    this.scalars = new Scalars((wanted, abort) => answers.scalars(name, wanted, abort));
     this.histories = this.#openHistories();
     this.closeUps = this.#openCloseUps();
     this.#closing = [
       ...[this.#followGraph(), this.#followStep()],
-      ...[this.#nonfinite, this.histories, this.closeUps].map((one) => () => one.close()),
+      ...[this.#nonfinite, this.scalars, this.histories, this.closeUps].map((one) => () => one.close()),
     ];
   }
 
@@ -96,6 +99,7 @@ export class Model {
     let updates = await this.answers.updates(this.name, this.#known(), abort);
     while (updates.more) updates = joinedUpdates(updates, await this.answers.updates(this.name, knownAfter(updates), abort));
     this.#data.value = applyUpdates(this.#data.peek(), updates);
+    await this.scalars.update(abort);
   }
 
   /** Where the nodes inside call `inside` stand; null is the top. */

@@ -107,7 +107,7 @@ function DockedPanels() {
   const {panelsWidth} = arrangement.value;
   return (
     <>
-      {choices.pins.value.length > 0 && (
+      {(choices.pins.value.length > 0 || choices.scalars.value === true) && (
         <Splitter
           label="Width of the panels"
           size={panelsWidth}

@@ -24,6 +24,7 @@ const PATHS = {
   legend: 'M2.5 3h3v3h-3zM8 4.500h6M2.5 10h3v3h-3zM8 11.500h6',
   warning: 'M8 2 14.5 13.500h-13zM8 6.500v3.500M8 11.800v.1',
   save: 'M8 2v8M4.5 7 8 10.500 11.500 7M2.5 13.500h11',
+  curve: 'M2 13.500V2.500M2 13.500h12M4 5c2 0 2.500 5 5 5s3-1 5-1',
   options: 'M2 4.500h7M12 4.500h2M2 11.500h2M7 11.500h7M9 3v3M4 10v3',
 } as const;
 export type IconName = keyof typeof PATHS;

@@ -25,7 +25,7 @@ export const arrangement: ReadonlySignal<Arrangement> = computed(() =>
   arrange({
     ...windowSize.value,
     hidden: choices.hidden.value,
-    pins: choices.pins.value.length,
+    pins: choices.pins.value.length + (choices.scalars.value === true ? 1 : 0),
     modulesWidth: modulesWidth.value,
     panelsShare: panelsShare.value,
   }),

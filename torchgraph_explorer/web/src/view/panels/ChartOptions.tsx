@@ -4,10 +4,12 @@ import './ChartOptions.css';
 
 import {scalesOnShow} from './shownScales';
 import {MEASURES} from '../../statistics';
+import {chooseTime, timeOptions} from '../state/axis';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import type {ChartOptions as Options} from '../../charts/options';
 import {Icon} from '../controls/Icon';
+import {ScalarsButton} from '../scalars/ScalarsButton';
 import {Segments, Select} from '../controls/Select';
 import type {Option} from '../controls/Select';
 
@@ -43,6 +45,7 @@ export function ChartOptions() {
       <Select label="Range" value={chart.range} options={RANGES} onChoose={set('range')} />
       <Select label="Scale" value={chart.scale} options={scales(chart.scale)} onChoose={set('scale')} />
       {chart.mode === 'heat' && <Select label="Counts" value={chart.counts} options={COUNTS} onChoose={set('counts')} />}
+      <ScalarsButton />
       <MoreOptions />
     </div>
   );
@@ -57,24 +60,13 @@ function scales(chosen: Options['scale']): Option[] {
 
 function MoreOptions() {
   const chart = shown.chart.value;
-  const clock = shown.data.value?.session?.clock;
-  const times: Option[] = [
-    {value: 'step', label: 'Step'},
-    ...(clock ? [{value: 'clock', label: clock}] : []),
-    {value: 'wall', label: 'Wall time'},
-  ];
   return (
     <details class="more">
       <summary class="icon-button" aria-label="More chart options" title="More chart options">
         <Icon name="options" />
       </summary>
       <div class="more-box">
-        <Select
-          label="Time axis"
-          value={chart.time}
-          options={times}
-          onChoose={(time) => choices.setChart({time: time as Options['time']})}
-        />
+        <Select label="Time axis" value={chart.time} options={timeOptions.value} onChoose={chooseTime} />
         <NumberField label="Rows" value={chart.bins} low={4} high={512} step={4} onChoose={(rows) => choices.setChart({bins: Math.round(rows)})} />
         <NumberField
           label="Left out of the robust range, %"

@@ -10,6 +10,9 @@ import {useMemo} from 'preact/hooks';
 import type {Histories} from '../../model/histories';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
+import {areScalarsShown} from '../scalars/shownScalars';
+import {Scalars} from '../scalars/Scalars';
+import {ScalarsButton} from '../scalars/ScalarsButton';
 import {Column} from './Column';
 import {settingOf} from './setting';
 
@@ -21,10 +24,11 @@ export function Panels(): JSX.Element {
   return (
     <div class="panels">
       {model && <Problem histories={model.histories} />}
-      {pins.length === 0 ? (
+      {pins.length === 0 && !areScalarsShown.value ? (
         <Empty />
       ) : (
         <div class="panels-columns">
+          {model && areScalarsShown.value && <Scalars key={JSON.stringify(model.name)} model={model} />}
           {pins.map((pin) => (
             <Column key={pin.key} pin={pin} model={model} setting={setting} />
           ))}
@@ -43,6 +47,7 @@ function Empty(): JSX.Element {
       <p>
         Drag a node here, or select one and press <kbd>p</kbd>, to see its tensors and gradients over time.
       </p>
+      <ScalarsButton />
     </div>
   );
 }

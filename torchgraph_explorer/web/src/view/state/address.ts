@@ -24,6 +24,10 @@ export interface Choices {
   theme: Theme;
   /** Parts of the screen that were put away. */
   hidden: readonly Part[];
+  /** The scalars were opened beside pins, or put away. Null leaves it to whether there are pins. */
+  scalars: boolean | null;
+  /** Name of the scalar behind the time bar; `''` is none, null the usual one. */
+  curve: string | null;
 }
 
 const WORDS = {
@@ -31,14 +35,15 @@ const WORDS = {
   range: ['robust', 'full'],
   scale: ['auto', 'linear', 'symlog'],
   counts: ['linear', 'log'],
-  time: ['step', 'clock', 'wall'],
+  curves: ['linear', 'log'],
 } as const;
+const TIME = /^(step|clock|wall|elapsed|scalar:.+)$/s;
 const THEMES: readonly string[] = ['auto', 'light', 'dark'];
 
 /** The fragment, without `#`; what is as by default is left out. */
 export function encode(choices: Choices): string {
   const query = new URLSearchParams();
-  for (const name of ['run', 'model', 'inside', 'selected', 'optimizer'] as const) {
+  for (const name of ['run', 'model', 'inside', 'selected', 'optimizer', 'curve'] as const) {
     if (choices[name] !== null) query.set(name, choices[name]);
   }
   if (choices.graph !== null) query.set('graph', String(choices.graph));
@@ -48,6 +53,7 @@ export function encode(choices: Choices): string {
   if (choices.colourBy !== 'class') query.set('colour', choices.colourBy);
   if (choices.theme !== 'auto') query.set('theme', choices.theme);
   for (const part of PARTS) if (choices.hidden.includes(part)) query.append('hide', part);
+  if (choices.scalars !== null) query.set('scalars', choices.scalars ? '1' : '0');
   return query.toString();
 }
 
@@ -68,6 +74,8 @@ export function decode(fragment: string): Choices {
     colourBy: query.get('colour') ?? 'class',
     theme: (THEMES.includes(theme) ? theme : 'auto') as Theme,
     hidden: PARTS.filter((part) => query.getAll('hide').includes(part)),
+    scalars: query.get('scalars') === '1' ? true : query.get('scalars') === '0' ? false : null,
+    curve: query.get('curve'),
   };
 }
 
@@ -84,11 +92,13 @@ function chartOf(query: URLSearchParams): Partial<ChartOptions> {
   const bins = numberIn(query.get('bins'), 4, 512);
   const reject = numberIn(query.get('reject'), 0, 0.9);
   const statistic = query.get('statistic');
+  const time = query.get('time');
   return {
     ...(Object.fromEntries(words) as Partial<ChartOptions>),
     ...(bins === null ? {} : {bins: Math.round(bins)}),
     ...(reject === null ? {} : {reject}),
     ...(statistic === null ? {} : {statistic}),
+    ...(time !== null && TIME.test(time) ? {time: time as ChartOptions['time']} : {}),
   };
 }
 

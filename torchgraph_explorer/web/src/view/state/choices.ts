@@ -36,6 +36,11 @@ export const theme: Signal<Theme> = signal<Theme>('auto');
 /** The parts of the screen that the user has put away. */
 export const hidden: Signal<readonly Part[]> = signal([]);
 
+/** The scalars were opened beside pins, or put away; null leaves it to whether there are pins. */
+export const scalars: Signal<boolean | null> = signal(null);
+/** Name of the scalar behind the time bar; `''` is none, null the usual one. */
+export const curve: Signal<string | null> = signal(null);
+
 /** The step under the pointer, on all charts at once. */
 export const pointedStep: Signal<number | null> = signal(null);
 

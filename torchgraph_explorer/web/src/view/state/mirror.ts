@@ -73,6 +73,8 @@ function choices(): Choices {
     colourBy: chosen.colourBy.value,
     theme: chosen.theme.value,
     hidden: chosen.hidden.value,
+    scalars: chosen.scalars.value,
+    curve: chosen.curve.value,
   };
 }
 
@@ -88,6 +90,8 @@ function adopt(choices: Choices): void {
     chosen.colourBy.value = choices.colourBy;
     chosen.theme.value = choices.theme;
     chosen.hidden.value = choices.hidden;
+    chosen.scalars.value = choices.scalars;
+    chosen.curve.value = choices.curve;
     chosen.step.value = choices.step;
     chosen.optimizer.value = choices.optimizer;
   });

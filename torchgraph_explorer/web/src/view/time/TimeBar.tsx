@@ -13,6 +13,8 @@ import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {Icon, IconButton} from '../controls/Icon';
 import {toggle, toggleLabel} from '../layout/sides';
+import {frameNear, framesWithin} from './barPlaces';
+import {places, TimeCurve} from './TimeCurve';
 import {OptimizerChoice} from './OptimizerChoice';
 import {stepTexts, stepTitle} from './stepTexts';
 import type {StepTexts} from './stepTexts';
@@ -26,6 +28,7 @@ export function TimeBar() {
   const frame = shown.frame.value;
   const last = (data?.steps.length ?? 0) - 1;
   const isFollowing = choices.step.value === null;
+  const share = places.value.shares[frame ?? 0] ?? 0;
   return (
     <footer class="time-bar" aria-label="Step">
       <IconButton icon="previous" label="Step back (,)" onPress={() => stepBy(-1)} disabled={!frame} />
@@ -33,6 +36,7 @@ export function TimeBar() {
       <Readout />
       <OptimizerChoice />
       <div class="time-track">
+        <TimeCurve />
         <TimeMarks />
         <input
           type="range"
@@ -41,10 +45,11 @@ export function TimeBar() {
           aria-valuetext={valueText()}
           min={0}
           max={Math.max(0, last)}
-          step={1}
-          value={frame ?? 0}
+          step="any"
+          value={Math.round(1e6 * share * Math.max(0, last)) / 1e6}
           disabled={last < 1}
-          style={{'--share': `${last > 0 ? (100 * (frame ?? 0)) / last : 0}%`}}
+          style={{'--share': `${100 * share}%`}}
+          onKeyDown={stepByArrow}
           onPointerDown={() => (isPointed.value = true)}
           onPointerUp={() => (isPointed.value = false)}
           onPointerCancel={() => (isPointed.value = false)}
@@ -82,10 +87,19 @@ function isBad(frame: number): boolean {
   return badSpans.value.some(({from, to}) => to - from >= 1 && from < frame && frame < to);
 }
 
-/** What the slider says; pressed where several steps share a pixel, the one with NaN or infinity. */
+/** The frame nearest to where the slider is; pressed where several steps share a pixel, the one with NaN or infinity. */
 function framePointedAt(slider: HTMLInputElement, last: number): number {
-  const frame = Number(slider.value);
-  return isPointed.value ? nearestBad(badSpans.value, frame, (2 * last) / Math.max(1, slider.clientWidth)) : frame;
+  const {shares} = places.value;
+  const frame = frameNear(shares, Number(slider.value) / Math.max(1, last));
+  return isPointed.value ? nearestBad(badSpans.value, frame, framesWithin(shares, frame, 2 / Math.max(1, slider.clientWidth))) : frame;
+}
+
+/** One frame on or back, however far it is on the axis. */
+function stepByArrow(event: KeyboardEvent): void {
+  const by = {ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1}[event.key];
+  if (by === undefined) return;
+  event.preventDefault();
+  stepBy(by);
 }
 
 function choose(frame: number): void {

@@ -3,15 +3,22 @@
 import {computed} from '@preact/signals';
 import {skippedFrames} from '../../model/stepFacts';
 import {marksOnBar, spansOf} from './badSteps';
-import type {BarMark} from './badSteps';
+import type {BarMark, Span} from './badSteps';
 import * as shown from '../state/shown';
+import {shareAt} from './barPlaces';
+import {places} from './TimeCurve';
 
 /** Where those with NaN or infinity are on the bar. */
 export const badSpans = computed(() => spansOf(shown.nonfinite.value?.bad ?? [], shown.data.value?.steps ?? []));
 const skippedSpans = computed(() => (shown.data.value ? skippedFrames(shown.data.value) : []).map((frame) => ({from: frame - 0.5, to: frame + 0.5})));
-const last = computed(() => (shown.data.value?.steps.length ?? 1) - 1);
-const badMarks = computed(() => marksOnBar(badSpans.value, last.value));
-const skippedMarks = computed(() => marksOnBar(skippedSpans.value, last.value));
+const badMarks = computed(() => marksOnBar(onBar(badSpans.value), 1));
+const skippedMarks = computed(() => marksOnBar(onBar(skippedSpans.value), 1));
+
+/** Spans of frames as shares of the bar. */
+function onBar(spans: readonly Span[]): Span[] {
+  const {shares} = places.value;
+  return spans.map(({from, to}) => ({from: shareAt(shares, from), to: shareAt(shares, to)}));
+}
 
 export function TimeMarks() {
   if (badMarks.value.length + skippedMarks.value.length === 0) return null;

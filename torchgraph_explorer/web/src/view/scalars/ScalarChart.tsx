@@ -1,0 +1,255 @@
+/** One scalar over time: a curve, with the exact value under the pointer. A press goes to the step. */
+
+import {useComputed} from '@preact/signals';
+import type {ReadonlySignal} from '@preact/signals';
+import type {JSX} from 'preact';
+import {useEffect, useRef} from 'preact/hooks';
+import type {ScalarValues} from '../../api/types';
+import {curvePaths, curvePoints, curveScale, entriesAt, mergedEntry} from '../../charts/curve';
+import type {CurveScale} from '../../charts/curve';
+import {axisNumber, exactNumber} from '../../charts/format';
+import {valueTicks, linearScale} from '../../charts/scale';
+import {formatNumber} from '../../numberText';
+import {timeTicks} from '../../charts/timeAxis';
+import type {Fact} from '../../charts/tipFacts';
+import {useView} from '../../charts/view';
+import type {Model} from '../../model/model';
+import {IconButton} from '../controls/Icon';
+import {tip} from '../panels/setting';
+import {curveName, timesOf} from '../state/axis';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
+import type {Ends} from './Scalars';
+
+const HEIGHT = 84;
+const GUTTER = 46;
+const TOP = 6;
+const BOTTOM = 17;
+const RIGHT = 6;
+
+interface ScalarChartProps {
+  name: string;
+  model: Model;
+  ends: ReadonlySignal<Ends>;
+}
+
+export function ScalarChart({name, model, ends}: ScalarChartProps): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  const {width, isVisible} = useView(box);
+  const isSeen = isVisible.value;
+  useEffect(() => (isSeen ? model.scalars.want(name) : undefined), [isSeen, name]);
+  const values = useComputed(() => valuesOf(model, name));
+  const isBehind = curveName.value === name;
+  return (
+    <figure class="scalar">
+      <figcaption>
+        <span class="scalar-name" title={name}>
+          <bdi>{name}</bdi>
+        </span>
+        <Latest values={values.value} />
+        <IconButton
+          icon="curve"
+          label={`${isBehind ? 'Remove' : 'Draw'} ${name} behind the time bar`}
+          isPressed={isBehind}
+          onPress={() => (choices.curve.value = isBehind ? '' : name)}
+        />
+      </figcaption>
+      <div ref={box} class="scalar-plot" style={{height: `${TOP + HEIGHT + BOTTOM}px`}}>
+        {values.value === null ? (
+          <span class="strip-loading">loading …</span>
+        ) : (
+          width.value > GUTTER + 40 && <Plot name={name} values={values.value} width={width.value} model={model} ends={ends.value} />
+        )}
+      </div>
+    </figure>
+  );
+}
+
+function valuesOf(model: Model, name: string): ScalarValues | null {
+  const data = model.scalars.data.value;
+  const number = data?.scalars.findIndex((one) => one.name === name) ?? -1;
+  return data?.values.get(number) ?? null;
+}
+
+function Latest({values}: {values: ScalarValues | null}): JSX.Element | null {
+  const at = (values?.step.length ?? 0) - 1;
+  if (values === null || at < 0) return null;
+  return <span class={values.bad[at]! > 0 ? 'scalar-latest is-bad' : 'scalar-latest'}>{latestText(values.value[at]!)}</span>;
+}
+
+function latestText(value: number): string {
+  return Number.isFinite(value) ? formatNumber(value) : exactNumber(value);
+}
+
+interface PlotProps {
+  name: string;
+  values: ScalarValues;
+  width: number;
+  model: Model;
+  ends: Ends;
+}
+
+function Plot({name, values, width, model, ends}: PlotProps): JSX.Element {
+  const {place, axis} = timesOf(model);
+  const kind = shown.chart.value.curves;
+  const points = curvePoints(values, place.value);
+  const scale = curveScale(values, kind);
+  const plot = {width: width - GUTTER - RIGHT, height: HEIGHT, ...ends};
+  const xOf = (at: number): number => (ends.right > ends.left ? ((at - ends.left) / (ends.right - ends.left)) * plot.width : plot.width / 2);
+  const paths = scale && curvePaths(values, points, scale, plot);
+  const bad = paths?.bad ?? points.map(({from}) => xOf(from));
+  const pointed = (event: PointerEvent | MouseEvent): ScalarValues | null => {
+    const left = (event.currentTarget as Element).getBoundingClientRect().left + GUTTER;
+    const pixel = (ends.right - ends.left) / plot.width;
+    const entries = entriesAt(points, ends.left + (event.clientX - left) * pixel, pixel);
+    return entries.length === 0 ? null : mergedEntry(values, entries);
+  };
+  return (
+    <svg
+      width={width}
+      height={TOP + HEIGHT + BOTTOM}
+      role="img"
+      aria-label={summary(name, values)}
+      onPointerMove={(event) => point(event, pointed(event), name)}
+      onPointerLeave={leave}
+      onClick={(event) => {
+        const under = pointed(event);
+        if (under !== null) choices.step.value = under.step[0]!;
+      }}
+    >
+      <g transform={`translate(${GUTTER} ${TOP})`}>
+        <rect class="scalar-frame" x={-0.5} y={-0.5} width={plot.width + 1} height={HEIGHT + 1} />
+        {scale && <ValueAxis scale={scale} />}
+        <TimeTicks ends={ends} kind={axis.value.values.length > 0 ? axis.value.kind : shown.chart.value.time} width={plot.width} xOf={xOf} />
+        {bad.map((x) => (
+          <rect key={x} class="scalar-bad" x={x - 1} width={2} y={0} height={HEIGHT} />
+        ))}
+        {paths && <path class="scalar-range" d={paths.range} />}
+        {paths && <path class="scalar-line" d={paths.line} />}
+        {paths?.dots.map(([x, y]) => <circle key={x} class="scalar-dot" cx={x} cy={y} r={2} />)}
+        {scale === null && (
+          <text class="scalar-empty" x={plot.width / 2} y={HEIGHT / 2}>
+            {kind === 'log' && Array.from(values.high).some(Number.isFinite) ? 'no value is above 0' : 'no value is finite'}
+          </text>
+        )}
+        <StepLine step={shown.step.value} class="scalar-chosen" model={model} xOf={xOf} />
+        <StepLine step={choices.pointedStep.value} class="scalar-pointed" model={model} xOf={xOf} />
+        {points.length === 0 && values.step.length > 0 && (
+          <text class="scalar-empty" x={plot.width / 2} y={HEIGHT / 2}>
+            not on this time axis
+          </text>
+        )}
+      </g>
+    </svg>
+  );
+}
+
+function summary(name: string, {step, value, count}: ScalarValues): string {
+  const values = count.reduce((sum, one) => sum + one, 0);
+  const last = step.length - 1;
+  if (last < 0) return `${name}: no values`;
+  return `${name}: ${values.toLocaleString('en')} values, the last ${exactNumber(value[last]!)} at step ${step[last]}`;
+}
+
+/** The value axis: its ends, and a round number between. */
+function ValueAxis({scale}: {scale: CurveScale}): JSX.Element {
+  const length = scale.high - scale.low;
+  const between = scale.kind === 'linear' && Number.isFinite(length) ? valueTicks(linearScale(scale), 2) : decades(scale);
+  const ends = [scale.low, scale.high];
+  const free = between.filter((value) => [0, 1].every((end) => Math.abs(scale.position(value) - end) > 0.2));
+  return (
+    <g class="scalar-axis">
+      {[...ends, ...free].map((value) => {
+        const y = (1 - scale.position(value)) * HEIGHT;
+        return (
+          <g key={value} transform={`translate(0 ${y})`}>
+            <line x1={-3} x2={0} />
+            <text x={-6} y={3}>
+              {axisNumber(value, scale.kind === 'log' ? Math.abs(value) : length)}
+            </text>
+          </g>
+        );
+      })}
+    </g>
+  );
+}
+
+/** At most three powers of ten. */
+function decades({low, high}: CurveScale): number[] {
+  const [first, last] = [Math.ceil(Math.log10(low)), Math.floor(Math.log10(high))];
+  const gap = Math.max(1, Math.ceil((last - first + 1) / 3));
+  const found: number[] = [];
+  for (let power = first; power <= last; power += gap) found.push(10 ** power);
+  return found;
+}
+
+interface TimeTicksProps {
+  ends: Ends;
+  kind: Parameters<typeof timeTicks>[0]['kind'];
+  width: number;
+  xOf: (at: number) => number;
+}
+
+function TimeTicks({ends, kind, width, xOf}: TimeTicksProps): JSX.Element {
+  const ticks = timeTicks({kind, low: ends.left, high: ends.right}, Math.max(2, Math.floor(width / 80)));
+  let free = -Infinity;
+  return (
+    <g class="scalar-ticks">
+      {ticks.map(({value, label}) => {
+        const half = label.length * 3;
+        const x = Math.max(half - 8, Math.min(width - half + 4, xOf(value)));
+        const hasRoom = x - half > free;
+        if (hasRoom) free = x + half + 4;
+        return (
+          <g key={value}>
+            <line x1={xOf(value)} x2={xOf(value)} y1={HEIGHT} y2={HEIGHT + 3} />
+            {hasRoom && (
+              <text x={x} y={HEIGHT + 13}>
+                {label}
+              </text>
+            )}
+          </g>
+        );
+      })}
+    </g>
+  );
+}
+
+/** A vertical line at a recorded step, as in the strips. */
+function StepLine({step, class: name, model, xOf}: {step: number | null; class: string; model: Model; xOf: (at: number) => number}): JSX.Element | null {
+  const {axis, frames, place} = timesOf(model);
+  if (step === null) return null;
+  const frame = frames.value.steps.length > 0 ? Array.prototype.indexOf.call(frames.value.steps, step) : -1;
+  const at = frame >= 0 ? axis.value.values[frame]! : place.value(step, NaN);
+  if (Number.isNaN(at)) return null;
+  return <line class={name} x1={xOf(at)} x2={xOf(at)} y1={0} y2={HEIGHT} />;
+}
+
+function point(event: PointerEvent, under: ScalarValues | null, name: string): void {
+  if (under === null) return leave();
+  choices.pointedStep.value = under.step[0]!;
+  tip.value = {x: event.clientX, y: event.clientY, title: titleOf(under), facts: factsOf(name, under)};
+}
+
+function leave(): void {
+  choices.pointedStep.value = null;
+  tip.value = null;
+}
+
+function titleOf({step, last}: ScalarValues): string {
+  const [from, to] = [step[0]!.toLocaleString('en'), last[0]!.toLocaleString('en')];
+  return from === to ? `step ${from}` : `steps ${from} – ${to}`;
+}
+
+/** The exact value; where several are under the pointer, their mean and what they are between. */
+function factsOf(name: string, {value, count, bad, low, high}: ScalarValues): Fact[] {
+  if (count[0] === 1) return [[name, exactNumber(value[0]!)]];
+  const facts: Fact[] = Number.isNaN(value[0]!)
+    ? []
+    : [
+        [`mean of ${count[0]! - bad[0]!}`, exactNumber(value[0]!)],
+        ['min', exactNumber(low[0]!)],
+        ['max', exactNumber(high[0]!)],
+      ];
+  return bad[0]! > 0 ? [...facts, ['NaN or ∞', String(bad[0])]] : facts;
+}
