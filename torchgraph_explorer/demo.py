@@ -119,21 +119,26 @@ def run_demo(*, logdir: str, steps: int, serve: bool, port: int, open_browser: b
     with nullcontext() if serve else watcher, one_thread(), progress:
         task = progress.add_task("training", total=steps, loss="")
         for loss in training.losses(steps):
+            watcher.log({"loss": loss, "images": training.seen})
             progress.update(task, advance=1, loss=f"loss {loss:.4f}")
     print(f"Recognises {accuracy(model, digits[-HELD_OUT:]):.0%} of {HELD_OUT} digits it has not seen.")
     return str(watcher.run_dir)
 
 
 class Training:
-    """Passes over the digits in shuffled batches, with Adam."""
+    """Passes over the digits in shuffled batches, with Adam.
+
+    Attributes:
+        seen: Images trained on so far.
+    """
 
     def __init__(self, model: nn.Module, digits: Digits) -> None:
         self._model, self._digits = model, digits
-        self._seen = 0
+        self.seen = 0
 
     def epoch(self) -> float:
         """How many times every digit has been seen, as a fraction."""
-        return self._seen / len(self._digits)
+        return self.seen / len(self._digits)
 
     def losses(self, steps: int) -> Iterator[float]:
         """Train for `steps` steps, yielding each one's loss."""
@@ -145,7 +150,7 @@ class Training:
             loss = functional.cross_entropy(self._model(batch.images), batch.labels)
             loss.backward()
             optimizer.step()
-            self._seen += len(batch)
+            self.seen += len(batch)
             yield loss.item()
 
     def _batches(self) -> Iterator[Digits]:
