@@ -380,6 +380,7 @@ def test_passes_are_counted_from_zero_where_no_optimizer_moves_the_model() -> No
         pytest.param(float("inf"), 0, id="infinite"),
         pytest.param(-3, 0, id="negative"),
         pytest.param(2**60, 0, id="absurd"),
+        pytest.param(10**400, 0, id="more than a float holds"),
         pytest.param("7", 0, id="a str"),
         pytest.param(None, 0, id="None"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from weakref import WeakKeyDictionary, WeakSet
@@ -86,11 +85,11 @@ def updates_by(optimizer: Optimizer) -> int:
     states = getattr(optimizer, "state", None)
     parts = [*(states.values() if isinstance(states, Mapping) else ()), *optimizer.param_groups]
     counts = [part[COUNT] for part in parts if isinstance(part, Mapping) and COUNT in part]
-    numbers = [float(each) for each in counts if isinstance(each, int | float)]
+    numbers = [each for each in counts if isinstance(each, int | float)]
     tensors = [each for each in counts if type(each) is Tensor and is_readable(each) and each.numel() == 1]
     if tensors and not is_captured():
         numbers += _largest(tensors)
-    return int(max((each for each in numbers if math.isfinite(each) and 0 < each < MOST_UPDATES), default=0))
+    return int(max((each for each in numbers if 0 < each < MOST_UPDATES), default=0))
 
 
 def _largest(tensors: Sequence[Tensor]) -> list[float]:
