@@ -18,6 +18,8 @@ from tests.listening import Listening
 from tests.sharpness_aware import SharpnessAware
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.capture.resumed_steps import updates_by
+from torchgraph_explorer.sinks import Resumed
+from torchgraph_explorer.training import first_step
 
 BEFORE, AFTER = 5, 3
 """Rounds of a training before its checkpoint, and after."""
@@ -356,6 +358,22 @@ def test_a_run_folder_that_is_used_again_is_joined_without_a_warning(recorded: i
     assert watcher.run_dir is not None
     steps = open_run(watcher.run_dir).model().steps.tolist()
     assert steps == sorted({*range(recorded), BEFORE})
+
+
+@pytest.mark.parametrize("recorded", [pytest.param(3, id="fewer"), pytest.param(9, id="more")])
+def test_a_run_that_wandb_resumes_goes_on_at_the_higher_number(
+    recorded: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where: Any = {"backend": "record", "logdir": tmp_path, "run": "r", "log_freq": 1, "verbose": False}
+    model, optimizer = updated(0)
+    with watch(model, **where):
+        for _ in range(recorded):
+            one_update(model, [optimizer])
+    monkeypatch.setattr(first_step, "resumed_run", lambda *_: Resumed("W&B", None, is_certain=True))
+    resumed_model, resumed_optimizer = updated()
+    with watch(resumed_model, **where) as watcher:
+        one_update(resumed_model, [resumed_optimizer])
+    assert watcher.step == max(recorded, BEFORE) + 1
 
 
 def test_passes_are_counted_from_zero_where_no_optimizer_moves_the_model() -> None:
