@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -351,13 +350,12 @@ def test_a_run_folder_that_is_used_again_is_joined_without_a_warning(recorded: i
         for _ in range(recorded):
             one_update(model, [optimizer])
     resumed_model, resumed_optimizer = updated()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with watch(resumed_model, **where) as watcher:
-            one_update(resumed_model, [resumed_optimizer])
-    assert watcher.run_dir is not None
-    steps = open_run(watcher.run_dir).model().steps.tolist()
-    assert steps == sorted({*range(recorded), BEFORE})
+    with watch(resumed_model, **where) as watcher:
+        one_update(resumed_model, [resumed_optimizer])
+    joined = open_run(str(watcher.run_dir)).model()
+    assert joined.steps.tolist() == sorted({*range(recorded), BEFORE})
+    assert joined.finished is not None
+    assert joined.finished.notes == ()
 
 
 @pytest.mark.parametrize("recorded", [pytest.param(3, id="fewer"), pytest.param(9, id="more")])
