@@ -64,7 +64,12 @@ def lightning_trained(
         def training_step(self, batch: Any, batch_idx: int) -> Any:
             if fails and self.global_step == FAILS_AT:
                 raise Failure
-            return super().training_step(batch, batch_idx)
+            result: Any = super().training_step(batch, batch_idx)
+            self.log("loss", result["loss"])
+            return result
+
+        def validation_step(self, batch: Any, batch_idx: int) -> Any:
+            self.log("val/loss", self(batch).mean())
 
     torch.manual_seed(0)
     model = Model()
@@ -72,6 +77,8 @@ def lightning_trained(
     trainer = lightning.Trainer(
         max_steps=steps,
         limit_val_batches=1,
+        val_check_interval=3,  # batches
+        log_every_n_steps=2,
         accumulate_grad_batches=2,
         accelerator="cpu",
         callbacks=[callback] if callback else [],
@@ -116,6 +123,7 @@ def transformers_trained(
         use_cpu=True,
         report_to=[],
         disable_tqdm=True,
+        logging_steps=2,
         save_steps=steps,
     )
     rows = [{"x": torch.randn(3), "labels": torch.ones(2)} for _ in range(64)]
@@ -184,3 +192,24 @@ def test_lightning_takes_the_watch_off_a_training_that_fails(tmp_path: Path) -> 
 def test_an_option_that_watch_does_not_have_is_refused_at_once(train: Any, callback: Any, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'log_frequency'"):
         callback(tmp_path, log_frequency=1)
+
+
+def scalars(trained: Trained) -> dict[str, list[int]]:
+    """The steps at which each scalar was logged."""
+    return {
+        name: each.steps.tolist() for name, each in open_run(str(trained.watcher.run_dir)).model().scalars().items()
+    }
+
+
+def test_what_lightning_logs_is_recorded_as_often_as_it_says(tmp_path: Path) -> None:
+    trained = lightning_trained(tmp_path, steps=5, callback=lightning_callback(tmp_path, log_freq=100))
+    logged = scalars(trained)
+    assert logged["val/loss"] == [1, 2, 4]  # after each third batch; two make an update
+    assert logged["loss"] == [1, 2, 3, 4]  # then, and after each second update
+
+
+def test_what_transformers_logs_is_recorded(tmp_path: Path) -> None:
+    trained = transformers_trained(tmp_path, steps=5, callback=transformers_callback(tmp_path, log_freq=100))
+    logged = scalars(trained)
+    assert logged["train/loss"] == [1, 3]
+    assert logged["train/train_runtime"] == [4]

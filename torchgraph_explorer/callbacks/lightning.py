@@ -14,6 +14,9 @@ class WatchCallback(pl.Callback):
     """Watches each `fit`: `Trainer(callbacks=[WatchCallback(log_freq=50)])`.
 
     Steps go on at the trainer's `global_step` if a checkpoint is resumed. The sanity check is before the watch.
+
+    What the module logs with `self.log` is recorded as scalars, as often as the trainer's `log_every_n_steps` says, and
+    after each evaluation and epoch.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -26,6 +29,7 @@ class WatchCallback(pl.Callback):
             TypeError: `watch` has no such option.
         """
         self._watching = Watching(options)
+        self._updates = 0
 
     @property
     def watcher(self) -> Watcher | None:
@@ -35,6 +39,20 @@ class WatchCallback(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """The training begins; a checkpoint is loaded."""
         self._watching.begin(pl_module, made=0)  # watch() knows the global_step of a LightningModule
+
+    def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+        """A batch is over, and maybe the update that it belongs to."""
+        before, self._updates = self._updates, trainer.global_step
+        if before != self._updates and self._updates % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]
+            self._watching.log(trainer.callback_metrics)
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """An evaluation is over."""
+        self._watching.log(trainer.callback_metrics)
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """An epoch is over."""
+        self._watching.log(trainer.callback_metrics)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """The training is over."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -15,6 +16,9 @@ class WatchCallback(TrainerCallback):
 
     Steps go on at the trainer's `global_step` if a checkpoint is resumed. The `Trainer` tells its callbacks nothing of
     an exception: after one, the watch goes on until the next `train`, or until the process ends.
+
+    What the trainer logs is recorded as scalars, by the names that its W&B callback gives them: `train/loss`,
+    `eval/accuracy`.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -39,8 +43,17 @@ class WatchCallback(TrainerCallback):
         """The training begins; a checkpoint is loaded."""
         self._watching.begin(others["model"], made=state.global_step)
 
+    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any) -> None:
+        """The trainer logs."""
+        logs: Mapping[str, object] = others.get("logs") or {}
+        self._watching.log({_grouped(name): value for name, value in logs.items() if isinstance(value, int | float)})
+
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
     ) -> None:
         """The training is over."""
         self._watching.end()
+
+
+def _grouped(name: str) -> str:
+    return f"eval/{name.removeprefix('eval_')}" if name.startswith("eval_") else f"train/{name}"

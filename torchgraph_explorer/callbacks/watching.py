@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
@@ -27,6 +28,7 @@ class Watching:
         inspect.signature(watch).bind(None, **options)
         self.watcher: Watcher | None = None
         self._options = options
+        self._logged: Mapping[str, object] = {}
 
     def begin(self, model: nn.Module, *, made: int) -> None:
         """Watch `model`, of which the trainer says that `made` updates were made before."""
@@ -34,6 +36,12 @@ class Watching:
         self.watcher = watch(model, **self._options)
         if made:
             self.watcher.step = max(self.watcher.step, made)
+
+    def log(self, scalars: Mapping[str, object]) -> None:
+        """Record `scalars`, except for those that are the same objects as the last time."""
+        latest, self._logged = self._logged, dict(scalars)
+        if self.watcher is not None:
+            self.watcher.log({name: value for name, value in scalars.items() if value is not latest.get(name)})
 
     def end(self) -> None:
         """Remove everything from the model and write what was measured; the viewer stays. May be called again."""
