@@ -17,6 +17,7 @@ from tests.listening import Listening, assert_row
 from tests.sharpness_aware import SharpnessAware
 from torchgraph_explorer import watch
 from torchgraph_explorer.capture.forward_passes import PASSES
+from torchgraph_explorer.capture.step_admission import StepAdmission
 from torchgraph_explorer.capture.step_counter import MOST_WITHOUT_UPDATE
 from torchgraph_explorer.errors import OptionError, TorchgraphWarning
 
@@ -686,3 +687,18 @@ def test_optimizers_that_follow_each_other_are_named_together() -> None:
     with watch(model, backend=heard, log_freq=1, verbose=False):
         two_optimizers(model)
     assert [frame.facts.optimizers for frame in heard.frames if frame.facts] == [("SGD", "Adam")] * 3
+
+
+@pytest.mark.parametrize("function", ["is_recording", "mark"])
+def test_a_fault_of_ours_does_not_reach_the_loop_that_asks(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(StepAdmission, function, property(fail) if function == "is_recording" else fail)
+    watcher = watch(network(), backend=Listening(), verbose=False)
+    with pytest.warns(TorchgraphWarning) as said:
+        told = watcher.recording
+        watcher.step_done()
+        watcher.close()
+    assert told is (function == "mark")
+    assert any("ZeroDivisionError" in str(each.message) for each in said)

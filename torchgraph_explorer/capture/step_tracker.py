@@ -139,7 +139,11 @@ class StepTracker:
         """Whether the step that the training is in, or that is about to begin, is logged."""
         with self._lock:
             self.look_back()
-            return self._admission.is_recording
+            try:
+                return self._admission.is_recording
+            except Exception as fault:  # ours, or of the predicate that log_freq is; the user's loop asks
+                self._fail("", fault)
+                return False
 
     def look_back(self) -> None:
         """Before the first step, look whether its number is known: the model may have been updated earlier."""
@@ -153,8 +157,11 @@ class StepTracker:
     def mark_step(self) -> None:
         """The training loop says that the step is over. From now on, only that ends a step."""
         with self._lock:
-            if (model := self._called()) is not None:
-                self._admission.mark(model)
+            try:
+                if (model := self._called()) is not None:
+                    self._admission.mark(model)
+            except Exception as fault:  # ours, in the user's loop
+                self._fail("", fault)
 
     @property
     def current_step(self) -> int | None:
