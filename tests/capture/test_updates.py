@@ -695,10 +695,16 @@ def test_a_fault_of_ours_does_not_reach_the_loop_that_asks(function: str, monkey
         raise ZeroDivisionError
 
     monkeypatch.setattr(StepAdmission, function, property(fail) if function == "is_recording" else fail)
-    watcher = watch(network(), backend=Listening(), verbose=False)
-    with pytest.warns(TorchgraphWarning) as said:
-        told = watcher.recording
+    model = network()
+    watcher = watch(model, backend=Listening(), verbose=False)
+    told: list[bool] = []
+
+    def ask() -> None:
+        told.append(watcher.recording)
         watcher.step_done()
         watcher.close()
-    assert told is (function == "mark")
+
+    with pytest.warns(TorchgraphWarning) as said:
+        ask()
+    assert told == [function == "mark"]
     assert any("ZeroDivisionError" in str(each.message) for each in said)
