@@ -188,6 +188,7 @@ NOT_CALLED = {
     "capture.step_tracker.StepTracker.interrupted": BY_AN_INTERRUPT,
     "capture.step_tracker.StepTracker.mark_step": ON_REQUEST,
     "capture.step_tracker.StepTracker.settle": AT_A_PAUSE,
+    "capture.trace._do_nothing": "does nothing",
     "capture.trace.Trace._should_skip_dynamo": "asked by torch, where a traced model is compiled",
     "reduce.device_batch.DeviceBatch.__init__": BY_WATCH,
     "reduce.device_batch.DeviceBatch._rows": ON_A_GPU,
