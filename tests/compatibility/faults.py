@@ -217,7 +217,6 @@ NOT_CALLED = {
     "training.watcher.Watcher._records": ON_REQUEST,
     "training.watcher.Watcher.log": ON_REQUEST,
     "training.watcher.Watcher.note": ON_REQUEST,
-    "training.watcher.Watcher.step_done": ON_REQUEST,
     "training.watcher.Watcher.structure": ON_REQUEST,
     "training.watcher.Watcher.watches": BY_WATCH,
     "training.watcher._is_step": ON_REQUEST,

@@ -51,6 +51,8 @@ FURTHER = (
     "training loops: nine micro-batches in an update",
     "training loops: LBFGS, which calls a closure several times",
     "training loops: a GAN in one module, which is never called itself",
+    "training loops: a frozen teacher that the loop calls under no_grad, and a rollout of the student",
+    "training loops: two calls of an autoencoder's halves, with noise between them",
     "training loops: an optimizer whose state was loaded",
     "inputs and outputs: conjugated and negated views",
     "inputs and outputs: expanded, transposed and channels-last tensors",
