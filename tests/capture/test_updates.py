@@ -595,11 +595,11 @@ def test_modules_that_are_run_by_their_forward_are_named() -> None:
 
 
 class Autoencoder(nn.Module):
-    """Entered by its two halves. What is between them, the training loop computes."""
+    """Entered by its parts. What is between them, the training loop computes."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.encoder, self.decoder = nn.Linear(4, 6), nn.Linear(3, 4)
+        self.encoder, self.decoder, self.judge = nn.Linear(4, 6), nn.Linear(3, 4), nn.Linear(4, 1)
 
 
 def test_calls_are_connected_by_what_the_loop_computes_between_them() -> None:
@@ -608,7 +608,7 @@ def test_calls_are_connected_by_what_the_loop_computes_between_them() -> None:
     with watch(model, backend=heard, log_freq=1, verbose=False):
         mean, deviation = model.encoder(x := torch.randn(5, 4)).chunk(2, dim=1)
         latent = mean + deviation.exp() * torch.randn_like(mean)
-        (model.decoder(latent) - x).square().mean().backward()
+        model.judge((model.decoder(latent) - x).square()).mean().backward()
         model.encoder(torch.randn(5, 4)).detach()
         model.decoder(torch.randn(5, 3)).sum().backward()
         optimizer.step()
@@ -619,7 +619,7 @@ def test_calls_are_connected_by_what_the_loop_computes_between_them() -> None:
         for edge in graph.edges
         if graph.nodes[edge.source].inside is None
     ]
-    assert edges == [("encoder", 0, "decoder", True)]
+    assert edges == [("encoder", 0, "decoder", True), ("decoder", 0, "judge", True)]
 
 
 def test_passes_that_are_not_recorded_are_counted_however_many_there_are() -> None:

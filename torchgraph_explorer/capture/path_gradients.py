@@ -87,7 +87,7 @@ def sequence_number() -> int:
     return int(_sequence_number())
 
 
-def made_within(edge: Edge, spans: Sequence[tuple[int, int, int]]) -> set[int]:
+def made_within(edge: Edge, spans: Sequence[tuple[int, int, int]]) -> frozenset[int]:
     """Where what comes to `edge` was made last, of `spans`: from the number of an autograd node, to one, and a label.
 
     Nodes further back than the first ones in a span are not looked at. Gives up after `MOST_BETWEEN` nodes.
@@ -105,7 +105,7 @@ def made_within(edge: Edge, spans: Sequence[tuple[int, int, int]]) -> set[int]:
             if following is not None and following not in seen:
                 seen.add(following)
                 ahead.append(following)
-    return found
+    return frozenset(found)
 
 
 class Walk:

@@ -220,6 +220,11 @@ class Trace(TorchDispatchMode):
         have no gradient function of their own, as in a reentrant checkpoint or where it wrote into its input, is
         missed by the walk of the autograd graph, which then arrives at a node further back.
         """
+        if inside.level is None and tensor.requires_grad:
+            # What other calls have not returned, the training loop has computed from that.
+            sources = self._sources(tensor, inside) or made_within(edge_of(tensor), inside.spans)
+            self._edges.update(((source, target), True) for source in sources)
+            return
         flowing: set[int] = set()
         inside.label_stale()
         if tensor.requires_grad:
@@ -228,11 +233,8 @@ class Trace(TorchDispatchMode):
             flowing |= {node for start, end, node in spans if any(start <= number < end for number in passed)}
         sources = self._sources(tensor, inside) or frozenset(flowing)
         overshot = bool(flowing - sources)
-        at_top = inside.level is None and tensor.requires_grad
-        if at_top and not sources:  # the training loop has computed it from what other calls have returned
-            sources = frozenset(made_within(edge_of(tensor), inside.spans))
         for source in sources:
-            gradient = at_top or source in flowing or (overshot and source not in inside.labelled)
+            gradient = source in flowing or (overshot and source not in inside.labelled)
             self._edges[source, target] = self._edges.get((source, target), False) or gradient
 
     def _sources(self, tensor: Tensor, inside: _Inside) -> frozenset[int]:
