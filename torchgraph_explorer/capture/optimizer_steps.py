@@ -6,7 +6,7 @@ import gc
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -84,15 +84,7 @@ class OptimizerSteps:
             here.optimizers.clear()
         here.frames.append(frame)
         here.optimizers.append(optimizer)
-        self._walks += 1
-        try:
-            for listener in tuple(self._listeners):
-                try:
-                    listener.before_step(optimizer)
-                except Exception as fault:  # one that fails must not keep the others from it
-                    listener.fail_at_step(fault)
-        finally:
-            self._walks -= 1
+        self._tell(lambda each: each.before_step(optimizer))
 
     def _after(self) -> None:
         here, frame = self._open, users_frame()
@@ -101,15 +93,16 @@ class OptimizerSteps:
         if here.frames:
             return
         optimizers, here.optimizers = tuple(dict.fromkeys(here.optimizers)), []
-        for listener in tuple(self._listeners):
-            self._call(listener, lambda each: each.after_step(optimizers))
+        self._tell(lambda each: each.after_step(optimizers))
 
-    def _call(self, listener: OptimizerListener, act: Any) -> None:
+    def _tell(self, act: Callable[[OptimizerListener], None]) -> None:
         self._walks += 1
         try:
-            act(listener)
-        except Exception as fault:
-            listener.fail_at_step(fault)
+            for listener in tuple(self._listeners):
+                try:
+                    act(listener)
+                except Exception as fault:  # one that fails must not keep the others from it
+                    listener.fail_at_step(fault)
         finally:
             self._walks -= 1
 
