@@ -62,12 +62,13 @@ ROOMS = {
     "browser": room(),
     "callbacks": room("training", libraries="lightning torch transformers"),
     "capture": room(libraries="torch"),
-    "cli": room("__init__", "browser", "demo", "record", "run", "server", libraries="torchgraph_wandb"),
+    "cli": room("__init__", "browser", "demo", "findings", "record", "run", "server", libraries="torchgraph_wandb"),
     "demo": room("__init__", "browser", libraries="rich sklearn torch"),
+    "findings": room("record"),
     "layout": room(libraries="pygraphviz"),
     "record": room(libraries="fsspec google"),
     "reduce": room(libraries="torch"),
-    "run": room("record", "server"),
+    "run": room("findings", "record", "server"),
     "server": room("layout", "record", libraries="IPython tornado"),
     "sinks": room("server"),
     "torchgraph_tensorboard": room(
@@ -88,7 +89,7 @@ TABLES = {
 }
 """The files that may name modules in strings and import by such a name: each is a table, with what it is a table of."""
 
-TORCH_FREE = ("__init__", "cli", "layout", "record", "run", "server", "sinks", *sorted(SHARED))
+TORCH_FREE = ("__init__", "cli", "findings", "layout", "record", "run", "server", "sinks", *sorted(SHARED))
 """What reads a run, or is read by it. `cli` goes into `demo`, which trains, only when asked to."""
 
 

@@ -1,4 +1,4 @@
-"""The command line: `torchgraph demo`, `serve`, `info` and `export`."""
+"""The command line: `torchgraph demo`, `serve`, `info`, `check` and `export`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ LAST_PORT = 65535
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status: 0, or 2 after an error message on stderr."""
+    """Run the command line; returns the exit status: 0, 1 if `check` fails, or 2 after an error message on stderr."""
     options = _parser().parse_args(arguments)
     try:
-        options.act(options)
+        status: int | None = options.act(options)
         sys.stdout.flush()
     except TorchgraphError as fault:
         print(f"torchgraph: {fault}", file=sys.stderr)
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `torchgraph info RUN | head`: the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    return 0
+    return status or 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -48,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_serve(commands)
     _add_info(commands)
+    _add_check(commands)
     _add_export(commands)
     _add_wandb(commands)
     return parser
@@ -101,6 +102,22 @@ def _add_info(commands: Any) -> None:
     parser.add_argument("run", metavar="RUN", help="folder or URL of a run, or a folder with exactly one run")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(act=_info)
+
+
+def _add_check(commands: Any) -> None:
+    description = "Say what is wrong in a run, where, and since when."
+    parser = commands.add_parser("check", help=description, description=description)
+    parser.add_argument("run", metavar="RUN", help="folder or URL of a run, or a folder with exactly one run")
+    parser.add_argument(
+        "--model", action="append", metavar="NAME", help="a model to check; can be repeated (default: all)"
+    )
+    parser.add_argument("--format", choices=("text", "json", "markdown"), default="text", help="default: %(default)s")
+    parser.add_argument(
+        "--fail-on",
+        choices=("warning", "error"),
+        help="exit with status 1 if there is a finding of this severity or a worse one",
+    )
+    parser.set_defaults(act=_check)
 
 
 def _add_export(commands: Any) -> None:
@@ -181,6 +198,21 @@ def _export(options: argparse.Namespace) -> None:
     run = open_run(options.run)
     page = export_page(run, options.output, models=options.model, steps=options.steps, series=options.series)
     print(f"Wrote {options.output}, {len(page):,} bytes.")
+
+
+def _check(options: argparse.Namespace) -> int:
+    from torchgraph_explorer.findings.report import as_json, as_markdown, as_text
+    from torchgraph_explorer.run import open_run
+
+    run = open_run(options.run)
+    found = {name: run.model(name).findings() for name in options.model or run.models}
+    if options.format == "json":
+        print(json.dumps(as_json(run.name, found), indent=2))
+    else:
+        told = as_markdown(run.name, found) if options.format == "markdown" else as_text(found)
+        print("\n".join(map(_shown, told.split("\n"))))
+    severity = options.fail_on
+    return int(severity is not None and any(one.is_at_least(severity) for some in found.values() for one in some))
 
 
 def run_facts(run: RunRecord) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from importlib import import_module
 from typing import Any
 
 from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.findings.engine import find as find_findings
+from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.record.discovery import find_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
@@ -34,6 +36,17 @@ class Model(ModelRecord):
             known = f"There are steps by {named}." if named else "Its record does not name any optimizer."
             raise NotFoundError(f"Model {self.name!r} has no step by the optimizer {optimizer!r}. {known}")
         return self.of_optimizer(optimizer)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong in this run, where, and since when.
+
+        Root causes stand first, and what follows from each behind it. Empty for a healthy run. Takes seconds for a long
+        run; docs/findings.md lists the kinds.
+
+        Raises:
+            RecordError: The run is gone.
+        """
+        return find_findings(self)
 
 
 class Run(RunRecord):

@@ -16,6 +16,7 @@ from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.notes import finished_together, missing_ranks, notes_so_far
 from torchgraph_explorer.record.scalars.index import LoggedSoFar, Scalar
 from torchgraph_explorer.record.session_notes import mixed_sessions
+from torchgraph_explorer.record.steps.bulk import read_statistics
 from torchgraph_explorer.record.steps.facts import StepKind, in_order
 from torchgraph_explorer.record.steps.history import History
 from torchgraph_explorer.record.steps.reading import read_frame, read_history
@@ -143,6 +144,11 @@ class ModelRecord:
         return np.stack((frames["passes"], frames["recorded_passes"]), axis=-1)
 
     @property
+    def gradient_scales(self) -> npt.NDArray[np.float64]:
+        """The loss scale that was taken out of the gradients of each frame; NaN without one."""
+        return np.ascontiguousarray(self._index.frames.frames["gradient_scale"])
+
+    @property
     def series(self) -> tuple[Series, ...]:
         """Every series; the id of a series is its index here."""
         return self._index.series
@@ -259,6 +265,24 @@ class ModelRecord:
     def step_notes(self) -> tuple[StepNote, ...]:
         """What was noted with `watcher.note`, in the order of steps."""
         return self.logged.notes
+
+    def statistics(self, frames: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        """The statistics of every series at some `frames`, `[STATISTICS, frames, series]`.
+
+        NaN where a frame lacks a series or has it damaged. Reads about 60 bytes a tensor and frame, and takes 48 bytes
+        of memory a series and frame.
+
+        Raises:
+            NotFoundError: There is no such frame.
+            RecordError: The run is gone.
+        """
+        index, numbers = self._index, np.asarray(frames, dtype=np.int64).reshape(-1)
+        count = len(index.frames.frames)
+        for beyond in numbers[(numbers < 0) | (numbers >= count)].tolist():
+            raise NotFoundError(f"Model {self.name!r} has no frame {beyond}. {_numbered('frames', count)}")
+        found = read_statistics(index, numbers, self._notices)
+        self._notices.announce()
+        return found
 
     def nonfinite(self, first_frame: int = 0, stop_frame: int | None = None) -> Flags:
         """Which frames from `first_frame` up to `stop_frame` have NaN or infinity that should not be there.

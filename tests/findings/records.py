@@ -1,0 +1,83 @@
+"""Records made by hand: the statistics of a few series over steps, for the arithmetic of the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tests.record.examples import SESSION, quietly, write
+from tests.record.pooling import histograms_of, statistics_of
+from torchgraph_explorer.run import Model
+from torchgraph_explorer.schema import (
+    Call,
+    Edge,
+    Frame,
+    Kind,
+    Module,
+    ModuleGraph,
+    Node,
+    Role,
+    Series,
+    StepFacts,
+    TensorInfo,
+)
+
+Key = tuple[str, Role, str, Kind]
+Values = Mapping[Key, Sequence[float]]
+"""By series, the elements of its tensor."""
+
+UPDATED = StepFacts("update", 1, 1, ("SGD",))
+
+
+def weight(*shape: int, requires_grad: bool = True) -> TensorInfo:
+    return TensorInfo("weight", shape, "float32", requires_grad)
+
+
+def tensor(path: str, *, requires_grad: bool = True, dtype: str = "float32") -> TensorInfo:
+    return TensorInfo(path, (4, 4), dtype, requires_grad)
+
+
+def module(name: str, class_name: str, *params: TensorInfo, **options: str) -> Module:
+    return Module(name, class_name, f"torch.nn.{class_name}", tuple(options.items()), params, 0, 0, 0)
+
+
+def chain(*modules: Module, dtype: str = "float32") -> ModuleGraph:
+    """A model of these modules, one after the other."""
+    called = [Call("", 0, None, (tensor("input[0]", requires_grad=False),), (tensor("output", dtype=dtype),))]
+    for number, one in enumerate(modules):
+        inputs = tensor("input[0]", requires_grad=number > 0, dtype=dtype)
+        called.append(Call(one.name, 0, 0, (inputs,), (tensor("output", dtype=dtype),)))
+    nodes = [Node("call", None, call=0), *(Node("call", 0, call=at + 1) for at in range(len(modules)))]
+    edges = [Edge(at, at + 1, True) for at in range(1, len(modules))]
+    return ModuleGraph(0, 0, (module("", "Net"), *modules), tuple(called), tuple(nodes), tuple(edges))
+
+
+def recorded(
+    folder: Path,
+    graph: ModuleGraph,
+    steps: Sequence[Values],
+    *,
+    every: int = 1,
+    facts: Sequence[StepFacts] = (),
+    scale: float | None = None,
+) -> Model:
+    """A run with one frame for each of `steps`."""
+    keys = list(dict.fromkeys(key for values in steps for key in values))
+    series = tuple(
+        Series(number, name, None if role == "param" else 0, role, path, kind)
+        for number, (name, role, path, kind) in enumerate(keys)
+    )
+    frames = []
+    for number, values in enumerate(steps):
+        arrays = [np.array(elements, dtype=np.float32) for elements in values.values()]
+        ids = np.array([keys.index(key) for key in values], dtype=np.uint32)
+        rows = np.arange(len(ids), dtype=np.uint32)
+        statistics = np.array([statistics_of(one) for one in arrays], dtype=np.float32)
+        histograms = histograms_of(arrays)
+        ended = facts[number] if facts else UPDATED
+        frames.append(Frame(number * every, 1.0, None, 0, ids, rows, statistics, histograms, scale, ended))
+    write(folder, graph, series, *frames, session=replace(SESSION, clock=None))
+    return quietly(folder).model()

@@ -1,0 +1,276 @@
+"""The arithmetic of each rule, on records made by hand: what is told, where, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.findings.records import Values, chain, module, recorded, weight
+from torchgraph_explorer.findings.engine import find
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.run import Model
+from torchgraph_explorer.schema import ModuleGraph, StepFacts
+
+NORMAL = np.random.default_rng(0).standard_normal(64)
+LAYERS = ("fc1", "fc2", "fc3")
+SKIPPED = StepFacts("skipped", 1, 1)
+
+
+def perceptron(**changes: str) -> ModuleGraph:
+    """`fc1`, `relu`, `fc2`, `fc3`; `changes` give another class."""
+    made = {"fc1": "Linear", "relu": "ReLU", "fc2": "Linear", "fc3": "Linear", **changes}
+    return chain(*(module(name, of, *([weight(8, 8)] if of == "Linear" else [])) for name, of in made.items()))
+
+
+def healthy(step: int) -> dict[object, object]:
+    """A step at which all is well."""
+    values: dict[object, object] = {("", "input", "input[0]", "value"): NORMAL}
+    taken = NORMAL
+    for name in ("fc1", "relu", "fc2", "fc3"):
+        values[name, "input", "input[0]", "value"] = taken
+        taken = np.maximum(taken, 0) if name == "relu" else NORMAL * (1 + step / 100)
+        values[name, "output", "output", "value"] = taken
+        if name != "relu":
+            values[name, "param", "weight", "value"] = NORMAL * (0.3 + step / 1000)
+            values[name, "param", "weight", "grad"] = NORMAL / (10 + step)
+            values[name, "param", "weight", "update_ratio"] = [1e-3]
+    values["", "output", "output", "value"] = taken
+    return values
+
+
+def steps(
+    change: Callable[[int, dict[object, object]], object] = lambda step, values: None, count: int = 8
+) -> list[Values]:
+    """Steps of the perceptron; `change` makes something wrong at each."""
+    made = [healthy(step) for step in range(count)]
+    for step, values in enumerate(made):
+        change(step, values)
+    return made  # type: ignore[return-value]
+
+
+def put(*key: str, value: Callable[[int], object], since: int = 0) -> Callable[[int, dict[object, object]], None]:
+    """A series has `value` from a step on."""
+
+    def change(step: int, values: dict[object, object]) -> None:
+        if step >= since:
+            values[key] = value(step)
+
+    return change
+
+
+def together(*changes: Callable[[int, dict[object, object]], object]) -> Callable[[int, dict[object, object]], None]:
+    def change(step: int, values: dict[object, object]) -> None:
+        for one in changes:
+            one(step, values)
+
+    return change
+
+
+def without(*kinds: str, module: str) -> Callable[[int, dict[object, object]], None]:
+    def change(_step: int, values: dict[object, object]) -> None:
+        for key in [key for key in values if key[0] == module and key[3] in kinds]:  # type: ignore[index]
+            del values[key]
+
+    return change
+
+
+NAN = np.array([1.0, np.nan, 2.0, 3.0])
+ZEROS = np.zeros(64)
+
+CASES = [
+    pytest.param(
+        together(
+            put("fc2", "output", "output", "value", value=lambda _: NAN, since=3),
+            put("fc3", "input", "input[0]", "value", value=lambda _: NAN, since=3),
+            put("fc3", "output", "output", "value", value=lambda _: NAN, since=3),
+        ),
+        ("nan", "fc2", 3),
+        id="nan of finite inputs",
+    ),
+    pytest.param(
+        put("fc2", "param", "weight", "value", value=lambda _: NAN, since=4), ("nan", "fc2", 4), id="nan in a weight"
+    ),
+    pytest.param(
+        put("fc1", "param", "weight", "grad", value=lambda _: NAN, since=2), ("nan", "fc1", 2), id="nan in backward"
+    ),
+    pytest.param(
+        put("", "input", "input[0]", "value", value=lambda _: NAN, since=1), ("nan", "", 1), id="nan in the data"
+    ),
+    pytest.param(
+        put("fc2", "param", "weight", "grad", value=lambda step: NORMAL * 100.0**step),
+        ("exploding-gradient", "fc2", 2),
+        id="a gradient that grows a hundredfold each step",
+    ),
+    pytest.param(
+        put("fc3", "output", "output", "value", value=lambda step: NORMAL * 20.0**step),
+        ("exploding-activation", "fc3", 3),
+        id="an output that grows",
+    ),
+    pytest.param(
+        put("fc1", "param", "weight", "grad", value=lambda _: NORMAL * 1e-7),
+        ("vanishing-gradient", "fc1", 0),
+        id="a first layer without gradient",
+    ),
+    pytest.param(
+        put("relu", "output", "output", "value", value=lambda _: ZEROS, since=5), ("dead-units", "relu", 5), id="zeros"
+    ),
+    pytest.param(
+        put("", "output", "output", "value", value=lambda _: np.full(64, 0.3), since=2),
+        ("constant-output", "", 2),
+        id="the same output everywhere",
+    ),
+    pytest.param(
+        together(
+            put("fc2", "param", "weight", "value", value=lambda step: np.full(64, 0.5 + step)),
+            put("fc2", "param", "weight", "update_ratio", value=lambda _: [0.0]),
+        ),
+        ("zero-init", "fc2", 0),
+        id="weights that are all alike",
+    ),
+    pytest.param(
+        together(
+            put("fc1", "input", "input[0]", "value", value=lambda _: NORMAL * 0.1),
+            put("fc2", "param", "weight", "value", value=lambda step: NORMAL * (20 + step)),
+            put("fc3", "output", "output", "value", value=lambda _: NORMAL * 50),
+        ),
+        ("bad-init-scale", "fc2", 0),
+        id="a layer that scales up",
+    ),
+    pytest.param(
+        put("fc1", "input", "input[0]", "value", value=lambda _: NORMAL * 60 + 120),
+        ("input-not-normalised", "fc1", 0),
+        id="pixels from 0 to 255",
+    ),
+    pytest.param(
+        together(
+            without("grad", "update_ratio", module="fc1"),
+            put("fc1", "param", "weight", "value", value=lambda _: NORMAL),
+        ),
+        ("no-gradient", "fc1", 0),
+        id="a layer that never gets a gradient",
+    ),
+    pytest.param(
+        put("fc3", "param", "weight", "value", value=lambda _: NORMAL),
+        ("not-in-optimizer", "fc3", 0),
+        id="a layer that never changes",
+    ),
+    pytest.param(
+        together(*(put(name, "param", "weight", "update_ratio", value=lambda _: [1e-7]) for name in LAYERS)),
+        ("update-too-small", None, 0),
+        id="small updates",
+    ),
+    pytest.param(
+        together(*(put(name, "param", "weight", "update_ratio", value=lambda _: [0.2], since=2) for name in LAYERS)),
+        ("update-too-large", None, 2),
+        id="large updates",
+    ),
+]
+
+
+def told(model: Model) -> list[tuple[str, str | None, int]]:
+    """The root causes."""
+    return [(one.kind, one.module, one.step) for one in model.findings() if not one.causes]
+
+
+@pytest.mark.parametrize(("change", "expected"), CASES)
+def test_a_fault_is_told_with_its_place_and_step(
+    change: Callable[[int, dict[object, object]], object], expected: tuple[str, str | None, int], tmp_path: Path
+) -> None:
+    assert told(recorded(tmp_path, perceptron(), steps(change))) == [expected]
+
+
+@pytest.mark.parametrize("every", [1, 50])
+def test_a_healthy_record_has_no_finding(every: int, tmp_path: Path) -> None:
+    assert recorded(tmp_path, perceptron(), steps(), every=every).findings() == ()
+
+
+def test_saturation_is_counted_from_the_histogram(tmp_path: Path) -> None:
+    wide = put("relu", "input", "input[0]", "value", value=lambda _: NORMAL * 30)
+    model = recorded(tmp_path, perceptron(relu="Tanh"), steps(wide))
+    [one] = model.findings()
+    assert (one.kind, one.module, one.evidence["limit"]) == ("saturated-activation", "relu", 3.0)
+    assert one.evidence["saturated"] == pytest.approx((np.abs(NORMAL * 30) > 3).mean(), abs=0.02)
+
+
+def test_the_network_s_last_sigmoid_may_saturate(tmp_path: Path) -> None:
+    graph = chain(module("fc1", "Linear", weight(8, 8)), module("act", "Sigmoid"))
+    values = [{("act", "input", "input[0]", "value"): NORMAL * 90} for _ in range(4)]
+    assert recorded(tmp_path, graph, values).findings() == ()  # type: ignore[arg-type]
+
+
+def test_a_dropout_that_drops_nearly_all_is_told(tmp_path: Path) -> None:
+    graph = chain(module("drop", "Dropout", p="0.95"), module("half", "Dropout", p="0.5"))
+    assert told(recorded(tmp_path, graph, steps(count=1))) == [("dropout-extreme", "drop", 0)]
+
+
+def test_a_module_that_is_not_called_is_told_once_with_all_its_insides(tmp_path: Path) -> None:
+    inside = tuple(module(name, "Linear", weight(2, 2)) for name in ("spare.up", "spare.down"))
+    graph = perceptron()
+    graph = replace(graph, modules=(*graph.modules, module("spare", "Sequential"), *inside))
+    assert told(recorded(tmp_path, graph, steps())) == [("unused-module", "spare", 0)]
+
+
+def test_a_frozen_layer_is_not_told(tmp_path: Path) -> None:
+    graph = perceptron()
+    frozen = replace(graph.modules[1], params=(weight(8, 8, requires_grad=False),))
+    graph = replace(graph, modules=(graph.modules[0], frozen, *graph.modules[2:]))
+    assert told(recorded(tmp_path, graph, steps(without("grad", "update_ratio", module="fc1")))) == []
+
+
+def test_updates_that_are_skipped_again_and_again_are_told(tmp_path: Path) -> None:
+    infinite = put("fc1", "param", "weight", "grad", value=lambda _: [np.inf])
+    model = recorded(tmp_path, perceptron(), steps(infinite), facts=[SKIPPED] * 8, scale=0.5)
+    assert told(model) == [("loss-scale-loop", None, 0)]
+
+
+def test_a_scaler_that_skips_two_updates_is_not_told(tmp_path: Path) -> None:
+    def infinite(step: int, values: dict[object, object]) -> None:
+        if step < 2:
+            values["fc1", "param", "weight", "grad"] = [np.inf]
+
+    facts = [SKIPPED, SKIPPED, *[StepFacts("update", 1, 1)] * 6]
+    assert told(recorded(tmp_path, perceptron(), steps(infinite), facts=facts, scale=1024.0)) == []
+
+
+def test_what_grows_towards_the_limit_of_its_dtype_is_told(tmp_path: Path) -> None:
+    graph = chain(module("fc1", "Linear", weight(8, 8)), dtype="float16")
+    values = [{("fc1", "output", "output", "value"): [100.0 * 2.0**step, -1.0]} for step in range(8)]
+    [one] = recorded(tmp_path, graph, values).findings()
+    assert (one.kind, one.evidence["limit"]) == ("overflow-ahead", 65504.0)
+    assert one.evidence["steps_left"] == pytest.approx(np.log2(65504 / 12800), abs=0.01)
+
+
+def test_minus_infinity_that_masks_is_not_told(tmp_path: Path) -> None:
+    masked = put("fc2", "input", "input[1]", "value", value=lambda _: [0.0, -np.inf])
+    assert told(recorded(tmp_path, perceptron(), steps(masked))) == []
+
+
+def test_what_follows_is_folded_below_its_cause(tmp_path: Path) -> None:
+    large = together(*(put(name, "param", "weight", "update_ratio", value=lambda _: [0.5]) for name in LAYERS))
+    dead = put("relu", "output", "output", "value", value=lambda _: ZEROS, since=3)
+    nan = put("fc3", "output", "output", "value", value=lambda _: NAN, since=6)
+    model = recorded(tmp_path, perceptron(), steps(together(large, dead, nan)))
+    first, *others = model.findings()
+    assert first.kind == "update-too-large"
+    assert [(one.kind, one.causes) for one in others] == [("dead-units", (first,)), ("nan", (first,))]
+
+
+def test_a_rule_that_raises_does_not_hide_the_others(tmp_path: Path) -> None:
+    def broken(_evidence: object) -> list[Finding]:
+        raise ValueError("no such thing")
+
+    def sound(_evidence: object) -> list[Finding]:
+        return [Finding("mine", "warning", "fc1", None, None, 0, 1, {}, "Text.", "Advice.")]
+
+    model = recorded(tmp_path, perceptron(), steps())
+    found = find(model, {"broken": broken, "sound": sound})
+    assert {(one.kind, one.severity) for one in found} == {("mine", "warning"), ("rule-failed", "info")}
+    assert "'broken' failed: ValueError: no such thing" in next(one.text for one in found if one.kind == "rule-failed")
+
+
+def test_a_run_without_steps_has_no_finding(tmp_path: Path) -> None:
+    assert recorded(tmp_path, perceptron(), []).findings() == ()

@@ -1,0 +1,4 @@
+"""Rules over a record: what is wrong in a run, where, and since when.
+
+Reads the record alone and never imports torch. `engine.find` runs the table of rules; `docs/findings.md` explains each.
+"""

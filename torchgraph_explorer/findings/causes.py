@@ -1,0 +1,90 @@
+"""Which findings follow from others, and in which order all of them are told.
+
+The order of effects in a training: what goes in and how the weights begin, then the size of the updates, then
+activations and gradients, then what is not finite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torchgraph_explorer.findings.finding import SEVERITIES, Finding
+from torchgraph_explorer.findings.places import Places
+
+_SETUP = ("zero-init", "bad-init-scale", "input-not-normalised")
+_LARGE = (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation")
+
+FOLLOWS: dict[str, tuple[str, ...]] = {
+    "update-too-large": ("bad-init-scale", "input-not-normalised"),
+    "exploding-gradient": (*_SETUP, "update-too-large"),
+    "exploding-activation": (*_SETUP, "update-too-large", "exploding-gradient"),
+    "overflow-ahead": _LARGE,
+    "loss-scale-loop": (*_LARGE, "overflow-ahead"),
+    "saturated-activation": _LARGE,
+    "dead-units": _LARGE,
+    "vanishing-gradient": (
+        *_SETUP,
+        "exploding-gradient",
+        "saturated-activation",
+        "dead-units",
+        "update-too-large",
+        "dropout-extreme",
+    ),
+    "constant-output": (*_LARGE, "dead-units", "saturated-activation"),
+    "update-too-small": ("zero-init", "vanishing-gradient", "dead-units", "constant-output"),
+    "nan": (*_LARGE, "overflow-ahead"),
+}
+"""By kind, the kinds that it can follow from."""
+
+
+def in_order(findings: Sequence[Finding], places: Places) -> tuple[Finding, ...]:
+    """Root causes first, each with what follows from it behind it; errors before warnings, then by step and place."""
+
+    def place(one: Finding) -> tuple[int, int, int]:
+        return one.step, -SEVERITIES.index(one.severity), places.order(one.module, one.call)
+
+    by_time = sorted(findings, key=place)
+    roots: list[Finding] = []
+    folded: list[tuple[Finding, Finding]] = []
+    for one in by_time:
+        root = _root(one, by_time, places)
+        if root is None:
+            roots.append(one)
+        else:
+            folded.append((one, root))
+    worst = {id(one): one.severity for one in roots}
+    for one, root in folded:
+        worst[id(root)] = max(worst[id(root)], one.severity, key=SEVERITIES.index)
+    ordered = sorted(roots, key=lambda one: (-SEVERITIES.index(worst[id(one)]), *place(one)))
+    return tuple(
+        told
+        for root in ordered
+        for told in (root, *(replace(one, causes=(root,)) for one, cause in folded if cause is root))
+    )
+
+
+def _root(one: Finding, among: Sequence[Finding], places: Places) -> Finding | None:
+    """The first of the findings that `one` follows from, directly or through others; None if it is a root."""
+    seen, here = {id(one)}, one
+    while True:
+        before = next((other for other in among if id(other) not in seen and _follows(here, other, places)), None)
+        if before is None:
+            return None if here is one else here
+        seen.add(id(before))
+        here = before
+
+
+def _follows(one: Finding, other: Finding, places: Places) -> bool:
+    if other.severity == "info" or other.step > one.step:
+        return False
+    if one.kind == other.kind:  # the same along the way of the data: it began where it is first
+        return other.step <= one.step and one.kind in _SPREADING and _is_before(other, one, places)
+    return other.kind in FOLLOWS.get(one.kind, ())
+
+
+_SPREADING = ("dead-units", "saturated-activation", "exploding-activation", "overflow-ahead", "zero-init")
+
+
+def _is_before(one: Finding, other: Finding, places: Places) -> bool:
+    return places.order(one.module, one.call) < places.order(other.module, other.call)

@@ -1,0 +1,62 @@
+"""Runs the rules over a model's record."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TypeAlias
+
+import numpy as np
+
+from torchgraph_explorer.console import reason
+from torchgraph_explorer.findings.causes import in_order
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.rules import RULES
+from torchgraph_explorer.findings.rules.rule import Rule
+from torchgraph_explorer.record.model_record import ModelRecord
+
+Rules: TypeAlias = Mapping[str, Rule]
+
+MOST_OF_A_RULE = 50
+"""Findings of one rule that are told: the first ones, in the order of execution."""
+
+
+def find(model: ModelRecord, rules: Rules = RULES, frames: Iterable[int] | None = None) -> tuple[Finding, ...]:
+    """What the rules say of `model`, at all its frames or at the given ones: root causes first.
+
+    A rule that raises is told as a finding of the kind `rule-failed`.
+
+    Raises:
+        RecordError: The run is gone.
+    """
+    evidence = Evidence(model, frames)
+    if not len(evidence):
+        return ()
+    found = list(_run("nan", rules["nan"], evidence)) if "nan" in rules else []
+    if any(one.kind == "nan" for one in found):  # what comes after it is rubbish
+        evidence = evidence.before(found[0].step)
+    found += [one for name, rule in rules.items() if name != "nan" for one in _run(name, rule, evidence)]
+    return in_order(found, evidence.places)
+
+
+def _run(name: str, rule: Rule, evidence: Evidence) -> Iterator[Finding]:
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():  # a record may hold any numbers, or none
+            warnings.simplefilter("ignore", RuntimeWarning)
+            found = list(islice(rule(evidence), MOST_OF_A_RULE))
+        yield from found
+    except Exception as fault:  # whatever a rule does, the others' findings count
+        yield Finding(
+            kind="rule-failed",
+            severity="info",
+            module=None,
+            call=None,
+            path=None,
+            step=int(evidence.steps[0]),
+            last_step=int(evidence.steps[-1]),
+            evidence={},
+            text=f"The rule {name!r} failed: {reason(fault)}. What it would have found is missing here.",
+            advice="Report it at the project's issues, with the output of `torchgraph info`.",
+        )

@@ -1,0 +1,177 @@
+"""What the rules look at: the statistics of all series over steps as matrices, and the module graph.
+
+A matrix has one row a recorded step and one column a series, `[steps, series]`; NaN where a step lacks the series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.errors import TorchgraphError
+from torchgraph_explorer.findings.places import Places
+from torchgraph_explorer.histogram import counts_below
+from torchgraph_explorer.moments import COLUMN
+from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.schema import Kind, Role, StepFacts
+
+Floats = npt.NDArray[np.float64]
+Matrix = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
+
+MOST_CELLS = 6_000_000
+"""Steps times series that are read, 48 bytes each. Of longer runs, the first steps and others spread evenly are."""
+
+FIRST_FRAMES = 64
+"""So many first frames are always among those."""
+
+HISTOGRAM_FRAMES = 64
+"""The most frames of a series whose histograms are read."""
+
+EARLY = 0.1
+"""Share of the recorded steps that a tensor's own past is taken from, at least `LEAST_EARLY` of them."""
+
+LEAST_EARLY = 2
+
+
+class Evidence:
+    """The record of one model, as far as the rules look at it.
+
+    Attributes:
+        model: The record.
+        frames: The frames that were read, ascending, as indices in `model`.
+        steps: Their steps.
+        facts: How each of those steps ended; None where that is not known.
+        scales: The loss scale at each; NaN without one.
+        series: Every series; its index is its column.
+        places: Where modules, calls and tensors are in the module graph.
+        ends_bad: The step after the last one has NaN or infinity that should not be there.
+    """
+
+    def __init__(self, model: ModelRecord, frames: Iterable[int] | None = None) -> None:
+        """Look at `model`, at all its frames or at the given ones."""
+        self.model = model
+        self.series = model.series
+        wanted = np.arange(len(model)) if frames is None else np.fromiter(frames, np.int64)
+        self.frames = _few_enough(wanted, MOST_CELLS // max(len(self.series), 1))
+        self.steps = model.steps[self.frames]
+        every = model.facts
+        self.facts: tuple[StepFacts | None, ...] = tuple(every[frame] for frame in self.frames.tolist())
+        self.scales = model.gradient_scales[self.frames]
+        self.places = Places(model.graphs)
+        self.ends_bad = False
+        self._statistics = model.statistics(self.frames)
+        self._column = {one.key: number for number, one in enumerate(self.series)}
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def before(self, step: int) -> Evidence:
+        """The same up to the step before `step`, at which NaN or infinity began; at least the first step."""
+        stop = max(int(np.searchsorted(self.steps, step)), 1)
+        found = copy(self)
+        for name in _CACHED:
+            found.__dict__.pop(name, None)
+        found.frames, found.steps, found.facts = self.frames[:stop], self.steps[:stop], self.facts[:stop]
+        found.scales, found._statistics, found.ends_bad = self.scales[:stop], self._statistics[:, :stop], True
+        return found
+
+    def matrix(self, statistic: str) -> Matrix:
+        """One statistic of all series, `[steps, series]`; not to be changed."""
+        found: Matrix = self._statistics[COLUMN[statistic]]
+        return found
+
+    def statistics_at(self, row: int, series: npt.NDArray[np.intp]) -> Matrix:
+        """All statistics of some series at one row, `[series, STATISTICS]`."""
+        return self._statistics[:, row, series].T
+
+    def column(self, statistic: str, series: int) -> Matrix:
+        """One statistic of one series, `[steps]`."""
+        return self.matrix(statistic)[:, series]
+
+    def find(self, module: str, call: int | None, role: Role, path: str, kind: Kind = "value") -> int | None:  # noqa: PLR0917  # the parts of `Series.key`, in its order
+        """The column of a series; None if it was not recorded."""
+        return self._column.get((module, call, role, path, kind))
+
+    def of_kind(self, kind: Kind, role: Role | None = None) -> list[int]:
+        """The columns of all series of this kind, and role."""
+        return [
+            number for number, one in enumerate(self.series) if one.kind == kind and (role is None or one.role == role)
+        ]
+
+    @cached_property
+    def is_there(self) -> Flags:
+        """Which steps have which series, `[steps, series]`."""
+        there: Flags = ~np.isnan(self.matrix("count"))
+        return there
+
+    @cached_property
+    def has_bad(self) -> Flags:
+        """Where there is NaN or infinity of any sort, `[steps, series]`."""
+        bad = self.matrix("nan") + self.matrix("positive_infinity") + self.matrix("negative_infinity")
+        found: Flags = bad > 0
+        return found
+
+    @cached_property
+    def peaks(self) -> Floats:
+        """The largest magnitude of each series at each step, `[steps, series]`."""
+        return np.fmax(np.abs(self.matrix("min")), np.abs(self.matrix("max"))).astype(np.float64)
+
+    @cached_property
+    def rms(self) -> Floats:
+        """The root mean square of each series at each step, `[steps, series]`."""
+        with np.errstate(all="ignore"):
+            found: Floats = np.hypot(self.matrix("mean").astype(np.float64), self.matrix("std").astype(np.float64))
+        return found
+
+    @cached_property
+    def zero_shares(self) -> Floats:
+        """The share of zeros of each series at each step, `[steps, series]`."""
+        with np.errstate(all="ignore"):
+            found: Floats = self.matrix("zeros").astype(np.float64) / self.matrix("sampled")
+        return found
+
+    def early(self, series: int) -> npt.NDArray[np.intp]:
+        """The rows of a series' own past: its first steps."""
+        rows = np.flatnonzero(self.is_there[:, series])
+        return rows[: max(LEAST_EARLY, int(len(rows) * EARLY))]
+
+    def shares_within(self, series: int, low: float, high: float) -> tuple[npt.NDArray[np.intp], Floats]:
+        """Some rows, and the share of the series' elements at each that lie between `low` and `high`."""
+        rows = np.flatnonzero(self.is_there[:, series])
+        rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), HISTOGRAM_FRAMES)).astype(np.intp))]
+        shares = [self._share_within(series, int(row), (low, high)) for row in rows]
+        return rows, np.array(shares, dtype=np.float64)
+
+    def _share_within(self, series: int, row: int, between: tuple[float, float]) -> float:
+        frame = int(self.frames[row])
+        try:
+            history = self.model.history(series, frame, frame + 1)
+        except TorchgraphError:  # damaged, or gone
+            return float("nan")
+        total = history.histograms.counts.sum(dtype=np.int64)
+        if not len(history) or not total:
+            return float("nan")
+        edges = np.array([between])
+        below = counts_below(
+            history.histograms, np.zeros(1, np.int64), edges, low=history.column("min"), high=history.column("max")
+        )
+        return float((below[0, 1] - below[0, 0]) / total)
+
+
+_CACHED = ("is_there", "has_bad", "peaks", "rms", "zero_shares")
+
+
+def _few_enough(frames: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
+    """`frames`, or the first ones and others spread evenly over the rest."""
+    most = max(most, 2)
+    if len(frames) <= most:
+        return frames
+    first = min(FIRST_FRAMES, most // 2)
+    rest = np.linspace(first, len(frames) - 1, most - first).astype(np.int64)
+    chosen: npt.NDArray[np.int64] = frames[np.unique(np.concatenate([np.arange(first), rest]))]
+    return chosen

@@ -1,0 +1,47 @@
+"""A finding: what a rule says of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Severity: TypeAlias = Literal["info", "warning", "error"]
+
+SEVERITIES: tuple[Severity, ...] = ("info", "warning", "error")
+"""From the least to the most severe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule says of a run.
+
+    Attributes:
+        kind: Which rule: a kind of docs/findings.md, such as `dead-units`.
+        severity: `error`: the training is broken. `warning`: it very likely suffers. `info`: worth knowing.
+        module: Qualified name of the module; empty for the model itself, None for the whole run.
+        call: Which call of it in the step; None if it is of no single call.
+        path: Which tensor, as in `TensorInfo.path`; None if it is of no single tensor.
+        step: The first recorded step at which it was seen.
+        last_step: The last one.
+        evidence: The numbers it rests on, by name.
+        text: What is wrong, in a sentence or two.
+        advice: What to try.
+        causes: The findings that it follows from, if any. In a list they stand before it.
+    """
+
+    kind: str
+    severity: Severity
+    module: str | None
+    call: int | None
+    path: str | None
+    step: int
+    last_step: int
+    evidence: Mapping[str, float]
+    text: str
+    advice: str
+    causes: tuple[Finding, ...] = field(default=())
+
+    def is_at_least(self, severity: Severity) -> bool:
+        """Whether it is as severe as `severity`, or more."""
+        return SEVERITIES.index(self.severity) >= SEVERITIES.index(severity)

@@ -1,0 +1,127 @@
+"""Where the modules, calls and tensors of a record are: in the order of execution, and which tensor goes where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from torchgraph_explorer.schema import Call, Module, ModuleGraph, Role, Series, TensorInfo
+
+
+class Weight(NamedTuple):
+    """A parameter of a module."""
+
+    module: Module
+    info: TensorInfo
+
+
+class Places:
+    """The module graphs of a model, looked up by name. The order of execution is that of the latest graph.
+
+    Attributes:
+        graph: The latest graph; None if the record has none.
+        modules: Every module of any graph by name, as it was last seen.
+    """
+
+    def __init__(self, graphs: Sequence[ModuleGraph]) -> None:
+        self.graph = graphs[-1] if graphs else None
+        self.modules = {one.name: one for graph in graphs for one in graph.modules}
+        self._calls: dict[tuple[str, int | None], int] = {}
+        self._first: dict[str, int] = {}
+        self.called = {call.module for graph in graphs for call in graph.calls}
+        for number, call in enumerate(self.calls):
+            self._calls.setdefault((call.module, call.call), number)
+            self._first.setdefault(call.module, number)
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls of the latest graph, in the order in which they began."""
+        return self.graph.calls if self.graph else ()
+
+    def order(self, module: str | None, call: int | None = None) -> int:
+        """Where a call of a module, by default its first, stands in the order of execution; last if it has none."""
+        if module is None:
+            return -1
+        found = self._calls.get((module, call)) if call is not None else None
+        return self._first.get(module, len(self.calls)) if found is None else found
+
+    def class_of(self, module: str) -> str:
+        """The class of a module; empty if it is not known."""
+        return self.modules[module].class_name if module in self.modules else ""
+
+    def option(self, module: str, name: str) -> str | None:
+        """A value of a module's `extra_repr`."""
+        rows = self.modules[module].extra_repr if module in self.modules else ()
+        return next((value for key, value in rows if key == name), None)
+
+    def tensor(self, series: Series) -> TensorInfo | None:
+        """The tensor of an input's or output's series, or parameter."""
+        if series.role == "param":
+            return self._params.get((series.module, series.path))
+        return self._tensors.get((series.module, series.call, series.role, series.path))
+
+    @cached_property
+    def _params(self) -> dict[tuple[str, str], TensorInfo]:
+        return {(one.module.name, one.info.path): one.info for one in self.weights()}
+
+    @cached_property
+    def _tensors(self) -> dict[tuple[str, int | None, Role, str], TensorInfo]:
+        found: dict[tuple[str, int | None, Role, str], TensorInfo] = {}
+        for call in self.calls:
+            found.update({(call.module, call.call, "input", one.path): one for one in call.inputs})
+            found.update({(call.module, call.call, "output", one.path): one for one in call.outputs})
+        return found
+
+    def weights(self) -> Iterator[Weight]:
+        """Every parameter of every module."""
+        for module in self.modules.values():
+            yield from (Weight(module, info) for info in module.params)
+
+    @cached_property
+    def parents(self) -> frozenset[int]:
+        """The calls within which others happened."""
+        return frozenset(call.parent for call in self.calls if call.parent is not None)
+
+    def is_leaf(self, call: int) -> bool:
+        """Whether no other call happened within this one."""
+        return call not in self.parents
+
+    def ancestors(self, call: int) -> Iterator[int]:
+        """The calls within which a call happened, from the inside out."""
+        here = self.calls[call].parent
+        while here is not None and here < call:  # a record may be crafted
+            yield here
+            call, here = here, self.calls[here].parent
+
+    @cached_property
+    def sources(self) -> dict[int, tuple[int, ...]]:
+        """The calls beside each call whose outputs it takes, by number of the call."""
+        found: dict[int, list[int]] = {}
+        if self.graph:
+            nodes = self.graph.nodes
+            for edge in self.graph.edges:
+                source, target = nodes[edge.source].call, nodes[edge.target].call
+                if source is not None and target is not None:
+                    found.setdefault(target, []).append(source)
+        return {call: tuple(before) for call, before in found.items()}
+
+    def producer(self, call: int) -> int | None:
+        """The last call without calls inside before this one that it takes data from; None if it cannot be told."""
+        before = [one for one in self.sources.get(call, ()) if one < call]
+        if not before:
+            return None
+        source = max(before)
+        inside = [
+            one for one in range(source, call) if self.is_leaf(one) and (one == source or source in self.ancestors(one))
+        ]
+        return inside[-1] if inside else source
+
+    def numbered(self, module: str, call: int | None) -> int | None:
+        """The number of a call in the graph; None if the graph does not have it."""
+        return self._calls.get((module, call))
+
+
+def dimensions(info: TensorInfo | None) -> int:
+    """How many dimensions a tensor has; 0 if it is not known."""
+    return len(info.shape) if info else 0

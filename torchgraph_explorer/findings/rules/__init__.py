@@ -1,0 +1,39 @@
+"""The table of rules. Each is a small function in a file of its family; docs/findings.md lists what they say."""
+
+from __future__ import annotations
+
+from torchgraph_explorer.findings.rules.beginning import bad_init_scale, input_not_normalised, zero_init
+from torchgraph_explorer.findings.rules.depth import vanishing_gradient
+from torchgraph_explorer.findings.rules.growth import exploding_activation, exploding_gradient, overflow_ahead
+from torchgraph_explorer.findings.rules.nonfinite import nan
+from torchgraph_explorer.findings.rules.participation import no_gradient, not_in_optimizer, unused_module
+from torchgraph_explorer.findings.rules.rule import Rule
+from torchgraph_explorer.findings.rules.units import (
+    constant_output,
+    dead_units,
+    dropout_extreme,
+    saturated_activation,
+)
+from torchgraph_explorer.findings.rules.updates import loss_scale_loop, update_too_large, update_too_small
+
+RULES: dict[str, Rule] = {
+    "nan": nan,
+    "overflow-ahead": overflow_ahead,
+    "exploding-gradient": exploding_gradient,
+    "exploding-activation": exploding_activation,
+    "vanishing-gradient": vanishing_gradient,
+    "dead-units": dead_units,
+    "saturated-activation": saturated_activation,
+    "constant-output": constant_output,
+    "dropout-extreme": dropout_extreme,
+    "zero-init": zero_init,
+    "bad-init-scale": bad_init_scale,
+    "input-not-normalised": input_not_normalised,
+    "no-gradient": no_gradient,
+    "unused-module": unused_module,
+    "not-in-optimizer": not_in_optimizer,
+    "update-too-small": update_too_small,
+    "update-too-large": update_too_large,
+    "loss-scale-loop": loss_scale_loop,
+}
+"""By the kind of finding that the rule yields."""

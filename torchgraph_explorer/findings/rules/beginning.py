@@ -1,0 +1,175 @@
+"""How a run begins: its initial weights, and what goes into the first layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.rules.rule import finding, named
+from torchgraph_explorer.schema import Series
+
+LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "NonDynamicallyQuantizableLinear"})
+"""Classes whose weights are `[outputs, inputs, ...]`."""
+
+TAKING = LAYERS | {"ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "RNN", "LSTM", "GRU", "RNNCell", "LSTMCell"}
+"""Classes that multiply their input by weights."""
+
+LARGE_GAIN, SMALL_GAIN = 4.0, 0.05
+"""By how much layers scale the standard deviation, in the geometric mean. Xavier: 1, He: 1.4, torch's default: 0.6."""
+
+ONE_LARGE_GAIN = 10.0
+"""By how much a single layer scales it."""
+
+GROWN = 10.0
+"""Large gains count if the activations at the end of the network have so many times the scale of its inputs."""
+
+LARGE_INPUT, SMALL_INPUT = 10.0, 0.01
+"""Root mean square of what goes into the first layer."""
+
+OFF_CENTRE = 10.0
+"""Standard deviations that the mean of the input lies from 0."""
+
+_INITIALISE = "Use the default initialisation, or `torch.nn.init.kaiming_normal_` (ReLU) or `xavier_uniform_` (tanh)."
+
+
+class _Layer(NamedTuple):
+    """A layer's weights: its place in the order of execution, the column of the values, and its gain."""
+
+    order: int
+    column: int
+    gain: float
+
+
+def zero_init(evidence: Evidence) -> Iterator[Finding]:
+    """All weights of a layer begin equal: zeros that get no gradient, or units that stay alike."""
+    for weight in sorted(evidence.of_kind("value", "param"), key=lambda one: _order(evidence, one)):
+        one = evidence.series[weight]
+        grad = evidence.find(one.module, one.call, one.role, one.path, "grad")
+        if grad is None or not _has_units(evidence, one):
+            continue
+        rows = np.flatnonzero(evidence.is_there[:, weight] & evidence.is_there[:, grad])[:2]
+        low, high = (evidence.column(name, weight)[rows] for name in ("min", "max"))
+        if len(rows) < 2 or low[0] != high[0]:
+            continue
+        is_stuck = bool((evidence.peaks[rows, grad] == 0).all()) and low[1] == high[1]
+        is_alike = low[0] != 0 and evidence.places.class_of(one.module) in LAYERS
+        if is_stuck or is_alike:
+            yield _begins_equal(evidence, one, rows, value=float(low[0]))
+
+
+def _begins_equal(
+    evidence: Evidence, one: Series, rows: np.ndarray[tuple[int], np.dtype[np.intp]], *, value: float
+) -> Finding:
+    after = "and get no gradient" if not value else "so all its units compute the same and stay alike"
+    return finding(
+        evidence,
+        "zero-init",
+        "error",
+        at=one,
+        rows=rows,
+        numbers={"value": value},
+        text=f"All elements of `{one.path}` of {named(one.module)} begin as {value:g}, {after}.",
+        advice=_INITIALISE,
+    )
+
+
+def _has_units(evidence: Evidence, one: Series) -> bool:
+    info = evidence.places.tensor(one)
+    return info is not None and sum(size is None or size > 1 for size in info.shape) >= 2
+
+
+def _order(evidence: Evidence, column: int) -> int:
+    return evidence.places.order(evidence.series[column].module)
+
+
+def bad_init_scale(evidence: Evidence) -> Iterator[Finding]:
+    """The initial weights of the layers scale what passes through them up or down, layer by layer."""
+    layers = sorted(_layers(evidence))
+    if int(evidence.steps[0]) != 0 or len(layers) < 2 or _normalisations(evidence) >= len(layers) / 2:
+        return
+    gains = np.array([one.gain for one in layers])
+    mean, largest = float(np.exp(np.log(gains).mean())), layers[int(gains.argmax())]
+    grown = _grown(evidence, layers)
+    is_large = (mean > LARGE_GAIN or largest.gain > ONE_LARGE_GAIN) and grown > GROWN
+    if not is_large and mean >= SMALL_GAIN:
+        return
+    one = evidence.series[(largest if is_large and mean <= LARGE_GAIN else layers[0]).column]
+    yield finding(
+        evidence,
+        "bad-init-scale",
+        "warning",
+        at=one,
+        rows=[0],
+        numbers={"mean_gain": mean, "largest_gain": largest.gain, "grown": grown, "layers": len(layers)},
+        text=f"The initial weights scale what passes a layer by {mean:.2g} in the mean and {largest.gain:.2g} at "
+        f"most; from the first layer's input to the last layer's output the scale changes by {grown:.2g}.",
+        advice=_INITIALISE,
+    )
+
+
+def _layers(evidence: Evidence) -> Iterator[_Layer]:
+    for weight in evidence.of_kind("value", "param"):
+        one = evidence.series[weight]
+        info = evidence.places.tensor(one)
+        if one.path != "weight" or info is None or evidence.places.class_of(one.module) not in LAYERS:
+            continue
+        std = float(evidence.column("std", weight)[0])
+        inputs = math.prod(size or 1 for size in info.shape[1:])
+        if std > 0 and one.module in evidence.places.called:
+            yield _Layer(_order(evidence, weight), weight, std * math.sqrt(inputs))
+
+
+def _normalisations(evidence: Evidence) -> int:
+    return sum("Norm" in evidence.places.class_of(call.module) for call in evidence.places.calls)
+
+
+def _grown(evidence: Evidence, layers: list[_Layer]) -> float:
+    """The scale of the last layer's output over that of the first layer's input, at the first step."""
+    first, last = (evidence.series[layers[at].column].module for at in (0, -1))
+    before = [one.id for one in evidence.series if (one.module, one.role, one.kind) == (first, "input", "value")]
+    after = [one.id for one in evidence.series if (one.module, one.role, one.kind) == (last, "output", "value")]
+    if not before or not after:
+        return 1.0
+    taken = float(evidence.rms[0, before[0]])
+    return float(evidence.rms[0, after[0]]) / taken if taken > 0 else 1.0
+
+
+def input_not_normalised(evidence: Evidence) -> Iterator[Finding]:
+    """What goes into the network's first layer is far from mean 0 and standard deviation 1."""
+    for column in evidence.of_kind("value", "input"):
+        one = evidence.series[column]
+        info = evidence.places.tensor(one)
+        is_data = info is not None and not info.requires_grad and "float" in info.dtype
+        rows = np.flatnonzero(evidence.is_there[:, column])
+        if not is_data or not len(rows) or not _takes_data(evidence, one):
+            continue
+        scale, mean, std = (
+            float(np.median(of[rows, column])) for of in (evidence.rms, evidence.matrix("mean"), evidence.matrix("std"))
+        )
+        is_off_centre = abs(mean) > OFF_CENTRE * std > 0
+        if scale > LARGE_INPUT or 0 < scale < SMALL_INPUT or is_off_centre:
+            yield finding(
+                evidence,
+                "input-not-normalised",
+                "warning",
+                at=one,
+                rows=rows,
+                numbers={"mean": mean, "std": std, "rms": scale},
+                text=f"What goes into {named(one.module)}, the first layer, has mean {mean:.3g} and standard deviation "
+                f"{std:.3g}. Initialisation and learning rates assume about 0 and 1.",
+                advice="Subtract the mean of the training data and divide by its standard deviation, each "
+                "feature by its "
+                "own; scale images from 0–255 to 0–1 first.",
+            )
+
+
+def _takes_data(evidence: Evidence, one: Series) -> bool:
+    """A layer with weights, called first, on the data itself."""
+    places = evidence.places
+    number = places.numbered(one.module, one.call)
+    return one.call == 0 and one.path == "input[0]" and number is not None and places.class_of(one.module) in TAKING

@@ -1,0 +1,78 @@
+"""Gradients that get lost on their way from the loss to the first layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.places import dimensions
+from torchgraph_explorer.findings.rules.rule import finding, named
+
+LOST = 1e-4
+"""A layer whose gradient, relative to its weights, is less than this share of the largest one's has lost it."""
+
+LEAST_LAYERS = 3
+
+
+class _Layer(NamedTuple):
+    """A weight matrix: its module's place in the order of execution, and the columns of its values and gradient."""
+
+    order: int
+    module: str
+    value: int
+    grad: int
+
+
+def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
+    """The first layers get far less gradient than later ones, relative to their weights, at most steps."""
+    layers = sorted(_layers(evidence))
+    if len(layers) < LEAST_LAYERS:
+        return
+    reach = _reach(evidence, layers)
+    most = np.nanmax(reach, axis=1, initial=0)
+    rows = np.flatnonzero(most > 0)
+    is_lost = reach[rows] < LOST * most[rows, None]
+    kept = next((at for at, share in enumerate(is_lost.sum(axis=0)) if 2 * share <= len(rows)), 0)
+    if not kept:
+        return
+    seen = rows[is_lost[:, 0]]
+    yield finding(
+        evidence,
+        "vanishing-gradient",
+        "warning",
+        at=layers[0].module,
+        rows=seen,
+        numbers={
+            "relative_gradient": np.median(reach[seen, 0]),
+            "largest_relative_gradient": np.median(most[seen]),
+            "layers": kept,
+        },
+        text=f"{kept} of {len(layers)} layers, from {named(layers[0].module)} to {named(layers[kept - 1].module)}, get "
+        f"less than {LOST:g} of the gradient of others, relative to their weights. It gets lost before "
+        f"{named(layers[kept].module)} on its way back.",
+        advice="Use an activation that does not saturate (ReLU, GELU), He or Xavier initialisation, normalisation or "
+        "residual connections; look for activations of only zeros in between.",
+    )
+
+
+def _reach(evidence: Evidence, layers: list[_Layer]) -> npt.NDArray[np.float64]:
+    """The norm of the gradient over that of the weights, `[steps, layers]`; NaN where either is missing, or 0."""
+    norm = evidence.matrix("l2_norm").astype(np.float64)
+    weights = norm[:, [one.value for one in layers]]
+    return np.divide(
+        norm[:, [one.grad for one in layers]], weights, out=np.full_like(weights, np.nan), where=weights > 0
+    )
+
+
+def _layers(evidence: Evidence) -> Iterator[_Layer]:
+    for grad in evidence.of_kind("grad", "param"):
+        one = evidence.series[grad]
+        value = evidence.find(one.module, one.call, one.role, one.path)
+        is_matrix = dimensions(evidence.places.tensor(one)) >= 2
+        if value is not None and is_matrix and "Embedding" not in evidence.places.class_of(one.module):
+            yield _Layer(evidence.places.order(one.module), one.module, value, grad)

@@ -1,0 +1,219 @@
+"""NaN and infinity, with their origin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.rules.rule import finding, named
+from torchgraph_explorer.record.nonfinite import Traits, are_nonfinite, traits
+from torchgraph_explorer.schema import Series
+
+_MOST_ROWS = 256
+"""Steps that are looked at until one has NaN or infinity that should not be there."""
+
+_FORWARD = ("value",)
+_BACKWARD = ("grad", "grad_norm")
+_UPDATE = ("optimizer_grad", "update")  # the ratio is infinite wherever a parameter is all zeros
+
+
+@dataclass(frozen=True, slots=True)
+class _Bad:
+    """What is not finite at one step.
+
+    Attributes:
+        series: All such series, by column.
+        values: Keys (module, call, role) of the values among them.
+        gradients: The same of gradients.
+    """
+
+    series: frozenset[int]
+    values: frozenset[tuple[str, int | None, str]]
+    gradients: frozenset[tuple[str, int | None, str]]
+
+
+def nan(evidence: Evidence) -> Iterator[Finding]:
+    """The first NaN or infinity: where in the order of execution it came from."""
+    rows = np.flatnonzero(evidence.has_bad.any(axis=1))
+    of = traits(evidence.series)
+    for row in rows[:_MOST_ROWS].tolist():
+        bad = _bad_at(evidence, row, of)
+        if bad.series:
+            seen = [row, *rows[rows > row].tolist()]
+            yield _told(evidence, bad, seen)
+            return
+
+
+def _bad_at(evidence: Evidence, row: int, of: Traits) -> _Bad:
+    there = np.flatnonzero(evidence.is_there[row])
+    found = there[are_nonfinite(there, evidence.statistics_at(row, there), of)]
+    # A GradScaler finds infinite gradients now and then, and skips the update. That is how it works.
+    ended = evidence.facts[row]
+    is_scaled = not np.isnan(evidence.scales[row]) or (ended is not None and ended.end == "skipped")
+    kinds = _FORWARD if is_scaled else (*_FORWARD, *_BACKWARD, *_UPDATE)
+    series = [evidence.series[one] for one in found.tolist()]
+    return _Bad(
+        frozenset(one for one, of_it in zip(found.tolist(), series, strict=True) if of_it.kind in kinds),
+        frozenset((one.module, one.call, one.role) for one in series if one.kind in _FORWARD),
+        frozenset((one.module, one.call, one.role) for one in series if one.kind in _BACKWARD and not is_scaled),
+    )
+
+
+def _told(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
+    params = sorted(
+        (one for one in bad.series if evidence.series[one].role == "param" and evidence.series[one].kind == "value"),
+        key=lambda one: evidence.places.order(evidence.series[one].module),
+    )
+    if params:
+        return _in_parameters(evidence, evidence.series[params[0]], rows, count=len(params))
+    if bad.values:
+        return _in_forward(evidence, bad, rows)
+    if bad.gradients:
+        return _in_backward(evidence, bad, rows)
+    first = evidence.series[min(bad.series)]
+    return finding(
+        evidence,
+        "nan",
+        "error",
+        at=first,
+        rows=rows,
+        numbers={"tensors": len(bad.series)},
+        text=f"What the optimizer made of the gradient of `{first.path}` in {named(first.module)} is not finite, while "
+        f"the gradient itself was. The state of the optimizer, or the unscaling of the loss, is the cause.",
+        advice="Look at the optimizer's state, its epsilon, and the scaler.",
+    )
+
+
+def _in_parameters(evidence: Evidence, first: Series, rows: list[int], *, count: int) -> Finding:
+    row, step = rows[0], int(evidence.steps[rows[0]])
+    before = int(evidence.steps[row - 1]) if row else None
+    when = f"The update after step {before} made it so" if before == step - 1 else "An update before it made it so"
+    when = "It began so" if before is None else when
+    return finding(
+        evidence,
+        "nan",
+        "error",
+        at=first,
+        rows=rows,
+        numbers={"parameters": count, "last_finite_step": -1 if before is None else before},
+        text=f"The parameter `{first.path}` of {named(first.module)} is not finite when step {step} begins; {count} "
+        f"parameters are not. {when}.",
+        advice="Lower the learning rate or clip the gradient's norm; look at gradients and updates of the steps "
+        "before. "
+        "Log more often to see the step itself.",
+    )
+
+
+def _in_forward(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
+    places = evidence.places
+    made = [
+        number
+        for number, call in enumerate(places.calls)
+        if (call.module, call.call, "output") in bad.values and (call.module, call.call, "input") not in bad.values
+    ]
+    around = {above for number in made for above in places.ancestors(number)}
+    origin = next((number for number in made if number not in around), None)
+    if origin is None:
+        return _from_input(evidence, bad, rows)
+    call = places.calls[origin]
+    is_leaf = places.is_leaf(origin)
+    inside = "" if is_leaf else " in its own `forward`, between the calls of its submodules"
+    at = _series_of(evidence, bad, (call.module, call.call, "output"))
+    return finding(
+        evidence,
+        "nan",
+        "error",
+        at=at,
+        rows=rows,
+        numbers={**_counts(evidence, rows[0], at), "largest_input": _largest_input(evidence, rows[0], at)},
+        text=f"{_class(evidence, call.module)}{named(call.module)} made NaN or infinity of finite inputs{inside}.",
+        advice="Look for a logarithm or root of zero or less, a division by zero, an exponential of large values, or a "
+        "value beyond the range of the dtype. Clamp the argument, or compute in a stable form or in float32.",
+    )
+
+
+def _from_input(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
+    values = [one for one in bad.series if evidence.series[one].kind == "value"]
+    first = min(values, key=lambda one: _flow(evidence, evidence.series[one]))
+    at = evidence.series[first]
+    return finding(
+        evidence,
+        "nan",
+        "error",
+        at=at,
+        rows=rows,
+        numbers=_counts(evidence, rows[0], at),
+        text=f"`{at.path}` of {named(at.module)} is not finite: NaN or infinity comes in from outside the modules.",
+        advice="Check the data for missing values, and what the training loop computes before it calls the model.",
+    )
+
+
+def _in_backward(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
+    places = evidence.places
+    for number in reversed(range(len(places.calls))):
+        call = places.calls[number]
+        arrives = (call.module, call.call, "output") in bad.gradients
+        leaves = (call.module, call.call, "input") in bad.gradients or (call.module, None, "param") in bad.gradients
+        if leaves and not arrives and places.is_leaf(number):
+            role = "input" if (call.module, call.call, "input") in bad.gradients else "param"
+            at = _series_of(evidence, bad, (call.module, call.call if role == "input" else None, role))
+            return _gradient(evidence, at, rows, text=_MADE_HERE.format(named(call.module)))
+    first = max(bad.series, key=lambda one: _flow(evidence, evidence.series[one]))
+    at = evidence.series[first]
+    return _gradient(evidence, at, rows, text=_COMES_BACK.format(named(at.module)))
+
+
+def _gradient(evidence: Evidence, at: Series, rows: list[int], *, text: str) -> Finding:
+    return finding(
+        evidence,
+        "nan",
+        "error",
+        at=at,
+        rows=rows,
+        numbers=_counts(evidence, rows[0], at),
+        text=text,
+        advice="Look for a root, norm, or logarithm at zero, whose derivative is infinite, in the loss too: add "
+        "a small "
+        "constant inside it. `torch.autograd.set_detect_anomaly(True)` names the operation.",
+    )
+
+
+_MADE_HERE = "The gradient became NaN or infinity in {}, whose values are finite: its derivative is not."
+_COMES_BACK = (
+    "The gradient that comes back to {} is not finite, while all values of its modules are: the loss, or what is "
+    "computed between the modules, made it."
+)
+
+
+def _flow(evidence: Evidence, series: Series) -> tuple[int, bool]:
+    return evidence.places.order(series.module, series.call), series.role != "input"
+
+
+def _series_of(evidence: Evidence, bad: _Bad, at: tuple[str, int | None, str]) -> Series:
+    return next(
+        one for one in map(evidence.series.__getitem__, sorted(bad.series)) if (one.module, one.call, one.role) == at
+    )
+
+
+def _counts(evidence: Evidence, row: int, at: Series) -> dict[str, float]:
+    names = ("nan", "positive_infinity", "negative_infinity", "count")
+    return {name: float(evidence.matrix(name)[row, at.id]) for name in names}
+
+
+def _largest_input(evidence: Evidence, row: int, at: Series) -> float:
+    inputs = [
+        number
+        for number, one in enumerate(evidence.series)
+        if (one.module, one.call, one.role, one.kind) == (at.module, at.call, "input", "value")
+    ]
+    found = evidence.peaks[row, inputs]
+    return float(np.nanmax(found)) if len(found) and not np.isnan(found).all() else 0.0
+
+
+def _class(evidence: Evidence, module: str) -> str:
+    name = evidence.places.class_of(module)
+    return f"The {name} " if name else ""

@@ -1,0 +1,144 @@
+"""Parameters that do not take part in the training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.places import Weight, dimensions
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
+
+_STATISTICS = ("min", "max", "mean", "absolute_mean", "std", "l2_norm", "zeros")
+
+
+def no_gradient(evidence: Evidence) -> Iterator[Finding]:
+    """A trainable parameter of a module that ran never gets a gradient, while others do, and never changes."""
+    for module, weights in _without_gradient(evidence).items():
+        if module not in evidence.places.called:
+            continue
+        is_in_graph = _output_requires_grad(evidence, module)
+        yield finding(
+            evidence,
+            "no-gradient",
+            "warning" if is_in_graph else "info",
+            at=module,
+            rows=range(len(evidence)),
+            numbers={"parameters": len(weights)},
+            text=f"{named(module)} runs, and its {_names(weights)} can be trained, but no gradient ever comes back.",
+            advice="Look for `.detach()`, `.item()`, `.data`, `torch.no_grad()`, or a result that the loss does not "
+            "depend on. If it is frozen on purpose, set `requires_grad=False`.",
+        )
+
+
+def unused_module(evidence: Evidence) -> Iterator[Finding]:
+    """A module with trainable parameters that is never called; they get no gradient and never change."""
+    places = evidence.places
+    unused = {module: len(of) for module, of in _without_gradient(evidence).items() if module not in places.called}
+    used = places.called | {weight.module.name for weight in places.weights()} - unused.keys()
+    parameters: dict[str, int] = {}
+    for module, count in unused.items():
+        top = _topmost(module, used)
+        parameters[top] = parameters.get(top, 0) + count
+    for module, count in parameters.items():
+        yield finding(
+            evidence,
+            "unused-module",
+            "warning",
+            at=module,
+            rows=range(len(evidence)),
+            numbers={"parameters": count},
+            text=f"{named(module)} is never called at a recorded step, and no gradient reaches its {count} parameters.",
+            advice="Call it in `forward`, or remove it.",
+        )
+
+
+def _topmost(module: str, used: set[str]) -> str:
+    """The outermost module around `module` with nothing in it that is used."""
+    while above := module.rpartition(".")[0]:
+        if any(one == above or one.startswith(f"{above}.") for one in used):
+            break
+        module = above
+    return module
+
+
+def _names(weights: list[Weight]) -> str:
+    return ", ".join(f"`{one.info.path}`" for one in weights[:4])
+
+
+def _without_gradient(evidence: Evidence) -> dict[str, list[Weight]]:
+    """The trainable parameters that never get a gradient and never change, by module, in the order of execution."""
+    if len(evidence) < LEAST_ROWS or not evidence.of_kind("grad", "param"):
+        return {}
+    found: dict[str, list[Weight]] = {}
+    for weight in evidence.places.weights():
+        module, info = weight
+        grad = evidence.find(module.name, None, "param", info.path, "grad")
+        has_had = grad is not None and bool(evidence.is_there[:, grad].any())
+        if info.requires_grad and not has_had and not _changes(evidence, weight):
+            found.setdefault(module.name, []).append(weight)
+    return dict(sorted(found.items(), key=lambda one: evidence.places.order(one[0])))
+
+
+def _changes(evidence: Evidence, weight: Weight) -> bool:
+    """Whether the parameter's values changed between recorded steps: then something trains it at others."""
+    column = evidence.find(weight.module.name, None, "param", weight.info.path)
+    return column is not None and not _is_constant(evidence, column)
+
+
+def _is_constant(evidence: Evidence, column: int) -> bool:
+    """Whether all statistics stay the same to the last bit; False if they are of a sample, which differs each time."""
+    rows = np.flatnonzero(evidence.is_there[:, column])
+    count, sampled = (evidence.column(name, column)[rows] for name in ("count", "sampled"))
+    if (count != sampled).any():
+        return len(np.unique(evidence.column("mean", column)[rows])) <= 1
+    return all(len(np.unique(evidence.column(name, column)[rows])) <= 1 for name in _STATISTICS)
+
+
+def _output_requires_grad(evidence: Evidence, module: str) -> bool:
+    return any(one.requires_grad for call in evidence.places.calls if call.module == module for one in call.outputs)
+
+
+def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
+    """A weight gets gradients and never changes, while others do."""
+    moved, stuck = moved_and_stuck(evidence)
+    if not moved or not stuck:
+        return
+    order = evidence.places.order
+    is_backbone = max(map(order, stuck)) < min(map(order, moved))
+    for module in sorted(stuck, key=order):
+        yield finding(
+            evidence,
+            "not-in-optimizer",
+            "info" if is_backbone else "warning",
+            at=module,
+            rows=range(len(evidence)),
+            numbers={"unchanged_modules": len(stuck), "changed_modules": len(moved)},
+            text=f"The weights of {named(module)} get gradients and never change; those of {len(moved)} others do.",
+            advice="Give its parameters to the optimizer. If it is frozen on purpose, set `requires_grad=False`: that "
+            "saves computing its gradient.",
+        )
+
+
+def all_unchanged(evidence: Evidence) -> bool:
+    """Whether weights get gradients and none of them ever changes."""
+    moved, stuck = moved_and_stuck(evidence)
+    return bool(stuck) and not moved
+
+
+def moved_and_stuck(evidence: Evidence) -> tuple[set[str], set[str]]:
+    """The modules whose weight matrices get gradients and change, and those whose never change."""
+    moved: set[str] = set()
+    stuck: set[str] = set()
+    for grad in evidence.of_kind("grad", "param"):
+        one = evidence.series[grad]
+        value = evidence.find(one.module, one.call, one.role, one.path)
+        if value is None or dimensions(evidence.places.tensor(one)) < 2:
+            continue
+        rows = np.flatnonzero(evidence.is_there[:, value] & evidence.is_there[:, grad])
+        if len(rows) <= LEAST_ROWS or not np.nanmedian(evidence.peaks[rows, grad]) > 0:
+            continue
+        (stuck if _is_constant(evidence, value) else moved).add(one.module)
+    return moved, stuck - moved
