@@ -35,6 +35,7 @@ def read_everything(logdir: Path, run: str, rng: random.Random, *, export: bool)
             read_run(open_run(logdir / run), rng)
         read_routes(app(Runs(logdir)), run, rng)
         say("info", str(logdir / run), *rng.choice(((), ("--json",))))  # both are told of the same reading
+        say("check", str(logdir / run), "--format", rng.choice(("text", "json", "markdown")))
         if export:
             say("export", str(logdir / run), "-o", str(logdir / "page.html"))
 
@@ -138,7 +139,7 @@ def say(*arguments: str) -> None:
         status = main(arguments)
     assert status in (0, 2), (arguments, err.getvalue())
     assert status == 0 or err.getvalue().startswith("torchgraph: ")
-    if "--json" in arguments and status == 0:
+    if {"--json", "json"} & {*arguments} and status == 0:
         json.loads(out.getvalue(), parse_constant=_refuse)
     else:
         assert "\x1b" not in out.getvalue()

@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 
-MOST_CELLS = 6_000_000
+MOST_CELLS = 5_000_000
 """Steps times series that are read, 48 bytes each. Of longer runs, the first steps and others spread evenly are."""
 
 FIRST_FRAMES = 64

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.places import Weight, dimensions
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
+
+LEAST_UNCHANGED = 4
+"""Recorded steps over which weights that get gradients have to stay the same, at least."""
 
 _STATISTICS = ("min", "max", "mean", "absolute_mean", "std", "l2_norm", "zeros")
 
@@ -38,9 +42,10 @@ def unused_module(evidence: Evidence) -> Iterator[Finding]:
     places = evidence.places
     unused = {module: len(of) for module, of in _without_gradient(evidence).items() if module not in places.called}
     used = places.called | {weight.module.name for weight in places.weights()} - unused.keys()
+    around = {one[:end] for one in used for end in _ends(one)}
     parameters: dict[str, int] = {}
     for module, count in unused.items():
-        top = _topmost(module, used)
+        top = _topmost(module, around)
         parameters[top] = parameters.get(top, 0) + count
     for module, count in parameters.items():
         yield finding(
@@ -55,11 +60,15 @@ def unused_module(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+def _ends(module: str) -> Iterator[int]:
+    """Where the names of the modules around a module, and its own, end."""
+    yield from (at for at, letter in enumerate(module) if letter == ".")
+    yield len(module)
+
+
 def _topmost(module: str, used: set[str]) -> str:
     """The outermost module around `module` with nothing in it that is used."""
-    while above := module.rpartition(".")[0]:
-        if any(one == above or one.startswith(f"{above}.") for one in used):
-            break
+    while (above := module.rpartition(".")[0]) and above not in used:
         module = above
     return module
 
@@ -93,8 +102,12 @@ def _is_constant(evidence: Evidence, column: int) -> bool:
     rows = np.flatnonzero(evidence.is_there[:, column])
     count, sampled = (evidence.column(name, column)[rows] for name in ("count", "sampled"))
     if (count != sampled).any():
-        return len(np.unique(evidence.column("mean", column)[rows])) <= 1
-    return all(len(np.unique(evidence.column(name, column)[rows])) <= 1 for name in _STATISTICS)
+        return _is_same(evidence.column("mean", column)[rows])
+    return all(_is_same(evidence.column(name, column)[rows]) for name in _STATISTICS)
+
+
+def _is_same(values: npt.NDArray[np.float32]) -> bool:
+    return bool((values == values[:1]).all())
 
 
 def _output_requires_grad(evidence: Evidence, module: str) -> bool:
@@ -138,7 +151,7 @@ def moved_and_stuck(evidence: Evidence) -> tuple[set[str], set[str]]:
         if value is None or dimensions(evidence.places.tensor(one)) < 2:
             continue
         rows = np.flatnonzero(evidence.is_there[:, value] & evidence.is_there[:, grad])
-        if len(rows) <= LEAST_ROWS or not np.nanmedian(evidence.peaks[rows, grad]) > 0:
+        if len(rows) < LEAST_UNCHANGED or not np.nanmedian(evidence.peaks[rows, grad]) > 0:
             continue
         (stuck if _is_constant(evidence, value) else moved).add(one.module)
     return moved, stuck - moved

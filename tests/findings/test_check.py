@@ -1,0 +1,99 @@
+"""`torchgraph check`: what it prints, and with which status it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.findings.records import chain, module, recorded, weight
+from torchgraph_explorer.cli import main
+
+FIELDS = {
+    "id",
+    "kind",
+    "severity",
+    "module",
+    "call",
+    "path",
+    "step",
+    "last_step",
+    "text",
+    "advice",
+    "evidence",
+    "causes",
+}
+
+
+@pytest.fixture
+def dropping(tmp_path: Path) -> str:
+    """A run with a single warning."""
+    graph = chain(module("drop_1", "Dropout", p="0.95"))
+    recorded(tmp_path, graph, [{("drop_1", "output", "output", "value"): [1.0, 2.0]}])
+    return str(tmp_path)
+
+
+@pytest.fixture
+def exploding(tmp_path: Path) -> str:
+    """A run that ends with NaN after its gradient has exploded."""
+    graph = chain(module("fc1", "Linear", weight(2, 2)))
+    steps = [
+        {
+            ("fc1", "param", "weight", "value"): np.array([1.0, step, 2.0, np.nan if step == 5 else 3.0]),
+            ("fc1", "param", "weight", "grad"): np.array([1.0, 2.0, 3.0, 4.0]) * 30.0**step,
+        }
+        for step in range(6)
+    ]
+    recorded(tmp_path, graph, steps)
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        pytest.param([], 0, id="only say it"),
+        pytest.param(["--fail-on", "warning"], 1, id="at a warning"),
+        pytest.param(["--fail-on", "error"], 0, id="at an error"),
+        pytest.param(["--model", "nothing"], 2, id="a model that is not there"),
+    ],
+)
+def test_a_warning_fails_where_it_should(dropping: str, options: list[str], expected: int) -> None:
+    assert main(["check", dropping, *options]) == expected
+
+
+def test_an_error_fails_at_error(exploding: str) -> None:
+    assert main(["check", exploding, "--fail-on", "error"]) == 1
+
+
+def test_the_text_has_what_follows_below_its_cause(exploding: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", exploding])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "model net"
+    assert lines[1] == "  error    exploding-gradient at fc1, steps 2 to 4"
+    assert lines[3].startswith("    Try: Lower the learning rate")
+    assert lines[4] == "    error    nan at fc1 weight, step 5"
+
+
+def test_the_json_has_the_documented_fields(exploding: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", exploding, "--format", "json"])
+    told = json.loads(capsys.readouterr().out)
+    [model] = told["models"]
+    assert (told["schema"], model["model"]) == (1, "net")
+    assert all(one.keys() == FIELDS for one in model["findings"])
+    assert [(one["id"], one["kind"], one["causes"]) for one in model["findings"]] == [
+        (0, "exploding-gradient", []),
+        (1, "nan", [0]),
+    ]
+
+
+def test_markdown_shows_names_as_they_are(dropping: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", dropping, "--format", "markdown"])
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(r"- **dropout-extreme** (warning) at drop\_1, step 0: `drop_1` drops 95% of its inputs")
+
+
+def test_a_healthy_run_says_so(recorded_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(recorded_run), "--fail-on", "warning"]) == 0
+    assert "Nothing found." in capsys.readouterr().out
