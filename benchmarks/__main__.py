@@ -18,6 +18,7 @@ PARTS = (
     "tensorboard_tab",
     "wandb_logging",
     "gpu",
+    "findings",
     "peers",
 )
 """Modules of this folder, each with a function `tables`. They are imported one by one: each needs other libraries."""

@@ -32,18 +32,27 @@ LEAST_SKIPPED = 3
 
 
 def _ratios(evidence: Evidence) -> npt.NDArray[np.float64]:
-    """The median ratio of update and weight of all weight matrices, at each row; NaN where there is none."""
-    weights = [
-        one
-        for one in evidence.of_kind("update_ratio", "param")
-        if dimensions(evidence.places.tensor(evidence.series[one])) >= 2
-    ]
+    """The median ratio of update and weight of all weight matrices, at each row; NaN where there is none.
+
+    Without matrices that begin at zero, as those of adapters: at first, their updates are as large as they are.
+    """
+    weights = [one for one in evidence.of_kind("update_ratio", "param") if _is_matrix(evidence, one)]
     ratios = evidence.matrix("mean")[:, weights].astype(np.float64)
     ratios[~np.isfinite(ratios)] = np.nan
     found = np.full(len(evidence), np.nan)
     is_known = np.isfinite(ratios).any(axis=1)
     found[is_known] = np.nanmedian(ratios[is_known], axis=1)
     return found
+
+
+def _is_matrix(evidence: Evidence, column: int) -> bool:
+    one = evidence.series[column]
+    value = evidence.find(one.module, one.call, one.role, one.path)
+    if value is None or dimensions(evidence.places.tensor(one)) < 2:
+        return False
+    norms = evidence.column("l2_norm", value)
+    known = norms[np.isfinite(norms)]
+    return len(known) > 0 and bool(known[0] > 0)
 
 
 def update_too_small(evidence: Evidence) -> Iterator[Finding]:
