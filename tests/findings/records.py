@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,19 +16,16 @@ from torchgraph_explorer.schema import (
     Call,
     Edge,
     Frame,
-    Kind,
     Module,
     ModuleGraph,
     Node,
-    Role,
     Series,
     StepFacts,
     TensorInfo,
 )
 
-Key = tuple[str, Role, str, Kind]
-Values = Mapping[Key, Sequence[float]]
-"""By series, the elements of its tensor."""
+Values = Mapping[Any, Any]
+"""The elements of each tensor, by (module, role, path, kind)."""
 
 UPDATED = StepFacts("update", 1, 1, ("SGD",))
 

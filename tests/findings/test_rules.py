@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,9 +27,9 @@ def perceptron(**changes: str) -> ModuleGraph:
     return chain(*(module(name, of, *([weight(8, 8)] if of == "Linear" else [])) for name, of in made.items()))
 
 
-def healthy(step: int) -> dict[object, object]:
+def healthy(step: int) -> dict[Any, Any]:
     """A step at which all is well."""
-    values: dict[object, object] = {("", "input", "input[0]", "value"): NORMAL}
+    values: dict[Any, Any] = {("", "input", "input[0]", "value"): NORMAL}
     taken = NORMAL
     for name in ("fc1", "relu", "fc2", "fc3"):
         values[name, "input", "input[0]", "value"] = taken
@@ -42,37 +43,35 @@ def healthy(step: int) -> dict[object, object]:
     return values
 
 
-def steps(
-    change: Callable[[int, dict[object, object]], object] = lambda step, values: None, count: int = 8
-) -> list[Values]:
+def steps(change: Callable[[int, dict[Any, Any]], object] = lambda step, values: None, count: int = 8) -> list[Values]:
     """Steps of the perceptron; `change` makes something wrong at each."""
     made = [healthy(step) for step in range(count)]
     for step, values in enumerate(made):
         change(step, values)
-    return made  # type: ignore[return-value]
+    return list(made)
 
 
-def put(*key: str, value: Callable[[int], object], since: int = 0) -> Callable[[int, dict[object, object]], None]:
+def put(*key: str, value: Callable[[int], object], since: int = 0) -> Callable[[int, dict[Any, Any]], None]:
     """A series has `value` from a step on."""
 
-    def change(step: int, values: dict[object, object]) -> None:
+    def change(step: int, values: dict[Any, Any]) -> None:
         if step >= since:
             values[key] = value(step)
 
     return change
 
 
-def together(*changes: Callable[[int, dict[object, object]], object]) -> Callable[[int, dict[object, object]], None]:
-    def change(step: int, values: dict[object, object]) -> None:
+def together(*changes: Callable[[int, dict[Any, Any]], object]) -> Callable[[int, dict[Any, Any]], None]:
+    def change(step: int, values: dict[Any, Any]) -> None:
         for one in changes:
             one(step, values)
 
     return change
 
 
-def without(*kinds: str, module: str) -> Callable[[int, dict[object, object]], None]:
-    def change(_step: int, values: dict[object, object]) -> None:
-        for key in [key for key in values if key[0] == module and key[3] in kinds]:  # type: ignore[index]
+def without(*kinds: str, module: str) -> Callable[[int, dict[Any, Any]], None]:
+    def change(_step: int, values: dict[Any, Any]) -> None:
+        for key in [key for key in values if key[0] == module and key[3] in kinds]:
             del values[key]
 
     return change
@@ -178,7 +177,7 @@ def told(model: Model) -> list[tuple[str, str | None, int]]:
 
 @pytest.mark.parametrize(("change", "expected"), CASES)
 def test_a_fault_is_told_with_its_place_and_step(
-    change: Callable[[int, dict[object, object]], object], expected: tuple[str, str | None, int], tmp_path: Path
+    change: Callable[[int, dict[Any, Any]], object], expected: tuple[str, str | None, int], tmp_path: Path
 ) -> None:
     assert told(recorded(tmp_path, perceptron(), steps(change))) == [expected]
 
@@ -199,7 +198,7 @@ def test_saturation_is_counted_from_the_histogram(tmp_path: Path) -> None:
 def test_the_network_s_last_sigmoid_may_saturate(tmp_path: Path) -> None:
     graph = chain(module("fc1", "Linear", weight(8, 8)), module("act", "Sigmoid"))
     values = [{("act", "input", "input[0]", "value"): NORMAL * 90} for _ in range(4)]
-    assert recorded(tmp_path, graph, values).findings() == ()  # type: ignore[arg-type]
+    assert recorded(tmp_path, graph, values).findings() == ()
 
 
 def test_a_dropout_that_drops_nearly_all_is_told(tmp_path: Path) -> None:
@@ -228,7 +227,7 @@ def test_updates_that_are_skipped_again_and_again_are_told(tmp_path: Path) -> No
 
 
 def test_a_scaler_that_skips_two_updates_is_not_told(tmp_path: Path) -> None:
-    def infinite(step: int, values: dict[object, object]) -> None:
+    def infinite(step: int, values: dict[Any, Any]) -> None:
         if step < 2:
             values["fc1", "param", "weight", "grad"] = [np.inf]
 
