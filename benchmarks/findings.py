@@ -18,7 +18,7 @@ from torchgraph_explorer.run import open_run
 
 SEEDS = (0, 1)
 EVERY = (1, 50)
-HALVES = {"thresholds chosen on": "chosen", "only measured": "measured"}
+HALVES = {"the thresholds were chosen on": "chosen", "were only measured": "measured"}
 
 Findings: TypeAlias = "tuple[Finding, ...]"
 
@@ -75,7 +75,7 @@ def measured(title: str, half: object) -> Iterator[Table]:
             for every, result in zip(EVERY, results_of(program, seed), strict=True):
                 results[every].append(result)
     yield Table(
-        f"Programs that {'the ' if title.startswith('thr') else 'were '}{title}",
+        f"Programs that {title}",
         [
             "log_freq",
             "right kind",
@@ -84,12 +84,14 @@ def measured(title: str, half: object) -> Iterator[Table]:
             "false warning, mended",
             "false warning, healthy",
         ],
-        [[every, *summary(some)] for every, some in results.items()],
+        [[str(every), *summary(some)] for every, some in results.items()],
         f"{len(faulty)} faulty programs with their mended twins and {len(healthy)} others, {len(SEEDS)} seeds each.",
     )
     rows = [row for every, some in results.items() for row in misses(every, some)]
     yield Table(
-        f"What was missed or falsely told ({title})", ["program", "log_freq", "wanted", "told", "of the twin"], rows
+        f"What was missed or falsely told, of the programs that {title}",
+        ["program", "log_freq", "wanted", "told", "of the twin"],
+        rows,
     )
 
 

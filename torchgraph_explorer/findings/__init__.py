@@ -1,4 +1,6 @@
 """Rules over a record: what is wrong in a run, where, and since when.
 
-Reads the record alone and never imports torch. `engine.find` runs the table of rules; `docs/findings.md` explains each.
+Reads the record alone and never imports torch. `engine.find` runs the table of rules; docs/findings.md explains each.
+
+Imported by `cli`, `run`.
 """

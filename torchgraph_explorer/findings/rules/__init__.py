@@ -1,4 +1,7 @@
-"""The table of rules. Each is a small function in a file of its family; docs/findings.md lists what they say."""
+"""The table of rules. Each is a small function in a file of its family; docs/findings.md lists what they say.
+
+Used within `findings`.
+"""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def exploding_activation(evidence: Evidence) -> Iterator[Finding]:
         numbers={"rms": most, "usual_rms": base, "modules": len(found)},
         text=f"The output of {named(at.module)} grows to a root mean square of {most:.3g}, {most / base:.3g} "
         "times what "
-        f"was usual at the beginning; {len(found)} outputs of modules do.",
+        f"was usual at the beginning. So do the outputs of {len(found) - 1} other modules.",
         advice=f"{_CLIP} A normalisation layer, or weight decay, bounds activations.",
     )
 
