@@ -77,7 +77,8 @@ ROOMS = {
     "torchgraph_wandb": room(
         "layout", "record", "server", "sinks", libraries="torchgraph_wandb wandb wandb_workspaces"
     ),
-    "training": room("capture", "record", "reduce", "server", "sinks", libraries="torch"),
+    "tensors": room(libraries="torch"),
+    "training": room("capture", "record", "reduce", "server", "sinks", "tensors", libraries="torch"),
 }
 """architecture.md, as a table. `training` is the one room that joins the halves."""
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from torchgraph_explorer.run import open_run as open_run
     from torchgraph_explorer.schema import STATISTICS as STATISTICS
     from torchgraph_explorer.server.export import export_page as export_page
+    from torchgraph_explorer.tensors.keep import Keep as Keep
     from torchgraph_explorer.training.attach import attach as attach
     from torchgraph_explorer.training.torchexplorer import StructureWrapper as StructureWrapper
     from torchgraph_explorer.training.torchexplorer import setup as setup
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from torchgraph_explorer.training.watcher import Watcher as Watcher
 
 _HOMES = {
+    "Keep": "tensors.keep",
     "LIGHTNING_EPOCHS": "training.watch",
     "STATISTICS": "schema",
     "Histograms": "histogram",

@@ -294,6 +294,47 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptArray:
+    """What was kept of one tensor at one step.
+
+    Attributes:
+        key: Of the series that it belongs to, as `Series.key`.
+        dtype: The tensor's, as torch prints it, without `torch.`.
+        shape: The tensor's.
+        batch_dim: The dimension that the samples were taken along; None if the whole tensor was kept.
+        samples: Numbers of the kept samples in the batch, ascending; empty without `batch_dim`.
+        values: The bytes of the kept elements, in order, uint8.
+        statistics: Mean, population standard deviation and largest magnitude of each neuron over the batch, `[3,
+            neurons]` without its shape, float32 or float64; None without `batch_dim`.
+    """
+
+    key: tuple[str, int | None, str, str, str]
+    dtype: str
+    shape: tuple[int, ...]
+    batch_dim: int | None
+    samples: tuple[int, ...]
+    values: npt.NDArray[np.uint8]
+    statistics: npt.NDArray[np.float32] | npt.NDArray[np.float64] | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptStep:
+    """The tensors that were kept at one step. It is given only to sinks with a method `keep`, not to `write`.
+
+    Attributes:
+        step: As in `Frame`.
+        time: Seconds since the epoch.
+        gradient_scale: The loss scale, which is still in the gradients; None without one.
+        arrays: One for each tensor, and for each gradient.
+    """
+
+    step: int
+    time: float
+    gradient_scale: float | None
+    arrays: tuple[KeptArray, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Noted:
     """Something is not recorded. `Finished.notes` will have it, too.
 

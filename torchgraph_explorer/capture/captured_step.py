@@ -89,7 +89,7 @@ class CapturedStep:
         self.end: StepEnd | None = None
         self._names, self._options = modules.names, options
         self._passes_before_update = 0
-        self._parameters = Parameters(modules.names, rows.measure, rows.rows.__setitem__)
+        self._parameters = Parameters(modules.names, rows)
         self._gradients = StepGradients(
             rows,
             self.state,
@@ -99,7 +99,7 @@ class CapturedStep:
             is_within_forward=lambda: bool(self.forward.calls.open),
             ended=self._on_backward_end,
         )
-        self._measures_parameters = "params" in rows.kinds
+        self._measures_parameters = rows.uses("params")
         calls = RecordedCalls(rows, self._gradients.hooks, self._parameters)
         passes = ForwardPasses(options.choice, options.expected)
         self.forward = forward(

@@ -109,16 +109,14 @@ class GradientHooks:
     """The gradient hooks of one step. A tensor, or set of nodes, has one hook, however many series are read there.
 
     Attributes:
-        measure: What turns a gradient into a row.
-        observe: Called with a series and its row.
+        read: Called with series and their gradient.
         begin: Called by the first gradient of each backward pass, within it.
         fail: Called with a module's name and the exception raised in a hook.
         lock: Held while a gradient is read: it may come in an autograd thread.
         closed: Nothing is read any more.
     """
 
-    measure: Measure
-    observe: Callable[[SeriesKey, int], None]
+    read: Callable[[tuple[SeriesKey, ...], Tensor], None]
     begin: Callable[[], None]
     fail: Callable[[str, Exception], None]
     lock: threading.RLock
@@ -186,7 +184,10 @@ class GradientHooks:
                 with NoDispatch():
                     gradient = plain(gradient)
                     if is_readable(gradient):
-                        (self._read if hook.summands == 1 else self._add)(hook, gradient)
+                        if hook.summands == 1:
+                            self.read(hook.keys, gradient)
+                        else:
+                            self._add(hook, gradient)
 
     def _add(self, hook: GradientHook, summand: Tensor) -> None:
         """Add a summand to the sum of this backward pass, and read the sum when it is complete."""
@@ -197,18 +198,13 @@ class GradientHooks:
             return
         known.total, known.arrived = known.total + summand, known.arrived + 1
         if known.arrived == hook.summands:
-            self._read(hook, self._pending.pop(edge_key).total)
+            self.read(hook.keys, self._pending.pop(edge_key).total)
 
     def _read_sums(self, waiting_hooks: list[tuple[int, GradientHook]]) -> None:
         """Read sums."""
         with NoDispatch():
             for waiting in waiting_hooks:
-                self._read(waiting[1], self._pending.pop(waiting).total)
-
-    def _read(self, hook: GradientHook, gradient: Tensor) -> None:
-        row = self.measure.norms(gradient)
-        for key in hook.keys:
-            self.observe(key, row)
+                self.read(waiting[1].keys, self._pending.pop(waiting).total)
 
 
 def _do_nothing(*_: object) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey
+from torchgraph_explorer.capture.step_parts import Keeper
 from torchgraph_explorer.schema import ModuleGraph, StepFacts
 
 OPTIMIZER = "(optimizer)"
@@ -38,6 +39,9 @@ class StepListener(Protocol):
 
     def measure(self, step: int) -> Measure:
         """What measures the tensors of this step, which begins."""
+
+    def keeper(self, step: int) -> Keeper | None:
+        """What keeps tensors of this step, which begins, whole; None to keep none."""
 
     def take(self, observation: Observation) -> None:
         """A logged step is over."""

@@ -8,9 +8,10 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey, series_key
+from torchgraph_explorer.capture.gradient_hooks import SeriesKey, series_key
 from torchgraph_explorer.capture.module_info import has_values
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_memory, is_readable, plain
+from torchgraph_explorer.capture.step_parts import StepRows
 
 ParameterKey: TypeAlias = "tuple[str, str]"
 """Name of a module, and name of its parameter."""
@@ -19,11 +20,9 @@ ParameterKey: TypeAlias = "tuple[str, str]"
 class Parameters:
     """The parameters of one model in one step. They are looked up each time: modules come and go."""
 
-    def __init__(
-        self, modules: Mapping[nn.Module, str], measure: Measure, observe: Callable[[SeriesKey, int], None]
-    ) -> None:
-        """Measure the own parameters of `modules`, given with their names. `observe` gets each series and its row."""
-        self._modules, self._measure, self._observe = modules, measure, observe
+    def __init__(self, modules: Mapping[nn.Module, str], rows: StepRows) -> None:
+        """Measure and keep the own parameters of `modules`, given with their names."""
+        self._modules, self._rows, self._measure = modules, rows, rows.measure
         self._unmeasured = {name: module for module, name in modules.items()}
         self._before: dict[nn.Parameter, Tensor] = {}
         self._keys: dict[int, list[tuple[ParameterKey, nn.Parameter]]] = {}
@@ -37,7 +36,8 @@ class Parameters:
         if module is not None:
             for path, parameter in _own(module):
                 if is_readable(parameter) and has_memory(values := plain(parameter)):
-                    self._observe(series_key(name, None, "param", path, "value"), self._measure.values(values))
+                    key = series_key(name, None, "param", path, "value")
+                    self._take("params", key, values, measure=self._measure.values)
 
     def measure_sharded(self) -> None:
         """Measure those of which a part is on this rank, since they are gathered before their module is called."""
@@ -56,7 +56,8 @@ class Parameters:
         """Measure the gradients as the backward pass left them."""
         with NoDispatch():
             for (name, path), _, gradient in self._gradients():
-                self._observe(series_key(name, None, "param", path, "grad"), self._measure.gradients(gradient))
+                key = series_key(name, None, "param", path, "grad")
+                self._take("params_grad", key, gradient, measure=self._measure.gradients)
 
     def measure_gradients_of(self, moved: Iterable[Tensor], kind: str) -> None:
         """Measure the gradients of the parameters in `moved`, as series `kind`, as the optimizer gets them.
@@ -66,7 +67,8 @@ class Parameters:
         """
         with NoDispatch():
             for (name, path), _, gradient in self._gradients(moved):
-                self._observe((name, None, "param", path, kind), self._measure.values_again(gradient))
+                key = series_key(name, None, "param", path, kind)
+                self._take("params_grad", key, gradient, measure=self._measure.values_again)
 
     def before_update(self, moved: Iterable[Tensor]) -> None:
         """An optimizer is about to move the parameters in `moved`: copy them."""
@@ -91,6 +93,16 @@ class Parameters:
         self._before.clear()
         self._keys.clear()
         self._unmeasured.clear()
+
+    def _take(self, kinds: str, key: SeriesKey, tensor: Tensor, *, measure: Callable[[Tensor], int]) -> None:
+        """Measure `tensor`, of this series, if those of its kind are measured, and keep it."""
+        if kinds in self._rows.kinds:
+            self._observe(key, measure(tensor))
+        if (keeper := self._rows.keeper) is not None:
+            keeper.take(key, tensor)
+
+    def _observe(self, key: SeriesKey, row: int) -> None:
+        self._rows.rows[key] = row
 
     def _measure_update(self, key: ParameterKey, update: Tensor, size: float) -> None:
         name, path = key

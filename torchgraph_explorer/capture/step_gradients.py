@@ -8,7 +8,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from torchgraph_explorer.capture.backward_passes import BackwardPasses
-from torchgraph_explorer.capture.gradient_hooks import GradientHooks, current_backward
+from torchgraph_explorer.capture.gradient_hooks import GradientHooks, SeriesKey, current_backward
 from torchgraph_explorer.capture.parameters import Parameters
 from torchgraph_explorer.capture.step_parts import StepRows
 from torchgraph_explorer.capture.step_states import Event, State, StepState
@@ -45,7 +45,8 @@ class StepGradients:
             ended: Called after each backward pass.
         """
         self.passes = BackwardPasses(self._end_backward, lambda fault: drop("", fault))
-        self.hooks = GradientHooks(rows.measure, rows.rows.__setitem__, self._begin_backward, drop, lock)
+        self.hooks = GradientHooks(self._read, self._begin_backward, drop, lock)
+        self._rows = rows
         self._kinds, self._state, self._parameters = rows.kinds, state, parameters
         self._is_within_forward, self._ended = is_within_forward, ended
 
@@ -56,7 +57,7 @@ class StepGradients:
 
     def before_update(self, moved: list[Tensor], *, is_missed: bool, measures_update: bool) -> None:
         """An optimizer is about to move the parameters in `moved`. If `is_missed`, not all passes were recorded."""
-        if self.hooks.closed or "params_grad" not in self._kinds:
+        if self.hooks.closed or not self._rows.uses("params_grad"):
             return
         if self.are_unread and current_backward() == -1:
             self.hooks.end_all()  # the backward pass ended in an exception
@@ -64,11 +65,12 @@ class StepGradients:
             self._parameters.measure_gradients_of(moved, "grad")
         if measures_update:
             self._parameters.measure_gradients_of(moved, "optimizer_grad")
-            self._parameters.before_update(moved)
+            if "params_grad" in self._kinds:
+                self._parameters.before_update(moved)
 
     def after_update(self, moved: list[Tensor], *, was_in_closure: bool) -> None:
         """An optimizer has moved the parameters in `moved`. If `was_in_closure`, it called the model itself."""
-        if self.hooks.closed or "params_grad" not in self._kinds:
+        if self.hooks.closed or not self._rows.uses("params_grad"):
             return
         if was_in_closure:
             self._parameters.measure_gradients_of(moved, "optimizer_grad")
@@ -78,7 +80,7 @@ class StepGradients:
         """Nothing more will come: measure the gradients of a backward pass that ended in an exception."""
         if self.hooks.closed or not self._state.is_open:
             return
-        if "params" in self._kinds:
+        if self._rows.uses("params"):
             self._parameters.measure_remaining()
         if self.are_unread:
             self.hooks.end_all()
@@ -102,6 +104,16 @@ class StepGradients:
             self._state.on(Event.BACKWARD_ENDS)
         self._ended()
 
+    def _read(self, keys: tuple[SeriesKey, ...], gradient: Tensor) -> None:
+        """Measure and keep a gradient, of the tensors of these series."""
+        if "io_grad" in self._kinds:
+            row = self._rows.measure.norms(gradient)
+            for key in keys:
+                self._rows.rows[key] = row
+        if (keeper := self._rows.keeper) is not None:
+            for key in keys:
+                keeper.take(key, gradient)
+
     def _measure(self) -> None:
-        if "params_grad" in self._kinds:
+        if self._rows.uses("params_grad"):
             self._parameters.measure_gradients()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from torch import nn
+from torch import Tensor, nn
 
 from torchgraph_explorer.capture.forward_passes import ForwardPasses
 from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey
@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from torchgraph_explorer.capture.step_gradients import StepGradients
 
 
+class Keeper(Protocol):
+    """Keeps tensors of one step whole. No method raises."""
+
+    def selects(self, module: str, role: str, path: str) -> bool:
+        """Whether the tensor is to be kept."""
+
+    def take(self, key: SeriesKey, tensor: Tensor) -> None:
+        """Keep `tensor`, of this series, as it is now, if it is to be kept, in place of what came before for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepRows:
     """What is measured in one step, and where it goes.
@@ -29,11 +39,17 @@ class StepRows:
         kinds: Of `io`, `io_grad`, `params` and `params_grad`.
         measure: Turns tensors into rows.
         rows: The row of each series so far.
+        keeper: Keeps tensors whole; None in a step that keeps none.
     """
 
     kinds: frozenset[str]
     measure: Measure
     rows: MutableMapping[SeriesKey, int]
+    keeper: Keeper | None = None
+
+    def uses(self, kind: str) -> bool:
+        """Whether tensors of this kind are measured or may be kept."""
+        return kind in self.kinds or self.keeper is not None
 
 
 @dataclass(frozen=True, slots=True)

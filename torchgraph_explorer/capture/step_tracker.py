@@ -303,7 +303,7 @@ class StepTracker:
                 drop=self._fail,
                 lock=self._lock,
             ),
-            rows=StepRows(self._kinds, self._listener.measure(step), {}),
+            rows=StepRows(self._kinds, self._listener.measure(step), {}, self._listener.keeper(step)),
             trace=Trace() if self._current.known.traces > 0 and inline is None else None,
             options=StepOptions(
                 until_update=not self._counter.counts_passes,

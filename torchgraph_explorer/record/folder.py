@@ -24,6 +24,9 @@ _Key: TypeAlias = "tuple[int, int | str]"
 PLUGIN = ("plugins", "torchgraph")
 """Where the segments are within a run folder."""
 
+TENSORS = "tensors"
+"""The folder, within that of the segments, of the segments that hold kept tensors."""
+
 _SEGMENT_NAME = re.compile(r"([0-9]{6,9})(-\w+)?\.tgraph")
 """Nine digits are more segments than a disk holds, and fit everywhere that numbers are kept."""
 
@@ -73,21 +76,31 @@ class Folder(Protocol):
     def files(self) -> list[SegmentFile]:
         """The segment files there are now, in order."""
 
+    def of_tensors(self) -> Folder:
+        """Where the segments of the run's kept tensors are."""
+
 
 class LocalFolder:
     """The segments of a run folder on this machine."""
 
-    def __init__(self, run_dir: Path) -> None:
-        self._path = plugin_folder(run_dir)
+    def __init__(self, run_dir: Path, *, part: str = "") -> None:
+        self._run_dir, self._path = run_dir, plugin_folder(run_dir, part)
 
     def files(self) -> list[SegmentFile]:
         """The segment files there are now, in order; none if the folder is gone."""
         return segment_files(self._path)
 
+    def of_tensors(self) -> LocalFolder:
+        """Where the segments of the run's kept tensors are."""
+        return LocalFolder(self._run_dir, part=TENSORS)
 
-def plugin_folder(run_dir: Path) -> Path:
-    """The folder of a run's segments, as an absolute path: the process may change its working directory."""
-    return Path(os.path.abspath(run_dir), *PLUGIN)  # noqa: PTH100  (keeps a link's name)
+
+def plugin_folder(run_dir: Path, part: str = "") -> Path:
+    """The folder of a run's segments, as an absolute path: the process may change its working directory.
+
+    That of the kept tensors is its `part` `TENSORS`.
+    """
+    return Path(os.path.abspath(run_dir), *PLUGIN, part)  # noqa: PTH100  (keeps a link's name)
 
 
 def list_local_segments(logdir: Path) -> dict[str, list[ListedSegment]]:

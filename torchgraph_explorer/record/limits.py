@@ -64,6 +64,15 @@ STEP_NOTES = 10_000
 
 LAST_STEP = 1 << 62
 
+KEPT_TENSORS = 1 << 16
+"""Tensors that are kept at one step."""
+
+KEPT_LAYOUT_BYTES = 1 << 24
+"""The layout of them, not compressed."""
+
+KEPT_DIMENSIONS = 64
+"""Dimensions of one of them; torch has no more."""
+
 PASSES = 1 << 48
 """Forward passes in a step."""
 

@@ -20,6 +20,8 @@ from torchgraph_explorer.record.steps.bulk import read_statistics
 from torchgraph_explorer.record.steps.facts import StepKind, in_order
 from torchgraph_explorer.record.steps.history import History
 from torchgraph_explorer.record.steps.reading import read_frame, read_history
+from torchgraph_explorer.record.tensors.index import KeptIndex
+from torchgraph_explorer.record.tensors.reading import Kept, KeptByStep, KeptTensor, kept_keys, read_tensor
 from torchgraph_explorer.schema import Finished, Frame, Kind, ModuleGraph, Role, Series, Session, StepFacts, StepNote
 
 ModelT = TypeVar("ModelT", bound="ModelRecord")
@@ -35,9 +37,16 @@ class ModelRecord:
         optimizer: Only the frames whose step this optimizer made are there; None for all frames.
     """
 
-    def __init__(self, index: Callable[[], ModelIndex], notices: Notices, optimizer: str | None = None) -> None:
+    def __init__(
+        self,
+        index: Callable[[], ModelIndex],
+        notices: Notices,
+        *,
+        kept: Callable[[], KeptIndex],
+        optimizer: str | None = None,
+    ) -> None:
         self.optimizer = optimizer
-        self._find_index = index
+        self._find_index, self._find_kept = index, kept
         self._notices = notices
 
     def __repr__(self) -> str:
@@ -123,7 +132,7 @@ class ModelRecord:
 
     def of_optimizer(self: ModelT, optimizer: str) -> ModelT:
         """The same model with only the frames whose step `optimizer` made; they are numbered anew."""
-        return type(self)(self._find_index, self._notices, optimizer)
+        return type(self)(self._find_index, self._notices, kept=self._find_kept, optimizer=optimizer)
 
     @property
     def kinds(self) -> dict[int, StepKind]:
@@ -233,8 +242,7 @@ class ModelRecord:
         """
         number = series.id if isinstance(series, Series) else series
         index = self._index
-        if not 0 <= number < len(index.series):
-            raise NotFoundError(f"Model {self.name!r} has no series {number}. {_numbered('series', len(index.series))}")
+        self._require_series(number)
         frames = (max(first_frame, 0), stop_frame)
         found = read_history(index, number, frames=frames, notices=self._notices)
         self._notices.announce()
@@ -283,6 +291,49 @@ class ModelRecord:
         found = read_statistics(index, numbers, self._notices)
         self._notices.announce()
         return found
+
+    @property
+    def kept(self) -> Kept:
+        """The steps and series of which tensors were kept whole, as of now.
+
+        Raises:
+            RecordError: The run is gone, or a newer release wrote in it.
+        """
+        by_step = self._kept_by_step()
+        series = {one.key: one for one in self.series}
+        keys = kept_keys((one for ranks in by_step.values() for one in ranks.values()), self._notices)
+        self._notices.announce()
+        found = tuple(series.get(key) or Series(-1, *key) for key in keys)
+        return Kept(np.array(list(by_step), np.int64), found, self._find_kept().bytes)
+
+    def tensor(self, series: int | Series, step: int, *, rank: int | None = None) -> KeptTensor:
+        """What was kept of a tensor at one step, of those in `kept`.
+
+        Of a series of values, `gradient` is the gradient. Where several ranks train the model, each keeps samples of
+        its own; without `rank`, those of the lowest one are read.
+
+        Raises:
+            NotFoundError: There is no such series, or it was not kept at this step.
+            RecordError: It is damaged, or the run is gone.
+        """
+        if not isinstance(series, Series):
+            self._require_series(series)
+            series = self.series[series]
+        found = read_tensor(self._kept_by_step(), series, step=step, rank=rank, notices=self._notices)
+        self._notices.announce()
+        return found
+
+    def _kept_by_step(self) -> KeptByStep:
+        by_step = self._find_kept().of_model(self.name)
+        if self.optimizer is None:
+            return by_step
+        steps = set(self.steps.tolist())
+        return {step: ranks for step, ranks in by_step.items() if step in steps}
+
+    def _require_series(self, number: int) -> None:
+        count = len(self.series)
+        if not 0 <= number < count:
+            raise NotFoundError(f"Model {self.name!r} has no series {number}. {_numbered('series', count)}")
 
     def nonfinite(self, first_frame: int = 0, stop_frame: int | None = None) -> Flags:
         """Which frames from `first_frame` up to `stop_frame` have NaN or infinity that should not be there.

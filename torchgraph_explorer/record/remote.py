@@ -20,7 +20,15 @@ from time import monotonic
 from typing import Any
 
 from torchgraph_explorer.errors import RecordError, TorchgraphError
-from torchgraph_explorer.record.folder import PLUGIN, ListedSegment, ReadAt, SegmentFile, segment_files, segment_number
+from torchgraph_explorer.record.folder import (
+    PLUGIN,
+    TENSORS,
+    ListedSegment,
+    ReadAt,
+    SegmentFile,
+    segment_files,
+    segment_number,
+)
 from torchgraph_explorer.record.outbox import Encoded
 from torchgraph_explorer.record.segments import next_number
 
@@ -39,10 +47,10 @@ def is_url(path: str) -> bool:
 class RemoteFolder:
     """The segments of a run folder at a URL, each copied to this machine as it appears."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, part: str = "") -> None:
         self._url = url
         self._files, root = _file_system(url)
-        self._root = str(PurePosixPath(root, *PLUGIN))
+        self._root = str(PurePosixPath(root, *PLUGIN, part))
         self._copy = Path(tempfile.mkdtemp(prefix="torchgraph-"))
         weakref.finalize(self, shutil.rmtree, self._copy, ignore_errors=True)
 
@@ -58,6 +66,10 @@ class RemoteFolder:
         for gone in (copy for copy in copies if copy.name not in names):
             gone.path.unlink()
         return [copy for copy in copies if copy.name in names]
+
+    def of_tensors(self) -> RemoteFolder:
+        """Where the segments of the run's kept tensors are."""
+        return RemoteFolder(self._url, part=TENSORS)
 
     def _fetch(self, path: str, size: int) -> None:
         """Add the new bytes of a segment to its copy."""
@@ -75,7 +87,9 @@ class RemoteFolder:
 class RemoteSegments:
     """Segments of one session at a URL. Each `put` writes one."""
 
-    def __init__(self, url: str, begin: Callable[[int], bytes], *, limit: int, session: str) -> None:
+    def __init__(  # one more than usual
+        self, url: str, begin: Callable[[int], bytes], *, limit: int, session: str, part: str = ""
+    ) -> None:
         """Write to `url`, which is not accessed yet.
 
         Args:
@@ -83,8 +97,9 @@ class RemoteSegments:
             begin: Gives the beginning of the segment with a number.
             limit: Bytes that are written without waiting for `FLUSH_SECONDS`.
             session: Id of the session.
+            part: The folder of these segments within that of the run's segments.
         """
-        self._url, self._begin, self._limit = url, begin, limit
+        self._url, self._begin, self._limit, self._part = url, begin, limit, part
         self._store: tuple[Any, PurePosixPath] | None = None
         # Its hash, since ids may begin alike: the phases of a watch, which share a run, differ at their ends.
         self._session = sha256(session.encode()).hexdigest()[:12]
@@ -101,7 +116,7 @@ class RemoteSegments:
         Raises:
             Exception: Any error of the store.
         """
-        files, folder = self._store = self._store or _open_store(self._url)
+        files, folder = self._store = self._store or _open_store(self._url, self._part)
         if self._number is None:
             files.makedirs(str(folder), exist_ok=True)
             self._number = next_number(PurePosixPath(path).name for path in _listing(files, str(folder)))
@@ -115,12 +130,12 @@ class RemoteSegments:
         """Nothing is open."""
 
 
-def _open_store(url: str) -> tuple[Any, PurePosixPath]:
+def _open_store(url: str, part: str = "") -> tuple[Any, PurePosixPath]:
     """The file system of `url`, and the folder of the segments there."""
     from fsspec.core import url_to_fs
 
     files, root = url_to_fs(url)
-    return files, PurePosixPath(str(root).rstrip("/"), *PLUGIN)
+    return files, PurePosixPath(str(root).rstrip("/"), *PLUGIN, part)
 
 
 def check_url(url: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,6 +17,7 @@ from torchgraph_explorer.record.model_index import ModelIndex, Source
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
+from torchgraph_explorer.record.tensors.index import KeptIndex
 
 ModelT = TypeVar("ModelT", bound=ModelRecord)
 
@@ -60,6 +60,7 @@ class RunRecord:
         self._segments: dict[str, _Segment] = {}
         self._models: dict[str, ModelIndex] = {}
         self._epochs: dict[str, int] = {}
+        self._kept: KeptIndex | None = None
         self._update(at_once=True)
         self._require_models()
         self._notices.announce()
@@ -101,13 +102,20 @@ class RunRecord:
         """
         return self._model(ModelRecord, name)
 
-    def _model(self, kind: Callable[[Callable[[], ModelIndex], Notices], ModelT], name: str | None) -> ModelT:
+    def _model(self, kind: type[ModelT], name: str | None) -> ModelT:
         if name is None and len(self.models) == 1:
             name = self.models[0]
         if name is None:
             raise NotFoundError(f"Run {self.name!r} holds {len(self.models)} models. {self._choices()}")
         self._index(name)
-        return kind(lambda: self._index(name), self._notices)
+        return kind(lambda: self._index(name), self._notices, kept=self._kept_index)
+
+    def _kept_index(self) -> KeptIndex:
+        """Where the kept tensors are. Made only when it is asked for."""
+        with self._lock:
+            if self._kept is None:
+                self._kept = KeptIndex(self._folder.of_tensors(), self._notices)
+            return self._kept
 
     def refresh(self) -> bool:
         """Read what is new; True if anything is.

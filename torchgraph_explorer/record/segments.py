@@ -9,7 +9,7 @@ from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
-from torchgraph_explorer.record.folder import plugin_folder, segment_number
+from torchgraph_explorer.record.folder import segment_number
 from torchgraph_explorer.record.outbox import Encoded
 
 _MOST = 10**9
@@ -24,19 +24,19 @@ class LocalSegments:
     """
 
     def __init__(
-        self, run_dir: Path, begin: Callable[[int, bool], bytes], *, limit: int, when_gone: Callable[[int | None], None]
+        self, folder: Path, begin: Callable[[int, bool], bytes], *, limit: int, when_gone: Callable[[int | None], None]
     ) -> None:
-        """Write to `run_dir`.
+        """Write to `folder`.
 
         Args:
-            run_dir: The run's folder.
+            folder: That of the segments, as `folder.plugin_folder` gives it.
             begin: Gives the beginning of the segment with a number, with everything that later records depend on if
                 its second argument is True.
             limit: Largest size of a segment, in bytes.
             when_gone: Called when the folder was deleted or moved away, with the first step that the new folder has;
                 None if it gets none.
         """
-        self._folder = plugin_folder(run_dir)
+        self._folder = folder
         self._begin, self._limit, self._when_gone = begin, limit, when_gone
         self._file: FileIO | None = None
         self._path = Path()

@@ -12,6 +12,7 @@ from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.gaps import Missing
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.definitions import Definitions
+from torchgraph_explorer.record.folder import plugin_folder
 from torchgraph_explorer.record.format.envelope import VERSION, enveloped, file_header
 from torchgraph_explorer.record.format.messages import finished_message, noted_message, session_message
 from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
@@ -21,7 +22,8 @@ from torchgraph_explorer.record.segments import LocalSegments
 from torchgraph_explorer.record.steps.body import encode_body
 from torchgraph_explorer.record.steps.facts import encode_facts
 from torchgraph_explorer.record.steps.layout import encode_layout
-from torchgraph_explorer.schema import Finished, Frame, Logged, ModuleGraph, Noted, Record, Session
+from torchgraph_explorer.record.tensors.writer import TensorWriter
+from torchgraph_explorer.schema import Finished, Frame, KeptStep, Logged, ModuleGraph, Noted, Record, Session
 
 SEGMENT_BYTES = 64 << 20
 """Largest size of a local segment."""
@@ -44,6 +46,7 @@ class RecordWriter:
         self._segment_bytes = segment_bytes
         self._session: Session | None = None
         self._outbox: Outbox | None = None
+        self._tensors: TensorWriter | None = None
         self._definitions = Definitions()
         self._notes: list[str] = []
         self._unwritable = Missing()
@@ -65,22 +68,39 @@ class RecordWriter:
         step = record.step if isinstance(record, Frame) else None
         self._outbox.add(Encoded(data, step, is_needed=not isinstance(record, Frame | Logged)))
 
+    def keep(self, step: KeptStep, most: int) -> int:
+        """Append the tensors that were kept at one step, if those of the run then take at most `most` bytes.
+
+        Returns:
+            How many bytes the kept tensors of the run take.
+        """
+        assert self._session is not None, "a session comes before everything else"
+        if self._tensors is None:
+            self._tensors = TensorWriter(self._run_dir, self._beginning, session=self._session.id)
+        return self._tensors.write(step, most)
+
     def when_idle(self) -> None:
         """Write what waits, if it is time to. To be called now and then while no record comes."""
         if self._outbox is not None:
             self._outbox.put_if_due()
+        if self._tensors is not None:
+            self._tensors.when_idle()
 
     def close(self) -> None:
         """Write what still waits. No record can be written after that."""
         if self._outbox is not None:
             self._outbox.close()
+        if self._tensors is not None:
+            self._tensors.close()
 
     def _open(self, session: Session) -> Store:
         if is_url(self._run_dir):
             limit = self._segment_bytes or REMOTE_SEGMENT_BYTES
             return RemoteSegments(self._run_dir, self._beginning, limit=limit, session=session.id)
         limit = self._segment_bytes or SEGMENT_BYTES
-        return LocalSegments(Path(self._run_dir), self._beginning, limit=limit, when_gone=self._note_gone)
+        return LocalSegments(
+            plugin_folder(Path(self._run_dir)), self._beginning, limit=limit, when_gone=self._note_gone
+        )
 
     def _leave_out(self, record: Record, fault: Exception) -> None:
         """Warn of the first step that cannot be encoded; `Finished` notes how many there were."""

@@ -25,7 +25,10 @@ class Sink(Protocol):
     record is half written. A sink whose store may be unavailable for a while keeps the records itself and raises
     nothing, as `record.writer.RecordWriter` does. A sink that blocks holds up the others.
 
-    A method `when_idle()`, if a sink has one, is called now and then while no record comes.
+    A method `when_idle()`, if a sink has one, is called now and then while no record comes. A method `keep(step, most)`
+    gets the `KeptStep` of each step of which tensors are kept, after its frame, and returns how many bytes the run's
+    kept tensors take now; beyond `most` it leaves a step out. They may be people's data: a sink without this method
+    never sees them.
     """
 
     def write(self, record: Record) -> None:

@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 from torchgraph_explorer.capture.forward_passes import PASSES, PassChoice
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.sinks import Sink
+from torchgraph_explorer.tensors.keep import Keep
 from torchgraph_explorer.training.schedule import Schedule, schedule
 
 KINDS = ("io", "io_grad", "params", "params_grad")
@@ -59,6 +60,7 @@ class Settings:
     ranks: str = "merged"
     compiled: str = "eager"
     passes: Passes = PASSES
+    keep: Keep | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,7 @@ def check(model: object, settings: Settings) -> None:
             f"ranks={settings.ranks!r} is no way to record several ranks. Pass 'merged', which makes one record of "
             f"them, or 'all', which keeps each as a model of its own."
         )
+    _check_keep(settings.keep)
     if settings.optimizer is not None and not isinstance(settings.optimizer, Optimizer):
         raise OptionError(
             f"optimizer={settings.optimizer!r} is not an optimizer. Pass the torch.optim.Optimizer that trains."
@@ -153,6 +156,13 @@ def pass_choice(passes: object) -> PassChoice:
             f"as 4, or ('spread', 4), or ('last', 4)."
         )
     return PassChoice(int(most), which)
+
+
+def _check_keep(keep: object) -> None:
+    if keep is not None and not isinstance(keep, Keep):
+        raise OptionError(
+            f"keep={keep!r} does not say which tensors to keep. Pass keep=Keep('head', '*.weight'), or None."
+        )
 
 
 def _check_phases(phases: tuple[str, ...]) -> None:

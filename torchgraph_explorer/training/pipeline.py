@@ -24,6 +24,8 @@ from torchgraph_explorer.reduce.row_buffer import RowBuffer
 from torchgraph_explorer.reduce.sampling import Sampler
 from torchgraph_explorer.schema import Session
 from torchgraph_explorer.sinks import Sink
+from torchgraph_explorer.tensors.keep import Keep
+from torchgraph_explorer.tensors.step_tensors import KeptSteps, StepTensors
 from torchgraph_explorer.training.first_step import recorded_again
 from torchgraph_explorer.training.idle_timer import IdleTimer
 from torchgraph_explorer.training.options import Settings, pass_choice
@@ -69,6 +71,8 @@ class Pipeline:
         self._rows: RowBuffer | None = None
         self._device_batch = DeviceBatch()
         self._batch: Batch | None = None
+        self._keeps = kept_steps(settings.keep, session, self.note)
+        self._kept: StepTensors | None = None
         self._began: tuple[float, float | None, float | None] = (0.0, None, None)
         inline = settings.compiled == "inline"
         self.tracker = StepTracker(
@@ -107,7 +111,7 @@ class Pipeline:
             lambda: self._note_nothing(why_nothing),
             lambda: self._writer.end(self._phase.step),
         )
-        self._rows = self._batch = None  # these are large, and a watcher whose viewer stays is kept
+        self._rows = self._batch = self._kept = None  # these are large, and a watcher whose viewer stays is kept
         # The optimizer keeps the parameters alive.
         self._settings = replace(self._settings, optimizer=None, scaler=None, time_log=None)
 
@@ -159,6 +163,11 @@ class Pipeline:
         self._batch = Batch(self._sampler, self._rows, self._device_batch, gradient_scale=scale or 1.0)
         return self._batch
 
+    def keeper(self, step: int) -> StepTensors | None:
+        """What keeps tensors of a step that begins (for `capture.observation.StepListener`)."""
+        self._kept = self._keeps.begin() if self._keeps is not None else None
+        return self._kept
+
     def _prepare(self) -> None:
         try:
             self._shards = self._look_at_shards() if self._look_at_shards is not None else {}
@@ -173,6 +182,9 @@ class Pipeline:
         self.saw_a_step = True
         self._note_first_step()
         moment, clock, scale = self._began
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.finish()
         self._writer.put(
             Step(
                 step=observation.step,
@@ -184,6 +196,7 @@ class Pipeline:
                 shards=self._shards,
                 measured=self._batch.finish(),
                 facts=observation.facts,
+                kept=kept,
             )
         )
 
@@ -260,3 +273,8 @@ class Pipeline:
             return number
         self._writer.note(f"{self._name}: {without} (it was {number}).")
         return None
+
+
+def kept_steps(keep: Keep | None, session: Session, note: Callable[[str], None]) -> KeptSteps | None:
+    """What decides which steps are kept; None if none is. Ranks that make one record share the space on disk."""
+    return None if keep is None else KeptSteps(keep, share=1 / session.world_size, note=note)

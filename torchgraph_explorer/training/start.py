@@ -113,7 +113,9 @@ def _resolved(model: nn.Module, settings: Settings, *, target: Target, display: 
     backends = resolve(target.backend, also=also)
     wants_wandb = "wandb" in backends.libraries
     if not (backends.record or backends.sinks):
-        settings = replace(settings, log=())  # nothing would read it; the watcher itself gives only the graph
+        settings = replace(
+            settings, log=(), keep=None
+        )  # nothing would read it; the watcher itself gives only the graph
     rank = this_rank()
     if rank is not None:
         backends = _of_rank(backends, rank)

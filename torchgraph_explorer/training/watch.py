@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 
 from torchgraph_explorer.capture.forward_passes import PASSES
 from torchgraph_explorer.sinks import Sink
+from torchgraph_explorer.tensors.keep import Keep
 from torchgraph_explorer.training.options import KINDS, Display, Passes, Scaler, Settings, Target, TimeLog
 from torchgraph_explorer.training.schedule import Schedule
 from torchgraph_explorer.training.start import start
@@ -38,6 +39,7 @@ def watch(
     ranks: str = "merged",
     compiled: str = "eager",
     passes: Passes = PASSES,
+    keep: Keep | None = None,
     name: str | None = None,
     logdir: str | os.PathLike[str] = "runs",
     run: str | Any = None,
@@ -88,6 +90,8 @@ def watch(
         passes: How many passes through the model are recorded of a step that has several, such as the micro-batches of
             an update: the first ones, or `("last", 4)`, or `("spread", 4)` over the step. Where the model is entered at
             several modules, each has that many. How many there will be is taken from the logged step before.
+        keep: Which tensors of training steps to keep whole, besides their histograms: `Keep("head", "*.weight")` keeps
+            values and gradients of 8 samples, and statistics of each neuron over the batch. None keeps no tensor.
         ranks: Where several processes train the model: `"merged"` makes one record of them, as if the tensors were
             concatenated; with `"all"` each rank is a model of its own, `<name> (rank 0)` and so on.
         name: The model's name in the run; by default its class.
@@ -124,6 +128,7 @@ def watch(
         ranks=ranks,
         compiled=compiled,
         passes=passes,
+        keep=keep,
     )
     target = Target(
         backend=backend, name=name, logdir=logdir, given_run=run, writer=writer, upload_record=upload_record

@@ -107,7 +107,7 @@ class Watcher:
             name = f"{session.model} (eval)"
             evaluation = Pipeline(
                 model,
-                replace(settings, optimizer=None, scaler=None, compiled="eager"),
+                replace(settings, optimizer=None, scaler=None, compiled="eager", keep=None),
                 session=replace(session, id=f"{session.id}-eval", model=name),
                 sinks=more_sinks(name),
                 phase=Evaluation(self._training),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from time import monotonic, sleep
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from torchgraph_explorer.schema import (
     STATISTICS,
     Finished,
     Frame,
+    KeptArray,
+    KeptStep,
     ModuleGraph,
     Noted,
     Record,
@@ -56,6 +58,20 @@ _POLL_SECONDS = 0.005
 _COUNT = STATISTICS.index("count")
 
 
+class Kept(Protocol):
+    """The tensors of a step that are kept whole."""
+
+    @property
+    def most(self) -> int:
+        """Bytes that the kept tensors of the run may take."""
+
+    def arrays(self) -> tuple[KeptArray, ...]:
+        """What was kept. May have to wait for a device."""
+
+    def done(self, used: int | None) -> None:
+        """It was written or dropped; the kept tensors of the run take so many bytes, None if that is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """What was measured in one step.
@@ -70,6 +86,7 @@ class Step:
         shards: How the parameters were divided among the ranks; empty if each rank records by itself.
         measured: Gives statistics, `[rows, len(STATISTICS)]` float32, and histograms. Some rows may have no series.
         facts: How the step ended, and which passes belonged to it; None if that is not known.
+        kept: Its tensors that are kept whole; None if there are none.
     """
 
     step: int
@@ -81,6 +98,7 @@ class Step:
     shards: Shards
     measured: Callable[[], tuple[npt.NDArray[np.float32], Histograms]]
     facts: StepFacts | None = None
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +185,8 @@ class WriterThread:
             self._dropped.end()
             return
         self._dropped.add(step.step)
+        if step.kept is not None:
+            step.kept.done(None)
         if not self._is_slow and self._began.is_set():  # otherwise there was a warning that the store does not answer
             self._warn(
                 f"Some steps are not recorded: writing is slower than the training, which waited {MOST_SECONDS:g} s. "
@@ -296,6 +316,8 @@ class WriterThread:
             self._write_step(item)
         except Exception as fault:
             self.note(f"Step {item.step} is not recorded: {reason(fault)}.")
+        if item.kept is not None:
+            self._write_kept(item, item.kept)
 
     def _write_step(self, step: Step) -> None:
         statistics, histograms = step.measured()
@@ -323,6 +345,19 @@ class WriterThread:
                 facts=step.facts,
             )
         )
+
+    def _write_kept(self, step: Step, kept: Kept) -> None:
+        """Give the step's kept tensors to those sinks that take them."""
+        used = None
+        try:
+            tensors = KeptStep(step.step, step.time, step.gradient_scale, kept.arrays())
+            for sink in self._sinks:
+                if (keep := getattr(sink, "keep", None)) is not None:
+                    used = keep(tensors, kept.most)
+        except Exception as fault:
+            self.note(f"Tensors of some steps are not kept: {reason(fault)}.")
+        finally:
+            kept.done(used)
 
     def _name_series(self, step: Step, counts: npt.NDArray[np.float32]) -> None:
         """Write the series that `step` is the first to have; `counts` are the elements that each of its series has."""

@@ -83,8 +83,10 @@ class InlineForward:
             for path, tensor in found:
                 if is_readable(tensor) and "io" in kinds:
                     self._rows.rows["", 0, role, path, "value"] = self._rows.measure.values(tensor)
+                if self._rows.keeper is not None:
+                    self._rows.keeper.take(("", 0, role, path, "value"), tensor)
                 if tensor.requires_grad:
-                    hooks.on_tensor(tensor, ("", 0, role, path, "grad_norm") if "io_grad" in kinds else None)
+                    hooks.on_tensor(tensor, ("", 0, role, path, "grad_norm") if self._rows.uses("io_grad") else None)
 
     def returned(self) -> None:
         """The forward pass is over. In the first one, the model was compiled, too."""
@@ -143,7 +145,7 @@ class InlineForward:
         self._numbers[at] += 1
         key = site.module, number, site.role, site.path, "value"
         if "io" in self._rows.kinds and key not in self._rows.rows:
-            self._note(key, self._rows.measure.values(tensor))
+            self._note(key, self._rows.measure.values(tensor), tensor)
 
     def _take_gradient(self, site: ProbeSite, gradient: Tensor) -> None:
         if self._gradients.hooks.closed or site.number not in self._number_at or self._is_skipped(site, gradient):
@@ -151,12 +153,14 @@ class InlineForward:
         self._gradients.hooks.begin()
         if "io_grad" in self._rows.kinds:
             key = site.module, self._number_at[site.number], site.role, site.path, "grad_norm"
-            self._note(key, self._rows.measure.norms(gradient))
+            self._note(key, self._rows.measure.norms(gradient), gradient)
 
-    def _note(self, key: SeriesKey, row: int) -> None:
+    def _note(self, key: SeriesKey, row: int, tensor: Tensor) -> None:
         """Note the row for all series of the same tensor. Of its gradients, the last one to come is the whole."""
         for each in self._same.get(key, (key,)):
             self._rows.rows[each] = row
+            if self._rows.keeper is not None:
+                self._rows.keeper.take(each, tensor)
 
     def _is_skipped(self, site: ProbeSite, tensor: Tensor) -> bool:
         return site.module in self._dropped or not is_readable(tensor)

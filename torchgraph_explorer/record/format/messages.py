@@ -11,10 +11,10 @@ from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.limits import NOTE_TEXT, moment
 from torchgraph_explorer.schema import Finished, Kind, Noted, Role, Series, Session
 
-_ROLES = MappingProxyType(
+ROLES = MappingProxyType(
     {"input": pb.Series.INPUT, "output": pb.Series.OUTPUT, "param": pb.Series.PARAM, "attached": pb.Series.ATTACHED}
 )
-_KINDS = MappingProxyType(
+KINDS = MappingProxyType(
     {
         "value": pb.Series.VALUE,
         "grad_norm": pb.Series.GRAD_NORM,
@@ -27,8 +27,8 @@ _KINDS = MappingProxyType(
 _MOST_SAMPLED = 2**63
 """No tensor has as many elements, so a larger `sample_n` means the same."""
 
-_ROLE_NAMES = MappingProxyType({number: name for name, number in _ROLES.items()})
-_KIND_NAMES = MappingProxyType({number: name for name, number in _KINDS.items()})
+ROLE_NAMES = MappingProxyType({number: name for name, number in ROLES.items()})
+KIND_NAMES = MappingProxyType({number: name for name, number in KINDS.items()})
 
 
 def session_message(session: Session) -> pb.Session:
@@ -90,9 +90,9 @@ def series_message(series: tuple[Series, ...]) -> pb.SeriesAdded:
                 id=one.id,
                 module=printable_path(one.module),
                 call=one.call,
-                role=_ROLES[one.role],
+                role=ROLES[one.role],
                 path=printable(one.path),
-                kind=_KINDS[one.kind],
+                kind=KINDS[one.kind],
                 part=one.part,
             )
             for one in series
@@ -110,7 +110,7 @@ def series_value(message: pb.SeriesAdded) -> tuple[tuple[Series, ...], tuple[int
 
 
 def _is_known(message: pb.Series) -> bool:
-    return message.role in _ROLE_NAMES and message.kind in _KIND_NAMES
+    return message.role in ROLE_NAMES and message.kind in KIND_NAMES
 
 
 def _one_series(message: pb.Series) -> Series:
@@ -118,9 +118,9 @@ def _one_series(message: pb.Series) -> Series:
         id=message.id,
         module=message.module,
         call=message.call if message.HasField("call") else None,
-        role=cast("Role", _ROLE_NAMES[message.role]),
+        role=cast("Role", ROLE_NAMES[message.role]),
         path=message.path,
-        kind=cast("Kind", _KIND_NAMES[message.kind]),
+        kind=cast("Kind", KIND_NAMES[message.kind]),
         part=message.part if message.HasField("part") else None,
     )
 

@@ -1,0 +1,1 @@
+"""Tensors kept whole, in segments of their own: reading frames never touches them."""

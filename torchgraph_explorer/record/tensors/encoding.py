@@ -1,0 +1,217 @@
+"""The kept tensors of a step as bytes, and back: docs/format.md, Kept tensors.
+
+The body is a table with two rows for each tensor, of its values and of its statistics, and then the blocks that the
+rows tell of. Tensors may share blocks. A block is compressed if that makes it shorter than its elements.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf.message import DecodeError
+
+from torchgraph_explorer.printable import printable, printable_path
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.format.envelope import DamageError, enveloped, inflated
+from torchgraph_explorer.record.format.messages import KIND_NAMES, KINDS, ROLE_NAMES, ROLES
+from torchgraph_explorer.record.limits import (
+    GRAPH_BYTES_FREE,
+    GRAPH_BYTES_PER_BYTE,
+    KEPT_DIMENSIONS,
+    KEPT_LAYOUT_BYTES,
+    KEPT_TENSORS,
+    MOST_INFLATED,
+)
+from torchgraph_explorer.record.tensors.dtypes import SIZES
+from torchgraph_explorer.schema import KeptArray, KeptStep, Kind, Role
+
+WORDS = 3
+"""Words of 32 bits in a row of the table: where the block begins after the table, its size, and the check of both."""
+
+ROW_BYTES = 4 * WORDS
+
+TRIED_BYTES = 1 << 16
+"""A longer block is compressed if that makes so many bytes from its middle shorter by a tenth."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLayout:
+    """What is known of one kept tensor without reading it. See `schema.KeptArray`.
+
+    Attributes:
+        is_double: Its statistics are float64.
+    """
+
+    module: str
+    call: int | None
+    role: Role
+    path: str
+    kind: Kind
+    dtype: str
+    shape: tuple[int, ...]
+    batch_dim: int | None
+    samples: tuple[int, ...]
+    is_double: bool
+
+    @property
+    def key(self) -> tuple[str, int | None, Role, str, Kind]:
+        """As `Series.key`."""
+        return (self.module, self.call, self.role, self.path, self.kind)
+
+    @property
+    def neurons(self) -> tuple[int, ...]:
+        """The tensor's shape without the batch."""
+        dim = self.batch_dim
+        return self.shape if dim is None else self.shape[:dim] + self.shape[dim + 1 :]
+
+    @property
+    def kept_shape(self) -> tuple[int, ...]:
+        """The shape of what was kept."""
+        dim = self.batch_dim
+        return self.shape if dim is None else (*self.shape[:dim], len(self.samples), *self.shape[dim + 1 :])
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of the values and of the statistics, not compressed."""
+        statistics = 0 if self.batch_dim is None else 3 * math.prod(self.neurons) * (8 if self.is_double else 4)
+        return math.prod(self.kept_shape) * SIZES[self.dtype], statistics
+
+
+class Block(NamedTuple):
+    """A row of the table."""
+
+    start: int
+    size: int
+    check: int
+
+
+def encode_step(step: KeptStep) -> bytes:
+    """The record of a step's tensors, in its envelope."""
+    layout = pb.TensorLayout(tensors=[_message(one) for one in step.arrays])
+    head = pb.Tensors(
+        step=step.step,
+        time=step.time,
+        gradient_scale=step.gradient_scale,
+        layout=zlib.compress(layout.SerializeToString()),
+    )
+    return enveloped(pb.Head(tensors=head).SerializeToString(), _body(step.arrays))
+
+
+def decode_layout(data: bytes) -> tuple[KeptLayout | None, ...]:
+    """The tensors of a step; None in place of those that a newer release wrote.
+
+    Raises:
+        DamageError: `data` is no layout, contradicts itself, or exceeds a bound.
+    """
+    content = inflated(data, min(KEPT_LAYOUT_BYTES, GRAPH_BYTES_FREE + GRAPH_BYTES_PER_BYTE * len(data)))
+    try:
+        message = pb.TensorLayout.FromString(content)
+    except DecodeError as error:
+        raise DamageError from error
+    if len(message.tensors) > KEPT_TENSORS:
+        raise DamageError
+    return tuple(map(_layout, message.tensors))
+
+
+def block_at(table: bytes, row: int) -> Block:
+    """Row number `row` of a table."""
+    start, size, check = np.frombuffer(table, "<u4", WORDS, row * ROW_BYTES).tolist()
+    return Block(start, size, check)
+
+
+def decode_block(data: bytes, block: Block, expected: int) -> bytes:
+    """The `expected` bytes that are in `block`, which was read as `data`.
+
+    Raises:
+        DamageError: The check is wrong, or it holds something else.
+    """
+    if len(data) != block.size or _check(block.start, data) != block.check or block.size > expected:
+        raise DamageError
+    if block.size == expected:
+        return data
+    if expected > MOST_INFLATED * block.size:
+        raise DamageError
+    content = inflated(data, expected)
+    if len(content) != expected:
+        raise DamageError
+    return content
+
+
+def _message(one: KeptArray) -> pb.KeptTensor:
+    module, call, role, path, kind = one.key
+    return pb.KeptTensor(
+        module=printable_path(module),
+        call=call,
+        role=ROLES[role],
+        path=printable(path),
+        kind=KINDS[kind],
+        dtype=one.dtype,
+        shape=one.shape,
+        batch_dim=one.batch_dim,
+        sample=np.diff(np.array(one.samples, np.int64), prepend=0).tolist(),
+        is_double=one.statistics is not None and one.statistics.dtype == np.float64,
+    )
+
+
+def _layout(message: pb.KeptTensor) -> KeptLayout | None:
+    if message.role not in ROLE_NAMES or message.kind not in KIND_NAMES or message.dtype not in SIZES:
+        return None
+    shape = tuple(message.shape)
+    dim = message.batch_dim if message.HasField("batch_dim") else None
+    if len(shape) > KEPT_DIMENSIONS or (dim is not None and dim >= len(shape)):
+        raise DamageError
+    samples = np.cumsum(message.sample, dtype=np.uint64).tolist()
+    if any(step == 0 for step in message.sample[1:]) or sum(message.sample) >= 1 << 63:
+        raise DamageError
+    if samples and (dim is None or samples[-1] >= shape[dim]):
+        raise DamageError
+    return KeptLayout(
+        module=message.module,
+        call=message.call if message.HasField("call") else None,
+        role=cast("Role", ROLE_NAMES[message.role]),
+        path=message.path,
+        kind=cast("Kind", KIND_NAMES[message.kind]),
+        dtype=message.dtype,
+        shape=shape,
+        batch_dim=dim,
+        samples=tuple(samples),
+        is_double=message.is_double,
+    )
+
+
+def _body(arrays: Sequence[KeptArray]) -> bytes:
+    table = np.zeros((2 * len(arrays), WORDS), "<u4")
+    blocks: list[bytes] = []
+    known: dict[int, Block] = {}
+    end = 0
+    for at, one in enumerate(arrays):
+        for row, piece in ((2 * at, one.values), (2 * at + 1, one.statistics)):
+            if piece is None:
+                continue
+            if (block := known.get(id(piece))) is None:
+                data = _packed(piece)
+                block = known[id(piece)] = Block(end, len(data), _check(end, data))
+                blocks.append(data)
+                end += len(data)
+            table[row] = block
+    return b"".join((table.tobytes(), *blocks))
+
+
+def _packed(piece: npt.NDArray[np.uint8 | np.float32 | np.float64]) -> bytes:
+    data = piece.astype(piece.dtype.newbyteorder("<"), copy=False).tobytes()
+    middle = max(0, (len(data) - TRIED_BYTES) // 2)
+    if len(data) > TRIED_BYTES and len(zlib.compress(data[middle : middle + TRIED_BYTES], 1)) > 0.9 * TRIED_BYTES:
+        return data
+    packed = zlib.compress(data, 1)
+    return packed if len(packed) < len(data) else data
+
+
+def _check(start: int, data: bytes) -> int:
+    return crc32(data, crc32(np.array((start, len(data)), "<u4").tobytes()))

@@ -1,0 +1,167 @@
+"""Where the kept tensors of a run are. Nothing is read before it is asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.folder import Folder, SegmentFile, reading
+from torchgraph_explorer.record.format.envelope import DamageError
+from torchgraph_explorer.record.format.messages import session_value
+from torchgraph_explorer.record.limits import LAST_STEP, SEGMENT_BYTES
+from torchgraph_explorer.record.notices import Notices
+from torchgraph_explorer.record.ranks.groups import launches
+from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
+from torchgraph_explorer.schema import Session
+
+
+class KeptRecord(NamedTuple):
+    """The kept tensors that one session wrote of one step.
+
+    Attributes:
+        step: The step.
+        session: Id of the session.
+        file: The segment file.
+        body: File offset of the body.
+        body_size: Its bytes.
+        layout: What it holds, as `encoding.decode_layout` takes it.
+        gradient_scale: As in `schema.KeptStep`.
+    """
+
+    step: int
+    session: str
+    file: SegmentFile
+    body: int
+    body_size: int
+    layout: bytes
+    gradient_scale: float | None
+
+
+@dataclass(slots=True)
+class _Segment:
+    """How far a segment has been read."""
+
+    file: SegmentFile
+    scanner: Scanner
+    scanned: int = 0
+    session: Session | None = None
+    records: list[KeptRecord] = field(default_factory=list)
+
+
+class KeptIndex:
+    """The kept tensors of a run, by model, step and rank. Several threads may use it."""
+
+    def __init__(self, folder: Folder, notices: Notices) -> None:
+        """Read nothing yet."""
+        self._folder, self._notices = folder, notices
+        self._lock = threading.Lock()
+        self._segments: dict[str, _Segment] = {}
+        self._layouts: dict[bytes, bytes] = {}
+        self._by_model: dict[str, Mapping[int, Mapping[int, KeptRecord]]] = {}
+
+    @property
+    def bytes(self) -> int:
+        """Size of the files."""
+        return sum(segment.file.size for segment in list(self._segments.values()))
+
+    def of_model(self, model: str) -> Mapping[int, Mapping[int, KeptRecord]]:
+        """What is kept of `model` now: by step, ascending, and by rank.
+
+        As with frames, of two records of a step the one of the later launch counts, and then the one that was written
+        last.
+
+        Raises:
+            RecordError: A newer release wrote a file, or it cannot be read.
+        """
+        with self._lock:
+            if self._update():
+                self._by_model.clear()
+            if model not in self._by_model:
+                self._by_model[model] = MappingProxyType(self._sorted(model))
+            return self._by_model[model]
+
+    def _update(self) -> bool:
+        """Read what is new; True if anything has changed."""
+        files = {file.name: file for file in self._folder.files()}
+        is_replaced = any(
+            name not in files or files[name].inode != known.file.inode or files[name].size < known.scanned
+            for name, known in self._segments.items()
+        )
+        if is_replaced:
+            self._segments, self._layouts = {}, {}
+        return any([is_replaced, *(self._read_segment(file) for file in files.values())])
+
+    def _read_segment(self, file: SegmentFile) -> bool:
+        segment = self._segments.setdefault(file.name, _Segment(file, Scanner(str(file.path))))
+        segment.file = file
+        if file.size == segment.scanned or file.size > SEGMENT_BYTES:
+            return False
+        before = len(segment.records)
+        with reading(file.path) as read:
+            while (found := segment.scanner.next(read, file.size)) is not None:
+                self._take(segment, found)
+        segment.scanned = file.size
+        return len(segment.records) > before
+
+    def _take(self, segment: _Segment, found: ScannedRecord) -> None:
+        """Add one record; damage is noted."""
+        head = found.head
+        try:
+            is_sound = head is not None and self._took(segment, found, head)
+        except DamageError:
+            is_sound = False
+        if not is_sound:
+            place = f"segment tensors/{segment.file.name}: record at byte {found.offset}"
+            self._notices.add(f"{place} is damaged and was skipped")
+
+    def _took(self, segment: _Segment, found: ScannedRecord, head: pb.Head) -> bool:
+        if head.HasField("segment"):
+            self._begin(segment, head.segment)
+        elif head.HasField("tensors"):
+            if segment.session is None or head.tensors.step > LAST_STEP:
+                return False
+            segment.records.append(self._record(segment, found, head.tensors))
+        return True
+
+    @staticmethod
+    def _begin(segment: _Segment, head: pb.Segment) -> None:
+        require_version(head.version, str(segment.file.path))
+        session = session_value(head.session)
+        if segment.session is not None and segment.session.id != session.id:
+            raise DamageError
+        segment.session = session
+
+    def _record(self, segment: _Segment, found: ScannedRecord, head: pb.Tensors) -> KeptRecord:
+        assert segment.session is not None
+        return KeptRecord(
+            step=head.step,
+            session=segment.session.id,
+            file=segment.file,
+            body=found.body,
+            body_size=found.body_size,
+            layout=self._layouts.setdefault(head.layout, head.layout),  # most steps have the same one
+            gradient_scale=head.gradient_scale if head.HasField("gradient_scale") else None,
+        )
+
+    def _sorted(self, model: str) -> dict[int, Mapping[int, KeptRecord]]:
+        segments = [one for one in self._segments.values() if one.session is not None and one.session.model == model]
+        members = launches({one.session.id: one.session for one in segments if one.session}.values()).members
+        latest: dict[int, tuple[int, dict[int, KeptRecord]]] = {}
+        for record in _in_order(segments):
+            launch, rank = members[record.session]
+            known = latest.get(record.step)
+            if known is None or known[0] < launch:
+                known = latest[record.step] = launch, {}
+            if known[0] == launch:
+                known[1][rank] = record
+        return {step: dict(sorted(latest[step][1].items())) for step in sorted(latest)}
+
+
+def _in_order(segments: list[_Segment]) -> Iterator[KeptRecord]:
+    """The records in the order in which they count."""
+    for segment in sorted(segments, key=lambda one: (one.file.number, one.file.name)):
+        yield from segment.records

@@ -1,0 +1,61 @@
+"""Writes the kept tensors of one session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from torchgraph_explorer.record.folder import TENSORS, plugin_folder, segment_files
+from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
+from torchgraph_explorer.record.remote import RemoteSegments, is_url
+from torchgraph_explorer.record.segments import LocalSegments
+from torchgraph_explorer.record.tensors.encoding import encode_step
+from torchgraph_explorer.schema import KeptStep
+
+SEGMENT_BYTES = 256 << 20
+"""Largest size of a local segment, if it holds several steps."""
+
+REMOTE_SEGMENT_BYTES = 8 << 20
+"""Steps for a URL are written without waiting longer once they have more bytes than this."""
+
+
+class TensorWriter:
+    """The segments that hold the kept tensors of one session. While a store refuses, they wait as frames do."""
+
+    def __init__(self, run_dir: str, begin: Callable[[int, bool], bytes], *, session: str) -> None:
+        """Write below `run_dir`; `begin` gives the beginning of a segment, and `session` is the id of the session."""
+        self._begin, self._beginning_bytes = begin, len(begin(0, False))
+        store: Store
+        if is_url(run_dir):
+            self._used = 0
+            store = RemoteSegments(run_dir, self._beginning, limit=REMOTE_SEGMENT_BYTES, session=session, part=TENSORS)
+        else:
+            folder = plugin_folder(Path(run_dir), TENSORS)
+            self._used = sum(file.size for file in segment_files(folder))
+            store = LocalSegments(folder, self._beginning, limit=SEGMENT_BYTES, when_gone=lambda _: None)
+        self._outbox = Outbox(store, place=f"{run_dir} (kept tensors)")
+
+    def write(self, step: KeptStep, most: int) -> int:
+        """Append a step, if the kept tensors then take at most `most` bytes; returns how many they take.
+
+        Those of earlier sessions of the run count, too; at a URL, they do not.
+        """
+        data = encode_step(step)
+        if self._used + len(data) + self._beginning_bytes <= most:
+            self._used += len(data)
+            self._outbox.add(Encoded(data, step.step))
+        return self._used
+
+    def when_idle(self) -> None:
+        """Write what waits, if it is time to."""
+        self._outbox.put_if_due()
+
+    def close(self) -> None:
+        """Write what still waits."""
+        self._outbox.close()
+
+    def _beginning(self, number: int, _is_whole: bool = False) -> bytes:
+        """The beginning of a segment, which takes space, too."""
+        data = self._begin(number, False)
+        self._used += len(data)
+        return data

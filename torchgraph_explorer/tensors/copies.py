@@ -1,0 +1,170 @@
+"""Copies of tensors: chosen samples as they are, and statistics of each neuron over the whole batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+ORDINARY = frozenset({Tensor, torch.nn.Parameter})
+
+FLOATS = frozenset({torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.complex128})
+
+_FP8 = {name for name in dir(torch) if name.startswith("float8_")}
+DTYPES = (
+    FLOATS
+    | {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
+    | {getattr(torch, name) for name in ("uint16", "uint32", "uint64", *_FP8) if hasattr(torch, name)}
+)
+"""The element types that are kept."""
+
+_SAME_SIZE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Types that every operation on memory knows, by bytes of an element."""
+
+_DOUBLE = frozenset({torch.float64, torch.complex128, torch.int32, torch.int64})
+"""Types whose elements a float32 does not hold."""
+
+_CHUNK, _DEVICE_CHUNK = 1 << 18, 1 << 26
+"""Elements that statistics are computed of at a time: in host memory, what fits into the processor's cache."""
+
+
+class NotKeptError(Exception):
+    """A tensor cannot be kept; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What was taken of one tensor. No part shares memory with it.
+
+    Attributes:
+        values: The kept samples, in the dtype and on the device of the tensor.
+        dtype: The tensor's.
+        shape: The tensor's.
+        batch_dim: The dimension of the samples; None if the tensor is kept whole, without statistics.
+        kept: How many samples are kept, spread evenly over the batch.
+        statistics: Mean, standard deviation and largest magnitude of each neuron over the batch, `[3, neurons]`.
+    """
+
+    values: Tensor
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    batch_dim: int | None
+    kept: int
+    statistics: Tensor | None
+
+    @property
+    def pieces(self) -> tuple[Tensor, ...]:
+        """Its memory."""
+        return (self.values,) if self.statistics is None else (self.values, self.statistics)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum(piece.numel() * piece.element_size() for piece in self.pieces)
+
+
+def require_keepable(tensor: Tensor) -> None:
+    """Refuse tensors whose elements cannot be copied as they are.
+
+    Raises:
+        NotKeptError: It is such a tensor.
+    """
+    if tensor.is_meta or type(tensor).__name__ == "FakeTensor":
+        raise NotKeptError("it has a shape, but no values")
+    if type(tensor) not in ORDINARY and type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        raise NotKeptError(f"it is a {type(tensor).__name__}, which computes its values itself")
+    if tensor.is_nested:
+        raise NotKeptError("it is a nested tensor")
+    if tensor.layout is not torch.strided:
+        raise NotKeptError(f"its layout is {tensor.layout}")
+    if tensor.is_quantized:
+        raise NotKeptError("it is quantized")
+    if tensor.dtype not in DTYPES:
+        raise NotKeptError(f"its elements are {tensor.dtype}")
+
+
+def samples_of(batch: int, most: int | None) -> tuple[int, ...]:
+    """The kept samples of a batch: at most `most`, spread evenly over it."""
+    kept = batch if most is None else min(batch, most)
+    return tuple(at * batch // kept for at in range(kept))
+
+
+def copied(tensor: Tensor, *, samples: int | None, batch_dim: int | None) -> Copied:
+    """Copy `samples` of `tensor` along `batch_dim`, or all of it if it has no such dimension or that is None.
+
+    Raises:
+        NotKeptError: It cannot be copied.
+    """
+    require_keepable(tensor)
+    tensor = tensor.detach().as_subclass(Tensor)
+    if tensor.is_complex():
+        tensor = tensor.resolve_conj()
+    tensor = tensor.resolve_neg()
+    dim = _dimension(tensor, batch_dim)
+    if dim is None:
+        return Copied(_clone(tensor), tensor.dtype, tuple(tensor.shape), None, 0, None)
+    batch = tensor.shape[dim]
+    kept = batch if samples is None else min(batch, samples)
+    statistics = _statistics(tensor, dim)
+    return Copied(_selected(tensor, dim, kept), tensor.dtype, tuple(tensor.shape), dim, kept, statistics)
+
+
+def _dimension(tensor: Tensor, dim: int | None) -> int | None:
+    count = tensor.dim()
+    return dim % count if dim is not None and -count <= dim < count else None
+
+
+def _clone(tensor: Tensor) -> Tensor:
+    return _of_same_size(tensor).clone(memory_format=torch.contiguous_format)
+
+
+def _of_same_size(tensor: Tensor) -> Tensor:
+    """The same memory as numbers that can be indexed: not every operation knows every type."""
+    return tensor if tensor.is_complex() else tensor.view(_SAME_SIZE[tensor.element_size()])
+
+
+def _selected(tensor: Tensor, dim: int, kept: int) -> Tensor:
+    """A copy of `kept` samples, those of `samples_of`."""
+    batch = tensor.shape[dim]
+    if kept == batch:
+        return _clone(tensor)
+    if kept and batch % kept == 0:
+        return _of_same_size(tensor)[(slice(None),) * dim + (slice(None, None, batch // kept),)].clone(
+            memory_format=torch.contiguous_format
+        )
+    at = (
+        torch.arange(kept, dtype=torch.int64, device=tensor.device)
+        .mul_(batch)
+        .div_(max(kept, 1), rounding_mode="floor")
+    )
+    return _of_same_size(tensor).index_select(dim, at).contiguous()
+
+
+def _statistics(tensor: Tensor, dim: int) -> Tensor:
+    """Mean, population standard deviation and largest magnitude of each neuron, `[3, neurons]`."""
+    batch = tensor.shape[dim]
+    wide = torch.float64 if tensor.dtype in _DOUBLE and tensor.device.type != "mps" else torch.float32
+    rows = tensor.movedim(dim, 0).reshape(batch, -1) if tensor.numel() else tensor.new_empty(batch, 0)
+    neurons = tensor.numel() // batch if batch else _product(tensor.shape[:dim] + tensor.shape[dim + 1 :])
+    found = torch.full((3, neurons), float("nan"), dtype=wide, device=tensor.device)
+    chunk = max(1, (_CHUNK if tensor.is_cpu else _DEVICE_CHUNK) // max(batch, 1))
+    for start in range(0, neurons if batch else 0, chunk):
+        part = rows[:, start : start + chunk]
+        _measure(part.abs() if part.is_complex() else part, found[:, start : start + chunk])
+    return found
+
+
+def _measure(part: Tensor, found: Tensor) -> None:
+    values = part.to(found.dtype)
+    torch.mean(values, 0, out=found[0])
+    torch.maximum(values.amax(0), values.amin(0).neg_(), out=found[2])
+    torch.mean((values - found[0]).square_(), 0, out=found[1])
+    found[1].sqrt_()
+
+
+def _product(sizes: tuple[int, ...]) -> int:
+    product = 1
+    for size in sizes:
+        product *= size
+    return product
