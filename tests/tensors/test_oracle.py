@@ -14,9 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from tests.capture.test_oracle import ByHand, loss_of
+from tests.listening import Key
 from tests.models import Chunked, Shared, TwoInputs
 from torchgraph_explorer import Keep, attach, open_run, watch
 from torchgraph_explorer.run import Model
+from torchgraph_explorer.schema import Series
 
 SAMPLES = 3
 Truth = dict[tuple[str, "int | None", str, str, str], Tensor]
@@ -206,10 +208,7 @@ def saving(truth: Truth, key: tuple[str, int, str, str, str]) -> Callable[[Tenso
     return save
 
 
-@pytest.fixture(params=KINDS.values(), ids=KINDS)
-def kind(request: pytest.FixtureRequest) -> Kind:
-    found: Kind = request.param
-    return found
+of_each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
 def kept(kind: Kind, folder: Path, keep: Keep) -> tuple[Model, nn.Module, list[float]]:
@@ -219,6 +218,7 @@ def kept(kind: Kind, folder: Path, keep: Keep) -> tuple[Model, nn.Module, list[f
     return open_run(str(watcher.run_dir)).model(), model, losses
 
 
+@of_each_kind
 @pytest.mark.filterwarnings("ignore:.*is not kept", "ignore:.*selects no tensor")
 def test_training_is_bit_for_bit_as_without_it(kind: Kind, tmp_path: Path) -> None:
     expected = made(kind)
@@ -233,6 +233,7 @@ def test_training_is_bit_for_bit_as_without_it(kind: Kind, tmp_path: Path) -> No
         assert one.grad is None or torch.equal(one.grad.to_dense(), other.grad.to_dense())  # type: ignore[union-attr]
 
 
+@of_each_kind
 @pytest.mark.filterwarnings("ignore:.*is not kept", "ignore:.*selects no tensor")
 def test_what_is_kept_is_what_hooks_see(kind: Kind, tmp_path: Path) -> None:
     model, _, _ = kept(kind, tmp_path, Keep("*", "*:input", samples=SAMPLES))
@@ -280,10 +281,9 @@ def assert_kept(found: Any, tensor: Tensor) -> None:
     assert found.samples.tolist() == samples
     np.testing.assert_array_equal(found.values, whole[samples])
     numbers = np.abs(whole) if np.iscomplexobj(whole) else whole.astype(np.float64)
-    close = {"rtol": 1e-5, "atol": 1e-6}
-    np.testing.assert_allclose(found.mean, numbers.mean(0), **close)
-    np.testing.assert_allclose(found.std, numbers.std(0), **close)
-    np.testing.assert_allclose(found.largest, np.abs(numbers).max(0), **close)
+    np.testing.assert_allclose(found.mean, numbers.mean(0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.std, numbers.std(0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.largest, np.abs(numbers).max(0), rtol=1e-5, atol=1e-6)
 
 
 def np_of(tensor: Tensor) -> npt.NDArray[Any]:
@@ -304,7 +304,7 @@ def test_gradients_of_inputs_are_those_through_each_call(tmp_path: Path) -> None
     ) as watcher:
         loss_of(model(x, side=side)["logits"]).backward()
     read = open_run(str(watcher.run_dir)).model()
-    kept_gradients = {one.key: one for one in read.kept.series if one.kind == "grad_norm"}
+    kept_gradients: dict[Key, Series] = {one.key: one for one in read.kept.series if one.kind == "grad_norm"}
     assert set(expected) <= set(kept_gradients)
     for key, gradient in expected.items():
         found = read.tensor(kept_gradients[key], 0)

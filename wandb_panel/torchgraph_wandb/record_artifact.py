@@ -10,6 +10,7 @@ from typing import Any
 
 from torchgraph_explorer.console import info
 from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.record.folder import TENSORS, plugin_folder
 from torchgraph_explorer.record.remote import is_url
 from torchgraph_explorer.temp_folder import own_folder
 
@@ -52,10 +53,11 @@ def artifact_name(run: str) -> str:
     return f"torchgraph-{run}"
 
 
-def upload_record(run: Any, run_dir: str | os.PathLike[str]) -> None:
+def upload_record(run: Any, run_dir: str | os.PathLike[str], *, tensors: bool = False) -> None:
     """Keep the record in `run_dir` with the W&B run, as an artifact.
 
-    It is uploaded in the background, before the run ends.
+    It is uploaded in the background, before the run ends. Tensors that were kept whole are people's data, perhaps: they
+    are left out unless `tensors` is True.
     """
     import wandb
 
@@ -64,8 +66,20 @@ def upload_record(run: Any, run_dir: str | os.PathLike[str]) -> None:
         info(f"the record is not uploaded to W&B, since it is at {folder} already.")
         return
     artifact = wandb.Artifact(artifact_name(run.id), type=TYPE, description="The record of torchgraph explorer")
-    artifact.add_dir(folder)
+    kept = plugin_folder(Path(folder), TENSORS)
+    if tensors or not kept.exists():
+        artifact.add_dir(folder)
+    else:
+        _add_all_but(kept, artifact, folder)
     run.log_artifact(artifact)
+
+
+def _add_all_but(left_out: Path, artifact: Any, folder: str) -> None:
+    """Add the files in `folder` to `artifact`, except those in the folder `left_out`."""
+    place = Path(folder).absolute()
+    for path in sorted(place.rglob("*")):
+        if path.is_file() and not path.is_relative_to(left_out):
+            artifact.add_file(str(path), name=path.relative_to(place).as_posix())
 
 
 def fetch_record(url: str, folder: str | os.PathLike[str] | None = None) -> Path:

@@ -1,0 +1,323 @@
+"""Kept tensors on disk: whatever happens to the bytes, in resumed runs, of several ranks, and what is uploaded."""
+
+from __future__ import annotations
+
+import random
+import warnings
+import zlib
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from tests.record.examples import GRAPH, SERIES, SESSION, frame, other_session, quietly, write_small_run
+from tests.record.fuzzing import within_bounds
+from tests.record.mutations import change, taken_apart
+from torchgraph_explorer.errors import NotFoundError, RecordError, TorchgraphError, TorchgraphWarning
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.folder import TENSORS, plugin_folder
+from torchgraph_explorer.record.format.envelope import enveloped, file_header
+from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.tensors.encoding import ROW_BYTES
+from torchgraph_explorer.record.writer import RecordWriter
+from torchgraph_explorer.run import Model, open_run
+from torchgraph_explorer.schema import KeptArray, KeptStep, Series, Session
+
+MOST = 1 << 30
+VALUE = ("fc", 0, "output", "output", "value")
+GRADIENT = ("fc", 0, "output", "output", "grad_norm")
+WEIGHT = ("fc", None, "param", "weight", "value")
+
+
+def array(key: Any, values: np.ndarray[Any, Any], *, batch: int | None = None) -> KeptArray:
+    """The array that keeps `values`, which are every second sample of a batch if that is given."""
+    return KeptArray(
+        key=key,
+        dtype=str(values.dtype),
+        shape=values.shape if batch is None else (batch, *values.shape[1:]),
+        batch_dim=None if batch is None else 0,
+        samples=() if batch is None else tuple(range(0, batch, 2)),
+        values=np.frombuffer(values.tobytes(), np.uint8),
+        statistics=None if batch is None else np.arange(3 * values[0].size, dtype=np.float32),
+    )
+
+
+def kept(step: int) -> KeptStep:
+    rng = np.random.default_rng(step)
+    values = rng.normal(size=(3, 4)).astype(np.float32)
+    return KeptStep(
+        step,
+        1_000.0 + step,
+        None,
+        (
+            array(VALUE, values, batch=6),
+            array(GRADIENT, values * 2, batch=6),
+            array(WEIGHT, np.zeros((200, 300), np.float16)),
+        ),
+    )
+
+
+def write(run: Path | str, *steps: KeptStep, session: Session = SESSION) -> None:
+    writer = RecordWriter(run)
+    for record in (session, GRAPH, SERIES, *(frame(step.step) for step in steps)):
+        writer.write(record)
+    for step in steps:
+        writer.keep(step, MOST)
+    writer.close()
+
+
+def segment(run: Path, number: int = 0) -> Path:
+    return plugin_folder(run, TENSORS) / f"{number:06d}.tgraph"
+
+
+def series(key: Any) -> Series:
+    return Series(-1, *key)
+
+
+def assert_right(model: ModelRecord, step: int) -> None:
+    expected = {one.key: one for one in kept(step).arrays}
+    for key in (VALUE, WEIGHT):
+        found = model.tensor(series(key), step)
+        assert found.values.tobytes() == expected[key].values.tobytes()
+        assert found.samples.tolist() == list(expected[key].samples)
+        if key == VALUE:
+            assert np.stack([found.mean, found.std, found.largest]).ravel().tolist() == list(range(12))  # type: ignore[arg-type]
+            assert found.gradient is not None
+            assert found.gradient.values.tobytes() == expected[GRADIENT].values.tobytes()
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    write(tmp_path, kept(0), kept(10))
+    model = open_run(tmp_path).model()
+    assert model.kept.steps.tolist() == [0, 10]
+    assert {one.key for one in model.kept.series} == {VALUE, GRADIENT, WEIGHT}
+    assert segment(tmp_path).stat().st_size < 10_000, "zeros are compressed"
+    for step in (0, 10):
+        assert_right(model, step)
+
+
+def test_opening_a_run_and_reading_frames_do_not_touch_kept_tensors(tmp_path: Path) -> None:
+    write(tmp_path, kept(0))
+    segment(tmp_path).write_bytes(b"what is this")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = open_run(tmp_path).model()
+        model.frame(0)
+        model.history(0)
+    with pytest.warns(TorchgraphWarning, match="tensors/000000.tgraph"):
+        assert model.kept.steps.tolist() == []
+
+
+def test_a_torn_end_costs_the_torn_step_only(tmp_path: Path) -> None:
+    write(tmp_path, kept(0), kept(1))
+    whole = segment(tmp_path).read_bytes()
+    first = len(whole) - len(enveloped(*last_record(whole)))
+    for size in range(first, len(whole), 97):
+        segment(tmp_path).write_bytes(whole[:size])
+        model = open_run(tmp_path).model()
+        assert model.kept.steps.tolist() == [0]
+        assert_right(model, 0)
+
+
+def last_record(data: bytes) -> tuple[bytes, bytes]:
+    piece = taken_apart(data)[-1]
+    return piece.head, piece.body
+
+
+def test_steps_appear_while_they_are_written(tmp_path: Path) -> None:
+    writer = RecordWriter(tmp_path)
+    for record in (SESSION, GRAPH, SERIES, frame(0)):
+        writer.write(record)
+    model = open_run(tmp_path).model()
+    for step in range(3):
+        writer.keep(kept(step), MOST)
+        assert model.kept.steps.tolist() == list(range(step + 1))
+        assert_right(model, step)
+    writer.close()
+
+
+def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
+    write(tmp_path, kept(0), kept(1))
+    whole = segment(tmp_path).read_bytes()
+    rng = random.Random(0)
+    for _ in range(300):
+        at = rng.randrange(len(whole))
+        segment(tmp_path).write_bytes(whole[:at] + bytes([whole[at] ^ (1 << rng.randrange(8))]) + whole[at + 1 :])
+        model = quietly(tmp_path).model()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TorchgraphWarning)
+            for step in (0, 1):
+                for key in (VALUE, WEIGHT):
+                    with suppress(NotFoundError, RecordError):
+                        found = model.tensor(series(key), step)
+                        expected = next(one for one in kept(step).arrays if one.key == key)
+                        assert found.values.tobytes() == expected.values.tobytes()
+
+
+class Piece(NamedTuple):
+    head: pb.Head
+    layout: pb.TensorLayout
+    body: bytearray
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_crafted_file_costs_neither_time_nor_memory(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    write(tmp_path, kept(0), kept(1))
+    pieces = taken_apart(segment(tmp_path).read_bytes())
+    for at in (-1, -2):
+        head = pb.Head.FromString(pieces[at].head)
+        layout = pb.TensorLayout.FromString(zlib.decompress(head.tensors.layout))
+        body = bytearray(pieces[at].body)
+        for _ in range(rng.choice((1, 3))):
+            rng.choice((change_layout, change_head, change_table, multiply))(Piece(head, layout, body), rng)
+        with suppress(ValueError):  # what no message can hold
+            head.tensors.layout = zlib.compress(layout.SerializeToString())
+        pieces[at].head, pieces[at].body = head.SerializeToString(), bytes(body)
+    segment(tmp_path).write_bytes(file_header() + b"".join(enveloped(one.head, one.body) for one in pieces))
+    with within_bounds(f"seed {seed}"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", TorchgraphWarning)
+        model = open_run(tmp_path).model()
+        found = model.kept
+        for step in found.steps[:4]:
+            for one in found.series[:20]:
+                with suppress(TorchgraphError):
+                    assert repr(model.tensor(one, int(step)))
+
+
+def change_layout(piece: Piece, rng: random.Random) -> None:
+    change(piece.layout, rng)
+
+
+def change_head(piece: Piece, rng: random.Random) -> None:
+    change(piece.head.tensors, rng)
+
+
+def change_table(piece: Piece, rng: random.Random) -> None:
+    """Other places and sizes, with right checks."""
+    row = rng.randrange(6) * ROW_BYTES
+    words = np.frombuffer(bytes(piece.body[row : row + ROW_BYTES]), "<u4").copy()
+    words[rng.randrange(2)] = rng.choice((0, 1, 8, 100, 2**31, 2**32 - 1))
+    start = 6 * ROW_BYTES + int(words[0])
+    data = bytes(piece.body[start : start + int(words[1])])
+    words[2] = crc32(data, crc32(words[:2].tobytes()))
+    piece.body[row : row + ROW_BYTES] = words.tobytes()
+
+
+def multiply(piece: Piece, rng: random.Random) -> None:
+    """Very many tensors, dimensions or samples."""
+    match rng.randrange(3):
+        case 0 if piece.layout.tensors and piece.layout.ByteSize() < 1_000:
+            piece.layout.tensors.extend([piece.layout.tensors[0]] * rng.choice((1_000, 70_000)))
+        case 1 if piece.layout.tensors:
+            piece.layout.tensors[0].shape.extend([1] * rng.choice((60, 10_000)))
+        case _ if piece.layout.tensors:
+            piece.layout.tensors[0].shape[:] = [rng.choice((0, 2**40, 2**63)), rng.choice((0, 4, 2**40))]
+
+
+def test_a_later_session_replaces_the_steps_of_an_earlier_one(tmp_path: Path) -> None:
+    write(tmp_path, kept(0), kept(1), kept(2))
+    changed = replace(kept(7), step=1)
+    write(tmp_path, changed, session=other_session("later", created=5_000.0))
+    model = open_run(tmp_path).model()
+    assert model.kept.steps.tolist() == [0, 1, 2]
+    assert model.tensor(series(VALUE), 1).values.tobytes() == changed.arrays[0].values.tobytes()
+    assert_right(model, 2)
+
+
+def test_each_rank_keeps_its_own_samples(tmp_path: Path) -> None:
+    for rank in (1, 0):
+        session = other_session(f"rank {rank}", rank=rank, world_size=2)
+        write(tmp_path, replace(kept(rank), step=0), session=session)
+    model = open_run(tmp_path).model()
+    for rank in (0, 1):
+        found = model.tensor(series(VALUE), 0, rank=rank)
+        assert found.rank == rank
+        assert found.values.tobytes() == kept(rank).arrays[0].values.tobytes()
+    assert model.tensor(series(VALUE), 0).rank == 0
+
+
+def test_a_run_at_a_url_has_them_too() -> None:
+    place = "memory://kept-tensors/run"
+    write(place, kept(0), kept(1))
+    model = open_run(place).model()
+    assert model.kept.steps.tolist() == [0, 1]
+    assert_right(model, 1)
+
+
+def test_what_a_newer_release_adds_is_skipped(tmp_path: Path) -> None:
+    write(tmp_path, kept(0))
+    pieces = taken_apart(segment(tmp_path).read_bytes())
+    head = pb.Head.FromString(pieces[-1].head)
+    layout = pb.TensorLayout.FromString(zlib.decompress(head.tensors.layout))
+    layout.tensors[1].dtype = "float4"
+    head.tensors.layout = zlib.compress(layout.SerializeToString())
+    pieces[-1].head = head.SerializeToString()
+    segment(tmp_path).write_bytes(file_header() + b"".join(enveloped(one.head, one.body) for one in pieces))
+    model = open_run(tmp_path).model()
+    with pytest.warns(TorchgraphWarning, match="1 kept tensor of unknown kind is not shown"):
+        found = model.tensor(series(VALUE), 0)
+    assert found.gradient is None
+    assert found.values.tobytes() == kept(0).arrays[0].values.tobytes()
+    assert model.tensor(series(WEIGHT), 0).values.shape == (200, 300)
+
+
+def test_the_steps_of_one_optimizer_have_only_their_tensors(tmp_path: Path) -> None:
+    write(tmp_path, kept(0), kept(1))
+    model: Model = open_run(tmp_path).model()
+    with pytest.raises(NotFoundError):
+        model.updated_by("Adam")
+
+
+class Uploads:
+    """Notes what is added to an artifact."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.names: set[str] = set()
+
+    def add_dir(self, folder: str) -> None:
+        self.names |= {path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file()}
+
+    def add_file(self, path: str, *, name: str) -> None:
+        assert Path(path).is_file()
+        self.names.add(name)
+
+
+class WandbRun:
+    id = "1a2b"
+
+    def log_artifact(self, artifact: Uploads) -> None:
+        self.artifact = artifact
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_kept_tensors_are_uploaded_only_if_asked_for(
+    asked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import wandb
+
+    from torchgraph_wandb.record_artifact import upload_record
+
+    monkeypatch.setattr(wandb, "Artifact", Uploads)
+    write(tmp_path, kept(0))
+    tmp_path.joinpath("events.out").write_bytes(b"x")
+    run = WandbRun()
+    upload_record(run, tmp_path, tensors=asked)
+    frames = {"plugins/torchgraph/000000.tgraph", "events.out"}
+    assert run.artifact.names == frames | ({"plugins/torchgraph/tensors/000000.tgraph"} if asked else set())
+    write_small_run(tmp_path / "without")
+    upload_record(run, tmp_path / "without")
+    assert run.artifact.names == {"plugins/torchgraph/000000.tgraph"}
+
+
+def test_an_exported_page_is_the_same_with_and_without_kept_tensors(tmp_path: Path) -> None:
+    from torchgraph_explorer import export_page
+
+    write(tmp_path / "run", kept(0))
+    first = export_page(open_run(tmp_path / "run"))
+    segment(tmp_path / "run").unlink()
+    assert export_page(open_run(tmp_path / "run")) == first
