@@ -88,6 +88,7 @@ BY_WATCH = "watch() calls it, before training begins"
 ON_REQUEST = "the user calls it"
 ON_A_GPU = "tests/reduce/test_elsewhere.py calls it; no case trains on a GPU"
 
+WITH_KEEP = "tests/tensors/test_faults.py breaks it: no case keeps tensors"
 AT_A_PAUSE = "called where training pauses for half a second"
 BY_AN_INTERRUPT = "tests/capture/test_interrupts.py calls it: an interrupt comes while the model is called"
 ONCE = "called once in a process"
@@ -203,9 +204,11 @@ NOT_CALLED = {
     "training.idle_timer.IdleTimer._run": "begins before training does",
     "training.pipeline.Pipeline.__init__": BY_WATCH,
     "training.pipeline.Pipeline._fail_to_settle": AT_A_PAUSE,
+    "training.pipeline.Pipeline._keep_no_more": WITH_KEEP,
     "training.pipeline.Pipeline._settle": AT_A_PAUSE,
     "training.pipeline.Pipeline.log": ON_REQUEST,
     "training.pipeline.Pipeline.has_begun": BY_WATCH,
+    "training.pipeline.kept_steps": BY_WATCH,
     "training.watcher.Watcher.__init__": BY_WATCH,
     "training.watcher.Watcher._recorded": ON_REQUEST,
     "training.watcher.Watcher._repr_html_": ON_REQUEST,
@@ -226,6 +229,8 @@ NOT_CALLED = {
     "training.writer_thread.WriterThread.__init__": BY_WATCH,
     "training.writer_thread.WriterThread._idle": AT_A_PAUSE,
     "training.writer_thread.WriterThread._run": "begins before training does",
+    "training.writer_thread.WriterThread._used_by_kept": WITH_KEEP,
+    "training.writer_thread.WriterThread._write_kept": WITH_KEEP,
     "training.writer_thread.WriterThread.has_begun": BY_WATCH,
 }
 """Names, or beginnings of names, of what no case calls for sure while it trains, and why."""

@@ -165,8 +165,28 @@ class Pipeline:
 
     def keeper(self, step: int) -> StepTensors | None:
         """What keeps tensors of a step that begins (for `capture.observation.StepListener`)."""
-        self._kept = self._keeps.begin() if self._keeps is not None else None
+        self._kept = None
+        if self._keeps is not None:
+            try:
+                self._kept = self._keeps.begin()
+            except Exception as fault:
+                self._keep_no_more(fault)
         return self._kept
+
+    def _finish_kept(self) -> StepTensors | None:
+        """The kept tensors of the step that is over."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            try:
+                kept.finish()
+            except Exception as fault:
+                self._keep_no_more(fault)
+                return None
+        return kept
+
+    def _keep_no_more(self, fault: Exception) -> None:
+        self._keeps = None
+        self.note(f"tensors are no longer kept, since that failed ({reason(fault)}). All else is recorded.")
 
     def _prepare(self) -> None:
         try:
@@ -182,9 +202,6 @@ class Pipeline:
         self.saw_a_step = True
         self._note_first_step()
         moment, clock, scale = self._began
-        kept, self._kept = self._kept, None
-        if kept is not None:
-            kept.finish()
         self._writer.put(
             Step(
                 step=observation.step,
@@ -196,7 +213,7 @@ class Pipeline:
                 shards=self._shards,
                 measured=self._batch.finish(),
                 facts=observation.facts,
-                kept=kept,
+                kept=self._finish_kept(),
             )
         )
 

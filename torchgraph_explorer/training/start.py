@@ -113,9 +113,12 @@ def _resolved(model: nn.Module, settings: Settings, *, target: Target, display: 
     backends = resolve(target.backend, also=also)
     wants_wandb = "wandb" in backends.libraries
     if not (backends.record or backends.sinks):
-        settings = replace(
-            settings, log=(), keep=None
-        )  # nothing would read it; the watcher itself gives only the graph
+        settings = replace(settings, log=())  # nothing would read it; the watcher itself gives only the graph
+    if settings.keep is not None and not _has_room_for_tensors(backends):
+        warn(
+            "keep= has no effect, since nothing is recorded: tensors are kept in a run folder. Choose another backend."
+        )
+        settings = replace(settings, keep=None)
     rank = this_rank()
     if rank is not None:
         backends = _of_rank(backends, rank)
@@ -134,6 +137,11 @@ def _resolved(model: nn.Module, settings: Settings, *, target: Target, display: 
         sharding=Sharding(model) if rank is not None and settings.ranks == "merged" else None,
         earlier=earlier_watch(model, name),
     )
+
+
+def _has_room_for_tensors(backends: Backends) -> bool:
+    """Whether something takes kept tensors: the record, or a sink of the user's that has a method for it."""
+    return backends.record or any(hasattr(sink, "keep") for sink in backends.sinks)
 
 
 def _find(request: _Request) -> _Destination | None:

@@ -348,16 +348,22 @@ class WriterThread:
 
     def _write_kept(self, step: Step, kept: Kept) -> None:
         """Give the step's kept tensors to those sinks that take them."""
-        used = None
         try:
-            tensors = KeptStep(step.step, step.time, step.gradient_scale, kept.arrays())
-            for sink in self._sinks:
-                if (keep := getattr(sink, "keep", None)) is not None:
-                    used = keep(tensors, kept.most)
+            used = None
+            try:
+                used = self._used_by_kept(KeptStep(step.step, step.time, step.gradient_scale, kept.arrays()), kept.most)
+            finally:
+                kept.done(used)
         except Exception as fault:
             self.note(f"Tensors of some steps are not kept: {reason(fault)}.")
-        finally:
-            kept.done(used)
+
+    def _used_by_kept(self, tensors: KeptStep, most: int) -> int | None:
+        """The bytes of the run's kept tensors, once `tensors` are written; None if no sink takes them."""
+        used: int | None = None
+        for sink in self._sinks:
+            if (keep := getattr(sink, "keep", None)) is not None:
+                used = keep(tensors, most)
+        return used
 
     def _name_series(self, step: Step, counts: npt.NDArray[np.float32]) -> None:
         """Write the series that `step` is the first to have; `counts` are the elements that each of its series has."""

@@ -1,1 +1,4 @@
-"""Tensors kept whole, in segments of their own: reading frames never touches them."""
+"""Tensors kept whole, in segments of their own: reading frames never touches them.
+
+Used by `record.writer`, `record.run_record` and `record.model_record`.
+"""

@@ -1,0 +1,119 @@
+"""With any function that keeps tensors broken, training goes on as unwatched, steps are recorded, and it is said."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import ExitStack
+from functools import reduce
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.compatibility.faults import functions_of
+from torchgraph_explorer import Keep, open_run, watch
+
+MODULES = (
+    "torchgraph_explorer.tensors.copies",
+    "torchgraph_explorer.tensors.step_tensors",
+    "torchgraph_explorer.tensors.transfer",
+    "torchgraph_explorer.record.tensors.encoding",
+    "torchgraph_explorer.record.tensors.writer",
+)
+WITHIN = ("torchgraph_explorer.training.writer_thread.WriterThread._used_by_kept",)
+"""Functions that call these, and are broken too."""
+
+NOT_CALLED = {
+    "step_tensors.KeptSteps.__init__": "watch() calls it, before training begins",
+    "step_tensors.KeptSteps.note": "how what is missing is said: broken, nobody can be told",
+    "step_tensors.StepTensors.selects": "called where gradients are not measured, within a hook of capture",
+    "copies._product": "called for an empty batch",
+    "step_tensors.StepTensors.take": "the guard around each tensor: what it calls is broken instead",
+    "transfer._Transfer": "no test trains on a GPU",
+    "encoding.KeptLayout": "readers call it",
+    "encoding._layout": "readers call it",
+    "encoding.block_at": "readers call it",
+    "encoding.decode_": "readers call it",
+    "writer.TensorWriter.when_idle": "called where training pauses",
+    "writer.TensorWriter.close": "called at the end: RecordWriter.close is broken in tests/compatibility",
+    "step_tensors._near": "called where a pattern selects nothing",
+    "step_tensors._words": "called where a tensor is not kept",
+    "step_tensors.KeptSteps._limit": "called where the space is used",
+    "copies.Copied.size": "called within another that is broken",
+}
+"""Names, or beginnings of names, after the package's, of what is not broken, and why."""
+
+FUNCTIONS = [
+    name
+    for name in (*functions_of(map(import_module, MODULES)), *WITHIN)
+    if not name.partition("tensors.")[2].startswith(tuple(NOT_CALLED))
+]
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 6), nn.Linear(6, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.second(self.first(x).relu_())
+
+
+def train(folder: Path | None) -> tuple[list[Tensor], Any]:
+    torch.manual_seed(0)
+    model, watcher = Net(), None
+    if folder is not None:
+        watcher = watch(
+            model, log_freq=1, backend="record", logdir=folder, keep=Keep("*", "*:input", samples=3), verbose=False
+        )
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.randn(5, 4)).square().sum().backward()
+        optimizer.step()
+    if watcher is not None:
+        watcher.close()
+    return [*model.parameters()], watcher
+
+
+def owner_of(name: str) -> tuple[Any, str]:
+    """What holds the function, and its name there."""
+    module = next(
+        module for module in (*MODULES, WITHIN[0].rpartition(".")[0].rpartition(".")[0]) if name.startswith(module)
+    )
+    *path, last = name.removeprefix(module + ".").split(".")
+    return reduce(getattr, path, import_module(module)), last
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_fault_reaches_training_or_the_frames(name: str, tmp_path: Path) -> None:
+    expected, _ = train(None)
+    owner, attribute = owner_of(name)
+    broken = mock.Mock(side_effect=RuntimeError("injected"))
+    new: Any = broken
+    if isinstance(vars(owner).get(attribute), property):
+        new = property(broken)
+    with ExitStack() as stack, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        stack.enter_context(mock.patch.object(owner, attribute, new))
+        for module in MODULES:  # where it was imported by name
+            if vars(import_module(module)).get(attribute) is not None and not isinstance(owner, type):
+                stack.enter_context(mock.patch.object(import_module(module), attribute, new))
+        found, watcher = train(tmp_path)
+    assert broken.called, "nothing calls it: say why in NOT_CALLED"
+    for one, other in zip(found, expected, strict=True):
+        assert torch.equal(one, other)
+    said = [str(one.message) for one in caught]
+    assert any("injected" in one for one in said), said
+    assert len(said) == len(set(said))
+    if watcher is not None:
+        assert open_run(str(watcher.run_dir)).model().steps.tolist() == [0, 1, 2]
+
+
+def test_what_is_said_not_to_be_called_exists() -> None:
+    names = [name.partition("tensors.")[2] for name in functions_of(map(import_module, MODULES))]
+    assert [known for known in NOT_CALLED if not any(name.startswith(known) for name in names)] == []
