@@ -97,7 +97,7 @@ class Parameters:
     def _take(self, kinds: str, key: SeriesKey, tensor: Tensor, *, measure: Callable[[Tensor], int]) -> None:
         """Measure `tensor`, of this series, if those of its kind are measured, and keep it."""
         if kinds in self._rows.kinds:
-            self._observe(key, measure(tensor))
+            self._rows.rows[key] = measure(tensor)
         if (keeper := self._rows.keeper) is not None:
             keeper.take(key, tensor)
 

@@ -35,6 +35,8 @@ class RecordedCalls:
         self.attached: dict[tuple[int, str], TensorInfo] = {}
         self.open: list[OpenCall] = []
         self._rows, self._hooks, self._parameters = rows, hooks, parameters
+        self._measures_gradients = "io_grad" in rows.kinds
+        self._uses_gradients, self._uses_parameters = rows.uses("io_grad"), rows.uses("params")
         self._counts: dict[str, int] = {}
 
     def unwind(self, frame: Any) -> None:
@@ -57,12 +59,12 @@ class RecordedCalls:
             inputs = described(input_tensors(args, kwargs))
             parent = self.open[-1].index if self.open else None
             opened = OpenCall(len(self.done), name, number, frame)
-            if self._rows.uses("io_grad"):
+            if self._uses_gradients:
                 note_edges(opened.edges, inputs)
             self.done.append(Call(name, number, parent, infos(inputs), ()))
             self.open.append(opened)
             self._observe(opened, "input", inputs)
-            if self._rows.uses("params"):
+            if self._uses_parameters:
                 self._parameters.measure_values(name)
             if tracing is not None:
                 tracing.enter(opened.index, inputs, within=parent)
@@ -84,7 +86,7 @@ class RecordedCalls:
             self.done[opened.index] = Call(call.module, call.call, call.parent, call.inputs, infos(outputs))
             self._observe(opened, "output", outputs)
             hooks = self._hook(opened, "output", outputs)
-            if self._rows.uses("io_grad"):
+            if self._uses_gradients:
                 self._hook_inputs(opened, outputs)
             if tracing is not None:
                 tracing.leave(opened.index, outputs)
@@ -112,19 +114,16 @@ class RecordedCalls:
             for info, tensor in found:
                 keeper.take(series_key(opened.name, opened.call, role, info.path, "value"), tensor)
 
-    def _reads_gradient(self, module: str, role: str, path: str) -> bool:
-        """Whether the gradient of this tensor is measured or kept."""
-        if "io_grad" in self._rows.kinds:
-            return True
+    def _is_kept(self, module: str, role: str, path: str) -> bool:
         return (keeper := self._rows.keeper) is not None and keeper.selects(module, role, path)
 
     def _hook(self, opened: OpenCall, role: str, found: Described) -> list[GradientHook]:
         """Put hooks where the gradients of these tensors arrive, and return them."""
-        if not self._rows.uses("io_grad") and "params_grad" not in self._rows.kinds:
+        if not self._uses_gradients and "params_grad" not in self._rows.kinds:
             return []
         hooks = []
         for info, tensor in hookable(found, are_results=not self.open):
-            is_read = self._reads_gradient(opened.name, role, info.path)
+            is_read = self._measures_gradients or self._is_kept(opened.name, role, info.path)
             key = series_key(opened.name, opened.call, role, info.path, "grad_norm") if is_read else None
             hooks.append(self._hooks.on_tensor(tensor, key))
         return hooks
@@ -136,7 +135,7 @@ class RecordedCalls:
         for edge, paths in opened.edges.items():
             consumers = opened.walk.crossing.get(edge)
             for path in paths:
-                if not self._reads_gradient(opened.name, "input", path):
+                if not (self._measures_gradients or self._is_kept(opened.name, "input", path)):
                     continue
                 key = series_key(opened.name, opened.call, "input", path, "grad_norm")
                 if consumers:

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from fnmatch import translate
-from functools import lru_cache
+from fnmatch import fnmatchcase
 
 from torchgraph_explorer.errors import OptionError
 
@@ -72,9 +71,8 @@ class Pattern:
     def matches(self, place: Place) -> bool:
         """Whether it selects the tensor at `place`."""
         if self.role is not None:
-            return self.role == place.role and bool(_compiled(self.glob).match(place.module))
-        compiled = _compiled(self.glob)
-        return any(compiled.match(name) for name in place.names)
+            return self.role == place.role and fnmatchcase(place.module, self.glob)
+        return any(fnmatchcase(name, self.glob) for name in place.names)
 
 
 def parsed(text: object) -> Pattern:
@@ -103,8 +101,3 @@ def nearest(pattern: Pattern, places: Iterable[Place]) -> list[str]:
     """Patterns that select tensors among `places`, those most like `pattern` first."""
     known = list(dict.fromkeys(place.pattern for place in places))
     return get_close_matches(pattern.text, known, NEAR, 0.3) or known[:NEAR]
-
-
-@lru_cache(maxsize=256)
-def _compiled(glob: str) -> re.Pattern[str]:
-    return re.compile(translate(glob))
