@@ -13,6 +13,7 @@ from dataclasses import replace
 from torch import nn
 
 from torchgraph_explorer.capture.distributed import Shards
+from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.observation import OPTIMIZER, Observation
 from torchgraph_explorer.capture.phases import Phase, Training
 from torchgraph_explorer.capture.step_tracker import StepTracker
@@ -178,7 +179,8 @@ class Pipeline:
         kept, self._kept = self._kept, None
         if kept is not None:
             try:
-                kept.finish()
+                with NoDispatch():
+                    kept.finish()
             except Exception as fault:
                 self._keep_no_more(fault)
                 return None
