@@ -301,7 +301,9 @@ class ModelRecord:
         """
         by_step = self._kept_by_step()
         series = {one.key: one for one in self.series}
-        keys = kept_keys((one for ranks in by_step.values() for one in ranks.values()), self._notices)
+        keys = kept_keys(
+            (one for ranks in by_step.values() for one in ranks.values()), self._find_kept(), self._notices
+        )
         self._notices.announce()
         found = tuple(series.get(key) or Series(-1, *key) for key in keys)
         return Kept(np.array(list(by_step), np.int64), found, self._find_kept().bytes)
@@ -319,7 +321,9 @@ class ModelRecord:
         if not isinstance(series, Series):
             self._require_series(series)
             series = self.series[series]
-        found = read_tensor(self._kept_by_step(), series, step=step, rank=rank, notices=self._notices)
+        found = read_tensor(
+            self._kept_by_step(), series, step=step, rank=rank, index=self._find_kept(), notices=self._notices
+        )
         self._notices.announce()
         return found
 

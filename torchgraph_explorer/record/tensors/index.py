@@ -16,6 +16,7 @@ from torchgraph_explorer.record.limits import LAST_STEP, SEGMENT_BYTES
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.groups import launches
 from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
+from torchgraph_explorer.record.tensors.encoding import KeptLayout, decode_layout
 from torchgraph_explorer.schema import Session
 
 
@@ -62,6 +63,7 @@ class KeptIndex:
         self._segments: dict[str, _Segment] = {}
         self._layouts: dict[bytes, bytes] = {}
         self._by_model: dict[str, Mapping[int, Mapping[int, KeptRecord]]] = {}
+        self._decoded: tuple[bytes, tuple[KeptLayout | None, ...]] = b"", ()
 
     @property
     def bytes(self) -> int:
@@ -83,6 +85,18 @@ class KeptIndex:
             if model not in self._by_model:
                 self._by_model[model] = MappingProxyType(self._sorted(model))
             return self._by_model[model]
+
+    def layout(self, record: KeptRecord) -> tuple[KeptLayout | None, ...]:
+        """What a record holds, as in `encoding.decode_layout`. The last one is remembered: most steps have the same.
+
+        Raises:
+            DamageError: It cannot be decoded.
+        """
+        known, found = self._decoded
+        if known != record.layout:
+            found = decode_layout(record.layout)
+            self._decoded = record.layout, found
+        return found
 
     def _update(self) -> bool:
         """Read what is new; True if anything has changed."""

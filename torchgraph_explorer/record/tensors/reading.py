@@ -14,8 +14,8 @@ from torchgraph_explorer.record.folder import ReadAt, reading
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.tensors.dtypes import as_array
-from torchgraph_explorer.record.tensors.encoding import ROW_BYTES, KeptLayout, block_at, decode_block, decode_layout
-from torchgraph_explorer.record.tensors.index import KeptRecord
+from torchgraph_explorer.record.tensors.encoding import ROW_BYTES, KeptLayout, block_at, decode_block
+from torchgraph_explorer.record.tensors.index import KeptIndex, KeptRecord
 from torchgraph_explorer.schema import Kind, Role, Series
 
 SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
@@ -90,13 +90,15 @@ class Kept:
         return f"<Kept: {len(self.steps)} steps, {len(self.series)} series, {self.bytes:,} bytes>"
 
 
-def kept_keys(records: Iterable[KeptRecord], notices: Notices) -> dict[SeriesKey, None]:
+def kept_keys(records: Iterable[KeptRecord], index: KeptIndex, notices: Notices) -> dict[SeriesKey, None]:
     """The keys of all series that are in one of `records`."""
     layouts = {record.layout: record for record in records}
-    return {one.key: None for record in layouts.values() for one in _layout(record, notices) if one is not None}
+    return {one.key: None for record in layouts.values() for one in _layout(record, index, notices) if one is not None}
 
 
-def read_tensor(by_step: KeptByStep, series: Series, *, step: int, rank: int | None, notices: Notices) -> KeptTensor:
+def read_tensor(
+    by_step: KeptByStep, series: Series, *, step: int, rank: int | None, index: KeptIndex, notices: Notices
+) -> KeptTensor:
     """What was kept of `series` at a step, by a rank; the lowest one if that is None.
 
     Raises:
@@ -104,7 +106,7 @@ def read_tensor(by_step: KeptByStep, series: Series, *, step: int, rank: int | N
         RecordError: It is damaged, or the run is gone.
     """
     record, rank = _record(by_step, step, rank)
-    found = _layout(record, notices)
+    found = _layout(record, index, notices)
     layout = {one.key: (number, one) for number, one in enumerate(found) if one is not None}
     if series.key not in layout:
         raise NotFoundError(
@@ -181,10 +183,10 @@ class _Step:
         return decode_block(self.read_at(record.body + table + block.start, block.size), block, expected)
 
 
-def _layout(record: KeptRecord, notices: Notices) -> tuple[KeptLayout | None, ...]:
+def _layout(record: KeptRecord, index: KeptIndex, notices: Notices) -> tuple[KeptLayout | None, ...]:
     """What a record holds; nothing, with a notice, if that is damaged."""
     try:
-        found = decode_layout(record.layout)
+        found = index.layout(record)
     except DamageError:
         notices.add(f"segment tensors/{record.file.name}: the tensors of step {record.step} are damaged")
         return ()
