@@ -17,6 +17,7 @@ PARTS = (
     "server",
     "tensorboard_tab",
     "wandb_logging",
+    "keep",
     "gpu",
     "findings",
     "peers",

@@ -169,6 +169,7 @@ NOT_CALLED = {
     "capture.process_state.ProcessState.__init__": ON_IMPORT,
     "capture.process_state.ProcessState.reset": "tests call it",
     "capture.resumed_steps.ResumedSteps.__init__": BY_WATCH,
+    "capture.recorded_calls.RecordedCalls._is_kept": "called where gradients are not measured, or with keep=",
     "capture.silence.Silence.__init__": BY_WATCH,
     "capture.silence.Silence.duration": "called where no step was recorded",
     "capture.silence.Silence.is_due": AT_A_PAUSE,
