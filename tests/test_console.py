@@ -275,7 +275,8 @@ def _speaks(node: ast.AST) -> str:
         case ast.Attribute(value=ast.Attribute(value=ast.Name(id="sys"), attr=stream), attr=attribute):
             return f"sys.{stream}.{attribute}" if stream.strip("_") in ("stdout", "stderr") else ""
         case ast.Attribute(value=ast.Name(id="warnings" | "logging" | "traceback" as module), attr=attribute):
-            is_quiet = attribute.startswith(("format", "catch_", "simplefilter", "tb_"))  # the last: of a variable of that name
+            # The last is of a variable of that name.
+            is_quiet = attribute.startswith(("format", "catch_", "simplefilter", "tb_"))
             return "" if is_quiet else f"{module}.{attribute}"
         case ast.ImportFrom(module="warnings" | "logging" | "traceback" as module):
             return f"from {module}"

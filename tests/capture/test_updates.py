@@ -708,3 +708,17 @@ def test_a_fault_of_ours_does_not_reach_the_loop_that_asks(function: str, monkey
         ask()
     assert told == [function == "mark"]
     assert any("ZeroDivisionError" in str(each.message) for each in said)
+
+
+def test_log_freq_is_asked_when_the_step_begins() -> None:
+    """So a loop may decide by the batch, just before its pass."""
+    model, heard, is_wanted = network(), Listening(), False
+    optimizer = sgd(model)
+    with watch(model, backend=heard, log_freq=lambda _: is_wanted, verbose=False):
+        for number in range(9):
+            is_wanted = number % 4 == 3
+            for _ in range(2):
+                loss_of(model).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert [frame.step for frame in heard.frames] == [3, 7]

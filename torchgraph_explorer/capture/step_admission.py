@@ -88,17 +88,12 @@ class StepAdmission:
             return self._begin_step(model, compiled=compiled)
         return self._admits_another(model, compiled=compiled)
 
-    def passes_quietly(self, model: nn.Module) -> bool:
-        """Whether a call of the model, which begins, needs nothing but to be counted, which is done.
+    def passes_quietly(self) -> bool:
+        """Whether nothing is to be done at a call of the model, which begins.
 
-        It belongs to a step that is not logged, and whose end an optimizer will show.
+        It is a further one in a step that is not logged, and whose end an optimizer will show.
         """
-        counter = self._counter
-        if self._quiet != counter.number or not self._current.is_clear:
-            return False
-        if not counter.is_begun and counter.takes(model):
-            counter.next_step()
-        return True
+        return self._counter.is_begun and self._quiet == self._counter.number and self._current.is_clear
 
     def before_update(self, model: nn.Module, optimizer: Optimizer) -> None:
         """An optimizer is about to move its parameters."""
@@ -131,8 +126,6 @@ class StepAdmission:
         if is_over and (not optimizers or self._counter.is_update(optimizers)):
             self._counter.end_step()
             self._wait(model)
-            if self._counter.shows_ends and not self._wants(self._counter.upcoming):
-                self._quiet = self._counter.upcoming
 
     def mark(self, model: nn.Module) -> None:
         """The training loop says that the step is over."""

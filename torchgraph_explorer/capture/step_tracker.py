@@ -240,7 +240,7 @@ class StepTracker:
         if kwargs is None or is_no_step():
             return
         with self._lock:
-            if self._admission.passes_quietly(model):
+            if self._admission.passes_quietly():
                 return
             if not self._current.is_inside:
                 self._counter.note_call(model)
