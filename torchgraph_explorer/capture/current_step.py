@@ -77,11 +77,6 @@ class CurrentStep:
         return tuple(self.known.graphs)
 
     @property
-    def is_clear(self) -> bool:
-        """Whether nothing of a step is on the model."""
-        return self.one is None and self._settled is None
-
-    @property
     def is_inside(self) -> bool:
         """Whether the model is being executed in it."""
         return self.one is not None and self.one.forward_open

@@ -27,7 +27,12 @@ NO_UPDATE = (
 
 
 class StepAdmission:
-    """Begins and ends the steps of one model, as its passes and updates come. Called under the step's lock."""
+    """Begins and ends the steps of one model, as its passes and updates come. Called under the step's lock.
+
+    Attributes:
+        is_quiet: Nothing is to be done at a call of the model: it is a further one in a step that is not logged, and
+            whose end an optimizer will show.
+    """
 
     def __init__(
         self,
@@ -57,7 +62,7 @@ class StepAdmission:
         self._silence, self._listener, self._make = silence, listener, make
         self._learn, self._asks_once = learn, asks_once
         self._wanted: tuple[int, bool] | None = None
-        self._quiet: int | None = None
+        self.is_quiet = False
 
     @property
     def is_recording(self) -> bool:
@@ -88,13 +93,6 @@ class StepAdmission:
             return self._begin_step(model, compiled=compiled)
         return self._admits_another(model, compiled=compiled)
 
-    def passes_quietly(self) -> bool:
-        """Whether nothing is to be done at a call of the model, which begins.
-
-        It is a further one in a step that is not logged, and whose end an optimizer will show.
-        """
-        return self._counter.is_begun and self._quiet == self._counter.number and self._current.is_clear
-
     def before_update(self, model: nn.Module, optimizer: Optimizer) -> None:
         """An optimizer is about to move its parameters."""
         one = self._current.one
@@ -115,7 +113,7 @@ class StepAdmission:
 
     def end_update(self, model: nn.Module, optimizers: Sequence[Optimizer] = (), *, end: StepEnd) -> None:
         """An update has come, or was skipped: by `optimizers`, or by something that torch's hooks did not show."""
-        is_over = not self._counter.counts_marks
+        is_over, self.is_quiet = not self._counter.counts_marks, False
         if (one := self._current.one) is not None:
             names = [self._counter.optimizers.name_of(each) for each in optimizers]
             one.after_update([parameter for each in optimizers for parameter in parameters_of(each)], names)
@@ -129,6 +127,7 @@ class StepAdmission:
 
     def mark(self, model: nn.Module) -> None:
         """The training loop says that the step is over."""
+        self.is_quiet = False
         if (one := self._current.one) is not None and one.end is None:
             one.end_as("mark")
         self._counter.mark()
@@ -185,7 +184,7 @@ class StepAdmission:
         step, self._silence.is_over = self._counter.next_step(), True
         if not self._wants(step) or is_captured():
             self._entrances.stop()
-            self._quiet = step if self._counter.shows_ends else None
+            self.is_quiet = self._counter.shows_ends
             return False
         self._current.one = self._make(model, step, compiled)
         return True

@@ -200,7 +200,7 @@ class StepTracker:
         """What was recorded of an update failed (for `optimizer_steps.OptimizerListener`): updates are not followed."""
         self._measures_updates = False
         process_state.optimizer_steps.remove(self)
-        self._counter.steps_are = StepsAre.PASSES
+        self._counter.steps_are, self._admission.is_quiet = StepsAre.PASSES, False
         self._listener.fail(OPTIMIZER, fault)
 
     def interrupted(self, at_work: Sequence[object]) -> None:
@@ -237,11 +237,9 @@ class StepTracker:
 
         Without `kwargs`, this hook was removed by another one that torch has just called: torch iterates over a copy.
         """
-        if kwargs is None or is_no_step():
+        if self._admission.is_quiet or kwargs is None or is_no_step():
             return
         with self._lock:
-            if self._admission.passes_quietly():
-                return
             if not self._current.is_inside:
                 self._counter.note_call(model)
                 known = self._compiled.take()
