@@ -60,9 +60,13 @@ class OptimizerSteps:
         """From now on, call `listener`."""
         self._listeners[listener] = None
         if not self._handles:
+
+            def fail(fault: Exception) -> None:
+                self._fail(fault)
+
             self._handles = (
-                register_optimizer_step_pre_hook(Hook(lambda optimizer, *_: self._before(optimizer), self._fail)),
-                register_optimizer_step_post_hook(Hook(lambda *_: self._after(), self._fail)),
+                register_optimizer_step_pre_hook(Hook(lambda optimizer, *_: self._before(optimizer), fail)),
+                register_optimizer_step_post_hook(Hook(lambda *_: self._after(), fail)),
             )
 
     def remove(self, listener: OptimizerListener) -> None:
