@@ -163,8 +163,7 @@ def input_not_normalised(evidence: Evidence) -> Iterator[Finding]:
                 text=f"What goes into {named(one.module)}, the first layer, has mean {mean:.3g} and standard deviation "
                 f"{std:.3g}. Initialisation and learning rates assume about 0 and 1.",
                 advice="Subtract the mean of the training data and divide by its standard deviation, each "
-                "feature by its "
-                "own; scale images from 0–255 to 0–1 first.",
+                "feature by its own; scale images from 0–255 to 0–1 first.",
             )
 
 

@@ -109,8 +109,7 @@ def exploding_activation(evidence: Evidence) -> Iterator[Finding]:
         rows=rows,
         numbers={"rms": most, "usual_rms": base, "modules": len(found)},
         text=f"The output of {named(at.module)} grows to a root mean square of {most:.3g}, {most / base:.3g} "
-        "times what "
-        f"was usual at the beginning. So do the outputs of {len(found) - 1} other modules.",
+        f"times what was usual at the beginning. So do the outputs of {len(found) - 1} other modules.",
         advice=f"{_CLIP} A normalisation layer, or weight decay, bounds activations.",
     )
 
@@ -143,7 +142,6 @@ def overflow_ahead(evidence: Evidence) -> Iterator[Finding]:
                 rows=half,
                 numbers={"largest": peaks[rows[-1]], "limit": limit, "steps_left": left / slope},
                 text=f"The output of {named(at.module)} reaches {peaks[rows[-1]]:.3g} and grows; at this rate "
-                "it exceeds "
-                f"the largest {info.dtype if info else ''}, {limit:.3g}, in {left / slope:.0f} steps.",
+                f"it exceeds the largest {info.dtype if info else ''}, {limit:.3g}, in {left / slope:.0f} steps.",
                 advice="Compute this module in float32 or bfloat16, normalise its input, or clip the gradient.",
             )

@@ -103,8 +103,7 @@ def _in_parameters(evidence: Evidence, first: Series, rows: list[int], *, count:
         text=f"The parameter `{first.path}` of {named(first.module)} is not finite when step {step} begins; {count} "
         f"parameters are not. {when}.",
         advice="Lower the learning rate or clip the gradient's norm; look at gradients and updates of the steps "
-        "before. "
-        "Log more often to see the step itself.",
+        "before. Log more often to see the step itself.",
     )
 
 
@@ -177,8 +176,7 @@ def _gradient(evidence: Evidence, at: Series, rows: list[int], *, text: str) -> 
         numbers=_counts(evidence, rows[0], at),
         text=text,
         advice="Look for a root, norm, or logarithm at zero, whose derivative is infinite, in the loss too: add "
-        "a small "
-        "constant inside it. `torch.autograd.set_detect_anomaly(True)` names the operation.",
+        "a small constant inside it. `torch.autograd.set_detect_anomaly(True)` names the operation.",
     )
 
 

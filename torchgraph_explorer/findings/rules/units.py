@@ -50,8 +50,7 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
             rows=there[rows],
             numbers={"zeros": worst, "steps": len(rows)},
             text=f"At least {worst:.1%} of the outputs of {named(one.at.module)} are zero after its ReLU, up to "
-            "the last "
-            "step. Units that are zero for every sample get no gradient and never come back.",
+            "the last step. Units that are zero for every sample get no gradient and never come back.",
             advice=f"{_CALMER}, normalise the inputs, or use LeakyReLU or GELU.",
         )
 
@@ -155,8 +154,7 @@ def constant_output(evidence: Evidence) -> Iterator[Finding]:
                 numbers={"mean": mean[-1], "std": std[-1]},
                 text=f"All elements of the model's `{one.path}` are {mean[-1]:.4g}, whatever the input.",
                 advice="Look for the first module from whose output on nothing depends on the input any more. A "
-                "softmax "
-                "over a dimension of size 1 gives ones; use a sigmoid there.",
+                "softmax over a dimension of size 1 gives ones; use a sigmoid there.",
             )
 
 

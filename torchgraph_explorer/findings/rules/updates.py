@@ -95,8 +95,7 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
         rows=large,
         numbers={"median_ratio": usual, "largest_ratio": ratios[rows].max(), "steps": len(large)},
         text=f"{len(large)} of {len(rows)} recorded updates change the weights by more than {LARGE_RATIO:.0%}; "
-        "the median "
-        f"is {usual:.1%}. About 0.1% is usual.",
+        f"the median is {usual:.1%}. About 0.1% is usual.",
         advice="Lower the learning rate by a factor of 10, or warm it up.",
     )
 
@@ -117,8 +116,7 @@ def loss_scale_loop(evidence: Evidence) -> Iterator[Finding]:
         rows=rows,
         numbers={"skipped": len(rows), "steps": len(evidence), **({"last_scale": last} if len(scales) else {})},
         text=f"{len(rows)} of {len(evidence)} recorded updates were skipped, because gradients were not finite "
-        "in the low "
-        "precision. The loss scale falls and the network does not learn.",
+        "in the low precision. The loss scale falls and the network does not learn.",
         advice="Look for the first module with infinite gradients at a skipped step; compute it in float32, use "
         "bfloat16, "
         "or clip its activations.",
