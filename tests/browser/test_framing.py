@@ -73,8 +73,9 @@ def expect_whole(viewer: Viewer) -> None:
     """The whole drawing is in sight, can be read, and stands in the middle, as soon as its layout has come."""
     seen = look(viewer)
     deadline = time.monotonic() + SECONDS_TO_SHOW
-    while not all(seen.sight.values()) and time.monotonic() < deadline:
+    while not (seen.sight and all(seen.sight.values())) and time.monotonic() < deadline:
         seen = look(viewer)
+    assert seen.sight
     assert [key for key, is_free in seen.sight.items() if not is_free] == []
     assert seen.scale >= READABLE
     assert abs(seen.left - seen.right) < MOST_SLANT
