@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torchgraph_explorer.errors import TorchgraphError as TorchgraphError
     from torchgraph_explorer.errors import TorchgraphWarning as TorchgraphWarning
     from torchgraph_explorer.errors import UnknownBackendError as UnknownBackendError
+    from torchgraph_explorer.findings.finding import Finding as Finding
     from torchgraph_explorer.histogram import Histograms as Histograms
     from torchgraph_explorer.histogram import quantiles as quantiles
     from torchgraph_explorer.record.discovery import list_runs as list_runs
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from torchgraph_explorer.training.watcher import Watcher as Watcher
 
 _HOMES = {
+    "Finding": "findings.finding",
     "Keep": "tensors.keep",
     "LIGHTNING_EPOCHS": "training.watch",
     "STATISTICS": "schema",

@@ -117,6 +117,7 @@ def _add_check(commands: Any) -> None:
         choices=("warning", "error"),
         help="exit with status 1 if there is a finding of this severity or a worse one",
     )
+    parser.add_argument("--rules", metavar="FILE", help="a Python file with rules of your own, in a list RULES")
     parser.set_defaults(act=_check)
 
 
@@ -201,11 +202,13 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from torchgraph_explorer.findings.own_rules import load_rules
     from torchgraph_explorer.findings.report import as_json, as_markdown, as_text
     from torchgraph_explorer.run import open_run
 
+    rules = load_rules(options.rules) if options.rules is not None else ()
     run = open_run(options.run)
-    found = {name: run.model(name).findings() for name in options.model or run.models}
+    found = {name: run.model(name).findings(rules=rules) for name in options.model or run.models}
     if options.format == "json":
         print(json.dumps(as_json(run.name, found), indent=2))
     else:

@@ -7,13 +7,14 @@ method here. The server and the exporters work on the record itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
 from torchgraph_explorer.errors import NotFoundError
 from torchgraph_explorer.findings.engine import find as find_findings
 from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
 from torchgraph_explorer.record.discovery import find_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
@@ -37,16 +38,20 @@ class Model(ModelRecord):
             raise NotFoundError(f"Model {self.name!r} has no step by the optimizer {optimizer!r}. {known}")
         return self.of_optimizer(optimizer)
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self, *, rules: Sequence[OwnRule] = ()) -> tuple[Finding, ...]:
         """What is wrong in this run, where, and since when.
 
         Root causes stand first, and what follows from each behind it. Empty for a healthy run. Takes seconds for a long
         run; docs/findings.md lists the kinds.
 
+        Args:
+            rules: Rules of your own, besides: functions of this model that yield findings.
+
         Raises:
+            OptionError: `rules` is no list of functions.
             RecordError: The run is gone.
         """
-        return find_findings(self)
+        return find_findings(self, own=check_rules(rules, "rules=") if rules else ())
 
 
 class Run(RunRecord):

@@ -263,7 +263,7 @@ def test_a_rule_that_raises_does_not_hide_the_others(tmp_path: Path) -> None:
         raise ValueError("no such thing")
 
     def sound(_evidence: object) -> list[Finding]:
-        return [Finding("mine", "warning", "fc1", None, None, 0, 1, {}, "Text.", "Advice.")]
+        return [Finding(kind="mine", module="fc1", step=0, last_step=1, text="Text.")]
 
     model = recorded(tmp_path, perceptron(), steps())
     found = find(model, {"broken": broken, "sound": sound})

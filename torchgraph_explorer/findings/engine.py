@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ from torchgraph_explorer.console import reason
 from torchgraph_explorer.findings.causes import in_order
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.own_rules import OwnRule, findings_of_own
 from torchgraph_explorer.findings.rules import RULES
 from torchgraph_explorer.findings.rules.rule import Rule
 from torchgraph_explorer.record.model_record import ModelRecord
@@ -23,22 +24,39 @@ MOST_OF_A_RULE = 50
 """Findings of one rule that are told: the first ones, in the order of execution."""
 
 
-def find(model: ModelRecord, rules: Rules = RULES, frames: Iterable[int] | None = None) -> tuple[Finding, ...]:
+def find(
+    model: ModelRecord,
+    rules: Rules = RULES,
+    frames: Iterable[int] | None = None,
+    *,
+    own: Sequence[OwnRule] = (),
+) -> tuple[Finding, ...]:
     """What the rules say of `model`, at all its frames or at the given ones: root causes first.
 
-    A rule that raises is told as a finding of the kind `rule-failed`.
+    Rules of the user's `own` look at the whole model. A rule that raises is told as a finding of the kind
+    `rule-failed`.
 
     Raises:
         RecordError: The run is gone.
     """
-    evidence = Evidence(model, frames)
+    return judge(Evidence(model, frames), rules, own=own)
+
+
+def judge(evidence: Evidence, rules: Rules = RULES, *, own: Sequence[OwnRule] = ()) -> tuple[Finding, ...]:
+    """What the rules say of `evidence`, and the user's `own` of its model: root causes first.
+
+    Raises:
+        RecordError: The run is gone.
+    """
     if not len(evidence):
         return ()
+    model, places = evidence.model, evidence.places
     found = list(_run("nan", rules["nan"], evidence)) if "nan" in rules else []
     if any(one.kind == "nan" for one in found):  # what comes after it is rubbish
         evidence = evidence.before(found[0].step)
     found += [one for name, rule in rules.items() if name != "nan" for one in _run(name, rule, evidence)]
-    return in_order(found, evidence.places)
+    found += [one for rule in own for one in findings_of_own(rule, model)[:MOST_OF_A_RULE]]
+    return in_order(found, places)
 
 
 def _run(name: str, rule: Rule, evidence: Evidence) -> Iterator[Finding]:
@@ -51,12 +69,8 @@ def _run(name: str, rule: Rule, evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             kind="rule-failed",
             severity="info",
-            module=None,
-            call=None,
-            path=None,
             step=int(evidence.steps[0]),
             last_step=int(evidence.steps[-1]),
-            evidence={},
             text=f"The rule {name!r} failed: {reason(fault)}. What it would have found is missing here.",
             advice="Report it at the project's issues, with the output of `torchgraph info`.",
         )

@@ -24,7 +24,7 @@ Matrix = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 
 MOST_CELLS = 5_000_000
-"""Steps times series that are read, 48 bytes each. Of longer runs, the first steps and others spread evenly are."""
+"""Steps times series that are read, 48 bytes each. Of longer runs, the first steps and others at equal distance are."""
 
 FIRST_FRAMES = 64
 """So many first frames are always among those."""
@@ -48,27 +48,53 @@ class Evidence:
         facts: How each of those steps ended; None where that is not known.
         scales: The loss scale at each; NaN without one.
         series: Every series; its index is its column.
+        epoch: That of the model: frames and series of another one have other numbers.
         places: Where modules, calls and tensors are in the module graph.
         ends_bad: The step after the last one has NaN or infinity that should not be there.
     """
 
-    def __init__(self, model: ModelRecord, frames: Iterable[int] | None = None) -> None:
-        """Look at `model`, at all its frames or at the given ones."""
-        self.model = model
+    def __init__(
+        self,
+        model: ModelRecord,
+        frames: Iterable[int] | None = None,
+        *,
+        most: int = MOST_CELLS,
+        earlier: Evidence | None = None,
+    ) -> None:
+        """Look at `model`, at all its frames or at the given ones.
+
+        Args:
+            model: The record.
+            frames: Indices in it, ascending; None for all.
+            most: Steps times series that are read.
+            earlier: What was read of it before. It is not read again.
+        """
+        self.model, self.epoch = model, model.epoch
         self.series = model.series
         wanted = np.arange(len(model)) if frames is None else np.fromiter(frames, np.int64)
-        self.frames = _few_enough(wanted, MOST_CELLS // max(len(self.series), 1))
+        self.frames = _few_enough(wanted, most // max(len(self.series), 1))
         self.steps = model.steps[self.frames]
         every = model.facts
         self.facts: tuple[StepFacts | None, ...] = tuple(every[frame] for frame in self.frames.tolist())
         self.scales = model.gradient_scales[self.frames]
         self.places = Places(model.graphs)
         self.ends_bad = False
-        self._statistics = model.statistics(self.frames)
+        known = earlier is not None and earlier.epoch == self.epoch
+        self._statistics = model.statistics(self.frames) if not known or earlier is None else self._read_on(earlier)
         self._column = {one.key: number for number, one in enumerate(self.series)}
 
     def __len__(self) -> int:
         return len(self.frames)
+
+    def _read_on(self, earlier: Evidence) -> Matrix:
+        """The statistics, of which only those of frames that `earlier` lacks are read."""
+        is_known = np.isin(self.frames, earlier.frames)
+        new = self.model.statistics(self.frames[~is_known])
+        found = np.full((len(COLUMN), len(self.frames), new.shape[2]), np.nan, dtype=np.float32)
+        found[:, ~is_known] = new
+        kept = earlier._statistics[:, np.isin(earlier.frames, self.frames)]
+        found[:, is_known, : kept.shape[2]] = kept
+        return found
 
     def before(self, step: int) -> Evidence:
         """The same up to the step before `step`, at which NaN or infinity began; at least the first step."""
@@ -167,11 +193,17 @@ _CACHED = ("is_there", "has_bad", "peaks", "rms", "zero_shares")
 
 
 def _few_enough(frames: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
-    """`frames`, or the first ones and others spread evenly over the rest."""
-    most = max(most, 2)
+    """`frames`; of more than `most` the first ones, every second, fourth, … of the rest, and the last one.
+
+    Those that are chosen when there are more are among those chosen before, but for the last one.
+    """
+    most = max(most, 4)
     if len(frames) <= most:
         return frames
     first = min(FIRST_FRAMES, most // 2)
-    rest = np.linspace(first, len(frames) - 1, most - first).astype(np.int64)
-    chosen: npt.NDArray[np.int64] = frames[np.unique(np.concatenate([np.arange(first), rest]))]
+    stride = 2
+    while first + (len(frames) - first) // stride + 1 >= most:
+        stride *= 2
+    at = np.concatenate([np.arange(first), np.arange(first, len(frames), stride), [len(frames) - 1]])
+    chosen: npt.NDArray[np.int64] = frames[np.unique(at)]
     return chosen

@@ -12,7 +12,7 @@ SEVERITIES: tuple[Severity, ...] = ("info", "warning", "error")
 """From the least to the most severe."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """What a rule says of a run.
 
@@ -23,7 +23,7 @@ class Finding:
         call: Which call of it in the step; None if it is of no single call.
         path: Which tensor, as in `TensorInfo.path`; None if it is of no single tensor.
         step: The first recorded step at which it was seen.
-        last_step: The last one.
+        last_step: The last one; by default the first one.
         evidence: The numbers it rests on, by name.
         text: What is wrong, in a sentence or two.
         advice: What to try.
@@ -31,16 +31,21 @@ class Finding:
     """
 
     kind: str
-    severity: Severity
-    module: str | None
-    call: int | None
-    path: str | None
+    severity: Severity = "warning"
+    module: str | None = None
+    call: int | None = None
+    path: str | None = None
     step: int
-    last_step: int
-    evidence: Mapping[str, float]
+    last_step: int = -1
+    evidence: Mapping[str, float] = field(default_factory=dict)
     text: str
-    advice: str
+    advice: str = ""
     causes: tuple[Finding, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        """Fill in the last step."""
+        if self.last_step < self.step:
+            object.__setattr__(self, "last_step", self.step)
 
     def is_at_least(self, severity: Severity) -> bool:
         """Whether it is as severe as `severity`, or more."""

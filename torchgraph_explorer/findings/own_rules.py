@@ -1,0 +1,136 @@
+"""Rules of the user's own: functions of a model's record that yield findings."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from torchgraph_explorer.console import reason
+from torchgraph_explorer.errors import NotFoundError, OptionError
+from torchgraph_explorer.findings.finding import SEVERITIES, Finding
+from torchgraph_explorer.printable import printable
+from torchgraph_explorer.record.model_record import ModelRecord
+
+OwnRule: TypeAlias = Callable[[Any], Iterable[Finding]]
+"""Gets the model's record, as `open_run(run).model()` returns it."""
+
+MOST = 50
+"""Findings of one rule that are told."""
+
+RULES_NAME = "RULES"
+"""What the list of rules in a file is called."""
+
+_EXAMPLE = "A file of rules defines functions of a model's record that yield findings, and a list of them, RULES."
+
+
+def load_rules(path: str) -> tuple[OwnRule, ...]:
+    """The rules in the list `RULES` of the Python file `path`.
+
+    Raises:
+        NotFoundError: There is no such file.
+        OptionError: It cannot be run, or it has no rules.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise NotFoundError(f"There is no file {path}. {_EXAMPLE}")
+    try:
+        module = load_module(file.stem, path)
+    except (Exception, SystemExit) as fault:  # whatever the file does
+        raise OptionError(f"{path} cannot be loaded{_line(fault, path)}: {reason(fault)}.") from fault
+    rules = getattr(module, RULES_NAME, None)
+    if rules is None:
+        raise OptionError(f"{path} has no list {RULES_NAME}. {_EXAMPLE}")
+    return check_rules(rules, f"{RULES_NAME} in {path}")
+
+
+def check_rules(rules: object, name: str) -> tuple[OwnRule, ...]:
+    """`rules` as a tuple; `name` is what an error calls them.
+
+    Raises:
+        OptionError: They are no list of functions, or an empty one.
+    """
+    listed = tuple(rules) if isinstance(rules, Sequence) and not isinstance(rules, str) else ()
+    if not listed or not all(map(callable, listed)):
+        raise OptionError(
+            f"{name} is {printable(repr(rules))}. Make it a list of functions, each of a model's record that yields "
+            f"findings."
+        )
+    return listed
+
+
+def load_module(name: str, path: str) -> ModuleType:
+    """Run the Python file `path` as the module `name`.
+
+    Raises:
+        ImportError: It is no Python file.
+        Exception: Whatever the file raises.
+    """
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError("its name does not end in .py")
+    module = module_from_spec(spec)
+    before = sys.modules.get(name)
+    sys.modules[name] = module  # as `import` does: dataclasses look for it there
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        if before is not None:
+            sys.modules[name] = before
+    return module
+
+
+def findings_of_own(rule: OwnRule, model: ModelRecord) -> list[Finding]:
+    """What one rule says of `model`; if it raises, a finding of the kind `rule-failed`."""
+    try:
+        return list(islice(_checked(rule(model)), MOST))
+    except Exception as fault:
+        return [_failed(rule, model, fault)]
+
+
+def rule_name(rule: OwnRule) -> str:
+    """What a message calls it."""
+    return printable(str(getattr(rule, "__qualname__", type(rule).__qualname__)))
+
+
+def _checked(findings: Iterable[Finding] | None) -> Iterator[Finding]:
+    """The findings with plain numbers.
+
+    Raises:
+        TypeError: One is no finding.
+        ValueError: One has a value that is not allowed.
+    """
+    for one in findings if findings is not None else ():
+        if not isinstance(one, Finding):
+            raise TypeError(f"it yielded {printable(repr(one))}, which is no torchgraph_explorer.Finding")
+        if one.severity not in SEVERITIES:
+            raise ValueError(f"severity={one.severity!r}; choose one of {', '.join(SEVERITIES)}")
+        numbers = {str(name): float(value) for name, value in one.evidence.items()}
+        yield replace(one, step=int(one.step), last_step=int(one.last_step), evidence=numbers)
+
+
+def _failed(rule: OwnRule, model: ModelRecord, fault: Exception) -> Finding:
+    file = getattr(getattr(rule, "__code__", None), "co_filename", "")
+    steps = model.steps
+    return Finding(
+        kind="rule-failed",
+        severity="warning",
+        step=int(steps[0]),
+        last_step=int(steps[-1]),
+        text=f"The rule {rule_name(rule)!r} of your own failed{_line(fault, file)}: {reason(fault)}.",
+        advice="Mend the rule. What it would have found is missing here.",
+    )
+
+
+def _line(fault: BaseException, file: str) -> str:
+    """Where in `file` it was raised, in words; empty if that is not known."""
+    if isinstance(fault, SyntaxError):
+        return ""  # its message says so
+    lines = [one.lineno for one in traceback.extract_tb(fault.__traceback__) if one.filename == file]
+    return f" in line {lines[-1]}" if lines and lines[-1] else ""
