@@ -69,7 +69,7 @@ ROOMS = {
     "record": room(libraries="fsspec google"),
     "reduce": room(libraries="torch"),
     "run": room("findings", "record", "server"),
-    "server": room("layout", "record", libraries="IPython tornado"),
+    "server": room("findings", "layout", "record", libraries="IPython tornado"),
     "sinks": room("server"),
     "torchgraph_tensorboard": room(
         "record", "server", "sinks", libraries="fsspec google tensorboard torchgraph_tensorboard"

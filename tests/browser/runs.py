@@ -191,3 +191,56 @@ def record_accumulating(logdir: Path, run: str = "accumulating", steps: int = 8)
                 scaler.scale(loss * (torch.inf if step in SKIPPED_UPDATES else 1.0)).backward()
             scaler.step(optimizer)
             scaler.update()
+
+
+BROKEN_RUN_STEPS = 40
+"""Of the broken run."""
+
+DEAD_FROM, NAN_FROM = 12, 34
+"""Steps of the broken run from which on a ReLU is dead, and the weights of its head are not finite."""
+
+
+class Block(nn.Module):
+    """A linear layer and a ReLU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc, self.act = nn.Linear(16, 16), nn.ReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.act(self.fc(x)) + x
+
+
+class Broken(nn.Module):
+    """A network with faults of many kinds: see the findings of the run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.squash = nn.Linear(8, 16), nn.Tanh()
+        self.body = nn.Sequential(Block(), Block())
+        self.drop = nn.Dropout(0.95)
+        self.spare = nn.Linear(16, 16)
+        self.head = nn.Linear(16, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.drop(self.body(self.squash(self.stem(x)))))
+
+
+def record_broken(logdir: Path, run: str = "broken") -> None:
+    """Inputs of hundreds saturate a tanh, a ReLU dies, updates are too large, and one module is never called."""
+    torch.manual_seed(0)
+    model = Broken()
+    dying = model.body[1].fc
+    optimizer = torch.optim.SGD(model.parameters(), lr=8.0)
+    with watching(model, logdir, run, optimizer=optimizer) as watcher:
+        for step in range(BROKEN_RUN_STEPS):
+            if step == DEAD_FROM:
+                dying.bias.data.fill_(-1000.0)
+            if step == NAN_FROM:
+                model.head.weight.data[0, 0] = torch.nan
+            optimizer.zero_grad()
+            loss = mean_square(model(300 + 50 * torch.randn(BATCH_SIZE, 8)) - 1)
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            watcher.log({"loss": loss.item()})

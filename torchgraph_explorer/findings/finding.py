@@ -6,10 +6,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from torchgraph_explorer.schema import Kind
+
 Severity: TypeAlias = Literal["info", "warning", "error"]
 
 SEVERITIES: tuple[Severity, ...] = ("info", "warning", "error")
 """From the least to the most severe."""
+
+
+BandStatistic: TypeAlias = Literal[
+    "elements", "mean", "std", "rms", "absolute_mean", "l2_norm", "min", "max", "largest", "zero_fraction"
+]
+"""What a band bounds: the elements themselves, or a statistic of them. `largest` is the largest magnitude."""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """What the rule allows of the tensor that the finding is about, in the units of the viewer's strips.
+
+    Attributes:
+        statistic: What is bounded.
+        kind: Which series of the tensor it is read from.
+        low: The lowest value that the rule allows; None without a bound.
+        high: The highest one; None without a bound.
+    """
+
+    statistic: BandStatistic
+    kind: Kind = "value"
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +53,7 @@ class Finding:
         text: What is wrong, in a sentence or two.
         advice: What to try.
         causes: The findings that it follows from, if any. In a list they stand before it.
+        band: What the rule allows; None if that is no fixed range of one tensor's values or statistic.
     """
 
     kind: str
@@ -41,6 +67,7 @@ class Finding:
     text: str
     advice: str = ""
     causes: tuple[Finding, ...] = field(default=())
+    band: Band | None = None
 
     def __post_init__(self) -> None:
         """Fill in the last step."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.finding import Band, Finding
 
 Found: TypeAlias = Mapping[str, Sequence[Finding]]
 """The findings of each model, by its name."""
@@ -35,6 +35,16 @@ def _plain(one: Finding, numbers: Mapping[int, int]) -> dict[str, Any]:
         **{name: getattr(one, name) for name in names},
         "evidence": {name: value if math.isfinite(value) else None for name, value in one.evidence.items()},
         "causes": [numbers[id(cause)] for cause in one.causes if id(cause) in numbers],
+        "band": _plain_band(one.band) if one.band else None,
+    }
+
+
+def _plain_band(band: Band) -> dict[str, Any]:
+    ends = {"low": band.low, "high": band.high}
+    return {
+        "statistic": band.statistic,
+        "kind": band.kind,
+        **{name: end if end is not None and math.isfinite(end) else None for name, end in ends.items()},
     }
 
 

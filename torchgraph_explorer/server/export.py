@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from torchgraph_explorer.errors import OptionError, TorchgraphError
@@ -18,8 +18,10 @@ from torchgraph_explorer.layout.placing import MOST_WORK
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.server.bundle import BUNDLE, MISSING
+from torchgraph_explorer.server.findings import Json, findings_json
 from torchgraph_explorer.server.pack import pieces
-from torchgraph_explorer.server.page.choice import Candidate, candidates, spread, with_frame
+from torchgraph_explorer.server.page.choice import Candidate, candidates, spread, with_frames
+from torchgraph_explorer.server.page.findings import first_frames, named_tensors
 from torchgraph_explorer.server.page.model import Arrays, page_model
 from torchgraph_explorer.server.page.nonfinite import Trouble, nonfinite_json, trouble_of
 from torchgraph_explorer.server.page.text import as_text, compressed
@@ -87,10 +89,10 @@ def export_page(
         path: The file to write; an existing file is replaced.
         models: Names of the models to show; all by default.
         steps: Steps to show at most, of each model: the first, the last, and others evenly between, including the
-            first one with NaN or infinity.
-        series: Series to keep at most, where those that share their numbers count once: first those of attached
-            tensors, then those of the model itself and of ever deeper modules. By default as many as make a page of
-            2 MB.
+            first one with NaN or infinity and those at which findings begin.
+        series: Series to keep at most, where those that share their numbers count once: first those of tensors that
+            a finding names, then those of attached tensors, then those of the model itself and of ever deeper modules.
+            By default as many as make a page of 2 MB.
 
     Raises:
         NotFoundError: The run has no such model.
@@ -119,14 +121,20 @@ def page_of(
     _require(steps=steps, series=series, models=models)
     shown = [run.model(name) for name in dict.fromkeys(run.models if models is None else models)]
     viewer = _inlined_bundle(BUNDLE)
-    troubles = [trouble_of(model) for model in shown]
-    frames = [with_frame(spread(len(model), steps), one.first) for model, one in zip(shown, troubles, strict=True)]
-    offered = candidates(shown)
+    troubles, judged = [trouble_of(model) for model in shown], [findings_json(model) for model in shown]
+    frames = [
+        with_frames(spread(len(model), steps), [trouble.first, *first_frames(model, found)])
+        for model, trouble, found in zip(shown, troubles, judged, strict=True)
+    ]
+    offered = candidates(shown, first=[named_tensors(found) for found in judged])
     kept = offered[:series] if series is not None else offered[: _affordable(offered, frames)]
-    page = _page(run, shown, viewer=viewer, frames=frames, kept=kept, troubles=troubles, most_work=most_work)
+    page_with = partial(
+        _page, run, shown, viewer=viewer, frames=frames, troubles=troubles, judged=judged, most_work=most_work
+    )
+    page = page_with(kept=kept)
     while series is None and len(page) > PAGE_BYTES and len(kept) > LEAST_SERIES:
         kept = kept[: max(LEAST_SERIES, int(0.99 * len(kept) * PAGE_BYTES / len(page)))]
-        page = _page(run, shown, viewer=viewer, frames=frames, kept=kept, troubles=troubles, most_work=most_work)
+        page = page_with(kept=kept)
     return page
 
 
@@ -178,6 +186,7 @@ def _page(
     frames: Sequence[Sequence[int]],
     kept: Sequence[Candidate],
     troubles: Sequence[Trouble],
+    judged: Sequence[Json],
     most_work: int,
 ) -> bytes:
     facts, arrays = [], Arrays()
@@ -185,7 +194,7 @@ def _page(
         series = sorted(one for group in kept if group.model == number for one in group.series)
         words, own = page_model(run, model, frames=frames[number], series=series, most_work=most_work)
         nonfinite = nonfinite_json(model, troubles, frames=frames[number], series=series)
-        facts.append({**words, "nonfinite": nonfinite})
+        facts.append({**words, "nonfinite": nonfinite, "findings": judged[number]})
         arrays |= {f"{number}.{name}": array for name, array in own.items()}
     meta = {"version": __version__, "run": _run_json(run, models), "models": facts}
     head, *blocks = pieces(meta, arrays)

@@ -18,6 +18,7 @@ from torchgraph_explorer.record.folder import LocalFolder, leads_in_a_circle
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.remote import RemoteFolder, is_url
 from torchgraph_explorer.record.run_record import RunRecord
+from torchgraph_explorer.server.findings import Findings
 from torchgraph_explorer.server.nonfinite import NonFinite
 from torchgraph_explorer.server.thinning import BinCache
 
@@ -41,11 +42,13 @@ class OpenRun:
             reader, also one in a server that was restarted, may number them differently.
         bins: Keeps the merged bins of its series.
         nonfinite: Where there is NaN or infinity.
+        findings: What the rules say of its models.
     """
 
     run: RunRecord
     bins: BinCache = field(default_factory=BinCache)
     nonfinite: NonFinite = field(default_factory=NonFinite)
+    findings: Findings = field(default_factory=Findings)
     opening: int = field(default_factory=lambda: secrets.randbelow(2**32) * EPOCHS)
 
     def epoch(self, model: ModelRecord) -> int:
@@ -89,6 +92,7 @@ class Runs:
         """Serve what is below `logdir`, a folder or URL, now and later. All its runs share `bins`."""
         self.logdir = os.fspath(logdir)
         self._bins = bins if bins is not None else BinCache()
+        self._turn = threading.Lock()
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -113,7 +117,7 @@ class Runs:
     def _opened(self, name: str, slot: _Slot) -> OpenRun:
         place = _place(self.logdir, name)
         with slot.lock:
-            opened = slot.opened = slot.opened or OpenRun(_open(place, name), self._bins)
+            opened = slot.opened = slot.opened or OpenRun(_open(place, name), self._bins, findings=Findings(self._turn))
         self._refresh(slot, opened.run)
         if not opened.run.models:  # its files are gone
             raise _no_such_run(name)

@@ -129,6 +129,12 @@ def _nonfinite(query: Mapping[str, str], runs: RunSource) -> Response:
     return json_response(opened.nonfinite.answer(opened.run, model, epoch=opened.epoch(model), client=client))
 
 
+def _findings(query: Mapping[str, str], runs: RunSource) -> Response:
+    opened = runs.open(_text(query, "run"))
+    model = opened.run.model(_text(query, "model"))  # at the steps of all optimizers, since some rules compare them
+    return json_response(opened.findings.answer(model, epoch=opened.epoch(model), client=query.get("version", "")))
+
+
 def _scalars(query: Mapping[str, str], runs: RunSource) -> Response:
     opened, model = _open(query, runs)
     epoch = opened.epoch(model)
@@ -154,6 +160,7 @@ ROUTES: dict[str, Callable[[Mapping[str, str], RunSource], Response]] = {
     "/api/history": _history,
     "/api/frame": _frame,
     "/api/nonfinite": _nonfinite,
+    "/api/findings": _findings,
     "/api/scalars": _scalars,
     "/api/health": _health,
 }

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.finding import Band, Finding
 from torchgraph_explorer.findings.rules.rule import finding, named
 from torchgraph_explorer.schema import Series
 
@@ -164,6 +164,7 @@ def input_not_normalised(evidence: Evidence) -> Iterator[Finding]:
                 f"{std:.3g}. Initialisation and learning rates assume about 0 and 1.",
                 advice="Subtract the mean of the training data and divide by its standard deviation, each "
                 "feature by its own; scale images from 0–255 to 0–1 first.",
+                band=None if is_off_centre else Band("rms", low=SMALL_INPUT, high=LARGE_INPUT),
             )
 
 

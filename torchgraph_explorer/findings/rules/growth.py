@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.finding import Band, Finding
 from torchgraph_explorer.findings.rules.participation import moved_and_stuck
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 
@@ -111,6 +111,7 @@ def exploding_activation(evidence: Evidence) -> Iterator[Finding]:
         text=f"The output of {named(at.module)} grows to a root mean square of {most:.3g}, {most / base:.3g} "
         f"times what was usual at the beginning. So do the outputs of {len(found) - 1} other modules.",
         advice=f"{_CLIP} A normalisation layer, or weight decay, bounds activations.",
+        band=Band("rms", high=ACTIVATION_GROWTH * base),
     )
 
 
@@ -144,4 +145,5 @@ def overflow_ahead(evidence: Evidence) -> Iterator[Finding]:
                 text=f"The output of {named(at.module)} reaches {peaks[rows[-1]]:.3g} and grows; at this rate "
                 f"it exceeds the largest {info.dtype if info else ''}, {limit:.3g}, in {left / slope:.0f} steps.",
                 advice="Compute this module in float32 or bfloat16, normalise its input, or clip the gradient.",
+                band=Band("largest", high=limit),
             )

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding, Severity
+from torchgraph_explorer.findings.finding import Band, Finding, Severity
 from torchgraph_explorer.schema import Series
 
 Rule: TypeAlias = Callable[[Evidence], Iterable[Finding]]
@@ -41,6 +41,7 @@ def finding(
     numbers: dict[str, float],
     text: str,
     advice: str,
+    band: Band | None = None,
 ) -> Finding:
     """A finding at a series, a module or the whole run, seen at some rows of `evidence`."""
     seen = [*map(int, rows)]
@@ -56,6 +57,7 @@ def finding(
         evidence={name: float(value) for name, value in numbers.items()},
         text=text,
         advice=advice,
+        band=band,
     )
 
 

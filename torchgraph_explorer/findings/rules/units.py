@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.finding import Band, Finding
 from torchgraph_explorer.findings.rules.rule import finding, held, named
 from torchgraph_explorer.schema import Series
 
@@ -52,6 +52,7 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
             text=f"At least {worst:.1%} of the outputs of {named(one.at.module)} are zero after its ReLU, up to "
             "the last step. Units that are zero for every sample get no gradient and never come back.",
             advice=f"{_CALMER}, normalise the inputs, or use LeakyReLU or GELU.",
+            band=Band("zero_fraction", high=DEAD_SHARE) if one.at is evidence.series[one.column] else None,
         )
 
 
@@ -112,6 +113,7 @@ def saturated_activation(evidence: Evidence) -> Iterator[Finding]:
             text=f"At least {beyond[kept].min():.0%} of what goes into the {name} of {named(at.module)} lies beyond "
             f"±{limit:g}, where it is flat and passes hardly any gradient.",
             advice=f"{_CALMER}, scale the inputs to mean 0 and standard deviation 1, or normalise before it.",
+            band=Band("elements", low=-limit, high=limit),
         )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,9 @@ ORDER = (
     ("input", "grad_norm"),
 )
 """The order in which series of equally deep modules are kept. Attached tensors come before everything."""
+
+Tensor: TypeAlias = "tuple[str, int | None, str]"
+"""Module, call and path."""
 
 _UNKNOWN_ENTRIES = 60
 """Assumed size of the histogram of a series that none of the latest frames has."""
@@ -51,19 +55,30 @@ def spread(frames: int, most: int) -> list[int]:
 
 def with_frame(frames: list[int], wanted: int | None) -> list[int]:
     """`frames` with `wanted` in place of the nearest frame that is neither the first nor the last, if there is one."""
-    if wanted is None or wanted in frames or not frames[1:-1]:
-        return frames
-    nearest = min(frames[1:-1], key=lambda frame: abs(frame - wanted))
-    return sorted({*frames, wanted} - {nearest})
+    return with_frames(frames, [wanted])
 
 
-def candidates(models: Sequence[ModelRecord]) -> list[Candidate]:
-    """All series of all models, in the order in which they are kept: from the model itself to ever deeper modules."""
-    found = [one for number, model in enumerate(models) for one in _of_model(number, model)]
+def with_frames(frames: list[int], wanted: Iterable[int | None]) -> list[int]:
+    """`frames` with each of `wanted` as in `with_frame`; with the first of them if there is not room for all."""
+    kept: set[int] = set()
+    for one in wanted:
+        free = [frame for frame in frames[1:-1] if frame not in kept]
+        if one is not None and one not in frames and free:
+            frames = sorted({*frames, one} - {min(free, key=lambda frame: abs(frame - one))})
+        kept.update(() if one is None else (one,))
+    return frames
+
+
+def candidates(models: Sequence[ModelRecord], first: Sequence[Collection[Tensor]]) -> list[Candidate]:
+    """All series of all models, in the order in which they are kept: from the model itself to ever deeper modules.
+
+    Those of the tensors that `first` names of each model come before all others.
+    """
+    found = [one for number, model in enumerate(models) for one in _of_model(number, model, first[number])]
     return sorted(found, key=lambda one: one.rank)
 
 
-def _of_model(number: int, model: ModelRecord) -> Iterable[Candidate]:
+def _of_model(number: int, model: ModelRecord, first: Collection[Tensor]) -> Iterable[Candidate]:
     groups: dict[tuple[int, int], list[Series]] = {}
     entries: dict[tuple[int, int], int] = {}
     row_of: dict[int, tuple[int, int]] = {}
@@ -75,7 +90,7 @@ def _of_model(number: int, model: ModelRecord) -> Iterable[Candidate]:
     for one in model.series:
         groups.setdefault(row_of.get(one.id, (-1, one.id)), []).append(one)
     for key, group in groups.items():
-        rank = min(_rank(one, number) for one in group)
+        rank = min(_rank(one, number, first) for one in group)
         yield Candidate(number, tuple(one.id for one in group), rank, entries.get(key, _UNKNOWN_ENTRIES))
 
 
@@ -91,7 +106,9 @@ def _latest_frames(model: ModelRecord) -> list[tuple[int, Frame]]:
     return found
 
 
-def _rank(series: Series, model: int) -> tuple[int, ...]:
+def _rank(series: Series, model: int, first: Collection[Tensor]) -> tuple[int, ...]:
+    if (series.module, series.call, series.path) in first:
+        return (-2, 0, model, series.id)
     if series.role == "attached":
         return (-1, 0, model, series.id)
     depth = len(series.module.split(".")) if series.module else 0
