@@ -21,6 +21,7 @@ Role: TypeAlias = Literal["input", "output", "param", "attached"]
 Kind: TypeAlias = Literal["value", "grad_norm", "grad", "optimizer_grad", "update", "update_ratio"]
 NodeKind: TypeAlias = Literal["input", "output", "call", "attached"]
 StepEnd: TypeAlias = Literal["update", "skipped", "pass", "mark", "unfinished"]
+TensorKind: TypeAlias = Literal["input", "parameter", "intermediate", "target", "loss"]
 Shape: TypeAlias = "tuple[int | None, ...]"
 
 STATISTICS = (
@@ -279,6 +280,7 @@ class Frame:
         histograms: One per row.
         gradient_scale: The loss scale that was taken out of the gradients; None without one.
         facts: How the step ended, and which passes belonged to it; None if that is not known.
+        label: The kind of step that the training loop said it is; None without.
     """
 
     step: int
@@ -291,6 +293,113 @@ class Frame:
     histograms: Histograms
     gradient_scale: float | None = None
     facts: StepFacts | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTensor:
+    """A tensor in the dependency graph of named tensors.
+
+    Attributes:
+        module: Qualified name of the module; empty for the model itself, and for what was attached outside `forward`.
+        call: Which call of the module in the step; None for a parameter, and for what was attached outside `forward`.
+        role: What the tensor is to the call.
+        path: Which of them, as in `TensorInfo.path`.
+        kind: What it is to the training.
+        node: The node that it shares with others, as given to `attach`; empty if it was not given.
+    """
+
+    module: str
+    call: int | None
+    role: Role
+    path: str
+    kind: TensorKind = "intermediate"
+    node: str = ""
+
+    @property
+    def key(self) -> tuple[str, int | None, Role, str, Kind]:
+        """As `Series.key` of its values."""
+        return (self.module, self.call, self.role, self.path, "value")
+
+    @property
+    def node_name(self) -> str:
+        """The node's name: the pattern that selects its tensors, if `node` was not given."""
+        if self.node:
+            return self.node
+        match self.role:
+            case "attached":
+                name = self.path.partition("[")[0]
+                return f"{self.module}.{name}" if self.module else name
+            case "output":
+                return self.module or ":output"
+            case _:
+                return f"{self.module}:{self.role}"
+
+    @property
+    def node_key(self) -> str:
+        """`TensorNode.key` of the node that it belongs to."""
+        return self.node_name if self.call is None else f"{self.node_name}@{self.call}"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorNode:
+    """A box in the dependency graph: tensors that are shown together.
+
+    Attributes:
+        key: Identifies it in the graph, in those of other steps, and in those of other models that name the same
+            tensors. `encoder@1` is what the second call of `encoder` returned.
+        name: What to show. The nodes of several calls (iterations) have the same.
+        kind: Of its first tensor.
+        module: Qualified name of the module.
+        call: Which call of the module in the step; None as in `NamedTensor`.
+        tensors: Its tensors, as indices in `TensorGraph.tensors`.
+    """
+
+    key: str
+    name: str
+    kind: TensorKind
+    module: str
+    call: int | None
+    tensors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorEdge:
+    """One tensor is computed from another one, without a third one of the graph in between.
+
+    Attributes:
+        source: Index in `TensorGraph.tensors`.
+        target: Index in `TensorGraph.tensors`.
+        gradient: Gradient flows back along it; False where only data goes.
+    """
+
+    source: int
+    target: int
+    gradient: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TensorGraph:
+    """Which named tensors are computed from which in one step.
+
+    Attributes:
+        tensors: Kept ones, attached ones, all parameters, and what the model itself was given.
+        edges: Between tensors.
+    """
+
+    tensors: tuple[NamedTensor, ...]
+    edges: tuple[TensorEdge, ...]
+
+    @property
+    def nodes(self) -> tuple[TensorNode, ...]:
+        """The tensors by node, in the order of their first ones."""
+        found: dict[str, list[int]] = {}
+        for at, tensor in enumerate(self.tensors):
+            found.setdefault(tensor.node_key, []).append(at)
+        firsts = ((key, self.tensors[at[0]], tuple(at)) for key, at in found.items())
+        return tuple(
+            TensorNode(key, one.node_name, one.kind, one.module, one.call, numbers) for key, one, numbers in firsts
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +415,10 @@ class KeptArray:
         values: The bytes of the kept elements, in order, uint8.
         statistics: Mean, population standard deviation and largest magnitude of each neuron over the batch, `[3,
             neurons]` without its shape, float32 or float64; None without `batch_dim`.
+        loss: Of a gradient: the name of the backward pass that it is of; empty if that was given none.
+        categories: Of each of `samples`; empty if the training loop gave none.
+        kind: As in `NamedTensor`.
+        node: As in `NamedTensor`.
     """
 
     key: tuple[str, int | None, str, str, str]
@@ -315,6 +428,10 @@ class KeptArray:
     samples: tuple[int, ...]
     values: npt.NDArray[np.uint8]
     statistics: npt.NDArray[np.float32] | npt.NDArray[np.float64] | None
+    loss: str = ""
+    categories: tuple[str, ...] = ()
+    kind: TensorKind = "intermediate"
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,12 +443,18 @@ class KeptStep:
         time: Seconds since the epoch.
         gradient_scale: The loss scale, which is still in the gradients; None without one.
         arrays: One for each tensor, and for each gradient.
+        label: As in `Frame`.
+        reasons: Why it was kept, if something asked for it.
+        graph: The dependency graph of the step; None while it is not known.
     """
 
     step: int
     time: float
     gradient_scale: float | None
     arrays: tuple[KeptArray, ...]
+    label: str | None = None
+    reasons: tuple[str, ...] = ()
+    graph: TensorGraph | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from tests.record.examples import GRAPH, SERIES, SESSION, frame, other_session, 
 from tests.record.fuzzing import within_bounds
 from tests.record.mutations import change, taken_apart
 from torchgraph_explorer.errors import NotFoundError, RecordError, TorchgraphError, TorchgraphWarning
+from torchgraph_explorer.printable import printable
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.folder import TENSORS, plugin_folder
 from torchgraph_explorer.record.format.envelope import enveloped, file_header
@@ -25,7 +26,16 @@ from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.tensors.encoding import ROW_BYTES
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import Model, open_run
-from torchgraph_explorer.schema import KeptArray, KeptStep, Record, Series, Session
+from torchgraph_explorer.schema import (
+    KeptArray,
+    KeptStep,
+    NamedTensor,
+    Record,
+    Series,
+    Session,
+    TensorEdge,
+    TensorGraph,
+)
 
 MOST = 1 << 30
 VALUE = ("fc", 0, "output", "output", "value")
@@ -100,6 +110,65 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert segment(tmp_path).stat().st_size < 10_000, "zeros are compressed"
     for step in (0, 10):
         assert_right(model, step)
+
+
+TARGET = ("", None, "attached", "target", "value")
+LOOP_GRAPH = TensorGraph(
+    tensors=(
+        NamedTensor("fc", None, "param", "weight", "parameter"),
+        NamedTensor("fc", 1, "output", "output"),
+        NamedTensor("", None, "attached", "target", "target"),
+        NamedTensor("", 0, "attached", "head 3[1]", node="attention"),
+    ),
+    edges=(TensorEdge(0, 1, gradient=True), TensorEdge(1, 2, gradient=False)),
+)
+
+
+def test_what_the_loop_said_of_a_step_is_read(tmp_path: Path) -> None:
+    target = replace(array(TARGET, np.arange(3), batch=6), categories=("a", "b", "a"), kind="target")
+    named = replace(kept(0).arrays[1], loss="policy loss")
+    step = replace(
+        kept(0),
+        arrays=(*kept(0).arrays, target, named),
+        label="rare",
+        reasons=("loss above 3",),
+        graph=LOOP_GRAPH,
+    )
+    write(tmp_path, step, replace(step, step=10))
+    model = open_run(tmp_path).model()
+    assert model.labels == (None, None), "these frames have none"
+    assert model.kept.labels == ("rare", "rare")
+    found = model.kept_at(0)
+    assert (found.label, found.reasons, found.ranks) == ("rare", ("loss above 3",), (0,))
+    info = {one.series.key: one for one in found.tensors}
+    assert list(info) == [VALUE, WEIGHT, TARGET]
+    assert (info[VALUE].has_gradient, info[VALUE].losses) == (True, ("policy loss",))
+    assert (info[TARGET].categories, info[TARGET].kind, info[TARGET].node) == (("a", "b", "a"), "target", "target")
+    assert model.tensor(series(TARGET), 0).categories == ("a", "b", "a")
+    gradients = model.tensor(series(VALUE), 0).gradients
+    assert gradients["policy loss"].values.tobytes() == kept(0).arrays[1].values.tobytes()
+
+
+def test_the_dependency_graph_is_read_with_every_kept_tensor(tmp_path: Path) -> None:
+    write(tmp_path, replace(kept(0), graph=LOOP_GRAPH), replace(kept(1), graph=LOOP_GRAPH))
+    for step in (0, 1):
+        graph = open_run(tmp_path).model().tensor_graph(step)
+        assert graph.tensors[:4] == LOOP_GRAPH.tensors
+        assert graph.edges == LOOP_GRAPH.edges
+        assert [node.key for node in graph.nodes] == ["fc:param", "fc@1", "target", "attention@0", "fc@0"]
+    assert segment(tmp_path).read_bytes().count(b"head 3") == 0, "it is compressed"
+
+
+def test_frames_have_labels(tmp_path: Path) -> None:
+    writer = RecordWriter(tmp_path)
+    labels = ("rare", None, "rare\n")
+    records = (SESSION, GRAPH, SERIES, *(replace(frame(at), label=label) for at, label in enumerate(labels)))
+    for record in records:
+        writer.write(record)
+    writer.close()
+    model = open_run(tmp_path).model()
+    assert model.labels == tuple(label and printable(label) for label in labels)
+    assert model.frame(0).label == "rare"
 
 
 def test_opening_a_run_and_reading_frames_do_not_touch_kept_tensors(tmp_path: Path) -> None:

@@ -73,6 +73,21 @@ KEPT_LAYOUT_BYTES = 1 << 24
 KEPT_DIMENSIONS = 64
 """Dimensions of one of them; torch has no more."""
 
+TENSOR_GRAPH_BYTES, TENSOR_GRAPH_EDGES = 1 << 22, 1 << 18
+"""The dependency graph of named tensors, not compressed. It has as many tensors as are kept at one step."""
+
+KEPT_GRAPHS = 1 << 10
+"""Dependency graphs of a session. Steps with further ones have none."""
+
+REASONS, CATEGORIES = 64, 1 << 16
+"""Why a step was kept, and different categories of its samples. Of more, we write the first ones."""
+
+LABELS = 1 << 10
+"""Different labels of a model's steps. Steps with further ones have none."""
+
+LABEL = 1_100
+"""Characters of a label, a reason or a category. Ours have at most 1,000 and a mark, see `printable.py`."""
+
 PASSES = 1 << 48
 """Forward passes in a step."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import EllipsisType
 from typing import TypeVar
 
@@ -21,8 +22,28 @@ from torchgraph_explorer.record.steps.facts import StepKind, in_order
 from torchgraph_explorer.record.steps.history import History
 from torchgraph_explorer.record.steps.reading import read_frame, read_history
 from torchgraph_explorer.record.tensors.index import KeptIndex
-from torchgraph_explorer.record.tensors.reading import Kept, KeptByStep, KeptTensor, kept_keys, read_tensor
-from torchgraph_explorer.schema import Finished, Frame, Kind, ModuleGraph, Role, Series, Session, StepFacts, StepNote
+from torchgraph_explorer.record.tensors.reading import (
+    Kept,
+    KeptAt,
+    KeptByStep,
+    KeptTensor,
+    kept_at,
+    kept_keys,
+    read_graph,
+    read_tensor,
+)
+from torchgraph_explorer.schema import (
+    Finished,
+    Frame,
+    Kind,
+    ModuleGraph,
+    Role,
+    Series,
+    Session,
+    StepFacts,
+    StepNote,
+    TensorGraph,
+)
 
 ModelT = TypeVar("ModelT", bound="ModelRecord")
 
@@ -124,6 +145,12 @@ class ModelRecord:
         """How the step of each frame ended, and which passes belonged to it; None where that is not known."""
         frames = self._index.frames
         return tuple(map(frames.kinds.facts, frames.frames))
+
+    @property
+    def labels(self) -> tuple[str | None, ...]:
+        """The label of each frame's step, which `watcher.label` gave it; None without."""
+        frames = self._index.frames
+        return tuple(map(frames.label, frames.frames["label"].tolist()))
 
     @property
     def optimizers(self) -> tuple[str, ...]:
@@ -306,13 +333,40 @@ class ModelRecord:
         )
         self._notices.announce()
         found = tuple(series.get(key) or Series(-1, *key) for key in keys)
-        return Kept(np.array(list(by_step), np.int64), found, self._find_kept().bytes)
+        labels = tuple(next(iter(ranks.values())).label for ranks in by_step.values())
+        return Kept(np.array(list(by_step), np.int64), labels, found, self._find_kept().bytes)
+
+    def kept_at(self, step: int, *, rank: int | None = None) -> KeptAt:
+        """What was kept at one step, and why, without reading the tensors; `rank` is as in `tensor`.
+
+        Raises:
+            NotFoundError: Nothing was kept at this step.
+            RecordError: The run is gone.
+        """
+        found = kept_at(self._kept_by_step(), step, rank=rank, index=self._find_kept(), notices=self._notices)
+        self._notices.announce()
+        series = {one.key: one for one in self.series}
+        return replace(
+            found, tensors=tuple(replace(one, series=series.get(one.series.key, one.series)) for one in found.tensors)
+        )
+
+    def tensor_graph(self, step: int, *, rank: int | None = None) -> TensorGraph:
+        """Which named tensors were computed from which at one step; `rank` is as in `tensor`.
+
+        Raises:
+            NotFoundError: No tensor was kept at this step.
+            RecordError: The run is gone.
+        """
+        found = read_graph(self._kept_by_step(), step, rank=rank, index=self._find_kept(), notices=self._notices)
+        self._notices.announce()
+        return found
 
     def tensor(self, series: int | Series, step: int, *, rank: int | None = None) -> KeptTensor:
         """What was kept of a tensor at one step, of those in `kept`.
 
-        Of a series of values, `gradient` is the gradient. Where several ranks train the model, each keeps samples of
-        its own; without `rank`, those of the lowest one are read.
+        Of a series of values, `gradient` is the gradient, and `gradients` are those of the backward passes that were
+        given a name. Where several ranks train the model, each keeps samples of its own; without `rank`, those of the
+        lowest one are read.
 
         Raises:
             NotFoundError: There is no such series, or it was not kept at this step.

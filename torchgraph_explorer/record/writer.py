@@ -10,6 +10,7 @@ import numpy as np
 
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.gaps import Missing
+from torchgraph_explorer.printable import printable
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.definitions import Definitions
 from torchgraph_explorer.record.folder import plugin_folder
@@ -156,6 +157,7 @@ class RecordWriter:
             graph=frame.graph,
             gradient_scale=frame.gradient_scale,
             layout=self._encode_layout(frame),
+            label=None if frame.label is None else printable(frame.label),
         )
         encode_facts(head, frame.facts)
         return enveloped(pb.Head(frame=head).SerializeToString(), encode_body(frame.statistics, frame.histograms))

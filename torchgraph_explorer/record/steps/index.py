@@ -14,6 +14,8 @@ from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.folder import SegmentFile
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.limits import (
+    LABEL,
+    LABELS,
     LAST_STEP,
     LAYOUT_BYTES,
     LAYOUTS_FREE,
@@ -37,6 +39,7 @@ FRAME = np.dtype(
         ("kind", np.int32),  # as StepKinds has it; -1 without facts
         ("passes", np.int64),  # as StepFacts has them
         ("recorded_passes", np.int64),
+        ("label", np.int32),  # as FrameIndex.label has it; -1 without
         ("layout", np.int32),
         ("segment", np.int32),
         ("number", np.int64),  # of the segment within the run: tells which of two writes of a step is the later one
@@ -91,6 +94,8 @@ class FrameIndex:
         self._layouts: list[tuple[str, bytes]] = []
         self._layout_ids: dict[tuple[str, bytes], int] = {}
         self._decoded: dict[int, FrameLayout | None] = {}
+        self._labels: dict[str, int] = {}
+        self._label_names: list[str] = []
         self._room = LAYOUTS_FREE
 
     def add(self, frame: pb.Frame, found: ScannedRecord, file: SegmentFile, *, origin: tuple[str, int]) -> None:
@@ -109,7 +114,8 @@ class FrameIndex:
         segment = self._segment_id(file.path)
         place = (segment, file.number, found.body, found.body_size)
         facts = self.kinds.entry(frame)
-        self._new.append((frame.step, written, clock, scale, graph, *facts, layout, *place, 1, -1))
+        label = self._label_id(frame.label) if frame.HasField("label") else -1
+        self._new.append((frame.step, written, clock, scale, graph, *facts, label, layout, *place, 1, -1))
         self._room += LAYOUTS_PER_BYTE * found.body_size
         self._reached[session] = max(self._reached.get(session, -1), frame.step)
 
@@ -186,6 +192,19 @@ class FrameIndex:
     def segment(self, number: int) -> Path:
         """One of the files that `frames` refers to."""
         return self._segments[number]
+
+    def label(self, number: int) -> str | None:
+        """One of the labels that `frames` refers to; None for -1."""
+        return self._label_names[number] if number >= 0 else None
+
+    def _label_id(self, label: str) -> int:
+        known = self._labels.get(label)
+        if known is None:
+            if len(self._label_names) >= LABELS or len(label) > LABEL:
+                return -1
+            known = self._labels[label] = len(self._label_names)
+            self._label_names.append(label)
+        return known
 
     def _layout_id(self, layout: tuple[str, bytes]) -> int:
         known = self._layout_ids.get(layout)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 from zlib import crc32
@@ -22,15 +22,18 @@ from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import DamageError, enveloped, inflated
 from torchgraph_explorer.record.format.messages import KIND_NAMES, KINDS, ROLE_NAMES, ROLES
 from torchgraph_explorer.record.limits import (
+    CATEGORIES,
     GRAPH_BYTES_FREE,
     GRAPH_BYTES_PER_BYTE,
     KEPT_DIMENSIONS,
     KEPT_LAYOUT_BYTES,
     KEPT_TENSORS,
     MOST_INFLATED,
+    REASONS,
 )
 from torchgraph_explorer.record.tensors.dtypes import SIZES
-from torchgraph_explorer.schema import KeptArray, KeptStep, Kind, Role
+from torchgraph_explorer.record.tensors.graphs import TENSOR_KINDS, kind_of
+from torchgraph_explorer.schema import KeptArray, KeptStep, Kind, Role, TensorKind
 
 WORDS = 3
 """Words of 32 bits in a row of the table: where the block begins after the table, its size, and the check of both."""
@@ -62,6 +65,10 @@ class KeptLayout:
     batch_dim: int | None
     samples: tuple[int, ...]
     is_double: bool
+    loss: str
+    categories: tuple[str, ...]
+    named: TensorKind
+    node: str
 
     @property
     def key(self) -> tuple[str, int | None, Role, str, Kind]:
@@ -95,14 +102,21 @@ class Block(NamedTuple):
     check: int
 
 
-def encode_step(step: KeptStep) -> bytes:
-    """The record of a step's tensors, in its envelope."""
-    layout = pb.TensorLayout(tensors=[_message(one) for one in step.arrays])
+def encode_step(step: KeptStep, graph: int | None = None) -> bytes:
+    """The record of a step's tensors, in its envelope; `graph` is the number of its dependency graph."""
+    categories = dict.fromkeys(name for one in step.arrays for name in one.categories)
+    number = {name: at for at, name in enumerate(categories)} if len(categories) <= CATEGORIES else {}
+    layout = pb.TensorLayout(
+        tensors=[_message(one, number) for one in step.arrays], categories=[printable(name) for name in number]
+    )
     head = pb.Tensors(
         step=step.step,
         time=step.time,
         gradient_scale=step.gradient_scale,
         layout=zlib.compress(layout.SerializeToString()),
+        label=None if step.label is None else printable(step.label),
+        reasons=[printable(reason) for reason in step.reasons[:REASONS]],
+        graph=graph,
     )
     return enveloped(pb.Head(tensors=head).SerializeToString(), _body(step.arrays))
 
@@ -118,9 +132,10 @@ def decode_layout(data: bytes) -> tuple[KeptLayout | None, ...]:
         message = pb.TensorLayout.FromString(content)
     except DecodeError as error:
         raise DamageError from error
-    if len(message.tensors) > KEPT_TENSORS:
+    if len(message.tensors) > KEPT_TENSORS or len(message.categories) > CATEGORIES:
         raise DamageError
-    return tuple(map(_layout, message.tensors))
+    categories = tuple(message.categories)
+    return tuple(_layout(one, categories) for one in message.tensors)
 
 
 def block_at(table: bytes, row: int) -> Block:
@@ -147,7 +162,7 @@ def decode_block(data: bytes, block: Block, expected: int) -> bytes:
     return content
 
 
-def _message(one: KeptArray) -> pb.KeptTensor:
+def _message(one: KeptArray, categories: Mapping[str, int]) -> pb.KeptTensor:
     module, call, role, path, kind = one.key
     return pb.KeptTensor(
         module=printable_path(module),
@@ -160,10 +175,14 @@ def _message(one: KeptArray) -> pb.KeptTensor:
         batch_dim=one.batch_dim,
         sample=np.diff(np.array(one.samples, np.int64), prepend=0).tolist(),
         is_double=one.statistics is not None and one.statistics.dtype == np.float64,
+        loss=printable(one.loss),
+        category=[categories[name] for name in one.categories] if categories else (),
+        named=TENSOR_KINDS[one.kind],
+        node=printable(one.node),
     )
 
 
-def _layout(message: pb.KeptTensor) -> KeptLayout | None:
+def _layout(message: pb.KeptTensor, categories: tuple[str, ...]) -> KeptLayout | None:
     if message.role not in ROLE_NAMES or message.kind not in KIND_NAMES or message.dtype not in SIZES:
         return None
     shape = tuple(message.shape)
@@ -174,6 +193,8 @@ def _layout(message: pb.KeptTensor) -> KeptLayout | None:
     if any(step == 0 for step in message.sample[1:]) or sum(message.sample) >= 1 << 63:
         raise DamageError
     if samples and (dim is None or samples[-1] >= shape[dim]):
+        raise DamageError
+    if len(message.category) not in (0, len(samples)) or max(message.category, default=-1) >= len(categories):
         raise DamageError
     return KeptLayout(
         module=message.module,
@@ -186,6 +207,10 @@ def _layout(message: pb.KeptTensor) -> KeptLayout | None:
         batch_dim=dim,
         samples=tuple(samples),
         is_double=message.is_double,
+        loss=message.loss,
+        categories=tuple(categories[at] for at in message.category),
+        named=kind_of(message.named),
+        node=message.node,
     )
 
 

@@ -12,12 +12,20 @@ from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.folder import Folder, SegmentFile, reading
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.format.messages import session_value
-from torchgraph_explorer.record.limits import LAST_STEP, SEGMENT_BYTES
+from torchgraph_explorer.record.limits import (
+    KEPT_GRAPHS,
+    LABEL,
+    LAST_STEP,
+    REASONS,
+    SEGMENT_BYTES,
+    TENSOR_GRAPH_BYTES,
+)
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.groups import launches
 from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
 from torchgraph_explorer.record.tensors.encoding import KeptLayout, decode_layout
-from torchgraph_explorer.schema import Session
+from torchgraph_explorer.record.tensors.graphs import decode_tensor_graph
+from torchgraph_explorer.schema import Session, TensorGraph
 
 
 class KeptRecord(NamedTuple):
@@ -31,6 +39,10 @@ class KeptRecord(NamedTuple):
         body_size: Its bytes.
         layout: What it holds, as `encoding.decode_layout` takes it.
         gradient_scale: As in `schema.KeptStep`.
+        label: Likewise.
+        reasons: Likewise.
+        graph: The number of the dependency graph in its session; None if it is not known.
+        time: As in `schema.KeptStep`.
     """
 
     step: int
@@ -40,6 +52,10 @@ class KeptRecord(NamedTuple):
     body_size: int
     layout: bytes
     gradient_scale: float | None
+    label: str | None
+    reasons: tuple[str, ...]
+    graph: int | None
+    time: float
 
 
 @dataclass(slots=True)
@@ -64,6 +80,7 @@ class KeptIndex:
         self._layouts: dict[bytes, bytes] = {}
         self._by_model: dict[str, Mapping[int, Mapping[int, KeptRecord]]] = {}
         self._decoded: tuple[bytes, tuple[KeptLayout | None, ...]] = b"", ()
+        self._graphs: dict[tuple[str, int], tuple[int, ScannedRecord, SegmentFile]] = {}
 
     @property
     def bytes(self) -> int:
@@ -98,6 +115,22 @@ class KeptIndex:
             self._decoded = record.layout, found
         return found
 
+    def graph(self, record: KeptRecord) -> TensorGraph | None:
+        """The dependency graph of a step; None if it is not known.
+
+        Raises:
+            DamageError: It cannot be decoded.
+            RecordError: The run is gone.
+        """
+        found = None if record.graph is None else self._graphs.get((record.session, record.graph))
+        if found is None:
+            return None
+        check, place, file = found
+        if place.body_size > TENSOR_GRAPH_BYTES:
+            raise DamageError
+        with reading(file.path) as read:
+            return decode_tensor_graph(read(place.body, place.body_size), check)
+
     def _update(self) -> bool:
         """Read what is new; True if anything has changed."""
         files = {file.name: file for file in self._folder.files()}
@@ -106,7 +139,7 @@ class KeptIndex:
             for name, known in self._segments.items()
         )
         if is_replaced:
-            self._segments, self._layouts = {}, {}
+            self._segments, self._layouts, self._graphs = {}, {}, {}
         return any([is_replaced, *(self._read_segment(file) for file in files.values())])
 
     def _read_segment(self, file: SegmentFile) -> bool:
@@ -136,9 +169,14 @@ class KeptIndex:
         if head.HasField("segment"):
             self._begin(segment, head.segment)
         elif head.HasField("tensors"):
-            if segment.session is None or head.tensors.step > LAST_STEP:
+            if segment.session is None or not _is_sound(head.tensors):
                 return False
             segment.records.append(self._record(segment, found, head.tensors))
+        elif head.HasField("tensor_graph"):
+            if segment.session is None or head.tensor_graph.id >= KEPT_GRAPHS:
+                return False
+            name = segment.session.id, head.tensor_graph.id
+            self._graphs[name] = head.tensor_graph.check, found, segment.file
         return True
 
     @staticmethod
@@ -159,6 +197,10 @@ class KeptIndex:
             body_size=found.body_size,
             layout=self._layouts.setdefault(head.layout, head.layout),  # most steps have the same one
             gradient_scale=head.gradient_scale if head.HasField("gradient_scale") else None,
+            label=head.label if head.HasField("label") else None,
+            reasons=tuple(head.reasons),
+            graph=head.graph if head.HasField("graph") else None,
+            time=head.time,
         )
 
     def _sorted(self, model: str) -> dict[int, Mapping[int, KeptRecord]]:
@@ -173,6 +215,11 @@ class KeptIndex:
             if known[0] == launch:
                 known[1][rank] = record
         return {step: dict(sorted(latest[step][1].items())) for step in sorted(latest)}
+
+
+def _is_sound(head: pb.Tensors) -> bool:
+    texts = (head.label, *head.reasons)
+    return head.step <= LAST_STEP and len(head.reasons) <= REASONS and all(len(text) <= LABEL for text in texts)
 
 
 def _in_order(segments: list[_Segment]) -> Iterator[KeptRecord]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.tensors.dtypes import as_array
 from torchgraph_explorer.record.tensors.encoding import ROW_BYTES, KeptLayout, block_at, decode_block
 from torchgraph_explorer.record.tensors.index import KeptIndex, KeptRecord
-from torchgraph_explorer.schema import Kind, Role, Series
+from torchgraph_explorer.schema import Kind, NamedTensor, Role, Series, TensorGraph, TensorKind
 
 SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
 """`Series.key`."""
@@ -46,6 +47,8 @@ class KeptTensor:
         std: The population standard deviation, likewise.
         largest: The largest magnitude, likewise.
         gradient: Of a tensor's values, the gradient, if it was kept, too; None in a gradient.
+        gradients: Of a tensor's values, the gradients of the backward passes that were given a name, by name.
+        categories: Of each of `samples`; empty if the training loop gave none.
         gradient_scale: The factor of a `GradScaler` that is still in gradients of the step, except in
             `optimizer_grad`; None without one.
         rank: The rank that kept it; 0 if one process trains the model.
@@ -64,6 +67,8 @@ class KeptTensor:
     gradient: KeptTensor | None
     gradient_scale: float | None
     rank: int
+    gradients: Mapping[str, KeptTensor] = field(default_factory=dict)
+    categories: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         one = self.series
@@ -72,17 +77,73 @@ class KeptTensor:
         return f"<KeptTensor {what} at step {self.step}: {self.dtype} {list(self.shape)}, {kept}>"
 
 
+@dataclass(frozen=True, slots=True)
+class KeptInfo:
+    """What is known of one kept tensor without reading it.
+
+    Attributes:
+        series: The series of its values, as in `Kept.series`.
+        dtype: As in `KeptTensor`.
+        shape: As in `KeptTensor`.
+        batch_dim: As in `KeptTensor`.
+        samples: Numbers of the kept samples in the batch; empty without `batch_dim`.
+        categories: Of each of `samples`; empty if the training loop gave none.
+        has_gradient: `KeptTensor.gradient` is there.
+        losses: The keys of `KeptTensor.gradients`.
+        kind: What it is to the training.
+        node: The node that it belongs to, as `TensorNode.key`.
+    """
+
+    series: Series
+    dtype: str
+    shape: tuple[int, ...]
+    batch_dim: int | None
+    samples: tuple[int, ...]
+    categories: tuple[str, ...]
+    has_gradient: bool
+    losses: tuple[str, ...]
+    kind: TensorKind
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAt:
+    """What was kept at one step.
+
+    Attributes:
+        step: The step.
+        time: Seconds since the epoch.
+        label: The kind of step that the training loop said it is; None without.
+        reasons: Why it was kept, if something asked for it.
+        rank: The rank that kept it; 0 if one process trains the model.
+        ranks: All that kept tensors at this step.
+        gradient_scale: As in `KeptTensor`.
+        tensors: One for each tensor.
+    """
+
+    step: int
+    time: float
+    label: str | None
+    reasons: tuple[str, ...]
+    rank: int
+    ranks: tuple[int, ...]
+    gradient_scale: float | None
+    tensors: tuple[KeptInfo, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Kept:
     """What was kept of a model.
 
     Attributes:
         steps: The steps, ascending.
+        labels: The label of each of `steps`; None without.
         series: The series that were kept at any of them. One that has no histograms has the id -1.
         bytes: What the kept tensors of all models of the run take on disk.
     """
 
     steps: npt.NDArray[np.int64]
+    labels: tuple[str | None, ...]
     series: tuple[Series, ...]
     bytes: int
 
@@ -107,20 +168,22 @@ def read_tensor(
     """
     record, rank = _record(by_step, step, rank)
     found = _layout(record, index, notices)
-    layout = {one.key: (number, one) for number, one in enumerate(found) if one is not None}
-    if series.key not in layout:
-        raise NotFoundError(
-            f"{_words(series.key)} was not kept at step {record.step}. {_kept_there(series.key, layout)}"
-        )
+    layout = {(one.key, one.loss): (number, one) for number, one in enumerate(found) if one is not None}
+    if (series.key, "") not in layout:
+        there = _kept_there(series.key, (key for key, _ in layout))
+        raise NotFoundError(f"{_words(series.key)} was not kept at step {record.step}. {there}")
     with reading(record.file.path) as read:
         tensor = _Step(record, rank, layout, 2 * len(found) * ROW_BYTES, read)
+        gradient, gradients = None, {}
         try:
             gradient = tensor.gradient(series)
+            gradients = {loss: tensor.gradient(series, loss) for loss in tensor.losses(series)}
         except DamageError:
-            gradient = None
-            notices.add(f"the gradient of {_words(series.key)} at step {record.step} is damaged and was skipped")
+            notices.add(f"a gradient of {_words(series.key)} at step {record.step} is damaged and was skipped")
         try:
-            return tensor.read(series, gradient)
+            values = tensor.read(series)
+            named = {loss: one for loss, one in gradients.items() if one is not None}
+            return replace(values, gradient=gradient, gradients=MappingProxyType(named))
         except DamageError as damage:
             raise RecordError(
                 f"{_words(series.key)} at step {record.step} is damaged in {record.file.path}. Read another step."
@@ -133,19 +196,22 @@ class _Step:
 
     record: KeptRecord
     rank: int
-    layout: Mapping[SeriesKey, tuple[int, KeptLayout]]
+    layout: Mapping[tuple[SeriesKey, str], tuple[int, KeptLayout]]
     table: int
     read_at: ReadAt
 
-    def gradient(self, series: Series) -> KeptTensor | None:
-        for kind in GRADIENTS.get(series.kind, ()):
-            one = Series(-1, series.module, series.call, series.role, series.path, kind)
-            if one.key in self.layout:
-                return self.read(one, None)
+    def gradient(self, series: Series, loss: str = "") -> KeptTensor | None:
+        for one in _gradients(series):
+            if (one.key, loss) in self.layout:
+                return self.read(one, loss)
         return None
 
-    def read(self, series: Series, gradient: KeptTensor | None) -> KeptTensor:
-        number, one = self.layout[series.key]
+    def losses(self, series: Series) -> tuple[str, ...]:
+        keys = {one.key for one in _gradients(series)}
+        return tuple(dict.fromkeys(loss for key, loss in self.layout if loss and key in keys))
+
+    def read(self, series: Series, loss: str = "") -> KeptTensor:
+        number, one = self.layout[series.key, loss]
         values_size, statistics_size = one.sizes
         try:
             values = as_array(self._block(2 * number, values_size), one.dtype).reshape(one.kept_shape)
@@ -166,9 +232,10 @@ class _Step:
             mean=mean,
             std=std,
             largest=largest,
-            gradient=gradient,
+            gradient=None,
             gradient_scale=self.record.gradient_scale,
             rank=self.rank,
+            categories=one.categories,
         )
 
     def _block(self, row: int, expected: int) -> bytes:
@@ -181,6 +248,74 @@ class _Step:
         if table + block.start + block.size > record.body_size or block.size > expected:
             raise DamageError
         return decode_block(self.read_at(record.body + table + block.start, block.size), block, expected)
+
+
+def kept_at(by_step: KeptByStep, step: int, *, rank: int | None, index: KeptIndex, notices: Notices) -> KeptAt:
+    """What was kept at a step, by a rank; the lowest one if that is None. Series have the id -1.
+
+    Raises:
+        NotFoundError: Nothing was.
+    """
+    record, rank = _record(by_step, step, rank)
+    found = [one for one in _layout(record, index, notices) if one is not None]
+    losses: dict[SeriesKey, dict[str, None]] = {}
+    for one in found:
+        losses.setdefault(one.key, {})[one.loss] = None
+    return KeptAt(
+        step=step,
+        time=record.time,
+        label=record.label,
+        reasons=record.reasons,
+        rank=rank,
+        ranks=tuple(by_step[step]),
+        gradient_scale=record.gradient_scale,
+        tensors=tuple(_info(one, losses) for one in found if one.kind == "value"),
+    )
+
+
+def read_graph(by_step: KeptByStep, step: int, *, rank: int | None, index: KeptIndex, notices: Notices) -> TensorGraph:
+    """The dependency graph at a step, with the tensors that were kept there; without edges if it is not known.
+
+    Raises:
+        NotFoundError: No tensor was kept at this step.
+        RecordError: The run is gone.
+    """
+    record, _ = _record(by_step, step, rank)
+    try:
+        graph = index.graph(record)
+    except DamageError:
+        notices.add(f"segment tensors/{record.file.name}: the dependency graph of step {step} is damaged")
+        graph = None
+    graph = TensorGraph((), ()) if graph is None else graph
+    known = {one.key for one in graph.tensors}
+    found = (one for one in _layout(record, index, notices) if one is not None and one.kind == "value")
+    return replace(graph, tensors=(*graph.tensors, *(_named(one) for one in found if one.key not in known)))
+
+
+def _named(one: KeptLayout) -> NamedTensor:
+    return NamedTensor(one.module, one.call, one.role, one.path, one.named, one.node)
+
+
+def _info(one: KeptLayout, losses: Mapping[SeriesKey, Iterable[str]]) -> KeptInfo:
+    series = Series(-1, one.module, one.call, one.role, one.path, one.kind)
+    names = dict.fromkeys(loss for gradient in _gradients(series) for loss in losses.get(gradient.key, ()))
+    return KeptInfo(
+        series=series,
+        dtype=one.dtype,
+        shape=one.shape,
+        batch_dim=one.batch_dim,
+        samples=one.samples,
+        categories=one.categories,
+        has_gradient="" in names,
+        losses=tuple(name for name in names if name),
+        kind=one.named,
+        node=_named(one).node_key,
+    )
+
+
+def _gradients(series: Series) -> Iterator[Series]:
+    """The series that may be the gradient of one."""
+    return (replace(series, id=-1, kind=kind) for kind in GRADIENTS.get(series.kind, ()))
 
 
 def _layout(record: KeptRecord, index: KeptIndex, notices: Notices) -> tuple[KeptLayout | None, ...]:

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from torchgraph_explorer.record.folder import TENSORS, plugin_folder, segment_files
+from torchgraph_explorer.record.limits import KEPT_GRAPHS
 from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
 from torchgraph_explorer.record.remote import RemoteSegments, is_url
 from torchgraph_explorer.record.segments import LocalSegments
 from torchgraph_explorer.record.tensors.encoding import encode_step
-from torchgraph_explorer.schema import KeptStep
+from torchgraph_explorer.record.tensors.graphs import encode_tensor_graph
+from torchgraph_explorer.schema import KeptStep, TensorGraph
 
 SEGMENT_BYTES = 256 << 20
 """Largest size of a local segment, if it holds several steps."""
@@ -34,16 +36,26 @@ class TensorWriter:
             self._used = sum(file.size for file in segment_files(folder))
             store = LocalSegments(folder, self._beginning, limit=SEGMENT_BYTES, when_gone=lambda _: None)
         self._outbox = Outbox(store, place=f"{run_dir} (kept tensors)")
+        self._graphs: dict[TensorGraph, int] = {}
+        self._encoded_graphs = b""
 
     def write(self, step: KeptStep, most: int) -> int:
         """Append a step, if the kept tensors then take at most `most` bytes; returns how many they take.
 
         Those of earlier sessions of the run count, too; at a URL, they do not.
         """
-        data = encode_step(step)
+        graph = b""
+        number = None if step.graph is None else self._graphs.get(step.graph)
+        if step.graph is not None and number is None and len(self._graphs) < KEPT_GRAPHS:
+            number = len(self._graphs)
+            graph = encode_tensor_graph(step.graph, number)
+        data = graph + encode_step(step, number)
         if self._used + len(data) + self._beginning_bytes <= most:
             self._used += len(data)
             self._outbox.add(Encoded(data, step.step))
+            if graph and step.graph is not None and number is not None:
+                self._graphs[step.graph] = number
+                self._encoded_graphs += graph
         return self._used
 
     def when_idle(self) -> None:
@@ -56,6 +68,6 @@ class TensorWriter:
 
     def _beginning(self, number: int, _is_whole: bool = False) -> bytes:
         """The beginning of a segment, which takes space, too."""
-        data = self._begin(number, False)
+        data = self._begin(number, False) + self._encoded_graphs
         self._used += len(data)
         return data
