@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from tests.models import CompiledEntries
 from tests.record.examples import logged, write
-from torchgraph_explorer import Watcher, watch
+from torchgraph_explorer import Keep, Watcher, attach, watch
 from torchgraph_explorer.demo import DigitsNet, load_digits
 
 STEPS = 40
@@ -244,3 +244,57 @@ def record_broken(logdir: Path, run: str = "broken") -> None:
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             watcher.log({"loss": loss.item()})
+
+
+KEPT_STEPS = 12
+"""Of the run with kept tensors, every second one of which keeps."""
+
+KEPT_BATCH = 16
+
+
+class Curious(nn.Module):
+    """Has tensors of all sorts: images, feature maps, tokens, a mask, integers, a scalar, an empty one and NaN."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 6, 3, padding=1)
+        self.embed = nn.Embedding(20, 12)
+        self.cell = nn.Linear(12, 12)
+        self.head = nn.Linear(12 + 6, 10)
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tensor:
+        features = self.conv(images).relu()
+        words = self.embed(tokens)
+        state = words.mean(1)
+        for _ in range(3):
+            state = self.cell(state).tanh()
+        attach(tokens, self, "tokens")
+        attach(tokens > 9, self, "mask")
+        attach(features.square().mean(), self, "energy")
+        attach(features[:, :0], self, "empty")
+        attach(features[:, 0] / 0 * 0, self, "broken")
+        attach(features, self, "features")
+        return self.head(torch.cat([state, features.mean((2, 3))], 1))
+
+
+def record_kept(logdir: Path, run: str = "kept") -> None:
+    """A run that keeps tensors of many shapes whole, at every second of its steps."""
+    torch.manual_seed(0)
+    model, digits = Curious(), load_digits()
+    chosen = [torch.randint(len(digits), (KEPT_BATCH,)) for _ in range(KEPT_STEPS)]
+    keep = Keep("*", "*:input", "*:param", samples=4, log_freq=2)
+    with watching(model, logdir, run, keep=keep):
+        optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+        for at in chosen:
+            optimizer.zero_grad()
+            tokens = digits[at].images.flatten(1)[:, ::4].mul(10).long().clamp(0, 19)
+            functional.cross_entropy(model(digits[at].images, tokens), digits[at].labels).backward()
+            optimizer.step()
+
+
+def record_many_kept(logdir: Path, run: str = "many-kept") -> None:
+    """A run that keeps the outputs of `MANY_CALLS` modules."""
+    torch.manual_seed(0)
+    model = Deep()
+    with watching(model, logdir, run, keep=Keep("layers.*", samples=2)):
+        train(model, [(torch.randn(8, 4),)] * 2, mean_square)

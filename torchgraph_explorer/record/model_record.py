@@ -21,6 +21,7 @@ from torchgraph_explorer.record.steps.bulk import read_statistics
 from torchgraph_explorer.record.steps.facts import StepKind, in_order
 from torchgraph_explorer.record.steps.history import History
 from torchgraph_explorer.record.steps.reading import read_frame, read_history
+from torchgraph_explorer.record.tensors.catalog import KeptCatalog, catalog
 from torchgraph_explorer.record.tensors.index import KeptIndex
 from torchgraph_explorer.record.tensors.reading import (
     Kept,
@@ -361,22 +362,44 @@ class ModelRecord:
         self._notices.announce()
         return found
 
-    def tensor(self, series: int | Series, step: int, *, rank: int | None = None) -> KeptTensor:
+    @property
+    def kept_catalog(self) -> KeptCatalog:
+        """Which tensors were kept at which steps, as of now.
+
+        Raises:
+            RecordError: As in `kept`.
+        """
+        index = self._find_kept()
+        found = catalog(self._kept_by_step(), index, self._notices)
+        self._notices.announce()
+        return found
+
+    def tensor(
+        self, series: int | Series, step: int, *, rank: int | None = None, most_bytes: int | None = None
+    ) -> KeptTensor:
         """What was kept of a tensor at one step, of those in `kept`.
 
         Of a series of values, `gradient` is the gradient, and `gradients` are those of the backward passes that were
         given a name. Where several ranks train the model, each keeps samples of its own; without `rank`, those of the
-        lowest one are read.
+        lowest one are read. With `most_bytes`, a tensor that takes more is refused before it is read, and no gradient
+        is read.
 
         Raises:
             NotFoundError: There is no such series, or it was not kept at this step.
+            OptionError: It takes more than `most_bytes`.
             RecordError: It is damaged, or the run is gone.
         """
         if not isinstance(series, Series):
             self._require_series(series)
             series = self.series[series]
         found = read_tensor(
-            self._kept_by_step(), series, step=step, rank=rank, index=self._find_kept(), notices=self._notices
+            self._kept_by_step(),
+            series,
+            step=step,
+            rank=rank,
+            index=self._find_kept(),
+            notices=self._notices,
+            most_bytes=most_bytes,
         )
         self._notices.announce()
         return found

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar, get_args
 from urllib.parse import parse_qs, quote
 
 from torchgraph_explorer.errors import NotFoundError, OptionError, RecordError, TorchgraphError
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.schema import ModuleGraph
+from torchgraph_explorer.schema import Kind, ModuleGraph, Role, Series
 from torchgraph_explorer.server.answers import (
     MOST_NEWS,
     ClientState,
@@ -35,6 +36,15 @@ from torchgraph_explorer.server.response import (
     send,
 )
 from torchgraph_explorer.server.scalars import WantedScalars, scalars_answer
+from torchgraph_explorer.server.selection import MOST_ELEMENTS
+from torchgraph_explorer.server.tensors import (
+    PARTS,
+    WHAT,
+    WantedTensor,
+    line_answer,
+    tensor_answer,
+    tensors_answer,
+)
 from torchgraph_explorer.version import __version__
 
 MOST_SERIES = 512
@@ -45,6 +55,8 @@ LEAST_BINS = 64
 
 _STATUSES = ((NotFoundError, 404), (OptionError, 400), (RecordError, 422))
 """The status for errors that are not faults of the server."""
+
+WordT = TypeVar("WordT", bound=str)
 
 log = logging.getLogger(__name__)
 
@@ -148,6 +160,56 @@ def _scalars(query: Mapping[str, str], runs: RunSource) -> Response:
     return Response(200, BINARY, scalars_answer(model.logged, wanted, epoch=epoch))
 
 
+def _tensors(query: Mapping[str, str], runs: RunSource) -> Response:
+    opened, model = _open(query, runs)
+    return json_response(tensors_answer(model, version=query.get("version", ""), epoch=opened.epoch(model)))
+
+
+def _tensor(query: Mapping[str, str], runs: RunSource) -> Response:
+    _, model = _open(query, runs)
+    most = _whole(query, "most", least=1) if "most" in query else MOST_ELEMENTS
+    shrink = _numbers(query, "shrink") if "shrink" in query else ()
+    found = tensor_answer(model, _wanted_tensor(query), at=query.get("at", ""), shrink=shrink, most=most)
+    return Response(200, BINARY, found)
+
+
+def _tensor_line(query: Mapping[str, str], runs: RunSource) -> Response:
+    _, model = _open(query, runs)
+    found = line_answer(
+        model,
+        _wanted_tensor(query),
+        index=query.get("index"),
+        over=query.get("over", "steps"),
+        from_step=_whole(query, "from") if "from" in query else 0,
+    )
+    return Response(200, BINARY, found)
+
+
+def _wanted_tensor(query: Mapping[str, str]) -> WantedTensor:
+    return WantedTensor(
+        series=Series(
+            -1,
+            _text(query, "module"),
+            _whole(query, "call") if "call" in query else None,
+            _one_of(query, "role", get_args(Role)),
+            _text(query, "path"),
+            _one_of(query, "kind", get_args(Kind)),
+        ),
+        step=_whole(query, "step"),
+        what=_one_of(query, "what", WHAT, default="values"),
+        part=_one_of(query, "part", tuple(PARTS), default="abs"),
+        rank=_whole(query, "rank") if "rank" in query else None,
+    )
+
+
+def _one_of(query: Mapping[str, str], name: str, allowed: tuple[WordT, ...], *, default: str | None = None) -> WordT:
+    text = _text(query, name) if default is None else query.get(name, default)
+    for one in allowed:
+        if one == text:
+            return one
+    raise OptionError(f"{name}={text[:40]!r} is not one of {', '.join(allowed)}.")
+
+
 def _health(_query: Mapping[str, str], runs: RunSource) -> Response:
     return json_response({"product": "torchgraph_explorer", "version": __version__, "logdir": runs.logdir})
 
@@ -162,6 +224,9 @@ ROUTES: dict[str, Callable[[Mapping[str, str], RunSource], Response]] = {
     "/api/nonfinite": _nonfinite,
     "/api/findings": _findings,
     "/api/scalars": _scalars,
+    "/api/tensors": _tensors,
+    "/api/tensor": _tensor,
+    "/api/tensor-line": _tensor_line,
     "/api/health": _health,
 }
 

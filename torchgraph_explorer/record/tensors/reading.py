@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer.errors import NotFoundError, RecordError
+from torchgraph_explorer.errors import NotFoundError, OptionError, RecordError
 from torchgraph_explorer.record.folder import ReadAt, reading
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.notices import Notices
@@ -158,12 +158,22 @@ def kept_keys(records: Iterable[KeptRecord], index: KeptIndex, notices: Notices)
 
 
 def read_tensor(
-    by_step: KeptByStep, series: Series, *, step: int, rank: int | None, index: KeptIndex, notices: Notices
+    by_step: KeptByStep,
+    series: Series,
+    *,
+    step: int,
+    rank: int | None,
+    index: KeptIndex,
+    notices: Notices,
+    most_bytes: int | None = None,
 ) -> KeptTensor:
     """What was kept of `series` at a step, by a rank; the lowest one if that is None.
 
+    With `most_bytes`, its gradient is not read.
+
     Raises:
         NotFoundError: Nothing was.
+        OptionError: It takes more than `most_bytes`, uncompressed and without its statistics.
         RecordError: It is damaged, or the run is gone.
     """
     record, rank = _record(by_step, step, rank)
@@ -172,12 +182,15 @@ def read_tensor(
     if (series.key, "") not in layout:
         there = _kept_there(series.key, (key for key, _ in layout))
         raise NotFoundError(f"{_words(series.key)} was not kept at step {record.step}. {there}")
+    if most_bytes is not None:
+        _require_size(layout[series.key, ""][1], most_bytes)
     with reading(record.file.path) as read:
         tensor = _Step(record, rank, layout, 2 * len(found) * ROW_BYTES, read)
         gradient, gradients = None, {}
         try:
-            gradient = tensor.gradient(series)
-            gradients = {loss: tensor.gradient(series, loss) for loss in tensor.losses(series)}
+            if most_bytes is None:
+                gradient = tensor.gradient(series)
+                gradients = {loss: tensor.gradient(series, loss) for loss in tensor.losses(series)}
         except DamageError:
             notices.add(f"a gradient of {_words(series.key)} at step {record.step} is damaged and was skipped")
         try:
@@ -188,6 +201,15 @@ def read_tensor(
             raise RecordError(
                 f"{_words(series.key)} at step {record.step} is damaged in {record.file.path}. Read another step."
             ) from damage
+
+
+def _require_size(one: KeptLayout, most_bytes: int) -> None:
+    size = one.sizes[0]
+    if size > most_bytes:
+        raise OptionError(
+            f"{_words(one.key)} takes {size:,} bytes; at most {most_bytes:,} can be shown. Keep fewer samples of it, "
+            f"or read it with open_run(...).model().tensor(...)."
+        )
 
 
 @dataclass(frozen=True, slots=True)
