@@ -9,9 +9,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, ViewportSize
 
 from tests.browser import runs
-from tests.browser.page import Viewer
+from tests.browser.page import SECONDS_TO_SHOW, Viewer
 from tests.browser.servers import ServerProcess
-from tests.conftest import SECONDS_TO_SHOW
 from tests.shared import once, shared_folder
 
 WINDOW: ViewportSize = {"width": 1440, "height": 900}

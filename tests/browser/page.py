@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -18,6 +20,9 @@ SWITCHES = (
     "--no-first-run",
 )
 """Of the browser: no graphics card is needed, and nothing is fetched behind the test's back."""
+
+SECONDS_TO_SHOW = 15
+"""How long a test waits for what a browser is to show, on a machine that is busy with other tests."""
 
 GUTTER_PX = 46
 """From a strip's left side to its plot, where the value axis is written."""
@@ -195,10 +200,32 @@ def number(text: str) -> float:
     return float("nan") if sign == "–" else float(sign.rstrip("kMB")) * scale
 
 
+def expect_soon(check: Callable[[], None]) -> None:
+    """`check` passes within the time that a browser may take: for what Playwright's `expect` has no matcher for."""
+    deadline = time.monotonic() + SECONDS_TO_SHOW
+    while True:
+        try:
+            return check()
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
 def expect_painted(strip: Locator) -> None:
     """A strip's history has come and is drawn."""
     for canvas in (0, 1):  # the plot and the bars
         expect(strip.locator("canvas").nth(canvas)).to_have_attribute("style", re.compile("width"))
+
+
+def expect_refused(page: Page) -> None:
+    """The browser shows an error in the page's iframe, in place of what it was to load."""
+
+    def check() -> None:
+        page.wait_for_timeout(0)  # hears where the iframe went meanwhile
+        assert [frame.url for frame in page.frames[1:]] == ["chrome-error://chromewebdata/"]
+
+    expect_soon(check)
 
 
 def expect_open(viewer: Viewer, *names: str) -> None:

@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 from torch import nn
 
 from tests.browser import runs
-from tests.browser.page import Viewer, expect_open
+from tests.browser.page import Viewer, expect_open, expect_soon
 from torchgraph_explorer import open_run
 from torchgraph_explorer.server.export import PAGE_BYTES, export_page
 
@@ -48,11 +48,15 @@ def test_a_page_opens_from_disk_and_says_what_it_shows_with_the_numbers_of_the_r
     expect(offline.page).to_have_title(re.compile("digits"))
     offline.page.keyboard.press("Escape")
     offline.drag(offline.node("stem#0"), offline.panels)
-    shown = offline.statistics("stem, output, value")
     model = open_run(logdir / digits).model()
     history = model.history(model.find("stem", role="output", kind="value")[0])
     wanted = {name: float(history.column(name)[-1]) for name in ("mean", "std", "min", "max")}
-    assert {name: shown[name] for name in wanted} == pytest.approx(wanted, rel=0.01)
+
+    def check() -> None:
+        shown = offline.statistics("stem, output, value")
+        assert {name: shown.get(name) for name in wanted} == pytest.approx(wanted, rel=0.01)
+
+    expect_soon(check)
 
 
 def test_a_page_drills_pins_steps_is_searched_and_coloured(offline: Viewer, digits_page: Path) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.page import Viewer, expect_open
-from tests.conftest import SECONDS_TO_SHOW
+from tests.browser.page import Viewer, expect_open, expect_soon
 
 pytestmark = pytest.mark.browser
 
@@ -71,25 +69,39 @@ def look(viewer: Viewer) -> Look:
 
 def expect_whole(viewer: Viewer) -> None:
     """The whole drawing is in sight, can be read, and stands in the middle, as soon as its layout has come."""
-    seen = look(viewer)
-    deadline = time.monotonic() + SECONDS_TO_SHOW
-    while not (seen.sight and all(seen.sight.values())) and time.monotonic() < deadline:
+
+    def check() -> None:
         seen = look(viewer)
-    assert seen.sight
-    assert [key for key, is_free in seen.sight.items() if not is_free] == []
-    assert seen.scale >= READABLE
-    assert abs(seen.left - seen.right) < MOST_SLANT
-    assert abs(seen.top - seen.bottom) < MOST_SLANT
+        assert seen.sight
+        assert [key for key, is_free in seen.sight.items() if not is_free] == []
+        assert seen.scale >= READABLE
+        assert abs(seen.left - seen.right) < MOST_SLANT
+        assert abs(seen.top - seen.bottom) < MOST_SLANT
+
+    expect_soon(check)
 
 
 def expect_in_sight(viewer: Viewer, key: str) -> None:
     """The node can be seen and read, and no part of the pane is empty beside a part of the drawing that is cut off."""
-    seen = look(viewer)
-    assert seen.sight[key]
-    assert seen.scale >= READABLE
-    assert seen.left > 0
-    assert seen.right > 0
-    assert min(seen.top, seen.bottom) < 60, "it is a long drawing"
+
+    def check() -> None:
+        seen = look(viewer)
+        assert seen.sight.get(key)
+        assert seen.scale >= READABLE
+        assert seen.left > 0
+        assert seen.right > 0
+        assert min(seen.top, seen.bottom) < 60, "it is a long drawing"
+
+    expect_soon(check)
+
+
+def expect_uncovered(viewer: Viewer, key: str) -> None:
+    """The node is within the pane, and nothing lies over it."""
+
+    def check() -> None:
+        assert look(viewer).sight.get(key)
+
+    expect_soon(check)
 
 
 Act = Callable[[Viewer], None]
@@ -246,7 +258,7 @@ def test_the_users_own_view_keeps_what_he_selected_in_sight(viewer: Viewer, many
     viewer.page.keyboard.press("+")
     for keys in ("1", "2", "1", "p", "3", "5"):
         viewer.page.keyboard.press(keys)
-        assert look(viewer).sight["layers.200#0"]
+        expect_uncovered(viewer, "layers.200#0")
     assert look(viewer).scale > scale
 
 
@@ -300,7 +312,7 @@ def test_what_is_asked_for_is_not_hidden_below_what_lies_over_the_graph(
         expect(viewer.page.locator(".drawer")).to_be_visible()
         viewer.search(wanted).first.click()
         expect(viewer.node(f"{wanted}#0")).to_be_visible()
-        assert look(viewer).sight[f"{wanted}#0"]
+        expect_uncovered(viewer, f"{wanted}#0")
 
 
 def test_the_drawing_glides_unless_one_prefers_no_motion(viewer: Viewer, many: str) -> None:

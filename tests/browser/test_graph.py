@@ -34,6 +34,7 @@ def test_the_model_itself_is_open_at_first(at_top: Viewer) -> None:
         "stage3#0",
         "stem#0",
     ]
+    expect(at_top.page.locator(".node")).to_have_count(len(keys))
     shown = at_top.page.locator(".node").evaluate_all("(all) => all.map((one) => one.dataset.key).sort()")
     assert shown == sorted(keys)
 

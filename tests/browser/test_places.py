@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.page import Viewer
+from tests.browser.page import Viewer, expect_soon
 from tests.browser.test_sizes import OUTSIDE
 
 pytestmark = pytest.mark.browser
@@ -43,9 +44,13 @@ def test_nothing_overlaps_or_is_cut_off(viewer: Viewer, digits: str, pins: list[
         resize(viewer, size)
         expect(viewer.node("stage2.0.conv1#0")).to_be_visible()
         viewer.settle()
-        bars = ".header *, .pane-bar *, .time-bar *, .rail, .legend *"
-        assert viewer.page.locator(bars).evaluate_all(OUTSIDE) == [], size
-        assert viewer.page.evaluate(OVERLAPS) == [], size
+        expect_soon(partial(check_bars, viewer, size))
+
+
+def check_bars(viewer: Viewer, size: tuple[int, int]) -> None:
+    bars = ".header *, .pane-bar *, .time-bar *, .rail, .legend *"
+    assert viewer.page.locator(bars).evaluate_all(OUTSIDE) == [], size
+    assert viewer.page.evaluate(OVERLAPS) == [], size
 
 
 def test_in_a_small_place_the_graph_has_most_of_the_room(viewer: Viewer, digits: str) -> None:
@@ -55,7 +60,11 @@ def test_in_a_small_place_the_graph_has_most_of_the_room(viewer: Viewer, digits:
     for size in SMALL:
         resize(viewer, size)
         viewer.settle()
-        assert viewer.page.evaluate(SHARE) > 0.6, size
+        expect_soon(partial(check_share, viewer, size))
+
+
+def check_share(viewer: Viewer, size: tuple[int, int]) -> None:
+    assert viewer.page.evaluate(SHARE) > 0.6, size
 
 
 def resize(viewer: Viewer, size: tuple[int, int]) -> None:

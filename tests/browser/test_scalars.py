@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Position, expect
 
 from tests.browser import runs
-from tests.browser.page import Viewer
+from tests.browser.page import Viewer, expect_soon
 from torchgraph_explorer import open_run
 from torchgraph_explorer.server.export import export_page
 
@@ -21,9 +21,14 @@ def chart(viewer: Viewer, name: str) -> Locator:
     return viewer.page.get_by_role("img", name=f"{name}: ")
 
 
-def share_of(viewer: Viewer) -> float:
-    """How far the slider is, from 0 to 1."""
-    return float(viewer.slider.input_value()) / float(viewer.slider.get_attribute("max") or 1)
+def expect_share(viewer: Viewer, expected: float) -> None:
+    """The slider is so far, from 0 to 1."""
+
+    def check() -> None:
+        share = float(viewer.slider.input_value()) / float(viewer.slider.get_attribute("max") or 1)
+        assert share == pytest.approx(expected, abs=1e-6)
+
+    expect_soon(check)
 
 
 def place(viewer: Viewer, name: str, share: float) -> Position:
@@ -97,24 +102,18 @@ def test_notes_are_marked_and_listed_and_lead_to_their_step(shown: Viewer) -> No
 
 def test_the_time_axis_can_be_a_scalar_that_never_falls(shown: Viewer) -> None:
     select = shown.page.get_by_label("Time axis")
-    assert select.locator("option").all_text_contents() == [
-        "Step",
-        "Time since start",
-        "Wall time",
-        "train/acc",
-        "tokens",
-    ]
+    choices = ["Step", "Time since start", "Wall time", "train/acc", "tokens"]
+    expect(select.locator("option")).to_have_text(choices, use_inner_text=False)
     shown.slider.fill("10")
-    assert share_of(shown) == pytest.approx(20 / 38)
+    expect_share(shown, 20 / 38)
     select.select_option("tokens")
     expect(shown.page).to_have_url(re.compile("time=scalar%3Atokens"))
     expect(shown.readout).to_contain_text("step 20")
     frames = [min(step + 1, 20) * 100 + max(step - 19, 0) * 900 for step in range(0, runs.SCALAR_STEPS, 2)]
-    expected = (frames[10] - frames[0]) / (frames[-1] - frames[0])
-    assert share_of(shown) == pytest.approx(expected, abs=1e-6)
+    expect_share(shown, (frames[10] - frames[0]) / (frames[-1] - frames[0]))
     shown.slider.press("ArrowLeft")
     expect(shown.readout).to_contain_text("step 18")
-    assert share_of(shown) == pytest.approx((frames[9] - frames[0]) / (frames[-1] - frames[0]), abs=1e-6)
+    expect_share(shown, (frames[9] - frames[0]) / (frames[-1] - frames[0]))
     shown.page.reload()
     expect(select).to_have_value("scalar:tokens")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.page import Viewer
+from tests.browser.page import Viewer, expect_soon
 
 pytestmark = pytest.mark.browser
 
@@ -19,6 +19,10 @@ OUTSIDE = """(all) => all
   .filter(([, box]) => box.left < 0 || box.right > innerWidth || box.top < 0 || box.bottom > innerHeight)
   .map(([name]) => name)"""
 
+BEYOND_THEIR_BOX = """(all) => all.filter((one) => {
+  const box = one.querySelector('.node-box').getBoundingClientRect();
+  return [...one.querySelectorAll('text')].some((text) => text.getBoundingClientRect().right > box.right);
+}).map((one) => one.dataset.key)"""
 
 WINDOWS = [(800, 600), (1100, 700), (1440, 900)]
 
@@ -30,25 +34,31 @@ def test_bars_panels_and_their_controls_are_within_the_window(viewer: Viewer, di
         viewer.page.set_viewport_size({"width": width, "height": height})
         expect(viewer.strips).not_to_have_count(0)
         viewer.settle()
-        bars = viewer.page.locator(".header, .pane-bar, .time-bar, .legend, .panel-header")
-        assert bars.evaluate_all(SIDEWAYS) == []
-        assert bars.locator("button, select, input, summary").evaluate_all(OUTSIDE) == []
-        assert viewer.page.locator(".panels-columns, .panel-body").evaluate_all(SIDEWAYS) == []
+        expect_soon(lambda: check_bars_and_panels(viewer))
+
+
+def check_bars_and_panels(viewer: Viewer) -> None:
+    bars = viewer.page.locator(".header, .pane-bar, .time-bar, .legend, .panel-header")
+    assert bars.evaluate_all(SIDEWAYS) == []
+    assert bars.locator("button, select, input, summary").evaluate_all(OUTSIDE) == []
+    check_not_cut_off(viewer, ".panels-columns, .panel-body")
+
+
+def check_not_cut_off(viewer: Viewer, what: str) -> None:
+    assert viewer.page.locator(what).evaluate_all(SIDEWAYS) == []
 
 
 def test_two_panels_fit_beside_each_other(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, pin=["0.stage2.0.conv1#0", "1.stage2.0.relu#1"])
     expect(viewer.strips).to_have_count(10)
-    assert viewer.page.locator(".panels-columns").evaluate_all(SIDEWAYS) == []
+    expect_soon(lambda: check_not_cut_off(viewer, ".panels-columns"))
 
 
 def test_names_stay_within_their_boxes(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, inside="stage2.0#0")
     expect(viewer.node("stage2.0.norm1#0")).to_be_visible()
-    outside = viewer.page.locator(".node").evaluate_all(
-        """(all) => all.filter((one) => {
-          const box = one.querySelector('.node-box').getBoundingClientRect();
-          return [...one.querySelectorAll('text')].some((text) => text.getBoundingClientRect().right > box.right);
-        }).map((one) => one.dataset.key)"""
-    )
-    assert outside == []
+    expect_soon(lambda: check_names(viewer))
+
+
+def check_names(viewer: Viewer) -> None:
+    assert viewer.page.locator(".node").evaluate_all(BEYOND_THEIR_BOX) == []

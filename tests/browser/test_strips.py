@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.page import Viewer, expect_painted
+from tests.browser.page import Viewer, expect_painted, expect_soon
 from tests.browser.runs import BROKEN_STEPS, STEPS
 from torchgraph_explorer import open_run
 from torchgraph_explorer.record.steps.history import History
@@ -36,9 +37,14 @@ def recorded(logdir: Path, run: str, path: str = "output") -> History:
     return model.history(series)
 
 
-def places(markers: Locator) -> set[str]:
-    """Where the markers stand, each within its strip."""
-    return set(markers.evaluate_all("(all) => all.map((one) => one.style.display + one.style.transform)"))
+def expect_one_place(markers: Locator) -> None:
+    """The markers stand at the same place, each within its strip."""
+
+    def check() -> None:
+        places = markers.evaluate_all("(all) => all.map((one) => one.style.display + one.style.transform)")
+        assert len(set(places)) == 1
+
+    expect_soon(check)
 
 
 def test_hovering_tells_step_bin_count_mean_and_std_and_all_strips_show_where(
@@ -51,8 +57,8 @@ def test_hovering_tells_step_bin_count_mean_and_std_and_all_strips_show_where(
     expect(pinned.tip).to_contain_text(f"mean{mean:.3}".replace("-", "−"))
     crosshairs = pinned.page.locator(".strip-crosshair")
     expect(pinned.chart(INPUT).locator(".strip-crosshair")).to_be_visible()
-    assert crosshairs.count() == 8
-    assert len(places(crosshairs)) == 1
+    expect(crosshairs).to_have_count(8)
+    expect_one_place(crosshairs)
     pinned.page.mouse.move(5, 5)
     expect(pinned.chart(INPUT).locator(".strip-crosshair")).to_be_hidden()
 
@@ -62,6 +68,7 @@ def test_the_counts_of_all_bins_add_up_to_the_elements(viewer: Viewer, logdir: P
     total = 0.0
     for row in range(16):
         viewer.point_at(viewer.chart(OUTPUT), 30, of=STEPS, height=(row + 0.5) / 16)
+        viewer.settle()
         counted = viewer.tip.locator("dt:text-is('in it') + dd").inner_text()
         total += float(counted.removeprefix("≈ ").replace("< 1", "0.5").replace(",", ""))
     assert total == pytest.approx(recorded(logdir, digits).column("sampled")[30], abs=16)
@@ -74,7 +81,7 @@ def test_clicking_and_dragging_on_a_strip_choose_the_step_for_all(pinned: Viewer
     pinned.page.mouse.up()
     expect(pinned.readout).to_contain_text("step 12")
     expect(pinned.slider).to_have_value("12")
-    assert len(places(pinned.page.locator(".strip-chosen"))) == 1
+    expect_one_place(pinned.page.locator(".strip-chosen"))
     pinned.point_at(strip, 5, of=STEPS)
     pinned.page.mouse.down()
     pinned.point_at(strip, 25, of=STEPS)
@@ -106,9 +113,13 @@ def test_the_statistics_are_those_of_the_record(pinned: Viewer, logdir: Path, di
         pinned.slider.fill(str(step))
         expect(pinned.readout).to_contain_text(f"step {step}")
         for path, history in histories.items():
-            shown = pinned.statistics(f"classifier, {path.replace('input[0]', 'x')}, value")
             expected = {fact: float(history.column(column)[step]) for fact, column in FACTS.items()}
-            assert {fact: shown[fact] for fact in FACTS} == pytest.approx(expected, rel=0.05)  # two digits are shown
+            expect_soon(partial(check_statistics, pinned, path.replace("input[0]", "x"), expected))
+
+
+def check_statistics(viewer: Viewer, path: str, expected: dict[str, float]) -> None:
+    shown = viewer.statistics(f"classifier, {path}, value")
+    assert {fact: shown.get(fact) for fact in FACTS} == pytest.approx(expected, rel=0.05)  # two digits are shown
 
 
 def test_nan_is_counted_and_marked_in_red_at_the_steps_that_have_some(
@@ -129,8 +140,12 @@ def test_nan_is_counted_and_marked_in_red_at_the_steps_that_have_some(
     assert pinned.marked_columns(pinned.chart(INPUT)) == []
     pinned.slider.fill("20")
     expect(pinned.readout).to_contain_text("step 20")
-    assert pinned.statistics(OUTPUT)["NaN"] == nan[20]
-    assert "NaN" not in pinned.statistics(INPUT)
+
+    def check() -> None:
+        assert pinned.statistics(OUTPUT).get("NaN") == nan[20]
+        assert "NaN" not in pinned.statistics(INPUT)
+
+    expect_soon(check)
 
 
 def test_every_mode_draws_and_tells_something_of_its_own(viewer: Viewer, digits: str) -> None:

@@ -132,6 +132,7 @@ NOT_CALLED = {
     "capture.forward_modes.ForwardModes._leave_if_left": BY_AN_INTERRUPT,
     "capture.forward_modes.ForwardModes.leave_later": BY_AN_INTERRUPT,
     "capture.forward_modes._is_torch_at_work": BY_AN_INTERRUPT,
+    "capture.forward_passes.ForwardPasses.all_may_have_backward": AT_A_PAUSE,
     "capture.forward_passes.ForwardPasses.are_first": "called after 64 passes that are not recorded",
     "capture.forward_recorder.ForwardRecorder.abandon": BY_AN_INTERRUPT,
     "capture.forward_recorder.ForwardRecorder.give_up": BY_AN_INTERRUPT,

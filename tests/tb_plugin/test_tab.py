@@ -6,12 +6,14 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
+from tests.browser.page import expect_refused, expect_soon
 from tests.browser.runs import STEPS, record_digits
 from tests.record.examples import segment
 from tests.tb_plugin.board import FAST, SLOW, Board, tensorboard
@@ -70,6 +72,13 @@ def expect_graph(tab: Tab) -> None:
     expect(tab.node("classifier#0")).to_be_visible()
 
 
+def expect_coloured(tab: Tab, chart: Locator) -> None:
+    def check() -> None:
+        assert tab.colours(chart) > 10
+
+    expect_soon(check)
+
+
 def drill_and_pin(tab: Tab) -> None:
     """Go into a stage, pin what is in it, and see how its values and gradients spread."""
     tab.node("stage1#0").dblclick()
@@ -79,8 +88,7 @@ def drill_and_pin(tab: Tab) -> None:
         strip = tab.viewer.locator(f'.strip[aria-label*="output, {series}"]').first
         expect(strip.locator("canvas").first).to_be_visible()
         expect(strip.locator(".strip-loading")).to_have_count(0)
-        tab.page.wait_for_timeout(300)
-        assert tab.colours(strip) > 10
+        expect_coloured(tab, strip)
 
 
 @pytest.mark.parametrize(
@@ -127,9 +135,13 @@ def test_nothing_is_asked_while_another_tab_is_in_front(tab: Tab) -> None:
     assert tab.asked == []
     tab.switch_to("torchgraph")
     expect_graph(tab)
-    tab.page.wait_for_timeout(1500)
+    expect_soon(partial(check_asked, tab))
+    expect_coloured(tab, tab.chart("classifier, output, value"))
+
+
+def check_asked(tab: Tab) -> None:
+    tab.page.wait_for_timeout(0)  # hears what the page asks for meanwhile
     assert tab.asked
-    assert tab.colours(tab.chart("classifier, output, value")) > 10
 
 
 def test_charts_that_change_size_while_hidden_are_drawn_anew(tab: Tab) -> None:
@@ -140,10 +152,13 @@ def test_charts_that_change_size_while_hidden_are_drawn_anew(tab: Tab) -> None:
     tab.switch_to("torchgraph")
     canvas = tab.chart("classifier, output, value").locator("canvas").first
     canvas.scroll_into_view_if_needed()
-    tab.page.wait_for_timeout(500)
-    width = canvas.evaluate("(one) => one.getBoundingClientRect().width * devicePixelRatio - one.width")
-    assert abs(width) < 2
-    assert tab.colours(tab.chart("classifier, output, value")) > 10
+
+    def check() -> None:
+        width = canvas.evaluate("(one) => one.getBoundingClientRect().width * devicePixelRatio - one.width")
+        assert abs(width) < 2
+
+    expect_soon(check)
+    expect_coloured(tab, tab.chart("classifier, output, value"))
 
 
 def test_a_link_to_tensorboard_reproduces_the_view(tab: Tab, browser: Browser) -> None:
@@ -158,8 +173,12 @@ def test_a_link_to_tensorboard_reproduces_the_view(tab: Tab, browser: Browser) -
     for other in watched(another.new_page(), tab.url):
         other.page.goto(f"{tab.url}{tab.address}")
         expect(other.viewer.locator('[data-pin="stage1.0#0"]')).to_be_visible()
-        assert other.address == tab.address
+        expect_soon(partial(check_address, other, tab.address))
     another.close()
+
+
+def check_address(tab: Tab, expected: str) -> None:
+    assert tab.address == expected
 
 
 def test_a_link_opened_in_the_same_page_is_followed(tab: Tab) -> None:
@@ -201,7 +220,7 @@ def test_a_page_that_is_not_tensorboards_may_not_show_the_tab_alone(board: Board
         page = browser.new_page()
         page.goto(address)
         expect(page.locator("iframe")).to_be_visible()
-        assert page.frames[1].url == "chrome-error://chromewebdata/"
+        expect_refused(page)
         page.close()
 
 
@@ -212,9 +231,9 @@ def test_new_steps_appear_and_a_deleted_run_is_told(tmp_path: Path, page: Page) 
             tab.open()
             expect(tab.viewer.locator(".connection")).to_contain_text("2 steps")
             record_digits(tmp_path, "live", steps=3)
-            expect(tab.viewer.locator(".connection")).to_contain_text("3 steps", timeout=5000)
+            expect(tab.viewer.locator(".connection")).to_contain_text("3 steps")
             shutil.rmtree(tmp_path / "live")
-            expect(tab.viewer.locator(".app")).to_contain_text("There is no run", timeout=10_000)
+            expect(tab.viewer.locator(".app")).to_contain_text("There is no run")
             shoot(tab, "tab-deleted")
             tab.complaints.clear()  # the browser notes each refusal
 
@@ -273,10 +292,12 @@ def test_the_runs_are_those_that_tensorboard_filters_also_when_that_changes(tmp_
                 box.press_sequentially(filtered)
                 tab.switch_to("torchgraph")
                 expect(runs).to_have_value(filtered)
-                options = run.locator("option")
-                expect(options).to_have_count(len(expected))
-                assert sorted(options.all_text_contents()) == expected
+                expect_soon(partial(check_options, run, expected))
                 expect(run).to_have_value(re.compile(filtered or "."))
+
+
+def check_options(run: Locator, expected: list[str]) -> None:
+    assert sorted(run.locator("option").all_text_contents()) == expected
 
 
 def test_a_picture_and_a_table_are_saved_in_the_tab(tab: Tab, tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from torchgraph_explorer.record import remote
 from torchgraph_explorer.training import writer_thread
 from torchgraph_explorer.training.watcher import Watcher
 
-SLACK = 2.0
-"""Seconds that a busy machine may take for nothing."""
+SLACK = 4.5
+"""Seconds that a busy machine may take for nothing. A limit that was not shortened is 5 s or more."""
 
 STEPS = 3 * writer_thread.WAITING
 
@@ -67,7 +67,7 @@ def watched(gate: Gate, when: str, **options: Any) -> tuple[list[float], Watcher
         gate.close()
     with at_most(timeouts.SECONDS):
         watcher = watch(model, log_freq=1, verbose=False, **options)
-    with at_most(writer_thread.MOST_SECONDS + 1.0):
+    with at_most(writer_thread.MOST_SECONDS):
         for number in range(STEPS):
             if (when, number) == ("in training", 5):
                 gate.close()
@@ -254,5 +254,5 @@ def test_a_process_whose_store_hangs_ends_in_the_stated_time(
     done = warm.run("-c", AT_EXIT, kind, when, str(tmp_path / "mount"), str(watchers))
     ended = time.time()
     assert (done.returncode, done.stdout.split()[:1]) == (0, ["trained"]), done.stderr
-    assert ended - float(done.stdout.split()[1]) < 1.0 + 2 * SLACK
+    assert ended - float(done.stdout.split()[1]) < 0.5 + 2 * SLACK
     assert "Traceback" not in done.stderr
