@@ -52,7 +52,7 @@ types: install
 	$(BIN)/mypy
 
 types-web: install
-	$(NPM) exec -- tsc --noEmit --project $(WEB)
+	$(NPM) run check
 
 test-web: install
 	$(NPM) test

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """On several cores what takes long comes first: a test that is left for the end keeps a single core busy."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: not any(item.get_closest_marker(mark) for mark in ("slow", "browser")))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread() -> None:
     """Beside a browser or a child process, threads of torch that wait for each other take several times as long."""
@@ -34,9 +40,6 @@ def _ctrl_c() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-
-SECONDS_TO_SHOW = 15
-"""How long a test waits for what a browser is to show, on a machine that is busy with other tests."""
 
 LOADED = [0]
 """How many Python modules there were when the collector last looked at what they hold."""
@@ -59,11 +62,20 @@ def _compiled_code_is_torchs_own_again() -> Iterator[None]:
         assert not loaded.process_state.inline.window.on
 
 
+@pytest.fixture
+def compiled_anew() -> Iterator[None]:
+    """Afterwards nothing is compiled. Torch gives a function up after it was compiled a number of times."""
+    yield
+    if "torch._dynamo" in sys.modules:
+        torch.compiler.reset()
+
+
 @pytest.fixture(autouse=True)
-def _guards_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After each compilation dynamo empties the processor's caches, to say in its log how long the guards take."""
+def _compilations_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For its log dynamo empties the processor's caches to time the guards, and writes out all of its options."""
     if (guards := sys.modules.get("torch._dynamo.guards")) is not None:
         monkeypatch.setattr(guards, "profile_guard_manager", lambda *_: 0.0)
+        monkeypatch.setattr(sys.modules["torch._dynamo.utils"], "_scrubbed_inductor_config_for_logging", lambda: None)
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +97,7 @@ def browser(chrome: str) -> Iterator[Browser]:
     """One browser for all tests; each has a context of its own in it."""
     from playwright.sync_api import expect, sync_playwright
 
-    from tests.browser.page import SWITCHES
+    from tests.browser.page import SECONDS_TO_SHOW, SWITCHES
 
     expect.set_options(timeout=SECONDS_TO_SHOW * 1000)
 

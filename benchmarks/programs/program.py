@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 from torchgraph_explorer import watch
@@ -83,6 +82,8 @@ def train(program: Program, logdir: Path, *, broken: bool, seed: int, steps: int
 @lru_cache
 def digits() -> tuple[Tensor, Tensor]:
     """Handwritten digits, each pixel from 0 to 16: `[1797, 64]`, and which digit each is."""
+    from sklearn.datasets import load_digits
+
     samples, targets = load_digits(return_X_y=True)
     return torch.tensor(samples, dtype=torch.float32), torch.tensor(targets, dtype=torch.long)
 

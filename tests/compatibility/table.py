@@ -103,6 +103,11 @@ def case_of(name: str) -> Case:
     return next(case for case in CASES if case.id == name)
 
 
+def group_of(case: Case) -> str:
+    """The tests of a case share its unwatched training; the cases that need libraries, the seconds to load them."""
+    return case.theme if case.needs else case.id
+
+
 def is_first_of_its_theme(case: Case) -> bool:
     """Whether it stands for its theme, where one case of each is enough."""
     return case is next(each for each in CASES if each.theme == case.theme and not each.missing and not each.cannot)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pytest
-import torch
 
 from tests.compatibility.__main__ import CHECKS, PAGE, page
 from tests.compatibility.case import Case
@@ -24,7 +22,7 @@ from tests.compatibility.faults import (
     is_named_in,
     stale_names,
 )
-from tests.compatibility.table import AWKWARD, CASES, case_of, faults_for, faults_in, is_first_of_its_theme
+from tests.compatibility.table import AWKWARD, CASES, case_of, faults_for, faults_in, group_of, is_first_of_its_theme
 from tests.compatibility.test_distributed import WAYS
 from tests.compatibility.undisturbed import check_copies, check_undisturbed
 from torchgraph_explorer import timeouts
@@ -32,12 +30,7 @@ from torchgraph_explorer import timeouts
 OURS = "torchgraph_explorer."
 
 
-@pytest.fixture(autouse=True)
-def _forget_what_was_compiled() -> Iterator[None]:
-    """All cases compile the same few methods, and torch gives one up after it was compiled a number of times."""
-    yield
-    if "torch._dynamo" in sys.modules:
-        torch.compiler.reset()
+pytestmark = pytest.mark.usefixtures("compiled_anew")
 
 
 @pytest.fixture
@@ -52,16 +45,11 @@ def marked(promise: str) -> list[object]:
 
 
 def _marks(case: Case, promise: str) -> list[pytest.MarkDecorator]:
-    marks = [pytest.mark.xdist_group(_group(case))]
+    marks = [pytest.mark.xdist_group(group_of(case))]
     marks += [pytest.mark.slow] if case.slow else []
     marks += [pytest.mark.skip(reason=case.missing)] if case.missing else []
     marks += [pytest.mark.xfail(reason=case.cannot[promise], strict=True)] if promise in case.cannot else []
     return marks
-
-
-def _group(case: Case) -> str:
-    """The promises of a case share its unwatched training; the cases that need libraries, the seconds to load them."""
-    return case.theme if case.needs else case.id
 
 
 @pytest.mark.parametrize("case", marked("P1"))

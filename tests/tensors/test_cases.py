@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.compatibility.case import Case
-from tests.compatibility.table import CASES
+from tests.compatibility.table import CASES, group_of
 from tests.compatibility.training import run
 from tests.compatibility.undisturbed import assert_undisturbed
 from tests.listening import Listening
@@ -27,12 +27,17 @@ class Keeping(Listening):
 
 def cases() -> list[object]:
     return [
-        pytest.param(case, id=case.id, marks=[pytest.mark.slow] if case.slow else [])
+        pytest.param(
+            case,
+            id=case.id,
+            marks=[pytest.mark.xdist_group(group_of(case)), *([pytest.mark.slow] if case.slow else [])],
+        )
         for case in CASES
         if not case.missing and "P1" not in case.cannot
     ]
 
 
+@pytest.mark.usefixtures("compiled_anew")
 @pytest.mark.parametrize("case", cases())
 def test_keeping_everything_disturbs_no_training(case: Case) -> None:
     sink = Keeping()
