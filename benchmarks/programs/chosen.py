@@ -212,16 +212,19 @@ def adversaries(_broken: bool) -> Setup:
     model = Adversaries()
     makes, judges = adam(model.generator, 2e-4), adam(model.discriminator, 2e-4)
 
-    def step(samples: Tensor, _targets: Tensor) -> None:
+    def step(samples: Tensor, _targets: Tensor) -> dict[str, Tensor]:
         ones, zeros = torch.ones(len(samples), 1), torch.zeros(len(samples), 1)
         fake = model.generator(torch.randn(len(samples), 8))
         judges.zero_grad()
         judged = F.binary_cross_entropy_with_logits
-        (judged(model.discriminator(samples), ones) + judged(model.discriminator(fake.detach()), zeros)).backward()
+        told = judged(model.discriminator(samples), ones) + judged(model.discriminator(fake.detach()), zeros)
+        told.backward()
         judges.step()
         makes.zero_grad()
-        judged(model.discriminator(fake), ones).backward()
+        made = judged(model.discriminator(fake), ones)
+        made.backward()
         makes.step()
+        return {"loss_d": told, "loss_g": made}
 
     return Setup(model, step, None, normalised())
 
@@ -240,11 +243,15 @@ def accumulated(_broken: bool) -> Setup:
     model = mlp(64, 32, 10)
     optimizer = adam(model)
 
-    def step(samples: Tensor, targets: Tensor) -> None:
+    def step(samples: Tensor, targets: Tensor) -> dict[str, float]:
         optimizer.zero_grad()
+        whole = 0.0
         for some, wanted in zip(samples.chunk(4), targets.chunk(4), strict=True):
-            (F.cross_entropy(model(some), wanted) / 4).backward()
+            loss = F.cross_entropy(model(some), wanted) / 4
+            loss.backward()
+            whole += loss.item()
         optimizer.step()
+        return {"train/loss": whole}
 
     return Setup(model, step, optimizer, normalised())
 
@@ -254,11 +261,13 @@ def decayed_rate(_broken: bool) -> Setup:
     optimizer = adam(model)
     schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
 
-    def step(samples: Tensor, targets: Tensor) -> None:
+    def step(samples: Tensor, targets: Tensor) -> Tensor:
         optimizer.zero_grad()
-        F.cross_entropy(model(samples), targets).backward()
+        loss = F.cross_entropy(model(samples), targets)
+        loss.backward()
         optimizer.step()
         schedule.step()
+        return loss
 
     return Setup(model, step, optimizer, normalised())
 

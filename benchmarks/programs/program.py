@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -18,7 +18,10 @@ from torchgraph_explorer import watch
 STEPS = 151
 BATCH = 32
 
-Step: TypeAlias = Callable[[Tensor, Tensor], None]
+Losses: TypeAlias = "Tensor | dict[str, Any]"
+"""A loss, or scalars by name: what a training loop would log."""
+
+Step: TypeAlias = Callable[[Tensor, Tensor], Losses]
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,11 @@ class Setup:
 
     Attributes:
         model: What is watched.
-        step: One training step on a batch of samples and targets.
+        step: One training step on a batch of samples and targets. Returns what is logged.
         optimizer: Given to `watch`; None if there are several.
         data: Samples and targets.
         scaler: Given to `watch`.
-        batch: Samples of a batch.
+        batch: Samples of a batch; 0 for all, in order.
     """
 
     model: nn.Module
@@ -51,16 +54,36 @@ class Program:
         build: Makes it; its argument says whether to break it.
         kinds: The findings of which one must be told of the broken one; none if the program is always healthy.
         modules: Where: one of these, None for the whole run; any place if empty.
+        since: The first step at which it shows.
     """
 
     name: str
     build: Callable[[bool], Setup]
     kinds: tuple[str, ...] = ()
     modules: tuple[str | None, ...] = field(default=())
+    since: int = 0
 
 
-def train(program: Program, logdir: Path, *, broken: bool, seed: int, steps: int = STEPS) -> None:
-    """Train `program` with every step recorded below `logdir`."""
+class Observer(Protocol):
+    """What looks at a training beside us: a baseline."""
+
+    def after_step(self, losses: Losses) -> None:
+        """A step is over."""
+
+    def before_step(self) -> None:
+        """A step begins."""
+
+
+def train(
+    program: Program,
+    logdir: Path,
+    *,
+    broken: bool,
+    seed: int,
+    steps: int = STEPS,
+    observe: Callable[[Setup], Observer] | None = None,
+) -> None:
+    """Train `program` with every step recorded below `logdir`, and its losses logged."""
     torch.manual_seed(seed)
     setup = program.build(broken)
     watcher = watch(
@@ -72,11 +95,23 @@ def train(program: Program, logdir: Path, *, broken: bool, seed: int, steps: int
         scaler=setup.scaler,
         verbose=False,
     )
+    observer = observe(setup) if observe else None
+    for batch in batches(setup, steps):
+        if observer:
+            observer.before_step()
+        losses = setup.step(*batch)
+        watcher.log(losses if isinstance(losses, dict) else {"loss": losses})
+        if observer:
+            observer.after_step(losses)
+    watcher.close()
+
+
+def batches(setup: Setup, steps: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """The batches of a training: drawn at random, or all samples again and again."""
     samples, targets = setup.data
     for _ in range(steps):
-        at = torch.randint(len(samples), (setup.batch,))
-        setup.step(samples[at], targets[at])
-    watcher.close()
+        at = torch.randint(len(samples), (setup.batch,)) if setup.batch else torch.arange(len(samples))
+        yield samples[at], targets[at]
 
 
 @lru_cache
@@ -113,10 +148,12 @@ def supervised(  # noqa: PLR0917  # in the order of a training loop
     """The usual training loop."""
     measure = loss or nn.functional.cross_entropy
 
-    def step(samples: Tensor, targets: Tensor) -> None:
+    def step(samples: Tensor, targets: Tensor) -> Tensor:
         optimizer.zero_grad()
-        measure(model(samples), targets).backward()
+        loss: Tensor = measure(model(samples), targets)
+        loss.backward()
         optimizer.step()
+        return loss
 
     return Setup(model, step, optimizer, data, **more)
 

@@ -16,6 +16,7 @@ from torchgraph_explorer.schema import (
     Call,
     Edge,
     Frame,
+    Logged,
     Module,
     ModuleGraph,
     Node,
@@ -61,8 +62,9 @@ def recorded(
     every: int = 1,
     facts: Sequence[StepFacts] = (),
     scale: float | None = None,
+    scalars: Mapping[str, Sequence[float]] | None = None,
 ) -> Model:
-    """A run with one frame for each of `steps`."""
+    """A run with one frame for each of `steps`, and with `scalars` logged at steps 0, 1, …"""
     keys = list(dict.fromkeys(key for values in steps for key in values))
     series = tuple(
         Series(number, name, None if role == "param" else 0, role, path, kind)
@@ -77,5 +79,13 @@ def recorded(
         histograms = histograms_of(arrays)
         ended = facts[number] if facts else UPDATED
         frames.append(Frame(number * every, 1.0, None, 0, ids, rows, statistics, histograms, scale, ended))
-    write(folder, graph, series, *frames, session=replace(SESSION, clock=None))
+    logged = [_logged(scalars)] if scalars else []
+    write(folder, graph, series, *frames, *logged, session=replace(SESSION, clock=None))
     return quietly(folder).model()
+
+
+def _logged(scalars: Mapping[str, Sequence[float]]) -> Logged:
+    names = tuple(scalars)
+    rows = sorted((step, names.index(name), value) for name in names for step, value in enumerate(scalars[name]))
+    steps, name, values = (np.array(column) for column in zip(*rows, strict=True))
+    return Logged(names, name.astype(np.uint32), steps.astype(np.int64), np.ones(len(rows)), values.astype(np.float64))

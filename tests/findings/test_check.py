@@ -41,7 +41,7 @@ def exploding(tmp_path: Path) -> str:
     graph = chain(module("fc1", "Linear", weight(2, 2)))
     steps = [
         {
-            ("fc1", "param", "weight", "value"): np.array([1.0, step, 2.0, np.nan if step == 5 else 3.0]),
+            ("fc1", "param", "weight", "value"): np.array([1.0, step / 100, 2.0, np.nan if step == 5 else 3.0]),
             ("fc1", "param", "weight", "grad"): np.array([1.0, 2.0, 3.0, 4.0]) * 30.0**step,
         }
         for step in range(6)

@@ -13,16 +13,35 @@ from torchgraph_explorer.findings.finding import SEVERITIES, Finding
 from torchgraph_explorer.findings.places import Places
 
 _SETUP = ("zero-init", "bad-init-scale", "input-not-normalised")
-_LARGE = (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation")
+_LARGE = (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation", "attention-logits-growing")
+_LEFT_OUT = ("no-gradient", "unused-module", "not-in-optimizer")
+_SILENT = (
+    *_SETUP,
+    *_LEFT_OUT,
+    "update-too-small",
+    "update-lost-to-rounding",
+    "vanishing-gradient",
+    "dead-units",
+    "saturated-activation",
+    "constant-output",
+    "dropout-extreme",
+    "softmax-before-loss",
+    "loss-scale-loop",
+    "imbalanced-branches",
+    "expert-imbalance",
+)
 
 FOLLOWS: dict[str, tuple[str, ...]] = {
-    "update-too-large": ("bad-init-scale", "input-not-normalised"),
+    "update-too-large": ("bad-init-scale", "input-not-normalised", "exploding-gradient", "loss-spike"),
     "exploding-gradient": (*_SETUP, "update-too-large"),
     "exploding-activation": (*_SETUP, "update-too-large", "exploding-gradient"),
     "overflow-ahead": _LARGE,
     "loss-scale-loop": (*_LARGE, "overflow-ahead"),
     "saturated-activation": _LARGE,
     "dead-units": _LARGE,
+    "attention-logits-growing": (*_SETUP, "update-too-large", "exploding-gradient"),
+    "imbalanced-branches": (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation"),
+    "expert-imbalance": (*_SETUP, "update-too-large", "exploding-gradient"),
     "vanishing-gradient": (
         *_SETUP,
         "exploding-gradient",
@@ -30,12 +49,42 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
         "dead-units",
         "update-too-large",
         "dropout-extreme",
+        "attention-logits-growing",
+        "imbalanced-branches",
+        "overflow-ahead",
     ),
+    "unused-module": ("expert-imbalance",),
+    "no-gradient": ("expert-imbalance",),
     "constant-output": (*_LARGE, "dead-units", "saturated-activation"),
-    "update-too-small": ("zero-init", "vanishing-gradient", "dead-units", "constant-output"),
-    "nan": (*_LARGE, "overflow-ahead"),
+    "update-too-small": (
+        "zero-init",
+        "vanishing-gradient",
+        "dead-units",
+        "constant-output",
+        "update-lost-to-rounding",
+        "loss-scale-loop",
+        "softmax-before-loss",
+    ),
+    "loss-not-falling": (*_LARGE, *_SILENT, "loss-spike", "overflow-ahead", "repeated-batch"),
+    "loss-diverging": (*_LARGE, *_SILENT, "loss-spike", "overflow-ahead"),
+    "loss-spike": (*_LARGE, "overflow-ahead"),
+    "nan": (*_LARGE, "overflow-ahead", "loss-diverging", "loss-spike"),
 }
 """By kind, the kinds that it can follow from."""
+
+_PHASES = {
+    **dict.fromkeys((*_SETUP, *_LEFT_OUT, "dropout-extreme", "softmax-before-loss"), 0),
+    **dict.fromkeys(("exploding-gradient", "vanishing-gradient"), 2),
+    **dict.fromkeys(("update-too-large", "update-too-small", "update-lost-to-rounding", "loss-scale-loop"), 3),
+    "nan": 4,
+}
+"""When in a step a kind shows: before it, in the forward pass (1, that of all others), backward, or at the update.
+
+A cause at the same step has to come no later. NaN comes last: what is found beside it is found at the steps before.
+"""
+
+_OF_THE_WHOLE_RUN = frozenset({"loss-not-falling", "update-too-small"})
+"""What is so from the beginning, by an account of the whole run: its cause may show at any step."""
 
 
 def in_order(findings: Sequence[Finding], places: Places) -> tuple[Finding, ...]:
@@ -76,11 +125,15 @@ def _root(one: Finding, among: Sequence[Finding], places: Places) -> Finding | N
 
 
 def _follows(one: Finding, other: Finding, places: Places) -> bool:
-    if other.severity == "info" or other.step > one.step:
+    if other.severity == "info" or (one.kind not in _OF_THE_WHOLE_RUN and _time(other) > _time(one)):
         return False
     if one.kind == other.kind:  # the same along the way of the data: it began where it is first
         return other.step <= one.step and one.kind in _SPREADING and _is_before(other, one, places)
     return other.kind in FOLLOWS.get(one.kind, ())
+
+
+def _time(one: Finding) -> tuple[int, int]:
+    return one.step, _PHASES.get(one.kind, 1)
 
 
 _SPREADING = ("dead-units", "saturated-activation", "exploding-activation", "overflow-ahead", "zero-init")

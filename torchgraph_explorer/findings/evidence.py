@@ -5,7 +5,7 @@ A matrix has one row a recorded step and one column a series, `[steps, series]`;
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from torchgraph_explorer.findings.places import Places
 from torchgraph_explorer.histogram import counts_below
 from torchgraph_explorer.moments import COLUMN
 from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.scalars.index import Scalar
 from torchgraph_explorer.schema import Kind, Role, StepFacts
 
 Floats = npt.NDArray[np.float64]
@@ -50,6 +51,7 @@ class Evidence:
         series: Every series; its index is its column.
         epoch: That of the model: frames and series of another one have other numbers.
         places: Where modules, calls and tensors are in the module graph.
+        scalars: What the training loop logged, by name, at every step at which it did so.
         ends_bad: The step after the last one has NaN or infinity that should not be there.
     """
 
@@ -78,6 +80,7 @@ class Evidence:
         self.facts: tuple[StepFacts | None, ...] = tuple(every[frame] for frame in self.frames.tolist())
         self.scales = model.gradient_scales[self.frames]
         self.places = Places(model.graphs)
+        self.scalars: Mapping[str, Scalar] = model.scalars()
         self.ends_bad = False
         known = earlier is not None and earlier.epoch == self.epoch
         self._statistics = model.statistics(self.frames) if not known or earlier is None else self._read_on(earlier)
@@ -104,6 +107,7 @@ class Evidence:
             found.__dict__.pop(name, None)
         found.frames, found.steps, found.facts = self.frames[:stop], self.steps[:stop], self.facts[:stop]
         found.scales, found._statistics, found.ends_bad = self.scales[:stop], self._statistics[:, :stop], True
+        found.scalars = {name: _before(step, one) for name, one in self.scalars.items()}
         return found
 
     def matrix(self, statistic: str) -> Matrix:
@@ -190,6 +194,11 @@ class Evidence:
 
 
 _CACHED = ("is_there", "has_bad", "peaks", "rms", "zero_shares")
+
+
+def _before(step: int, scalar: Scalar) -> Scalar:
+    stop = int(np.searchsorted(scalar.steps, step))
+    return Scalar(scalar.name, scalar.steps[:stop], scalar.times[:stop], scalar.values[:stop])
 
 
 def _few_enough(frames: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:

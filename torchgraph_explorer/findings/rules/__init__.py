@@ -5,12 +5,20 @@ Used within `findings`.
 
 from __future__ import annotations
 
+from torchgraph_explorer.findings.rules.attention import attention_logits_growing
+from torchgraph_explorer.findings.rules.batches import repeated_batch
 from torchgraph_explorer.findings.rules.beginning import bad_init_scale, input_not_normalised, zero_init
+from torchgraph_explorer.findings.rules.branches import imbalanced_branches
 from torchgraph_explorer.findings.rules.depth import vanishing_gradient
+from torchgraph_explorer.findings.rules.experts import expert_imbalance
 from torchgraph_explorer.findings.rules.growth import exploding_activation, exploding_gradient, overflow_ahead
+from torchgraph_explorer.findings.rules.heads import softmax_before_loss
+from torchgraph_explorer.findings.rules.loss import loss_diverging, loss_not_falling
 from torchgraph_explorer.findings.rules.nonfinite import nan
 from torchgraph_explorer.findings.rules.participation import no_gradient, not_in_optimizer, unused_module
+from torchgraph_explorer.findings.rules.precision import update_lost_to_rounding
 from torchgraph_explorer.findings.rules.rule import Rule
+from torchgraph_explorer.findings.rules.spike import loss_spike
 from torchgraph_explorer.findings.rules.units import (
     constant_output,
     dead_units,
@@ -38,5 +46,14 @@ RULES: dict[str, Rule] = {
     "update-too-small": update_too_small,
     "update-too-large": update_too_large,
     "loss-scale-loop": loss_scale_loop,
+    "loss-not-falling": loss_not_falling,
+    "loss-diverging": loss_diverging,
+    "loss-spike": loss_spike,
+    "repeated-batch": repeated_batch,
+    "imbalanced-branches": imbalanced_branches,
+    "expert-imbalance": expert_imbalance,
+    "softmax-before-loss": softmax_before_loss,
+    "attention-logits-growing": attention_logits_growing,
+    "update-lost-to-rounding": update_lost_to_rounding,
 }
 """By the kind of finding that the rule yields."""

@@ -25,6 +25,9 @@ LARGE_GAIN, SMALL_GAIN = 4.0, 0.05
 ONE_LARGE_GAIN = 10.0
 """By how much a single layer scales it."""
 
+LARGE_DESPITE_NORMALISATION = 10.0
+"""The same as `LARGE_GAIN` where normalisation layers undo it: the relative size of updates still suffers."""
+
 GROWN = 10.0
 """Large gains count if the activations at the end of the network have so many times the scale of its inputs."""
 
@@ -90,13 +93,15 @@ def _order(evidence: Evidence, column: int) -> int:
 def bad_init_scale(evidence: Evidence) -> Iterator[Finding]:
     """The initial weights of the layers scale what passes through them up or down, layer by layer."""
     layers = sorted(_layers(evidence))
-    if int(evidence.steps[0]) != 0 or len(layers) < 2 or _normalisations(evidence) >= len(layers) / 2:
+    if int(evidence.steps[0]) != 0 or len(layers) < 2:
         return
     gains = np.array([one.gain for one in layers])
     mean, largest = float(np.exp(np.log(gains).mean())), layers[int(gains.argmax())]
     grown = _grown(evidence, layers)
-    is_large = (mean > LARGE_GAIN or largest.gain > ONE_LARGE_GAIN) and grown > GROWN
-    if not is_large and mean >= SMALL_GAIN:
+    is_normalised = _normalisations(evidence) >= len(layers) / 2
+    is_large = (mean > LARGE_GAIN or largest.gain > ONE_LARGE_GAIN) and grown > GROWN and not is_normalised
+    is_large |= mean > LARGE_DESPITE_NORMALISATION
+    if not is_large and (mean >= SMALL_GAIN or is_normalised):
         return
     one = evidence.series[(largest if is_large and mean <= LARGE_GAIN else layers[0]).column]
     yield finding(
@@ -120,7 +125,7 @@ def _layers(evidence: Evidence) -> Iterator[_Layer]:
             continue
         std = float(evidence.column("std", weight)[0])
         inputs = math.prod(size or 1 for size in info.shape[1:])
-        if std > 0 and one.module in evidence.places.called:
+        if std > 0 and info.requires_grad and one.module in evidence.places.called:
             yield _Layer(_order(evidence, weight), weight, std * math.sqrt(inputs))
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Band, Finding
 from torchgraph_explorer.findings.rules.participation import moved_and_stuck
+from torchgraph_explorer.findings.rules.precision import underflow
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 
 GRADIENT_GROWTH = 100.0
@@ -43,7 +44,7 @@ def exploding_gradient(evidence: Evidence) -> Iterator[Finding]:
     total = _norm(evidence, grads)
     weights = _norm(evidence, [one for one in evidence.of_kind("value", "param") if _graded(evidence, one)])
     rows = np.flatnonzero(total > 0)
-    if len(rows) < LEAST_ROWS:
+    if len(rows) < (1 if evidence.ends_bad else LEAST_ROWS):
         return
     early = rows[: max(LEAST_ROWS, len(rows) // 10)]
     base, held = float(total[early].min()), float(np.median(weights[early]))
@@ -121,7 +122,8 @@ def _least(values: Floats) -> float:
 
 
 def overflow_ahead(evidence: Evidence) -> Iterator[Finding]:
-    """The largest magnitude of an output grows so that it reaches the limit of its dtype before long."""
+    """The largest magnitude of an output grows so that it reaches the limit of its dtype before long, or vanishes."""
+    yield from underflow(evidence)
     for one in evidence.of_kind("value", "output"):
         info = evidence.places.tensor(evidence.series[one])
         limit = LIMITS.get(info.dtype if info else "")

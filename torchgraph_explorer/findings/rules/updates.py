@@ -30,12 +30,73 @@ SKIPPED_SHARE = 0.3
 
 LEAST_SKIPPED = 3
 
+LEAST_SCALE = 1.0
+"""A loss scale below this does the opposite of what it is for."""
+
+STILL = 1e-5
+"""Largest relative change of any statistic of the weights, over the whole run, below which nothing is learned."""
+
+LEAST_STEPS = 30
+"""Steps that the whole run must have for that."""
+
 
 def _ratios(evidence: Evidence) -> npt.NDArray[np.float64]:
     """The median ratio of update and weight of all weight matrices, at each row; NaN where there is none.
 
-    Without matrices that begin at zero, as those of adapters: at first, their updates are as large as they are.
+    Without matrices that begin at zero, as those of adapters: at first, their updates are as large as they are. Without
+    recorded updates, a lower bound of it.
     """
+    measured = _measured(evidence)
+    return measured if np.isfinite(measured).any() else _bounds(evidence)
+
+
+def _bounds(evidence: Evidence) -> npt.NDArray[np.float64]:
+    """How much the norms of the weights change to the next recorded step, if that is the next step.
+
+    An update is at least as large as the change of the norm.
+    """
+    weights = _trained(evidence)
+    found = np.full(len(evidence), np.nan)
+    if not weights or len(evidence) < LEAST_ROWS:
+        return found
+    norms = evidence.matrix("l2_norm")[:, weights].astype(np.float64)
+    changes = np.abs(np.diff(norms, axis=0)) / norms[:-1]
+    is_next = (np.diff(evidence.steps) == 1) & np.isfinite(changes).all(axis=1)
+    bounds = np.median(changes, axis=1)
+    found[:-1][is_next & (bounds > LARGE_RATIO)] = bounds[is_next & (bounds > LARGE_RATIO)]
+    if np.isfinite(found).any():
+        found[:-1][is_next] = bounds[is_next]
+    return found
+
+
+def _trained(evidence: Evidence) -> list[int]:
+    """The weight matrices that get gradients and do not begin at zero."""
+    return [
+        evidence.find(one.module, one.call, one.role, one.path) or 0
+        for one in map(evidence.series.__getitem__, evidence.of_kind("grad", "param"))
+        if _is_matrix(evidence, one.id)
+    ]
+
+
+def _are_still(evidence: Evidence) -> bool:
+    """Whether all weights that get gradients stay nearly the same over the whole run."""
+    weights = _trained(evidence)
+    if not weights or int(evidence.steps[-1] - evidence.steps[0]) < LEAST_STEPS:
+        return False
+    sizes = evidence.matrix("std")[:, weights].astype(np.float64)
+    for name in ("mean", "std", "min", "max", "absolute_mean"):
+        values = evidence.matrix(name)[:, weights].astype(np.float64)
+        if not (np.nanmax(np.abs(values - values[0]), axis=0) <= STILL * sizes[0]).all():
+            return False
+    return not _are_sampled(evidence, weights)
+
+
+def _are_sampled(evidence: Evidence, weights: list[int]) -> bool:
+    count, sampled = (evidence.matrix(name)[:, weights] for name in ("count", "sampled"))
+    return bool((count != sampled).any())
+
+
+def _measured(evidence: Evidence) -> npt.NDArray[np.float64]:
     weights = [one for one in evidence.of_kind("update_ratio", "param") if _is_matrix(evidence, one)]
     ratios = evidence.matrix("mean")[:, weights].astype(np.float64)
     ratios[~np.isfinite(ratios)] = np.nan
@@ -61,6 +122,8 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
     rows = np.flatnonzero(np.isfinite(ratios))
     is_small = len(rows) > LEAST_ROWS and ratios[rows].max() < SMALL_RATIO
     is_unchanged = all_unchanged(evidence)
+    if not len(rows):
+        is_small, ratios, rows = _are_still(evidence), np.zeros(len(evidence)), np.arange(len(evidence))
     if not is_small and not is_unchanged:
         return
     most = float(ratios[rows].max()) if len(rows) else 0.0
@@ -104,7 +167,9 @@ def loss_scale_loop(evidence: Evidence) -> Iterator[Finding]:
     """The scaler skips update after update, and halves the loss scale."""
     ends = np.array([one.end if one else "" for one in evidence.facts])
     rows = np.flatnonzero(ends == "skipped")
-    if len(rows) < max(LEAST_SKIPPED, SKIPPED_SHARE * len(evidence)) or rows[-1] < len(evidence) // 2:
+    is_going_on = len(rows) >= SKIPPED_SHARE * len(evidence) and rows[-1] >= len(evidence) // 2
+    is_too_low = np.nanmin(evidence.scales, initial=np.inf) < LEAST_SCALE
+    if len(rows) < LEAST_SKIPPED or not (is_going_on or is_too_low):
         return
     scales = evidence.scales[np.isfinite(evidence.scales)]
     last = float(scales[-1]) if len(scales) else float("nan")

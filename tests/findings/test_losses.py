@@ -1,0 +1,132 @@
+"""What is told of logged losses, of noise of all sorts, and which scalar is the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.findings.records import chain, module, recorded, weight
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.losses import need_not_fall, the_loss
+from torchgraph_explorer.record.scalars.index import Scalar
+from torchgraph_explorer.run import Model
+from torchgraph_explorer.schema import StepFacts
+
+RNG = np.random.default_rng(3)
+STEPS = np.arange(200)
+NOISE = RNG.standard_normal(200)
+FALLING = 0.2 + 2.1 * np.exp(-STEPS / 30)
+PLATEAU = 2.3 + 0.06 * NOISE
+
+Values = npt.NDArray[np.float64]
+
+
+def trained(
+    folder: Path, scalars: Mapping[str, Sequence[float]], frames: list[Mapping[Any, Any]] | None = None
+) -> Model:
+    """A run of one layer in which all is well but for what was logged."""
+    frames = frames or [{("fc1", "output", "output", "value"): [1.0, 2.0 + step / 100]} for step in range(200)]
+    return recorded(folder, chain(module("fc1", "Linear", weight(2, 2))), frames, scalars=scalars)
+
+
+def kinds(model: Model) -> list[str]:
+    return [one.kind for one in model.findings()]
+
+
+def spiked(height: float, at: int = 120) -> Values:
+    values = FALLING * np.exp(0.05 * NOISE)
+    values[at] += height
+    return values
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param(PLATEAU, ["loss-not-falling"], id="stays where it began"),
+        pytest.param(2.3 + np.append(0.2, 0.05 * NOISE[1:]), ["loss-not-falling"], id="learns only the frequencies"),
+        pytest.param(FALLING[::-1] + 0.02 * NOISE, ["loss-diverging"], id="rises"),
+        pytest.param(
+            np.where(STEPS < 120, FALLING, 1.8 + 0.05 * NOISE), ["loss-diverging"], id="loses what it had gained"
+        ),
+        pytest.param(spiked(3.0), ["loss-spike"], id="jumps once"),
+        pytest.param(FALLING + 0.02 * NOISE, [], id="falls"),
+        pytest.param(FALLING * np.exp(0.8 * NOISE), [], id="falls in heavy noise"),
+        pytest.param(2.3 - 0.001 * STEPS + 0.05 * NOISE, [], id="falls slowly"),
+        pytest.param(2.3 * np.exp(-STEPS / 2) + 0.1 + 0.01 * NOISE, [], id="falls at once and stays"),
+        pytest.param(np.exp(-STEPS / 15) + 1e-6 * NOISE**2, [], id="gets to zero"),
+        pytest.param(np.exp(-STEPS / 15) + 1e-6 * (1 + 200 * (STEPS == 150)), [], id="jumps near zero"),
+        pytest.param(0.3 * NOISE, [], id="changes its sign, as that of a policy gradient"),
+        pytest.param(-100 + 100 * np.exp(-STEPS / 30) + NOISE, [], id="is negative and falls"),
+        pytest.param(FALLING + 0.3 * np.abs(np.sin(STEPS / 15)) * FALLING, [], id="goes up and down with a schedule"),
+        pytest.param(np.exp(1.5 * NOISE), [], id="is of single samples"),
+        pytest.param(PLATEAU[:20], [], id="has few values"),
+    ],
+)
+def test_a_loss_is_judged_by_its_own_past_and_noise(values: Values, expected: list[str], tmp_path: Path) -> None:
+    assert kinds(trained(tmp_path, {"loss": values.tolist()})) == expected
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        pytest.param({"reward": NOISE}, id="reinforcement learning"),
+        pytest.param({"loss_g": PLATEAU, "loss_d": PLATEAU}, id="adversaries"),
+    ],
+)
+def test_a_loss_with_a_moving_target_need_not_fall(others: Mapping[str, Values], tmp_path: Path) -> None:
+    scalars = {"loss": PLATEAU, **others}
+    assert kinds(trained(tmp_path, {name: values.tolist() for name, values in scalars.items()})) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param({"accuracy": 9, "loss": 9}, "loss", id="loss"),
+        pytest.param({"train/loss": 9, "val/loss": 9}, "train/loss", id="of the training"),
+        pytest.param({"Loss/train": 9, "Loss/test": 9}, "Loss/train", id="as TensorBoard writes it"),
+        pytest.param({"trainLoss": 9, "evalLoss": 9}, "trainLoss", id="in camel case"),
+        pytest.param({"train_loss_epoch": 2, "train_loss_step": 90}, "train_loss_step", id="the one with more values"),
+        pytest.param({"kl_loss": 9, "reconstruction_loss": 9, "total_loss": 9}, "total_loss", id="the whole of parts"),
+        pytest.param({"kl_loss": 9, "reconstruction_loss": 9}, None, id="parts without their sum"),
+        pytest.param({"contrastive_loss": 9}, "contrastive_loss", id="the only one"),
+        pytest.param({"val_loss": 9}, None, id="only of other data"),
+        pytest.param({"glossary": 9}, None, id="no loss"),
+    ],
+)
+def test_the_loss_is_chosen_by_its_name(names: Mapping[str, int], expected: str | None) -> None:
+    scalars = {name: Scalar(name, np.arange(count), np.ones(count), np.ones(count)) for name, count in names.items()}
+    found = the_loss(scalars)
+    assert (found.name if found else None) == expected
+
+
+def test_a_spike_names_what_moved_before_it(tmp_path: Path) -> None:
+    def frame(step: int) -> dict[Any, Any]:
+        large = 100.0 if step == 118 else 1.0 + 0.01 * NOISE[step]
+        return {
+            ("fc1", "input", "input[0]", "value"): np.array([1.0, 2.0]) * large,
+            ("fc1", "output", "output", "value"): np.array([3.0, 4.0]) * large,
+        }
+
+    model = trained(tmp_path, {"loss": spiked(3.0).tolist()}, [frame(step) for step in range(200)])
+    [one] = model.findings()
+    assert (one.kind, one.module, one.path, one.step, one.evidence["moved_step"]) == (
+        "loss-spike", "fc1", "input[0]", 120, 118,
+    )  # fmt: skip
+
+
+def test_a_loss_that_ends_in_nan_is_told_as_the_cause(tmp_path: Path) -> None:
+    frames = [{("fc1", "output", "output", "value"): [1.0, np.nan if step > 5 else 2.0]} for step in range(8)]
+    model = trained(tmp_path, {"loss": [1.0, 5.0, 50.0, 1e3, 1e7, np.inf, np.nan, np.nan]}, frames)
+    assert kinds(model) == ["loss-diverging", "nan"]
+
+
+def test_optimizers_in_turns_have_a_moving_target(tmp_path: Path) -> None:
+    graph = chain(module("fc1", "Linear", weight(2, 2)))
+    frames: list[Mapping[Any, Any]] = [{("fc1", "output", "output", "value"): [1.0, 2.0]} for _ in range(4)]
+    facts = [StepFacts("update", 1, 1, ("Adam" if step % 2 else "Adam #2",)) for step in range(4)]
+    assert need_not_fall(Evidence(recorded(tmp_path, graph, frames, facts=facts)))

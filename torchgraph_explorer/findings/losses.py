@@ -1,0 +1,66 @@
+"""Which of the logged scalars is the training loss, and whether it can be expected to fall."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.record.scalars.index import Scalar
+
+HELD_OUT = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "testing", "dev", "holdout", "ood"})
+"""Words in the names of what is measured on other data than that of training."""
+
+WHOLE = frozenset(
+    {
+        *("train", "training", "trainer", "fit", "model", "objective", "criterion"),
+        *("total", "overall", "all", "full", "sum", "mean", "avg", "average", "running", "smooth", "smoothed", "raw"),
+        *("step", "iter", "iteration", "batch", "epoch", "per"),
+        *("ce", "xent", "cross", "entropy", "mse", "nll", "bce"),
+    }
+)
+"""Words beside `loss` in the names of a loss that is not one part of several."""
+
+MOVING = frozenset(
+    {
+        *("reward", "rewards", "return", "returns", "episode", "episodes", "epsilon", "advantage", "policy", "td"),
+        *("actor", "critic", "ppo", "dqn", "qvalue"),
+        *("discriminator", "generator", "disc", "gen", "adversarial", "gan", "fake", "real"),
+    }
+)
+"""Words in the names of scalars of reinforcement learning and of adversaries, whose losses need not fall."""
+
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+
+
+def the_loss(scalars: Mapping[str, Scalar]) -> Scalar | None:
+    """The loss of the whole training; None if there is none, or only several parts of one.
+
+    A scalar is a loss if `loss` is a word of its name, and no word of `HELD_OUT` is. Of several, those whose other
+    words are all in `WHOLE` come first, then the one with the fewest words, then the one with the most values.
+    """
+    losses = {name: words for name in scalars if "loss" in (words := _words(name)) and not words & HELD_OUT}
+    whole = [name for name, words in losses.items() if words - {"loss"} <= WHOLE]
+    if not whole:
+        return scalars[next(iter(losses))] if len(losses) == 1 else None
+    return scalars[min(whole, key=lambda name: (len(losses[name]), -len(scalars[name])))]
+
+
+def need_not_fall(evidence: Evidence) -> bool:
+    """Whether the target moves while the network learns: adversaries, reinforcement learning, optimizers in turns."""
+    words = {word for name in evidence.scalars for word in _words(name)}
+    named = words & MOVING or any({"d", "g"} & words and "loss" in words for words in map(_words, evidence.scalars))
+    in_turns = {one.optimizers for one in evidence.facts if one is not None and one.optimizers}
+    return bool(named) or len(in_turns) > 1
+
+
+def _words(name: str) -> set[str]:
+    return {part for word in _WORDS.findall(name) for part in _parts(word.lower())}
+
+
+def _parts(word: str) -> Iterator[str]:
+    """`trainloss` is two words."""
+    if word.endswith("loss") and word != "loss":
+        yield word.removesuffix("loss")
+        word = "loss"
+    yield "loss" if word == "losses" else word

@@ -1,0 +1,81 @@
+"""Attention whose logits grow until its softmax picks a single key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.rules.rule import finding, held, named
+from torchgraph_explorer.schema import Series
+
+Floats = npt.NDArray[np.float64]
+
+LARGE = 30.0
+"""Root mean square of the logits, if queries and keys were independent of each other."""
+
+GROWN = 3.0
+"""Times those of the first recorded steps."""
+
+HELD = 0.1
+"""Share of the recorded steps, up to the last one, at which they have to be large."""
+
+_QUERY = re.compile(r"^(q|wq|query|queries|to_q|q_proj|q_lin|q_linear|query_proj|linear_q|w_q|fc_q)$")
+_BOTH = re.compile(r"^(qkv|qk|c_attn|query_key_value|to_qkv|to_qk|in_proj|qkv_proj|wqkv|w_qkv|attn_qkv)$")
+
+
+def attention_logits_growing(evidence: Evidence) -> Iterator[Finding]:
+    """The scale of queries times keys, which bounds the logits of fused attention too, is large and has grown."""
+    for at, module, logits in _logits(evidence):
+        rows = np.flatnonzero(np.isfinite(logits))
+        if len(rows) < 2:
+            continue
+        early = float(np.median(logits[rows[: max(2, len(rows) // 10)]]))
+        kept = held(logits[rows] > max(LARGE, GROWN * early), share=HELD)
+        if kept is None:
+            continue
+        most = float(logits[rows[kept]].max())
+        yield finding(
+            evidence,
+            "attention-logits-growing",
+            "warning",
+            at=at if module == at.module else module,
+            rows=rows[kept],
+            numbers={"logits": most, "early_logits": early},
+            text=f"The logits of the attention in {named(module)}, by the scale of its queries and keys, have grown "
+            f"from {early:.3g} to {most:.3g}. A softmax of such logits picks one key and passes hardly any gradient.",
+            advice="Normalise queries and keys (QK-norm), lower the learning rate, warm it up, or clip the gradient.",
+        )
+
+
+def _logits(evidence: Evidence) -> Iterator[tuple[Series, str, Floats]]:
+    """The root mean square of each attention's logits at each step, `[steps]`: a series to name, and the module."""
+    for column in evidence.of_kind("value", "output"):
+        one = evidence.series[column]
+        parent, _, last = one.module.rpartition(".")
+        if one.path == "output" and _BOTH.match(last.lower()):
+            yield one, parent, evidence.rms[:, column] ** 2
+        elif one.path == "output" and _QUERY.match(last.lower()):
+            key = _key_of(evidence, one, last)
+            if key is not None:
+                yield one, parent, evidence.rms[:, column] * evidence.rms[:, key]
+    for column in evidence.of_kind("value", "param"):
+        one = evidence.series[column]
+        taken = evidence.find(one.module, 0, "input", "input[0]")
+        info = evidence.places.tensor(one)
+        if one.path == "in_proj_weight" and taken is not None and info is not None and info.shape[-1]:
+            scale = evidence.rms[:, column] * np.sqrt(info.shape[-1]) * evidence.rms[:, taken]
+            yield one, one.module, scale**2
+
+
+def _key_of(evidence: Evidence, query: Series, last: str) -> int | None:
+    """The column of the keys beside the queries: the same name with `k`."""
+    for letter, other in (("query", "key"), ("queries", "keys"), ("q", "k")):
+        if letter in last:
+            name = last.replace(letter, other)
+            return evidence.find(query.module.removesuffix(last) + name, query.call, "output", query.path)
+    return None

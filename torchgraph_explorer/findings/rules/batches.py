@@ -1,0 +1,94 @@
+"""The data that goes into the model: the same batch again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.losses import need_not_fall
+from torchgraph_explorer.findings.rules.rule import finding
+
+LEAST_STEPS = 8
+"""Recorded steps from which on batches are compared."""
+
+LEAST_DIFFERENT = 3
+"""Different batches that show that the data is not one batch on purpose."""
+
+STUCK = 0.5
+"""Share of the recorded steps, up to the last, with one and the same batch after others."""
+
+IN_A_ROW = 5
+"""Steps in a row with the same batch, in the median, that are too many."""
+
+USUAL_SIZES = (8, 16, 32, 64, 128, 256)
+"""Samples of a batch. One of another size that stays the same is taken for the whole data set, and not told."""
+
+_STATISTICS = ("count", "mean", "std", "min", "max", "l2_norm", "zeros")
+
+
+def repeated_batch(evidence: Evidence) -> Iterator[Finding]:
+    """The model's inputs are the same to the last bit at many steps, although they were different at others."""
+    inputs = [one for one in evidence.of_kind("value", "input") if not evidence.series[one].module]
+    inputs = [one for one in inputs if evidence.is_there[:, one].all() and _is_whole(evidence, one)]
+    if len(evidence) < LEAST_STEPS or not inputs:
+        return
+    changes = _changes(evidence, inputs)
+    runs = np.diff(np.flatnonzero(np.concatenate([[True], changes, [True]])))
+    is_stuck = len(runs) > LEAST_DIFFERENT and runs[-1] >= STUCK * len(evidence)
+    is_slow = len(runs) > LEAST_DIFFERENT and np.median(runs) >= IN_A_ROW and not _are_apart(evidence)
+    at = evidence.series[inputs[0]]
+    if len(runs) == 1 and _is_usual_batch(evidence, inputs[0]):
+        yield finding(
+            evidence,
+            "repeated-batch",
+            "info",
+            at=at,
+            rows=range(len(evidence)),
+            numbers={"steps": len(evidence), "different": 1},
+            text=f"The model's input is the same at all {len(evidence)} recorded steps.",
+            advice="If this is not the whole data set, nor one batch on purpose, look at how the loop takes the next "
+            "batch: `next(iter(loader))` begins again each time.",
+        )
+    elif (is_stuck or is_slow) and not need_not_fall(evidence):
+        rows = range(len(evidence) - int(runs[-1]), len(evidence)) if is_stuck else range(len(evidence))
+        how = f"stays the same from step {evidence.steps[rows[0]]} on" if is_stuck else "changes only now and then"
+        yield finding(
+            evidence,
+            "repeated-batch",
+            "warning",
+            at=at,
+            rows=rows,
+            numbers={"steps": len(evidence), "different": len(runs), "longest": int(runs.max())},
+            text=f"The model's input {how}: {len(evidence)} recorded steps have {len(runs)} batches one after another, "
+            f"and {int(runs.max())} steps in a row the same one.",
+            advice="Look at how the loop takes the next batch, and at what caches samples on the way.",
+        )
+
+
+def _is_usual_batch(evidence: Evidence, column: int) -> bool:
+    """Whether there are as many samples as batches usually have, rather than as a whole data set happens to have."""
+    info = evidence.places.tensor(evidence.series[column])
+    return info is not None and bool(info.shape) and info.shape[0] in USUAL_SIZES
+
+
+def _is_whole(evidence: Evidence, column: int) -> bool:
+    """Whether the statistics are of all elements, so that they are the same for the same batch."""
+    return bool((evidence.column("count", column) == evidence.column("sampled", column)).all())
+
+
+def _changes(evidence: Evidence, inputs: list[int]) -> npt.NDArray[np.bool_]:
+    """Whether any of the inputs differs from the recorded step before, `[steps - 1]`."""
+    changed = np.zeros(len(evidence) - 1, dtype=bool)
+    for name in _STATISTICS:
+        values = evidence.matrix(name)[:, inputs]
+        changed |= (values[1:] != values[:-1]).any(axis=1)
+    return changed
+
+
+def _are_apart(evidence: Evidence) -> bool:
+    """Whether there are unrecorded steps between the recorded ones, so that runs of equal ones say nothing."""
+    return bool(np.median(np.diff(evidence.steps)) > 1)

@@ -1,0 +1,111 @@
+"""Branches that come together with scales so different that one of them does not count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.rules.rule import finding, held, named
+from torchgraph_explorer.schema import Node
+
+APART = 300.0
+"""Ratio of the root mean squares of the largest and the smallest branch."""
+
+HELD = 0.5
+"""Share of the recorded steps, up to the last one, at which it has to be so."""
+
+
+class _Junction(NamedTuple):
+    """Tensors that come together before a call, or in the output of one.
+
+    Attributes:
+        place: The module that they go into.
+        branches: Columns of their values.
+    """
+
+    place: str
+    branches: tuple[int, ...]
+
+
+def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
+    """One of the branches that come together is smaller than another by far, at half of the steps and to the end."""
+    told: set[int] = set()
+    for junction in _junctions(evidence):
+        scales = evidence.rms[:, junction.branches]
+        rows = np.flatnonzero((scales > 0).all(axis=1) & np.isfinite(scales).all(axis=1))
+        if not len(rows):
+            continue
+        kept = held(scales[rows].max(axis=1) > APART * scales[rows].min(axis=1), share=HELD)
+        usual = np.median(scales[rows], axis=0)
+        small, large = (junction.branches[at] for at in (int(usual.argmin()), int(usual.argmax())))
+        if kept is None or small in told or _grows(scales[rows[kept]][:, int(usual.argmin())]):
+            continue
+        told.add(small)
+        at, other = evidence.series[small], evidence.series[large]
+        yield finding(
+            evidence,
+            "imbalanced-branches",
+            "warning",
+            at=at,
+            rows=rows[kept],
+            numbers={"small": usual.min(), "large": usual.max(), "ratio": usual.max() / usual.min()},
+            text=f"`{at.path}` of {named(at.module)} has a root mean square of {usual.min():.3g}, and `{other.path}` "
+            f"of {named(other.module)}, which it meets in {named(junction.place)}, one of {usual.max():.3g}: it hardly "
+            "counts there.",
+            advice="Normalise the branches before they are added or joined.",
+        )
+
+
+def _grows(scale: npt.NDArray[np.float64]) -> bool:
+    """Whether a branch comes up, as those do that begin at zero on purpose."""
+    third = max(len(scale) // 3, 1)
+    return bool(np.median(scale[-third:]) > 2 * np.median(scale[:third]))
+
+
+def _junctions(evidence: Evidence) -> Iterator[_Junction]:
+    """Where two or more tensors come together that gradient flows back to, or data."""
+    graph = evidence.places.graph
+    if graph is None:
+        return
+    sources: dict[int, list[int]] = {}
+    for edge in graph.edges:
+        sources.setdefault(edge.target, []).append(edge.source)
+    for target, nodes in sorted(sources.items()):
+        node = graph.nodes[target]
+        if len(nodes) < 2 or not _takes_one(evidence, node):
+            continue
+        columns = [_column(evidence, graph.nodes[one]) for one in nodes]
+        known = tuple(dict.fromkeys(one for one in columns if one is not None))
+        if len(known) >= 2:
+            yield _Junction(_place(evidence, node), known)
+
+
+def _takes_one(evidence: Evidence, node: Node) -> bool:
+    """Whether the tensors come together in one: a call with one input, or an output."""
+    return node.call is None or len(evidence.places.calls[node.call].inputs) == 1
+
+
+def _place(evidence: Evidence, node: Node) -> str:
+    call = node.call if node.call is not None else node.inside
+    return evidence.places.calls[call].module if call is not None else ""
+
+
+def _column(evidence: Evidence, node: Node) -> int | None:
+    """The column of the tensor that a node hands on, if it is one of floating point numbers."""
+    places = evidence.places
+    if node.call is not None:
+        call, outputs = places.calls[node.call], places.calls[node.call].outputs
+        tensor = outputs[0] if len(outputs) == 1 else None
+        role = "output"
+    elif node.kind == "input" and node.inside is not None:
+        call, tensor, role = places.calls[node.inside], node.tensor, "input"
+    else:
+        return None
+    if tensor is None or "float" not in tensor.dtype:
+        return None
+    return evidence.find(call.module, call.call, "input" if role == "input" else "output", tensor.path)

@@ -1,0 +1,80 @@
+"""Experts of which a few get nearly everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.rules.rule import finding, named
+from torchgraph_explorer.schema import Module
+
+LEAST_EXPERTS = 3
+
+IN_USE = 0.4
+"""Experts in effective use, as a share of all: the exponential of the entropy of their shares."""
+
+
+def expert_imbalance(evidence: Evidence) -> Iterator[Finding]:
+    """Of several modules of the same kind that are given different samples, a few get nearly all."""
+    for parent, experts in _groups(evidence).items():
+        taken = np.stack([_taken(evidence, one.name) for one in experts], axis=1)
+        total = taken.sum(axis=1)
+        rows = np.flatnonzero(total > 0)
+        if len(rows) < 2 or not _are_routed(evidence, taken[rows]):
+            continue
+        late = rows[len(rows) // 2 :]
+        shares = taken[late].sum(axis=0) / total[late].sum()
+        used = float(np.exp(-(shares[shares > 0] * np.log(shares[shares > 0])).sum()))
+        if used >= IN_USE * len(experts):
+            continue
+        most = experts[int(shares.argmax())]
+        yield finding(
+            evidence,
+            "expert-imbalance",
+            "warning",
+            at=parent,
+            rows=late,
+            numbers={"experts": len(experts), "in_use": used, "largest_share": shares.max(), "smallest": shares.min()},
+            text=f"{named(most.name)} gets {shares.max():.0%} of what the {len(experts)} modules like it get; "
+            f"{int((shares < 0.01).sum())} get less than 1%.",
+            advice="Add a loss that balances the load, noise to the router's logits, or a capacity of each expert; "
+            "lower the router's learning rate.",
+        )
+
+
+def _groups(evidence: Evidence) -> dict[str, list[Module]]:
+    """Modules of one class with the same parameters, numbered within one parent, by the parent's name."""
+    places = evidence.places
+    groups: dict[tuple[object, ...], list[Module]] = {}
+    for one in places.modules.values():
+        parent, _, last = one.name.rpartition(".")
+        if last.isdecimal() and one.total_params:
+            groups.setdefault((parent, one.class_path, one.total_params), []).append(one)
+    return {
+        str(key[0]): members
+        for key, members in groups.items()
+        if len(members) >= LEAST_EXPERTS and any(one.name in places.called for one in members)
+    }
+
+
+def _taken(evidence: Evidence, module: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """How many elements a module is given at each step, all its calls together."""
+    columns = [
+        number
+        for number, one in enumerate(evidence.series)
+        if one.module == module and one.role == "input" and one.kind == "value" and one.path == "input[0]"
+    ]
+    found: np.ndarray[tuple[int], np.dtype[np.float64]] = np.nansum(
+        evidence.matrix("count")[:, columns].astype(np.float64), axis=1
+    )
+    return found
+
+
+def _are_routed(evidence: Evidence, taken: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> bool:
+    """Whether they share out the samples: what each is given varies, and what all are given together does not."""
+    total = taken.sum(axis=1)
+    varies = (taken.max(axis=1) != taken.min(axis=1)).mean() > 0.5
+    return bool(varies and total.max() < 2 * np.median(total))

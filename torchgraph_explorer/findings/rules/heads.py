@@ -1,0 +1,145 @@
+"""A softmax or sigmoid at the end of a network whose loss applies another one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Flags, Rows, finding, named
+from torchgraph_explorer.schema import Series, TensorInfo
+
+Floats = npt.NDArray[np.float64]
+
+WITHIN = 1e-4
+"""How exactly the rows of an output sum to one."""
+
+AS_EXPECTED = 0.2
+"""By how much the gradient at a softmax may differ from that of a cross entropy of logits."""
+
+MOST_OF_SIGMOID = 0.76
+"""The largest gradient at a sigmoid of a loss that applies another one: the sigmoid of 1, and a margin."""
+
+OFTEN = 0.75
+"""Share of the recorded steps at which it has to be so."""
+
+
+def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
+    """The model's output are probabilities, and the gradient that comes back is that of a loss that takes logits."""
+    for column in evidence.of_kind("value", "output"):
+        one = evidence.series[column]
+        info = evidence.places.tensor(one)
+        norms = evidence.find(one.module, one.call, "output", one.path, "grad_norm")
+        if one.module or one.call or info is None or norms is None or len(info.shape) < 2:
+            continue
+        softmax = _is_softmax(evidence, column, info)
+        if not softmax and not _is_sigmoid(evidence, column):
+            continue
+        measured = evidence.column("mean", norms).astype(np.float64)
+        rows = np.flatnonzero(np.isfinite(measured) & (measured > 0))
+        size, width = _samples(evidence, info, column), _width(info)
+        if softmax:
+            matches = _of_cross_entropy(info, measured[rows], size[rows])
+        else:
+            matches = _of_sigmoid(evidence, norms, size * np.sqrt(width))[rows]
+        if len(rows) < LEAST_ROWS or matches.mean() < OFTEN or not matches[0]:
+            continue
+        yield _twice(evidence, one, rows, is_softmax=softmax)
+
+
+def _is_softmax(evidence: Evidence, column: int, info: TensorInfo) -> bool:
+    """Whether the elements lie between 0 and 1 and their mean is that of rows that sum to one."""
+    classes = info.shape[-1] if len(info.shape) == 2 else info.shape[1]
+    if not classes or classes < 2 or not _lie_within(evidence, column):
+        return False
+    means = evidence.column("mean", column)
+    known = means[np.isfinite(means)].astype(np.float64)
+    return bool((np.abs(known * classes - 1) < WITHIN).all()) and not _is_sampled(evidence, column)
+
+
+def _is_sigmoid(evidence: Evidence, column: int) -> bool:
+    """Whether a sigmoid module is the last one and its output the model's."""
+    places = evidence.places
+    calls = [number for number in range(len(places.calls)) if places.is_leaf(number)]
+    if not calls or places.class_of(places.calls[calls[-1]].module) != "Sigmoid" or not _lie_within(evidence, column):
+        return False
+    last = evidence.find(places.calls[calls[-1]].module, places.calls[calls[-1]].call, "output", "output")
+    return last is not None and np.array_equal(
+        evidence.column("mean", last), evidence.column("mean", column), equal_nan=True
+    )
+
+
+def _lie_within(evidence: Evidence, column: int) -> bool:
+    low, high = (evidence.column(name, column) for name in ("min", "max"))
+    return bool(np.nanmin(low, initial=0) >= 0 and np.nanmax(high, initial=1) <= 1 + WITHIN)
+
+
+def _is_sampled(evidence: Evidence, column: int) -> bool:
+    count, sampled = (evidence.column(name, column) for name in ("count", "sampled"))
+    there = np.isfinite(count)
+    return bool((count[there] != sampled[there]).any())
+
+
+def _samples(evidence: Evidence, info: TensorInfo, column: int) -> Floats:
+    """Rows of the first dimension at each step."""
+    found: Floats = evidence.column("count", column).astype(np.float64) / _width(info)
+    return found
+
+
+def _width(info: TensorInfo) -> float:
+    return math.prod(size or 1 for size in info.shape[1:])
+
+
+def _of_cross_entropy(
+    info: TensorInfo,
+    measured: Floats,
+    size: Floats,
+) -> Flags:
+    """Where the gradient of a sample has the norm of a softmax of probabilities minus the label, summed or averaged.
+
+    That is about the root of 1 - 1 / classes, as the softmax of probabilities is nearly uniform. A negative logarithm
+    has at least 1, and a mean squared error `2 / classes` of it, which for 2 classes is the same.
+    """
+    classes = (info.shape[-1] if len(info.shape) == 2 else info.shape[1]) or 2
+    if classes < 3 or len(info.shape) > 2:
+        return np.zeros(len(measured), dtype=bool)
+    expected = np.sqrt(1 - 1 / classes)
+    found: Flags = (np.abs(measured * size / expected - 1) < AS_EXPECTED) | (
+        (np.abs(measured / expected - 1) < AS_EXPECTED) & (size > 4)
+    )
+    return found
+
+
+def _of_sigmoid(evidence: Evidence, norms: int, scale: Floats) -> Flags:
+    """Where the largest and the mean gradient have the size of a sigmoid of a probability minus the label.
+
+    For each element it lies between 0.27 and 0.73. A binary cross entropy has at least 1.
+    """
+    most, least = (evidence.column(name, norms) * scale for name in ("max", "min"))
+    found: Flags = (most < MOST_OF_SIGMOID) & (least > 1 - MOST_OF_SIGMOID)
+    return found
+
+
+def _twice(evidence: Evidence, one: Series, rows: Rows, *, is_softmax: bool) -> Finding:
+    places = evidence.places
+    calls = [number for number in range(len(places.calls)) if places.is_leaf(number)]
+    last = places.calls[calls[-1]].module if calls else ""
+    name = "softmax" if is_softmax else "sigmoid"
+    is_module = places.class_of(last) in {"Softmax", "Softmax2d", "Sigmoid"}
+    loss = "`cross_entropy`" if is_softmax else "`binary_cross_entropy_with_logits`"
+    return finding(
+        evidence,
+        "softmax-before-loss",
+        "warning",
+        at=last if is_module else one,
+        rows=rows,
+        numbers={"steps": len(rows)},
+        text=f"The output of {named(last if is_module else one.module)} is that of a {name}, and the gradient that "
+        f"comes back is that of a loss that applies another one, such as {loss}. Such a loss cannot get small.",
+        advice=f"Remove the {name} at the end of the network: the loss applies it. Apply it yourself only to show or "
+        "use probabilities.",
+    )

@@ -1,0 +1,196 @@
+"""The loss, as the training loop logged it: it does not fall, or it rises again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding, Severity
+from torchgraph_explorer.findings.losses import need_not_fall, the_loss
+from torchgraph_explorer.findings.rules.rule import quoted
+
+Floats = npt.NDArray[np.float64]
+Steps = npt.NDArray[np.int64]
+
+LEAST_VALUES = 30
+"""Logged values from which on a loss can be said not to fall."""
+
+FELL, SURE = 0.05, 3.0
+"""A loss has fallen if its mean is by this share below that of its beginning, and by so many standard errors."""
+
+SETTLED = 0.2
+"""Share of the values, at the beginning, in which a network may only learn how frequent the answers are."""
+
+MAY_HAVE_FALLEN = 0.1
+"""A loss of which the noise leaves room for such a fall is not told."""
+
+LEAST_TO_DIVERGE, LEAST_BEFORE_NAN = 10, 3
+"""Logged values from which on a loss can be said to rise; the second where NaN ends it."""
+
+RISEN = 0.5
+"""A loss diverges if at the end it is so many times its beginning above its best."""
+
+LOST = 0.75
+"""Or if it has lost this share of what it had gained, which was `GAINED` times its noise."""
+
+GAINED = 10.0
+
+ABOVE_NOISE = 6.0
+
+
+class Loss(NamedTuple):
+    """The logged values of the loss up to the first that is not finite.
+
+    Attributes:
+        name: Of the scalar.
+        steps: `[n]`.
+        values: `[n]`, finite.
+        noise: Standard deviation of a value around its neighbours.
+        ends_bad: A value that is not finite comes next.
+    """
+
+    name: str
+    steps: Steps
+    values: Floats
+    noise: float
+    ends_bad: bool
+
+
+def judged(evidence: Evidence) -> Loss | None:
+    """The loss, if there is one that should fall."""
+    found = the_loss(evidence.scalars)
+    if found is None or not len(found) or need_not_fall(evidence):
+        return None
+    bad = np.flatnonzero(~np.isfinite(found.values))
+    stop = int(bad[0]) if len(bad) else len(found)
+    values = found.values[:stop]
+    ends_bad = bool(len(bad)) or evidence.ends_bad
+    return Loss(found.name, found.steps[:stop], values, noise_of(values), ends_bad)
+
+
+def noise_of(values: Floats) -> float:
+    """The standard deviation of values around their neighbours, from the median of their differences."""
+    if len(values) < LEAST_BEFORE_NAN:
+        return 0.0
+    changes = np.diff(values)
+    return float(1.4826 / np.sqrt(2) * np.median(np.abs(changes - np.median(changes))))
+
+
+def loss_not_falling(evidence: Evidence) -> Iterator[Finding]:
+    """The training loss stays where it began."""
+    loss = judged(evidence)
+    if loss is None or loss.ends_bad or len(loss.values) < LEAST_VALUES or not _is_from_the_start(loss):
+        return
+    values = loss.values
+    late = float(values[len(values) // 2 :].mean())
+    windows = sorted({3, 10, 30, len(values) // 15})
+    if values.min() <= 0 or any(_fell(loss, window, late) for window in windows) or _falls(loss) or _rises(loss):
+        return
+    first = float(values[: windows[-1]].mean())
+    room = 2 * loss.noise * np.sqrt(1 / windows[-1] + 2 / len(values))
+    if first - late + room > MAY_HAVE_FALLEN * first:
+        return
+    yield _told(
+        loss,
+        "loss-not-falling",
+        "warning",
+        since=0,
+        numbers={"first": first, "last": late, "noise": loss.noise, "values": len(values)},
+        text=f"`{quoted(loss.name)}` is {first:.4g} at first and {late:.4g} over the second half of {len(values)} "
+        "values: the network does not learn.",
+        advice="Check that samples and labels belong together, that `optimizer.step()` is called and `zero_grad()` "
+        "before `backward()`, and try to overfit a single batch. Then try other learning rates.",
+    )
+
+
+def _is_from_the_start(loss: Loss) -> bool:
+    """Whether the loss was logged from the beginning: of a resumed training it has fallen before."""
+    every = float(np.median(np.diff(loss.steps)))
+    return float(loss.steps[0]) <= 2 * every
+
+
+def _fell(loss: Loss, window: int, late: float) -> bool:
+    first = float(loss.values[:window].mean())
+    error = loss.noise * np.sqrt(1 / window + 2 / len(loss.values))
+    return first - late > max(FELL * first, SURE * error)
+
+
+def _falls(loss: Loss) -> bool:
+    """Whether the loss has a downward trend after its beginning, however slow."""
+    values = loss.values[int(SETTLED * len(loss.values)) :]
+    numbers = np.arange(len(values)) - (len(values) - 1) / 2
+    slope = float((numbers * values).sum() / (numbers**2).sum())
+    return slope < -SURE * loss.noise / float(np.sqrt((numbers**2).sum()))
+
+
+def loss_diverging(evidence: Evidence) -> Iterator[Finding]:
+    """The training loss rises, and stays so."""
+    loss = judged(evidence)
+    if loss is None or not _rises(loss):
+        return
+    base, best, late = _levels(loss)
+    rows = np.flatnonzero(loss.values > (best + late) / 2)
+    breaks = np.flatnonzero(loss.values <= (best + late) / 2)
+    since = int(breaks[-1]) + 1 if len(breaks) and breaks[-1] + 1 < len(loss.values) else int(rows[0])
+    yield _told(
+        loss,
+        "loss-diverging",
+        "error" if loss.ends_bad else "warning",
+        since=since,
+        numbers={"first": base, "best": best, "last": late, "noise": loss.noise},
+        text=f"`{quoted(loss.name)}` is {late:.4g} at the end, after {best:.4g} at best and {base:.4g} at first.",
+        advice="Lower the learning rate, warm it up, or clip the gradient's norm. If it fell first, look at what "
+        "changed when it began to rise: the data, the learning rate, or the loss itself.",
+    )
+
+
+def _rises(loss: Loss) -> bool:
+    count = len(loss.values)
+    if count < (LEAST_BEFORE_NAN if loss.ends_bad else LEAST_TO_DIVERGE):
+        return False
+    base, best, late = _levels(loss)
+    rise, gained = late - best, base - best
+    if loss.ends_bad and count < LEAST_TO_DIVERGE:
+        return bool(rise > abs(base))
+    has_lost = gained > GAINED * loss.noise and rise > LOST * gained
+    return bool(rise > ABOVE_NOISE * loss.noise and (rise > RISEN * max(abs(base), gained) or has_lost))
+
+
+def _levels(loss: Loss) -> tuple[float, float, float]:
+    """The loss at first, at best and at the end, each a median of several values."""
+    values, count = loss.values, len(loss.values)
+    if count < LEAST_TO_DIVERGE:
+        return float(values[0]), float(values.min()), float(values[-1])
+    width = max(5, count // 20)
+    windows = np.lib.stride_tricks.sliding_window_view(values, width)[:: max(1, width // 4)]
+    best = float(np.median(windows, axis=1).min())
+    last = min(max(7, count // 10), count // 2) if not loss.ends_bad else 3
+    return float(np.median(values[: max(3, count // 50)])), best, float(np.median(values[-last:]))
+
+
+def _told(
+    loss: Loss,
+    kind: str,
+    severity: Severity,
+    *,
+    since: int,
+    numbers: dict[str, float],
+    text: str,
+    advice: str,
+) -> Finding:
+    return Finding(
+        kind=kind,
+        severity=severity,
+        module=None,
+        call=None,
+        path=None,
+        step=int(loss.steps[since]),
+        last_step=int(loss.steps[-1]),
+        evidence={name: float(value) for name, value in numbers.items()},
+        text=text,
+        advice=advice,
+    )

@@ -1,0 +1,104 @@
+"""What gets lost in a dtype of few bits: updates that round to nothing, and values below its smallest number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
+
+HALF_ULP = {"bfloat16": 2.0**-9, "float16": 2.0**-12}
+"""By dtype: the smallest change of a number, relative to it, that rounding keeps."""
+
+UNCHANGED = 0.9
+"""Share of a weight's elements that an update leaves as they were, in the median of the recorded steps."""
+
+SMALLEST = {"float16": 6.1e-5, "float8_e4m3fn": 1.6e-2, "float8_e5m2": 6.1e-5}
+"""The smallest normal number of a dtype."""
+
+LOST = 0.5
+"""Share of zeros in a tensor whose other elements are all below the smallest normal number."""
+
+OFTEN = 0.5
+"""Share of the recorded steps at which it has to be so."""
+
+
+def update_lost_to_rounding(evidence: Evidence) -> Iterator[Finding]:
+    """Weights of few bits get gradients, and most of their elements do not change, as updates are below half an ulp."""
+    lost = []
+    for value in evidence.of_kind("value", "param"):
+        one = evidence.series[value]
+        info = evidence.places.tensor(one)
+        dtype = info.dtype if info else ""
+        grad = evidence.find(one.module, one.call, one.role, one.path, "grad")
+        update = evidence.find(one.module, one.call, one.role, one.path, "update")
+        if dtype not in HALF_ULP or grad is None or info is None or len(info.shape) < 2:
+            continue
+        rows = np.flatnonzero(evidence.peaks[:, grad] > 0)
+        if len(rows) < LEAST_ROWS:
+            continue
+        share = _unchanged(evidence, rows, value=value, grad=grad, update=update)
+        if share >= UNCHANGED:
+            lost.append((evidence.places.order(one.module), one, rows, share, dtype))
+    if not lost:
+        return
+    _, at, rows, share, dtype = min(lost, key=lambda each: each[0])
+    yield finding(
+        evidence,
+        "update-lost-to-rounding",
+        "warning",
+        at=at,
+        rows=rows,
+        numbers={"unchanged": share, "half_ulp": HALF_ULP[dtype], "weights": len(lost)},
+        text=f"An update leaves {share:.0%} of the elements of `{at.path}` in {named(at.module)} as they were, "
+        f"although they get a gradient: it is smaller than half the distance between neighbouring {dtype} numbers, "
+        f"about {HALF_ULP[dtype]:.1g} of them. {len(lost)} weights are like this.",
+        advice="Keep the weights in float32 and compute in low precision with `torch.autocast`, or use an optimizer "
+        "with float32 copies or stochastic rounding.",
+    )
+
+
+def _unchanged(evidence: Evidence, rows: npt.NDArray[np.intp], *, value: int, grad: int, update: int | None) -> float:
+    """The share of elements that updates leave as they were, though they have a gradient.
+
+    Without recorded updates, the share of steps at which nothing of the weight changes.
+    """
+    if update is not None:
+        share = evidence.zero_shares[rows, update] - evidence.zero_shares[rows, grad]
+        return float(np.nanmedian(share))
+    names = ("min", "max", "mean", "std")
+    values = np.stack([evidence.column(name, value)[rows] for name in names])
+    return float((values[:, 1:] == values[:, :-1]).all(axis=0).mean())
+
+
+def underflow(evidence: Evidence) -> Iterator[Finding]:
+    """Most elements of a tensor are zero and the others below the dtype's smallest normal number."""
+    for column, one in enumerate(evidence.series):
+        if one.kind not in {"value", "grad"} or (one.kind == "value" and one.role != "output"):
+            continue
+        info = evidence.places.tensor(one)
+        smallest = SMALLEST.get(info.dtype if info else "")
+        if smallest is None or info is None:
+            continue
+        rows = np.flatnonzero(evidence.is_there[:, column] & (evidence.peaks[:, column] > 0))
+        scale = np.nan_to_num(evidence.scales[rows], nan=1.0)
+        is_lost = (evidence.zero_shares[rows, column] >= LOST) & (evidence.peaks[rows, column] * scale < smallest)
+        if len(rows) < LEAST_ROWS or is_lost.mean() < OFTEN:
+            continue
+        what = "gradient" if one.kind == "grad" else "output"
+        yield finding(
+            evidence,
+            "overflow-ahead",
+            "warning",
+            at=one,
+            rows=rows[is_lost],
+            numbers={"zeros": np.median(evidence.zero_shares[rows, column]), "smallest_normal": smallest},
+            text=f"Most of the {what} `{one.path}` of {named(one.module)} is zero, and the rest lies below "
+            f"{smallest:.2g}, the smallest normal {info.dtype}: it underflows.",
+            advice="Scale the loss (`torch.amp.GradScaler`), use bfloat16, or compute this module in float32.",
+        )
+        return
