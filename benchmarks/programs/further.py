@@ -77,7 +77,7 @@ def rate_that_grows(broken: bool) -> Setup:
 def bad_batch(broken: bool) -> Setup:
     model = mlp(64, 64, 32, 10)
     setup = supervised(model, adam(model), normalised())
-    return each_step(setup, lambda step, x, y: (x * 300 if broken and step == LATE else x, y))
+    return each_step(setup, lambda step, x, y: (300 * torch.randn_like(x) if broken and step == LATE else x, y))
 
 
 def rate_that_jumps(broken: bool) -> Setup:

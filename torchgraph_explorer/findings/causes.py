@@ -32,9 +32,9 @@ _SILENT = (
 )
 
 FOLLOWS: dict[str, tuple[str, ...]] = {
-    "update-too-large": ("bad-init-scale", "input-not-normalised", "exploding-gradient", "loss-spike"),
-    "exploding-gradient": (*_SETUP, "update-too-large"),
-    "exploding-activation": (*_SETUP, "update-too-large", "exploding-gradient"),
+    "update-too-large": (*_SETUP, "exploding-gradient", "imbalanced-branches", "loss-spike"),
+    "exploding-gradient": (*_SETUP, "update-too-large", "imbalanced-branches"),
+    "exploding-activation": (*_SETUP, "update-too-large", "exploding-gradient", "imbalanced-branches"),
     "overflow-ahead": _LARGE,
     "loss-scale-loop": (*_LARGE, "overflow-ahead"),
     "saturated-activation": _LARGE,

@@ -16,6 +16,9 @@ from torchgraph_explorer.schema import Node
 APART = 300.0
 """Ratio of the root mean squares of the largest and the smallest branch."""
 
+SOON = 3
+"""In so many times the recorded steps."""
+
 HELD = 0.5
 """Share of the recorded steps, up to the last one, at which it has to be so."""
 
@@ -43,7 +46,7 @@ def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
         kept = held(scales[rows].max(axis=1) > APART * scales[rows].min(axis=1), share=HELD)
         usual = np.median(scales[rows], axis=0)
         small, large = (junction.branches[at] for at in (int(usual.argmin()), int(usual.argmax())))
-        if kept is None or small in told or _grows(scales[rows[kept]][:, int(usual.argmin())]):
+        if kept is None or small in told or _comes_up(scales[rows[kept]], int(usual.argmin()), int(usual.argmax())):
             continue
         told.add(small)
         at, other = evidence.series[small], evidence.series[large]
@@ -61,10 +64,11 @@ def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _grows(scale: npt.NDArray[np.float64]) -> bool:
-    """Whether a branch comes up, as those do that begin at zero on purpose."""
-    third = max(len(scale) // 3, 1)
-    return bool(np.median(scale[-third:]) > 2 * np.median(scale[:third]))
+def _comes_up(scales: npt.NDArray[np.float64], small: int, large: int) -> bool:
+    """Whether a branch grows so that it soon counts, as those do that begin at zero on purpose."""
+    third = max(len(scales) // 3, 1)
+    first, last = (float(np.median(some[:, small] / some[:, large])) for some in (scales[:third], scales[-third:]))
+    return last > 2 * first and last * (last / first) ** SOON > 1 / APART
 
 
 def _junctions(evidence: Evidence) -> Iterator[_Junction]:

@@ -1,0 +1,274 @@
+"""What is told of batches, branches, experts, attention, outputs and low precision, on records made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.findings.records import chain, module, recorded, tensor, weight
+from torchgraph_explorer.run import Model
+from torchgraph_explorer.schema import Call, Edge, ModuleGraph, Node, StepFacts, TensorInfo
+
+RNG = np.random.default_rng(5)
+NORMAL = RNG.standard_normal(64)
+BATCHES = RNG.standard_normal((80, 64))
+
+Frames = list[Mapping[Any, Any]]
+
+
+def kinds(model: Model) -> list[tuple[str, str, str | None, int]]:
+    return [(one.kind, one.severity, one.module, one.step) for one in model.findings()]
+
+
+# Batches
+
+INPUT = ("", "input", "input[0]", "value")
+
+
+def batched(folder: Path, batch: Callable[[int], int], *, samples: int = 32, **options: Any) -> Model:
+    """A run whose input at each step is one of `BATCHES`."""
+    graph = chain(module("fc1", "Linear", weight(2, 2)))
+    data = TensorInfo("input[0]", (samples, 2), "float32", False)
+    graph = replace(graph, calls=(replace(graph.calls[0], inputs=(data,)), *graph.calls[1:]))
+    return recorded(folder, graph, [{INPUT: BATCHES[batch(step)]} for step in range(40)], **options)
+
+
+@pytest.mark.parametrize(
+    ("batch", "expected"),
+    [
+        pytest.param(lambda step: step, [], id="new ones"),
+        pytest.param(lambda step: step % 5, [], id="the same order in each epoch"),
+        pytest.param(lambda step: step // 2, [], id="each twice, as with two updates a batch"),
+        pytest.param(lambda _: 0, [("repeated-batch", "info", "", 0)], id="one"),
+        pytest.param(lambda step: min(step, 12), [("repeated-batch", "warning", "", 12)], id="stuck"),
+        pytest.param(lambda step: step // 8, [("repeated-batch", "warning", "", 0)], id="each eight times"),
+    ],
+)
+def test_repeated_batches_are_told(
+    batch: Callable[[int], int], expected: list[tuple[str, str, str, int]], tmp_path: Path
+) -> None:
+    assert kinds(batched(tmp_path, batch)) == expected
+
+
+def test_a_whole_data_set_at_each_step_is_not_told(tmp_path: Path) -> None:
+    assert kinds(batched(tmp_path, lambda _: 0, samples=178)) == []
+
+
+def test_a_batch_of_several_epochs_of_reinforcement_learning_is_not_told(tmp_path: Path) -> None:
+    assert kinds(batched(tmp_path, lambda step: step // 8, scalars={"reward": [1.0] * 40})) == []
+
+
+# Branches
+
+
+def joined(*names: str) -> ModuleGraph:
+    """Modules side by side on the model's input, whose outputs come together in `head`."""
+    called = [Call("", 0, None, (tensor("input[0]", requires_grad=False),), (tensor("output"),))]
+    called += [Call(name, 0, 0, (tensor("input[0]"),), (tensor("output"),)) for name in (*names, "head")]
+    nodes = [Node("call", None, call=0), *(Node("call", 0, call=at) for at in range(1, len(called)))]
+    edges = [Edge(at, len(names) + 1, True) for at in range(1, len(names) + 1)]
+    modules = [module(name, "Linear", weight(2, 2)) for name in (*names, "head")]
+    return ModuleGraph(0, 0, (module("", "Net"), *modules), tuple(called), tuple(nodes), tuple(edges))
+
+
+@pytest.mark.parametrize(
+    ("scale", "expected"),
+    [
+        pytest.param(lambda _: 1e-4, [("imbalanced-branches", "warning", "deep", 0)], id="far apart"),
+        pytest.param(lambda _: 0.02, [], id="apart"),
+        pytest.param(lambda step: 1e-4 * 1.3**step, [], id="coming up"),
+        pytest.param(lambda _: 0.0, [], id="switched off"),
+    ],
+)
+def test_a_branch_that_hardly_counts_is_told(
+    scale: Callable[[int], float], expected: list[tuple[str, str, str, int]], tmp_path: Path
+) -> None:
+    frames: Frames = [
+        {
+            ("deep", "output", "output", "value"): NORMAL * scale(step),
+            ("wide", "output", "output", "value"): NORMAL,
+        }
+        for step in range(12)
+    ]
+    assert kinds(recorded(tmp_path, joined("deep", "wide"), frames)) == expected
+
+
+# Experts
+
+
+def routed(folder: Path, shares: list[list[int]]) -> Model:
+    """A run in which each expert gets so many samples at each step."""
+    names = [f"experts.{number}" for number in range(len(shares[0]))]
+    modules = [replace(module(name, "Linear", weight(2, 2)), total_params=4) for name in names]
+    frames: Frames = [
+        {
+            (name, "input", "input[0]", "value"): RNG.standard_normal(count)
+            for name, count in zip(names, taken, strict=True)
+            if count
+        }
+        for taken in shares
+    ]
+    return recorded(folder, chain(*modules), frames)
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        pytest.param([[60, 2, 1, 1]] * 8, [("expert-imbalance", "warning", "experts", 4)], id="one gets nearly all"),
+        pytest.param([[30, 14, 12, 8]] * 8, [], id="shared out"),
+        pytest.param([[64, 64, 64, 64]] * 8, [], id="layers one after the other"),
+        pytest.param([[20, 44], [44, 20]] * 4, [], id="only two"),
+    ],
+)
+def test_experts_that_get_nothing_are_told(
+    shares: list[list[int]], expected: list[tuple[str, str, str, int]], tmp_path: Path
+) -> None:
+    assert kinds(routed(tmp_path, shares)) == expected
+
+
+# Attention
+
+
+@pytest.mark.parametrize(
+    ("growth", "expected"),
+    [
+        pytest.param(1.3, [("attention-logits-growing", "warning", "attend", 7)], id="grow"),
+        pytest.param(1.02, [], id="do not"),
+    ],
+)
+@pytest.mark.parametrize("names", [("q_proj", "k_proj"), ("query", "key"), ("to_q", "to_k")], ids=lambda one: one[0])
+def test_growing_logits_of_attention_are_told(
+    growth: float, expected: list[tuple[str, str, str, int]], names: tuple[str, str], tmp_path: Path
+) -> None:
+    graph = chain(*(module(f"attend.{name}", "Linear", weight(2, 2)) for name in names))
+    frames: Frames = [
+        {(f"attend.{name}", "output", "output", "value"): NORMAL * growth**step for name in names} for step in range(20)
+    ]
+    assert kinds(recorded(tmp_path, graph, frames)) == expected
+
+
+def test_logits_of_fused_attention_are_estimated_from_its_weights(tmp_path: Path) -> None:
+    graph = chain(module("attend", "MultiheadAttention", TensorInfo("in_proj_weight", (24, 8), "float32", True)))
+    frames: Frames = [
+        {
+            ("attend", "param", "in_proj_weight", "value"): NORMAL * 1.3**step,
+            ("attend", "input", "input[0]", "value"): NORMAL,
+        }
+        for step in range(20)
+    ]
+    [one] = recorded(tmp_path, graph, frames).findings()
+    assert (one.kind, one.module) == ("attention-logits-growing", "attend")
+
+
+# Softmax and sigmoid at the end
+
+
+def probabilities(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    powers = np.exp(values)
+    return np.asarray(powers / powers.sum(1, keepdims=True))
+
+
+SHOWN = probabilities(RNG.standard_normal((16, 4)))
+LABELS = np.eye(4)[RNG.integers(4, size=16)]
+SQUASHED = 1 / (1 + np.exp(-RNG.standard_normal((16, 1))))
+ANSWERS = RNG.integers(2, size=(16, 1))
+
+
+@pytest.mark.parametrize(
+    ("class_name", "shown", "gradient", "is_told"),
+    [
+        pytest.param("Softmax", SHOWN, probabilities(SHOWN) - LABELS, True, id="cross entropy of probabilities"),
+        pytest.param("Softmax", SHOWN, -LABELS / SHOWN, False, id="likelihood of probabilities"),
+        pytest.param("Softmax", SHOWN, 2 / 4 * (SHOWN - LABELS), False, id="squared error of probabilities"),
+        pytest.param("LogSoftmax", np.log(SHOWN), -LABELS, False, id="likelihood of log-softmax"),
+        pytest.param("Linear", SHOWN * 5, probabilities(SHOWN) - LABELS, False, id="cross entropy of logits"),
+        pytest.param("Sigmoid", SQUASHED, 1 / (1 + np.exp(-SQUASHED)) - ANSWERS, True, id="sigmoid twice"),
+        pytest.param("Sigmoid", SQUASHED, (SQUASHED - ANSWERS) / (SQUASHED * (1 - SQUASHED)), False, id="sigmoid once"),
+        pytest.param("Sigmoid", SQUASHED, 2 * (SQUASHED - ANSWERS), False, id="squared error of a sigmoid"),
+    ],
+)
+def test_a_softmax_before_a_loss_with_one_is_told(
+    *, class_name: str, shown: np.ndarray[Any, Any], gradient: np.ndarray[Any, Any], is_told: bool, tmp_path: Path
+) -> None:
+    graph = chain(module("fc1", "Linear", weight(2, 2)), module("last", class_name))
+    info = TensorInfo("output", shown.shape, "float32", True)
+    calls = [replace(one, outputs=(info,)) for one in graph.calls]
+    norms = np.linalg.norm(gradient, axis=1) / len(shown)
+    frame = {
+        (name, "output", "output", kind): values
+        for name in ("last", "")
+        for kind, values in (("value", shown.ravel()), ("grad_norm", norms))
+    }
+    found = kinds(recorded(tmp_path, replace(graph, calls=tuple(calls)), [frame] * 4))
+    assert found == ([("softmax-before-loss", "warning", "last", 0)] if is_told else [])
+
+
+# Low precision
+
+
+def updated(folder: Path, dtype: str, unchanged: float) -> Model:
+    """A run in which this share of a weight's elements stays as it is."""
+    graph = chain(module("fc1", "Linear", TensorInfo("weight", (8, 8), dtype, True)))
+    update = np.where(np.arange(64) < 64 * unchanged, 0, 1e-3)
+    frames: Frames = [
+        {
+            ("fc1", "param", "weight", "value"): NORMAL + update * step,
+            ("fc1", "param", "weight", "grad"): NORMAL / 100,
+            ("fc1", "param", "weight", "update"): update,
+        }
+        for step in range(6)
+    ]
+    return recorded(folder, graph, frames)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "unchanged", "expected"),
+    [
+        pytest.param("bfloat16", 0.97, [("update-lost-to-rounding", "warning", "fc1", 0)], id="most"),
+        pytest.param("bfloat16", 0.3, [], id="some"),
+        pytest.param("float32", 0.97, [], id="in float32, where it is no rounding"),
+    ],
+)
+def test_updates_that_round_to_nothing_are_told(
+    dtype: str, unchanged: float, expected: list[tuple[str, str, str, int]], tmp_path: Path
+) -> None:
+    assert kinds(updated(tmp_path, dtype, unchanged)) == expected
+
+
+@pytest.mark.parametrize(
+    ("scale", "dtype", "is_told"),
+    [
+        pytest.param(1e-7, "float16", True, id="float16"),
+        pytest.param(1e-2, "float8_e4m3fn", True, id="float8"),
+        pytest.param(1e-7, "float32", False, id="float32"),
+        pytest.param(1e-2, "float16", False, id="far from the smallest number"),
+    ],
+)
+def test_gradients_that_underflow_are_told(*, scale: float, dtype: str, is_told: bool, tmp_path: Path) -> None:
+    graph = chain(module("fc1", "Linear", TensorInfo("weight", (8, 8), dtype, True)))
+    gradient = np.where(np.arange(64) < 48, 0, np.clip(NORMAL, -1, 1)) * scale
+    frames: Frames = [
+        {
+            ("fc1", "param", "weight", "value"): NORMAL + step,
+            ("fc1", "param", "weight", "grad"): gradient,
+        }
+        for step in range(6)
+    ]
+    found = [one.kind for one in recorded(tmp_path, graph, frames).findings()]
+    assert ("overflow-ahead" in found) == is_told
+
+
+# Mended rules
+
+
+def test_a_loss_scale_below_one_is_told_even_if_it_recovers(tmp_path: Path) -> None:
+    graph = chain(module("fc1", "Linear", weight(2, 2)))
+    facts = [StepFacts("skipped", 1, 1)] * 3 + [StepFacts("update", 1, 1)] * 17
+    frames: Frames = [{("fc1", "output", "output", "value"): NORMAL}] * 20
+    found = recorded(tmp_path, graph, frames, facts=facts, scale=0.25).findings()
+    assert [one.kind for one in found] == ["loss-scale-loop"]
