@@ -1,7 +1,7 @@
 """What SageMaker Debugger and TheDeepChecker say at their default thresholds, from what plain hooks see in a training.
 
-These are small functions of ours after their published rules, not the tools themselves, which are tied to services and
-frameworks of their own. Where a rule has several conditions, all that can be seen from hooks are here.
+These are small functions of ours after their published rules, not the tools themselves, which are tied to services
+and frameworks of their own. Where a rule has several conditions, all that can be seen from hooks are here.
 
 Source: the built-in rules of SageMaker Debugger (`smdebug.rules`, and the AWS developer guide), and Ben Braiek and Khomh,
 "Testing Feedforward Neural Networks Training Programs" (TheDeepChecker, 2022).
@@ -10,8 +10,9 @@ Source: the built-in rules of SageMaker Debugger (`smdebug.rules`, and the AWS d
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -50,7 +51,7 @@ class Seen:
         stds: Standard deviations of outputs of activations.
         bad: Modules with an output or gradient that is not finite.
         zeros: Parameters whose values or gradients are all zero.
-        mean: Mean of what went into the model.
+        mean: Mean of what went into the first module.
     """
 
     step: int
@@ -68,7 +69,7 @@ class Seen:
     stds: dict[str, float] = field(default_factory=dict)
     bad: set[str] = field(default_factory=set)
     zeros: set[str] = field(default_factory=set)
-    mean: float = 0.0
+    mean: float | None = None
 
 
 class Plain:
@@ -83,10 +84,10 @@ class Plain:
             if not any(True for _ in module.children()) or not name:
                 module.register_forward_hook(self._hook(name))
 
-    def _hook(self, name: str):  # type: ignore[no-untyped-def]
+    def _hook(self, name: str) -> Callable[[nn.Module, tuple[object, ...], object], None]:
         def hook(module: nn.Module, inputs: tuple[object, ...], output: object) -> None:
             with torch.no_grad():
-                _look(self._now, name, module, inputs, output)
+                _look(self._now, name, module, taken=inputs[0] if inputs else None, output=output)
 
         return hook
 
@@ -115,9 +116,9 @@ class Plain:
         self.seen.append(now)
 
 
-def _look(now: Seen, name: str, module: nn.Module, inputs: tuple[object, ...], output: object) -> None:
-    first = inputs[0] if inputs else None
-    if not name and isinstance(first, Tensor):
+def _look(now: Seen, name: str, module: nn.Module, *, taken: object, output: object) -> None:
+    first = taken
+    if now.mean is None and isinstance(first, Tensor):
         now.mean = float(first.float().mean())
     if not isinstance(output, Tensor) or not output.is_floating_point() or output.dim() < 2:
         return
@@ -159,7 +160,7 @@ def _sagemaker_tensors(now: Seen) -> Iterator[Finding]:
     yield from (_fired("saturated-activation", name, now) for name, share in now.saturated.items() if share > 0.5)
     yield from (_fired("update-too-large", None, now) for ratio in now.ratios.values() if ratio > 10)
     yield from (_fired("update-too-small", None, now) for ratio in now.ratios.values() if ratio < 1e-8)
-    if abs(now.mean) > 0.2:
+    if abs(now.mean or 0) > 0.2:
         yield _fired("input-not-normalised", "", now)
 
 
@@ -213,12 +214,12 @@ def _deepchecker_history(checks: list[Seen], number: int) -> Iterator[Finding]:
         return
     for name in now.gradients:
         means = [one.gradients.get(name, math.nan) for one in past]
-        if all(after >= 2 * before for before, after in zip(means, means[1:], strict=False)):
+        if all(after >= 2 * before for before, after in pairwise(means)):
             yield _fired("exploding-gradient", None, now)
-        if all(after <= 0.5 * before for before, after in zip(means, means[1:], strict=False)):
+        if all(after <= 0.5 * before for before, after in pairwise(means)):
             yield _fired("vanishing-gradient", _owner(name), now)
     losses = [one.loss for one in past]
-    if all(after > 0.95 * before for before, after in zip(losses, losses[1:], strict=False)):
+    if all(after > 0.95 * before for before, after in pairwise(losses)):
         yield _fired("loss-not-falling", None, now)
 
 
@@ -228,8 +229,8 @@ def _deepchecker_loss(seen: list[Seen], now: Seen) -> Iterator[Finding]:
     if losses and now.loss >= 2 * min(losses) > 0:
         yield _fired("loss-diverging", None, now)
     recent = losses[-51:]
-    changes = [after - before for before, after in zip(recent, recent[1:], strict=False)]
-    turns = sum(one * other < 0 for one, other in zip(changes, changes[1:], strict=False))
+    changes = [after - before for before, after in pairwise(recent)]
+    turns = sum(one * other < 0 for one, other in pairwise(changes))
     if len(changes) >= 50 and turns > 0.5 * len(changes):
         yield _fired("loss-spike", None, now)
 

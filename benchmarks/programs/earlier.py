@@ -465,7 +465,9 @@ FAULTY = (
     Program("ReLU before a negative target", rectified_target, ("dead-units", "constant-output"), ("", "last")),
     Program("loss that is too large for its scale", scale_that_falls, ("loss-scale-loop",), (None,)),
     Program("missing values", missing_values, ("nan",), ("", "fc1")),
-    Program("SGD that diverges", linear_that_diverges, ("exploding-gradient", "update-too-large"), (None,)),
+    Program(
+        "SGD that diverges", linear_that_diverges, ("exploding-gradient", "update-too-large", "loss-diverging"), (None,)
+    ),
     Program("layer left out of the optimizer", middle_left_out, ("not-in-optimizer",), ("fc2",)),
     Program("Adam at learning rate 1e-8", adam_too_slow, ("update-too-small",), (None,)),
 )

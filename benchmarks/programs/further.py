@@ -203,27 +203,29 @@ class Experts(nn.Module):
         self.experts = nn.ModuleList(mlp(64, 32, 10) for _ in range(4))
         nn.init.constant_(self.router.bias[:1], preferred)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         weights = self.router(x).softmax(1)
         chosen = weights.argmax(1)
         out = torch.zeros(len(x), 10)
+        balance = 4 * (F.one_hot(chosen, 4).float().mean(0) * weights.mean(0)).sum()
         for number, expert in enumerate(self.experts):
             where = chosen == number
             if where.any():
                 out[where] = expert(x[where]) * weights[where, number : number + 1]
-        return out
+        return out, balance
 
 
 def router_that_collapses(broken: bool) -> Setup:
     model = Experts(2.0 if broken else 0.0)
-    return supervised(model, adam(model), normalised())
+    weight = 0.0 if broken else 0.5
+    return supervised(model, adam(model), normalised(), lambda out, y: F.cross_entropy(out[0], y) + weight * out[1])
 
 
 def bfloat_weights(broken: bool) -> Setup:
     samples, targets = normalised()
     model = mlp(64, 64, 32, 10).to(torch.bfloat16 if broken else torch.float32)
     dtype = torch.bfloat16 if broken else torch.float32
-    return supervised(model, torch.optim.SGD(model.parameters(), lr=1e-3), (samples.to(dtype), targets))
+    return supervised(model, torch.optim.SGD(model.parameters(), lr=1e-2), (samples.to(dtype), targets))
 
 
 class Grows(nn.Module):
@@ -554,7 +556,7 @@ def squared_probabilities(_broken: bool) -> Setup:
 
 def balanced_experts(_broken: bool) -> Setup:
     model = Experts(0.0)
-    return supervised(model, adam(model, 3e-3), normalised())
+    return supervised(model, adam(model, 3e-3), normalised(), lambda out, y: F.cross_entropy(out[0], y) + 0.1 * out[1])
 
 
 def contrastive(_broken: bool) -> Setup:

@@ -83,7 +83,7 @@ _PHASES = {
 A cause at the same step has to come no later. NaN comes last: what is found beside it is found at the steps before.
 """
 
-_OF_THE_WHOLE_RUN = frozenset({"loss-not-falling", "update-too-small"})
+_OF_THE_WHOLE_RUN = frozenset({"loss-not-falling", "update-too-small", "unused-module", "no-gradient"})
 """What is so from the beginning, by an account of the whole run: its cause may show at any step."""
 
 

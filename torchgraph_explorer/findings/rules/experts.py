@@ -25,11 +25,11 @@ def expert_imbalance(evidence: Evidence) -> Iterator[Finding]:
         rows = np.flatnonzero(total > 0)
         if len(rows) < 2 or not _are_routed(evidence, taken[rows]):
             continue
-        late = rows[len(rows) // 2 :]
-        shares = taken[late].sum(axis=0) / total[late].sum()
-        used = float(np.exp(-(shares[shares > 0] * np.log(shares[shares > 0])).sum()))
-        if used >= IN_USE * len(experts):
+        since = next((at for at in (0, len(rows) // 4, len(rows) // 2) if _used(taken[rows[at:]]) < IN_USE), None)
+        if since is None:
             continue
+        late = rows[since:]
+        shares = taken[late].sum(axis=0) / total[late].sum()
         most = experts[int(shares.argmax())]
         yield finding(
             evidence,
@@ -37,12 +37,24 @@ def expert_imbalance(evidence: Evidence) -> Iterator[Finding]:
             "warning",
             at=parent,
             rows=late,
-            numbers={"experts": len(experts), "in_use": used, "largest_share": shares.max(), "smallest": shares.min()},
+            numbers={
+                "experts": len(experts),
+                "in_use": _used(taken[late]) * len(experts),
+                "largest_share": shares.max(),
+                "smallest": shares.min(),
+            },
             text=f"{named(most.name)} gets {shares.max():.0%} of what the {len(experts)} modules like it get; "
             f"{int((shares < 0.01).sum())} get less than 1%.",
             advice="Add a loss that balances the load, noise to the router's logits, or a capacity of each expert; "
             "lower the router's learning rate.",
         )
+
+
+def _used(taken: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> float:
+    """The share of the experts in effective use."""
+    shares = taken.sum(axis=0) / taken.sum()
+    some = shares[shares > 0]
+    return float(np.exp(-(some * np.log(some)).sum())) / len(shares)
 
 
 def _groups(evidence: Evidence) -> dict[str, list[Module]]:

@@ -53,7 +53,7 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
 
 def _is_softmax(evidence: Evidence, column: int, info: TensorInfo) -> bool:
     """Whether the elements lie between 0 and 1 and their mean is that of rows that sum to one."""
-    classes = info.shape[-1] if len(info.shape) == 2 else info.shape[1]
+    classes = info.shape[1]
     if not classes or classes < 2 or not _lie_within(evidence, column):
         return False
     means = evidence.column("mean", column)
@@ -101,17 +101,19 @@ def _of_cross_entropy(
 ) -> Flags:
     """Where the gradient of a sample has the norm of a softmax of probabilities minus the label, summed or averaged.
 
-    That is about the root of 1 - 1 / classes, as the softmax of probabilities is nearly uniform. A negative logarithm
-    has at least 1, and a mean squared error `2 / classes` of it, which for 2 classes is the same.
+    That is at first about the root of 1 - 1 / classes, as the softmax of probabilities is nearly uniform, and it does
+    not get small even where the answer is right. A negative logarithm has at least 1, and a mean squared error `2 / classes` of it, which for 2 classes is the same.
     """
-    classes = (info.shape[-1] if len(info.shape) == 2 else info.shape[1]) or 2
-    if classes < 3 or len(info.shape) > 2:
+    classes = info.shape[1] or 2
+    if classes < 3 or len(info.shape) > 2 or not len(measured):
         return np.zeros(len(measured), dtype=bool)
     expected = np.sqrt(1 - 1 / classes)
-    found: Flags = (np.abs(measured * size / expected - 1) < AS_EXPECTED) | (
-        (np.abs(measured / expected - 1) < AS_EXPECTED) & (size > 4)
-    )
-    return found
+    for scaled in (measured * size, measured):
+        if abs(scaled[0] / expected - 1) < AS_EXPECTED:
+            right = (1 - math.e / (math.e + classes - 1)) * math.sqrt(classes / (classes - 1))
+            found: Flags = (scaled > right * (1 - AS_EXPECTED)) & (scaled < math.sqrt(2))
+            return found
+    return np.zeros(len(measured), dtype=bool)
 
 
 def _of_sigmoid(evidence: Evidence, norms: int, scale: Floats) -> Flags:

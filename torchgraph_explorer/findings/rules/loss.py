@@ -11,6 +11,7 @@ import numpy.typing as npt
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Finding, Severity
 from torchgraph_explorer.findings.losses import need_not_fall, the_loss
+from torchgraph_explorer.findings.rules.ratios import measured_ratios
 from torchgraph_explorer.findings.rules.rule import quoted
 
 Floats = npt.NDArray[np.float64]
@@ -24,6 +25,9 @@ FELL, SURE = 0.05, 3.0
 
 SETTLED = 0.2
 """Share of the values, at the beginning, in which a network may only learn how frequent the answers are."""
+
+MOVED = 0.05
+"""Norms of all updates together, over those of the weights: of less, no fall can be expected."""
 
 MAY_HAVE_FALLEN = 0.1
 """A loss of which the noise leaves room for such a fall is not told."""
@@ -85,6 +89,8 @@ def loss_not_falling(evidence: Evidence) -> Iterator[Finding]:
     loss = judged(evidence)
     if loss is None or loss.ends_bad or len(loss.values) < LEAST_VALUES or not _is_from_the_start(loss):
         return
+    if not _has_moved(evidence):  # what is too slow is told as such
+        return
     values = loss.values
     late = float(values[len(values) // 2 :].mean())
     windows = sorted({3, 10, 30, len(values) // 15})
@@ -105,6 +111,14 @@ def loss_not_falling(evidence: Evidence) -> Iterator[Finding]:
         advice="Check that samples and labels belong together, that `optimizer.step()` is called and `zero_grad()` "
         "before `backward()`, and try to overfit a single batch. Then try other learning rates.",
     )
+
+
+def _has_moved(evidence: Evidence) -> bool:
+    """Whether the updates together come to some share of the weights; True if they were not recorded."""
+    ratios = measured_ratios(evidence)
+    known = ratios[np.isfinite(ratios)]
+    steps = float(evidence.steps[-1] - evidence.steps[0] + 1)
+    return not len(known) or float(np.median(known)) * steps > MOVED
 
 
 def _is_from_the_start(loss: Loss) -> bool:

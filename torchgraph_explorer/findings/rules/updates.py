@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Finding
-from torchgraph_explorer.findings.places import dimensions
 from torchgraph_explorer.findings.rules.participation import all_unchanged
+from torchgraph_explorer.findings.rules.ratios import has_ratio, measured_ratios
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 
 SMALL_RATIO = 5e-6
@@ -41,12 +41,8 @@ LEAST_STEPS = 30
 
 
 def _ratios(evidence: Evidence) -> npt.NDArray[np.float64]:
-    """The median ratio of update and weight of all weight matrices, at each row; NaN where there is none.
-
-    Without matrices that begin at zero, as those of adapters: at first, their updates are as large as they are. Without
-    recorded updates, a lower bound of it.
-    """
-    measured = _measured(evidence)
+    """The ratio of update and weight at each row, `measured_ratios`. Without recorded updates, a lower bound of it."""
+    measured = measured_ratios(evidence)
     return measured if np.isfinite(measured).any() else _bounds(evidence)
 
 
@@ -74,7 +70,7 @@ def _trained(evidence: Evidence) -> list[int]:
     return [
         evidence.find(one.module, one.call, one.role, one.path) or 0
         for one in map(evidence.series.__getitem__, evidence.of_kind("grad", "param"))
-        if _is_matrix(evidence, one.id)
+        if has_ratio(evidence, one.id)
     ]
 
 
@@ -94,26 +90,6 @@ def _are_still(evidence: Evidence) -> bool:
 def _are_sampled(evidence: Evidence, weights: list[int]) -> bool:
     count, sampled = (evidence.matrix(name)[:, weights] for name in ("count", "sampled"))
     return bool((count != sampled).any())
-
-
-def _measured(evidence: Evidence) -> npt.NDArray[np.float64]:
-    weights = [one for one in evidence.of_kind("update_ratio", "param") if _is_matrix(evidence, one)]
-    ratios = evidence.matrix("mean")[:, weights].astype(np.float64)
-    ratios[~np.isfinite(ratios)] = np.nan
-    found = np.full(len(evidence), np.nan)
-    is_known = np.isfinite(ratios).any(axis=1)
-    found[is_known] = np.nanmedian(ratios[is_known], axis=1)
-    return found
-
-
-def _is_matrix(evidence: Evidence, column: int) -> bool:
-    one = evidence.series[column]
-    value = evidence.find(one.module, one.call, one.role, one.path)
-    if value is None or dimensions(evidence.places.tensor(one)) < 2:
-        return False
-    norms = evidence.column("l2_norm", value)
-    known = norms[np.isfinite(norms)]
-    return len(known) > 0 and bool(known[0] > 0)
 
 
 def update_too_small(evidence: Evidence) -> Iterator[Finding]:

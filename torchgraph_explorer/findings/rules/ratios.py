@@ -1,0 +1,34 @@
+"""How large the recorded updates are, relative to the weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.places import dimensions
+
+
+def measured_ratios(evidence: Evidence) -> npt.NDArray[np.float64]:
+    """The median ratio of update and weight of all weight matrices, at each row; NaN where there is none.
+
+    Without matrices that begin at zero, as those of adapters: at first, their updates are as large as they are.
+    """
+    weights = [one for one in evidence.of_kind("update_ratio", "param") if has_ratio(evidence, one)]
+    ratios = evidence.matrix("mean")[:, weights].astype(np.float64)
+    ratios[~np.isfinite(ratios)] = np.nan
+    found = np.full(len(evidence), np.nan)
+    is_known = np.isfinite(ratios).any(axis=1)
+    found[is_known] = np.nanmedian(ratios[is_known], axis=1)
+    return found
+
+
+def has_ratio(evidence: Evidence, column: int) -> bool:
+    """Whether a parameter's series is of a matrix that does not begin at zero."""
+    one = evidence.series[column]
+    value = evidence.find(one.module, one.call, one.role, one.path)
+    if value is None or dimensions(evidence.places.tensor(one)) < 2:
+        return False
+    norms = evidence.column("l2_norm", value)
+    known = norms[np.isfinite(norms)]
+    return len(known) > 0 and bool(known[0] > 0)
