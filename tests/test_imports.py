@@ -64,6 +64,7 @@ ROOMS = {
     "capture": room(libraries="torch"),
     "cli": room("__init__", "browser", "demo", "findings", "record", "run", "server", libraries="torchgraph_wandb"),
     "demo": room("__init__", "browser", libraries="rich sklearn torch"),
+    "exploring": room("capture", libraries="torch"),
     "findings": room("record"),
     "layout": room(libraries="pygraphviz"),
     "record": room(libraries="fsspec google"),
@@ -78,7 +79,7 @@ ROOMS = {
         "layout", "record", "server", "sinks", libraries="torchgraph_wandb wandb wandb_workspaces"
     ),
     "tensors": room(libraries="torch"),
-    "training": room("capture", "record", "reduce", "server", "sinks", "tensors", libraries="torch"),
+    "training": room("capture", "exploring", "record", "reduce", "server", "sinks", "tensors", libraries="torch"),
 }
 """architecture.md, as a table. `training` is the one room that joins the halves."""
 

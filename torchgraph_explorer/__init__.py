@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torchgraph_explorer.errors import TorchgraphError as TorchgraphError
     from torchgraph_explorer.errors import TorchgraphWarning as TorchgraphWarning
     from torchgraph_explorer.errors import UnknownBackendError as UnknownBackendError
+    from torchgraph_explorer.exploring.start import explore as explore
     from torchgraph_explorer.findings.finding import Finding as Finding
     from torchgraph_explorer.histogram import Histograms as Histograms
     from torchgraph_explorer.histogram import quantiles as quantiles
@@ -51,6 +52,7 @@ _HOMES = {
     "UnknownBackendError": "errors",
     "Watcher": "training.watcher",
     "attach": "training.attach",
+    "explore": "exploring.start",
     "export_page": "server.export",
     "list_runs": "record.discovery",
     "open_run": "run",

@@ -95,6 +95,7 @@ ONCE = "called once in a process"
 ON_IMPORT = "called when the package is imported"
 
 NOT_CALLED = {
+    "training.watcher.Watcher.explore": ON_REQUEST,
     "capture.attach_targets.AttachTargets.__init__": ON_IMPORT,
     "capture.attach_targets.AttachTargets.clear": BY_AN_INTERRUPT,
     "capture.backward_passes.BackwardPasses.are_on": AT_A_PAUSE,

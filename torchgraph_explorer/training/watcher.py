@@ -27,6 +27,7 @@ from torchgraph_explorer.training.pipeline import Pipeline
 from torchgraph_explorer.training.schedule import Schedule, schedule
 
 if TYPE_CHECKING:
+    from torchgraph_explorer.exploring.session import Session as FlowSession
     from torchgraph_explorer.record.run_record import RunRecord
 
 
@@ -283,6 +284,24 @@ class Watcher:
                 viewer.stop()
             except Exception as fault:  # must not fail the end of the user's training
                 warn(f"The viewer at {self.url} may go on until this process ends ({reason(fault)}).")
+
+    def explore(self, inputs: Any, **options: Any) -> FlowSession:
+        """Explore how gradient flows in the model as it is now, between two steps; the training waits meanwhile.
+
+        Nothing of it is recorded, and the training goes on as if it had not happened.
+
+        Args:
+            inputs: A batch, and `options`: as for `explore`.
+            options: See `inputs`.
+
+        Raises:
+            OptionError: The model cannot be explored, or was freed.
+        """
+        from torchgraph_explorer.exploring.start import explore
+
+        if (model := self._model()) is None:
+            raise OptionError("The model was freed, and cannot be explored any more.")
+        return explore(model, inputs, **options)
 
     def export(self, path: str | os.PathLike[str], **options: Any) -> bytes:
         """Write the viewer with what is recorded so far into one HTML file, and return it.
