@@ -79,7 +79,9 @@ ROOMS = {
         "layout", "record", "server", "sinks", libraries="torchgraph_wandb wandb wandb_workspaces"
     ),
     "tensors": room(libraries="torch"),
-    "training": room("capture", "exploring", "record", "reduce", "server", "sinks", "tensors", libraries="torch"),
+    "training": room(
+        "capture", "exploring", "findings", "record", "reduce", "run", "server", "sinks", "tensors", libraries="torch"
+    ),
 }
 """architecture.md, as a table. `training` is the one room that joins the halves."""
 

@@ -42,6 +42,18 @@ class _Here(threading.local):
         self.changed: list[Changed] = []
 
 
+class Deliberate(BaseException):
+    """Carries an exception of the user's from a function that may end the training, out of our code.
+
+    It passes what catches exceptions there, as an interrupt does, and `restore_all` raises the exception itself.
+    """
+
+    def __init__(self, fault: Exception) -> None:
+        """`fault` is what the user's function raised."""
+        super().__init__(fault)
+        self.fault = fault
+
+
 class Restoring:
     """A context that calls `restore` at its end, also if it is interrupted."""
 
@@ -133,9 +145,14 @@ def restore_all() -> None:
     """Restore everything that this thread has changed. To be called in an `entry` that an exception passes through.
 
     Does nothing in an entry that was called within another one: the outer one restores.
+
+    Raises:
+        Exception: The one that a `Deliberate` carries.
     """
     if _within_entries(sys._getframe(1).f_back):
         return
+    if isinstance(passing := sys.exc_info()[1], Deliberate):  # nothing of ours was interrupted
+        raise passing.fault from None
     while this_thread.changed:
         with suppress(Exception):
             this_thread.changed[-1].restore()

@@ -34,6 +34,9 @@ class Observation:
 class StepListener(Protocol):
     """Takes a model's steps. Called under the step's lock, in the training's threads and the idle timer's."""
 
+    def between_steps(self) -> None:
+        """A step is about to begin. May raise `interrupts.Deliberate`, which ends the training."""
+
     def wants(self, step: int) -> bool:
         """Whether this step is to be logged."""
 

@@ -181,6 +181,7 @@ class StepAdmission:
 
     def _begin_step(self, model: nn.Module, *, compiled: bool) -> bool:
         """Count a step, which begins with a call of the model; returns whether it is logged."""
+        self._listener.between_steps()
         step, self._silence.is_over = self._counter.next_step(), True
         if not self._wants(step) or is_captured():
             self._entrances.stop()

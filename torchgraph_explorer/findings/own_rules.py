@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from torchgraph_explorer.console import reason
 from torchgraph_explorer.errors import NotFoundError, OptionError
@@ -28,6 +27,39 @@ RULES_NAME = "RULES"
 """What the list of rules in a file is called."""
 
 _EXAMPLE = "A file of rules defines functions of a model's record that yield findings, and a list of them, RULES."
+
+
+class RuleAddress(NamedTuple):
+    """Where another process finds a rule: by the name of its module, the module's file, and its own name in it."""
+
+    module: str
+    file: str
+    name: str
+
+    def load(self) -> OwnRule:
+        """The rule.
+
+        Raises:
+            ImportError: It is no Python file.
+            Exception: Whatever the file raises.
+        """
+        module = load_module(self.module, self.file)
+        return cast("OwnRule", getattr(module, self.name))
+
+
+def address_of(rule: OwnRule) -> RuleAddress | None:
+    """Where another process finds `rule`; None if it cannot: it is no function at the top of an importable module.
+
+    The script that is run is not importable. To load it would begin its training again.
+    """
+    name, module = getattr(rule, "__qualname__", ""), sys.modules.get(getattr(rule, "__module__", None) or "")
+    file = getattr(module, "__file__", None)
+    if module is None or file is None or module.__name__ == "__main__":
+        return None
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    is_script = main is not None and Path(main).resolve() == Path(file).resolve()
+    is_found = getattr(module, name, None) is rule and file.endswith(".py") and not is_script
+    return RuleAddress(module.__name__, str(Path(file).resolve()), name) if is_found else None
 
 
 def load_rules(path: str) -> tuple[OwnRule, ...]:
@@ -106,13 +138,17 @@ def _checked(findings: Iterable[Finding] | None) -> Iterator[Finding]:
         TypeError: One is no finding.
         ValueError: One has a value that is not allowed.
     """
+    made: dict[int, Finding] = {}
     for one in findings if findings is not None else ():
         if not isinstance(one, Finding):
             raise TypeError(f"it yielded {printable(repr(one))}, which is no torchgraph_explorer.Finding")
         if one.severity not in SEVERITIES:
             raise ValueError(f"severity={one.severity!r}; choose one of {', '.join(SEVERITIES)}")
         numbers = {str(name): float(value) for name, value in one.evidence.items()}
-        yield replace(one, step=int(one.step), last_step=int(one.last_step), evidence=numbers)
+        causes = tuple(made.get(id(cause), cause) for cause in one.causes)
+        plain = replace(one, step=int(one.step), last_step=int(one.last_step), evidence=numbers, causes=causes)
+        made[id(one)] = plain
+        yield plain
 
 
 def _failed(rule: OwnRule, model: ModelRecord, fault: Exception) -> Finding:
@@ -132,5 +168,8 @@ def _line(fault: BaseException, file: str) -> str:
     """Where in `file` it was raised, in words; empty if that is not known."""
     if isinstance(fault, SyntaxError):
         return ""  # its message says so
-    lines = [one.lineno for one in traceback.extract_tb(fault.__traceback__) if one.filename == file]
-    return f" in line {lines[-1]}" if lines and lines[-1] else ""
+    lines, here = [0], fault.__traceback__
+    while here is not None:
+        lines += [here.tb_lineno] if here.tb_frame.f_code.co_filename == file else []
+        here = here.tb_next
+    return f" in line {lines[-1]}" if lines[-1] else ""

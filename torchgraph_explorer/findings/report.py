@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from torchgraph_explorer.findings.finding import Band, Finding
+from torchgraph_explorer.findings.finding import SEVERITIES, Band, Finding
+from torchgraph_explorer.printable import printable
 
 Found: TypeAlias = Mapping[str, Sequence[Finding]]
 """The findings of each model, by its name."""
@@ -17,6 +18,9 @@ SCHEMA = 1
 
 NOTHING = "Nothing found."
 
+MOST_ROOTS = 3
+"""Kinds that a summary names."""
+
 
 def as_json(run: str, found: Found) -> dict[str, Any]:
     """The findings as plain values: the schema in docs/findings.md."""
@@ -24,15 +28,33 @@ def as_json(run: str, found: Found) -> dict[str, Any]:
 
 
 def _model(name: str, findings: Sequence[Finding]) -> dict[str, Any]:
+    return {"model": name, "findings": plain(findings)}
+
+
+def plain(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """The findings of one model as plain values."""
     numbers = {id(one): number for number, one in enumerate(findings)}
-    return {"model": name, "findings": [_plain(one, numbers) for one in findings]}
+    return [_plain(one, numbers) for one in findings]
+
+
+def from_plain(values: Sequence[Mapping[str, Any]]) -> tuple[Finding, ...]:
+    """The findings that `plain` made these values of. Numbers that are not finite are NaN."""
+    found: list[Finding] = []
+    for one in values:
+        numbers = {name: math.nan if value is None else value for name, value in one["evidence"].items()}
+        causes = tuple(found[cause] for cause in one["causes"] if cause < len(found))
+        band = Band(**one["band"]) if one["band"] else None
+        found.append(Finding(**{name: one[name] for name in _NAMES}, evidence=numbers, causes=causes, band=band))
+    return tuple(found)
+
+
+_NAMES = ("kind", "severity", "module", "call", "path", "step", "last_step", "text", "advice")
 
 
 def _plain(one: Finding, numbers: Mapping[int, int]) -> dict[str, Any]:
-    names = ("kind", "severity", "module", "call", "path", "step", "last_step", "text", "advice")
     return {
         "id": numbers[id(one)],
-        **{name: getattr(one, name) for name in names},
+        **{name: getattr(one, name) for name in _NAMES},
         "evidence": {name: value if math.isfinite(value) else None for name, value in one.evidence.items()},
         "causes": [numbers[id(cause)] for cause in one.causes if id(cause) in numbers],
         "band": _plain_band(one.band) if one.band else None,
@@ -73,6 +95,53 @@ def as_markdown(run: str, found: Found) -> str:
             head = f"**{one.kind}** ({one.severity}) at {_escaped(place(one))}, {when(one)}"
             lines.append(f"{indent}- {head}: {_escaped(one.text)} *{_escaped(one.advice)}*")
     return "\n".join(lines)
+
+
+def as_lines(new: Sequence[Finding]) -> list[str]:
+    """What is new, for a terminal: a line for each kind of warning or error that follows from no other, and for NaN."""
+    told = [one for one in new if one.is_at_least("warning") and (not one.causes or one.kind == "nan")]
+    lines = []
+    for some in _by_kind(told):
+        first = some[0]
+        follows = f" It follows from {first.causes[0].kind}." if first.causes else ""
+        lines.append(f"{first.severity}: {_kind_and_place(some)}, since step {first.step}: {first.text}{follows}")
+    return list(map(printable, lines))
+
+
+def as_summary(model: str, findings: Sequence[Finding], command: str) -> list[str]:
+    """What was found in a run, for a terminal: a few lines; none if there is neither a warning nor an error."""
+    counted = [one for one in findings if one.is_at_least("warning")]
+    if not counted:
+        return []
+    counts = [(sum(one.severity == severity for one in counted), severity) for severity in reversed(SEVERITIES)]
+    told = ", ".join(f"{number} {severity}{'s' * (number > 1)}" for number, severity in counts if number)
+    roots = _by_kind(one for one in counted if not one.causes)
+    lines = [f"  {_root(some, counted)}" for some in roots[:MOST_ROOTS]]
+    more = f"  and {len(roots) - MOST_ROOTS} kinds more; " if len(roots) > MOST_ROOTS else "  "
+    return list(map(printable, [f"{model}: {told}", *lines, f"{more}what to try: {command}"]))
+
+
+def _by_kind(findings: Iterable[Finding]) -> list[list[Finding]]:
+    found: dict[str, list[Finding]] = {}
+    for one in findings:
+        found.setdefault(one.kind, []).append(one)
+    return [*found.values()]
+
+
+def _root(some: Sequence[Finding], among: Sequence[Finding]) -> str:
+    """Findings of one kind, with the worst severity and the kinds of what follows from them."""
+    roots = set(map(id, some))
+    following = [one for one in among if any(id(cause) in roots for cause in one.causes)]
+    worst = max((one.severity for one in (*some, *following)), key=SEVERITIES.index)
+    kinds = list(dict.fromkeys(one.kind for one in following))
+    follows = f"; {', '.join(kinds)} {'follow' if len(kinds) > 1 else 'follows'} from it" if kinds else ""
+    return f"{worst}: {_kind_and_place(some)}, {when(some[0])}{follows}"
+
+
+def _kind_and_place(some: Sequence[Finding]) -> str:
+    others = f" and {len(some) - 1} more" if len(some) > 1 else ""
+    where = f" at {place(some[0])}" if some[0].module is not None else ""
+    return f"{some[0].kind}{where}{others}"
 
 
 def place(one: Finding) -> str:

@@ -13,8 +13,10 @@ from torch.optim import Optimizer
 
 from torchgraph_explorer.capture.forward_passes import PASSES, PassChoice
 from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.tensors.keep import Keep
+from torchgraph_explorer.training.on_finding import OnFinding
 from torchgraph_explorer.training.schedule import Schedule, schedule
 
 KINDS = ("io", "io_grad", "params", "params_grad")
@@ -96,12 +98,22 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """How to show a run while it is recorded; see `watch`."""
+    """How to show a run while it is recorded, and what is found in it; see `watch`."""
 
     host: str
     port: int
     verbose: bool
     block_at_exit: bool | None
+    rules: Sequence[OwnRule] = ()
+    on_finding: OnFinding | None = None
+
+
+def check_finding_options(rules: object, on_finding: object) -> None:
+    """Raise an OptionError if `rules` or `on_finding` of `watch` is not allowed."""
+    if rules != ():
+        check_rules(rules, "rules=")
+    if on_finding is not None and not callable(on_finding):
+        raise OptionError(f"on_finding={on_finding!r} is no function. Pass one that takes a finding, or None.")
 
 
 def check(model: object, settings: Settings) -> None:

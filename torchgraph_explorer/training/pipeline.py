@@ -55,12 +55,14 @@ class Pipeline:
         kinds: frozenset[str],
         wants: Schedule,
         shards: Callable[[], Shards] | None = None,
+        between_steps: Callable[[], object] | None = None,
     ) -> None:
         """Begin to watch `model` in `phase`, and write the steps that `wants` selects to `sinks`.
 
         `shards` is called in the training thread when such a step begins. It tells how the parameters are divided among
-        the ranks.
+        the ranks. `between_steps` is called there before each step, and may end the training.
         """
+        self._between_steps = between_steps
         self.saw_a_step = self._is_given_up = False
         self.recorded = 0
         self._warned: set[str] = set()
@@ -150,6 +152,11 @@ class Pipeline:
     def _note_nothing(self, reason: Callable[[], str] | None) -> None:
         if reason is not None and not (self.saw_a_step or self._is_given_up) and self.is_recording:
             self._writer.note(f"{self._name}: no step was recorded. {reason()}")
+
+    def between_steps(self) -> None:
+        """Call the user's function for what was found (for `capture.observation.StepListener`)."""
+        if self._between_steps is not None:
+            self._between_steps()
 
     def wants(self, step: int) -> bool:
         """Whether this step is to be logged (for `capture.observation.StepListener`)."""

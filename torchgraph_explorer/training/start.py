@@ -21,7 +21,9 @@ from torchgraph_explorer.sinks.live_viewer import is_served
 from torchgraph_explorer.training import exit
 from torchgraph_explorer.training.destination import Wanted, find_location, leave_location
 from torchgraph_explorer.training.first_step import Start, begin_in
-from torchgraph_explorer.training.options import Display, Settings, Target, check
+from torchgraph_explorer.training.live_findings import LiveFindings
+from torchgraph_explorer.training.on_finding import FindingInbox
+from torchgraph_explorer.training.options import Display, Settings, Target, check, check_finding_options
 from torchgraph_explorer.training.rewatch import earlier_watch, taking_over
 from torchgraph_explorer.training.run_choice import choose_location
 from torchgraph_explorer.training.run_folder import check_logdir, run_of_wandb
@@ -86,6 +88,7 @@ def start(model: nn.Module, settings: Settings, *, target: Target, display: Disp
         UnknownBackendError: No backend has that name.
     """
     check(model, settings)
+    check_finding_options(display.rules, display.on_finding)
     if is_switched_off():
         return SwitchedOff(model, _name(model, target.name, rank=None))
     request = _resolved(model, settings, target=target, display=display)
@@ -94,8 +97,11 @@ def start(model: nn.Module, settings: Settings, *, target: Target, display: Disp
         sinks_alone = Backends(record=False, viewer=False, sinks=request.backends.sinks)
         request = replace(request, backends=sinks_alone)
     context = destination.context if destination is not None else None
+    inbox = FindingInbox(display.on_finding) if display.on_finding is not None else None
     sinks = [*_sinks(request, context), *request.backends.sinks]
-    watcher, begin = _begun(request, destination, sinks)
+    if context is not None and (looking := _live_findings(request, context, sinks, inbox=inbox)) is not None:
+        sinks.insert(1, looking)  # after the record, which it reads, and before services that are told of findings
+    watcher, begin = _begun(request, destination, sinks, inbox=inbox)
     exit.add(watcher, block=display.block_at_exit)
     for sink in sinks:  # a sink may have to close the watcher before its service ends
         if watched_by := getattr(sink, "watched_by", None):
@@ -167,7 +173,22 @@ def _find(request: _Request) -> _Destination | None:
     return _Destination(context, is_named=run is not None or writer is not None, seconds=seconds)
 
 
-def _begun(request: _Request, destination: _Destination | None, sinks: Sequence[Sink]) -> tuple[Watcher, Start]:
+def _live_findings(
+    request: _Request, context: SinkContext, sinks: Sequence[Sink], *, inbox: FindingInbox | None
+) -> LiveFindings | None:
+    """What looks for findings while the model trains; None where nobody is told of them, or another rank does it."""
+    if request.rank is not None and request.rank.number > 0:
+        return None
+    tell = [sink.found for sink in sinks if hasattr(sink, "found")] + ([inbox.put] if inbox is not None else [])
+    says = request.display.verbose and inbox is None
+    if not (tell or says):
+        return None
+    return LiveFindings(context.run_dir, context.model_name, rules=request.display.rules, tell=tell, says=says)
+
+
+def _begun(
+    request: _Request, destination: _Destination | None, sinks: Sequence[Sink], *, inbox: FindingInbox | None
+) -> tuple[Watcher, Start]:
     """The watcher, and where its steps begin. Ends the earlier watch of the same model."""
     display, context = request.display, destination.context if destination is not None else None
     run_dir, logdir = (context.run_dir, context.logdir) if context is not None else (None, request.logdir)
@@ -195,6 +216,7 @@ def _begun(request: _Request, destination: _Destination | None, sinks: Sequence[
             run_dir=run_dir,
             viewer=viewer,
             shards=request.sharding.look if request.sharding is not None else None,
+            inbox=inbox,
         )
         watcher.begin(begin)
     return watcher, begin

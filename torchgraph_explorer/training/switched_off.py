@@ -35,6 +35,7 @@ class SwitchedOff(Watcher):
         self._finished = self._has_ended = self._is_written = True
         self._training = Training()
         self._pipelines = []
+        self._inbox = None
 
     @property
     def recording(self) -> bool:

@@ -10,8 +10,10 @@ from torch import nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer.capture.forward_passes import PASSES
+from torchgraph_explorer.findings.own_rules import OwnRule
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.tensors.keep import Keep
+from torchgraph_explorer.training.on_finding import OnFinding
 from torchgraph_explorer.training.options import KINDS, Display, Passes, Scaler, Settings, Target, TimeLog
 from torchgraph_explorer.training.schedule import Schedule
 from torchgraph_explorer.training.start import start
@@ -47,6 +49,8 @@ def watch(
     upload_record: bool = False,
     host: str = "127.0.0.1",
     port: int = 8080,
+    rules: Sequence[OwnRule] = (),
+    on_finding: OnFinding | None = None,
     verbose: bool = True,
     block_at_exit: bool | None = None,
 ) -> Watcher:
@@ -105,7 +109,12 @@ def watch(
         upload_record: With the backend `"wandb"`: keep the record with the W&B run too, as an artifact at the end.
         host: Address the viewer listens on.
         port: Its port; if taken, the next free one.
-        verbose: Print where the viewer and the run are.
+        rules: Rules of your own that are looked at besides, while the model trains: functions of the model's record
+            that yield findings. Those of a module of yours run in another process; those of the script that is run,
+            and functions within functions, run when the watch is closed.
+        on_finding: Called with each new finding, between two steps in the training's thread; at the latest when the
+            watcher is closed. If it raises, that ends the training. Nothing is printed of findings then.
+        verbose: Print where the viewer and the run are, and what is found to be wrong.
         block_at_exit: Keep the viewer until Ctrl-C when the script ends. By default in a terminal only, not under CI.
 
     Returns:
@@ -133,5 +142,7 @@ def watch(
     target = Target(
         backend=backend, name=name, logdir=logdir, given_run=run, writer=writer, upload_record=upload_record
     )
-    display = Display(host=host, port=port, verbose=verbose, block_at_exit=block_at_exit)
+    display = Display(
+        host=host, port=port, verbose=verbose, block_at_exit=block_at_exit, rules=rules, on_finding=on_finding
+    )
     return start(model, settings, target=target, display=display)

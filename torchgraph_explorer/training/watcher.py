@@ -22,6 +22,7 @@ from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.schema import ModuleGraph, Session
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.first_step import Start
+from torchgraph_explorer.training.on_finding import FindingInbox
 from torchgraph_explorer.training.options import Settings
 from torchgraph_explorer.training.pipeline import Pipeline
 from torchgraph_explorer.training.schedule import Schedule, schedule
@@ -71,6 +72,7 @@ class Watcher:
         run_dir: str | None,
         viewer: LiveViewer | None,
         shards: Callable[[], Shards] | None = None,
+        inbox: FindingInbox | None = None,
     ) -> None:
         """Begin to watch `model`. `watch` is the way to make one.
 
@@ -84,7 +86,9 @@ class Watcher:
             viewer: For the attribute.
             shards: Called in the training's thread when a logged training step begins; returns how the parameters are
                 divided among the ranks.
+            inbox: What was found, for the user's function.
         """
+        self._inbox = inbox
         self.name, self.run_dir = session.model, run_dir
         self.url = viewer.url if viewer is not None else None
         self.viewer = viewer
@@ -102,6 +106,7 @@ class Watcher:
             kinds=frozenset(settings.log),
             wants=calling_first(sinks_before_step(sinks), schedule(settings.log_freq)),
             shards=shards,
+            between_steps=inbox.deliver if inbox is not None else None,
         )
         self._pipelines = [self._train]
         if "eval" in settings.phases and self._train.is_recording:
@@ -278,6 +283,8 @@ class Watcher:
     def close(self) -> None:
         """Remove everything from the model, write what was measured, and stop the viewer. May be called again."""
         self.finish()
+        if self._inbox is not None and os.getpid() == self.pid:
+            self._inbox.deliver_at_end(self.name)
         viewer, self.viewer = self.viewer, None
         if viewer is not None and os.getpid() == self.pid:
             try:

@@ -1,0 +1,117 @@
+"""Looks at one model of a run again and again while it is written, and says what is new."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from torchgraph_explorer.findings.engine import judge
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.own_rules import OwnRule
+from torchgraph_explorer.record.model_record import ModelRecord
+
+MOST_CELLS = 1_000_000
+"""Steps times series that are held in memory, 48 bytes each: fewer than a finished run is read with."""
+
+GROWTH = 1.05
+"""The rules run again when so many times the steps are recorded: so they cost the same a step, however long the run."""
+
+LEAST_SHARE_BETWEEN = 19.0
+"""Between two runs of the rules passes so many times the time that the last one took: 5 % of one core at most."""
+
+LEAST_STEPS = 8
+"""Recorded steps before something is told, but for `nan`."""
+
+PERSISTENCE = 1.25
+"""What was found is told when it still holds with so many times the recorded steps."""
+
+AT_ONCE = ("nan",)
+"""Kinds that do not pass."""
+
+_Key: TypeAlias = "tuple[str, str | None, int | None, str | None]"
+
+
+def key(one: Finding) -> _Key:
+    """What makes it the same finding at another time."""
+    return one.kind, one.module, one.call, one.path
+
+
+class Novelty:
+    """Which findings are told: each once, when it has held for a while."""
+
+    def __init__(self) -> None:
+        self._since: dict[_Key, int] = {}
+        self._told: set[_Key] = set()
+
+    def new(self, findings: Sequence[Finding], *, frames: int, at_end: bool = False) -> list[Finding]:
+        """Those of `findings`, which the rules made of so many frames, that are to be told now."""
+        self._since = {key(one): self._since.get(key(one), frames) for one in findings}
+        sure = [one for one in findings if at_end or self._has_held(one, frames=frames)]
+        causes = {key(cause) for one in sure for cause in one.causes}  # which are told with what follows from them
+        wanted = causes.union(map(key, sure)) - self._told
+        self._told |= wanted
+        return [one for one in findings if key(one) in wanted]
+
+    def _has_held(self, one: Finding, *, frames: int) -> bool:
+        held = frames >= max(LEAST_STEPS, PERSISTENCE * self._since[key(one)])
+        return held or one.kind in AT_ONCE
+
+
+class LiveModel:
+    """One model of a run that is written, as the rules saw it last.
+
+    Attributes:
+        findings: What they said then.
+    """
+
+    def __init__(
+        self,
+        model: ModelRecord,
+        own: Sequence[OwnRule] = (),
+        *,
+        most: int = MOST_CELLS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing was looked at. `own` are the user's rules; `clock` gives seconds."""
+        self.findings: tuple[Finding, ...] = ()
+        self._model, self._own, self._most, self._clock = model, own, most, clock
+        self._evidence: Evidence | None = None
+        self._novelty = Novelty()
+        self._searched = self._judged = 0
+        self._rests_until = float("-inf")
+
+    def look(self) -> list[Finding]:
+        """What is new, of the run as of its latest refresh. Most of the time nothing is looked at.
+
+        Raises:
+            RecordError: The run is gone.
+        """
+        return self._judge() if self._is_due() else []
+
+    def finish(self) -> list[Finding]:
+        """What is new at the end of the run.
+
+        Raises:
+            RecordError: The run is gone.
+        """
+        return self._judge(at_end=True)
+
+    def _is_due(self) -> bool:
+        frames, searched = len(self._model), self._searched
+        self._searched = frames
+        if any(one.kind in AT_ONCE for one in self.findings):
+            searched = frames  # more of it is no news
+        if frames > searched and self._model.nonfinite(searched, frames).any():
+            return True
+        return frames >= max(self._judged + 1, self._judged * GROWTH) and self._clock() >= self._rests_until
+
+    def _judge(self, *, at_end: bool = False) -> list[Finding]:
+        began = self._clock()
+        self._evidence = Evidence(self._model, most=self._most, earlier=self._evidence)
+        self._judged = frames = len(self._model)
+        self.findings = judge(self._evidence, own=self._own)
+        ended = self._clock()
+        self._rests_until = ended + LEAST_SHARE_BETWEEN * (ended - began)
+        return self._novelty.new(self.findings, frames=frames, at_end=at_end)
