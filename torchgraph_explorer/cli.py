@@ -59,6 +59,7 @@ def _add_demo(commands: Any) -> None:
     parser = commands.add_parser("demo", help=description, description=description)
     parser.add_argument("--logdir", default="runs", help="folder of runs (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=600, help="training steps (default: %(default)s)")
+    parser.add_argument("--broken", action="store_true", help="a network with three faults, which are found")
     parser.add_argument("--no-serve", action="store_true", help="only record, without the live viewer")
     _add_address(parser, host=False)
     parser.set_defaults(act=_demo)
@@ -162,6 +163,7 @@ def _demo(options: argparse.Namespace) -> None:
         serve=serve,
         port=options.port,
         open_browser=serve and not options.no_browser and sys.stdout.isatty(),
+        broken=options.broken,
     )
 
 

@@ -71,6 +71,20 @@ class DigitsNet(nn.Module):
         return self.classifier(features)
 
 
+class BrokenNet(DigitsNet):
+    """`DigitsNet` with three faults, for the rules to find. docs/findings.md names them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        nn.init.constant_(self.stage2[0].norm1.bias, -20.0)  # type: ignore[union-attr, arg-type]  # nothing passes the ReLU
+        self.classifier = nn.Sequential(nn.Dropout(0.95), self.classifier)  # type: ignore[assignment]
+
+    def trained(self) -> list[nn.Parameter]:
+        """All parameters but those of the classifier, as if the optimizer had been made before it."""
+        forgotten = {id(one) for one in self.classifier.parameters()}
+        return [one for one in self.parameters() if id(one) not in forgotten]
+
+
 @dataclass(frozen=True, slots=True)
 class Digits:
     """Images of handwritten digits.
@@ -90,10 +104,10 @@ class Digits:
         return len(self.labels)
 
 
-def run_demo(*, logdir: str, steps: int, serve: bool, port: int, open_browser: bool) -> str:
+def run_demo(*, logdir: str, steps: int, serve: bool, port: int, open_browser: bool, broken: bool = False) -> str:
     """Train for `steps` steps, recording below `logdir`, and return the folder of the run.
 
-    With `serve`, the viewer runs from the start, at `port` or the next free one. In a terminal, it stays until Ctrl-C.
+    With `broken`, the network has three faults. With `serve`, the viewer runs from the start, at `port` or the next free one. In a terminal, it stays until Ctrl-C.
 
     Raises:
         OptionError: `steps` is below 1.
@@ -103,7 +117,7 @@ def run_demo(*, logdir: str, steps: int, serve: bool, port: int, open_browser: b
         raise OptionError(f"The demo cannot train for {steps} steps. Give it 1 or more, for instance --steps {STEPS}.")
     digits, progress = load_digits(), progress_bar()
     torch.manual_seed(SEED)
-    model = DigitsNet()
+    model = BrokenNet() if broken else DigitsNet()
     training = Training(model, digits[:-HELD_OUT])
     watcher = watch(
         model,
@@ -142,7 +156,9 @@ class Training:
 
     def losses(self, steps: int) -> Iterator[float]:
         """Train for `steps` steps, yielding each one's loss."""
-        optimizer = torch.optim.Adam(self._model.parameters(), lr=2e-3)
+        model = self._model
+        trained = model.trained() if isinstance(model, BrokenNet) else model.parameters()
+        optimizer = torch.optim.Adam(trained, lr=2e-3)
         batches = self._batches()
         for _ in range(steps):
             batch = next(batches)

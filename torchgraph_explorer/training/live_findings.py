@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeAlias
 
 from torchgraph_explorer.console import info, reason, warn
+from torchgraph_explorer.errors import TorchgraphError
 from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.own_rules import OwnRule, address_of, findings_of_own
 from torchgraph_explorer.findings.report import as_lines, as_summary, from_plain
 from torchgraph_explorer.record.remote import is_url
-from torchgraph_explorer.run import open_run
+from torchgraph_explorer.run import Model, open_run
 from torchgraph_explorer.schema import Finished, Frame, Record
 from torchgraph_explorer.training.finding_process import FindingProcess, FindingProcessError
 
@@ -22,8 +24,8 @@ SECONDS_BEFORE = 2.0
 SECONDS_TO_FINISH = 8.0
 """How long the end of a watch waits for the last look."""
 
-MOST_FRAMES_HERE = 500
-"""Of a run with more recorded steps, nothing is looked for in the training's process."""
+MOST_CELLS_HERE = 500_000
+"""Steps times series, 48 bytes each. Of a larger run, nothing is looked for in the training's process."""
 
 Tell: TypeAlias = Callable[[Sequence[Finding]], None]
 
@@ -119,23 +121,30 @@ class LiveFindings:
         if self._process is not None:
             self._take(self._process.finish(SECONDS_TO_FINISH))
             self.close()
-            self._run_here(self._here)
-        elif self._frames and self._frames <= MOST_FRAMES_HERE and not self._is_refused and not is_url(self._run_dir):
-            self._look_here()
+            if self._here:
+                self._read(self._run_own)
+        elif self._frames and not self._is_refused:
+            self._read(self._look_once)
         if says and self._found:
             for line in as_summary(self._model, self._found, self._command):
                 info(line)
 
-    def _look_here(self) -> None:
-        """The training has ended, so the rules may run in its process."""
-        self._found = open_run(self._run_dir).model(self._model).findings(rules=self._rules)
-        self._tell(self._found)
+    def _read(self, look: Callable[[Model], None]) -> None:
+        """Call `look` with the record. The training has ended, so rules may run in its process."""
+        if is_url(self._run_dir):
+            return  # its last records are not uploaded yet
+        with suppress(TorchgraphError):  # it could not be written, and there was a warning
+            model = open_run(self._run_dir).model(self._model)
+            if len(model):
+                look(model)
 
-    def _run_here(self, rules: Sequence[OwnRule]) -> None:
-        if not rules:
-            return
-        model = open_run(self._run_dir).model(self._model)
-        own = [one for rule in rules for one in findings_of_own(rule, model)]
+    def _look_once(self, model: Model) -> None:
+        if len(model) * len(model.series) <= MOST_CELLS_HERE:
+            self._found = model.findings(rules=self._rules)
+            self._tell(self._found)
+
+    def _run_own(self, model: Model) -> None:
+        own = [one for rule in self._here for one in findings_of_own(rule, model)]
         self._found = (*(self._found or ()), *own)
         self._tell(own)
 
