@@ -7,6 +7,7 @@ import {startAsking} from './view/state/live';
 import {startMirror} from './view/state/mirror';
 import {startShowing} from './view/state/shown';
 import {App} from './view/App';
+import {startFollowingKept} from './view/tensors/store';
 import {startTheme} from './view/header/theme';
 
 startMirror();
@@ -15,4 +16,5 @@ startShowing();
 startFollowingScalars();
 startAsking();
 startScene();
+startFollowingKept();
 render(<App />, document.getElementById('app') as HTMLElement);

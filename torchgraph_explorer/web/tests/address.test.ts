@@ -1,4 +1,5 @@
 import {describe, expect, test} from 'vitest';
+import {TENSOR_DEFAULTS} from '../src/tensors/choice';
 import {changedOptions, decode, encode} from '../src/view/state/address';
 import type {Choices} from '../src/view/state/address';
 
@@ -17,6 +18,8 @@ const NOTHING: Choices = {
   hidden: [],
   scalars: null,
   curve: null,
+  view: 'graph',
+  tensors: TENSOR_DEFAULTS,
 };
 
 const EVERYTHING: Choices = {
@@ -37,6 +40,27 @@ const EVERYTHING: Choices = {
   hidden: ['modules', 'steps'],
   scalars: true,
   curve: 'train/loss',
+  view: 'tensors',
+  tensors: {
+    id: '["a, b|c",null,"param","weight"]',
+    kind: 'gradient',
+    sample: 'std',
+    look: 'heat',
+    scale: 'facet',
+    part: 'imag',
+    rank: 3,
+    beside: {run: 'sweep:2 & more'},
+    other: '["x",0,"output","output"]',
+    over: 'calls',
+    closed: ['time'],
+    isGraph: true,
+    label: '05 iterations',
+    axes: 'srfc',
+    at: [0, 7, 0, 0],
+    ranges: ':,3:9,:,:',
+    pick: [0, 1, 2, 3],
+    page: 2,
+  },
 };
 
 describe('the address', () => {

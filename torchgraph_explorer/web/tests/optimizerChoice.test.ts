@@ -31,6 +31,9 @@ const server: Answers = {
   history: never,
   nonfinite: never,
   scalars: async () => null,
+  tensors: async () => null,
+  tensor: async () => Promise.reject(new Error('not asked')),
+  tensorLine: async () => Promise.reject(new Error('not asked')),
 };
 vi.mock('../src/api/client', () => ({page: null, answers: server}));
 

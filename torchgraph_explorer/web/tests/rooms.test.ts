@@ -18,8 +18,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   graph: ['api', 'histogram', 'values', 'shared with Python'],
   model: ['api', 'graph', 'histogram', 'values'],
   host: [],
+  tensors: ['api', 'charts', 'graph', 'values'],
   styles: [],
-  view: ['api', 'charts', 'graph', 'histogram', 'host', 'model', 'styles', 'values'],
+  view: ['api', 'charts', 'graph', 'histogram', 'host', 'model', 'styles', 'tensors', 'values'],
   main: ['styles', 'view'],
 };
 

@@ -1,5 +1,6 @@
 /** What the viewer asks. A server answers it, or the page itself when it was exported. */
 
+import type {KeptTensors, TensorLine, TensorPart, WantedLine, WantedPart} from './tensors';
 import type {History, Layout, ModuleGraph, NonFinite, Runs, ScalarNews, StepStatistics, Updates} from './types';
 
 /** Which model of which run. */
@@ -52,4 +53,10 @@ export interface Answers {
   nonfinite: (model: ModelName, known: Pick<Known, 'epoch' | 'frames'>, signal?: AbortSignal) => Promise<NonFinite>;
   /** What was logged; null when nothing is new. */
   scalars: (model: ModelName, wanted: WantedScalars, signal?: AbortSignal) => Promise<ScalarNews | null>;
+  /** Which tensors were kept whole at which steps; null when that is still `version`. */
+  tensors: (model: ModelName, version: string, signal?: AbortSignal) => Promise<KeptTensors | null>;
+  /** A part of a kept tensor. */
+  tensor: (model: ModelName, wanted: WantedPart, signal?: AbortSignal) => Promise<TensorPart>;
+  /** An element of it, or facts of all elements, over all kept steps or over the calls in one. */
+  tensorLine: (model: ModelName, wanted: WantedLine, signal?: AbortSignal) => Promise<TensorLine>;
 }

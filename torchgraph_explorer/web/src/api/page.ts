@@ -6,8 +6,11 @@ import type {Numbers} from './numbers';
 import {unpack} from './pack';
 import type {Packed} from './pack';
 import {scalarValues} from './scalars';
+import {NOTHING_KEPT} from './tensors';
 import {STATISTICS} from './types';
 import type {HiddenTensor, Layout, ModuleGraph, NonFinite, RunInfo, ScalarInfo, ScalarNews, StepNote, StepStatistics, Updates} from './types';
+
+const NO_TENSORS = 'This page has no values of kept tensors.';
 
 declare global {
   /** Set before the viewer starts, and only in an exported page. */
@@ -90,6 +93,9 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       frame: async (model, step) => statisticsAt(find(model), step),
       nonfinite: async (model, known) => nonfiniteSince(find(model).nonfinite, known),
       scalars: async (model, {scalars, known}) => (known === undefined ? scalarsIn(packed, find(model), scalars) : null),
+      tensors: async (_, version) => (version === NOTHING_KEPT.version ? NOTHING_KEPT : null),
+      tensor: async () => Promise.reject(new Error(NO_TENSORS)),
+      tensorLine: async () => Promise.reject(new Error(NO_TENSORS)),
     },
   };
 }

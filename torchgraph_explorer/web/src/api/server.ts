@@ -6,6 +6,8 @@ import {ofFrames} from './frames';
 import {arrayOf, unpack} from './pack';
 import type {Packed} from './pack';
 import {scalarValues} from './scalars';
+import {joinedLine, lineOf, partOf} from './tensors';
+import type {KeptTensors, TensorLine, WantedTensor} from './tensors';
 import type {ScalarInfo, SeriesHistory, StepNote} from './types';
 
 type Params = Record<string, string | number>;
@@ -33,7 +35,34 @@ export const server: Answers = {
     if (meta.is_same) return null;
     return {...meta, values: new Map(meta.wanted.map((one) => [one, scalarValues(packed, `${one}.`, meta.unit)]))};
   },
+  tensors: async (model, version, signal) => {
+    const found = await json<KeptTensors & {is_same: boolean}>('tensors', {...model, version}, signal);
+    return found.is_same ? null : found;
+  },
+  tensor: async (model, {shrink, ...wanted}, signal) => {
+    return partOf(await binary('tensor', {...model, ...paramsOf(wanted), shrink: shrink.join(',')}, signal));
+  },
+  tensorLine: async (model, {index, ...wanted}, signal) => {
+    const params = {...model, ...paramsOf(wanted), ...(index === null ? {} : {index})};
+    let found: TensorLine | null = null;
+    for (let from: number | null = 0; from !== null; ) {
+      const packed: Packed<LineMeta> = await binary<LineMeta>('tensor-line', {...params, from}, signal);
+      found = found === null ? lineOf(packed) : joinedLine(found, lineOf(packed));
+      from = packed.meta.next;
+    }
+    return found as TensorLine;
+  },
 };
+
+interface LineMeta {
+  next: number | null;
+  skipped: number;
+}
+
+/** Without the call of a parameter, which has none. */
+function paramsOf({call, ...wanted}: Omit<WantedTensor, 'rank'>): Params {
+  return {...wanted, ...(call === null ? {} : {call})};
+}
 
 interface ScalarsMeta {
   version: string;

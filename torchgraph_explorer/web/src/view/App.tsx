@@ -22,6 +22,8 @@ import {Rail} from './layout/Rail';
 import {isSearching, Search} from './Search';
 import {arrangement, measureWindow, modulesWidth, over, panelsShare, windowSize} from './layout/sides';
 import {remembered, Splitter} from './controls/Splitter';
+import {NetworkPage} from './tensors/NetworkPage';
+import {TensorsPage} from './tensors/TensorsPage';
 import {TimeBar} from './time/TimeBar';
 import {TimeMarks} from './time/TimeMarks';
 import {Tooltip} from './pane/Tooltip';
@@ -49,10 +51,7 @@ export function App() {
       <div class="app" data-compact={isCompact || undefined} inert={isSearching.value || isHelpOpen.value}>
         {isDocked.header && <Header />}
         <main class="columns">
-          {isDocked.modules ? <DockedModules /> : <ModulesRail />}
-          <GraphPane />
-          {isDocked.panels ? <DockedPanels /> : <PanelsRail />}
-          <Drawer />
+          <Columns />
         </main>
         {isDocked.steps ? <TimeBar /> : <StepsAway />}
       </div>
@@ -61,6 +60,21 @@ export function App() {
       <Ghost />
       <Search />
       <Help />
+    </>
+  );
+}
+
+/** The page that was chosen. */
+function Columns() {
+  const {isDocked} = arrangement.value;
+  if (choices.view.value === 'tensors') return <TensorsPage />;
+  if (choices.view.value === 'network') return <NetworkPage />;
+  return (
+    <>
+      {isDocked.modules ? <DockedModules /> : <ModulesRail />}
+      <GraphPane />
+      {isDocked.panels ? <DockedPanels /> : <PanelsRail />}
+      <Drawer />
     </>
   );
 }

@@ -8,6 +8,7 @@ import {isHelpOpen} from './Help';
 import {isSearching} from './Search';
 import {toggle} from './layout/sides';
 import {nextTheme} from './header/theme';
+import {tensorKeys} from './tensors/keys';
 
 const ACTIONS: Record<string, () => void> = {
   '/': () => (isSearching.value = true),
@@ -32,8 +33,9 @@ export function pageKeys(event: KeyboardEvent): void {
   if (isSearching.value || isHelpOpen.value) return closeDialog(event);
   const target = event.target instanceof Element ? event.target : null;
   if (OWN_KEYS.some(([where, keys]) => target?.matches(where) && keys.test(event.key))) return;
+  if (tensorKeys(event)) return;
   const action = ACTIONS[event.key];
-  if (!action) return canvasKeys(event);
+  if (!action) return choices.view.value === 'graph' ? canvasKeys(event) : undefined;
   event.preventDefault();
   action();
 }

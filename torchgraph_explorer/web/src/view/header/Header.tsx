@@ -19,6 +19,7 @@ import {isSearching} from '../Search';
 import {RunChooser} from './RunChooser';
 import {Select} from '../controls/Select';
 import {toggle, toggleLabel} from '../layout/sides';
+import {ViewTabs} from '../tensors/ViewTabs';
 import {nextTheme} from './theme';
 
 /** The bar, where there is room for it. */
@@ -50,6 +51,7 @@ export function HeaderItems({children}: {children?: ComponentChildren}) {
           onChoose={(model) => openModel(choices.run.value as string, model)}
         />
       )}
+      <ViewTabs />
       {children}
       <Warnings />
       <div class="spacer" />

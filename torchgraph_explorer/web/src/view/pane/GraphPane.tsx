@@ -68,7 +68,7 @@ function TroubleOver() {
 }
 
 /** The header's items, where it is put away; the dot tells whether the run is live. */
-function MenuButton() {
+export function MenuButton() {
   if (arrangement.value.isDocked.header) return null;
   return (
     <span class={`menu-button connection is-${server.connection.value}`}>
@@ -88,7 +88,7 @@ function ToggleButton({part, icon}: {part: Part; icon: IconName}) {
 }
 
 /** What has no room beside the graph and was opened, below the buttons. */
-function Popover() {
+export function Popover() {
   if (over.value === 'legend') {
     return (
       <div class="popover">

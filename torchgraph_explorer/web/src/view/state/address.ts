@@ -1,5 +1,7 @@
 /** What the user chose, as the fragment of the address: a link or a reload reproduces the screen. */
 
+import {addTensorChoice, tensorChoiceIn, VIEWS} from '../../tensors/choice';
+import type {TensorChoice, View} from '../../tensors/choice';
 import {PARTS} from './parts';
 import type {Part} from './parts';
 import {CHART_DEFAULTS} from '../../charts/options';
@@ -28,6 +30,8 @@ export interface Choices {
   scalars: boolean | null;
   /** Name of the scalar behind the time bar; `''` is none, null the usual one. */
   curve: string | null;
+  view: View;
+  tensors: TensorChoice;
 }
 
 const WORDS = {
@@ -54,6 +58,8 @@ export function encode(choices: Choices): string {
   if (choices.theme !== 'auto') query.set('theme', choices.theme);
   for (const part of PARTS) if (choices.hidden.includes(part)) query.append('hide', part);
   if (choices.scalars !== null) query.set('scalars', choices.scalars ? '1' : '0');
+  if (choices.view !== 'graph') query.set('view', choices.view);
+  addTensorChoice(query, choices.tensors);
   return query.toString();
 }
 
@@ -76,6 +82,8 @@ export function decode(fragment: string): Choices {
     hidden: PARTS.filter((part) => query.getAll('hide').includes(part)),
     scalars: query.get('scalars') === '1' ? true : query.get('scalars') === '0' ? false : null,
     curve: query.get('curve'),
+    view: VIEWS.find((one) => one === query.get('view')) ?? 'graph',
+    tensors: tensorChoiceIn(query),
   };
 }
 

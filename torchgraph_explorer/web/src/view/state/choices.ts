@@ -5,6 +5,8 @@ import type {Signal} from '@preact/signals';
 import type {ChartOptions} from '../../charts/options';
 import type {NodeKey} from '../../graph/keys';
 import type {Part} from './parts';
+import {TENSOR_DEFAULTS} from '../../tensors/choice';
+import type {TensorChoice, View} from '../../tensors/choice';
 
 export type Theme = 'auto' | 'light' | 'dark';
 
@@ -41,6 +43,11 @@ export const scalars: Signal<boolean | null> = signal(null);
 /** Name of the scalar behind the time bar; `''` is none, null the usual one. */
 export const curve: Signal<string | null> = signal(null);
 
+/** Which page takes the middle of the screen. */
+export const view: Signal<View> = signal<View>('graph');
+/** What is chosen about kept tensors. */
+export const tensors: Signal<TensorChoice> = signal(TENSOR_DEFAULTS);
+
 /** The step under the pointer, on all charts at once. */
 export const pointedStep: Signal<number | null> = signal(null);
 
@@ -49,6 +56,7 @@ export const wanted: Signal<{key: NodeKey} | null> = signal(null);
 
 /** Finds a node again: shows, selects and centres it in the graph, whatever is open now. */
 export function find(key: NodeKey): void {
+  view.value = 'graph';
   wanted.value = {key};
 }
 

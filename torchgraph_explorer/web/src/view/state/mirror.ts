@@ -75,6 +75,8 @@ function choices(): Choices {
     hidden: chosen.hidden.value,
     scalars: chosen.scalars.value,
     curve: chosen.curve.value,
+    view: chosen.view.value,
+    tensors: chosen.tensors.value,
   };
 }
 
@@ -92,6 +94,8 @@ function adopt(choices: Choices): void {
     chosen.hidden.value = choices.hidden;
     chosen.scalars.value = choices.scalars;
     chosen.curve.value = choices.curve;
+    chosen.view.value = choices.view;
+    chosen.tensors.value = choices.tensors;
     chosen.step.value = choices.step;
     chosen.optimizer.value = choices.optimizer;
   });

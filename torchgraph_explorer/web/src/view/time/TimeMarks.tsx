@@ -2,7 +2,8 @@
 
 import {computed} from '@preact/signals';
 import {skippedFrames} from '../../model/stepFacts';
-import {marksOnBar, spansOf} from './badSteps';
+import {kept} from '../tensors/store';
+import {keptSpans, marksOnBar, spansOf} from './badSteps';
 import type {BarMark, Span} from './badSteps';
 import * as shown from '../state/shown';
 import {shareAt} from './barPlaces';
@@ -14,6 +15,8 @@ const skippedSpans = computed(() => (shown.data.value ? skippedFrames(shown.data
 const badMarks = computed(() => marksOnBar(onBar(badSpans.value), 1));
 const skippedMarks = computed(() => marksOnBar(onBar(skippedSpans.value), 1));
 
+const keptMarks = computed(() => marksOnBar(onBar(keptSpans(kept.value.steps, shown.data.value?.steps ?? [])), 1));
+
 /** Spans of frames as shares of the bar. */
 function onBar(spans: readonly Span[]): Span[] {
   const {shares} = places.value;
@@ -21,9 +24,10 @@ function onBar(spans: readonly Span[]): Span[] {
 }
 
 export function TimeMarks() {
-  if (badMarks.value.length + skippedMarks.value.length === 0) return null;
+  if (badMarks.value.length + skippedMarks.value.length + keptMarks.value.length === 0) return null;
   return (
     <div class="time-marks" aria-hidden="true">
+      {keptMarks.value.map((mark) => item(mark, 'is-kept'))}
       {skippedMarks.value.map((mark) => item(mark, 'is-skipped'))}
       {badMarks.value.map((mark) => item(mark, 'is-bad'))}
     </div>

@@ -19,6 +19,12 @@ export function spansOf(bad: Stretches, steps: readonly number[]): Span[] {
   });
 }
 
+/** A short span in the middle of each frame whose step is one of `kept`; ascending. */
+export function keptSpans(kept: readonly number[], steps: readonly number[]): Span[] {
+  const wanted = new Set(kept);
+  return steps.flatMap((step, frame) => (wanted.has(step) ? [{from: frame, to: frame}] : []));
+}
+
 /** How many of ascending `steps` are below `step`. */
 function framesBefore(steps: readonly number[], step: number): number {
   let low = 0;

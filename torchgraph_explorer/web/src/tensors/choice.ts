@@ -1,0 +1,160 @@
+/** What the user chose about kept tensors, and how the address says it. Pure. */
+
+import type {ComplexPart} from '../api/tensors';
+import type {ScaleChoice} from './shade';
+
+/** Which page takes the middle of the screen. */
+export type View = 'graph' | 'tensors' | 'network';
+export const VIEWS: readonly View[] = ['graph', 'tensors', 'network'];
+
+/** A kept sample by its position among them; all of them; or a statistic of each neuron over the whole batch. */
+export type Sample = number | 'all' | 'mean' | 'std' | 'largest';
+export type Kind = 'value' | 'gradient' | 'optimizer_grad';
+export type Look = 'auto' | 'heat' | 'bars' | 'grey' | 'rgb';
+export type Over = 'steps' | 'calls';
+/** The parts below the picture. */
+export type Section = 'time' | 'neurons' | 'scatter';
+
+/** What stands beside the tensor, to be compared with it. */
+export type Beside = {step: number} | {sample: number} | {run: string};
+
+/** What is chosen for one tensor, and is taken up again when it is shown again. */
+export interface OwnChoice {
+  /** A letter for the role of each dimension; null leaves them to the shape. */
+  axes: string | null;
+  /** Index along each dimension, for those that are sliders. */
+  at: number[];
+  /** Range along each dimension, of a part that is looked at closely. */
+  ranges: string | null;
+  /** Index of one element. */
+  pick: number[] | null;
+  /** Which facets are shown, where there are many. */
+  page: number;
+}
+
+export interface TensorChoice extends OwnChoice {
+  id: string | null;
+  kind: Kind;
+  sample: Sample;
+  look: Look;
+  scale: ScaleChoice;
+  part: ComplexPart;
+  rank: number | null;
+  beside: Beside | null;
+  /** The tensor that a scatter compares this one with. */
+  other: string | null;
+  over: Over;
+  closed: readonly Section[];
+  /** The tensors are chosen in the dependency graph, not in the list. */
+  isGraph: boolean;
+  /** The label that the steps have which are gone through; null for all. */
+  label: string | null;
+}
+
+export const OWN_DEFAULTS: OwnChoice = {axes: null, at: [], ranges: null, pick: null, page: 0};
+export const SECTIONS: readonly Section[] = ['time', 'neurons', 'scatter'];
+export const TENSOR_DEFAULTS: TensorChoice = {
+  ...OWN_DEFAULTS,
+  id: null,
+  kind: 'value',
+  sample: 0,
+  look: 'auto',
+  scale: 'all',
+  part: 'abs',
+  rank: null,
+  beside: null,
+  other: null,
+  over: 'steps',
+  closed: ['neurons', 'scatter'],
+  isGraph: false,
+  label: null,
+};
+
+const KINDS: readonly Kind[] = ['value', 'gradient', 'optimizer_grad'];
+const LOOKS: readonly Look[] = ['auto', 'heat', 'bars', 'grey', 'rgb'];
+const SCALES: readonly ScaleChoice[] = ['all', 'typical', 'facet'];
+const PARTS: readonly ComplexPart[] = ['abs', 'real', 'imag', 'angle'];
+const OVERS: readonly Over[] = ['steps', 'calls'];
+const STATISTICS: readonly Sample[] = ['all', 'mean', 'std', 'largest'];
+
+/** Adds what differs from the defaults to a query. */
+export function addTensorChoice(query: URLSearchParams, choice: TensorChoice): void {
+  const texts: Record<string, string | null> = {
+    tensor: choice.id,
+    kind: choice.kind === 'value' ? null : choice.kind,
+    sample: choice.sample === 0 ? null : String(choice.sample),
+    look: choice.look === 'auto' ? null : choice.look,
+    shade: choice.scale === 'all' ? null : choice.scale,
+    part: choice.part === 'abs' ? null : choice.part,
+    rank: choice.rank === null ? null : String(choice.rank),
+    beside: choice.beside === null ? null : besideText(choice.beside),
+    other: choice.other,
+    over: choice.over === 'steps' ? null : choice.over,
+    closed: choice.closed.join() === TENSOR_DEFAULTS.closed.join() ? null : choice.closed.join(),
+    list: choice.isGraph ? 'graph' : null,
+    label: choice.label,
+    axes: choice.axes,
+    at: choice.at.some((one) => one > 0) ? choice.at.join() : null,
+    zoom: choice.ranges,
+    pick: choice.pick?.join() ?? null,
+    facets: choice.page === 0 ? null : String(choice.page),
+  };
+  for (const [name, text] of Object.entries(texts)) if (text !== null) query.set(name, text);
+}
+
+/** What a query says; what is not understood is as by default. */
+export function tensorChoiceIn(query: URLSearchParams): TensorChoice {
+  const one = <T extends string>(name: string, allowed: readonly T[], otherwise: T): T =>
+    allowed.find((text) => text === query.get(name)) ?? otherwise;
+  const closed = query.get('closed');
+  return {
+    id: query.get('tensor'),
+    kind: one('kind', KINDS, 'value'),
+    sample: sampleFrom(query.get('sample')),
+    look: one('look', LOOKS, 'auto'),
+    scale: one('shade', SCALES, 'all'),
+    part: one('part', PARTS, 'abs'),
+    rank: whole(query.get('rank')),
+    beside: besideFrom(query.get('beside')),
+    other: query.get('other'),
+    over: one('over', OVERS, 'steps'),
+    closed: closed === null ? TENSOR_DEFAULTS.closed : SECTIONS.filter((section) => closed.split(',').includes(section)),
+    isGraph: query.get('list') === 'graph',
+    label: query.get('label'),
+    axes: query.get('axes'),
+    at: numbers(query.get('at')) ?? [],
+    ranges: rangesFrom(query.get('zoom')),
+    pick: numbers(query.get('pick')),
+    page: whole(query.get('facets')) ?? 0,
+  };
+}
+
+function sampleFrom(text: string | null): Sample {
+  return STATISTICS.find((one) => one === text) ?? whole(text) ?? 0;
+}
+
+function besideText(beside: Beside): string {
+  if ('step' in beside) return `step:${beside.step}`;
+  return 'sample' in beside ? `sample:${beside.sample}` : `run:${beside.run}`;
+}
+
+function besideFrom(text: string | null): Beside | null {
+  const [, what, rest = ''] = /^(step|sample|run):(.+)$/s.exec(text ?? '') ?? [];
+  if (what === 'run') return {run: rest};
+  const number = whole(rest);
+  if (number === null) return null;
+  return what === 'step' ? {step: number} : what === 'sample' ? {sample: number} : null;
+}
+
+function rangesFrom(text: string | null): string | null {
+  return text !== null && /^(:|\d+:\d+)(,(:|\d+:\d+))*$/.test(text) ? text : null;
+}
+
+function numbers(text: string | null): number[] | null {
+  const found = (text ?? '').split(',').map(whole);
+  return found.every((one) => one !== null) ? found : null;
+}
+
+function whole(text: string | null): number | null {
+  return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
+}

@@ -1,0 +1,126 @@
+/** How kept tensors are named and grouped. Pure. */
+
+import type {KeptInfo, KeptTensors, TensorKey} from '../api/tensors';
+import {tensorNameOf} from '../graph/labels';
+import type {ModuleGraph} from '../api/types';
+
+/** A tensor without its kind: its value and its gradients have one place. It stays the same across runs. */
+export type TensorId = string;
+
+export function idOf({module, call, role, path}: Pick<TensorKey, 'module' | 'call' | 'role' | 'path'>): TensorId {
+  return JSON.stringify([module, call, role, path]);
+}
+
+/** What an id says; null for another text. */
+export function parseId(id: string): Omit<TensorKey, 'kind'> | null {
+  let parts: unknown;
+  try {
+    parts = JSON.parse(id);
+  } catch {
+    return null;
+  }
+  if (!Array.isArray(parts) || parts.length !== 4) return null;
+  const [module, call, role, path] = parts as [unknown, unknown, unknown, unknown];
+  const isCall = call === null || (typeof call === 'number' && Number.isInteger(call) && call >= 0);
+  if (typeof module !== 'string' || !isCall || typeof path !== 'string' || !isRole(role)) return null;
+  return {module, call, role, path};
+}
+
+function isRole(role: unknown): role is TensorKey['role'] {
+  return typeof role === 'string' && ['input', 'output', 'param', 'attached'].includes(role);
+}
+
+/** A tensor with everything that was kept of it. */
+export interface Kept {
+  id: TensorId;
+  /** What the values are; if only a gradient was kept, that. */
+  info: KeptInfo;
+  kinds: ReadonlyMap<TensorKey['kind'], KeptInfo>;
+}
+
+/** The tensors of a catalogue: modules in the order of keeping, and in each inputs, parameters, outputs and what was attached. */
+export function tensorsOf({tensors}: KeptTensors): Map<TensorId, Kept> {
+  const kinds = new Map<TensorId, Map<TensorKey['kind'], KeptInfo>>();
+  for (const one of tensors) {
+    const id = idOf(one);
+    kinds.set(id, (kinds.get(id) ?? new Map()).set(one.kind, one));
+  }
+  return new Map(
+    [...kinds].map(([id, of]) => [id, {id, info: of.get('value') ?? (of.values().next().value as KeptInfo), kinds: of}]),
+  );
+}
+
+/** The kinds of gradients, the best one first. */
+export const GRADIENTS: readonly TensorKey['kind'][] = ['optimizer_grad', 'grad', 'grad_norm'];
+
+export const KIND_NAMES: Readonly<Partial<Record<TensorKey['kind'], string>>> = {
+  value: 'Value',
+  grad_norm: 'Gradient',
+  grad: 'Gradient',
+  optimizer_grad: "Optimizer's gradient",
+  update: 'Update',
+  update_ratio: 'Update / weight',
+};
+
+/** A name for one who knows the module. */
+export function roleName(graph: ModuleGraph | null, {module, role, path}: TensorKey): string {
+  if (role === 'input') return tensorNameOf(graph, module, path);
+  return path;
+}
+
+/** The whole name: `stage1.conv1 · output`, with the number of the call where there are several. */
+export function fullName(graph: ModuleGraph | null, key: TensorKey, hasCalls: boolean): string {
+  const module = key.module === '' ? 'the model' : key.module;
+  const call = hasCalls && key.call !== null ? ` #${key.call + 1}` : '';
+  return `${module}${call} · ${roleName(graph, key)}`;
+}
+
+/** The tensors of a module, under its name. */
+export interface Group {
+  module: string;
+  tensors: Kept[];
+}
+
+const ROLE_ORDER = ['input', 'param', 'attached', 'output'];
+
+/** The tensors that match all words, by module. Calls after the first are not listed: they are chosen beside the tensor. */
+export function groupsOf(tensors: Iterable<Kept>, words: string): Group[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const groups = new Map<string, Kept[]>();
+  const seen = new Set<string>();
+  for (const one of tensors) {
+    const {module, role, path, dtype} = one.info;
+    const place = JSON.stringify([module, role, path]);
+    const text = `${module} ${role} ${path} ${dtype}`.toLowerCase();
+    if (seen.has(place) || !wanted.every((word) => text.includes(word))) continue;
+    seen.add(place);
+    groups.set(module, [...(groups.get(module) ?? []), one]);
+  }
+  return [...groups].map(([module, found]) => ({
+    module,
+    tensors: found.sort((a, b) => ROLE_ORDER.indexOf(a.info.role) - ROLE_ORDER.indexOf(b.info.role)),
+  }));
+}
+
+/** The same tensor of the other calls of its module, in order. */
+export function callsOf(tensors: ReadonlyMap<TensorId, Kept>, id: TensorId): number[] {
+  const key = parseId(id);
+  if (key === null || key.call === null) return [];
+  const calls = [...tensors.values()].flatMap(({info}) =>
+    info.module === key.module && info.role === key.role && info.path === key.path && info.call !== null ? [info.call] : [],
+  );
+  return [...new Set(calls)].sort((a, b) => a - b);
+}
+
+/** The steps at which a tensor, of one of its kinds, was kept. */
+export function stepsOf(kept: KeptTensors, key: TensorKey): number[] {
+  const wanted = idOf(key);
+  const number = kept.tensors.findIndex((one) => one.kind === key.kind && idOf(one) === wanted);
+  const has = kept.layouts.map((layout) => layout.includes(number));
+  return kept.steps.filter((_, i) => has[kept.layout[i] as number]);
+}
+
+/** `float32 [16, 6, 8, 8]` */
+export function shapeOf({dtype, shape}: Pick<KeptInfo, 'dtype' | 'shape'>): string {
+  return `${dtype} [${shape.join(', ')}]`;
+}

@@ -1,0 +1,136 @@
+/** Numbers as colours: signed ones diverge from zero, and what is not finite stands out. Pure. */
+
+import type {Bounds, Numbers, Summary} from '../api/tensors';
+
+export type Rgb = readonly [red: number, green: number, blue: number];
+
+/** Colours of a theme. */
+export interface Shades {
+  /** From the least to the largest, zero in the middle. */
+  diverging: readonly Rgb[];
+  /** From zero to the largest. */
+  sequential: readonly Rgb[];
+  nan: Rgb;
+  positiveInfinity: Rgb;
+  negativeInfinity: Rgb;
+}
+
+/** How values become places on a ramp: the least is 0, the largest is 1. */
+export interface ValueScale {
+  low: number;
+  high: number;
+  /** Zero is in the middle. */
+  isSigned: boolean;
+}
+
+export type ScaleChoice = 'all' | 'typical' | 'facet';
+
+/** Numbers that cannot be negative: they are shown from zero on. */
+export function isUnsigned(dtype: string): boolean {
+  return dtype === 'bool' || dtype.startsWith('uint');
+}
+
+/** One scale for a whole tensor. */
+export function scaleOf({low, high, typical}: Bounds, dtype: string, choice: ScaleChoice): ValueScale {
+  const [least, most] = [low ?? 0, high ?? 0];
+  const largest = Math.max(Math.abs(least), Math.abs(most));
+  const size = choice === 'typical' && typical !== null && typical > 0 ? typical : largest;
+  const isCount = dtype.startsWith('int') && least >= 0;
+  return isUnsigned(dtype) || isCount ? {low: 0, high: size || 1, isSigned: false} : {low: -(size || 1), high: size || 1, isSigned: true};
+}
+
+/** The larger of both bounds. */
+export function bothBounds(one: Bounds, other: Bounds): Bounds {
+  const among = (name: keyof Bounds, of: (...numbers: number[]) => number): number | null => {
+    const known = [one[name], other[name]].filter((value) => value !== null);
+    return known.length === 0 ? null : of(...known);
+  };
+  return {low: among('low', Math.min), high: among('high', Math.max), typical: among('typical', Math.max)};
+}
+
+/** The scale of some of the values alone. */
+export function scaleAmong(values: Iterable<number>, dtype: string): ValueScale {
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of values) {
+    if (!Number.isFinite(value)) continue;
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return scaleOf(low <= high ? {low, high, typical: null} : {low: null, high: null, typical: null}, dtype, 'all');
+}
+
+const STEPS = 256;
+
+/** 256 colours between the stops. */
+export function rampOf(stops: readonly Rgb[]): Rgb[] {
+  return Array.from({length: STEPS}, (_, i) => {
+    const at = (i / (STEPS - 1)) * (stops.length - 1);
+    const left = Math.min(Math.floor(at), stops.length - 2);
+    const [from, to] = [stops[left] as Rgb, stops[left + 1] as Rgb];
+    return [0, 1, 2].map((part) => Math.round((from[part] as number) + ((to[part] as number) - (from[part] as number)) * (at - left))) as unknown as Rgb;
+  });
+}
+
+/** Paints values as pixels. */
+export function shader(shades: Shades, {low, high, isSigned}: ValueScale): (value: number) => Rgb {
+  const ramp = rampOf(isSigned ? shades.diverging : shades.sequential);
+  const length = high - low || 1;
+  return (value) => {
+    if (Number.isNaN(value)) return shades.nan;
+    if (value === Infinity) return shades.positiveInfinity;
+    if (value === -Infinity) return shades.negativeInfinity;
+    return ramp[Math.max(0, Math.min(STEPS - 1, Math.round(((value - low) / length) * (STEPS - 1))))] as Rgb;
+  };
+}
+
+/** `#rrggbb` as bytes. */
+export function rgbFrom(text: string): Rgb {
+  return [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16) || 0) as unknown as Rgb;
+}
+
+/** Facts of numbers, as the server gives them for all elements of a tensor. */
+export function summaryOf(values: ArrayLike<number>): Summary {
+  const found = {count: values.length, nan: 0, positive_infinity: 0, negative_infinity: 0};
+  const good: number[] = [];
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i] as number;
+    if (Number.isNaN(value)) found.nan += 1;
+    else if (value === Infinity) found.positive_infinity += 1;
+    else if (value === -Infinity) found.negative_infinity += 1;
+    else good.push(value);
+  }
+  if (good.length === 0) return {...found, low: null, high: null, mean: null, std: null, typical: null};
+  const mean = good.reduce((sum, value) => sum + value / good.length, 0);
+  const std = Math.sqrt(good.reduce((sum, value) => sum + (value - mean) ** 2 / good.length, 0));
+  const sizes = good.map(Math.abs).sort((a, b) => a - b);
+  const [low, high] = good.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
+  return {...found, low, high, mean, std, typical: sizes[Math.floor(0.99 * (sizes.length - 1))] as number};
+}
+
+/** `a - b`, element by element. */
+export function differenceOf(a: Numbers, b: Numbers): Float64Array {
+  return Float64Array.from(a, (value, i) => value - (b[i] as number));
+}
+
+/** Pearson's correlation of the pairs that are finite, and how many there are; NaN if one of the sides is constant. */
+export function correlation(a: ArrayLike<number>, b: ArrayLike<number>): {r: number; pairs: number} {
+  const pairs: [number, number][] = [];
+  for (let i = 0; i < Math.min(a.length, b.length); i++) {
+    const [x, y] = [a[i] as number, b[i] as number];
+    if (Number.isFinite(x) && Number.isFinite(y)) pairs.push([x, y]);
+  }
+  const mean = (of: 0 | 1): number => pairs.reduce((sum, pair) => sum + pair[of] / pairs.length, 0);
+  const [meanX, meanY] = [mean(0), mean(1)];
+  const sum = (of: (x: number, y: number) => number): number => pairs.reduce((total, [x, y]) => total + of(x - meanX, y - meanY), 0);
+  return {r: sum((x, y) => x * y) / Math.sqrt(sum((x) => x * x) * sum((_, y) => y * y)), pairs: pairs.length};
+}
+
+/** A value with the digits that tell it from its neighbours in its type: of float32, `0.1` and not `0.10000000149011612`. */
+export function shortest(value: number, dtype: string): string {
+  if (Number.isNaN(value)) return 'NaN';
+  if (!Number.isFinite(value)) return value > 0 ? '∞' : '−∞';
+  if (dtype === 'bool') return value === 0 ? 'False' : 'True';
+  const isSingle = /^(float32|float16|bfloat16|float8.*|complex64)$/.test(dtype);
+  const digits = isSingle ? [6, 7, 8, 9].find((count) => Math.fround(Number(value.toPrecision(count))) === value) : undefined;
+  return String(digits === undefined ? value : Number(value.toPrecision(digits))).replace('e+', 'e').replaceAll('-', '−');
+}

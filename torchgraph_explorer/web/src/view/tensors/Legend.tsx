@@ -1,0 +1,75 @@
+/** What the colours of a tensor mean, and facts of all its elements. */
+
+import type {JSX} from 'preact';
+import type {TensorPart} from '../../api/tensors';
+import {formatNumber} from '../../numberText';
+import type {Shape} from '../../tensors/look';
+import {scaleOf} from '../../tensors/shade';
+import type {Rgb, ScaleChoice} from '../../tensors/shade';
+import {followInks} from './shades';
+
+export function ValueLegend({part, look, scale}: {part: TensorPart; look: Shape; scale: ScaleChoice}): JSX.Element {
+  const inks = followInks().value;
+  const {summary} = part;
+  const {low, high, isSigned} = scaleOf(part.bounds ?? summary, part.dtype, scale);
+  const ramp = isSigned ? inks.diverging : inks.sequential;
+  const isPicture = look === 'grey' || look === 'rgb';
+  return (
+    <div class="tensor-legend">
+      {(look === 'heat' || look === 'bars') && (
+        <span class="tensor-ramp" role="img" aria-label={rampText(scale, low, high, isSigned)}>
+          <span>{scale === 'facet' ? 'least' : formatNumber(low)}</span>
+          <i style={{background: `linear-gradient(to right, ${ramp.map(cssOf).join(', ')})`}} />
+          <span>{scale === 'facet' ? 'largest' : formatNumber(high)}</span>
+        </span>
+      )}
+      {isPicture && <span class="dim">black {formatNumber(summary.low ?? NaN)}, white {formatNumber(summary.high ?? NaN)}</span>}
+      <Bad count={summary.nan} colour={inks.nan} name="NaN" />
+      <Bad count={summary.positive_infinity} colour={inks.positiveInfinity} name="+∞" />
+      <Bad count={summary.negative_infinity} colour={inks.negativeInfinity} name="−∞" />
+      {part.merged !== null && <span class="dim">Each cell is the mean of {part.factors.filter((one) => one > 1).join(' × ')} elements; click one to see them.</span>}
+      <Facts part={part} />
+    </div>
+  );
+}
+
+function rampText(scale: ScaleChoice, low: number, high: number, isSigned: boolean): string {
+  if (scale === 'facet') return 'Colours from the least to the largest value of each facet';
+  return `Colours from ${formatNumber(low)} to ${formatNumber(high)}${isSigned ? ', zero in the middle' : ''}`;
+}
+
+function Bad({count, colour, name}: {count: number; colour: Rgb; name: string}): JSX.Element | null {
+  if (count === 0) return null;
+  return (
+    <b class="is-bad tensor-bad">
+      <i class="swatch" style={{background: cssOf(colour)}} /> {count.toLocaleString('en')} {name}
+    </b>
+  );
+}
+
+function Facts({part: {summary}}: {part: TensorPart}): JSX.Element {
+  const facts: [string, number | null][] = [
+    ['min', summary.low],
+    ['max', summary.high],
+    ['mean', summary.mean],
+    ['std', summary.std],
+  ];
+  return (
+    <dl class="tensor-facts">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value === null ? '–' : formatNumber(value)}</dd>
+        </div>
+      ))}
+      <div>
+        <dt>elements</dt>
+        <dd>{summary.count.toLocaleString('en')}</dd>
+      </div>
+    </dl>
+  );
+}
+
+function cssOf(colour: Rgb): string {
+  return `rgb(${colour.join(' ')})`;
+}

@@ -1,0 +1,205 @@
+/** The neurons of a tensor as a table, which can be sorted and filtered. */
+
+import {useSignal} from '@preact/signals';
+import type {JSX} from 'preact';
+import {useMemo} from 'preact/hooks';
+import type {KeptInfo, TensorPart, WantedPart, What} from '../../api/tensors';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
+import {indexOf} from '../../tensors/axes';
+import {Fold} from './Controls';
+import {KIND_NAMES} from '../../tensors/names';
+import type {Kept} from '../../tensors/names';
+import {usePart} from './parts';
+import {MOST_ELEMENTS, product} from '../../tensors/request';
+import {isOpen, toggle} from './sections';
+import {shortest} from '../../tensors/shade';
+import * as store from './store';
+import {filterOf, orderOf} from '../../tensors/table';
+import type {Column, Sorting} from '../../tensors/table';
+
+interface TableProps {
+  kept: Kept;
+  info: KeptInfo;
+  step: number;
+}
+
+export function NeuronTable(props: TableProps): JSX.Element {
+  const title = props.info.batch_dim === null ? 'Elements' : 'Neurons';
+  return (
+    <Fold title={title} isOpen={isOpen('neurons')} onToggle={() => toggle('neurons')}>
+      <Columns {...props} />
+    </Fold>
+  );
+}
+
+const PER_PAGE = 20;
+
+function Columns({kept, info, step}: TableProps): JSX.Element {
+  const batch = info.batch_dim;
+  const sizes = info.kept_shape.filter((_, dim) => dim !== batch);
+  const isLarge = product(sizes) > MOST_ELEMENTS;
+  const {sample} = choices.tensors.value;
+  const at = Math.min(typeof sample === 'number' ? sample : 0, Math.max(0, info.samples.length - 1));
+  const gradient = [...kept.kinds.values()].find(({kind}) => kind !== 'value') ?? null;
+  const value = kept.kinds.get('value') ?? null;
+  const ask = (one: KeptInfo | null, what: What): WantedPart | null => {
+    if (one === null || (what !== 'values' && batch === null)) return null;
+    const where = one.kept_shape.map((_, dim) => (dim === batch ? String(at) : ':')).join();
+    const dims = [...one.kept_shape.keys()].filter((dim) => dim !== batch);
+    return {...store.wantedTensor(one, step), what, at: what === 'values' ? where : '', shrink: what === 'values' ? dims : [...sizes.keys()]};
+  };
+  const [model, version] = [shown.model.value?.name ?? null, shown.data.value?.epoch];
+  const number = info.samples[at];
+  const of = batch === null ? '' : ` of sample ${number ?? at}`;
+  const answers = [
+    {name: `value${of}`, answer: usePart(model, ask(value, 'values'), version)},
+    {name: `${(KIND_NAMES[gradient?.kind ?? 'grad'] ?? 'gradient').toLowerCase()}${of}`, answer: usePart(model, ask(gradient, 'values'), version)},
+    {name: 'mean of the batch', answer: usePart(model, ask(value, 'mean'), version)},
+    {name: 'std of the batch', answer: usePart(model, ask(value, 'std'), version)},
+    {name: 'largest of the batch', answer: usePart(model, ask(value, 'largest'), version)},
+  ];
+  const problem = answers.find(({answer}) => answer.problem !== null)?.answer.problem;
+  const first = answers[0]?.answer.value ?? answers[1]?.answer.value ?? null;
+  if (problem !== undefined && problem !== null) return <p class="tensor-problem">{problem}</p>;
+  if (first === null) return <p class="dim">Loading …</p>;
+  if (isLarge || first.merged !== null) return <Largest part={first} />;
+  const columns = answers.flatMap(({name, answer}) => (answer.value === null ? [] : [{name, values: answer.value.values, dtype: answer.value.dtype}]));
+  const whole = columns.filter(({values}) => values.length === columns[0]?.values.length);
+  return <Table key={kept.id} columns={whole} size={sizes} toPick={(row) => picked(indexOf(row, sizes), batch, at)} />;
+}
+
+/** The index in the tensor with the samples. */
+function picked(index: readonly number[], batch: number | null, at: number): number[] {
+  const isStatistic = store.statistic.value !== null;
+  return batch === null || isStatistic ? [...index] : [...index.slice(0, batch), at, ...index.slice(batch)];
+}
+
+interface RowsProps {
+  columns: readonly Column[];
+  size: readonly number[];
+  toPick: (row: number) => number[];
+}
+
+function Table({columns, size, toPick}: RowsProps): JSX.Element {
+  const sorting = useSignal<Sorting>({column: -1, isDescending: false});
+  const filter = useSignal('');
+  const page = useSignal(0);
+  const {column, isDescending} = sorting.value;
+  const values = columns[column]?.values ?? null;
+  const rows = columns[0]?.values.length ?? 0;
+  const test = filterOf(filter.value, values ?? columns[0]?.values ?? null, size);
+  const order = useMemo(() => orderOf(rows, values, test ?? (() => true), isDescending), [columns.map((one) => one.values).length, values, columns[0]?.values, filter.value, isDescending]);
+  const last = Math.max(0, Math.ceil(order.length / PER_PAGE) - 1);
+  const at = Math.min(page.value, last);
+  const sortBy = (to: number): void => {
+    sorting.value = to === column ? {column, isDescending: !isDescending} : {column: to, isDescending: to >= 0};
+    page.value = 0;
+  };
+  return (
+    <>
+      <div class="tensor-bar">
+        <label class="select">
+          <span class="select-label">Filter</span>
+          <input
+            type="text"
+            class="tensor-filter"
+            placeholder="3, *   or   > 0.5   or   nan"
+            aria-label="Filter: an index like 3, * or a comparison like > 0.5 with the sorted column"
+            value={filter.value}
+            onInput={({currentTarget}) => ((filter.value = currentTarget.value), (page.value = 0))}
+          />
+        </label>
+        {test === null && <span class="is-bad">not understood: 3, * or &gt; 0.5 or |x| &gt; 2 or nan</span>}
+        <span class="dim" role="status">
+          {order.length.toLocaleString('en')} of {rows.toLocaleString('en')}
+        </span>
+        <Pager at={at} last={last} onGo={(to) => (page.value = to)} />
+      </div>
+      <div class="tensor-table-box">
+        <table class="tensor-table">
+          <thead>
+            <tr>
+              <Head name="index" isSorted={column === -1} isDescending={isDescending} onSort={() => sortBy(-1)} />
+              {columns.map(({name}, i) => (
+                <Head key={name} name={name} isSorted={column === i} isDescending={isDescending} onSort={() => sortBy(i)} />
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {order.slice(at * PER_PAGE, (at + 1) * PER_PAGE).map((row) => (
+              <tr key={row}>
+                <th scope="row">
+                  <button type="button" title="Follow this element" onClick={() => store.change({pick: toPick(row)})}>
+                    [{indexOf(row, size).join(', ')}]
+                  </button>
+                </th>
+                {columns.map(({name, values: of, dtype}) => (
+                  <td key={name} class={Number.isFinite(of[row]) ? '' : 'is-bad'}>
+                    {shortest(of[row] as number, dtype)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+function Head({name, isSorted, isDescending, onSort}: {name: string; isSorted: boolean; isDescending: boolean; onSort: () => void}): JSX.Element {
+  return (
+    <th scope="col" aria-sort={isSorted ? (isDescending ? 'descending' : 'ascending') : 'none'}>
+      <button type="button" onClick={onSort}>
+        {name} <span aria-hidden="true">{isSorted ? (isDescending ? '▾' : '▴') : ''}</span>
+      </button>
+    </th>
+  );
+}
+
+function Pager({at, last, onGo}: {at: number; last: number; onGo: (page: number) => void}): JSX.Element | null {
+  if (last === 0) return null;
+  return (
+    <span class="tensor-pages" role="group" aria-label="Pages">
+      <button type="button" class="button" disabled={at === 0} onClick={() => onGo(at - 1)}>
+        Previous
+      </button>
+      <span>
+        page {at + 1} of {last + 1}
+      </span>
+      <button type="button" class="button" disabled={at >= last} onClick={() => onGo(at + 1)}>
+        Next
+      </button>
+    </span>
+  );
+}
+
+/** Of a tensor too large for a table, the elements of the largest magnitude. */
+function Largest({part}: {part: TensorPart}): JSX.Element {
+  const extent = part.stop.map((stop, dim) => stop - (part.start[dim] as number));
+  const {topIndex, topValue} = part.merged ?? {topIndex: new Float64Array(0), topValue: new Float64Array(0)};
+  return (
+    <>
+      <p class="dim">There are too many elements for a table. These {topIndex.length} have the largest magnitude.</p>
+      <div class="tensor-table-box">
+        <table class="tensor-table">
+          <thead>
+            <tr>
+              <th scope="col">index</th>
+              <th scope="col">value</th>
+            </tr>
+          </thead>
+          <tbody>
+            {[...topIndex].slice(0, 100).map((at, i) => (
+              <tr key={at}>
+                <th scope="row">[{indexOf(at, extent).map((one, dim) => one + (part.start[dim] as number)).join(', ')}]</th>
+                <td class={Number.isFinite(topValue[i]) ? '' : 'is-bad'}>{shortest(topValue[i] as number, part.dtype)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,135 @@
+/** The neurons of two kept tensors, one against the other, with their correlation. */
+
+import type {JSX} from 'preact';
+import type {KeptInfo, WantedPart} from '../../api/tensors';
+import {formatNumber} from '../../numberText';
+import {Select} from '../controls/Select';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
+import {Fold} from './Controls';
+import {fullName, KIND_NAMES} from '../../tensors/names';
+import type {Kept} from '../../tensors/names';
+import {usePart} from './parts';
+import {product} from '../../tensors/request';
+import {isOpen, toggle} from './sections';
+import {correlation} from '../../tensors/shade';
+import * as store from './store';
+
+interface ScatterProps {
+  kept: Kept;
+  info: KeptInfo;
+  step: number;
+}
+
+export function Scatter(props: ScatterProps): JSX.Element {
+  return (
+    <Fold title="Compared with another tensor" isOpen={isOpen('scatter')} onToggle={() => toggle('scatter')}>
+      <Points {...props} />
+    </Fold>
+  );
+}
+
+/** The tensors whose neurons can be paired with these: as many of them, and of other kinds the tensor's own. */
+function partners({kept, info}: ScatterProps): {value: string; label: string; info: KeptInfo}[] {
+  const graph = shown.graph.value;
+  const wanted = neurons(info);
+  return [...store.tensors.value.values()].flatMap((one) =>
+    [...one.kinds.values()]
+      .filter((other) => neurons(other) === wanted && !(one.id === kept.id && other.kind === info.kind))
+      .map((other) => ({
+        value: JSON.stringify([one.id, other.kind]),
+        label: `${fullName(graph, other, true)}${other.kind === 'value' ? '' : `, ${(KIND_NAMES[other.kind] ?? other.kind).toLowerCase()}`}`,
+        info: other,
+      })),
+  );
+}
+
+function neurons({kept_shape, batch_dim}: KeptInfo): number {
+  return product(kept_shape.filter((_, dim) => dim !== batch_dim));
+}
+
+function Points(props: ScatterProps): JSX.Element {
+  const {info, step} = props;
+  const options = partners(props);
+  const {other} = choices.tensors.value;
+  const chosen = options.find(({value}) => value === other) ?? options[0];
+  const [model, version] = [shown.model.value?.name ?? null, shown.data.value?.epoch];
+  const x = usePart(model, asked(info, step), version);
+  const y = usePart(model, chosen === undefined ? null : asked(chosen.info, step), version);
+  if (chosen === undefined) return <p class="dim">No other kept tensor has as many neurons.</p>;
+  const problem = x.problem ?? y.problem;
+  return (
+    <>
+      <div class="tensor-bar">
+        <Select label="Other tensor" value={chosen.value} options={options} onChoose={(value) => store.change({other: value})} />
+      </div>
+      {problem !== null && (
+        <p class="tensor-problem" role="status">
+          {problem}
+        </p>
+      )}
+      {x.value !== null && y.value !== null && <Plot x={x.value.values} y={y.value.values} />}
+    </>
+  );
+}
+
+/** The numbers of its neurons: of one sample, or the statistic that is on show. */
+function asked(info: KeptInfo, step: number): WantedPart {
+  const {sample} = choices.tensors.value;
+  const at = typeof sample === 'number' ? Math.min(sample, Math.max(0, info.samples.length - 1)) : 0;
+  const what = info.batch_dim === null || typeof sample === 'number' || sample === 'all' ? 'values' : sample;
+  const where = what === 'values' ? info.kept_shape.map((_, dim) => (dim === info.batch_dim ? String(at) : ':')).join() : '';
+  return {...store.wantedTensor(info, step), what, at: where, shrink: []};
+}
+
+const SIDE = 260;
+const MOST_POINTS = 4000;
+
+function Plot({x, y}: {x: ArrayLike<number>; y: ArrayLike<number>}): JSX.Element {
+  const count = Math.min(x.length, y.length);
+  const {r, pairs} = correlation(x, y);
+  const every = Math.max(1, Math.ceil(count / MOST_POINTS));
+  const [across, up] = [extentOf(x), extentOf(y)];
+  const points: [number, number][] = [];
+  for (let i = 0; i < count; i += every) {
+    const [a, b] = [x[i] as number, y[i] as number];
+    if (Number.isFinite(a) && Number.isFinite(b)) points.push([share(a, across) * SIDE, (1 - share(b, up)) * SIDE]);
+  }
+  const text = Number.isNaN(r) ? 'no correlation: one of them is constant' : `correlation ${formatNumber(r)}`;
+  return (
+    <figure class="tensor-scatter">
+      <figcaption>
+        <b>{text}</b>, {pairs.toLocaleString('en')} pairs{every > 1 && `, one in ${every} drawn`}
+      </figcaption>
+      <svg viewBox={`-6 -6 ${SIDE + 12} ${SIDE + 12}`} role="img" aria-label={`Scatter of ${pairs} pairs, ${text}`}>
+        <rect width={SIDE} height={SIDE} />
+        {across[0] < 0 && across[1] > 0 && <path class="zero" d={`M${share(0, across) * SIDE} 0V${SIDE}`} />}
+        {up[0] < 0 && up[1] > 0 && <path class="zero" d={`M0 ${(1 - share(0, up)) * SIDE}H${SIDE}`} />}
+        <path class="points" d={points.map(([left, top]) => `M${left.toFixed(1)} ${top.toFixed(1)}h0`).join('')} />
+      </svg>
+      <div class="tensor-line-ends dim">
+        <span>
+          across: {formatNumber(across[0])} to {formatNumber(across[1])}
+        </span>
+        <span>
+          up: {formatNumber(up[0])} to {formatNumber(up[1])}
+        </span>
+      </div>
+    </figure>
+  );
+}
+
+function extentOf(values: ArrayLike<number>): [number, number] {
+  let [low, high] = [Infinity, -Infinity];
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i] as number;
+    if (!Number.isFinite(value)) continue;
+    low = Math.min(low, value);
+    high = Math.max(high, value);
+  }
+  return low <= high ? [low, high] : [0, 0];
+}
+
+function share(value: number, [low, high]: [number, number]): number {
+  return high > low ? (value - low) / (high - low) : 0.5;
+}

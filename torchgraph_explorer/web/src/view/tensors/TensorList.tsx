@@ -1,0 +1,85 @@
+/** Every tensor that was kept, by module. */
+
+import {useSignal} from '@preact/signals';
+import type {JSX} from 'preact';
+import {useEffect, useRef} from 'preact/hooks';
+import {formatCount} from '../../numberText';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
+import {groupsOf, roleName} from '../../tensors/names';
+import type {Group, Kept} from '../../tensors/names';
+import {listedId} from './Selectors';
+import * as store from './store';
+
+/** What is typed, which the keys that lead from tensor to tensor heed. */
+const words = {value: ''};
+
+/** The tensors of the list in its order. */
+export function listed(): Kept[] {
+  return groupsOf(store.tensors.value.values(), words.value).flatMap(({tensors}) => tensors);
+}
+
+export function TensorList(): JSX.Element {
+  const typed = useSignal(words.value);
+  words.value = typed.value;
+  const groups = groupsOf(store.tensors.value.values(), typed.value);
+  const current = store.current.value;
+  const here = current && listedId(current);
+  const {steps, bytes, left_out} = store.kept.value;
+  return (
+    <nav class="tensor-list" aria-label="Kept tensors">
+      <input type="search" placeholder="Find a tensor" aria-label="Find a tensor" value={typed.value} onInput={({currentTarget}) => (typed.value = currentTarget.value)} />
+      <p class="dim tensor-list-facts">
+        {steps.length.toLocaleString('en')} steps, {formatCount(bytes)}B{left_out > 0 && `; ${left_out} earlier steps are not listed`}
+      </p>
+      <div class="tensor-list-items">
+        {groups.map((group) => (
+          <ModuleGroup key={group.module} group={group} here={here} />
+        ))}
+        {groups.length === 0 && <p class="dim pad">{typed.value === '' ? 'Nothing was kept.' : 'No kept tensor has this name.'}</p>}
+      </div>
+    </nav>
+  );
+}
+
+function ModuleGroup({group: {module, tensors}, here}: {group: Group; here: string | null}): JSX.Element {
+  return (
+    <section>
+      <h3 title={module}>{module === '' ? 'the model' : module}</h3>
+      <ul>
+        {tensors.map((one) => (
+          <Item key={one.id} kept={one} isHere={one.id === here} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Item({kept, isHere}: {kept: Kept; isHere: boolean}): JSX.Element {
+  const {info, kinds} = kept;
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (isHere) button.current?.scrollIntoView({block: 'nearest'});
+  }, [isHere]);
+  const hasGradient = [...kinds.keys()].some((kind) => kind !== 'value');
+  return (
+    <li>
+      <button ref={button} type="button" aria-current={isHere ? 'true' : undefined} onClick={() => store.open(kept.id)}>
+        <i class={`tensor-kind is-${info.role}`} title={info.role} />
+        <span class="tensor-item-name">{roleName(shown.graph.value, info)}</span>
+        <span class="dim">
+          [{info.shape.join(', ')}]{hasGradient && <abbr title="with its gradient"> ∇</abbr>}
+        </span>
+      </button>
+    </li>
+  );
+}
+
+/** Leads to the tensor `by` places on in the list. */
+export function openBeside(by: number): void {
+  const current = store.current.value;
+  const all = listed().map(({id}) => id);
+  const next = store.beyond(all, current === null ? '' : listedId(current), by);
+  if (next !== null) store.open(next);
+  choices.view.value = 'tensors';
+}

@@ -1,0 +1,52 @@
+/** The page of tensors that were kept whole: on the left which, on the right what is in it. */
+
+import './tensors.css';
+
+import {useSignal} from '@preact/signals';
+import type {JSX} from 'preact';
+import {IconButton} from '../controls/Icon';
+import {windowSize} from '../layout/sides';
+import {MenuButton, Popover} from '../pane/GraphPane';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
+import {fullName, shapeOf} from '../../tensors/names';
+import * as store from './store';
+import {openBeside, TensorList} from './TensorList';
+import {ValuePanel} from './ValuePanel';
+
+/** Below this, the list lies over the tensor, as long as it is open. */
+const LEAST_BESIDE = 760;
+
+export function TensorsPage(): JSX.Element {
+  const isNarrow = windowSize.value.width < LEAST_BESIDE;
+  const isOpen = useSignal(false);
+  const current = store.current.value;
+  const info = store.info.value;
+  const id = choices.tensors.value.id;
+  const lastId = useSignal(id);
+  if (lastId.value !== id) {
+    lastId.value = id;
+    isOpen.value = false; // what was chosen in it is shown
+  }
+  return (
+    <section class="tensors-page" aria-label="Tensors">
+      <div class="pane-bar">
+        <MenuButton />
+        {isNarrow && <IconButton icon="menu" label="Kept tensors" onPress={() => (isOpen.value = !isOpen.value)} isExpanded={isOpen.value} />}
+        <h2 class="tensor-title" title={current === null ? undefined : fullName(shown.graph.value, current.info, store.calls.value.length > 1)}>
+          {current === null ? 'Tensors' : fullName(shown.graph.value, current.info, store.calls.value.length > 1)}
+        </h2>
+        {info !== null && <span class="dim tensor-shape-text">{shapeOf(info)}</span>}
+        <div class="spacer" />
+        <IconButton icon="previous" label="Previous tensor (k)" onPress={() => openBeside(-1)} />
+        <IconButton icon="next" label="Next tensor (j)" onPress={() => openBeside(1)} />
+      </div>
+      {store.keptProblem.value !== null && <p class="tensor-problem">{store.keptProblem.value}</p>}
+      <div class="tensors-columns">
+        {(!isNarrow || isOpen.value) && <TensorList />}
+        <ValuePanel />
+      </div>
+      <Popover />
+    </section>
+  );
+}

@@ -1,0 +1,234 @@
+/** One tensor at one step, and what is beside it. */
+
+import type {ComponentChildren, JSX} from 'preact';
+import {useLayoutEffect, useRef, useState} from 'preact/hooks';
+import type {ModelName} from '../../api/answers';
+import type {KeptInfo, TensorPart, WantedPart} from '../../api/tensors';
+import {windowSize} from '../layout/sides';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
+import type {Box} from '../../tensors/grid';
+import {ValueLegend} from './Legend';
+import {lookOf} from '../../tensors/look';
+import {fullName} from '../../tensors/names';
+import type {Kept} from '../../tensors/names';
+import {NeuronTable} from './NeuronTable';
+import {usePart} from './parts';
+import type {Answer} from './parts';
+import {pickedIndex, Picture} from './Picture';
+import {MOST_FACETS, partAsked, rangesAround, viewOf} from '../../tensors/request';
+import {Scatter} from './Scatter';
+import {Manner, Subject} from './Selectors';
+import {bothBounds, differenceOf, summaryOf} from '../../tensors/shade';
+import * as store from './store';
+import {TimeLine} from './TimeLine';
+
+export function ValuePanel(): JSX.Element {
+  const [kept, info, step] = [store.current.value, store.info.value, store.step.value];
+  if (kept === null || info === null || step === null) return <NotKept />;
+  return (
+    <div class="tensor-view">
+      <Subject kept={kept} info={info} />
+      <Manner info={info} />
+      <Pictures kept={kept} info={info} step={step} />
+      <TimeLine info={info} step={step} />
+      <NeuronTable kept={kept} info={info} step={step} />
+      <Scatter kept={kept} info={info} step={step} />
+    </div>
+  );
+}
+
+function NotKept(): JSX.Element {
+  const {id} = choices.tensors.value;
+  if (!store.hasKept.value) {
+    return (
+      <p class="tensor-note">
+        No tensor of this model was kept whole. Pass <code>keep=Keep("name", …)</code> to <code>watch</code>, with the names of what to keep.
+      </p>
+    );
+  }
+  return <p class="tensor-note">{id === null ? 'Choose a tensor.' : 'This tensor was not kept in this run. Choose one of the list.'}</p>;
+}
+
+interface PicturesProps {
+  kept: Kept;
+  info: KeptInfo;
+  step: number;
+}
+
+function useWidth(): [preact.RefObject<HTMLDivElement>, number] {
+  const ref = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const measure = (): void => setWidth(ref.current?.clientWidth ?? 0);
+    const observer = new ResizeObserver(measure);
+    if (ref.current !== null) observer.observe(ref.current);
+    measure();
+    return () => observer.disconnect();
+  }, []);
+  return [ref, width];
+}
+
+const GAP = 16;
+
+function Pictures({kept, info, step}: PicturesProps): JSX.Element {
+  const [ref, width] = useWidth();
+  const {beside, sample, ranges, page} = choices.tensors.value;
+  const {size, batch} = store.shape.value;
+  const [roles, positions] = [store.roles.value, store.positions.value];
+  const model = shown.model.value?.name ?? null;
+  const version = shown.data.value?.epoch;
+  const asked = (at: readonly number[]): WantedPart => ({...store.wantedTensor(info, step), ...partAsked({size, roles, positions: at, ranges, page, isSingle: beside !== null})});
+  const first = usePart(model, asked(positions), version);
+  const other = besideAsked({beside, batch, positions, asked, model});
+  const second = usePart(other?.model ?? null, other?.wanted ?? null, version);
+  const [left, right] = other === null ? [first, second] : onOneScale(first, second);
+  const panes = [
+    pane(beside === null ? '' : paneTitle(info, step, sample), left, positions),
+    ...(other === null ? [] : [pane(other.title, right, other.positions)]),
+    ...differencePane(first, second, beside === null ? null : positions),
+  ];
+  const isWide = width >= 640 || panes.length === 1;
+  const paneWidth = isWide ? (width - GAP * (panes.length - 1)) / panes.length : width;
+  const box: Box = {width: Math.max(80, Math.floor(paneWidth)), height: Math.max(120, Math.min(460, 0.5 * windowSize.value.height))};
+  return (
+    <div class="tensor-panes" ref={ref} data-stacked={!isWide || undefined}>
+      {width > 0 &&
+        panes.map(({title, answer, at}) => (
+          <Pane key={title} title={title} answer={answer}>
+            {answer.value !== null && <OnePicture {...{kept, info, step, box, title}} part={answer.value} positions={at} />}
+          </Pane>
+        ))}
+    </div>
+  );
+}
+
+interface PaneFacts {
+  title: string;
+  answer: Answer<TensorPart>;
+  at: readonly number[];
+}
+
+function pane(title: string, answer: Answer<TensorPart>, at: readonly number[]): PaneFacts {
+  return {title, answer, at};
+}
+
+function paneTitle(info: KeptInfo, step: number, sample: unknown): string {
+  return typeof sample === 'number' && info.batch_dim !== null ? `step ${step}, sample ${info.samples[Math.min(sample, info.samples.length - 1)] ?? sample}` : `step ${step}`;
+}
+
+interface BesideFacts {
+  model: ModelName | null;
+  wanted: WantedPart;
+  title: string;
+  positions: readonly number[];
+}
+
+interface BesideProps {
+  beside: (typeof choices.tensors.value)['beside'];
+  batch: number | null;
+  positions: readonly number[];
+  asked: (positions: readonly number[]) => WantedPart;
+  model: ModelName | null;
+}
+
+function besideAsked({beside, batch, positions, asked, model}: BesideProps): BesideFacts | null {
+  if (beside === null) return null;
+  if ('run' in beside) return {model: model && {...model, run: beside.run}, wanted: asked(positions), title: `run ${beside.run}`, positions};
+  if ('step' in beside) return {model, wanted: {...asked(positions), step: beside.step}, title: `step ${beside.step}`, positions};
+  const at = positions.map((one, dim) => (dim === batch ? beside.sample : one));
+  const number = store.info.value?.samples[beside.sample];
+  return {model, wanted: asked(at), title: `sample ${number ?? beside.sample}`, positions: at};
+}
+
+/** Both with the scale of the larger one, so that their colours mean the same. */
+function onOneScale(first: Answer<TensorPart>, second: Answer<TensorPart>): [Answer<TensorPart>, Answer<TensorPart>] {
+  const [a, b] = [first.value, second.value];
+  if (a === null || b === null) return [first, second];
+  const both = bothBounds(a.summary, b.summary);
+  return [
+    {...first, value: {...a, bounds: both}},
+    {...second, value: {...b, bounds: both}},
+  ];
+}
+
+/** The first without the second, if they have the same size. */
+function differencePane(first: Answer<TensorPart>, second: Answer<TensorPart>, positions: readonly number[] | null): PaneFacts[] {
+  const [a, b] = [first.value, second.value];
+  if (positions === null || a === null || b === null) return [];
+  const title = 'difference';
+  const isSame = a.size.join() === b.size.join() && a.factors.join() === b.factors.join();
+  if (!isSame) return [pane(title, {value: null, isCurrent: true, problem: `They differ in shape: [${a.kept_shape.join(', ')}] and [${b.kept_shape.join(', ')}].`}, positions)];
+  const values = differenceOf(a.values, b.values);
+  const dtype = /^(bool|u?int)/.test(a.dtype) ? 'float64' : a.dtype;
+  const merged = a.merged && b.merged && {...a.merged, low: Float32Array.from(values), high: Float32Array.from(values), bad: a.merged.bad.map((one, i) => one + (b.merged?.bad[i] ?? 0))};
+  return [pane(title, {value: {...a, dtype, values, merged, summary: summaryOf(values), bounds: null}, isCurrent: first.isCurrent && second.isCurrent, problem: null}, positions)];
+}
+
+function Pane({title, answer: {problem, isCurrent, value}, children}: {title: string; answer: Answer<TensorPart>; children: ComponentChildren}): JSX.Element {
+  return (
+    <figure class="tensor-pane" aria-busy={!isCurrent} data-late={(!isCurrent && value !== null) || undefined}>
+      {title !== '' && <figcaption>{title}</figcaption>}
+      {problem !== null && (
+        <p class="tensor-problem" role="status">
+          {problem}
+        </p>
+      )}
+      {children}
+    </figure>
+  );
+}
+
+interface OnePictureProps extends PicturesProps {
+  part: TensorPart;
+  positions: readonly number[];
+  box: Box;
+  title: string;
+}
+
+function OnePicture({kept, info, step, part, positions, box, title}: OnePictureProps): JSX.Element | null {
+  const {look: chosen, scale, pick, page} = choices.tensors.value;
+  const {size} = store.shape.value;
+  const shape = size.length === part.kept_shape.length ? part.kept_shape : size;
+  const view = viewOf(part, {size: shape, roles: store.roles.value, positions, page});
+  if (view === null) return null; // an answer for another tensor, whose successor is on its way
+  const isDifference = title === 'difference';
+  const look = isDifference && !['bars', 'number', 'empty'].includes(lookOf(view, chosen, info)) ? 'heat' : lookOf(view, chosen, info);
+  const name = `${fullName(shown.graph.value, kept.info, store.calls.value.length > 1)} at step ${step}${title === '' ? '' : `, ${title}`}`;
+  const choose = (entry: number): void => {
+    const isMerged = part.factors.some((factor) => factor > 1);
+    store.change(isMerged ? {ranges: rangesAround(part, entry, part.kept_shape), pick: null} : {pick: pickedIndex(part, entry)});
+  };
+  return (
+    <>
+      <Picture view={view} look={look} scale={scale} box={box} name={name} pick={withSample(pick, part, positions)} onPick={choose} />
+      <Pages all={view.allFacets} page={page} />
+      <ValueLegend part={part} look={look} scale={scale} />
+    </>
+  );
+}
+
+/** The element that was picked, in the sample that is shown here. */
+function withSample(pick: readonly number[] | null, part: TensorPart, positions: readonly number[]): readonly number[] | null {
+  const batch = part.batch_dim;
+  if (pick === null || batch === null || store.roles.value[batch] !== 'slider') return pick;
+  return pick.map((at, dim) => (dim === batch ? (positions[dim] as number) : at));
+}
+
+function Pages({all, page}: {all: number; page: number}): JSX.Element | null {
+  if (all <= MOST_FACETS) return null;
+  const last = Math.ceil(all / MOST_FACETS) - 1;
+  return (
+    <div class="tensor-pages" role="group" aria-label="Facets">
+      <button type="button" class="button" disabled={page === 0} onClick={() => store.change({page: page - 1})}>
+        Previous
+      </button>
+      <span>
+        facets {page * MOST_FACETS} to {Math.min(all, (page + 1) * MOST_FACETS) - 1} of {all}
+      </span>
+      <button type="button" class="button" disabled={page >= last} onClick={() => store.change({page: page + 1})}>
+        Next
+      </button>
+    </div>
+  );
+}

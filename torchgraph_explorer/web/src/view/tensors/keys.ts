@@ -1,0 +1,63 @@
+/** Keys of the page of tensors. */
+
+import * as choices from '../state/choices';
+import type {Kind} from '../../tensors/choice';
+import * as store from './store';
+import {openBeside} from './TensorList';
+import {chooseSample} from './Selectors';
+
+const ACTIONS: Readonly<Record<string, () => void>> = {
+  ',': () => store.stepBy(-1),
+  '.': () => store.stepBy(1),
+  j: () => openBeside(1),
+  k: () => openBeside(-1),
+  '[': () => sampleBy(-1),
+  ']': () => sampleBy(1),
+  ';': () => callBy(-1),
+  "'": () => callBy(1),
+  g: nextKind,
+  r: () => tensorOfModuleBy(1),
+  R: () => tensorOfModuleBy(-1),
+};
+
+/** True if the key has a meaning here. */
+export function tensorKeys(event: KeyboardEvent): boolean {
+  const action = ACTIONS[event.key];
+  if (action === undefined || choices.view.value !== 'tensors') return false;
+  event.preventDefault();
+  action();
+  return true;
+}
+
+function sampleBy(by: number): void {
+  const info = store.info.value;
+  const {sample} = choices.tensors.value;
+  if (info === null || info.batch_dim === null) return;
+  const all = [...info.samples.keys(), 'all', 'mean', 'std', 'largest'].map(String);
+  const next = store.beyond(all, String(sample), by);
+  if (next !== null) chooseSample(next);
+}
+
+function callBy(by: number): void {
+  const {calls, current} = store;
+  const call = current.value?.info.call ?? null;
+  const next = call === null ? undefined : calls.value[calls.value.indexOf(call) + by];
+  if (next !== undefined) store.openCall(next);
+}
+
+function nextKind(): void {
+  const kinds = [...(store.current.value?.kinds.keys() ?? [])];
+  const next = store.beyond(kinds, store.kind.value, 1);
+  if (next === null) return;
+  const chosen: Kind = next === 'value' || next === 'optimizer_grad' ? next : 'gradient';
+  store.change({kind: chosen});
+}
+
+function tensorOfModuleBy(by: number): void {
+  const current = store.current.value;
+  if (current === null) return;
+  const {module, call} = current.info;
+  const same = [...store.tensors.value.values()].filter(({info}) => info.module === module && (info.call === call || info.call === null || call === null));
+  const next = store.beyond(same.map(({id}) => id), current.id, by);
+  if (next !== null) store.open(next);
+}

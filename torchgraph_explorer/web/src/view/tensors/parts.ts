@@ -1,0 +1,82 @@
+/** Fetches parts of tensors. The last ones are held, so that one can go to and fro. */
+
+import {useEffect, useState} from 'preact/hooks';
+import {answers} from '../../api/client';
+import type {ModelName} from '../../api/answers';
+import {messageOf} from '../../api/errors';
+import {latest} from '../../api/latest';
+import type {TensorLine, TensorPart, WantedLine, WantedPart} from '../../api/tensors';
+
+/** What was asked for; an earlier answer until that has come. */
+export interface Answer<T> {
+  value: T | null;
+  /** Why there is no answer, as a sentence. */
+  problem: string | null;
+  /** `value` is what was asked for. */
+  isCurrent: boolean;
+}
+
+const MOST_HELD = 48;
+const MOST_ELEMENTS = 1 << 23;
+
+/** The latest answers, the oldest first. */
+class Held<T> {
+  readonly #all = new Map<string, T>();
+
+  constructor(private readonly sizeOf: (value: T) => number) {}
+
+  get(key: string): T | undefined {
+    const found = this.#all.get(key);
+    if (found !== undefined) this.set(key, found);
+    return found;
+  }
+
+  set(key: string, value: T): void {
+    this.#all.delete(key);
+    this.#all.set(key, value);
+    let size = [...this.#all.values()].reduce((sum, one) => sum + this.sizeOf(one), 0);
+    for (const [oldest, one] of this.#all) {
+      if (oldest === key || (this.#all.size <= MOST_HELD && size <= MOST_ELEMENTS)) break;
+      this.#all.delete(oldest);
+      size -= this.sizeOf(one);
+    }
+  }
+}
+
+const heldParts = new Held<TensorPart>(({values}) => values.length);
+const heldLines = new Held<TensorLine>(({step}) => step.length);
+
+/** A part of a tensor; null asks for nothing. `version` changes when steps may have been written again. */
+export function usePart(model: ModelName | null, wanted: WantedPart | null, version: unknown): Answer<TensorPart> {
+  const key = model === null || wanted === null ? null : JSON.stringify([model, wanted, version]);
+  return useAnswer(key, heldParts, (abort) => answers.tensor(model as ModelName, wanted as WantedPart, abort));
+}
+
+/** A line over steps or calls. */
+export function useLine(model: ModelName | null, wanted: WantedLine | null, version: unknown): Answer<TensorLine> {
+  const key = model === null || wanted === null ? null : JSON.stringify([model, wanted, version]);
+  return useAnswer(key, heldLines, (abort) => answers.tensorLine(model as ModelName, wanted as WantedLine, abort));
+}
+
+function useAnswer<T>(key: string | null, held: Held<T>, fetch: (abort: AbortSignal) => Promise<T>): Answer<T> {
+  const [request] = useState(latest);
+  const [state, setState] = useState<{key: string | null; value: T | null; problem: string | null}>({key: null, value: null, problem: null});
+  useEffect(() => {
+    if (key === null) return setState({key, value: null, problem: null});
+    const ready = held.get(key);
+    if (ready !== undefined) {
+      request.abort();
+      return setState({key, value: ready, problem: null});
+    }
+    request.start(
+      fetch,
+      (value) => (held.set(key, value), setState({key, value, problem: null})),
+      (cause) => setState({key, value: null, problem: messageOf(cause)}),
+    );
+    return undefined;
+  }, [key]);
+  useEffect(() => () => request.abort(), []);
+  const ready = key === null || key === state.key ? undefined : held.get(key); // it need not wait for the effect
+  if (ready !== undefined) return {value: ready, problem: null, isCurrent: true};
+  return {value: state.value, problem: state.problem, isCurrent: key === state.key};
+}

@@ -1,0 +1,171 @@
+/** Which tensors were kept of the model on show, and which one is looked at. */
+
+import {computed, effect, signal} from '@preact/signals';
+import type {ReadonlySignal, Signal} from '@preact/signals';
+import {answers} from '../../api/client';
+import {keepCurrent} from '../../api/current';
+import {messageOf} from '../../api/errors';
+import {NOTHING_KEPT} from '../../api/tensors';
+import type {KeptInfo, KeptTensors, TensorKey, WantedTensor} from '../../api/tensors';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
+import {defaultRoles, rolesFrom} from '../../tensors/axes';
+import type {AxisRole} from '../../tensors/axes';
+import {OWN_DEFAULTS} from '../../tensors/choice';
+import type {Kind, OwnChoice, TensorChoice} from '../../tensors/choice';
+import {callsOf, GRADIENTS, idOf, parseId, stepsOf, tensorsOf} from '../../tensors/names';
+import type {Kept, TensorId} from '../../tensors/names';
+
+const known: Signal<{model: string; kept: KeptTensors}> = signal({model: '', kept: NOTHING_KEPT});
+export const keptProblem: Signal<string | null> = signal(null);
+
+/** Asks what was kept whenever frames have come. */
+export function startFollowingKept(): void {
+  const want = keepCurrent<KeptTensors | null>((cause) => (keptProblem.value = `The kept tensors could not be listed: ${messageOf(cause)} Trying again.`));
+  effect(() => {
+    const [model, data] = [shown.model.value, shown.data.value];
+    if (model === null || data === null) return want(null);
+    const name = JSON.stringify(model.name);
+    const held = known.peek();
+    const version = held.model === name ? held.kept.version : '';
+    want({
+      key: JSON.stringify([name, data.epoch]),
+      version: `${data.steps.length} ${data.finished !== null}`,
+      fetch: (abort) => answers.tensors(model.name, version, abort),
+      show: (kept) => {
+        keptProblem.value = null;
+        if (kept !== null) known.value = {model: name, kept};
+      },
+    });
+  });
+}
+
+/** What was kept of the model on show. */
+export const kept: ReadonlySignal<KeptTensors> = computed(() => {
+  const {model, kept} = known.value;
+  return model === JSON.stringify(shown.model.value?.name ?? null) ? kept : NOTHING_KEPT;
+});
+/** The tensors of it, by id. */
+export const tensors: ReadonlySignal<Map<TensorId, Kept>> = computed(() => tensorsOf(kept.value));
+export const hasKept: ReadonlySignal<boolean> = computed(() => kept.value.steps.length > 0);
+
+/** The tensor on show; without a choice, the first output. */
+export const current: ReadonlySignal<Kept | null> = computed(() => {
+  const {id} = choices.tensors.value;
+  if (id !== null) return tensors.value.get(id) ?? null;
+  const all = [...tensors.value.values()];
+  return all.find(({info}) => info.role === 'output') ?? all[0] ?? null;
+});
+
+/** The kind that is shown: what was chosen if it was kept, else the values. */
+export const kind: ReadonlySignal<TensorKey['kind']> = computed(() => {
+  const one = current.value;
+  return one === null ? 'value' : kindOf(one, choices.tensors.value.kind);
+});
+
+export function kindOf({kinds, info}: Kept, chosen: Kind): TensorKey['kind'] {
+  const wanted = {value: ['value'], gradient: ['grad', 'grad_norm', 'optimizer_grad'], optimizer_grad: GRADIENTS}[chosen] as TensorKey['kind'][];
+  return [...wanted, 'value' as const].find((one) => kinds.has(one)) ?? info.kind;
+}
+
+export const info: ReadonlySignal<KeptInfo | null> = computed(() => current.value?.kinds.get(kind.value) ?? null);
+
+/** The steps at which the tensor on show was kept, and, if a label is chosen, that have it. */
+export const steps: ReadonlySignal<number[]> = computed(() => (info.value === null ? [] : stepsOf(kept.value, info.value)));
+
+/** The step that is shown: the chosen one, or the last before it at which the tensor was kept, or the first. */
+export const step: ReadonlySignal<number | null> = computed(() => stepNear(steps.value, choices.step.value));
+
+export function stepNear(all: readonly number[], wanted: number | null): number | null {
+  return (wanted === null ? all.at(-1) : all.findLast((one) => one <= wanted)) ?? all[0] ?? null;
+}
+
+/** A statistic of the neurons is shown, and not elements. */
+export const statistic: ReadonlySignal<'mean' | 'std' | 'largest' | null> = computed(() => {
+  const {sample} = choices.tensors.value;
+  return info.value?.batch_dim == null || typeof sample === 'number' || sample === 'all' ? null : sample;
+});
+
+/** Shape of what is shown, and which of its dimensions has the samples. */
+export const shape: ReadonlySignal<{size: number[]; batch: number | null}> = computed(() => {
+  const one = info.value;
+  if (one === null) return {size: [], batch: null};
+  if (statistic.value === null) return {size: one.kept_shape, batch: one.batch_dim};
+  return {size: one.kept_shape.filter((_, dim) => dim !== one.batch_dim), batch: null};
+});
+
+/** What each dimension is laid out along. */
+export const roles: ReadonlySignal<AxisRole[]> = computed(() => {
+  const {size, batch} = shape.value;
+  const {axes, sample} = choices.tensors.value;
+  return rolesFrom(axes, size.length) ?? defaultRoles(size, batch, sample === 'all');
+});
+
+/** The index along each dimension; along that of the samples, the chosen one. */
+export const positions: ReadonlySignal<number[]> = computed(() => {
+  const {size, batch} = shape.value;
+  const {at, sample} = choices.tensors.value;
+  return size.map((length, dim) => {
+    const wanted = dim === batch ? (typeof sample === 'number' ? sample : 0) : (at[dim] ?? 0);
+    return Math.max(0, Math.min(wanted, length - 1));
+  });
+});
+
+export const calls: ReadonlySignal<number[]> = computed(() => (current.value === null ? [] : callsOf(tensors.value, current.value.id)));
+
+/** What is asked about a tensor at a step, apart from which part of it. */
+export function wantedTensor(info: KeptInfo, step: number): WantedTensor {
+  const {module, call, role, path, kind} = info;
+  const {part, rank} = choices.tensors.value;
+  return {module, call, role, path, kind, step, what: statistic.value ?? 'values', part, ...(rank === null ? {} : {rank})};
+}
+
+const owns = new Map<TensorId, OwnChoice>();
+
+export function change(choice: Partial<TensorChoice>): void {
+  choices.tensors.value = {...choices.tensors.value, ...choice};
+}
+
+/** Shows another tensor. What was chosen for it alone is taken up again; what holds for all stays. */
+export function open(id: TensorId): void {
+  const before = choices.tensors.value;
+  const left = before.id ?? current.value?.id;
+  if (left === id) return change({id});
+  if (left !== undefined) owns.set(left, ownOf(before));
+  change({id, ...(owns.get(id) ?? OWN_DEFAULTS)});
+}
+
+function ownOf({axes, at, ranges, pick, page}: TensorChoice): OwnChoice {
+  return {axes, at, ranges, pick, page};
+}
+
+/** The page of tensors, with this one. */
+export function openTensor(id: TensorId): void {
+  open(id);
+  choices.view.value = 'tensors';
+}
+
+/** Another call of the module: the same tensor of it, with the same look. */
+export function openCall(call: number): void {
+  const one = current.value;
+  const key = one && parseId(one.id);
+  if (key === null) return;
+  const id = idOf({...key, call});
+  owns.set(id, ownOf(choices.tensors.value));
+  open(id);
+}
+
+/** The kept step `by` steps from the one on show. The last one is followed from then on. */
+export function stepBy(by: number): void {
+  const all = steps.value;
+  const at = step.value === null ? -1 : all.indexOf(step.value);
+  if (at < 0) return;
+  const next = Math.max(0, Math.min(all.length - 1, at + by));
+  choices.step.value = next === all.length - 1 && by > 0 && choices.step.value === null ? null : (all[next] ?? null);
+}
+
+/** The one `by` places from another in a list, which goes round. */
+export function beyond<T>(all: readonly T[], one: T, by: number): T | null {
+  if (all.length === 0) return null;
+  return all[(Math.max(0, all.indexOf(one)) + by + all.length) % all.length] as T;
+}
