@@ -48,6 +48,7 @@ SHARED = frozenset(
         "interrupts",
         "labels",
         "moments",
+        "per_label",
         "printable",
         "schema",
         "shapes",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from torchgraph_explorer.findings.finding import Finding as Finding
     from torchgraph_explorer.histogram import Histograms as Histograms
     from torchgraph_explorer.histogram import quantiles as quantiles
+    from torchgraph_explorer.per_label import PerLabel as PerLabel
     from torchgraph_explorer.record.discovery import list_runs as list_runs
     from torchgraph_explorer.run import open_run as open_run
     from torchgraph_explorer.schema import STATISTICS as STATISTICS
@@ -45,6 +46,7 @@ _HOMES = {
     "Histograms": "histogram",
     "NotFoundError": "errors",
     "OptionError": "errors",
+    "PerLabel": "per_label",
     "RecordError": "errors",
     "StructureWrapper": "training.torchexplorer",
     "TorchgraphError": "errors",

@@ -15,16 +15,20 @@ import torch
 from torch import Tensor, nn
 
 from tests.compatibility.faults import functions_of
-from torchgraph_explorer import Keep, open_run, watch
+from torchgraph_explorer import Keep, attach, open_run, watch
 
 MODULES = (
     "torchgraph_explorer.tensors.copies",
     "torchgraph_explorer.tensors.step_tensors",
     "torchgraph_explorer.tensors.transfer",
     "torchgraph_explorer.record.tensors.encoding",
+    "torchgraph_explorer.record.tensors.graphs",
     "torchgraph_explorer.record.tensors.writer",
 )
-WITHIN = ("torchgraph_explorer.training.writer_thread.WriterThread._used_by_kept",)
+WITHIN = (
+    "torchgraph_explorer.training.writer_thread.WriterThread._used_by_kept",
+    "torchgraph_explorer.training.writer_thread.WriterThread._ask_if_nonfinite",
+)
 """Functions that call these, and are broken too."""
 
 NOT_CALLED = {
@@ -38,6 +42,10 @@ NOT_CALLED = {
     "encoding._layout": "readers call it",
     "encoding.block_at": "readers call it",
     "encoding.decode_": "readers call it",
+    "graphs.encode_tensor_graph": "no step has a graph yet",
+    "graphs.decode_tensor_graph": "readers call it",
+    "graphs.kind_of": "readers call it",
+    "graphs._tensor": "readers call it",
     "writer.TensorWriter.when_idle": "called where training pauses",
     "writer.TensorWriter.close": "called at the end: RecordWriter.close is broken in tests/compatibility",
     "step_tensors._near": "called where a pattern selects nothing",
@@ -63,17 +71,29 @@ class Net(nn.Module):
         return self.second(self.first(x).relu_())
 
 
-def train(folder: Path | None) -> tuple[list[Tensor], Any]:
+FLAGGED = ("before", "size", "is_flagged", "_ask_if_nonfinite")
+"""Functions that only a flight recorder calls."""
+
+
+def train(folder: Path | None, *, when: str = "logged") -> tuple[list[Tensor], Any]:
     torch.manual_seed(0)
     model, watcher = Net(), None
     if folder is not None:
-        watcher = watch(
-            model, log_freq=1, backend="record", logdir=folder, keep=Keep("*", "*:input", samples=3), verbose=False
-        )
+        keep = Keep("*", "*:input", samples=3, when=when)
+        watcher = watch(model, log_freq=1, backend="record", logdir=folder, keep=keep, verbose=False)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(3):
+    for step in range(3):
         optimizer.zero_grad()
-        model(torch.randn(5, 4)).square().sum().backward()
+        if watcher is not None:
+            if step:
+                watcher.samples("aabab")
+            watcher.label("one")
+        loss = attach(model(torch.randn(5, 4)).square().sum(), name="loss", kind="loss")
+        loss.backward()
+        if watcher is not None:
+            watcher.gradients("the loss")
+            if step == 2:
+                watcher.keep("the last one")
         optimizer.step()
     if watcher is not None:
         watcher.close()
@@ -103,7 +123,7 @@ def test_no_fault_reaches_training_or_the_frames(name: str, tmp_path: Path) -> N
         for module in MODULES:  # where it was imported by name
             if vars(import_module(module)).get(attribute) is not None and not isinstance(owner, type):
                 stack.enter_context(mock.patch.object(import_module(module), attribute, new))
-        found, watcher = train(tmp_path)
+        found, watcher = train(tmp_path, when="flagged" if attribute in FLAGGED else "logged")
     assert broken.called, "nothing calls it: say why in NOT_CALLED"
     for one, other in zip(found, expected, strict=True):
         assert torch.equal(one, other)

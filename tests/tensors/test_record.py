@@ -24,6 +24,7 @@ from torchgraph_explorer.record.folder import TENSORS, plugin_folder
 from torchgraph_explorer.record.format.envelope import enveloped, file_header
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.tensors.encoding import ROW_BYTES
+from torchgraph_explorer.record.tensors.reading import KeptInfo
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import Model, open_run
 from torchgraph_explorer.schema import (
@@ -140,7 +141,7 @@ def test_what_the_loop_said_of_a_step_is_read(tmp_path: Path) -> None:
     assert model.kept.labels == ("rare", "rare")
     found = model.kept_at(0)
     assert (found.label, found.reasons, found.ranks) == ("rare", ("loss above 3",), (0,))
-    info = {one.series.key: one for one in found.tensors}
+    info: dict[Any, KeptInfo] = {one.series.key: one for one in found.tensors}
     assert list(info) == [VALUE, WEIGHT, TARGET]
     assert (info[VALUE].has_gradient, info[VALUE].losses) == (True, ("policy loss",))
     assert (info[TARGET].categories, info[TARGET].kind, info[TARGET].node) == (("a", "b", "a"), "target", "target")
@@ -162,7 +163,12 @@ def test_the_dependency_graph_is_read_with_every_kept_tensor(tmp_path: Path) -> 
 def test_frames_have_labels(tmp_path: Path) -> None:
     writer = RecordWriter(tmp_path)
     labels = ("rare", None, "rare\n")
-    records = (SESSION, GRAPH, SERIES, *(replace(frame(at), label=label) for at, label in enumerate(labels)))
+    records: tuple[Record, ...] = (
+        SESSION,
+        GRAPH,
+        SERIES,
+        *(replace(frame(at), label=label) for at, label in enumerate(labels)),
+    )
     for record in records:
         writer.write(record)
     writer.close()

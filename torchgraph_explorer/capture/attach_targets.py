@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 import threading
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from torch import nn
+
+from torchgraph_explorer.schema import TensorKind
+
+
+class AttachedAs(NamedTuple):
+    """What is said of a tensor when it is attached.
+
+    Attributes:
+        name: Its name.
+        kind: What it is to the training; None if that is not said.
+        node: The node that it shares with others in the dependency graph; empty without.
+    """
+
+    name: str
+    kind: TensorKind | None = None
+    node: str = ""
 
 
 class Attachable(Protocol):
     """A logged step that is being executed."""
 
-    def attach(self, tensor: object, module: nn.Module, name: str) -> None:
+    def attach(self, tensor: object, module: nn.Module, name: AttachedAs) -> None:
         """Give the tensors in `tensor` a name within the open call of `module`."""
+
+
+class AttachableLoop(Protocol):
+    """The training of one model, whose loop may attach tensors."""
+
+    def attach_in_loop(self, tensor: object, name: AttachedAs) -> None:
+        """Give the tensors in `tensor` a name in the step that the training is in. Raises nothing."""
 
 
 class AttachTargets:
@@ -24,6 +47,7 @@ class AttachTargets:
     def __init__(self) -> None:
         """No step is being executed."""
         self._threads: dict[Attachable, int] = {}
+        self._loops: dict[AttachableLoop, None] = {}
 
     def enter(self, step: Attachable) -> None:
         """From now on, `step` records tensors that are attached in this thread."""
@@ -39,6 +63,19 @@ class AttachTargets:
             return ()
         here = threading.get_ident()
         return tuple(step for step, thread in self._threads.copy().items() if thread == here)
+
+    def watch_loop(self, loop: AttachableLoop) -> None:
+        """From now on, `loop` gets what is attached outside of `forward`."""
+        self._loops[loop] = None
+
+    def leave_loop(self, loop: AttachableLoop) -> None:
+        """`loop` gets no more of that."""
+        self._loops.pop(loop, None)
+
+    @property
+    def loops(self) -> tuple[AttachableLoop, ...]:
+        """Those that get what is attached outside of `forward`."""
+        return tuple(self._loops)
 
     def clear(self) -> None:
         """Leave every step."""

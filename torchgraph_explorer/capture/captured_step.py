@@ -11,13 +11,18 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from torchgraph_explorer.capture.attach_targets import AttachedAs
 from torchgraph_explorer.capture.forward_passes import ForwardPasses, PassChoice
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
+from torchgraph_explorer.capture.gradient_hooks import series_key
+from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.parameters import Parameters
 from torchgraph_explorer.capture.recorded_calls import RecordedCalls
 from torchgraph_explorer.capture.step_gradients import StepGradients
-from torchgraph_explorer.capture.step_parts import Forward, ForwardParts, StepRows, WatchedModules
+from torchgraph_explorer.capture.step_parts import Forward, ForwardParts, Keeper, StepRows, WatchedModules
 from torchgraph_explorer.capture.step_states import Event, State, StepState
+from torchgraph_explorer.capture.tensor_infos import described, hookable
+from torchgraph_explorer.capture.tensor_tree import tensors
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.schema import StepEnd
 
@@ -47,6 +52,13 @@ class StepOptions:
     is_first: bool = False
     choice: PassChoice = field(default_factory=PassChoice)
     expected: Mapping[str, int] = field(default_factory=dict)
+
+
+def keep_in_loop(keeper: Keeper, path: str, tensor: Tensor, *, name: AttachedAs) -> None:
+    """Keep a tensor that the training loop has named."""
+    key = series_key("", None, "attached", path, "value")
+    keeper.take(key, tensor)
+    keeper.describe(key, name.kind, name.node)
 
 
 class CapturedStep:
@@ -87,7 +99,7 @@ class CapturedStep:
         self.model, self.step, self.rows = model, step, rows.rows
         self.state, self.optimizers = StepState(), dict[str, None]()
         self.end: StepEnd | None = None
-        self._names, self._options = modules.names, options
+        self._names, self._options, self._keeper = modules.names, options, rows.keeper
         self._passes_before_update = 0
         self._parameters = Parameters(modules.names, rows)
         self._gradients = StepGradients(
@@ -176,9 +188,24 @@ class CapturedStep:
         """The model is called: a forward pass begins, or the model calls itself within one."""
         self.forward.begin(args, kwargs)
 
-    def attach(self, tensor: object, module: nn.Module, name: str) -> None:
+    def attach(self, tensor: object, module: nn.Module, name: AttachedAs) -> None:
         """Give the tensors in `tensor` a name within the open call of `module`; see `attach_targets.Attachable`."""
         self.forward.attach(tensor, module, name)
+
+    def attach_in_loop(self, tensor: object, name: AttachedAs) -> None:
+        """Keep the tensors in `tensor` under a name, and their gradients if the backward pass is still to come."""
+        keeper = self._keeper
+        if keeper is None or self._gradients.hooks.closed:
+            return
+        with NoDispatch():
+            found = described(tensors(tensor, name.name))
+            for info, each in found:
+                keep_in_loop(keeper, info.path, each, name=name)
+            for info, each in hookable(found, are_results=False) if self.state.is_open else ():
+                if keeper.selects("", "attached", info.path):
+                    self._gradients.hooks.on_tensor(each, series_key("", None, "attached", info.path, "grad_norm"))
+            if not self.forward.calls.open:
+                self._gradients.hooks.forget_graph()
 
     def continue_here(self) -> None:
         """The next pass comes in this thread, which may be another one than that of the passes before."""

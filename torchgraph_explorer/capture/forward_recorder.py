@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from torchgraph_explorer.capture.attach_targets import AttachedAs
 from torchgraph_explorer.capture.call_stack import is_running, users_frame
 from torchgraph_explorer.capture.direct_forwards import DirectForwards
 from torchgraph_explorer.capture.forward_modes import ForwardModes
@@ -145,8 +146,8 @@ class ForwardRecorder:
             self.trace.fault = fault
         self._modules.drop(name, fault)
 
-    def attach(self, tensor: object, module: nn.Module, name: str) -> None:
-        """Record tensors in `tensor` as `name` within the open call of `module`. Does nothing if none is open."""
+    def attach(self, tensor: object, module: nn.Module, name: AttachedAs) -> None:
+        """Record tensors in `tensor` by this name within the open call of `module`. Does nothing if none is open."""
         own = self._modules.names.get(module)
         try:
             inside = next((each for each in reversed(self.calls.open) if each.name == own), None)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey
 from torchgraph_explorer.capture.step_parts import Keeper
-from torchgraph_explorer.schema import ModuleGraph, StepFacts
+from torchgraph_explorer.schema import ModuleGraph, StepFacts, TensorGraph
 
 OPTIMIZER = "(optimizer)"
 """Given to `StepListener.fail` in place of a module's name, if the optimizer cannot be followed."""
@@ -23,12 +23,14 @@ class Observation:
         rows: The row of each series, as the step's `Measure` numbered them.
         graph: The module graph in force; None while it was not traced.
         facts: How the step ended, and which passes belonged to it; None if that is not known.
+        tensors: The dependency graph of named tensors in force; None while it was not traced.
     """
 
     step: int
     rows: Mapping[SeriesKey, int]
     graph: ModuleGraph | None
     facts: StepFacts | None = None
+    tensors: TensorGraph | None = None
 
 
 class StepListener(Protocol):
@@ -45,6 +47,9 @@ class StepListener(Protocol):
 
     def keeper(self, step: int) -> Keeper | None:
         """What keeps tensors of this step, which begins, whole; None to keep none."""
+
+    def keeper_ahead(self, step: int) -> Keeper | None:
+        """What keeps tensors of this step, which begins next; None to keep none."""
 
     def take(self, observation: Observation) -> None:
         """A logged step is over."""

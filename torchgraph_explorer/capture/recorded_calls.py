@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from torchgraph_explorer.capture.attach_targets import AttachedAs
 from torchgraph_explorer.capture.call_stack import is_caller
 from torchgraph_explorer.capture.gradient_hooks import GradientHook, GradientHooks, series_key
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable
@@ -92,14 +93,19 @@ class RecordedCalls:
                 tracing.leave(opened.index, outputs)
         return hooks
 
-    def attach(self, tensor: object, inside: OpenCall, name: str, tracing: Trace | None) -> None:  # noqa: PLR0917
-        """Record the tensors in `tensor` as `name` within the open call `inside`."""
+    def attach(self, tensor: object, inside: OpenCall, named: AttachedAs, tracing: Trace | None) -> None:  # noqa: PLR0917
+        """Record the tensors in `tensor` by a name within the open call `inside`."""
         inside.attached = counts = inside.attached or {}
+        name = named.name
         counts[name] = times = counts.get(name, 0) + 1
         with NoDispatch():
             found = described(tensors(tensor, name if times == 1 else f"{name} #{times}"))
             self.attached.update({(inside.index, info.path): info for info, _ in found})
             self._observe(inside, "attached", found)
+            if (keeper := self._rows.keeper) is not None:
+                for info, _ in found:
+                    key = series_key(inside.name, inside.call, "attached", info.path, "value")
+                    keeper.describe(key, named.kind, named.node)
             self._hook(inside, "attached", found)
             if tracing is not None:
                 tracing.attach(inside.index, found)

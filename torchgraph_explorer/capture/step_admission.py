@@ -73,6 +73,21 @@ class StepAdmission:
             return one is not None
         return self._wants(self._counter.upcoming)
 
+    @property
+    def is_within(self) -> bool:
+        """Whether a step has begun, and what ends it has not come."""
+        one = self._current.one
+        if not self._counter.is_begun or (one is not None and one.is_updated):
+            return False
+        if one is None or not self._counter.may_count_passes:
+            return not self._counter.counts_passes
+        return one.forward_open or one.awaits_backward
+
+    @property
+    def wants_next(self) -> bool:
+        """Whether the step that begins next is logged."""
+        return self._wants(self._counter.upcoming)
+
     def admits(self, model: nn.Module, *, compiled: bool = False, is_frozen: bool = False) -> bool:
         """Count a call of the model, which begins, and put on or remove hooks; returns whether it is logged.
 

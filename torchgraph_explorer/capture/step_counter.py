@@ -91,6 +91,16 @@ class StepCounter:
         return self.steps_are is StepsAre.PASSES
 
     @property
+    def has_begun_none(self) -> bool:
+        """Whether no step has begun so far."""
+        return self.first is None and not self.is_begun
+
+    @property
+    def may_count_passes(self) -> bool:
+        """Whether a step is a pass, or may turn out to be: no optimizer of the model is known."""
+        return self.counts_passes or (self.steps_are is StepsAre.UNKNOWN and not self.optimizers.known)
+
+    @property
     def counts_marks(self) -> bool:
         """Whether a step is what the training loop marks."""
         return self.steps_are is StepsAre.MARKS

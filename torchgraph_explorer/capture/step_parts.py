@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor, nn
 
+from torchgraph_explorer.capture.attach_targets import AttachedAs
 from torchgraph_explorer.capture.forward_passes import ForwardPasses
 from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
 from torchgraph_explorer.capture.step_states import StepState
 from torchgraph_explorer.capture.trace import Trace
+from torchgraph_explorer.schema import TensorKind
 
 if TYPE_CHECKING:
     from torchgraph_explorer.capture.recorded_calls import RecordedCalls
@@ -29,6 +31,9 @@ class Keeper(Protocol):
 
     def take(self, key: SeriesKey, tensor: Tensor) -> None:
         """Keep `tensor`, of this series, as it is now, if it is to be kept, in place of what came before for it."""
+
+    def describe(self, key: SeriesKey, kind: TensorKind | None, node: str) -> None:
+        """Note what `attach` was told of the tensor of this series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +147,7 @@ class Forward(Protocol):
     def begin(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """The model is called."""
 
-    def attach(self, tensor: object, module: nn.Module, name: str) -> None:
+    def attach(self, tensor: object, module: nn.Module, name: AttachedAs) -> None:
         """Give the tensors in `tensor` a name within the open call of `module`."""
 
     def abandon(self) -> None:

@@ -12,14 +12,16 @@ from torch import nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer import interrupts
+from torchgraph_explorer.capture.attach_targets import AttachedAs
 from torchgraph_explorer.capture.call_context import is_no_step
-from torchgraph_explorer.capture.captured_step import CapturedStep, StepOptions
+from torchgraph_explorer.capture.captured_step import CapturedStep, StepOptions, keep_in_loop
 from torchgraph_explorer.capture.compiled_calls import CompiledCalls
 from torchgraph_explorer.capture.current_step import CurrentStep
 from torchgraph_explorer.capture.entrances import Entrances
 from torchgraph_explorer.capture.forward_passes import PassChoice
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
+from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.observation import OPTIMIZER, StepListener
 from torchgraph_explorer.capture.phases import Phase
 from torchgraph_explorer.capture.process_state import process_state
@@ -28,9 +30,15 @@ from torchgraph_explorer.capture.silence import Silence
 from torchgraph_explorer.capture.step_admission import StepAdmission
 from torchgraph_explorer.capture.step_counter import StepCounter, StepsAre
 from torchgraph_explorer.capture.step_parts import StepRows, WatchedModules
+from torchgraph_explorer.capture.tensor_infos import described
+from torchgraph_explorer.capture.tensor_tree import tensors
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.capture.unwrap import unwrapped
+from torchgraph_explorer.console import reason
 from torchgraph_explorer.schema import ModuleGraph
+
+MOST_NAMES_AHEAD = 1_000
+"""Names that the loop attaches before the step begins."""
 
 
 class StepTracker:
@@ -75,6 +83,7 @@ class StepTracker:
         self._broken: set[str] = set()
         self._trained: frozenset[str] = frozenset()
         self._learned: ModuleGraph | None = None
+        self._attached_ahead: set[str] = set()
         self._called = weakref.ref(model)
         self._module_hooks = ModuleHooks()
         expected = StepsAre.UNKNOWN if optimizer is None else StepsAre.UPDATES
@@ -109,6 +118,8 @@ class StepTracker:
                 lock=self._lock,
             )
             self._exits.callback(self._compiled.close)
+            process_state.attach_targets.watch_loop(self)
+            self._exits.callback(process_state.attach_targets.leave_loop, self)
             on_forward = Hook(self._on_forward, lambda fault: self._fail("", fault))
             self._exits.callback(model.register_forward_pre_hook(on_forward, with_kwargs=True).remove)
             if by_updates:
@@ -153,6 +164,38 @@ class StepTracker:
                     self._counter.look_back(model)
             except Exception as fault:
                 self._fail("", fault)
+
+    @property
+    def is_within(self) -> bool:
+        """Whether a step has begun, and what ends it has not come."""
+        with self._lock:
+            return self._admission.is_within
+
+    @property
+    def upcoming(self) -> int:
+        """The number of the step that begins next."""
+        return self._counter.upcoming
+
+    def attach_in_loop(self, tensor: object, name: AttachedAs) -> None:
+        """Keep tensors that the loop has named (for `attach_targets.AttachableLoop`).
+
+        They belong to the latest step until the next one begins. But a name that the loop first attached before the
+        first step belongs to the step that begins next: it names batches.
+        """
+        with self._lock:
+            try:
+                one, is_within = self._current.one, self._admission.is_within
+                if self._counter.has_begun_none and one is None and len(self._attached_ahead) < MOST_NAMES_AHEAD:
+                    self._attached_ahead.add(name.name)
+                if is_within or name.name not in self._attached_ahead:
+                    if one is not None:
+                        one.attach_in_loop(tensor, name)
+                elif self._admission.wants_next and (keeper := self._listener.keeper_ahead(self._counter.upcoming)):
+                    with NoDispatch():
+                        for info, each in described(tensors(tensor, name.name)):
+                            keep_in_loop(keeper, info.path, each, name=name)
+            except Exception as fault:  # ours, in the user's loop
+                self._listener.note(f"a tensor cannot be attached ({reason(fault)}). Training goes on.")
 
     def mark_step(self) -> None:
         """The training loop says that the step is over. From now on, only that ends a step."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -42,7 +43,7 @@ class Copied:
         dtype: The tensor's.
         shape: The tensor's.
         batch_dim: The dimension of the samples; None if the tensor is kept whole, without statistics.
-        kept: How many samples are kept, spread evenly over the batch.
+        samples: Numbers of the kept samples in the batch.
         statistics: Mean, standard deviation and largest magnitude of each neuron over the batch, `[3, neurons]`.
     """
 
@@ -50,7 +51,7 @@ class Copied:
     dtype: torch.dtype
     shape: tuple[int, ...]
     batch_dim: int | None
-    kept: int
+    samples: tuple[int, ...]
     statistics: Tensor | None
 
     @property
@@ -90,8 +91,33 @@ def samples_of(batch: int, most: int | None) -> tuple[int, ...]:
     return tuple(at * batch // kept for at in range(kept))
 
 
-def copied(tensor: Tensor, *, samples: int | None, batch_dim: int | None) -> Copied:
+def spread_over(categories: Sequence[str], most: int | None) -> tuple[int, ...]:
+    """The kept samples of a batch whose samples are of these categories: at most `most`, spread evenly over them.
+
+    Each category gets one in turn, in the order in which they appear, and its samples are spread over its own.
+    """
+    if most is None or most >= len(categories):
+        return tuple(range(len(categories)))
+    places: dict[str, list[int]] = {}
+    for at, category in enumerate(categories):
+        places.setdefault(category, []).append(at)
+    share = dict.fromkeys(places, 0)
+    left = most
+    while left:
+        for category, own in places.items():
+            if left and share[category] < len(own):
+                share[category] += 1
+                left -= 1
+    chosen = (own[at] for category, own in places.items() for at in samples_of(len(own), share[category]))
+    return tuple(sorted(chosen))
+
+
+def copied(
+    tensor: Tensor, *, samples: int | None, batch_dim: int | None, chosen: Mapping[int, tuple[int, ...]] | None = None
+) -> Copied:
     """Copy `samples` of `tensor` along `batch_dim`, or all of it if it has no such dimension or that is None.
+
+    Of a batch whose size is in `chosen`, the samples there are copied.
 
     Raises:
         NotKeptError: It cannot be copied.
@@ -103,11 +129,12 @@ def copied(tensor: Tensor, *, samples: int | None, batch_dim: int | None) -> Cop
     tensor = tensor.resolve_neg()
     dim = _dimension(tensor, batch_dim)
     if dim is None:
-        return Copied(_clone(tensor), tensor.dtype, tuple(tensor.shape), None, 0, None)
+        return Copied(_clone(tensor), tensor.dtype, tuple(tensor.shape), None, (), None)
     batch = tensor.shape[dim]
-    kept = batch if samples is None else min(batch, samples)
-    statistics = _statistics(tensor, dim)
-    return Copied(_selected(tensor, dim, kept), tensor.dtype, tuple(tensor.shape), dim, kept, statistics)
+    given = chosen.get(batch) if chosen else None
+    kept = samples_of(batch, samples) if given is None else given
+    values = _selected(tensor, dim, len(kept)) if given is None else _at(tensor, dim, given)
+    return Copied(values, tensor.dtype, tuple(tensor.shape), dim, kept, _statistics(tensor, dim))
 
 
 def _dimension(tensor: Tensor, dim: int | None) -> int | None:
@@ -122,6 +149,11 @@ def _clone(tensor: Tensor) -> Tensor:
 def _of_same_size(tensor: Tensor) -> Tensor:
     """The same memory as numbers that can be indexed: not every operation knows every type."""
     return tensor if tensor.is_complex() else tensor.view(_SAME_SIZE[tensor.element_size()])
+
+
+def _at(tensor: Tensor, dim: int, samples: tuple[int, ...]) -> Tensor:
+    at = torch.tensor(samples, dtype=torch.int64, device=tensor.device)
+    return _of_same_size(tensor).index_select(dim, at).contiguous()
 
 
 def _selected(tensor: Tensor, dim: int, kept: int) -> Tensor:

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.per_label import PerLabel
 from torchgraph_explorer.tensors.patterns import Pattern, parsed
+
+WHEN = ("logged", "flagged")
+"""The values of `when`."""
+
+BEFORE = 3
+"""Steps before a flagged one that are kept by default."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -16,24 +23,30 @@ class Keep:
     Attributes:
         patterns: What selects them.
         samples: Samples of a batch that are kept; None for all.
-        log_freq: One in so many logged steps is kept; None for each.
+        log_freq: One in so many logged steps is kept, or a schedule for each label; None for each.
         megabytes: The most that the kept tensors of a run take on disk, in 10⁶ bytes.
         batch_dim: The dimension along which samples are taken.
+        when: `logged`: steps are kept as they come. `flagged`: they wait in memory until something asks for them.
+        before: Steps before one that was asked for, which are kept with it.
     """
 
     patterns: tuple[Pattern, ...]
     samples: int | None
-    log_freq: int | None
+    log_freq: int | PerLabel | None
     megabytes: float
     batch_dim: int
+    when: str
+    before: int
 
     def __init__(
         self,
         *patterns: str,
         samples: int | None = 8,
-        log_freq: int | None = None,
+        log_freq: int | PerLabel | None = None,
         megabytes: float = 512,
         batch_dim: int = 0,
+        when: str = "logged",
+        before: int | None = None,
     ) -> None:
         """Keep the tensors that one of `patterns` selects, with their gradients.
 
@@ -45,10 +58,14 @@ class Keep:
                 `":output"` is what the model itself returns.
             samples: How many samples of a batch to keep, spread evenly over it; None for all. Parameters, and tensors
                 without a batch dimension, are kept whole.
-            log_freq: Keep one in so many of the logged steps; None for each of them.
+            log_freq: Keep one in so many of the logged steps; None for each of them. `PerLabel(every=10)` does so for
+                each label that `watcher.label` gives.
             megabytes: The most that the kept tensors of a run may take on disk. When half of what is left is used,
                 steps are kept half as often.
             batch_dim: The dimension along which samples are taken.
+            when: "flagged" makes a flight recorder: the latest of these steps wait in memory, and are kept only if
+                `watcher.keep`, NaN or infinity, or an exception of the training asks for one.
+            before: With `when="flagged"`, how many steps before it are kept, too; 3 by default.
 
         Raises:
             OptionError: An argument is not one of those allowed.
@@ -61,19 +78,36 @@ class Keep:
             raise OptionError(
                 f"samples={samples!r} is no number of samples. Pass a whole number from 1, or None for all."
             )
-        if log_freq is not None and not _is_whole(log_freq, least=1):
+        if log_freq is not None and not isinstance(log_freq, PerLabel) and not _is_whole(log_freq, least=1):
             raise OptionError(
-                f"log_freq={log_freq!r} is no number of logged steps. Pass a whole number from 1, or None."
+                f"log_freq={log_freq!r} is no number of logged steps. Pass a whole number from 1, a PerLabel, or None."
             )
         if not _is_positive(megabytes):
             raise OptionError(f"megabytes={megabytes!r} is no size. Pass a number above 0.")
         if not _is_whole(batch_dim):
             raise OptionError(f"batch_dim={batch_dim!r} is no dimension. Pass a whole number, such as 0.")
+        if when not in WHEN:
+            raise OptionError(
+                f"when={when!r} does not say when to keep tensors. Pass 'logged', or 'flagged' to keep only steps that "
+                f"something asks for."
+            )
+        if before is not None and (when != "flagged" or not _is_whole(before, least=0)):
+            raise OptionError(
+                f"before={before!r} with when={when!r}. Pass a whole number of steps from 0, with when='flagged'."
+            )
         object.__setattr__(self, "patterns", tuple(map(parsed, patterns)))
         object.__setattr__(self, "samples", None if samples is None else int(samples))
-        object.__setattr__(self, "log_freq", None if log_freq is None else int(log_freq))
+        is_number = log_freq is not None and not isinstance(log_freq, PerLabel)
+        object.__setattr__(self, "log_freq", int(log_freq) if is_number else log_freq)  # type: ignore[arg-type]
         object.__setattr__(self, "megabytes", float(megabytes))
         object.__setattr__(self, "batch_dim", int(batch_dim))
+        object.__setattr__(self, "when", when)
+        object.__setattr__(self, "before", BEFORE if before is None else int(before))
+
+    @property
+    def is_flagged(self) -> bool:
+        """Whether steps are kept only if something asks for them."""
+        return self.when == "flagged"
 
 
 def _is_whole(value: object, *, least: int | None = None) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -13,17 +13,24 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.console import reason
-from torchgraph_explorer.schema import KeptArray
-from torchgraph_explorer.tensors.copies import Copied, NotKeptError, copied, samples_of
+from torchgraph_explorer.per_label import LabelSchedule, PerLabel
+from torchgraph_explorer.schema import KeptArray, TensorKind
+from torchgraph_explorer.tensors.copies import Copied, NotKeptError, copied, spread_over
 from torchgraph_explorer.tensors.keep import Keep
 from torchgraph_explorer.tensors.patterns import Pattern, Place, nearest
 from torchgraph_explorer.tensors.transfer import Bytes, Stream, current_stream, on_host
 
 SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
 
+MOST_REASONS = 64
+"""Why one step was asked for."""
+
 MOST_WAITING = 256 << 20
 """Bytes of kept tensors that are in memory at most: those of the current step, and those that wait to be written."""
 
+
+GRADIENTS = ("grad_norm", "grad")
+"""Kinds of series that a backward pass gives."""
 
 SEEN_SEVERAL_TIMES = ("value", "grad_norm")
 """Kinds of series whose tensor may come again unchanged, as the next module's input. torch counts the writes to it."""
@@ -39,6 +46,7 @@ class KeptSteps:
         most: Bytes that may be on disk.
         used: Bytes that are, as of the latest step that was written.
         waiting: Bytes in memory that are not written yet.
+        is_asked: `watcher.keep` was called. From then on, each logged step is copied, so that it can be kept.
     """
 
     def __init__(self, keep: Keep, *, share: float, note: Callable[[str], None]) -> None:
@@ -55,17 +63,47 @@ class KeptSteps:
         self._logged, self._spacing, self._largest = 0, 1, 0
         self._selected: dict[tuple[str, str, str], bool] = {}
         self._noted: set[object] = set()
-        self._is_checked = False
+        self._is_checked = self.is_asked = False
+        self._schedule = LabelSchedule(keep.log_freq) if isinstance(keep.log_freq, PerLabel) else None
 
-    def begin(self) -> StepTensors | None:
-        """A logged step begins: what copies its tensors, or None if it is not kept."""
+    @property
+    def before(self) -> int:
+        """Steps before one that is asked for, which are kept, too."""
+        return self._keep.before if self._keep.is_flagged else 0
+
+    @property
+    def is_flagged(self) -> bool:
+        """Whether only steps are kept that something asks for."""
+        return self._keep.is_flagged
+
+    def begin(self, label: str | None = None) -> StepTensors | None:
+        """A logged step begins: what copies its tensors, or None if it is not kept. None if its label is not known."""
         number, self._logged = self._logged, self._logged + 1
-        if number % self._distance or not self._has_room() or number % self._distance:
+        is_selected = self._is_selected(number, label) and self._has_room() and self._is_selected(number, label)
+        if not (is_selected or (self.is_asked and not self.is_flagged)):
             return None
         if self.waiting and self.waiting + self._largest > MOST_WAITING:
             self.note_once("behind", f"Tensors of some steps are not kept: {MOST_WAITING >> 20} MB wait to be written.")
             return None
-        return StepTensors(self)
+        return StepTensors(self, number, is_selected=is_selected)
+
+    def note_label(self, label: str | None) -> None:
+        """There are steps with this label."""
+        if self._schedule is not None:
+            self._schedule.note(label)
+
+    def keeps(self, number: int, label: str | None) -> bool:
+        """Whether logged step number `number`, which `begin` has selected and which has this label, is kept."""
+        if self._schedule is not None and not self._schedule.take(number, label):
+            return False
+        return not self.is_flagged
+
+    def _is_selected(self, number: int, label: str | None) -> bool:
+        if self._schedule is None:
+            return number % self._distance == 0
+        is_rare = self._spacing > 1 and number % self._spacing
+        known = self._schedule.may_select(number) if label is None else self._schedule.selects(number, label)
+        return known and not is_rare
 
     @property
     def room(self) -> float:
@@ -80,14 +118,18 @@ class KeptSteps:
             known = self._selected[place] = any(each.matches(one) for each in self._keep.patterns)
         return known
 
-    def copy(self, tensor: Tensor, *, is_parameter: bool) -> Copied:
-        """A copy of what is kept of `tensor`.
+    def copy(self, tensor: Tensor, *, is_parameter: bool, chosen: Mapping[int, tuple[int, ...]]) -> Copied:
+        """A copy of what is kept of `tensor`; `chosen` are samples for some sizes of batches.
 
         Raises:
             NotKeptError: It cannot be kept.
         """
         dim = None if is_parameter else self._keep.batch_dim
-        return copied(tensor, samples=self._keep.samples, batch_dim=dim)
+        return copied(tensor, samples=self._keep.samples, batch_dim=dim, chosen=chosen)
+
+    def spread(self, categories: Sequence[str]) -> tuple[int, ...]:
+        """The kept samples of a batch with these categories."""
+        return spread_over(categories, self._keep.samples)
 
     def note_once(self, subject: object, sentence: str) -> None:
         """Say something about `subject`, the first time."""
@@ -114,13 +156,16 @@ class KeptSteps:
     @property
     def _distance(self) -> int:
         """One in so many logged steps is kept."""
-        return self._spacing * (self._keep.log_freq or 1)
+        every = self._keep.log_freq
+        return self._spacing * every if isinstance(every, int) else self._spacing
 
     def _has_room(self) -> bool:
         """Whether there is room on disk for one more step; makes steps rarer where that is due."""
         if self.room <= self._largest:
             self.note_full()
             return False
+        if self.is_flagged:
+            return True
         while self.most - self.room + self._largest > self.most * (1 - 0.5 / self._spacing):
             self._spacing *= 2
         if self._spacing > 1:
@@ -146,15 +191,47 @@ class FullError(NotKeptError):
 
 
 class StepTensors:
-    """The kept tensors of one step (a `capture.step_parts.Keeper`). No method of that raises."""
+    """The kept tensors of one step (a `capture.step_parts.Keeper`). No method of that raises.
 
-    def __init__(self, steps: KeptSteps) -> None:
+    Attributes:
+        is_kept: It is kept in any case; else only if something asks for it. Known when it is over.
+        reasons: Why it was asked for.
+    """
+
+    def __init__(self, steps: KeptSteps, number: int, *, is_selected: bool) -> None:
         """There are none."""
-        self._steps = steps
-        self._taken: dict[SeriesKey, _Taken] = {}
+        self._steps, self._number, self._is_selected = steps, number, is_selected
+        self.is_kept = False
+        self.reasons: list[str] = []
+        self._taken: dict[tuple[SeriesKey, str], _Taken] = {}
         self._latest: dict[int, tuple[weakref.ref[Tensor], int, _Taken]] = {}
+        self._unnamed: dict[SeriesKey, None] = {}
+        self._told: dict[tuple[str, str, str], tuple[TensorKind, str]] = {}
+        self._categories: tuple[str, ...] = ()
+        self._chosen: dict[int, tuple[int, ...]] = {}
         self._size = 0
         self._read: Callable[[], list[Bytes]] = list
+        self._arrays: tuple[KeptArray, ...] | None = None
+
+    def ask(self, reason: str) -> None:
+        """Keep it, for this reason. For any thread."""
+        if reason not in self.reasons and len(self.reasons) < MOST_REASONS:
+            self.reasons.append(reason)
+
+    def choose(self, categories: tuple[str, ...]) -> None:
+        """Spread the kept samples evenly over these categories, one for each sample of the batch."""
+        self._categories = categories
+        self._chosen[len(categories)] = self._steps.spread(categories)
+
+    def describe(self, key: SeriesKey, kind: TensorKind | None, node: str) -> None:
+        """Note what `attach` was told of the tensor of this series."""
+        self._told[key[0], key[2], key[3]] = kind or _kind(key), node
+
+    def name_gradients(self, loss: str) -> None:
+        """Keep the gradients that have come since this was last called under this name, too."""
+        unnamed, self._unnamed = self._unnamed, {}
+        for key in unnamed:
+            self._taken[key, loss] = self._taken[key, ""]
 
     def selects(self, module: str, role: str, path: str) -> bool:
         """Whether the tensor is to be kept."""
@@ -173,18 +250,45 @@ class StepTensors:
         except Exception as fault:  # ours, or memory ran out: the rest is kept
             self._steps.note_once(place, f"{_words(key)} is not kept ({reason(fault)}).")
 
-    def finish(self) -> None:
-        """The step is over: begin to copy what is on a GPU to the host. Not called if the step is lost."""
+    def finish(self, label: str | None = None) -> None:
+        """The step, which has this label, is over: begin to copy what is on a GPU. Not called if the step is lost."""
+        self.is_kept = self._is_selected and self._steps.keeps(self._number, label)
         self._latest.clear()
         self._size = self._count()
         self._steps.ended(self._size)
         self._read = on_host([(piece, one.stream) for one in self._unique() for piece in one.copied.pieces])
 
     def arrays(self) -> tuple[KeptArray, ...]:
-        """Its tensors, for the writer's thread. Waits for a GPU."""
-        pieces = iter(self._read())
-        found = {id(one): _array(one.copied, pieces) for one in self._unique()}
-        return tuple(replace(found[id(one)], key=key) for key, one in self._taken.items())
+        """Its tensors, for the writer's thread. Waits for a GPU, and releases what is there."""
+        if self._arrays is None:
+            pieces = iter(self._read())
+            found = {id(one): _array(one.copied, pieces) for one in self._unique()}
+            self._arrays = tuple(self._told_array(found[id(one)], *name) for name, one in self._taken.items())
+            self._taken.clear()
+            self._read = list
+        return self._arrays
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return self._size
+
+    @property
+    def before(self) -> int:
+        """Steps before it that are kept with it, if it is asked for."""
+        return self._steps.before
+
+    @property
+    def is_flagged(self) -> bool:
+        """Whether NaN or infinity asks for it."""
+        return self._steps.is_flagged
+
+    def _told_array(self, array: KeptArray, key: SeriesKey, loss: str) -> KeptArray:
+        kind, node = self._told.get((key[0], key[2], key[3])) or (_kind(key), "")
+        names, dim = self._categories, array.batch_dim
+        is_of_batch = dim is not None and array.shape[dim] == len(names)
+        categories = tuple(names[at] for at in array.samples) if names and is_of_batch else ()
+        return replace(array, key=key, loss=loss, kind=kind, node=node, categories=categories)
 
     @property
     def most(self) -> int:
@@ -194,7 +298,7 @@ class StepTensors:
     def done(self, used: int | None) -> None:
         """It was written, or dropped; so much is on disk now, None if that is not known."""
         self._steps.waiting -= self._size
-        self._size, self._read = 0, list
+        self._size, self._read, self._arrays = 0, list, ()
         self._taken.clear()
         if used is not None:
             self._steps.used = used
@@ -203,14 +307,20 @@ class StepTensors:
         version = _version(tensor) if key[4] in SEEN_SEVERAL_TIMES else None
         known = self._latest.get(id(tensor))
         if known is not None and known[0]() is tensor and known[1] == version:
-            self._taken[key] = known[2]
+            self._taken[key, ""] = known[2]
+            self._note_gradient(key)
             return
-        copied = self._steps.copy(tensor, is_parameter=key[2] == "param")
+        copied = self._steps.copy(tensor, is_parameter=key[2] == "param", chosen=self._chosen)
         self._require_room(copied.size)
-        taken = self._taken[key] = _Taken(copied, current_stream(copied.values))
+        taken = self._taken[key, ""] = _Taken(copied, current_stream(copied.values))
+        self._note_gradient(key)
         self._size += copied.size
         if version is not None:
             self._latest[id(tensor)] = weakref.ref(tensor), version, taken
+
+    def _note_gradient(self, key: SeriesKey) -> None:
+        if key[4] in GRADIENTS:
+            self._unnamed[key] = None
 
     def _require_room(self, size: int) -> None:
         """Refuse a copy that is too much.
@@ -252,10 +362,17 @@ def _array(copied: Copied, pieces: Iterator[Bytes]) -> KeptArray:
         dtype=str(copied.dtype).removeprefix("torch."),
         shape=copied.shape,
         batch_dim=copied.batch_dim,
-        samples=samples_of(copied.shape[copied.batch_dim], copied.kept) if copied.batch_dim is not None else (),
+        samples=copied.samples,
         values=values,
         statistics=statistics,
     )
+
+
+def _kind(key: SeriesKey) -> TensorKind:
+    """What the tensor of a series is to the training, as far as that shows."""
+    if key[2] == "param":
+        return "parameter"
+    return "input" if key[:1] + key[2:3] == ("", "input") else "intermediate"
 
 
 def _words(key: SeriesKey) -> str:

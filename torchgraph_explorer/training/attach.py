@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
 from torchgraph_explorer import interrupts
+from torchgraph_explorer.capture.attach_targets import AttachedAs
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.schema import TensorKind
 
 T = TypeVar("T")
 
+KINDS: tuple[Any, ...] = (None, "input", "intermediate", "target", "loss")
+"""The values of `kind`."""
+
 
 def attach(
-    tensor: T, module: nn.Module | None = None, name: str | None = None, *, parent: nn.Module | None = None
+    tensor: T,
+    module: nn.Module | None = None,
+    name: str | None = None,
+    *,
+    parent: nn.Module | None = None,
+    kind: TensorKind | None = None,
+    node: str | None = None,
 ) -> T:
     """Record `tensor` as `name`, a node of its own inside the call of `module` that is being executed.
+
+    Without a module, in the training loop: keep it whole, if `watch(keep=Keep(name))` selects it. It belongs to the
+    latest step until the next one begins. A name that the loop first attaches before the first step names batches, and
+    belongs to the step that begins next.
 
     Args:
         tensor: A tensor, or any nesting of lists, tuples, dicts and dataclasses with tensors in it. The result need not
@@ -26,25 +41,38 @@ def attach(
         module: The module whose `forward` this is called in: `self`.
         name: What to call it. Attached twice in one call, the second is `name #2`.
         parent: What TorchExplorer calls `module`.
+        kind: What it is to the training, for the dependency graph of kept tensors: `"input"`, `"target"`, `"loss"` or
+            `"intermediate"`.
+        node: The node that it shares with others in that graph. By default, it has one of its own.
 
     Returns:
         `tensor` itself. Nothing else happens if nothing is watched, or this step is not logged.
 
     Raises:
-        OptionError: The module or the name is missing.
+        OptionError: The name is missing, or the kind is not one of those.
     """
     module = parent if module is None else module
-    if module is None or name is None:
-        raise OptionError("attach() needs a module and a name. Inside forward, call attach(tensor, self, 'name').")
+    if name is None:
+        raise OptionError(
+            "attach() needs a name. Inside forward, call attach(tensor, self, 'name'), and in the training loop "
+            "attach(tensor, name='name')."
+        )
+    if kind not in KINDS:
+        raise OptionError(f"attach(kind={kind!r}) is no kind of tensor. Choose from {', '.join(KINDS[1:])}.")
     if not torch.compiler.is_compiling():
-        _attach(tensor, module, name)
+        _attach(tensor, module, AttachedAs(str(name), kind, "" if node is None else str(node)))
     return tensor
 
 
 @interrupts.guarded
-def _attach(tensor: object, module: nn.Module, name: object) -> None:
+def _attach(tensor: object, module: nn.Module | None, name: AttachedAs) -> None:
     try:
-        for one in process_state.attach_targets.open_steps():
-            one.attach(tensor, module, str(name))  # a number, say, could not be recorded
+        targets = process_state.attach_targets
+        if module is None:
+            for loop in targets.loops:
+                loop.attach_in_loop(tensor, name)
+            return
+        for one in targets.open_steps():
+            one.attach(tensor, module, name)
     except Exception as fault:  # ours, in the middle of the user's forward pass
         warn(f"A tensor cannot be attached ({reason(fault)}). Training goes on.")

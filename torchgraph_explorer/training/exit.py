@@ -40,7 +40,10 @@ def _register_in_child(act: Callable[[], object]) -> None:
 def close_all() -> None:
     """Finish every watcher, keep viewers that stay until Ctrl-C, and close all. May be called again."""
     until = timeouts.until_the_end()
+    error = getattr(sys, "last_value", None)  # what has ended the process, if it was not caught
     for watcher in this_process.watchers:
+        if isinstance(error, Exception):
+            watcher.flag_exception(error)
         watcher.end()
     for watcher in this_process.watchers:
         watcher.finish(until=until)

@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 from torchgraph_explorer.capture.forward_passes import PASSES, PassChoice
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
+from torchgraph_explorer.per_label import PerLabel
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.tensors.keep import Keep
 from torchgraph_explorer.training.on_finding import OnFinding
@@ -51,7 +52,7 @@ class Settings:
     """What to record of a model, and how; see `watch`."""
 
     log: tuple[str, ...]
-    log_freq: int | str | Schedule
+    log_freq: int | str | PerLabel | Schedule
     bins: int
     sample_n: int | None
     reject_outlier_proportion: float

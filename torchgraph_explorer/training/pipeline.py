@@ -19,6 +19,7 @@ from torchgraph_explorer.capture.phases import Phase, Training
 from torchgraph_explorer.capture.step_tracker import StepTracker
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.per_label import LabelSchedule, PerLabel
 from torchgraph_explorer.reduce.batch import Batch
 from torchgraph_explorer.reduce.device_batch import DeviceBatch
 from torchgraph_explorer.reduce.row_buffer import RowBuffer
@@ -32,6 +33,7 @@ from torchgraph_explorer.training.idle_timer import IdleTimer
 from torchgraph_explorer.training.options import Settings, pass_choice
 from torchgraph_explorer.training.scalar_log import NO_ROOM, ScalarLog
 from torchgraph_explorer.training.schedule import Schedule
+from torchgraph_explorer.training.told import Told
 from torchgraph_explorer.training.writer_thread import Step, WriterThread
 
 
@@ -76,6 +78,9 @@ class Pipeline:
         self._batch: Batch | None = None
         self._keeps = kept_steps(settings.keep, session, self.note)
         self._kept: StepTensors | None = None
+        self._kept_ahead: tuple[int, StepTensors | None] = -1, None
+        self._told = self._ahead = Told(-1)
+        self._labels = LabelSchedule(settings.log_freq) if isinstance(settings.log_freq, PerLabel) else None
         self._began: tuple[float, float | None, float | None] = (0.0, None, None)
         inline = settings.compiled == "inline"
         self.tracker = StepTracker(
@@ -114,6 +119,7 @@ class Pipeline:
             lambda: self._note_nothing(why_nothing),
             lambda: self._writer.end(self._phase.step),
         )
+        self._kept_ahead = -1, None
         self._rows = self._batch = self._kept = None  # these are large, and a watcher whose viewer stays is kept
         # The optimizer keeps the parameters alive.
         self._settings = replace(self._settings, optimizer=None, scaler=None, time_log=None)
@@ -160,10 +166,18 @@ class Pipeline:
 
     def wants(self, step: int) -> bool:
         """Whether this step is to be logged (for `capture.observation.StepListener`)."""
-        return self.is_recording and bool(self._wants(step))
+        return self.is_recording and bool(self._wants(step)) and self._may_select(step)
+
+    def _may_select(self, step: int) -> bool:
+        """Whether the schedule of labels may select a step that has not begun."""
+        if self._labels is None:
+            return True
+        label = self._ahead.label if self._ahead.step == step else None
+        return self._labels.may_select(step) if label is None else self._labels.selects(step, label)
 
     def measure(self, step: int) -> Batch:
         """What measures the tensors of a step that begins (for `capture.observation.StepListener`)."""
+        self._told = self._ahead if self._ahead.step == step else Told(step)
         self._prepare()
         scale = self._scale()
         self._began = (time.time(), self._clock(step), scale)
@@ -173,21 +187,35 @@ class Pipeline:
 
     def keeper(self, step: int) -> StepTensors | None:
         """What keeps tensors of a step that begins (for `capture.observation.StepListener`)."""
-        self._kept = None
-        if self._keeps is not None:
-            try:
-                self._kept = self._keeps.begin()
-            except Exception as fault:
-                self._keep_no_more(fault)
+        (number, kept), self._kept_ahead = self._kept_ahead, (-1, None)
+        self._kept = kept if number == step else self._begin_kept(self._told)
         return self._kept
 
-    def _finish_kept(self) -> StepTensors | None:
+    def keeper_ahead(self, step: int) -> StepTensors | None:
+        """What keeps tensors of a step before it begins (for `capture.observation.StepListener`)."""
+        if self._kept_ahead[0] != step:
+            told = self._ahead if self._ahead.step == step else Told(step)
+            self._kept_ahead = step, self._begin_kept(told)
+        return self._kept_ahead[1]
+
+    def _begin_kept(self, told: Told) -> StepTensors | None:
+        kept = None
+        if self._keeps is not None:
+            try:
+                kept = self._keeps.begin(told.label)
+                if kept is not None and told.categories:
+                    kept.choose(told.categories)
+            except Exception as fault:
+                self._keep_no_more(fault)
+        return kept
+
+    def _finish_kept(self, label: str | None) -> StepTensors | None:
         """The kept tensors of the step that is over."""
         kept, self._kept = self._kept, None
         if kept is not None:
             try:
                 with NoDispatch():
-                    kept.finish()
+                    kept.finish(label)
             except Exception as fault:
                 self._keep_no_more(fault)
                 return None
@@ -210,6 +238,10 @@ class Pipeline:
             self._writer.note(f"{self._name}: {recorded_again(observation.step, self.recorded)}")
         self.saw_a_step = True
         self._note_first_step()
+        told, self._told = self._told, Told(-1)
+        if self._labels is not None and not self._labels.take(observation.step, told.label):
+            self._discard()
+            return
         moment, clock, scale = self._began
         self._writer.put(
             Step(
@@ -222,9 +254,17 @@ class Pipeline:
                 shards=self._shards,
                 measured=self._batch.finish(),
                 facts=observation.facts,
-                kept=self._finish_kept(),
+                kept=self._finish_kept(told.label),
+                label=told.label,
+                tensors=observation.tensors,
             )
         )
+
+    def _discard(self) -> None:
+        """The step is none that its label's schedule selects."""
+        assert self._batch is not None
+        self._batch.finish()
+        self._kept = None
 
     def fail(self, module: str, fault: Exception) -> None:
         """Something went wrong while capturing `module` (for `capture.observation.StepListener`)."""
@@ -264,6 +304,58 @@ class Pipeline:
         """Record a sentence at the step that the training is in."""
         self._note_first_step()
         self._log.note(self.tracker.current_step, time.time(), sentence)
+
+    def label(self, label: str | None) -> None:
+        """Give the step that has begun, or else the one that begins next, this label."""
+        self._told_of().label = label
+        if self._labels is not None:
+            self._labels.note(label)
+        if self._keeps is not None:
+            self._keeps.note_label(label)
+
+    def samples(self, categories: tuple[str, ...]) -> None:
+        """Spread the kept samples of that step evenly over these categories."""
+        told = self._told_of()
+        told.categories = categories
+        number, ahead = self._kept_ahead
+        kept = self._kept if told is self._told else ahead if number == told.step else None
+        if kept is not None:
+            kept.choose(categories)
+
+    def keep(self, reason: str) -> None:
+        """Keep the tensors of the latest step. For any thread."""
+        step = self.tracker.current_step
+        step = self.tracker.step if step is None else step
+        if self._keeps is None:
+            self.note("watcher.keep() keeps nothing, since watch() was given no keep=. Pass keep=Keep('*').")
+            return
+        if (kept := self._kept) is not None:
+            kept.ask(reason)
+        elif not (self._keeps.is_flagged or self._keeps.is_asked):
+            self.note(
+                f"step {step} was not copied, and cannot be kept: Keep(log_freq=) has not selected it. From now on, "
+                f"each logged step is copied, so that watcher.keep() can keep it."
+            )
+        self._keeps.is_asked = True
+        self._writer.ask(step, reason)
+
+    @property
+    def is_flagged(self) -> bool:
+        """Whether steps are kept only if something asks for them."""
+        return self._keeps is not None and self._keeps.is_flagged
+
+    def gradients(self, loss: str) -> None:
+        """Keep the gradients of the latest backward pass under a name."""
+        if (kept := self._kept) is not None:
+            kept.name_gradients(loss)
+
+    def _told_of(self) -> Told:
+        """What was said of the step that has begun; else of the one that begins next."""
+        if self.tracker.is_within:
+            return self._told
+        if self._ahead.step != (upcoming := self.tracker.upcoming):
+            self._ahead = Told(upcoming)
+        return self._ahead
 
     def _note_first_step(self) -> None:
         """Tell the log which step came first. The writer's thread does not ask the tracker."""

@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import TypeAlias
 
 from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.per_label import PerLabel
 
 Schedule: TypeAlias = "Callable[[int], bool]"
 
@@ -14,12 +15,16 @@ DENSE = 64
 """Steps that `"log"` logs one by one; after those, 32 in each doubling."""
 
 
-def schedule(log_freq: int | str | Schedule) -> Schedule:
+def schedule(log_freq: int | str | PerLabel | Schedule) -> Schedule:
     """The schedule that `log_freq` means: every so many steps, `"log"`, or a predicate of its own.
+
+    Of a `PerLabel`, each step: which of them are logged depends on their labels.
 
     Raises:
         OptionError: `log_freq` is nothing of that.
     """
+    if isinstance(log_freq, PerLabel):
+        return every(1)  # the labels select, see `Pipeline`
     if callable(log_freq):
         return log_freq
     if log_freq == "log":
@@ -28,7 +33,7 @@ def schedule(log_freq: int | str | Schedule) -> Schedule:
         return every(steps)
     raise OptionError(
         f"log_freq={log_freq!r} says nothing about which steps to log. "
-        f"Pass a whole number of steps from 1, 'log', or a function from a step to True or False."
+        f"Pass a whole number of steps from 1, 'log', a PerLabel, or a function from a step to True or False."
     )
 
 
@@ -49,7 +54,7 @@ def ever_sparser(step: int) -> bool:
     return step % spacing == 0
 
 
-def schedule_name(log_freq: int | str | Schedule) -> str:
+def schedule_name(log_freq: int | str | PerLabel | Schedule) -> str:
     """Its name in the record."""
     if not callable(log_freq):
         return str(log_freq if (steps := _whole(log_freq)) is None else steps)

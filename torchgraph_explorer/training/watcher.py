@@ -26,6 +26,7 @@ from torchgraph_explorer.training.on_finding import FindingInbox
 from torchgraph_explorer.training.options import Settings
 from torchgraph_explorer.training.pipeline import Pipeline
 from torchgraph_explorer.training.schedule import Schedule, schedule
+from torchgraph_explorer.training.told import checked_categories, checked_label, checked_reason
 
 if TYPE_CHECKING:
     from torchgraph_explorer.exploring.session import Session as FlowSession
@@ -191,6 +192,71 @@ class Watcher:
             raise OptionError(f"watcher.note({sentence!r:.80}) is no note. Pass a sentence: note('warm-up is over').")
         self._train.log_note(sentence)
 
+    @interrupts.guarded
+    def label(self, label: str | None) -> None:
+        """Say what kind of step this is: the one that has begun, or else the one that begins next.
+
+        A step begins with its first forward pass and ends with its update. While the model is in evaluation mode, and
+        with `phases=("train", "eval")`, it is the evaluation. With several ranks, the label of rank 0 counts.
+
+        Raises:
+            OptionError: It is no label.
+        """
+        if not torch.compiler.is_compiling() and self._records():
+            checked, model = checked_label(label), self._model()
+            is_evaluation = len(self._pipelines) > 1 and model is not None and not model.training
+            self._guarded(lambda: self._pipelines[int(is_evaluation)].label(checked), "a label is not recorded")
+
+    @interrupts.guarded
+    def samples(self, categories: Sequence[object]) -> None:
+        """Spread the kept samples of this step (see `label`) evenly over `categories`.
+
+        There is one for each sample of the batch; tensors of another batch size are kept as without them. To be called
+        before the forward pass.
+
+        Raises:
+            OptionError: They are no categories.
+        """
+        if not torch.compiler.is_compiling() and self._records():
+            checked = checked_categories(categories)
+            self._guarded(lambda: self._train.samples(checked), "categories are not recorded")
+
+    @interrupts.guarded
+    def keep(self, reason: str) -> None:
+        """Keep the tensors of the latest step whole, after the fact, and record why: until the next one begins.
+
+        With `Keep(when="flagged", before=3)`, those of the three logged steps before are kept, too. Any thread may call
+        this.
+
+        Raises:
+            OptionError: The reason is no text.
+        """
+        if not torch.compiler.is_compiling() and self._records():
+            checked = checked_reason("keep", reason)
+            self._guarded(lambda: self._train.keep(checked), "a step is not kept")
+
+    @interrupts.guarded
+    def gradients(self, loss: str) -> None:
+        """Keep the gradients of the backward pass that has just ended under a name, where there are several losses.
+
+        Raises:
+            OptionError: The name is no text.
+        """
+        if not torch.compiler.is_compiling() and self._records():
+            checked = checked_reason("gradients", loss)
+            self._guarded(lambda: self._train.gradients(checked), "gradients are not kept under their name")
+
+    def flag_exception(self, error: BaseException) -> None:
+        """An exception ends the training: keep what waits for that."""
+        if self._records() and self._train.is_flagged:
+            self._guarded(lambda: self._train.keep(f"exception: {reason(error)}"), "a step is not kept")
+
+    def _guarded(self, act: Callable[[], None], without: str) -> None:
+        try:
+            act()
+        except Exception as fault:  # ours, in the user's loop
+            self._train.note(f"{without} ({reason(fault)}). Training goes on.")
+
     def _records(self) -> bool:
         return not self._finished and os.getpid() == self.pid
 
@@ -343,6 +409,8 @@ class Watcher:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if isinstance(error, Exception):
+            self.flag_exception(error)
         self.close()
 
     def __repr__(self) -> str:

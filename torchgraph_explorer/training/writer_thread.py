@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from time import monotonic, sleep
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +30,11 @@ from torchgraph_explorer.schema import (
     Series,
     Session,
     StepFacts,
+    TensorGraph,
 )
 from torchgraph_explorer.sinks import Sink
+from torchgraph_explorer.training.flight_recorder import Entry, FlightRecorder, Waiting
+from torchgraph_explorer.training.nonfinite_steps import NonfiniteSteps
 from torchgraph_explorer.training.rank_parts import part_of
 from torchgraph_explorer.training.scalar_log import NO_ROOM, ScalarLog
 
@@ -58,12 +61,16 @@ _POLL_SECONDS = 0.005
 _COUNT = STATISTICS.index("count")
 
 
-class Kept(Protocol):
+class Kept(Waiting, Protocol):
     """The tensors of a step that are kept whole."""
 
     @property
     def most(self) -> int:
         """Bytes that the kept tensors of the run may take."""
+
+    @property
+    def is_flagged(self) -> bool:
+        """Whether NaN or infinity asks for it."""
 
     def arrays(self) -> tuple[KeptArray, ...]:
         """What was kept. May have to wait for a device."""
@@ -87,6 +94,8 @@ class Step:
         measured: Gives statistics, `[rows, len(STATISTICS)]` float32, and histograms. Some rows may have no series.
         facts: How the step ended, and which passes belonged to it; None if that is not known.
         kept: Its tensors that are kept whole; None if there are none.
+        label: The kind of step that the training loop said it is; None without.
+        tensors: The dependency graph of named tensors; None if it is not known.
     """
 
     step: int
@@ -99,6 +108,15 @@ class Step:
     measured: Callable[[], tuple[npt.NDArray[np.float32], Histograms]]
     facts: StepFacts | None = None
     kept: Kept | None = None
+    label: str | None = None
+    tensors: TensorGraph | None = None
+
+
+class _Asked(NamedTuple):
+    """Tensors of a step are to be kept after the fact."""
+
+    step: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +154,13 @@ class WriterThread:
         self._now = now
         self._log = log if log is not None else ScalarLog()
         self._logged_at = monotonic()
-        self._queue: queue.SimpleQueue[Step | Noted | _End] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Step | Noted | _Asked | _End] = queue.SimpleQueue()
         self._dropped = Missing()
         self._is_slow = False
         self._series: dict[SeriesKey, int] = {}
         self._graphs: dict[int, ModuleGraph] = {}
+        self._recorder = FlightRecorder(self.note)
+        self._nonfinite = NonfiniteSteps()
         self._notes: list[str] = []
         self._lock = threading.RLock()
         self._warned: set[str] = set()
@@ -212,6 +232,11 @@ class WriterThread:
             if len(self._notes) <= MOST_NOTES:
                 self._queue.put(Noted(self._now(), sentence))
         self._warn(sentence)
+
+    def ask(self, step: int, reason: str) -> None:
+        """Keep the tensors of `step` after the fact, and those of the steps before it, as far as they wait."""
+        if self.is_alive:
+            self._queue.put(_Asked(step, reason))
 
     def _warn(self, sentence: str) -> None:
         """Warn, once. No lock is held meanwhile: what shows warnings may be the user's and take its own."""
@@ -290,11 +315,12 @@ class WriterThread:
             self._notes.append(f"{self._log.dropped:,} logged values are missing: {NO_ROOM}.")
         if self._dropped:
             self._notes.append(f"{self._dropped} were dropped, since writing was slower than the training.")
+        self._recorder.close()
         self._write(Finished(self._now(), tuple(self._notes), end.steps))
         for sink in list(self._sinks):
             self._guarded(sink, sink.close)
 
-    def _next(self) -> Step | Noted | _End:
+    def _next(self) -> Step | Noted | _Asked | _End:
         """Wait for the next step or note, or for the end. Meanwhile, the sinks may do what they have put off."""
         while True:
             try:
@@ -308,16 +334,26 @@ class WriterThread:
             if (when_idle := getattr(sink, "when_idle", None)) is not None:
                 self._guarded(sink, when_idle)
 
-    def _take(self, item: Step | Noted) -> None:
+    def _take(self, item: Step | Noted | _Asked) -> None:
         if isinstance(item, Noted):
             self._write(item)
+            return
+        if isinstance(item, _Asked):
+            self._keep(lambda: self._recorder.ask(*item))
             return
         try:
             self._write_step(item)
         except Exception as fault:
             self.note(f"Step {item.step} is not recorded: {reason(fault)}.")
-        if item.kept is not None:
-            self._write_kept(item, item.kept)
+        if (kept := item.kept) is not None:
+            entry = Entry(item.step, kept, lambda: self._write_kept(item, kept))
+            self._keep(lambda: self._recorder.take(entry))
+
+    def _keep(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as fault:
+            self.note(f"Tensors of some steps are not kept: {reason(fault)}.")
 
     def _write_step(self, step: Step) -> None:
         statistics, histograms = step.measured()
@@ -331,6 +367,8 @@ class WriterThread:
         self._name_series(step, statistics[rows, _COUNT])
         series = np.fromiter((self._series[key] for key in step.rows), np.uint32, len(step.rows))
         graph = step.graph.id if step.graph is not None else None
+        if (kept := step.kept) is not None:
+            self._keep(lambda: self._ask_if_nonfinite(step, kept, statistics[rows]))
         self._write(
             Frame(
                 step=step.step,
@@ -343,15 +381,29 @@ class WriterThread:
                 histograms=histograms,
                 gradient_scale=step.gradient_scale,
                 facts=step.facts,
+                label=step.label,
             )
         )
+
+    def _ask_if_nonfinite(self, step: Step, kept: Kept, statistics: npt.NDArray[np.float32]) -> None:
+        if kept.is_flagged and (found := self._nonfinite.found(tuple(step.rows), statistics)) is not None:
+            kept.ask(found)
 
     def _write_kept(self, step: Step, kept: Kept) -> None:
         """Give the step's kept tensors to those sinks that take them."""
         try:
             used = None
             try:
-                used = self._used_by_kept(KeptStep(step.step, step.time, step.gradient_scale, kept.arrays()), kept.most)
+                tensors = KeptStep(
+                    step=step.step,
+                    time=step.time,
+                    gradient_scale=step.gradient_scale,
+                    arrays=kept.arrays(),
+                    label=step.label,
+                    reasons=tuple(kept.reasons),
+                    graph=step.tensors,
+                )
+                used = self._used_by_kept(tensors, kept.most)
             finally:
                 kept.done(used)
         except Exception as fault:

@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from torchgraph_explorer.capture.attach_targets import AttachedAs
 from torchgraph_explorer.capture.gradient_hooks import SeriesKey
 from torchgraph_explorer.capture.inline.probes import VALUE
 from torchgraph_explorer.capture.inline.registry import ProbeSite
@@ -96,7 +97,7 @@ class InlineForward:
     def begin(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Do nothing: a part of the model runs as it was written."""
 
-    def attach(self, tensor: object, module: nn.Module, name: str) -> None:
+    def attach(self, tensor: object, module: nn.Module, name: AttachedAs) -> None:
         """Do nothing: no call is open."""
 
     def abandon(self) -> None:

@@ -1,0 +1,95 @@
+"""The kept tensors of the latest steps, which wait in memory until something asks for them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+MOST_BYTES = 128 << 20
+"""That wait in memory at most. Beyond that, fewer steps do."""
+
+
+class Waiting(Protocol):
+    """The kept tensors of a step."""
+
+    is_kept: bool
+    reasons: list[str]
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+
+    @property
+    def before(self) -> int:
+        """Steps before it that are kept with it, if it is asked for."""
+
+    def ask(self, reason: str) -> None:
+        """Keep it, for this reason."""
+
+    def arrays(self) -> object:
+        """What was kept. May have to wait for a device."""
+
+    def done(self, used: int | None) -> None:
+        """It was written or dropped."""
+
+
+class Entry(NamedTuple):
+    """A step, and how to write what is kept of it."""
+
+    step: int
+    kept: Waiting
+    write: Callable[[], None]
+
+
+class FlightRecorder:
+    """Writes the steps that are kept, and holds the others back for a while. For the writer's thread alone."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        """Hold nothing; `note` is called with a sentence on what cannot be held."""
+        self._note = note
+        self._held: deque[Entry] = deque()
+
+    def take(self, entry: Entry) -> None:
+        """A step is over. If it was asked for, it is written with those before it."""
+        kept = entry.kept
+        if kept.reasons:
+            self._release(entry.step, kept.reasons[-1], most=kept.before)
+        if kept.reasons or kept.is_kept:
+            entry.write()
+            return
+        kept.arrays()  # what is on a GPU is released there
+        self._held.append(entry)
+        self._shrink()
+
+    def ask(self, step: int, reason: str) -> None:
+        """Keep `step`, if it is held, and those before it."""
+        if self._held and self._held[-1].step >= step:
+            latest = self._held.pop()
+            latest.kept.ask(reason)
+            self.take(latest)
+        elif self._held:
+            self._release(step, reason, most=self._held[-1].kept.before)
+
+    def close(self) -> None:
+        """Nothing asks for anything any more."""
+        while self._held:
+            self._held.popleft().kept.done(None)
+
+    def _release(self, step: int, reason: str, *, most: int) -> None:
+        """Write the held steps; `most` of them, the latest ones."""
+        while len(self._held) > most:
+            self._held.popleft().kept.done(None)
+        while self._held:
+            held = self._held.popleft()
+            held.kept.ask(f"before step {step}: {reason}")
+            held.write()
+
+    def _shrink(self) -> None:
+        """Hold no more than is asked for, and than fits into memory: the latest one, and those before it."""
+        before = self._held[-1].kept.before
+        while len(self._held) > before + 1:
+            self._held.popleft().kept.done(None)
+        while len(self._held) > 1 and sum(one.kept.size for one in self._held) > MOST_BYTES:
+            self._held.popleft().kept.done(None)
+            self._note(f"Fewer steps than Keep(before={before}) wait in memory: they take {MOST_BYTES >> 20} MB.")

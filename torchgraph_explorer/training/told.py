@@ -1,0 +1,68 @@
+"""What the training loop says of a step: its label, the categories of its samples, and tensors of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.printable import LONGEST
+
+
+@dataclass(slots=True)
+class Told:
+    """What was said of one step.
+
+    Attributes:
+        step: Its number.
+        label: Its label; None without.
+        categories: One for each sample of the batch; empty without.
+    """
+
+    step: int
+    label: str | None = None
+    categories: tuple[str, ...] = field(default=())
+
+
+def checked_label(label: object) -> str | None:
+    """`label`, if it can be one.
+
+    Raises:
+        OptionError: It cannot.
+    """
+    if label is None or (isinstance(label, str) and 0 < len(label) <= LONGEST):
+        return label
+    raise OptionError(
+        f"watcher.label({label!r:.80}) is no label. Pass a short text for this kind of step: label('05_iterations'), "
+        f"or None."
+    )
+
+
+def checked_reason(what: str, reason: object) -> str:
+    """`reason`, cut to a length that can be recorded.
+
+    Raises:
+        OptionError: It is no text.
+    """
+    if isinstance(reason, str) and reason.strip():
+        return reason[:LONGEST]
+    raise OptionError(f"watcher.{what}({reason!r:.80}) is no text. Pass one: {what}('loss above 3').")
+
+
+def checked_categories(categories: Any) -> tuple[str, ...]:
+    """The categories of the samples of a batch as texts. Waits for a tensor that is on a GPU.
+
+    Raises:
+        OptionError: They are no such thing.
+    """
+    if isinstance(categories, Tensor) or hasattr(categories, "tolist"):
+        categories = categories.tolist()
+    if isinstance(categories, Sequence) and not isinstance(categories, bytes):
+        return tuple(map(str, categories))
+    raise OptionError(
+        f"watcher.samples({categories!r:.80}) are no categories. Pass one text or number for each sample of the batch: "
+        f"samples(['cat', 'dog', 'cat'])."
+    )
