@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +15,7 @@ from torchgraph_explorer.capture.attach_targets import AttachedAs
 from torchgraph_explorer.capture.forward_passes import ForwardPasses, PassChoice
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.capture.gradient_hooks import series_key
+from torchgraph_explorer.capture.named_tensors import NamedTensors
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.parameters import Parameters
 from torchgraph_explorer.capture.recorded_calls import RecordedCalls
@@ -24,7 +25,7 @@ from torchgraph_explorer.capture.step_states import Event, State, StepState
 from torchgraph_explorer.capture.tensor_infos import described, hookable
 from torchgraph_explorer.capture.tensor_tree import tensors
 from torchgraph_explorer.capture.trace import Trace
-from torchgraph_explorer.schema import StepEnd
+from torchgraph_explorer.schema import NamedTensor, StepEnd
 
 SECONDS_IDLE = 0.5
 SECONDS_FOR_FIRST_UPDATE = 1.0
@@ -194,11 +195,13 @@ class CapturedStep:
 
     def attach_in_loop(self, tensor: object, name: AttachedAs) -> None:
         """Keep the tensors in `tensor` under a name, and their gradients if the backward pass is still to come."""
-        keeper = self._keeper
-        if keeper is None or self._gradients.hooks.closed:
+        if self._gradients.hooks.closed:
             return
         with NoDispatch():
             found = described(tensors(tensor, name.name))
+            self.name_in_loop([(info.path, each) for info, each in found], name)
+            if (keeper := self._keeper) is None:
+                return
             for info, each in found:
                 keep_in_loop(keeper, info.path, each, name=name)
             for info, each in hookable(found, are_results=False) if self.state.is_open else ():
@@ -206,6 +209,24 @@ class CapturedStep:
                     self._gradients.hooks.on_tensor(each, series_key("", None, "attached", info.path, "grad_norm"))
             if not self.forward.calls.open:
                 self._gradients.hooks.forget_graph()
+
+    def name_in_loop(self, found: Iterable[tuple[str, Tensor]], name: AttachedAs) -> None:
+        """Add tensors that the loop has named to the dependency graph, if this step is traced."""
+        if (named := self.named) is not None:
+            kind = name.kind or "intermediate"
+            with NoDispatch():
+                named.name((NamedTensor("", None, "attached", path, kind, name.node), each) for path, each in found)
+
+    @property
+    def named(self) -> NamedTensors | None:
+        """The named tensors, if it is traced and tensors are kept."""
+        return None if self.forward.trace is None else self.forward.trace.named
+
+    def connect(self, source: Tensor | str, target: Tensor | str) -> None:
+        """`target` is computed from `source`, which nothing shows."""
+        if (named := self.named) is not None:
+            with NoDispatch():
+                named.connect(source, target)
 
     def continue_here(self) -> None:
         """The next pass comes in this thread, which may be another one than that of the passes before."""

@@ -16,11 +16,15 @@ from torchgraph_explorer.capture.module_hooks import ModuleHooks
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.observation import Observation, StepListener
 from torchgraph_explorer.capture.process_state import process_state
-from torchgraph_explorer.schema import ModuleGraph, StepFacts
+from torchgraph_explorer.console import reason
+from torchgraph_explorer.schema import ModuleGraph, StepFacts, TensorGraph
 
 INTERRUPTED = (
     "The training was interrupted, as by Ctrl-C, while a step was being recorded: that step is missing, or incomplete."
 )
+
+
+NO_TENSOR_GRAPH = "the dependency graph of kept tensors is not recorded, since tracing it failed"
 
 
 class CurrentStep:
@@ -62,6 +66,7 @@ class CurrentStep:
         self.one: CapturedStep | None = None
         self.known = KnownGraphs()
         self.passes: Mapping[str, int] = {}
+        self._tensor_graphs: dict[int, TensorGraph] = {}
         self._settled: CapturedStep | None = None
         self._was_interrupted = False
         self._called = weakref.ref(model)
@@ -173,7 +178,19 @@ class CurrentStep:
             graph = self.known.add(ended)
         self._learn(ended, graph)
         self.passes = ended.forward.passes.begun
-        self._listener.take(Observation(ended.step, ended.rows, graph, self._facts(ended)))
+        tensors = None if graph is None else self._tensor_graph(ended, graph)
+        self._listener.take(Observation(ended.step, ended.rows, graph, self._facts(ended), tensors))
+
+    def _tensor_graph(self, ended: CapturedStep, graph: ModuleGraph) -> TensorGraph | None:
+        """The dependency graph of the first traced step that called its modules in this way."""
+        if (named := ended.named) is not None:
+            try:
+                found = named.finish()
+            except Exception as fault:  # ours
+                self._listener.note(f"{NO_TENSOR_GRAPH} ({reason(fault)}). All else is recorded.")
+            else:
+                self._tensor_graphs.setdefault(graph.id, found)
+        return self._tensor_graphs.get(graph.id)
 
     def _report_trace(self, ended: CapturedStep) -> None:
         if (trace := ended.forward.trace) is not None and trace.fault is not None:

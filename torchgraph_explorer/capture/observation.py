@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -47,6 +47,9 @@ class StepListener(Protocol):
 
     def keeper(self, step: int) -> Keeper | None:
         """What keeps tensors of this step, which begins, whole; None to keep none."""
+
+    def selects(self) -> Callable[[str, str, str], bool] | None:
+        """Whether the tensor of a module, a role and a path is to be kept; None if none is kept in any step."""
 
     def keeper_ahead(self, step: int) -> Keeper | None:
         """What keeps tensors of this step, which begins next; None to keep none."""

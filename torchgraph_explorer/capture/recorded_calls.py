@@ -18,7 +18,18 @@ from torchgraph_explorer.capture.step_parts import StepRows
 from torchgraph_explorer.capture.tensor_infos import Described, described, hookable, infos, note_edges
 from torchgraph_explorer.capture.tensor_tree import input_tensors, tensors
 from torchgraph_explorer.capture.trace import Trace
-from torchgraph_explorer.schema import Call, TensorInfo
+from torchgraph_explorer.schema import Call, NamedTensor, Role, TensorInfo, TensorKind
+
+
+def named_tensors(
+    opened: OpenCall, role: Role, found: Described, *, attached: AttachedAs | None = None
+) -> list[tuple[NamedTensor, Tensor]]:
+    """The tensors of a call as those of the dependency graph."""
+    kind: TensorKind = "input" if role == "input" and not opened.name else "intermediate"
+    node = ""
+    if attached is not None:
+        kind, node = attached.kind or kind, attached.node
+    return [(NamedTensor(opened.name, opened.call, role, info.path, kind, node), tensor) for info, tensor in found]
 
 
 class RecordedCalls:
@@ -69,6 +80,8 @@ class RecordedCalls:
                 self._parameters.measure_values(name)
             if tracing is not None:
                 tracing.enter(opened.index, inputs, within=parent)
+                if tracing.named is not None:
+                    tracing.named.enter(opened.index, named_tensors(opened, "input", inputs))
 
     def pop(self, frame: Any) -> OpenCall | None:
         """Remove and return the open call of `frame`, if there is one. Calls within it are over, too."""
@@ -91,6 +104,8 @@ class RecordedCalls:
                 self._hook_inputs(opened, outputs)
             if tracing is not None:
                 tracing.leave(opened.index, outputs)
+                if tracing.named is not None:
+                    tracing.named.leave(opened.index, named_tensors(opened, "output", outputs))
         return hooks
 
     def attach(self, tensor: object, inside: OpenCall, named: AttachedAs, tracing: Trace | None) -> None:  # noqa: PLR0917
@@ -109,6 +124,8 @@ class RecordedCalls:
             self._hook(inside, "attached", found)
             if tracing is not None:
                 tracing.attach(inside.index, found)
+                if tracing.named is not None:
+                    tracing.named.name(named_tensors(inside, "attached", found, attached=named))
 
     def _observe(self, opened: OpenCall, role: str, found: Described) -> None:
         if "io" in self._rows.kinds:

@@ -6,9 +6,9 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, TypeAlias
 
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer import interrupts
@@ -21,6 +21,7 @@ from torchgraph_explorer.capture.entrances import Entrances
 from torchgraph_explorer.capture.forward_passes import PassChoice
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
+from torchgraph_explorer.capture.named_tensors import NamedTensors
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.observation import OPTIMIZER, StepListener
 from torchgraph_explorer.capture.phases import Phase
@@ -36,6 +37,9 @@ from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.console import reason
 from torchgraph_explorer.schema import ModuleGraph
+
+_NamedAhead: TypeAlias = "tuple[int, weakref.ref[Tensor], AttachedAs]"
+"""A tensor that the loop has named before a step: the step, the tensor, and its name."""
 
 MOST_NAMES_AHEAD = 1_000
 """Names that the loop attaches before the step begins."""
@@ -84,6 +88,7 @@ class StepTracker:
         self._trained: frozenset[str] = frozenset()
         self._learned: ModuleGraph | None = None
         self._attached_ahead: set[str] = set()
+        self._named_ahead: dict[str, _NamedAhead] = {}
         self._called = weakref.ref(model)
         self._module_hooks = ModuleHooks()
         expected = StepsAre.UNKNOWN if optimizer is None else StepsAre.UPDATES
@@ -194,8 +199,15 @@ class StepTracker:
                     with NoDispatch():
                         for info, each in described(tensors(tensor, name.name)):
                             keep_in_loop(keeper, info.path, each, name=name)
+                            self._named_ahead[info.path] = self._counter.upcoming, weakref.ref(each), name
             except Exception as fault:  # ours, in the user's loop
                 self._listener.note(f"a tensor cannot be attached ({reason(fault)}). Training goes on.")
+
+    def connect(self, source: Tensor | str, target: Tensor | str) -> None:
+        """The loop says that `target` is computed from `source`."""
+        with self._lock:
+            if (one := self._current.one) is not None:
+                one.connect(source, target)
 
     def mark_step(self) -> None:
         """The training loop says that the step is over. From now on, only that ends a step."""
@@ -330,8 +342,9 @@ class StepTracker:
     def _new_step(self, called: nn.Module, step: int, compiled: bool) -> CapturedStep:
         model = unwrapped(called)
         inline = self._compiled.forward() if compiled else None
+        is_traced = self._current.known.traces > 0 and inline is None
         names = {module: name for name, module in model.named_modules() if name not in self._broken}
-        return CapturedStep(
+        one = CapturedStep(
             model,
             step,
             modules=WatchedModules(
@@ -345,7 +358,7 @@ class StepTracker:
                 lock=self._lock,
             ),
             rows=StepRows(self._kinds, self._listener.measure(step), {}, self._listener.keeper(step)),
-            trace=Trace() if self._current.known.traces > 0 and inline is None else None,
+            trace=Trace(self._named_tensors(names)) if is_traced else None,
             options=StepOptions(
                 until_update=not self._counter.counts_passes,
                 updates=self._measures_updates,
@@ -355,6 +368,23 @@ class StepTracker:
             ),
             forward=inline or ForwardRecorder,
         )
+        named, self._named_ahead = self._named_ahead, {}
+        if named:
+            self._name_ahead(one, named)
+        return one
+
+    def _name_ahead(self, one: CapturedStep, named: Mapping[str, _NamedAhead]) -> None:
+        """Add the tensors that the loop has named before this step to its dependency graph."""
+        try:
+            for path, (number, tensor, name) in named.items():
+                if number == one.step and (alive := tensor()) is not None:
+                    one.name_in_loop([(path, alive)], name)
+        except Exception as fault:  # ours: the step is recorded all the same
+            self._listener.note(f"a tensor is not in the dependency graph ({reason(fault)}).")
+
+    def _named_tensors(self, names: Mapping[nn.Module, str]) -> NamedTensors | None:
+        selects = self._listener.selects()
+        return None if selects is None else NamedTensors(selects, names)
 
     def _learn(self, ended: CapturedStep, graph: ModuleGraph | None) -> None:
         """A step is over, which had this graph."""

@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from torchgraph_explorer import interrupts
+from torchgraph_explorer.capture.named_tensors import NamedTensors, storage_of
 from torchgraph_explorer.capture.path_gradients import Edge as GradientEdge
 from torchgraph_explorer.capture.path_gradients import edge_of, is_stale, made_within, reached, sequence_number
 from torchgraph_explorer.capture.tensor_tree import tensor_info, tensors
@@ -82,16 +83,18 @@ class Trace(TorchDispatchMode):
         fault: The exception that was raised in tracing, if there was one; nothing is traced after it.
         over: Nothing more is traced, even while the mode is still on.
         each: Called for each operation.
+        named: The named tensors; None if no tensor is kept.
     """
 
     supports_higher_order_operators = True
 
-    def __init__(self) -> None:
+    def __init__(self, named: NamedTensors | None = None) -> None:
         """Begin with an empty graph. Nothing is traced until the mode is on."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.nodes: list[Node] = []
         self.fault: Exception | None = None
         self.over = False
+        self.named = named
         self.each: Callable[[], None] = _do_nothing
         self._edges: dict[tuple[int, int], bool] = {}
         self._parents: dict[int, tuple[Level, int]] = {}
@@ -184,10 +187,14 @@ class Trace(TorchDispatchMode):
         for _, tensor in tensors([args, kwargs], ""):
             sources |= self._sources(tensor, inside)
         written = [t for place in _written_arguments(func) for _, t in tensors(_argument(place, args, kwargs), "")]
+        if self.named is not None:
+            results = [tensor for _, tensor in tensors(result, "")]
+            given = [tensor for _, tensor in tensors([args, kwargs], "")]
+            self.named.note(given, written, results, in_new_memory=not _returns_view(func))
         self._time += 1
         for tensor in written:
             self._origins[tensor] = noted = (self._time, {inside.level: sources})
-            if (key := _storage(tensor)) is not None:
+            if (key := storage_of(tensor)) is not None:
                 self._written[key] = noted
         for _, tensor in tensors(result, ""):
             if not any(tensor is one for one in written):
@@ -196,7 +203,7 @@ class Trace(TorchDispatchMode):
     def _note_new(self, func: Any, tensor: Tensor, origins: Origins) -> None:
         """`tensor` is a result of `func`. Unless it is a view, its memory is new, too."""
         self._origins[tensor] = (self._time, origins)
-        if not _returns_view(func) and (key := _storage(tensor)) is not None:
+        if not _returns_view(func) and (key := storage_of(tensor)) is not None:
             self._written.pop(key, None)
 
     def _add(self, node: Node) -> int:
@@ -244,7 +251,7 @@ class Trace(TorchDispatchMode):
         """
         noted, known = self._origins.get(tensor) or (0, {})
         found = self._resolve(known, tensor, inside)
-        since, written = self._written.get(_storage(tensor) or 0) or (0, {})
+        since, written = self._written.get(storage_of(tensor) or 0) or (0, {})
         if since > noted:
             found |= self._resolve(written, tensor, inside)
             self._origins[tensor] = (noted, known | {inside.level: found})
@@ -310,11 +317,3 @@ def _returns_view(func: Any) -> bool:
 def _argument(place: tuple[int, str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     position, name = place
     return args[position] if position < len(args) else kwargs.get(name)
-
-
-def _storage(tensor: Tensor) -> int | None:
-    """An identifier of the memory of a tensor; None without memory."""
-    try:
-        return int(tensor.untyped_storage()._cdata)
-    except (NotImplementedError, RuntimeError):
-        return None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from torch import nn
+from torch import Tensor, nn
 
 from torchgraph_explorer.capture.distributed import Shards
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
@@ -191,6 +191,10 @@ class Pipeline:
         self._kept = kept if number == step else self._begin_kept(self._told)
         return self._kept
 
+    def selects(self) -> Callable[[str, str, str], bool] | None:
+        """Which tensors have names (for `capture.observation.StepListener`)."""
+        return None if (keeps := self._keeps) is None else lambda *place: keeps.selects(place)
+
     def keeper_ahead(self, step: int) -> StepTensors | None:
         """What keeps tensors of a step before it begins (for `capture.observation.StepListener`)."""
         if self._kept_ahead[0] != step:
@@ -322,7 +326,7 @@ class Pipeline:
         if kept is not None:
             kept.choose(categories)
 
-    def keep(self, reason: str) -> None:
+    def flag(self, reason: str) -> None:
         """Keep the tensors of the latest step. For any thread."""
         step = self.tracker.current_step
         step = self.tracker.step if step is None else step
@@ -343,6 +347,10 @@ class Pipeline:
     def is_flagged(self) -> bool:
         """Whether steps are kept only if something asks for them."""
         return self._keeps is not None and self._keeps.is_flagged
+
+    def connect(self, source: Tensor | str, target: Tensor | str) -> None:
+        """Add an edge to the dependency graph, if this step makes it."""
+        self.tracker.connect(source, target)
 
     def gradients(self, loss: str) -> None:
         """Keep the gradients of the latest backward pass under a name."""

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from torchgraph_explorer import interrupts, timeouts
 from torchgraph_explorer.capture.distributed import Shards
@@ -233,7 +233,7 @@ class Watcher:
         """
         if not torch.compiler.is_compiling() and self._records():
             checked = checked_reason("keep", reason)
-            self._guarded(lambda: self._train.keep(checked), "a step is not kept")
+            self._guarded(lambda: self._train.flag(checked), "a step is not kept")
 
     @interrupts.guarded
     def gradients(self, loss: str) -> None:
@@ -246,10 +246,30 @@ class Watcher:
             checked = checked_reason("gradients", loss)
             self._guarded(lambda: self._train.gradients(checked), "gradients are not kept under their name")
 
+    @interrupts.guarded
+    def connect(self, source: Tensor | str, target: Tensor | str) -> None:
+        """Say that `target` is computed from `source`, where that does not show: in the training loop, after a detach.
+
+        Adds an edge to the dependency graph of kept tensors, if this is a step that it is made from: the first one that
+        calls its modules in this way. To be called after `source` was attached, and while both are alive.
+
+        Args:
+            source: A tensor, or the name of a node.
+            target: A tensor, or the name of a node.
+
+        Raises:
+            OptionError: One is neither.
+        """
+        for each in (source, target):
+            if not isinstance(each, Tensor | str):
+                raise OptionError(f"watcher.connect() was given {type(each).__name__}. Pass tensors or names of nodes.")
+        if not torch.compiler.is_compiling() and self._records():
+            self._guarded(lambda: self._train.connect(source, target), "an edge is not recorded")
+
     def flag_exception(self, error: BaseException) -> None:
         """An exception ends the training: keep what waits for that."""
         if self._records() and self._train.is_flagged:
-            self._guarded(lambda: self._train.keep(f"exception: {reason(error)}"), "a step is not kept")
+            self._guarded(lambda: self._train.flag(f"exception: {reason(error)}"), "a step is not kept")
 
     def _guarded(self, act: Callable[[], None], without: str) -> None:
         try:
