@@ -13,12 +13,22 @@ from tests.browser.page import SECONDS_TO_SHOW, Viewer
 from tests.browser.servers import ServerProcess
 from tests.shared import once, shared_folder
 
+HERE = Path(__file__).parent
+
 WINDOW: ViewportSize = {"width": 1440, "height": 900}
 SETTINGS = {"viewport": WINDOW, "locale": "en-GB", "color_scheme": "light", "reduced_motion": "reduce"}
 
 FORGET = "() => { if (location.protocol.startsWith('http')) localStorage.clear(); }"
 
 NewContext = Callable[..., BrowserContext]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Two processes open the pages of all files that say nothing else: each has a browser, a server and the runs."""
+    ours = [one for one in items if one.path.parent == HERE and not one.get_closest_marker("xdist_group")]
+    files = sorted({one.path for one in ours})
+    for one in ours:
+        one.add_marker(pytest.mark.xdist_group(f"browser {files.index(one.path) % 2}"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
