@@ -3,7 +3,7 @@
 These are small functions of ours after their published rules, not the tools themselves, which are tied to services
 and frameworks of their own. Where a rule has several conditions, all that can be seen from hooks are here.
 
-Source: the built-in rules of SageMaker Debugger (`smdebug.rules`, and the AWS developer guide), and Ben Braiek and Khomh,
+Source: the built-in rules of SageMaker Debugger (`smdebug.rules`, AWS developer guide), and Ben Braiek and Khomh,
 "Testing Feedforward Neural Networks Training Programs" (TheDeepChecker, 2022).
 """
 
@@ -232,7 +232,7 @@ def _deepchecker_loss(seen: list[Seen], now: Seen) -> Iterator[Finding]:
     changes = [after - before for before, after in pairwise(recent)]
     turns = sum(one * other < 0 for one, other in pairwise(changes))
     if len(changes) >= 50 and turns > 0.5 * len(changes):
-        yield _fired("loss-spike", None, now)
+        yield _fired("loss-fluctuating", None, now)
 
 
 def _owner(parameter: str) -> str:

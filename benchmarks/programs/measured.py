@@ -196,7 +196,8 @@ class Data(nn.Module):
 
     def __init__(self, *, broken: bool) -> None:
         super().__init__()
-        self.embed, self.encode, self.head, self.broken = nn.Embedding(64, 16), nn.GRU(16, 24, batch_first=True), nn.Linear(24, 64), broken  # fmt: skip
+        self.embed, self.encode = nn.Embedding(64, 16), nn.GRU(16, 24, batch_first=True)
+        self.head, self.broken = nn.Linear(24, 64), broken
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.encode(self.embed(x))[0][:, -1]
@@ -638,7 +639,9 @@ FAULTY = (
     Program("scale that accumulates", scale_that_accumulates, ("exploding-activation",), ("running", "fc2", "")),
     Program("eight sigmoids between convolutions", convolutions_with_sigmoids, ("vanishing-gradient",), ("0", "2")),
     Program("ReLU of negative inputs", rectified_inputs, ("dead-units",), ("0",)),
-    Program("code of a saturated sigmoid", saturated_code, ("saturated-activation", "bad-init-scale"), ("code", "encode")),
+    Program(
+        "code of a saturated sigmoid", saturated_code, ("saturated-activation", "bad-init-scale"), ("code", "encode")
+    ),
     Program("convolution and head at zero", zero_convolution_and_head, ("zero-init",), ("conv2", "head")),
     Program("units that are alike", alike_units, ("zero-init", "symmetric-units"), ("fc2",)),
     Program("normal(0, 1) weights over characters", large_letters, ("bad-init-scale",), ("conv1", "conv2", "head")),
@@ -654,7 +657,10 @@ FAULTY = (
     Program("labels of other samples", labels_of_other_samples, ("loss-not-falling",), (None,)),
     Program("pixels mixed up", pixels_mixed_up, ("loss-not-falling",), (None,)),
     Program(
-        "momentum of 0.99 at 0.5", too_much_momentum, ("loss-diverging", "update-too-large", "exploding-gradient"), (None,)
+        "momentum of 0.99 at 0.5",
+        too_much_momentum,
+        ("loss-diverging", "update-too-large", "exploding-gradient"),
+        (None,),
     ),
     Program("warm-up without end", warm_up_without_end, ("loss-diverging", "update-too-large"), (None,), 60),
     Program("one batch a thousand times larger", broken_samples, ("loss-spike",), ("", "fc1"), 110),
@@ -669,10 +675,14 @@ FAULTY = (
     Program("range that ends early", range_that_ends_early, ("unused-module",), ("layers.3",)),
     Program("infinite derivative under a scaler", scaler_in_vain, ("loss-scale-loop",), (None,)),
     Program("gradient clipped to 0.0001", clipped_by_value, ("clipping-always", "update-too-small"), (None,)),
-    Program("fused attention at learning rate 0.05", fused_attention_too_fast, ("attention-logits-growing",), ("attend",)),
+    Program(
+        "fused attention at learning rate 0.05", fused_attention_too_fast, ("attention-logits-growing",), ("attend",)
+    ),
     Program("gate that prefers one expert", experts_of_text, ("expert-imbalance",), ("experts",)),
     Program(
-        "image beside measurements in their units", image_and_measurements, ("imbalanced-branches", "input-not-normalised"),
+        "image beside measurements in their units",
+        image_and_measurements,
+        ("imbalanced-branches", "input-not-normalised"),
         ("image", "measured", "head"),
     ),
     Program("probabilities as logits", probabilities_as_logits, ("softmax-before-loss",), ("",)),
@@ -681,4 +691,4 @@ FAULTY = (
     Program("most channels dead", dead_channels, ("dead-units",), ("conv2", "act2")),
     Program("LSTM, and a copy in the optimizer", copy_in_the_optimizer, ("update-too-small",), (None,)),
     Program("learning rate cut to nothing", rate_cut_to_nothing, ("update-too-small",), (None,)),
-)  # fmt: skip
+)
