@@ -41,6 +41,7 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
     if not kept:
         return
     seen = rows[is_lost[:, 0]]
+    begins = _where_it_begins(reach[seen], kept)
     yield finding(
         evidence,
         "vanishing-gradient",
@@ -51,13 +52,23 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
             "relative_gradient": np.median(reach[seen, 0]),
             "largest_relative_gradient": np.median(most[seen]),
             "layers": kept,
+            "lost_over_layers": begins - kept + 1,
         },
         text=f"{kept} of {len(layers)} layers, from {named(layers[0].module)} to {named(layers[kept - 1].module)}, get "
-        f"less than {LOST:g} of the gradient of others, relative to their weights. It gets lost before "
-        f"{named(layers[kept].module)} on its way back.",
+        f"less than {LOST:g} of the gradient of others, relative to their weights. It gets lost on its way back from "
+        f"{named(layers[begins].module)} to {named(layers[kept - 1].module)}.",
         advice="Use an activation that does not saturate (ReLU, GELU), He or Xavier initialisation, normalisation or "
         "residual connections; look for activations of only zeros in between.",
     )
+
+
+def _where_it_begins(reach: npt.NDArray[np.float64], kept: int) -> int:
+    """The last layer from whose gradient on, backwards, it only gets less until it is lost before `kept`."""
+    usual = np.nan_to_num(np.median(reach, axis=0))
+    at = kept
+    while at + 1 < len(usual) and usual[at + 1] > usual[at]:
+        at += 1
+    return at
 
 
 def _reach(evidence: Evidence, layers: list[_Layer]) -> npt.NDArray[np.float64]:

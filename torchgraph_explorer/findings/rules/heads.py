@@ -102,7 +102,8 @@ def _of_cross_entropy(
     """Where the gradient of a sample has the norm of a softmax of probabilities minus the label, summed or averaged.
 
     That is at first about the root of 1 - 1 / classes, as the softmax of probabilities is nearly uniform, and it does
-    not get small even where the answer is right. A negative logarithm has at least 1, and a mean squared error `2 / classes` of it, which for 2 classes is the same.
+    not get small even where the answer is right. A negative logarithm has at least 1, and a mean squared error
+    `2 / classes` of it, which for 2 classes is the same.
     """
     classes = info.shape[1] or 2
     if classes < 3 or len(info.shape) > 2 or not len(measured):

@@ -87,19 +87,10 @@ def noise_of(values: Floats) -> float:
 def loss_not_falling(evidence: Evidence) -> Iterator[Finding]:
     """The training loss stays where it began."""
     loss = judged(evidence)
-    if loss is None or loss.ends_bad or len(loss.values) < LEAST_VALUES or not _is_from_the_start(loss):
-        return
-    if not _has_moved(evidence):  # what is too slow is told as such
+    if loss is None or not is_flat(loss) or not _has_moved(evidence):  # what is too slow is told as such
         return
     values = loss.values
-    late = float(values[len(values) // 2 :].mean())
-    windows = sorted({3, 10, 30, len(values) // 15})
-    if values.min() <= 0 or any(_fell(loss, window, late) for window in windows) or _falls(loss) or _rises(loss):
-        return
-    first = float(values[: windows[-1]].mean())
-    room = 2 * loss.noise * np.sqrt(1 / windows[-1] + 2 / len(values))
-    if first - late + room > MAY_HAVE_FALLEN * first:
-        return
+    first, late = float(values[: _windows(loss)[-1]].mean()), float(values[len(values) // 2 :].mean())
     yield _told(
         loss,
         "loss-not-falling",
@@ -111,6 +102,24 @@ def loss_not_falling(evidence: Evidence) -> Iterator[Finding]:
         advice="Check that samples and labels belong together, that `optimizer.step()` is called and `zero_grad()` "
         "before `backward()`, and try to overfit a single batch. Then try other learning rates.",
     )
+
+
+def is_flat(loss: Loss) -> bool:
+    """Whether the loss stays where it began: it has not fallen, and its noise would not hide it if it had."""
+    if loss.ends_bad or len(loss.values) < LEAST_VALUES or not _is_from_the_start(loss):
+        return False
+    values, windows = loss.values, _windows(loss)
+    late = float(values[len(values) // 2 :].mean())
+    if values.min() <= 0 or any(_fell(loss, window, late) for window in windows) or _falls(loss) or _rises(loss):
+        return False
+    first = float(values[: windows[-1]].mean())
+    room = 2 * loss.noise * np.sqrt(1 / windows[-1] + 2 / len(values))
+    return bool(first - late + room <= MAY_HAVE_FALLEN * first)
+
+
+def _windows(loss: Loss) -> list[int]:
+    """The lengths of the beginnings that the second half is compared with."""
+    return sorted({3, 10, 30, len(loss.values) // 15})
 
 
 def _has_moved(evidence: Evidence) -> bool:

@@ -14,7 +14,7 @@ from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 HALF_ULP = {"bfloat16": 2.0**-9, "float16": 2.0**-12}
 """By dtype: the smallest change of a number, relative to it, that rounding keeps."""
 
-UNCHANGED = 0.9
+UNCHANGED = 0.75
 """Share of a weight's elements that an update leaves as they were, in the median of the recorded steps."""
 
 SMALLEST = {"float16": 6.1e-5, "float8_e4m3fn": 1.6e-2, "float8_e5m2": 6.1e-5}
@@ -68,7 +68,8 @@ def _unchanged(evidence: Evidence, rows: npt.NDArray[np.intp], *, value: int, gr
     Without recorded updates, the share of steps at which nothing of the weight changes.
     """
     if update is not None:
-        share = evidence.zero_shares[rows, update] - evidence.zero_shares[rows, grad]
+        without = evidence.zero_shares[rows, grad]
+        share = (evidence.zero_shares[rows, update] - without) / (1 - without)
         return float(np.nanmedian(share))
     names = ("min", "max", "mean", "std")
     values = np.stack([evidence.column(name, value)[rows] for name in names])

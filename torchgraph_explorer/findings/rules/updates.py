@@ -9,12 +9,16 @@ import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.rules.loss import is_flat, judged
 from torchgraph_explorer.findings.rules.participation import all_unchanged
 from torchgraph_explorer.findings.rules.ratios import has_ratio, measured_ratios
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 
 SMALL_RATIO = 5e-6
 """Largest ratio of the norms of update and weight, over the whole run, below which nothing is learned."""
+
+SLOW_RATIO = 3e-5
+"""The same if the loss was logged and does not fall."""
 
 LARGE_RATIO = 0.1
 """Ratio of the norms of update and weight, in the median of the weights, above which an update is too large."""
@@ -96,7 +100,7 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
     """The weights get gradients, and hardly change or do not change at all."""
     ratios = _ratios(evidence)
     rows = np.flatnonzero(np.isfinite(ratios))
-    is_small = len(rows) > LEAST_ROWS and ratios[rows].max() < SMALL_RATIO
+    is_small = len(rows) > LEAST_ROWS and ratios[rows].max() < (SLOW_RATIO if _is_loss_flat(evidence) else SMALL_RATIO)
     is_unchanged = all_unchanged(evidence)
     if not len(rows):
         is_small, ratios, rows = _are_still(evidence), np.zeros(len(evidence)), np.arange(len(evidence))
@@ -115,6 +119,11 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
         advice="Raise the learning rate. Check that `optimizer.step()` is called, that the optimizer has this model's "
         "parameters, and that a schedule does not begin at zero.",
     )
+
+
+def _is_loss_flat(evidence: Evidence) -> bool:
+    loss = judged(evidence)
+    return loss is not None and is_flat(loss)
 
 
 def update_too_large(evidence: Evidence) -> Iterator[Finding]:
