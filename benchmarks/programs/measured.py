@@ -37,7 +37,7 @@ class Logarithm(nn.Module):
         self.careless = careless
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.softmax(1).log() if self.careless else x.log_softmax(1)
+        return (x * 400).softmax(1).log() if self.careless else x.log_softmax(1)
 
 
 def log_of_softmax(broken: bool) -> Setup:
@@ -46,8 +46,6 @@ def log_of_softmax(broken: bool) -> Setup:
     model.add_module("relu", nn.ReLU())
     model.add_module("fc2", nn.Linear(32, 10))
     model.add_module("logp", Logarithm(careless=broken))
-    with torch.no_grad():
-        model.fc2.weight.mul_(300)  # type: ignore[union-attr,operator]
     return supervised(model, adam(model), normalised(), F.nll_loss)
 
 

@@ -98,6 +98,21 @@ def test_a_branch_that_hardly_counts_is_told(
     assert kinds(recorded(tmp_path, joined("deep", "wide"), frames)) == expected
 
 
+def test_a_mask_that_comes_in_is_no_branch(tmp_path: Path) -> None:
+    graph = joined("deep")
+    mask = Node("input", 0, tensor=tensor("input[0]", requires_grad=False))
+    graph = replace(graph, nodes=(*graph.nodes, mask), edges=(*graph.edges, Edge(len(graph.nodes), 2, False)))
+    frames: Frames = [
+        {
+            ("deep", "output", "output", "value"): NORMAL,
+            ("", "input", "input[0]", "value"): np.where(NORMAL > 1, 0, -1e9 - step),
+        }
+        for step in range(12)
+    ]
+    found = recorded(tmp_path, graph, frames).findings()
+    assert "imbalanced-branches" not in [one.kind for one in found]
+
+
 # Experts
 
 
@@ -119,9 +134,10 @@ def routed(folder: Path, shares: list[list[int]]) -> Model:
 @pytest.mark.parametrize(
     ("shares", "expected"),
     [
-        pytest.param([[60, 2, 1, 1]] * 8, [("expert-imbalance", "warning", "experts", 0)], id="one gets nearly all"),
+        pytest.param([[60, 2, 1, 1], [61, 1, 1, 1]] * 4, [("expert-imbalance", "warning", "experts", 0)], id="one gets nearly all"),
         pytest.param([[30, 14, 12, 8]] * 8, [], id="shared out"),
         pytest.param([[64, 64, 64, 64]] * 8, [], id="layers one after the other"),
+        pytest.param([[4096, 256, 16, 1]] * 8, [], id="layers for several sizes of an image"),
         pytest.param([[20, 44], [44, 20]] * 4, [], id="only two"),
     ],
 )

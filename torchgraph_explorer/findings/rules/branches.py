@@ -100,13 +100,16 @@ def _place(evidence: Evidence, node: Node) -> str:
 
 
 def _column(evidence: Evidence, node: Node) -> int | None:
-    """The column of the tensor that a node hands on, if it is one of floating point numbers."""
+    """The column of the tensor that a node hands on, if it is one of floating point numbers.
+
+    Data that goes in is left out: masks of attention have values like -1e9.
+    """
     places = evidence.places
     if node.call is not None:
         call, outputs = places.calls[node.call], places.calls[node.call].outputs
         tensor = outputs[0] if len(outputs) == 1 else None
         role = "output"
-    elif node.kind == "input" and node.inside is not None:
+    elif node.kind == "input" and node.inside is not None and node.tensor is not None and node.tensor.requires_grad:
         call, tensor, role = places.calls[node.inside], node.tensor, "input"
     else:
         return None

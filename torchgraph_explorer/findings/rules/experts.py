@@ -13,6 +13,9 @@ from torchgraph_explorer.schema import Module
 
 LEAST_EXPERTS = 3
 
+OFTEN = 0.5
+"""Share of the recorded steps at which their shares have to differ."""
+
 IN_USE = 0.4
 """Experts in effective use, as a share of all: the exponential of the entropy of their shares."""
 
@@ -86,7 +89,12 @@ def _taken(evidence: Evidence, module: str) -> np.ndarray[tuple[int], np.dtype[n
 
 
 def _are_routed(evidence: Evidence, taken: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> bool:
-    """Whether they share out the samples: what each is given varies, and what all are given together does not."""
+    """Whether they share out the samples: each one's share varies or is nothing, and what all get together does not.
+
+    The shares of layers that see an image at different sizes stay the same.
+    """
     total = taken.sum(axis=1)
-    varies = (taken.max(axis=1) != taken.min(axis=1)).mean() > 0.5
-    return bool(varies and total.max() < 2 * np.median(total))
+    shares = taken / total[:, None]
+    differ = (shares.max(axis=1) > shares.min(axis=1)).mean() > OFTEN
+    varies = bool((np.ptp(shares, axis=0) > 0).any() or (taken == 0).any())
+    return bool(differ and varies and total.max() < 2 * np.median(total))

@@ -17,7 +17,7 @@ from torchgraph_explorer.findings.rules.rule import quoted
 Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 
-LEAST_VALUES = 30
+LEAST_VALUES = 40
 """Logged values from which on a loss can be said not to fall."""
 
 FELL, SURE = 0.05, 3.0
