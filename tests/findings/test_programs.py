@@ -6,12 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.programs.chosen import FAULTY, HEALTHY
+from benchmarks.programs import chosen, further
 from benchmarks.programs.program import Program, train
 from torchgraph_explorer.run import open_run
 
-QUICK = ("logarithm of zero", "bias that kills a ReLU", "detached encoder", "head made after the optimizer")
-QUIET = ("frozen backbone", "low-rank adapters", "GAN in one model")
+FAULTY = (*chosen.FAULTY, *further.FAULTY)
+HEALTHY = (*chosen.HEALTHY, *further.HEALTHY)
+QUICK = (
+    "logarithm of zero",
+    "bias that kills a ReLU",
+    "detached encoder",
+    "head made after the optimizer",
+    "softmax before cross entropy",
+)
+QUIET = ("frozen backbone", "low-rank adapters", "GAN in one model", "log-softmax and its likelihood")
 STEPS = 12
 
 

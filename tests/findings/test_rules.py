@@ -258,6 +258,73 @@ def test_what_follows_is_folded_below_its_cause(tmp_path: Path) -> None:
     assert [(one.kind, one.causes) for one in others] == [("dead-units", (first,)), ("nan", (first,))]
 
 
+def unmeasured(*changes: Callable[[int, dict[Any, Any]], object]) -> Callable[[int, dict[Any, Any]], None]:
+    """No update is recorded, as without `optimizer=`."""
+    return together(*(without("update_ratio", module=name) for name in LAYERS), *changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "count", "expected"),
+    [
+        pytest.param(lambda step: NORMAL * (0.3 + step / 1000), 40, [], id="usual"),
+        pytest.param(lambda step: NORMAL * 1.5**step, 8, ["update-too-large"], id="large"),
+        pytest.param(lambda step: NORMAL * (1 + 1e-7 * step), 40, ["update-too-small"], id="small"),
+        pytest.param(lambda step: NORMAL * (1 + 1e-7 * step), 8, [], id="small, over few steps"),
+    ],
+)
+def test_updates_are_bounded_from_the_weights_where_they_are_not_recorded(
+    change: Callable[[int], object], count: int, expected: list[str], tmp_path: Path
+) -> None:
+    moved = unmeasured(*(put(name, "param", "weight", "value", value=change) for name in LAYERS))
+    model = recorded(tmp_path, perceptron(), steps(moved, count=count))
+    assert [one.kind for one in model.findings() if one.kind.startswith("update")] == expected
+
+
+def test_a_gradient_that_explodes_is_the_cause_of_the_update_that_it_makes(tmp_path: Path) -> None:
+    exploded = together(
+        *(put(name, "param", "weight", "grad", value=lambda _: NORMAL * 1e5, since=3) for name in LAYERS)
+    )
+    large = together(*(put(name, "param", "weight", "update_ratio", value=lambda _: [2.0], since=3) for name in LAYERS))
+    found = recorded(tmp_path, perceptron(), steps(together(exploded, large))).findings()
+    assert [(one.kind, [cause.kind for cause in one.causes]) for one in found] == [
+        ("exploding-gradient", []),
+        ("update-too-large", ["exploding-gradient"]),
+    ]
+
+
+def test_a_loss_that_does_not_fall_follows_from_what_keeps_the_network_from_learning(tmp_path: Path) -> None:
+    dead = put("relu", "output", "output", "value", value=lambda _: ZEROS, since=5)
+    flat = (2.3 + 0.02 * np.random.default_rng(1).standard_normal(60)).tolist()
+    model = recorded(tmp_path, perceptron(), steps(dead, count=60), scalars={"loss": flat})
+    first, second = model.findings()
+    assert (first.kind, second.kind, second.causes) == ("dead-units", "loss-not-falling", (first,))
+
+
+def test_a_gradient_explodes_at_the_only_step_before_nan(tmp_path: Path) -> None:
+    exploded = put("fc2", "param", "weight", "grad", value=lambda _: NORMAL * 1e6)
+    nan = put("fc2", "param", "weight", "value", value=lambda _: NAN, since=1)
+    assert told(recorded(tmp_path, perceptron(), steps(together(exploded, nan), count=3)))[0] == (
+        "exploding-gradient", None, 0,
+    )  # fmt: skip
+
+
+def test_large_weights_are_told_despite_normalisation(tmp_path: Path) -> None:
+    graph = perceptron(relu="LayerNorm", norm2="LayerNorm")
+    large = together(
+        *(put(name, "param", "weight", "value", value=lambda step: NORMAL * (9 + step)) for name in LAYERS)
+    )
+    found = recorded(tmp_path, graph, steps(large)).findings()
+    assert found[0].kind == "bad-init-scale"
+
+
+def test_a_vanishing_gradient_names_the_layers_over_which_it_is_lost(tmp_path: Path) -> None:
+    lost = put("fc1", "param", "weight", "grad", value=lambda _: NORMAL * 1e-7)
+    less = put("fc2", "param", "weight", "grad", value=lambda _: NORMAL * 1e-3)
+    [one] = recorded(tmp_path, perceptron(), steps(together(lost, less))).findings()
+    assert one.text.endswith("It gets lost on its way back from `fc3` to `fc1`.")
+    assert one.evidence["lost_over_layers"] == 2
+
+
 def test_a_rule_that_raises_does_not_hide_the_others(tmp_path: Path) -> None:
     def broken(_evidence: object) -> list[Finding]:
         raise ValueError("no such thing")

@@ -134,7 +134,11 @@ def routed(folder: Path, shares: list[list[int]]) -> Model:
 @pytest.mark.parametrize(
     ("shares", "expected"),
     [
-        pytest.param([[60, 2, 1, 1], [61, 1, 1, 1]] * 4, [("expert-imbalance", "warning", "experts", 0)], id="one gets nearly all"),
+        pytest.param(
+            [[60, 2, 1, 1], [61, 1, 1, 1]] * 4,
+            [("expert-imbalance", "warning", "experts", 0)],
+            id="one gets nearly all",
+        ),
         pytest.param([[30, 14, 12, 8]] * 8, [], id="shared out"),
         pytest.param([[64, 64, 64, 64]] * 8, [], id="layers one after the other"),
         pytest.param([[4096, 256, 16, 1]] * 8, [], id="layers for several sizes of an image"),
