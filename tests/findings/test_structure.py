@@ -172,6 +172,15 @@ def test_growing_logits_of_attention_are_told(
     assert kinds(recorded(tmp_path, graph, frames)) == expected
 
 
+def test_normalised_queries_and_keys_may_grow_before_that(tmp_path: Path) -> None:
+    names = ("q_proj", "k_proj", "q_norm", "k_norm")
+    graph = chain(*(module(f"attend.{name}", "Linear", weight(2, 2)) for name in names))
+    frames: Frames = [
+        {(f"attend.{name}", "output", "output", "value"): NORMAL * 1.3**step for name in names} for step in range(20)
+    ]
+    assert kinds(recorded(tmp_path, graph, frames)) == []
+
+
 def test_logits_of_fused_attention_are_estimated_from_its_weights(tmp_path: Path) -> None:
     graph = chain(module("attend", "MultiheadAttention", TensorInfo("in_proj_weight", (24, 8), "float32", True)))
     frames: Frames = [

@@ -25,6 +25,7 @@ HELD = 0.1
 """Share of the recorded steps, up to the last one, at which they have to be large."""
 
 _QUERY = re.compile(r"^(q|wq|query|queries|to_q|q_proj|q_lin|q_linear|query_proj|linear_q|w_q|fc_q)$")
+_NORMALISED = re.compile(r"^((q|k|query|key|qk)_?(layer)?_?norm|norm_?(q|k|query|key))$")
 _BOTH = re.compile(r"^(qkv|qk|c_attn|query_key_value|to_qkv|to_qk|in_proj|qkv_proj|wqkv|w_qkv|attn_qkv)$")
 
 
@@ -53,10 +54,17 @@ def attention_logits_growing(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _logits(evidence: Evidence) -> Iterator[tuple[Series, str, Floats]]:
-    """The root mean square of each attention's logits at each step, `[steps]`: a series to name, and the module."""
+    """The root mean square of each attention's logits at each step, `[steps]`: a series to name, and the module.
+
+    Without attention that normalises its queries or keys.
+    """
+    names = (name.rpartition(".") for name in evidence.places.modules)
+    bounded = {parent for parent, _, last in names if _NORMALISED.match(last.lower())}
     for column in evidence.of_kind("value", "output"):
         one = evidence.series[column]
         parent, _, last = one.module.rpartition(".")
+        if parent in bounded:
+            continue
         if one.path == "output" and _BOTH.match(last.lower()):
             yield one, parent, evidence.rms[:, column] ** 2
         elif one.path == "output" and _QUERY.match(last.lower()):

@@ -61,12 +61,12 @@ def _used(taken: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> float:
 
 
 def _groups(evidence: Evidence) -> dict[str, list[Module]]:
-    """Modules of one class with the same parameters, numbered within one parent, by the parent's name."""
+    """Modules of one class with the same parameters in one list, or dictionary, of modules, by its name."""
     places = evidence.places
     groups: dict[tuple[object, ...], list[Module]] = {}
     for one in places.modules.values():
         parent, _, last = one.name.rpartition(".")
-        if last.isdecimal() and one.total_params:
+        if one.total_params and (last.isdecimal() or places.class_of(parent) == "ModuleDict"):
             groups.setdefault((parent, one.class_path, one.total_params), []).append(one)
     return {
         str(key[0]): members
