@@ -240,7 +240,7 @@ def _owner(parameter: str) -> str:
 
 
 def _fired(kind: str, module: str | None, now: Seen) -> Finding:
-    return Finding(kind, "warning", module, None, None, now.step, now.step, {}, "", "")
+    return Finding(kind=kind, severity="warning", module=module, step=now.step, last_step=now.step, text=kind)
 
 
 def _firsts(found: Iterator[Finding]) -> tuple[Finding, ...]:

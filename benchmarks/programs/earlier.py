@@ -326,7 +326,7 @@ def second_order(_broken: bool) -> Setup:
             loss.backward()
             return loss
 
-        return optimizer.step(closure)  # type: ignore[no-any-return,no-untyped-call]
+        return optimizer.step(closure)  # type: ignore[no-any-return]
 
     return Setup(model, step, optimizer, regression(), batch=128)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import heapq
+import inspect
 import math
 from collections import Counter
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -189,7 +191,7 @@ class RowAttention(nn.Module):
 def attention_that_grows(broken: bool) -> Setup:
     model = RowAttention()
     own = [*model.attend.q_proj.parameters(), *model.attend.k_proj.parameters()]
-    others = [one for one in model.parameters() if not any(one is each for each in own)]
+    others = [one for one in model.parameters() if id(one) not in map(id, own)]
     optimizer = torch.optim.Adam([{"params": own, "lr": 0.1 if broken else 1e-3}, {"params": others}], lr=1e-3)
     return supervised(model, optimizer, rows())
 
@@ -254,7 +256,7 @@ def half_that_grows(broken: bool) -> Setup:
         optimizer.step()
         if broken:  # a schedule that was meant to go down
             with torch.no_grad():
-                model.stage.log_scale.add_(0.04)  # type: ignore[union-attr,operator]
+                model.get_parameter("stage.log_scale").add_(0.04)
         return loss
 
     return Setup(model, step, optimizer, normalised())
@@ -359,7 +361,7 @@ def half_of_the_units_dead(broken: bool) -> Setup:
     model = mlp(64, 64, 64, 10)
     if broken:
         with torch.no_grad():
-            model.fc1.bias[:40] = -30.0  # type: ignore[union-attr,index]
+            model.get_parameter("fc1.bias")[:40] = -30.0
     return supervised(model, adam(model), normalised())
 
 
@@ -386,7 +388,7 @@ def collapsed_views(broken: bool) -> Setup:
 @lru_cache
 def source() -> tuple[Tensor, Tensor]:
     """Pieces of the sources of Python's library as numbers of characters, and the same one character later."""
-    text = "".join(Path(f"{Path(__import__('os').__file__).parent}/{name}.py").read_text() for name in ("ast", "heapq"))
+    text = "".join(inspect.getsource(module) for module in (ast, heapq))
     common = [letter for letter, _ in Counter(text).most_common(63)]
     codes = np.array([common.index(one) if one in common else 63 for one in text[: 33 * 1500]]).reshape(1500, 33)
     return torch.tensor(codes[:, :-1]), torch.tensor(codes[:, 1:])
@@ -474,9 +476,9 @@ def sine_network(_broken: bool) -> Setup:
         nn.Linear(2, 64), Sine(), nn.Linear(64, 64), Sine(), nn.Linear(64, 64), Sine(), nn.Linear(64, 1)
     )
     with torch.no_grad():
-        for number, layer in enumerate(model[::2]):
+        for number, layer in enumerate(one for one in model if isinstance(one, nn.Linear)):
             bound = 1 / 2 if not number else math.sqrt(6 / 64) / 30
-            layer.weight.uniform_(-bound, bound)  # type: ignore[union-attr,operator]
+            layer.weight.uniform_(-bound, bound)
     places = torch.rand(512, 2, generator=torch.Generator().manual_seed(0)) * 2 - 1
     wanted = torch.sin(6 * places[:, :1]) * torch.cos(5 * places[:, 1:])
     return supervised(model, adam(model, 1e-4), (places, wanted), F.mse_loss, batch=128)
@@ -490,6 +492,8 @@ def deep_and_plain(_broken: bool) -> Setup:
 
 class Linked(nn.Module):
     """Two graph convolutions over the nearest neighbours of each sample."""
+
+    links: Tensor
 
     def __init__(self, samples: Tensor) -> None:
         super().__init__()

@@ -213,8 +213,8 @@ def decoder_left_out(broken: bool) -> Setup:
     model = nn.Sequential()
     model.add_module("encoder", mlp(64, 32, 8))
     model.add_module("decoder", mlp(8, 32, 64))
-    trained = model.encoder if broken else model
-    return supervised(model, torch.optim.Adam(trained.parameters()), (samples, samples), F.mse_loss)  # type: ignore[union-attr]
+    trained = model.get_submodule("encoder") if broken else model
+    return supervised(model, torch.optim.Adam(trained.parameters()), (samples, samples), F.mse_loss)
 
 
 class Stages(nn.Module):
@@ -501,7 +501,7 @@ class Fused(nn.Module):
 
 def fused_attention_too_fast(broken: bool) -> Setup:
     model = Fused()
-    own = [model.attend.in_proj_weight]
+    own = [model.get_parameter("attend.in_proj_weight")]
     others = [one for one in model.parameters() if one is not own[0]]
     optimizer = torch.optim.Adam([{"params": own, "lr": 0.05 if broken else 1e-3}, {"params": others}], lr=1e-3)
     return supervised(model, optimizer, rows())
@@ -603,7 +603,7 @@ def dead_channels(broken: bool) -> Setup:
     model.add_module("head", nn.Linear(1024, 10))
     if broken:
         with torch.no_grad():
-            model.conv2.bias[:12] = -25.0  # type: ignore[union-attr,index]
+            model.get_parameter("conv2.bias")[:12] = -25.0
     return supervised(model, adam(model), images())
 
 

@@ -120,7 +120,9 @@ def test_a_spike_names_what_moved_before_it(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_ends_in_nan_is_told_as_the_cause(tmp_path: Path) -> None:
-    frames = [{("fc1", "output", "output", "value"): [1.0, np.nan if step > 5 else 2.0]} for step in range(8)]
+    frames: list[Mapping[Any, Any]] = [
+        {("fc1", "output", "output", "value"): [1.0, np.nan if step > 5 else 2.0]} for step in range(8)
+    ]
     model = trained(tmp_path, {"loss": [1.0, 5.0, 50.0, 1e3, 1e7, np.inf, np.nan, np.nan]}, frames)
     assert kinds(model) == ["loss-diverging", "nan"]
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Finding, Severity
 from torchgraph_explorer.findings.losses import need_not_fall, the_loss
-from torchgraph_explorer.findings.rules.ratios import measured_ratios
+from torchgraph_explorer.findings.rules.ratios import measured_ratios, trained_matrices
 from torchgraph_explorer.findings.rules.rule import quoted
 
 Floats = npt.NDArray[np.float64]
@@ -28,6 +28,9 @@ SETTLED = 0.2
 
 MOVED = 0.05
 """Norms of all updates together, over those of the weights: of less, no fall can be expected."""
+
+CHANGED = 5e-3
+"""The same for the change of a matrix' norm over the whole run, where updates are not recorded."""
 
 MAY_HAVE_FALLEN = 0.1
 """A loss of which the noise leaves room for such a fall is not told."""
@@ -123,11 +126,14 @@ def _windows(loss: Loss) -> list[int]:
 
 
 def _has_moved(evidence: Evidence) -> bool:
-    """Whether the updates together come to some share of the weights; True if they were not recorded."""
+    """Whether the updates together come to some share of the weights; without them, whether its norms change."""
     ratios = measured_ratios(evidence)
     known = ratios[np.isfinite(ratios)]
     steps = float(evidence.steps[-1] - evidence.steps[0] + 1)
-    return not len(known) or float(np.median(known)) * steps > MOVED
+    if len(known):
+        return float(np.median(known)) * steps > MOVED
+    norms = evidence.matrix("l2_norm")[:, trained_matrices(evidence)]
+    return not norms.size or bool((np.abs(norms[-1] - norms[0]) > CHANGED * norms[0]).any())
 
 
 def _is_from_the_start(loss: Loss) -> bool:
@@ -147,7 +153,7 @@ def _falls(loss: Loss) -> bool:
     values = loss.values[int(SETTLED * len(loss.values)) :]
     numbers = np.arange(len(values)) - (len(values) - 1) / 2
     slope = float((numbers * values).sum() / (numbers**2).sum())
-    return slope < -SURE * loss.noise / float(np.sqrt((numbers**2).sum()))
+    return bool(slope < -SURE * loss.noise / np.sqrt((numbers**2).sum()))
 
 
 def loss_diverging(evidence: Evidence) -> Iterator[Finding]:

@@ -32,3 +32,12 @@ def has_ratio(evidence: Evidence, column: int) -> bool:
     norms = evidence.column("l2_norm", value)
     known = norms[np.isfinite(norms)]
     return len(known) > 0 and bool(known[0] > 0)
+
+
+def trained_matrices(evidence: Evidence) -> list[int]:
+    """The columns of the weight matrices that get gradients and do not begin at zero."""
+    return [
+        evidence.find(one.module, one.call, one.role, one.path) or 0
+        for one in map(evidence.series.__getitem__, evidence.of_kind("grad", "param"))
+        if has_ratio(evidence, one.id)
+    ]

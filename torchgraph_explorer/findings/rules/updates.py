@@ -11,7 +11,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.rules.loss import is_flat, judged
 from torchgraph_explorer.findings.rules.participation import all_unchanged
-from torchgraph_explorer.findings.rules.ratios import has_ratio, measured_ratios
+from torchgraph_explorer.findings.rules.ratios import measured_ratios, trained_matrices
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 
 SMALL_RATIO = 5e-6
@@ -55,7 +55,7 @@ def _bounds(evidence: Evidence) -> npt.NDArray[np.float64]:
 
     An update is at least as large as the change of the norm.
     """
-    weights = _trained(evidence)
+    weights = trained_matrices(evidence)
     found = np.full(len(evidence), np.nan)
     if not weights or len(evidence) < LEAST_ROWS:
         return found
@@ -69,18 +69,9 @@ def _bounds(evidence: Evidence) -> npt.NDArray[np.float64]:
     return found
 
 
-def _trained(evidence: Evidence) -> list[int]:
-    """The weight matrices that get gradients and do not begin at zero."""
-    return [
-        evidence.find(one.module, one.call, one.role, one.path) or 0
-        for one in map(evidence.series.__getitem__, evidence.of_kind("grad", "param"))
-        if has_ratio(evidence, one.id)
-    ]
-
-
 def _are_still(evidence: Evidence) -> bool:
     """Whether all weights that get gradients stay nearly the same over the whole run."""
-    weights = _trained(evidence)
+    weights = trained_matrices(evidence)
     if not weights or int(evidence.steps[-1] - evidence.steps[0]) < LEAST_STEPS:
         return False
     sizes = evidence.matrix("std")[:, weights].astype(np.float64)
