@@ -166,7 +166,7 @@ def convolutions(_broken: bool) -> Setup:
 def frozen_backbone(_broken: bool) -> Setup:
     model = mlp(64, 64, 64, 10)
     for one in (model.fc1, model.fc2):
-        one.requires_grad_(False)  # type: ignore[union-attr,operator]
+        one.requires_grad_(False)
     return supervised(model, adam(model), normalised())
 
 

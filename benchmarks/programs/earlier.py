@@ -326,7 +326,7 @@ def second_order(_broken: bool) -> Setup:
             loss.backward()
             return loss
 
-        return optimizer.step(closure)  # type: ignore[no-any-return]
+        return optimizer.step(closure)
 
     return Setup(model, step, optimizer, regression(), batch=128)
 

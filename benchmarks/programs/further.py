@@ -192,7 +192,8 @@ def attention_that_grows(broken: bool) -> Setup:
     model = RowAttention()
     own = [*model.attend.q_proj.parameters(), *model.attend.k_proj.parameters()]
     others = [one for one in model.parameters() if id(one) not in map(id, own)]
-    optimizer = torch.optim.Adam([{"params": own, "lr": 0.1 if broken else 1e-3}, {"params": others}], lr=1e-3)
+    groups: list[dict[str, Any]] = [{"params": own, "lr": 0.1 if broken else 1e-3}, {"params": others}]
+    optimizer = torch.optim.Adam(groups, lr=1e-3)
     return supervised(model, optimizer, rows())
 
 
@@ -353,7 +354,7 @@ def clipped_to_nothing(broken: bool) -> Setup:
 def frozen_in_the_middle(broken: bool) -> Setup:
     model = mlp(64, 48, 48, 10)
     if broken:
-        model.fc2.requires_grad_(False)  # type: ignore[union-attr,operator]
+        model.fc2.requires_grad_(False)
     return supervised(model, adam(model), normalised())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from copy import deepcopy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -185,7 +186,7 @@ def large_letters(broken: bool) -> Setup:
     model = Letters()
     if broken:
         for one in (model.conv1, model.conv2, model.head):
-            nn.init.normal_(one.weight)  # type: ignore[arg-type]
+            nn.init.normal_(one.weight)
     return supervised(model, adam(model), (samples, targets[:, -1]))
 
 
@@ -503,7 +504,8 @@ def fused_attention_too_fast(broken: bool) -> Setup:
     model = Fused()
     own = [model.get_parameter("attend.in_proj_weight")]
     others = [one for one in model.parameters() if one is not own[0]]
-    optimizer = torch.optim.Adam([{"params": own, "lr": 0.05 if broken else 1e-3}, {"params": others}], lr=1e-3)
+    groups: list[dict[str, Any]] = [{"params": own, "lr": 0.05 if broken else 1e-3}, {"params": others}]
+    optimizer = torch.optim.Adam(groups, lr=1e-3)
     return supervised(model, optimizer, rows())
 
 

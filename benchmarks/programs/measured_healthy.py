@@ -454,7 +454,7 @@ def logistic(_broken: bool) -> Setup:
             loss.backward()
             return loss
 
-        return optimizer.step(closure)  # type: ignore[no-any-return]
+        return optimizer.step(closure)
 
     return Setup(model, step, optimizer, standardised(cancer()), batch=0)
 

@@ -300,6 +300,11 @@ def test_a_loss_that_does_not_fall_follows_from_what_keeps_the_network_from_lear
     assert (first.kind, second.kind, second.causes) == ("dead-units", "loss-not-falling", (first,))
 
 
+def test_matrices_that_do_not_change_at_a_step_hide_no_update(tmp_path: Path) -> None:
+    still = together(*(put(name, "param", "weight", "update_ratio", value=lambda _: [0.0]) for name in LAYERS[1:]))
+    assert recorded(tmp_path, perceptron(), steps(still)).findings() == ()
+
+
 def test_a_gradient_explodes_at_the_only_step_before_nan(tmp_path: Path) -> None:
     exploded = put("fc2", "param", "weight", "grad", value=lambda _: NORMAL * 1e6)
     nan = put("fc2", "param", "weight", "value", value=lambda _: NAN, since=1)

@@ -145,7 +145,7 @@ def _is_from_the_start(loss: Loss) -> bool:
 def _fell(loss: Loss, window: int, late: float) -> bool:
     first = float(loss.values[:window].mean())
     error = loss.noise * np.sqrt(1 / window + 2 / len(loss.values))
-    return first - late > max(FELL * first, SURE * error)
+    return bool(first - late > max(FELL * first, SURE * error))
 
 
 def _falls(loss: Loss) -> bool:

@@ -12,11 +12,13 @@ from torchgraph_explorer.findings.places import dimensions
 def measured_ratios(evidence: Evidence) -> npt.NDArray[np.float64]:
     """The median ratio of update and weight of all weight matrices, at each row; NaN where there is none.
 
-    Without matrices that begin at zero, as those of adapters: at first, their updates are as large as they are.
+    Without matrices that begin at zero, as those of adapters: at first, their updates are as large as they are. Where
+    some matrices change, those that do not, as of an expert without samples, do not count.
     """
     weights = [one for one in evidence.of_kind("update_ratio", "param") if has_ratio(evidence, one)]
     ratios = evidence.matrix("mean")[:, weights].astype(np.float64)
     ratios[~np.isfinite(ratios)] = np.nan
+    ratios[(ratios == 0) & (ratios > 0).any(axis=1, keepdims=True)] = np.nan
     found = np.full(len(evidence), np.nan)
     is_known = np.isfinite(ratios).any(axis=1)
     found[is_known] = np.nanmedian(ratios[is_known], axis=1)
