@@ -12,23 +12,13 @@ from dataclasses import replace
 from torchgraph_explorer.findings.finding import SEVERITIES, Finding
 from torchgraph_explorer.findings.places import Places
 
-_SETUP = ("zero-init", "bad-init-scale", "input-not-normalised")
+_SETUP = ("zero-init", "bad-init-scale", "input-not-normalised", "no-zero-grad", "weight-decay-dominates")
 _LARGE = (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation", "attention-logits-growing")
-_LEFT_OUT = ("no-gradient", "unused-module", "not-in-optimizer")
-_LOOP = (
-    "no-zero-grad",
-    "weight-decay-dominates",
-    "clipping-always",
-    "normalisation-in-eval",
-    "training-in-eval-mode",
-    "batch-of-one",
-    "frozen-by-accident",
-    "symmetric-units",
-)
+_LEFT_OUT = ("no-gradient", "unused-module", "not-in-optimizer", "frozen-by-accident")
 _SILENT = (
     *_SETUP,
     *_LEFT_OUT,
-    *_LOOP,
+    "symmetric-units",
     "collapse",
     "update-too-small",
     "update-lost-to-rounding",
@@ -41,22 +31,20 @@ _SILENT = (
     "loss-scale-loop",
     "imbalanced-branches",
     "expert-imbalance",
+    "clipping-always",
+    "normalisation-in-eval",
+    "training-in-eval-mode",
+    "batch-of-one",
 )
 
 FOLLOWS: dict[str, tuple[str, ...]] = {
-    "update-too-large": (*_SETUP, "no-zero-grad", "exploding-gradient", "imbalanced-branches", "loss-spike"),
-    "exploding-gradient": (*_SETUP, "no-zero-grad", "update-too-large", "imbalanced-branches"),
-    "exploding-activation": (
-        *_SETUP,
-        "no-zero-grad",
-        "update-too-large",
-        "exploding-gradient",
-        "imbalanced-branches",
-    ),
+    "update-too-large": (*_SETUP, "exploding-gradient", "imbalanced-branches", "loss-spike"),
+    "exploding-gradient": (*_SETUP, "update-too-large", "imbalanced-branches"),
+    "exploding-activation": (*_SETUP, "update-too-large", "exploding-gradient", "imbalanced-branches"),
     "overflow-ahead": _LARGE,
     "loss-scale-loop": (*_LARGE, "overflow-ahead"),
-    "saturated-activation": (*_LARGE, "no-zero-grad"),
-    "dead-units": (*_LARGE, "no-zero-grad", "weight-decay-dominates"),
+    "saturated-activation": _LARGE,
+    "dead-units": _LARGE,
     "attention-logits-growing": (*_SETUP, "update-too-large", "exploding-gradient"),
     "imbalanced-branches": (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation"),
     "expert-imbalance": (*_SETUP, "update-too-large", "exploding-gradient"),
@@ -67,20 +55,20 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
         "dead-units",
         "update-too-large",
         "dropout-extreme",
-        "weight-decay-dominates",
         "attention-logits-growing",
         "imbalanced-branches",
         "overflow-ahead",
     ),
     "unused-module": ("expert-imbalance",),
     "no-gradient": ("expert-imbalance",),
-    "constant-output": (*_LARGE, "dead-units", "saturated-activation", "weight-decay-dominates", "collapse"),
-    "collapse": (*_LARGE, "dead-units", "saturated-activation", "weight-decay-dominates", "zero-init"),
+    "constant-output": (*_LARGE, "dead-units", "saturated-activation", "collapse"),
+    "collapse": (*_LARGE, "dead-units", "saturated-activation"),
     "symmetric-units": ("zero-init",),
     "update-too-small": (
         "zero-init",
         "clipping-always",
         "frozen-by-accident",
+        "weight-decay-dominates",
         "vanishing-gradient",
         "dead-units",
         "constant-output",
@@ -91,12 +79,12 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
     "loss-not-falling": (*_LARGE, *_SILENT, "loss-spike", "overflow-ahead", "repeated-batch"),
     "loss-diverging": (*_LARGE, *_SILENT, "loss-spike", "overflow-ahead"),
     "loss-spike": (*_LARGE, "overflow-ahead"),
-    "nan": (*_LARGE, "no-zero-grad", "overflow-ahead", "loss-diverging", "loss-spike"),
+    "nan": (*_LARGE, "overflow-ahead", "loss-diverging", "loss-spike"),
 }
 """By kind, the kinds that it can follow from."""
 
 _PHASES = {
-    **dict.fromkeys((*_SETUP, *_LEFT_OUT, *_LOOP, "dropout-extreme", "softmax-before-loss"), 0),
+    **dict.fromkeys((*_SETUP, *_LEFT_OUT, "dropout-extreme", "softmax-before-loss"), 0),
     **dict.fromkeys(("exploding-gradient", "vanishing-gradient"), 2),
     **dict.fromkeys(("update-too-large", "update-too-small", "update-lost-to-rounding", "loss-scale-loop"), 3),
     "nan": 4,
