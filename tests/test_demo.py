@@ -29,13 +29,16 @@ def torchgraph(*arguments: str) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recorded(logdir: Path, *options: str) -> Path:
     """The run of a demonstration that serves nothing."""
-    logdir = tmp_path_factory.mktemp("demo")
-    torchgraph("demo", "--steps", str(STEPS), "--no-serve", "--logdir", str(logdir))
+    torchgraph("demo", "--steps", str(STEPS), "--no-serve", "--logdir", str(logdir), *options)
     (folder,) = logdir.iterdir()
     return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recorded(tmp_path_factory.mktemp("demo"))
 
 
 def tensors_of_calls(model: nn.Module, images: Tensor) -> Iterator[tuple[str, int, str, str, bool]]:
@@ -95,6 +98,28 @@ def test_the_demo_learns_and_counts_epochs(run: Path) -> None:
     model = open_run(run).model()
     assert model.session.clock == "epoch"
     assert model.clock[-1] == pytest.approx((STEPS - demo.LOG_FREQ) * demo.BATCH_SIZE / 1500, abs=0.1)
+
+
+FAULTS = [
+    ("dead-units", "stage2.0.relu", 0),
+    ("dropout-extreme", "classifier.0", None),
+    ("not-in-optimizer", "classifier.1", None),
+]
+"""Kind, module and call of what docs/findings.md says is found in the broken network."""
+
+
+@pytest.mark.slow
+def test_nothing_is_found_in_the_demo(run: Path) -> None:
+    assert open_run(run).model().findings() == ()
+
+
+@pytest.mark.slow
+def test_the_three_faults_of_the_broken_demo_are_found(tmp_path: Path) -> None:
+    found = open_run(recorded(tmp_path, "--broken")).model().findings()
+    assert [(one.kind, one.module, one.call) for one in found] == FAULTS
+    assert not any(one.causes for one in found)
+    page = (Path(__file__).parent.parent / "docs/findings.md").read_text(encoding="utf-8")
+    assert all(f"`{kind}` at `{module}` |" in page for kind, module, _ in FAULTS)
 
 
 def test_a_demo_without_steps_is_refused(tmp_path: Path) -> None:

@@ -107,7 +107,8 @@ class Digits:
 def run_demo(*, logdir: str, steps: int, serve: bool, port: int, open_browser: bool, broken: bool = False) -> str:
     """Train for `steps` steps, recording below `logdir`, and return the folder of the run.
 
-    With `broken`, the network has three faults. With `serve`, the viewer runs from the start, at `port` or the next free one. In a terminal, it stays until Ctrl-C.
+    With `serve`, the viewer runs from the start, at `port` or the next free one. In a terminal, it stays until Ctrl-C.
+    With `broken`, the network has three faults.
 
     Raises:
         OptionError: `steps` is below 1.

@@ -138,16 +138,16 @@ def _checked(findings: Iterable[Finding] | None) -> Iterator[Finding]:
         TypeError: One is no finding.
         ValueError: One has a value that is not allowed.
     """
-    made: dict[int, Finding] = {}
+    made: dict[int, tuple[Finding, Finding]] = {}  # with the finding itself, so that its id is not used again
     for one in findings if findings is not None else ():
         if not isinstance(one, Finding):
             raise TypeError(f"it yielded {printable(repr(one))}, which is no torchgraph_explorer.Finding")
         if one.severity not in SEVERITIES:
             raise ValueError(f"severity={one.severity!r}; choose one of {', '.join(SEVERITIES)}")
         numbers = {str(name): float(value) for name, value in one.evidence.items()}
-        causes = tuple(made.get(id(cause), cause) for cause in one.causes)
+        causes = tuple(made[id(cause)][1] if id(cause) in made else cause for cause in one.causes)
         plain = replace(one, step=int(one.step), last_step=int(one.last_step), evidence=numbers, causes=causes)
-        made[id(one)] = plain
+        made[id(one)] = one, plain
         yield plain
 
 
