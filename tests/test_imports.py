@@ -77,7 +77,7 @@ ROOMS = {
         "record", "server", "sinks", libraries="fsspec google tensorboard torchgraph_tensorboard"
     ),
     "torchgraph_wandb": room(
-        "layout", "record", "server", "sinks", libraries="torchgraph_wandb wandb wandb_workspaces"
+        "findings", "layout", "record", "server", "sinks", libraries="torchgraph_wandb wandb wandb_workspaces"
     ),
     "tensors": room(libraries="torch"),
     "training": room(

@@ -53,6 +53,7 @@ class Backend:
     address: str = ""
     runs: dict[str, StoredRun] = field(default_factory=dict)
     charts: dict[str, Json] = field(default_factory=dict)
+    alerts: list[Json] = field(default_factory=list)
     artifacts: dict[str, Json] = field(default_factory=dict)
     views: dict[str, Json] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -368,6 +369,11 @@ def agent_heartbeat(backend: Backend, asked: Json) -> Json:
     return {"agentHeartbeat": {"agent": {"id": asked["id"]}, "commands": json.dumps(commands)}}
 
 
+def notify_scriptable_run_alert(backend: Backend, asked: Json) -> Json:
+    backend.alerts.append(asked)
+    return {"notifyScriptableRunAlert": {"success": True}}
+
+
 OPERATIONS: dict[str, Callable[[Backend, Json], Json]] = {
     "FetchArtifactManifest": artifact_manifest,
     "ArtifactMembershipByName": artifact_membership,
@@ -375,6 +381,7 @@ OPERATIONS: dict[str, Callable[[Backend, Json], Json]] = {
     "ClientIDMapping": client_id_mapping,
     "CommitArtifact": commit_artifact,
     "CreateAgent": create_agent,
+    "NotifyScriptableRunAlert": notify_scriptable_run_alert,
     "CreateArtifact": create_artifact,
     "CreateArtifactFiles": create_artifact_files,
     "CreateArtifactManifest": create_artifact_manifest,

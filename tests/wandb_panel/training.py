@@ -101,6 +101,16 @@ def finished(logdir: str) -> object:
     return {"run": run.id, "step": step, "is_finished": watcher.finished, "run_dir": watcher.run_dir}
 
 
+def broken(logdir: str, *, seconds: float) -> object:
+    """A ReLU is dead from the first step. With `seconds`, the training is as long, and is looked at meanwhile."""
+    with begin() as run:
+        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+        nn.init.constant_(model[0].bias, -100.0)  # type: ignore[arg-type]
+        watcher = watched(model, logdir)
+        train(model, 20, lambda _step, loss: (run.log({"loss": loss}), time.sleep(seconds / 20)))
+    return {"run_dir": watcher.run_dir}
+
+
 def committed_late(logdir: str) -> object:
     """Rows are put together with `commit=False`, with steps and an axis of their own, until a snapshot falls in."""
     snapshots, steps = timed(WandbSink, "_log", Snapshot), 0
@@ -311,6 +321,7 @@ def timed(owner: type, method: str, last: type) -> list[float]:
 WAYS = (
     left_open,
     finished,
+    broken,
     committed_late,
     disabled,
     watched_again,

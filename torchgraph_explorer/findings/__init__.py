@@ -2,5 +2,5 @@
 
 Reads the record alone and never imports torch. `engine.find` runs the table of rules; docs/findings.md explains each.
 
-Imported by `cli`, `run`, `training`.
+Imported by `cli`, `run`, `torchgraph_wandb`, `training`.
 """

@@ -104,7 +104,7 @@ def as_lines(new: Sequence[Finding]) -> list[str]:
     for some in _by_kind(told):
         first = some[0]
         follows = f" It follows from {first.causes[0].kind}." if first.causes else ""
-        lines.append(f"{first.severity}: {_kind_and_place(some)}, since step {first.step}: {first.text}{follows}")
+        lines.append(f"{first.severity}: {kind_and_place(some)}, since step {first.step}: {first.text}{follows}")
     return list(map(printable, lines))
 
 
@@ -115,10 +115,19 @@ def as_summary(model: str, findings: Sequence[Finding], command: str) -> list[st
         return []
     counts = [(sum(one.severity == severity for one in counted), severity) for severity in reversed(SEVERITIES)]
     told = ", ".join(f"{number} {severity}{'s' * (number > 1)}" for number, severity in counts if number)
-    roots = _by_kind(one for one in counted if not one.causes)
-    lines = [f"  {_root(some, counted)}" for some in roots[:MOST_ROOTS]]
-    more = f"  and {len(roots) - MOST_ROOTS} kinds more; " if len(roots) > MOST_ROOTS else "  "
-    return list(map(printable, [f"{model}: {told}", *lines, f"{more}what to try: {command}"]))
+    roots = as_roots(counted)
+    more = f"and {len(roots) - MOST_ROOTS} kinds more; " if len(roots) > MOST_ROOTS else ""
+    return [
+        printable(f"{model}: {told}"),
+        *(f"  {one}" for one in roots[:MOST_ROOTS]),
+        f"  {more}what to try: {command}",
+    ]
+
+
+def as_roots(findings: Sequence[Finding]) -> list[str]:
+    """A line for each kind of warning or error that follows from no other, with what follows from it."""
+    counted = [one for one in findings if one.is_at_least("warning")]
+    return [printable(_root(some, counted)) for some in _by_kind(one for one in counted if not one.causes)]
 
 
 def _by_kind(findings: Iterable[Finding]) -> list[list[Finding]]:
@@ -135,10 +144,11 @@ def _root(some: Sequence[Finding], among: Sequence[Finding]) -> str:
     worst = max((one.severity for one in (*some, *following)), key=SEVERITIES.index)
     kinds = list(dict.fromkeys(one.kind for one in following))
     follows = f"; {', '.join(kinds)} {'follow' if len(kinds) > 1 else 'follows'} from it" if kinds else ""
-    return f"{worst}: {_kind_and_place(some)}, {when(some[0])}{follows}"
+    return f"{worst}: {kind_and_place(some)}, {when(some[0])}{follows}"
 
 
-def _kind_and_place(some: Sequence[Finding]) -> str:
+def kind_and_place(some: Sequence[Finding]) -> str:
+    """The kind of some findings, the place of the first, and how many others there are."""
     others = f" and {len(some) - 1} more" if len(some) > 1 else ""
     where = f" at {place(some[0])}" if some[0].module is not None else ""
     return f"{some[0].kind}{where}{others}"

@@ -28,7 +28,7 @@ class Sink(Protocol):
     A method `when_idle()`, if a sink has one, is called now and then while no record comes. A method `keep(step, most)`
     gets the `KeptStep` of each step of which tensors are kept, after its frame, and returns how many bytes the run's
     kept tensors take now; beyond `most` it leaves a step out. They may be people's data: a sink without this method
-    never sees them.
+    never sees them. A method `found(findings)` gets what the rules find anew while the model trains.
     """
 
     def write(self, record: Record) -> None:

@@ -24,6 +24,7 @@ class ChartData:
         frames: The steps to show. Their `series` are ids of the series above.
         logged: How many steps were recorded.
         notes: What a reader has to know about the record, in sentences.
+        findings: What is wrong, root causes first, in a line each.
         nonfinite: Where the record has NaN or infinity; None if it has none.
     """
 
@@ -34,6 +35,7 @@ class ChartData:
     frames: Sequence[Frame]
     logged: int
     notes: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
     nonfinite: NonfiniteSummary | None = None
 
 

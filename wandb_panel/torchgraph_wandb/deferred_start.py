@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from torchgraph_explorer.console import info
+from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.schema import Finished, Frame, Record, Session
 from torchgraph_explorer.sinks import Sink, SinkContext
 
@@ -35,6 +36,7 @@ class DeferredSink:
         self._run: Any = None
         self._sink: Sink | None = None
         self._kept: dict[type, Record] = {}
+        self._found: list[Sequence[Finding]] = []
         self.introduction = "W&B: no run is active. The panels will be in the first one that begins (wandb.init())."
 
     def watched_by(self, watcher: Any) -> None:
@@ -64,6 +66,17 @@ class DeferredSink:
                 f"The record is in {self._context.run_dir}."
             )
 
+    def found(self, findings: Sequence[Finding]) -> None:
+        """Keep what is new in the training until there is a run to tell it to."""
+        self._found.append(findings)
+        self._tell()
+
+    def _tell(self) -> None:
+        if (found := getattr(self._sink, "found", None)) is not None:
+            for findings in self._found:
+                found(findings)
+            self._found.clear()
+
     def close(self) -> None:
         """No more records will come."""
         if self._sink is not None:
@@ -74,3 +87,4 @@ class DeferredSink:
         for record in self._kept.values():
             self._sink.write(record)
         self._kept.clear()
+        self._tell()

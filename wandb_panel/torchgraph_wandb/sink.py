@@ -6,7 +6,7 @@ import atexit
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -14,8 +14,10 @@ from typing import Any, Protocol
 
 from torchgraph_explorer.console import info, reason, warn
 from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.schema import Finished, Frame, Record
 from torchgraph_explorer.sinks import Sink, SinkContext
+from torchgraph_wandb.alerts import Alerts
 from torchgraph_wandb.deferred_start import DeferredSink
 from torchgraph_wandb.panels import log_chart, log_page, update_summary, update_summary_now
 from torchgraph_wandb.periodic_thread import PeriodicThread
@@ -83,6 +85,7 @@ class WandbSink:
         self._upload = context.run_dir if context.upload_record else None
         self._maker = SnapshotMaker(context.run_dir, context.model_name)
         self._preset = PresetPublisher(run)
+        self._alerts = Alerts(context.model_name)
         self._progress = RecordProgress()
         self._uploads = UploadProgress()
         self._ready: PendingSnapshot | None = None
@@ -107,6 +110,10 @@ class WandbSink:
                 self._progress = replace(self._progress, steps=record.steps)
             self._end()
 
+    def found(self, findings: Sequence[Finding]) -> None:
+        """Alert of the errors among what is new in the training."""
+        self._alerts.add(findings)
+
     def close(self) -> None:
         """Nothing more will be logged."""
         self._updates.end(SECONDS_TO_LEAVE)
@@ -119,6 +126,7 @@ class WandbSink:
         if _is_over(self._run):
             self._maker.stop()
             return
+        self._alerts.send(self._run)
         if (snapshot := self._maker.take()) is not None:
             self._ready = PendingSnapshot(snapshot, now)
         if self._first is not None and self._first.is_due(now):
@@ -145,6 +153,7 @@ class WandbSink:
         if _is_over(self._run):
             info(f"{self._model}: the W&B run had ended; it lacks the last steps, which are in the run's folder.")
             return
+        self._alerts.send(self._run)
         self._maker.stop()
         snapshot = self._last_snapshot()
         if snapshot is None:

@@ -10,6 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchgraph_explorer.errors import NotFoundError, TorchgraphWarning
+from torchgraph_explorer.findings.engine import judge
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.live import MOST_CELLS
+from torchgraph_explorer.findings.report import as_roots
 from torchgraph_explorer.record.discovery import open_record
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
@@ -84,6 +88,7 @@ def chart_data(model: ModelRecord, search: NonfiniteSearch = NOT_SEARCHED, *, en
         frames,
         len(model),
         notes=notes,
+        findings=tuple(as_roots(judge(Evidence(model, most=MOST_CELLS)))),
         nonfinite=_nonfinite_summary(model, graph, search=search, shown=dict(zip(numbers, frames, strict=True))),
     )
 

@@ -77,6 +77,9 @@ FIELDS = {
 - `name`: the tensor's path as shown. `values`, `gradients`: see `HeatStrips.encoded`; may be empty.
 """
 
+MOST_DESCRIBED = 3
+"""Findings in the description."""
+
 CELL_CHARACTERS = 200_000
 """About how many characters a cell has at most."""
 
@@ -147,7 +150,7 @@ def _summary(contents: ChartContents) -> tuple[str, ...]:
     params = root.total_params if root else 0
     description = (
         f"{data.session.class_name}: {len(data.graph.modules):,} modules, {params:,} parameters; "
-        f"{data.logged:,} steps recorded, {len(steps)} shown"
+        f"{data.logged:,} steps recorded, {len(steps)} shown{_found(data.findings)}"
     )
     flags = encode_flags(np.array(data.nonfinite.flags if data.nonfinite else [0] * len(steps), dtype=np.int64))
     return (
@@ -158,8 +161,14 @@ def _summary(contents: ChartContents) -> tuple[str, ...]:
         flags,
         _listed(_first_nonfinite(contents)),
         f"{data.nonfinite.count:,} of {data.logged:,} recorded steps" if data.nonfinite else "",
-        _listed(line for note in data.notes for line in textwrap.wrap(note, LINE_WIDTH)),
+        _listed(line for note in (*data.findings, *data.notes) for line in textwrap.wrap(note, LINE_WIDTH)),
     )
+
+
+def _found(findings: Sequence[str]) -> str:
+    """The first findings, at the end of the description, which reports show too."""
+    more = f"; and {len(findings) - MOST_DESCRIBED} more" if len(findings) > MOST_DESCRIBED else ""
+    return f". Found: {'; '.join(findings[:MOST_DESCRIBED])}{more}" if findings else ""
 
 
 def _listed(items: Iterable[str]) -> str:
