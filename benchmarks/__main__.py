@@ -20,6 +20,7 @@ PARTS = (
     "keep",
     "gpu",
     "findings",
+    "live_findings",
     "peers",
 )
 """Modules of this folder, each with a function `tables`. They are imported one by one: each needs other libraries."""

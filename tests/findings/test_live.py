@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -111,11 +113,12 @@ def looks(growing: Growing, monkeypatch: pytest.MonkeyPatch, *, cost: float, pau
     return at
 
 
-def test_the_rules_run_again_when_the_run_has_grown_by_a_twentieth(
+def test_the_rules_run_again_when_the_run_has_grown_by_a_tenth(
     growing: Growing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = looks(growing, monkeypatch, cost=0.0, pause=1.0, steps=60)
-    assert at == [*range(1, 22), *range(23, 42, 2), *range(44, 61, 3)]
+    assert at[:13] == [*range(1, 12), 13, 15]
+    assert all(after == max(before + 1, math.ceil(before * live.GROWTH)) for before, after in pairwise(at))
 
 
 def test_the_rules_take_a_twentieth_of_the_time_at_most(growing: Growing, monkeypatch: pytest.MonkeyPatch) -> None:

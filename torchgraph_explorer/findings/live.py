@@ -15,7 +15,7 @@ from torchgraph_explorer.record.model_record import ModelRecord
 MOST_CELLS = 1_000_000
 """Steps times series that are held in memory, 48 bytes each: fewer than a finished run is read with."""
 
-GROWTH = 1.05
+GROWTH = 1.1
 """The rules run again when so many times the steps are recorded: so they cost the same a step, however long the run."""
 
 LEAST_SHARE_BETWEEN = 19.0
