@@ -264,6 +264,110 @@ class StepFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ParameterGroup:
+    """A parameter group of an optimizer that was about to make a step's update.
+
+    Attributes:
+        optimizer: The optimizer's name, as in `StepFacts.optimizers`.
+        learning_rate: `lr`; None if it is not a number in host memory.
+        weight_decay: `weight_decay`; None likewise.
+        is_decoupled: The decay is applied to the weights, as AdamW does, and not added to the gradient.
+        parameters: Names of those of the model, as in `named_parameters()`; at most 1000.
+    """
+
+    optimizer: str
+    learning_rate: float | None
+    weight_decay: float | None
+    is_decoupled: bool
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The units of one module's output in a step.
+
+    A unit is an index of dimension 1 in the outputs of convolutions and batch, instance and group normalisations, and
+    of what follows them; else of the last dimension. Of a large output, all units are looked at, at some positions.
+
+    Attributes:
+        module: Qualified name of the module.
+        call: Which call of it in the step.
+        units: How many it has.
+        zero: How many of them were zero wherever they were looked at, in this step and the `steps - 1` before it.
+        steps: How many such steps `zero` is of.
+        constant: How many had the same value wherever they were looked at, in this step.
+        spread: Mean over the units of largest minus smallest value, divided by the mean of the largest magnitudes of
+            the `steps`; near 0, all samples are alike.
+    """
+
+    module: str
+    call: int
+    units: int
+    zero: int
+    steps: int
+    constant: int
+    spread: float
+
+
+@dataclass(frozen=True, slots=True)
+class EqualRows:
+    """Rows of a parameter, which are the weights of a unit each, that are the same as another row.
+
+    Attributes:
+        parameter: Name, as in `named_parameters()`.
+        rows: How many rows it has.
+        equal: How many would have to go so that all that remain differ.
+    """
+
+    parameter: str
+    rows: int
+    equal: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingFacts:
+    """What only the live training knows of a step. Lists of names have at most 1000.
+
+    Attributes:
+        batch_size: First dimension of the first tensor that the model was given; None if there was none.
+        is_training: The model was in training mode.
+        other_mode: Modules whose mode was not the model's.
+        groups: The parameter groups of the optimizers that made the update.
+        leftover: Parameters to whose gradients from before the last update of their optimizer those of this step were
+            added; None if that is not known.
+        without_optimizer: Parameters that require a gradient, and that no optimizer holds; None if none is known.
+        frozen_in_optimizer: Parameters that require no gradient, and that an optimizer of the update holds; None
+            likewise.
+        without_gradient: Parameters that require a gradient, and had none after the backward passes although their
+            module was called; None if that is not known.
+        written: Those of `without_optimizer` that were written to between the first pass and the next step.
+        gradient_norm: The l2 norm of gradients after the last backward pass, without the loss scale: of up to 8
+            parameters that are spread over the model and have at most 2**18 elements together. None if it is not known.
+        clipped_norm: The same when the optimizer got them. It is smaller where they were clipped.
+        loss_scale: The scale of a `GradScaler`; None without one.
+        skipped: How many updates were skipped so far, in steps that are logged and others.
+        units: The units of outputs, in some steps.
+        equal_rows: Parameters with equal rows, in the first steps.
+    """
+
+    batch_size: int | None = None
+    is_training: bool = True
+    other_mode: tuple[str, ...] = ()
+    groups: tuple[ParameterGroup, ...] = ()
+    leftover: tuple[str, ...] | None = None
+    without_optimizer: tuple[str, ...] | None = None
+    frozen_in_optimizer: tuple[str, ...] | None = None
+    without_gradient: tuple[str, ...] | None = None
+    written: tuple[str, ...] = ()
+    gradient_norm: float | None = None
+    clipped_norm: float | None = None
+    loss_scale: float | None = None
+    skipped: int = 0
+    units: tuple[Units, ...] = ()
+    equal_rows: tuple[EqualRows, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """Everything recorded at one step.
 
@@ -281,6 +385,7 @@ class Frame:
         gradient_scale: The loss scale that was taken out of the gradients; None without one.
         facts: How the step ended, and which passes belonged to it; None if that is not known.
         label: The kind of step that the training loop said it is; None without.
+        training: What only the live training knew of it; None if that was not recorded.
     """
 
     step: int
@@ -294,6 +399,7 @@ class Frame:
     gradient_scale: float | None = None
     facts: StepFacts | None = None
     label: str | None = None
+    training: TrainingFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)

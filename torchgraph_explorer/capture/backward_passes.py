@@ -34,12 +34,18 @@ class BackwardPasses:
         """One that began was not reported to have ended."""
         return bool(self._on)
 
-    def begin(self) -> None:
-        """A gradient has arrived: ask for the end of the pass that is on in this thread, once for each."""
+    def begin(self) -> bool:
+        """A gradient has arrived: ask for the end of the pass that is on in this thread, once for each.
+
+        Returns:
+            Whether it is the first one of the pass.
+        """
         task = current_backward()
-        if task not in self._begun:
-            self._begun.add(task)
-            self._on[task] = self._call_at_end(lambda: self._end_after_others(task))
+        if task in self._begun:
+            return False
+        self._begun.add(task)
+        self._on[task] = self._call_at_end(lambda: self._end_after_others(task))
+        return True
 
     def end(self, task: int) -> bool:
         """Pass `task` has ended; whether no other one is on."""

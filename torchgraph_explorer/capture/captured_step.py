@@ -10,13 +10,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from torchgraph_explorer.capture.attach_targets import AttachedAs
+from torchgraph_explorer.capture.facts.pending import PendingFacts
+from torchgraph_explorer.capture.facts.step_facts import StepFactsRecorder
 from torchgraph_explorer.capture.forward_passes import ForwardPasses, PassChoice
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.capture.gradient_hooks import series_key
 from torchgraph_explorer.capture.named_tensors import NamedTensors
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
+from torchgraph_explorer.capture.optimizer_steps import parameters_of
 from torchgraph_explorer.capture.parameters import Parameters
 from torchgraph_explorer.capture.recorded_calls import RecordedCalls
 from torchgraph_explorer.capture.step_gradients import StepGradients
@@ -84,6 +88,7 @@ class CapturedStep:
         rows: StepRows,
         trace: Trace | None,
         options: StepOptions,
+        facts: StepFactsRecorder | None = None,
         forward: Callable[[ForwardParts], Forward] = ForwardRecorder,
     ) -> None:
         """Put hooks on the modules.
@@ -95,11 +100,13 @@ class CapturedStep:
             rows: What is measured.
             trace: To be entered while the model's forward pass runs, or None.
             options: How it is recorded.
+            facts: Finds out what only the live training knows of it.
             forward: What makes the part that records the forward passes.
         """
         self.model, self.step, self.rows = model, step, rows.rows
         self.state, self.optimizers = StepState(), dict[str, None]()
         self.end: StepEnd | None = None
+        self._facts = facts
         self._names, self._options, self._keeper = modules.names, options, rows.keeper
         self._passes_before_update = 0
         self._parameters = Parameters(modules.names, rows)
@@ -110,6 +117,8 @@ class CapturedStep:
             lock=modules.lock,
             drop=self._drop,
             is_within_forward=lambda: bool(self.forward.calls.open),
+            begun=self._on_backward_begin,
+            measured=self._on_gradients,
             ended=self._on_backward_end,
         )
         self._measures_parameters = rows.uses("params")
@@ -182,7 +191,7 @@ class CapturedStep:
     def is_done_by(self, one: object) -> bool:
         """Whether `one` is this step or a part of it."""
         forward = self.forward
-        parts = (self, forward, forward.calls, forward.passes, forward.trace, self.state, self._gradients)
+        parts = (self, self._facts, forward, forward.calls, forward.passes, forward.trace, self.state, self._gradients)
         return one is not None and any(one is part for part in (*parts, self._gradients.hooks, self._gradients.passes))
 
     def begin(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -236,19 +245,25 @@ class CapturedStep:
         """No update is waited for any more."""
         self.forward.until_update = False
 
-    def before_update(self, moved: list[Tensor]) -> None:
-        """An optimizer is about to move the parameters in `moved`."""
+    def before_update(self, optimizer: Optimizer) -> None:
+        """`optimizer` is about to move its parameters."""
         is_missed = self.forward.passes.is_missed
+        moved = parameters_of(optimizer)
         self._gradients.before_update(moved, is_missed=is_missed, measures_update=self._options.updates)
         self._passes_before_update = self.forward.passes.count
+        if self._facts is not None and not self._gradients.hooks.closed:
+            self._facts.before_update(optimizer, is_missed=is_missed)
 
-    def after_update(self, moved: list[Tensor], names: Sequence[str]) -> None:
-        """Optimizers of these names have moved the parameters in `moved`."""
+    def after_update(self, optimizers: Sequence[Optimizer], names: Sequence[str]) -> None:
+        """Optimizers of these names have moved their parameters."""
         if self._gradients.hooks.closed:
             return
         if self._options.updates:
             was_in_closure = self.forward.passes.count > self._passes_before_update
+            moved = [parameter for each in optimizers for parameter in parameters_of(each)]
             self._gradients.after_update(moved, was_in_closure=was_in_closure)
+        if self._facts is not None:
+            self._facts.after_update(optimizers, names)
         self.optimizers.update(dict.fromkeys(names))
 
     def end_as(self, end: StepEnd) -> None:
@@ -263,6 +278,15 @@ class CapturedStep:
         """Nothing more will come: measure what is complete only now."""
         self._gradients.conclude()
         self.forward.conclude()
+
+    def training_facts(self) -> PendingFacts | None:
+        """What only the live training knows of it; None if that is not known. To be called once, at its end."""
+        return None if self._facts is None else self._facts.conclude(self.forward.calls.done)
+
+    @property
+    def facts_fault(self) -> Exception | None:
+        """Why that is not known."""
+        return None if self._facts is None else self._facts.fault
 
     def hand_over(self) -> None:
         """What it has recorded is complete, and is about to be handed over."""
@@ -296,6 +320,14 @@ class CapturedStep:
         self._gradients.hooks.forget_graph()
         if self._measures_parameters:
             self._parameters.measure_remaining()
+
+    def _on_backward_begin(self) -> None:
+        if self._facts is not None and self.state.is_open:
+            self._facts.begin_backward(is_missed=self.forward.passes.is_missed)
+
+    def _on_gradients(self) -> None:
+        if self._facts is not None:
+            self._facts.after_backward(self.forward.calls.done)
 
     def _on_backward_end(self) -> None:
         if not self.forward.until_update:

@@ -179,7 +179,11 @@ class CurrentStep:
         self._learn(ended, graph)
         self.passes = ended.forward.passes.begun
         tensors = None if graph is None else self._tensor_graph(ended, graph)
-        self._listener.take(Observation(ended.step, ended.rows, graph, self._facts(ended), tensors))
+        training = ended.training_facts()
+        if (fault := ended.facts_fault) is not None:
+            self._listener.note(f"facts about the training of some steps are not recorded ({reason(fault)}).")
+        facts = self._facts(ended)
+        self._listener.take(Observation(ended.step, ended.rows, graph, facts, tensors, training))
 
     def _tensor_graph(self, ended: CapturedStep, graph: ModuleGraph) -> TensorGraph | None:
         """The dependency graph of the first traced step that called its modules in this way."""

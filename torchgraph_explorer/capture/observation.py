@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from torchgraph_explorer.capture.facts.pending import PendingFacts
 from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey
 from torchgraph_explorer.capture.step_parts import Keeper
 from torchgraph_explorer.schema import ModuleGraph, StepFacts, TensorGraph
@@ -24,6 +25,7 @@ class Observation:
         graph: The module graph in force; None while it was not traced.
         facts: How the step ended, and which passes belonged to it; None if that is not known.
         tensors: The dependency graph of named tensors in force; None while it was not traced.
+        training: Gives what only the live training knew of it; None if that is not known.
     """
 
     step: int
@@ -31,6 +33,7 @@ class Observation:
     graph: ModuleGraph | None
     facts: StepFacts | None = None
     tensors: TensorGraph | None = None
+    training: PendingFacts | None = None
 
 
 class StepListener(Protocol):

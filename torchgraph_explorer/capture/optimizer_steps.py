@@ -6,7 +6,7 @@ import gc
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from torchgraph_explorer.capture.call_stack import is_caller, users_frame
+from torchgraph_explorer.capture.facts.leftover import UpdateWitnesses
 from torchgraph_explorer.capture.module_info import has_values
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.safe_hook import Hook
@@ -118,7 +119,13 @@ class OptimizerSteps:
 
 
 class ModelOptimizers:
-    """Which optimizers move the parameters of one model, and which gradient scalers may keep them from it."""
+    """Which optimizers move the parameters of one model, and which gradient scalers may keep them from it.
+
+    Attributes:
+        witnesses: Tell whether the gradients of their last updates are still there.
+        skipped_updates: How many were skipped so far.
+        without: Parameters that none holds, as far as was asked for, by `id`.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         """None is known. The parameters are those that `model` has now: in a call by `torch.func` it has others."""
@@ -128,6 +135,9 @@ class ModelOptimizers:
         self._others: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
         self._of_class: Counter[str] = Counter()
         self._scalers = SkippedUpdates()
+        self.witnesses = UpdateWitnesses()
+        self.skipped_updates = 0
+        self.without: set[int] = set()
 
     def moves(self, optimizer: Optimizer, model: nn.Module) -> bool:
         """Whether `optimizer` has a parameter of `model`. One that has none may get some, and is asked again."""
@@ -181,6 +191,20 @@ class ModelOptimizers:
             self.look(model)
         return bool(self._own)
 
+    def without_optimizer(self, parameters: set[int], model: nn.Module) -> set[int]:
+        """Those of `parameters` of `model`, by `id`, that no optimizer holds. Looks for one once for each."""
+        without = parameters - held_by(self._own)
+        if not without <= self.without:
+            self.look(model)
+            without -= held_by(self._own)
+            self.without |= without
+        return without
+
+    @property
+    def scalers(self) -> list[GradScaler]:
+        """The gradient scalers that there are."""
+        return self._scalers.scalers
+
     @property
     def may_skip(self) -> bool:
         """Whether a gradient scaler may keep them from an update."""
@@ -205,6 +229,11 @@ def _subclasses(kind: type) -> Iterator[type]:
 def parameters_of(optimizer: Optimizer) -> list[Tensor]:
     """All that it moves."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def held_by(optimizers: Iterable[Optimizer]) -> set[int]:
+    """The ids of the parameters that `optimizers` hold."""
+    return {id(each) for one in optimizers for group in one.param_groups for each in group["params"]}
 
 
 class ParameterWrites:

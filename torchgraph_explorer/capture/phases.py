@@ -18,6 +18,9 @@ class Phase(Protocol):
     def takes(self, model: nn.Module) -> bool:
         """Whether a pass that begins now belongs to it."""
 
+    def take_eval_mode(self) -> None:
+        """The model is trained in eval mode: take its passes with gradients, until one is in training mode."""
+
     @property
     def joins(self) -> bool:
         """Whether it is known that the steps go on where earlier ones ended."""
@@ -30,7 +33,7 @@ class Phase(Protocol):
 
 
 class Training:
-    """Passes in training mode with gradients enabled.
+    """Passes in training mode with gradients enabled, and in eval mode, if updates follow such ones.
 
     Attributes:
         step: Steps that have begun so far.
@@ -41,7 +44,7 @@ class Training:
     def __init__(self) -> None:
         """Begin at step 0."""
         self.step = 0
-        self.is_set = self.joins = False
+        self.is_set = self.joins = self._takes_eval = False
 
     def set(self, step: int) -> None:
         """The user says that the next step is `step`."""
@@ -49,7 +52,13 @@ class Training:
 
     def takes(self, model: nn.Module) -> bool:
         """See `Phase`."""
-        return model.training and torch.is_grad_enabled()
+        if model.training:
+            self._takes_eval = False
+        return (model.training or self._takes_eval) and torch.is_grad_enabled()
+
+    def take_eval_mode(self) -> None:
+        """See `Phase`."""
+        self._takes_eval = True
 
     def next_step(self) -> int:
         """See `Phase`."""
@@ -82,6 +91,9 @@ class Evaluation:
     def takes(self, model: nn.Module) -> bool:
         """See `Phase`."""
         return not self._training.takes(model)
+
+    def take_eval_mode(self) -> None:
+        """See `Phase`. It takes them anyway, unless `Training` does."""
 
     def next_step(self) -> int:
         """See `Phase`."""

@@ -25,6 +25,11 @@ class SkippedUpdates:
         """Whether there is a scaler."""
         return bool(self._notes)
 
+    @property
+    def scalers(self) -> list[GradScaler]:
+        """The scalers that there are."""
+        return [scaler for reference in self._notes if (scaler := reference()) is not None]
+
     def add(self, scaler: GradScaler) -> None:
         """Look at this scaler, too."""
         self._notes.setdefault(weakref.ref(scaler), _notes_of(scaler))

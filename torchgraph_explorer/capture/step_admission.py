@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import nn
 from torch.optim import Optimizer
 
@@ -13,7 +14,6 @@ from torchgraph_explorer.capture.captured_step import CapturedStep
 from torchgraph_explorer.capture.current_step import CurrentStep
 from torchgraph_explorer.capture.entrances import Entrances
 from torchgraph_explorer.capture.observation import StepListener
-from torchgraph_explorer.capture.optimizer_steps import parameters_of
 from torchgraph_explorer.capture.silence import Silence
 from torchgraph_explorer.capture.skipped_updates import is_skipped
 from torchgraph_explorer.capture.step_counter import MOST_WITHOUT_UPDATE, StepCounter
@@ -24,6 +24,9 @@ NO_UPDATE = (
     f"No optimizer has moved the model's parameters in {MOST_WITHOUT_UPDATE} passes. From now on, each forward pass "
     f"with its backward pass is a step, until one does."
 )
+
+EVAL_UPDATES = 2
+"""Updates, one after the other, with passes in eval mode only before each, after which such passes are recorded."""
 
 
 class StepAdmission:
@@ -62,6 +65,7 @@ class StepAdmission:
         self._silence, self._listener, self._make = silence, listener, make
         self._learn, self._asks_once = learn, asks_once
         self._wanted: tuple[int, bool] | None = None
+        self._eval_passes = self._eval_updates = 0
         self.is_quiet = False
 
     @property
@@ -117,21 +121,31 @@ class StepAdmission:
             self._current.end()  # this is the update of another step, whose passes were not seen
         elif is_own and one is not None:
             one.step += self._counter.upcoming - known  # it began before the earlier updates were known
-            one.before_update(parameters_of(optimizer))
+            one.before_update(optimizer)
 
     def after_update(self, model: nn.Module, optimizers: Sequence[Optimizer]) -> bool:
         """Optimizers have stepped; returns whether one of them has parameters of the model."""
         own = self._counter.moved_by(optimizers, model)
         if own:
+            self._note_eval_mode()
             self.end_update(model, own, end="skipped" if all(map(is_skipped, own)) else "update")
         return bool(own)
+
+    def _note_eval_mode(self) -> None:
+        """An update comes. If all passes before it were in eval mode, and so it was at the last one, go by those."""
+        is_by_eval = self._eval_passes and not self._counter.is_begun
+        self._eval_updates = self._eval_updates + 1 if is_by_eval else 0
+        self._eval_passes = 0
+        if self._eval_updates == EVAL_UPDATES:
+            self._counter.take_eval_mode()
 
     def end_update(self, model: nn.Module, optimizers: Sequence[Optimizer] = (), *, end: StepEnd) -> None:
         """An update has come, or was skipped: by `optimizers`, or by something that torch's hooks did not show."""
         is_over, self.is_quiet = not self._counter.counts_marks, False
+        self._note_update(optimizers, end)
         if (one := self._current.one) is not None:
             names = [self._counter.optimizers.name_of(each) for each in optimizers]
-            one.after_update([parameter for each in optimizers for parameter in parameters_of(each)], names)
+            one.after_update(optimizers, names)
             if is_over:
                 one.end_as(end)
             if not self._counter.has_updates:
@@ -139,6 +153,13 @@ class StepAdmission:
         if is_over and (not optimizers or self._counter.is_update(optimizers)):
             self._counter.end_step()
             self._wait(model)
+
+    def _note_update(self, optimizers: Sequence[Optimizer], end: StepEnd) -> None:
+        known = self._counter.optimizers
+        if end == "skipped":
+            known.skipped_updates += 1
+        else:
+            known.witnesses.note(optimizers)
 
     def mark(self, model: nn.Module) -> None:
         """The training loop says that the step is over."""
@@ -162,6 +183,7 @@ class StepAdmission:
     def _passes_by(self) -> bool:
         """A call of another phase begins. Where a step is a pass, it ends that, unless a backward pass may come."""
         self._silence.call()
+        self._eval_passes += torch.is_grad_enabled()
         one = self._current.one
         if self._counter.counts_passes and not (one is not None and one.awaits_backward):
             self._current.end()

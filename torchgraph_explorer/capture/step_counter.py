@@ -109,6 +109,10 @@ class StepCounter:
         """Whether a pass that begins now is one of the phase."""
         return self._phase.takes(model)
 
+    def take_eval_mode(self) -> None:
+        """The model is trained in eval mode."""
+        self._phase.take_eval_mode()
+
     def next_step(self) -> int:
         """A step begins, which has this number."""
         self._note_end()

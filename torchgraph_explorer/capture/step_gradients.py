@@ -31,6 +31,8 @@ class StepGradients:
         lock: threading.RLock,
         drop: Callable[[str, Exception], None],
         is_within_forward: Callable[[], bool],
+        begun: Callable[[], None],
+        measured: Callable[[], None],
         ended: Callable[[], None],
     ) -> None:
         """No backward pass has begun.
@@ -42,13 +44,15 @@ class StepGradients:
             lock: Held while gradients are read.
             drop: Called with a module's name and the exception raised in reading its gradients.
             is_within_forward: Whether a forward pass is being executed.
+            begun: Called when a backward pass begins.
+            measured: Called when one has ended that belongs to the step.
             ended: Called after each backward pass.
         """
         self.passes = BackwardPasses(self._end_backward, lambda fault: drop("", fault))
         self.hooks = GradientHooks(self._read, self._begin_backward, drop, lock)
         self._rows = rows
         self._kinds, self._state, self._parameters = rows.kinds, state, parameters
-        self._is_within_forward, self._ended = is_within_forward, ended
+        self._is_within_forward, self._begun, self._measured, self._ended = is_within_forward, begun, measured, ended
 
     @property
     def are_unread(self) -> bool:
@@ -87,7 +91,8 @@ class StepGradients:
             self._measure()
 
     def _begin_backward(self) -> None:
-        self.passes.begin()
+        if self.passes.begin():
+            self._begun()
         if self._state.now is State.FORWARD_OVER:
             self._state.on(Event.BACKWARD_BEGINS)
 
@@ -101,6 +106,7 @@ class StepGradients:
             self.passes.forget()
             if self._state.is_open:
                 self._measure()
+                self._measured()
             self._state.on(Event.BACKWARD_ENDS)
         self._ended()
 

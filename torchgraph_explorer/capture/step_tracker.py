@@ -18,6 +18,7 @@ from torchgraph_explorer.capture.captured_step import CapturedStep, StepOptions,
 from torchgraph_explorer.capture.compiled_calls import CompiledCalls
 from torchgraph_explorer.capture.current_step import CurrentStep
 from torchgraph_explorer.capture.entrances import Entrances
+from torchgraph_explorer.capture.facts.step_facts import StepFactsRecorder
 from torchgraph_explorer.capture.forward_passes import PassChoice
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
@@ -82,9 +83,10 @@ class StepTracker:
         self._listener, self._kinds = listener, kinds
         self.silence = Silence(expected=not by_updates)
         self._choice = choice or PassChoice()
-        self._measures_updates = optimizer is not None
+        self._measures_updates, self._by_updates = optimizer is not None, by_updates
         self._lock = interrupts.lock()
         self._broken: set[str] = set()
+        self._logged = -1
         self._trained: frozenset[str] = frozenset()
         self._learned: ModuleGraph | None = None
         self._attached_ahead: set[str] = set()
@@ -344,6 +346,13 @@ class StepTracker:
         inline = self._compiled.forward() if compiled else None
         is_traced = self._current.known.traces > 0 and inline is None
         names = {module: name for name, module in model.named_modules() if name not in self._broken}
+        measure = self._listener.measure(step)
+        self._logged += 1
+        facts = (
+            StepFactsRecorder(model, names, optimizers=self._counter.optimizers, measure=measure, number=self._logged)
+            if self._by_updates
+            else None
+        )
         one = CapturedStep(
             model,
             step,
@@ -357,7 +366,7 @@ class StepTracker:
                 drop=self._fail,
                 lock=self._lock,
             ),
-            rows=StepRows(self._kinds, self._listener.measure(step), {}, self._listener.keeper(step)),
+            rows=StepRows(self._kinds, measure, {}, self._listener.keeper(step)),
             trace=Trace(self._named_tensors(names)) if is_traced else None,
             options=StepOptions(
                 until_update=not self._counter.counts_passes,
@@ -366,6 +375,7 @@ class StepTracker:
                 choice=self._choice,
                 expected=self._current.passes,
             ),
+            facts=facts,
             forward=inline or ForwardRecorder,
         )
         named, self._named_ahead = self._named_ahead, {}

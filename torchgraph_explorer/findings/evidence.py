@@ -18,7 +18,7 @@ from torchgraph_explorer.histogram import counts_below
 from torchgraph_explorer.moments import COLUMN
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.scalars.index import Scalar
-from torchgraph_explorer.schema import Kind, Role, StepFacts
+from torchgraph_explorer.schema import Kind, Role, StepFacts, TrainingFacts
 
 Floats = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float32]
@@ -47,6 +47,7 @@ class Evidence:
         frames: The frames that were read, ascending, as indices in `model`.
         steps: Their steps.
         facts: How each of those steps ended; None where that is not known.
+        training: What only the live training knew of each of those steps; None where that was not recorded.
         scales: The loss scale at each; NaN without one.
         series: Every series; its index is its column.
         epoch: That of the model: frames and series of another one have other numbers.
@@ -78,6 +79,8 @@ class Evidence:
         self.steps = model.steps[self.frames]
         every = model.facts
         self.facts: tuple[StepFacts | None, ...] = tuple(every[frame] for frame in self.frames.tolist())
+        of_training = model.training_facts
+        self.training: tuple[TrainingFacts | None, ...] = tuple(of_training[frame] for frame in self.frames.tolist())
         self.scales = model.gradient_scales[self.frames]
         self.places = Places(model.graphs)
         self.scalars: Mapping[str, Scalar] = model.scalars()
@@ -106,6 +109,7 @@ class Evidence:
         for name in _CACHED:
             found.__dict__.pop(name, None)
         found.frames, found.steps, found.facts = self.frames[:stop], self.steps[:stop], self.facts[:stop]
+        found.training = self.training[:stop]
         found.scales, found._statistics, found.ends_bad = self.scales[:stop], self._statistics[:, :stop], True
         found.scalars = {name: _before(step, one) for name, one in self.scalars.items()}
         return found

@@ -100,6 +100,15 @@ OPTIMIZER_NAME = 240
 STEP_KINDS = 1 << 8
 """Different ends and optimizers of a model's steps. Steps of further ones have no facts."""
 
+SITUATION_BYTES = 1 << 22
+"""What is known of a step by name, not compressed. Ours have at most some ten lists of 1000 names."""
+
+SITUATIONS_BYTES = 1 << 26
+"""All different ones of a model that are read. Steps of further ones have no facts about the training."""
+
+TRAINING_BYTES = 1 << 25
+"""The same, compressed, and the numbers of all steps, some 50 bytes each, and 20 for each module."""
+
 NOTES = 64
 """Notes of a session that is not closed. Later ones are left out."""
 

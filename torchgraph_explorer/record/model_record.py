@@ -44,6 +44,7 @@ from torchgraph_explorer.schema import (
     StepFacts,
     StepNote,
     TensorGraph,
+    TrainingFacts,
 )
 
 ModelT = TypeVar("ModelT", bound="ModelRecord")
@@ -152,6 +153,15 @@ class ModelRecord:
         """The label of each frame's step, which `watcher.label` gave it; None without."""
         frames = self._index.frames
         return tuple(map(frames.label, frames.frames["label"].tolist()))
+
+    @property
+    def training_facts(self) -> tuple[TrainingFacts | None, ...]:
+        """What only the live training knew of the step of each frame; None where it was not recorded.
+
+        Where several ranks train the model, this is what the lowest of them knew.
+        """
+        frames = self._index.frames
+        return tuple(map(frames.training.facts, frames.frames["training"].tolist()))
 
     @property
     def optimizers(self) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from torchgraph_explorer.record.segments import LocalSegments
 from torchgraph_explorer.record.steps.body import encode_body
 from torchgraph_explorer.record.steps.facts import encode_facts
 from torchgraph_explorer.record.steps.layout import encode_layout
+from torchgraph_explorer.record.steps.training import encode_training
 from torchgraph_explorer.record.tensors.writer import TensorWriter
 from torchgraph_explorer.schema import Finished, Frame, KeptStep, Logged, ModuleGraph, Noted, Record, Session
 
@@ -160,6 +161,7 @@ class RecordWriter:
             label=None if frame.label is None else printable(frame.label),
         )
         encode_facts(head, frame.facts)
+        encode_training(head, frame.training)
         return enveloped(pb.Head(frame=head).SerializeToString(), encode_body(frame.statistics, frame.histograms))
 
     def _encode_layout(self, frame: Frame) -> bytes:

@@ -258,6 +258,7 @@ class Pipeline:
                 shards=self._shards,
                 measured=self._batch.finish(),
                 facts=observation.facts,
+                training=observation.training,
                 kept=self._finish_kept(told.label),
                 label=told.label,
                 tensors=observation.tensors,

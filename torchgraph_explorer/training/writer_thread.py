@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer import timeouts
 from torchgraph_explorer.capture.distributed import Shards
+from torchgraph_explorer.capture.facts.pending import PendingFacts
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.gaps import Missing
 from torchgraph_explorer.histogram import Histograms
@@ -31,6 +32,7 @@ from torchgraph_explorer.schema import (
     Session,
     StepFacts,
     TensorGraph,
+    TrainingFacts,
 )
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.flight_recorder import Entry, FlightRecorder, Waiting
@@ -96,6 +98,7 @@ class Step:
         kept: Its tensors that are kept whole; None if there are none.
         label: The kind of step that the training loop said it is; None without.
         tensors: The dependency graph of named tensors; None if it is not known.
+        training: Gives what only the live training knew of it, from `measured`; None if that is not known.
     """
 
     step: int
@@ -110,6 +113,7 @@ class Step:
     kept: Kept | None = None
     label: str | None = None
     tensors: TensorGraph | None = None
+    training: PendingFacts | None = None
 
 
 class _Asked(NamedTuple):
@@ -357,6 +361,7 @@ class WriterThread:
 
     def _write_step(self, step: Step) -> None:
         statistics, histograms = step.measured()
+        training = self._training_facts(step, statistics)
         if step.graph is not None and self._graphs.get(step.graph.id) is not step.graph:
             self._write(step.graph)
             self._graphs[step.graph.id] = step.graph
@@ -382,12 +387,22 @@ class WriterThread:
                 gradient_scale=step.gradient_scale,
                 facts=step.facts,
                 label=step.label,
+                training=training,
             )
         )
 
     def _ask_if_nonfinite(self, step: Step, kept: Kept, statistics: npt.NDArray[np.float32]) -> None:
         if kept.is_flagged and (found := self._nonfinite.found(tuple(step.rows), statistics)) is not None:
             kept.ask(found)
+
+    def _training_facts(self, step: Step, statistics: npt.NDArray[np.float32]) -> TrainingFacts | None:
+        if step.training is None:
+            return None
+        try:
+            return step.training(statistics)
+        except Exception as fault:
+            self.note(f"Facts about the training of some steps are not recorded: {reason(fault)}.")
+            return None
 
     def _write_kept(self, step: Step, kept: Kept) -> None:
         """Give the step's kept tensors to those sinks that take them."""

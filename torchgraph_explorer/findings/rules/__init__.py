@@ -13,9 +13,12 @@ from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.experts import expert_imbalance
 from torchgraph_explorer.findings.rules.growth import exploding_activation, exploding_gradient, overflow_ahead
 from torchgraph_explorer.findings.rules.heads import softmax_before_loss
+from torchgraph_explorer.findings.rules.loop import clipping_always, no_zero_grad, weight_decay_dominates
 from torchgraph_explorer.findings.rules.loss import loss_diverging, loss_not_falling
+from torchgraph_explorer.findings.rules.modes import batch_of_one, normalisation_in_eval, training_in_eval_mode
 from torchgraph_explorer.findings.rules.nonfinite import nan
-from torchgraph_explorer.findings.rules.participation import no_gradient, not_in_optimizer, unused_module
+from torchgraph_explorer.findings.rules.optimizer import frozen_by_accident, not_in_optimizer
+from torchgraph_explorer.findings.rules.participation import no_gradient, unused_module
 from torchgraph_explorer.findings.rules.precision import update_lost_to_rounding
 from torchgraph_explorer.findings.rules.rule import Rule
 from torchgraph_explorer.findings.rules.spike import loss_spike
@@ -55,5 +58,12 @@ RULES: dict[str, Rule] = {
     "softmax-before-loss": softmax_before_loss,
     "attention-logits-growing": attention_logits_growing,
     "update-lost-to-rounding": update_lost_to_rounding,
+    "no-zero-grad": no_zero_grad,
+    "frozen-by-accident": frozen_by_accident,
+    "normalisation-in-eval": normalisation_in_eval,
+    "training-in-eval-mode": training_in_eval_mode,
+    "batch-of-one": batch_of_one,
+    "clipping-always": clipping_always,
+    "weight-decay-dominates": weight_decay_dominates,
 }
 """By the kind of finding that the rule yields."""

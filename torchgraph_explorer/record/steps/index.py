@@ -28,6 +28,7 @@ from torchgraph_explorer.record.ranks.steps import Frames, RankFrames, expanded
 from torchgraph_explorer.record.scan import ScannedRecord
 from torchgraph_explorer.record.steps.facts import StepKinds
 from torchgraph_explorer.record.steps.layout import FrameLayout, decode_layout
+from torchgraph_explorer.record.steps.training import TrainingTable
 
 FRAME = np.dtype(
     [
@@ -40,6 +41,7 @@ FRAME = np.dtype(
         ("passes", np.int64),  # as StepFacts has them
         ("recorded_passes", np.int64),
         ("label", np.int32),  # as FrameIndex.label has it; -1 without
+        ("training", np.int32),  # as TrainingTable has it; -1 without
         ("layout", np.int32),
         ("segment", np.int32),
         ("number", np.int64),  # of the segment within the run: tells which of two writes of a step is the later one
@@ -80,11 +82,12 @@ class FrameIndex:
     Attributes:
         frames: `FRAME` each; steps ascending, each once.
         kinds: What the frames' `kind` refers to.
+        training: What the frames' `training` refers to.
     """
 
     def __init__(self) -> None:
         self.frames: Frames = np.zeros(0, dtype=FRAME)
-        self.kinds = StepKinds()
+        self.kinds, self.training = StepKinds(), TrainingTable()
         self._new: list[tuple[float, ...]] = []
         self._held_back: list[tuple[float, tuple[float, ...]]] = []
         self._reached: dict[str, int] = {}
@@ -115,7 +118,8 @@ class FrameIndex:
         place = (segment, file.number, found.body, found.body_size)
         facts = self.kinds.entry(frame)
         label = self._label_id(frame.label) if frame.HasField("label") else -1
-        self._new.append((frame.step, written, clock, scale, graph, *facts, label, layout, *place, 1, -1))
+        told = *facts, label, self.training.entry(frame)
+        self._new.append((frame.step, written, clock, scale, graph, *told, layout, *place, 1, -1))
         self._room += LAYOUTS_PER_BYTE * found.body_size
         self._reached[session] = max(self._reached.get(session, -1), frame.step)
 

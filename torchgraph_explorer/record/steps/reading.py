@@ -80,6 +80,7 @@ def read_frame(model: ModelIndex, number: int, notices: Notices) -> Frame:
         gradient_scale=None if np.isnan(facts["gradient_scale"]) else float(facts["gradient_scale"]),
         facts=model.frames.kinds.facts(facts),
         label=model.frames.label(int(facts["label"])),
+        training=model.frames.training.facts(int(facts["training"])),
     )
 
 

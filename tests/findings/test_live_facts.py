@@ -1,0 +1,308 @@
+"""Trainings whose loop is wrong in a way that only the live step shows are told, and their healthy twins are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from torchgraph_explorer import open_run, watch
+from torchgraph_explorer.findings.finding import Finding
+
+Loop = Callable[[nn.Module], Iterator[object]]
+STEPS = 24
+
+
+def network() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 3)
+    )
+
+
+def loss_of(model: nn.Module, samples: int = 32) -> Tensor:
+    inputs = 2 * torch.randn(samples, 8)
+    return nn.functional.cross_entropy(model(inputs), inputs.argmax(1) % 3)
+
+
+def sgd(model: nn.Module, **options: Any) -> torch.optim.Optimizer:
+    return torch.optim.SGD((one for one in model.parameters()), **{"lr": 0.1, **options})
+
+
+def plain(model: nn.Module, optimizer: torch.optim.Optimizer | None = None, **options: Any) -> Iterator[object]:
+    optimizer = optimizer or sgd(model, **options)
+    while True:
+        optimizer.zero_grad()
+        loss_of(model).backward()
+        yield optimizer.step()
+
+
+def never_cleared(model: nn.Module) -> Iterator[object]:
+    optimizer = sgd(model)
+    while True:
+        loss_of(model).backward()
+        yield optimizer.step()
+
+
+def cleared_in_part(model: nn.Module) -> Iterator[object]:
+    optimizer = sgd(model)
+    while True:
+        model[6].zero_grad()
+        loss_of(model).backward()
+        yield optimizer.step()
+
+
+def cleared_after(model: nn.Module) -> Iterator[object]:
+    optimizer = sgd(model)
+    while True:
+        loss_of(model).backward()
+        optimizer.step()
+        yield optimizer.zero_grad()
+
+
+def cleared_late(model: nn.Module) -> Iterator[object]:
+    optimizer = sgd(model)
+    while True:
+        loss = loss_of(model)
+        optimizer.zero_grad()
+        loss.backward()
+        yield optimizer.step()
+
+
+def set_to_zero(model: nn.Module) -> Iterator[object]:
+    optimizer = sgd(model)
+    while True:
+        optimizer.zero_grad(set_to_none=False)
+        loss_of(model).backward()
+        yield optimizer.step()
+
+
+def accumulated(model: nn.Module, *, set_to_none: bool = True) -> Iterator[object]:
+    optimizer = sgd(model)
+    while True:
+        for _ in range(3):
+            (loss_of(model) / 3).backward()
+        optimizer.step()
+        yield optimizer.zero_grad(set_to_none=set_to_none)
+
+
+def several_optimizers(model: nn.Module) -> Iterator[object]:
+    optimizers = [torch.optim.Adam(model[at].parameters(), 1e-3) for at in (0, 1, 4, 6)]
+    while True:
+        for one in optimizers:
+            one.zero_grad()
+        loss_of(model).backward()
+        for one in optimizers:
+            one.step()
+        yield None
+
+
+def slow_optimizer(model: nn.Module) -> Iterator[object]:
+    """The head is updated every third step, with the gradients of all three."""
+    quick, slow = sgd(model[:6]), sgd(model[6])
+    while True:
+        for at in range(3):
+            quick.zero_grad()
+            loss_of(model).backward()
+            quick.step()
+            if at == 2:
+                slow.step()
+                slow.zero_grad()
+            yield None
+
+
+def adversaries(model: nn.Module) -> Iterator[object]:
+    """The second half is a critic, through which the first half gets its gradient; that leaves gradients in it."""
+    maker, critic = sgd(model[:4]), sgd(model[4:])
+    while True:
+        critic.zero_grad()
+        loss_of(model).backward()
+        yield critic.step()
+        maker.zero_grad()
+        loss_of(model).neg().backward()
+        yield maker.step()
+
+
+def in_backward(model: nn.Module) -> Iterator[object]:
+    optimizers = {one: torch.optim.SGD([one], 0.05) for one in model.parameters()}
+
+    def update(parameter: Tensor) -> None:
+        optimizers[parameter].step()
+        optimizers[parameter].zero_grad()
+
+    for one in model.parameters():
+        one.register_post_accumulate_grad_hook(update)
+    while True:
+        yield loss_of(model).backward()
+
+
+def by_closure(model: nn.Module) -> Iterator[object]:
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = loss_of(model)
+        loss.backward()
+        return loss
+
+    while True:
+        yield optimizer.step(closure)
+
+
+def clipped(model: nn.Module, limit: float) -> Iterator[object]:
+    optimizer = sgd(model)
+    while True:
+        optimizer.zero_grad()
+        loss_of(model).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), limit)
+        yield optimizer.step()
+
+
+def without(model: nn.Module, at: int) -> Iterator[object]:
+    return plain(model, sgd(nn.ModuleList(one for number, one in enumerate(model) if number != at)))
+
+
+def head_changed(model: nn.Module) -> Iterator[object]:
+    optimizer = sgd(model)
+    model[6] = nn.Linear(16, 3)
+    return plain(model, optimizer)
+
+
+def made_late(model: nn.Module) -> Iterator[object]:
+    """Two optimizers are made after the first pass; one of them steps every second time."""
+    loss = loss_of(model)
+    first, second = sgd(model[:4]), sgd(model[4:])
+    for step in range(1000):
+        loss.backward()
+        first.step()
+        if step % 2:
+            second.step()
+        model.zero_grad()
+        yield None
+        loss = loss_of(model)
+
+
+def moved_by_hand(model: nn.Module) -> Iterator[object]:
+    for _ in without(model, 4):
+        with torch.no_grad():
+            for one in model[4].parameters():
+                one.sub_(0.1 * one.grad)
+        yield None
+
+
+def frozen(model: nn.Module, *layers: int, given: bool = True) -> Iterator[object]:
+    for layer in layers:
+        model[layer].requires_grad_(False)
+    kept = [one for one in model.parameters() if given or one.requires_grad]
+    return plain(model, torch.optim.SGD(kept, 0.1))
+
+
+def in_eval(model: nn.Module, since: int, *names: int) -> Iterator[object]:
+    training = plain(model)
+    for step in range(1000):
+        if step == since:
+            for one in [model[name] for name in names] or [model]:
+                one.eval()
+        yield next(training)
+
+
+def evaluated(model: nn.Module, *, with_gradients: bool) -> Iterator[object]:
+    for _ in plain(model):
+        model.eval()
+        with torch.set_grad_enabled(with_gradients):
+            loss_of(model)
+        yield model.train()
+
+
+def frozen_normalisation(model: nn.Module) -> Iterator[object]:
+    with torch.no_grad():
+        for _ in range(100):
+            loss_of(model)
+    model[1].eval().requires_grad_(False)
+    return plain(model)
+
+
+def told(loop: Loop, folder: Path, *, every: int = 1, model: nn.Module | None = None) -> tuple[Finding, ...]:
+    torch.manual_seed(0)
+    model = model or network()
+    with watch(model, log_freq=every, backend="record", logdir=folder, verbose=False):
+        training = loop(model)
+        for _ in range(STEPS):
+            next(training)
+    return open_run(folder).model().findings()
+
+
+FAULTY: dict[str, tuple[Loop, str, str | None]] = {
+    "gradients that are never cleared": (never_cleared, "no-zero-grad", None),
+    "gradients of the head alone are cleared": (cleared_in_part, "no-zero-grad", ""),
+    "a limit of 0.001 for the gradient": (lambda model: clipped(model, 1e-3), "clipping-always", None),
+    "a weight decay of 1 in SGD": (lambda model: plain(model, weight_decay=1.0), "weight-decay-dominates", None),
+    "a weight decay of 20 in AdamW": (
+        lambda model: plain(model, torch.optim.AdamW(model.parameters(), 5e-3, weight_decay=20)),
+        "weight-decay-dominates",
+        None,
+    ),
+    "a layer that no optimizer has": (lambda model: without(model, 4), "not-in-optimizer", "4"),
+    "a head that is made after the optimizer": (head_changed, "not-in-optimizer", "6"),
+    "a frozen layer in the midst": (lambda model: frozen(model, 4), "frozen-by-accident", "4"),
+    "a frozen head": (lambda model: frozen(model, 6, given=False), "frozen-by-accident", "6"),
+    "eval mode from the beginning": (lambda model: in_eval(model, 0), "training-in-eval-mode", ""),
+    "eval mode since an evaluation": (lambda model: in_eval(model, 8), "normalisation-in-eval", "1"),
+    "a normalisation in eval mode": (lambda model: in_eval(model, 0, 1), "normalisation-in-eval", "1"),
+}
+
+HEALTHY: dict[str, Loop] = {
+    "one optimizer": plain,
+    "gradients that are cleared after the update": cleared_after,
+    "gradients that are cleared after the forward pass": cleared_late,
+    "gradients that are set to zero": set_to_zero,
+    "micro-batches": accumulated,
+    "micro-batches, with gradients that are set to zero": lambda model: accumulated(model, set_to_none=False),
+    "an optimizer for each layer": several_optimizers,
+    "an optimizer that steps every third time": slow_optimizer,
+    "a network and its critic": adversaries,
+    "an optimizer in the backward pass": in_backward,
+    "LBFGS": by_closure,
+    "a limit of 1 for the gradient": lambda model: clipped(model, 1.0),
+    "a weight decay of 0.001 in SGD": lambda model: plain(model, weight_decay=1e-3),
+    "a weight decay of 0.1 in AdamW": lambda model: plain(model, torch.optim.AdamW(model.parameters(), 5e-3)),
+    "optimizers that are made late": made_late,
+    "a layer that is moved by hand": moved_by_hand,
+    "a frozen backbone that the optimizer has": lambda model: frozen(model, 0, 1, 4),
+    "a frozen backbone that it has not": lambda model: frozen(model, 0, 1, 4, given=False),
+    "evaluations": lambda model: evaluated(model, with_gradients=False),
+    "evaluations with gradients": lambda model: evaluated(model, with_gradients=True),
+    "a frozen normalisation with statistics of its own": frozen_normalisation,
+}
+
+OURS = {kind for _, kind, _ in FAULTY.values()} | {"batch-of-one", "training-in-eval-mode"}
+
+
+@pytest.mark.parametrize(("loop", "kind", "module"), FAULTY.values(), ids=FAULTY)
+def test_a_wrong_loop_is_told(loop: Loop, kind: str, module: str | None, tmp_path: Path) -> None:
+    found = told(loop, tmp_path)
+    assert (kind, module) in {(one.kind, one.module) for one in found}
+
+
+@pytest.mark.parametrize("loop", HEALTHY.values(), ids=HEALTHY)
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_healthy_loop_is_not_told(loop: Loop, every: int, tmp_path: Path) -> None:
+    found = told(loop, tmp_path, every=every)
+    assert [one for one in found if one.kind in OURS and one.severity != "info"] == []
+
+
+@pytest.mark.parametrize("batch", [pytest.param(1, id="one sample"), pytest.param(2, id="two samples")])
+def test_a_normalisation_of_single_samples_is_told(batch: int, tmp_path: Path) -> None:
+    def loop(model: nn.Module) -> Iterator[object]:
+        optimizer = sgd(model, lr=1e-3)
+        while True:
+            optimizer.zero_grad()
+            model(torch.randn(batch, 1, 6, 6)).square().mean().backward()
+            yield optimizer.step()
+
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 1))
+    found = told(loop, tmp_path, model=model)
+    assert [one.module for one in found if one.kind == "batch-of-one"] == (["1"] if batch == 1 else [])

@@ -1,0 +1,140 @@
+"""Gradients from before the last update, to which those of a step are added, as without `zero_grad`."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from torchgraph_explorer.capture.facts.names import Named, few
+from torchgraph_explorer.capture.facts.pending import Row
+from torchgraph_explorer.capture.gradient_hooks import Measure
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, has_memory, is_readable, plain
+
+MOST_ASKED = 4
+"""Parameters of an optimizer, the first, of which one with a gradient is looked for after an update."""
+
+MOST_OPTIMIZERS = 1 << 14
+"""Optimizers that are remembered; one for each parameter may be many."""
+
+MOST_MEASURED = 8
+"""Gradients of a step that are measured, to tell those that were set to zero."""
+
+MOST_BACKWARDS = 4
+"""Backward passes of a step at whose beginning they are."""
+
+
+class _Witness(NamedTuple):
+    """A parameter and the gradient that it had after an update. Setting gradients to None releases the latter."""
+
+    parameter: weakref.ref[Tensor]
+    gradient: weakref.ref[Tensor]
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the parameter still has that very gradient, which may have been set to zero or added to."""
+        parameter, gradient = self.parameter(), self.gradient()
+        return parameter is not None and gradient is not None and parameter.grad is gradient
+
+
+class UpdateWitnesses:
+    """Tells whether the gradient that was there after the last update of an optimizer is still there."""
+
+    def __init__(self) -> None:
+        """No update was seen."""
+        self._of: dict[int, _Witness | None] = {}
+
+    def note(self, optimizers: Iterable[Optimizer]) -> None:
+        """These have made an update. This is done in every step, logged or not, so it looks at one gradient only."""
+        if torch._C._is_torch_function_mode_enabled():  # it would see that the gradient is looked at
+            self._of.clear()
+            return
+        if len(self._of) > MOST_OPTIMIZERS:  # the loop makes new ones
+            self._of.clear()
+        for each in optimizers:
+            self._of[id(each)] = None
+            for parameter in each.param_groups[0]["params"][:MOST_ASKED]:
+                if type(parameter) in ORDINARY and (gradient := parameter.grad) is not None:
+                    self._of[id(each)] = _Witness(weakref.ref(parameter), weakref.ref(gradient))
+                    break
+
+    def tell(self, optimizer: Optimizer) -> bool | None:
+        """Whether such a gradient is still there; None if no update of `optimizer` was seen."""
+        key = id(optimizer)
+        if key not in self._of:
+            return None
+        witness = self._of[key]
+        return witness is not None and witness.is_there
+
+
+class LeftoverGradients:
+    """Which gradients of one step were left from before the last update of their optimizer.
+
+    Such a gradient was there when the first backward pass began, is the same tensor when the optimizer gets it, and was
+    not zero: gradients may be set to zero in place.
+    """
+
+    def __init__(self, measure: Measure) -> None:
+        """No backward pass has begun."""
+        self._measure = measure
+        self._before: dict[int, Tensor] = {}
+        self._left: dict[int, bool | None] = {}
+        self._rows: dict[int, list[Row]] = {}
+        self._backwards = 0
+        self._found: dict[str, int] | None = None
+
+    def begin_backward(self, parameters: Named, optimizers: Iterable[Optimizer], witnesses: UpdateWitnesses) -> None:
+        """A backward pass begins, which has not added any gradient yet."""
+        self._backwards += 1
+        if self._backwards == 1:
+            self._left = {id(each): witnesses.tell(each) for each in optimizers}
+            if any(self._left.values()):
+                self._before = {
+                    key: gradient for key, (_, one) in parameters.items() if (gradient := one.grad) is not None
+                }
+                chosen = list(self._before)
+                self._rows = {key: [] for key in chosen[:: -(-len(chosen) // MOST_MEASURED) or 1]}
+        elif self._before:
+            self._before = {key: old for key, old in self._before.items() if parameters[key][1].grad is old}
+        if self._backwards <= MOST_BACKWARDS:
+            for key, rows in self._rows.items():
+                if (gradient := self._before.get(key)) is not None:
+                    gradient = plain(gradient)
+                    if is_readable(gradient) and has_memory(gradient):
+                        rows.append(Row(self._measure.values_again(gradient)))
+
+    def before_update(self, parameters: Named, optimizer: Optimizer) -> None:
+        """`optimizer` is about to update its parameters."""
+        left = self._left.get(id(optimizer)) if self._backwards else None
+        if left is None:
+            return
+        found = self._found = self._found or {}
+        if left:
+            moved = (id(each) for group in optimizer.param_groups for each in group["params"])
+            for key in moved:
+                if key in self._before and key in parameters and parameters[key][1].grad is self._before[key]:
+                    found[parameters[key][0]] = key
+
+    def forget(self) -> None:
+        """Release the gradients: no more updates come."""
+        self._before = {}
+
+    def names(self, statistics: npt.NDArray[np.float32]) -> tuple[str, ...] | None:
+        """The parameters with such gradients; None if that is not known."""
+        if not self._found:
+            return None if self._found is None else ()
+        measured = {key: rows for key, rows in self._rows.items() if rows and key in self._found.values()}
+        zero = {key for key, rows in measured.items() if any(_is_zero(row, statistics) for row in rows)}
+        if len(zero) == len(measured):  # also if none could be measured
+            return ()
+        return few(name for name, key in self._found.items() if key not in zero)
+
+
+def _is_zero(row: Row, statistics: npt.NDArray[np.float32]) -> bool:
+    return row(statistics, "zeros") == row(statistics, "sampled")

@@ -1,0 +1,36 @@
+"""The model's parameters by name, for the facts of one step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from torch import Tensor, nn
+
+from torchgraph_explorer.capture.module_info import has_values
+
+MOST_NAMES = 1000
+"""Names in one list of the facts."""
+
+Named: TypeAlias = "dict[int, tuple[str, nn.Parameter]]"
+"""Parameters with their names, by `id`."""
+
+
+def named_parameters(modules: Mapping[nn.Module, str]) -> Named:
+    """The own parameters of `modules`, given with their names. Several times faster than `named_parameters()`."""
+    found: Named = {}
+    for module, name in modules.items():
+        for path, parameter in module._parameters.items():
+            if parameter is not None and id(parameter) not in found and has_values(parameter):
+                found[id(parameter)] = f"{name}.{path}" if name else path, parameter
+    return found
+
+
+def few(names: Iterable[str]) -> tuple[str, ...]:
+    """The first of them, as many as are recorded."""
+    return tuple(name for name, _ in zip(names, range(MOST_NAMES), strict=False))
+
+
+def version_of(tensor: Tensor) -> int:
+    """How often it was written to; 0 if that is not counted."""
+    return 0 if tensor.is_inference() else tensor._version

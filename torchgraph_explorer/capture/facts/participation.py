@@ -1,0 +1,64 @@
+"""Which parameters take part in a step: which have an optimizer, a gradient, or are written to by something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from torch import nn
+from torch.optim import Optimizer
+
+from torchgraph_explorer.capture.facts.names import Named, few, version_of
+from torchgraph_explorer.capture.optimizer_steps import held_by
+
+
+class Participation:
+    """The parameters of one model in one step.
+
+    Attributes:
+        without_optimizer: See `schema.TrainingFacts`, as the other attributes.
+        frozen_in_optimizer, without_gradient, written: The same.
+    """
+
+    def __init__(self, parameters: Named, without: Iterable[int]) -> None:
+        """The first pass begins. Those with an id in `without` had no optimizer in earlier steps."""
+        self.without_optimizer: tuple[str, ...] | None = None
+        self.frozen_in_optimizer: tuple[str, ...] | None = None
+        self.without_gradient: tuple[str, ...] | None = None
+        self.written: tuple[str, ...] = ()
+        self._versions = {key: version_of(parameters[key][1]) for key in without if key in parameters}
+
+    def after_backward(self, parameters: Named, modules: Iterable[nn.Module]) -> None:
+        """A backward pass has ended, in a step in which `modules` were called."""
+        called = {id(one) for module in modules for one in module._parameters.values() if one is not None}
+        self.without_gradient = few(
+            name for key, (name, one) in parameters.items() if key in called and one.requires_grad and one.grad is None
+        )
+
+    def before_update(
+        self, parameters: Named, optimizer: Optimizer, without_optimizer: Callable[[set[int]], set[int]]
+    ) -> None:
+        """`optimizer` is about to make the step's first update.
+
+        `without_optimizer` tells which parameters, by `id`, no optimizer holds.
+        """
+        if self.without_optimizer is not None:
+            return
+        moved = held_by([optimizer])
+        frozen, without = list[str](), set[int]()
+        for key, (name, one) in parameters.items():
+            if (key in moved) is one.requires_grad:
+                continue
+            if one.requires_grad:
+                without.add(key)
+            else:
+                frozen.append(name)
+        self.frozen_in_optimizer = few(frozen)
+        if without:
+            without = without_optimizer(without)
+        self.without_optimizer = few(parameters[key][0] for key in parameters if key in without)
+
+    def conclude(self, parameters: Named) -> None:
+        """The next step begins, or the training has ended."""
+        without = set(self.without_optimizer or ())
+        written = (key for key, version in self._versions.items() if version_of(parameters[key][1]) != version)
+        self.written = few(name for key in written if (name := parameters[key][0]) in without)

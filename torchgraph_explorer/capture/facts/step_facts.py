@@ -1,0 +1,187 @@
+"""Finds out what only the live training knows of one logged step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from torchgraph_explorer.capture.facts.clipping import Norms
+from torchgraph_explorer.capture.facts.leftover import LeftoverGradients
+from torchgraph_explorer.capture.facts.names import few, named_parameters
+from torchgraph_explorer.capture.facts.participation import Participation
+from torchgraph_explorer.capture.facts.pending import PendingFacts, Row
+from torchgraph_explorer.capture.gradient_hooks import Measure, current_backward
+from torchgraph_explorer.capture.no_dispatch import NoDispatch
+from torchgraph_explorer.capture.optimizer_steps import ModelOptimizers, held_by
+from torchgraph_explorer.schema import Call, ParameterGroup, TrainingFacts
+
+MOST_GROUPS = 64
+"""Parameter groups that are recorded. An optimizer for each parameter may have more."""
+
+FIRST_DETAILED, EVERY_DETAILED = 16, 4
+"""The first logged steps, and every so many later ones, are those in which what takes long is measured."""
+
+_DECOUPLED = frozenset({"AdamW", "Lion", "Muon", "Adafactor"})
+"""Optimizers that apply weight decay to the weights, by class, if their groups do not say so."""
+
+
+class StepFactsRecorder:
+    """What is found out about one step. No method raises: after a fault there are no facts.
+
+    Attributes:
+        fault: What went wrong; None so far.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        names: Mapping[nn.Module, str],
+        *,
+        optimizers: ModelOptimizers,
+        measure: Measure,
+        number: int = 0,
+    ) -> None:
+        """The first pass of a step through `model` begins.
+
+        Args:
+            model: The watched model.
+            names: The modules that are recorded.
+            optimizers: Those of the model.
+            measure: Measures tensors of the step.
+            number: How many logged steps were before it.
+        """
+        self.fault: Exception | None = None
+        self._model, self._names, self._optimizers, self._measure = model, names, optimizers, measure
+        self._facts = TrainingFacts()
+        self._groups: dict[int, list[ParameterGroup]] = {}
+        self._scale: Row | None = None
+        self._is_ahead = False
+        self._is_detailed = number < FIRST_DETAILED or number % EVERY_DETAILED == 0
+        self._do(self._begin)
+
+    def _do(self, act: Callable[[], object]) -> None:
+        if self.fault is None:
+            try:
+                with NoDispatch():
+                    act()
+            except Exception as fault:  # a fault of ours in the middle of the training
+                self.fault = fault
+
+    def _begin(self) -> None:
+        self._parameters = named_parameters(self._names)
+        self._participation = Participation(self._parameters, self._optimizers.without)
+        self._leftover, self._norms = LeftoverGradients(self._measure), Norms(self._measure)
+        mode = self._model.training
+        others = few(name for module, name in self._names.items() if module.training != mode)
+        self._facts = replace(self._facts, is_training=mode, other_mode=others)
+
+    def begin_backward(self, *, is_missed: bool) -> None:
+        """A backward pass begins. If `is_missed`, there may have been others that were not seen."""
+        self._is_ahead = self._is_ahead or is_missed
+        if not self._is_ahead:
+            self._do(self._begin_backward)
+
+    def _begin_backward(self) -> None:
+        self._leftover.begin_backward(self._parameters, self._optimizers.known, self._optimizers.witnesses)
+
+    def after_backward(self, calls: Sequence[Call]) -> None:
+        """A backward pass has ended, in a step with these calls so far."""
+        self._do(lambda: self._after_backward(calls))
+
+    def _after_backward(self, calls: Sequence[Call]) -> None:
+        called = {call.module for call in calls}
+        self._participation.after_backward(
+            self._parameters, (module for module, name in self._names.items() if name in called)
+        )
+        if self._is_detailed:
+            self._norms.after_backward(self._parameters)
+        scalers = self._optimizers.scalers
+        scale = getattr(scalers[0], "_scale", None) if len(scalers) == 1 else None
+        if isinstance(scale, Tensor):
+            self._scale = Row(self._measure.values_again(scale))
+
+    def before_update(self, optimizer: Optimizer, *, is_missed: bool) -> None:
+        """`optimizer` is about to move its parameters. If `is_missed`, not all passes were recorded."""
+        self._do(lambda: self._before_update(optimizer, is_missed=is_missed))
+
+    def _before_update(self, optimizer: Optimizer, *, is_missed: bool) -> None:
+        if sum(map(len, self._groups.values())) < MOST_GROUPS:
+            self._groups[id(optimizer)] = [self._group(one) for one in optimizer.param_groups[:MOST_GROUPS]]
+        model = self._model
+        self._participation.before_update(
+            self._parameters, optimizer, lambda these: self._optimizers.without_optimizer(these, model)
+        )
+        self._leftover.before_update(self._parameters, optimizer)
+        if is_missed or current_backward() != -1 or getattr(optimizer, "grad_scale", None) is not None:
+            return  # the norm after the last backward pass is not known, or the loss scale is still in the gradients
+        self._norms.before_update(self._parameters, held_by([optimizer]))
+
+    def _group(self, group: Mapping[str, Any]) -> ParameterGroup:
+        names = (self._parameters[id(one)][0] for one in group["params"] if id(one) in self._parameters)
+        return ParameterGroup(
+            optimizer="",
+            learning_rate=_on_host(group.get("lr")),
+            weight_decay=_on_host(group.get("weight_decay")),
+            is_decoupled=bool(group.get("decoupled_weight_decay")),
+            parameters=few(names),
+        )
+
+    def after_update(self, optimizers: Iterable[Optimizer], names: Iterable[str]) -> None:
+        """Optimizers of these names have moved the model's parameters."""
+        self._do(lambda: self._after_update(zip(optimizers, names, strict=True)))
+
+    def _after_update(self, named: Iterable[tuple[Optimizer, str]]) -> None:
+        for optimizer, name in named:
+            is_decoupled = type(optimizer).__name__ in _DECOUPLED
+            made = [
+                replace(one, optimizer=name, is_decoupled=one.is_decoupled or is_decoupled)
+                for one in self._groups.pop(id(optimizer), ())
+            ]
+            self._facts = replace(self._facts, groups=(*self._facts.groups, *made))
+
+    def conclude(self, calls: Sequence[Call]) -> PendingFacts | None:
+        """The step is over, and had these calls: what was found out; None after a fault. Releases the model."""
+        self._do(lambda: self._conclude(calls))
+        self._model, self._names, self._parameters = nn.Module(), {}, {}
+        return self._pending() if self.fault is None else None
+
+    def _conclude(self, calls: Sequence[Call]) -> None:
+        self._participation.conclude(self._parameters)
+        self._leftover.forget()
+        shapes = (one.shape for call in calls if call.parent is None for one in call.inputs)
+        batch = next((shape[0] for shape in shapes if shape), None)
+        self._facts = replace(self._facts, batch_size=batch, skipped=self._optimizers.skipped_updates)
+
+    def _pending(self) -> PendingFacts:
+        participation, leftover, norms = self._participation, self._leftover, self._norms
+        facts, scale = self._facts, self._scale
+
+        def resolve(statistics: npt.NDArray[np.float32]) -> TrainingFacts:
+            factor = scale(statistics, "mean") if scale is not None else None
+            before = norms.before(statistics, "l2_norm") / (factor or 1.0) if norms.before else None
+            return replace(
+                facts,
+                leftover=leftover.names(statistics),
+                without_optimizer=participation.without_optimizer,
+                frozen_in_optimizer=participation.frozen_in_optimizer,
+                without_gradient=participation.without_gradient,
+                written=participation.written,
+                gradient_norm=before,
+                clipped_norm=norms.clipped(statistics, "l2_norm") if norms.clipped else None,
+                loss_scale=factor,
+            )
+
+        return resolve
+
+
+def _on_host(value: object) -> float | None:
+    """A number, unless reading it would wait for a device."""
+    if isinstance(value, Tensor):
+        return float(value) if value.is_cpu and value.numel() == 1 else None
+    return float(value) if isinstance(value, (int, float)) else None

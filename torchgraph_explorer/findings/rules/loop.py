@@ -1,0 +1,148 @@
+"""What the training loop does to gradients and weights: leaves gradients in place, clips, and decays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.places import dimensions
+from torchgraph_explorer.findings.rules.facts import facts_at, module_around, rows_with
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
+from torchgraph_explorer.schema import ParameterGroup
+
+LEFTOVER_SHARE = 0.5
+"""Share of the recorded updates to which gradients from before the last one were added."""
+
+CLIPPED = 0.05
+"""What remains of the gradient's norm after clipping, in the median."""
+
+CLIPPED_SHARE = 0.95
+"""Share of the recorded steps at which it is clipped at all."""
+
+LEAST_CLIPPED = 4
+
+TOLERANCE = 1e-3
+"""A norm that is smaller by less than this share is taken for rounding."""
+
+DECAY_RATIO = 2.0
+"""Decay over gradient, in the median of the first quarter of the steps, where the decay is added to the gradient."""
+
+DECOUPLED_RATIO = 0.5
+"""Decay over what a step changes, likewise, where the decay is applied to the weights."""
+
+SHRUNK = 0.8
+"""The norm of the weights at the end over that at the beginning, at most."""
+
+
+def no_zero_grad(evidence: Evidence) -> Iterator[Finding]:
+    """Gradients of one step are added to those of the steps before."""
+    known = rows_with(evidence, lambda one: one.leftover is not None)
+    rows = [row for row in known if facts_at(evidence, row).leftover]
+    if not rows or len(rows) < LEFTOVER_SHARE * len(known):
+        return
+    names = facts_at(evidence, rows[-1]).leftover or ()
+    held = {name for one in facts_at(evidence, rows[-1]).groups for name in one.parameters}
+    module = None if held <= {*names} else module_around(names)
+    whose = "All gradients are" if module is None else f"The gradients of {named(module)} are"
+    yield finding(
+        evidence,
+        "no-zero-grad",
+        "error",
+        at=module,
+        rows=rows,
+        numbers={"updates": len(rows), "known": len(known), "parameters": len(names)},
+        text=f"{whose} added to those of earlier steps, which were not cleared after their update: so it is at "
+        f"{len(rows)} of {len(known)} recorded updates. Each update follows the sum of all batches so far.",
+        advice="Call `optimizer.zero_grad()` once for each update, before `backward()`. To accumulate gradients over "
+        "micro-batches, call it after each `optimizer.step()`.",
+    )
+
+
+def clipping_always(evidence: Evidence) -> Iterator[Finding]:
+    """Clipping takes away nearly all of the gradient, at nearly every step."""
+    rows = rows_with(evidence, lambda one: bool(one.gradient_norm) and one.clipped_norm is not None)
+    if len(rows) < LEAST_CLIPPED:
+        return
+    norms = [(one.gradient_norm or 1, one.clipped_norm or 0) for one in (facts_at(evidence, row) for row in rows)]
+    before, after = np.array(norms, dtype=np.float64).T
+    remains = np.where(np.isfinite(after / before), after / before, 1.0)
+    is_clipped = remains < 1 - TOLERANCE
+    if is_clipped.mean() < CLIPPED_SHARE or np.median(remains) > CLIPPED:
+        return
+    clipped = float(np.median(after))
+    yield finding(
+        evidence,
+        "clipping-always",
+        "warning",
+        at=None,
+        rows=np.array(rows)[is_clipped],
+        numbers={"remains": np.median(remains), "clipped_norm": clipped, "steps": len(rows)},
+        text=f"Clipping shortens the gradient at {is_clipped.mean():.0%} of the recorded steps, to "
+        f"{np.median(remains):.2g} of its norm in the median. The limit, and not the learning rate, says how far each "
+        "update goes.",
+        advice=f"Raise the limit, from about {clipped:.2g} to the gradient's usual norm, or lower the learning rate "
+        "instead. If the gradients are larger than they should be, look for why.",
+    )
+
+
+def weight_decay_dominates(evidence: Evidence) -> Iterator[Finding]:
+    """The weights shrink by weight decay more than the gradient moves them, from the beginning."""
+    rows = rows_with(evidence, lambda one: any(group.weight_decay for group in one.groups))
+    if len(rows) < LEAST_ROWS:
+        return
+    pairs = [(row, *_decay(evidence, row)) for row in rows]
+    told = [(row, ratio, limit, norm) for row, ratio, limit, norm in pairs if np.isfinite(ratio)]
+    early = told[: max(LEAST_ROWS, len(told) // 4)]
+    if len(told) < LEAST_ROWS or told[-1][3] > SHRUNK * told[0][3]:
+        return
+    ratio, limit = np.median([one[1] for one in early]), np.median([one[2] for one in early])
+    if ratio < limit:
+        return
+    decay = max(group.weight_decay or 0 for group in facts_at(evidence, rows[0]).groups)
+    yield finding(
+        evidence,
+        "weight-decay-dominates",
+        "warning",
+        at=None,
+        rows=[one[0] for one in told if one[1] > limit],
+        numbers={"ratio": ratio, "weight_decay": decay, "norm_first": told[0][3], "norm_last": told[-1][3]},
+        text=f"A weight decay of {decay:g} pulls the weights to zero {ratio:.2g} times as hard as the gradient moves "
+        f"them at first; their norm has fallen from {told[0][3]:.3g} to {told[-1][3]:.3g}.",
+        advice="Lower `weight_decay`: 0.01 to 0.1 is usual with AdamW, 1e-4 with SGD and Adam.",
+    )
+
+
+def _decay(evidence: Evidence, row: int) -> tuple[float, float, float]:
+    """Decay over gradient or step of the matrices that decay, its limit, and their norm, at one row."""
+    best = (float("nan"), DECAY_RATIO, float("nan"))
+    for group in facts_at(evidence, row).groups:
+        if not group.weight_decay:
+            continue
+        found = _decay_of(evidence, row, group)
+        if not np.isfinite(best[0]) or found[0] / found[1] > best[0] / best[1]:
+            best = found
+    return best
+
+
+def _decay_of(evidence: Evidence, row: int, group: ParameterGroup) -> tuple[float, float, float]:
+    norms: dict[str, list[float]] = {"value": [], "grad": [], "update": []}
+    elements = 0.0
+    for name in group.parameters:
+        module, _, path = name.rpartition(".")
+        columns = {kind: evidence.find(module, None, "param", path, kind) for kind in norms}  # type: ignore[arg-type]
+        value = columns["value"]
+        if value is None or dimensions(evidence.places.tensor(evidence.series[value])) < 2:
+            continue
+        elements += float(evidence.column("count", value)[row])
+        for kind, column in columns.items():
+            norms[kind].append(float("nan") if column is None else float(evidence.column("l2_norm", column)[row]))
+    weights, gradients, updates = (float(np.linalg.norm(norms[kind])) for kind in ("value", "grad", "update"))
+    decay = (group.weight_decay or 0) * weights
+    if not group.is_decoupled:
+        return decay / gradients if gradients > 0 else float("nan"), DECAY_RATIO, weights
+    if np.isfinite(updates) and updates > 0 and group.learning_rate:
+        return group.learning_rate * decay / updates, DECOUPLED_RATIO, weights
+    return decay / np.sqrt(elements) if elements else float("nan"), DECOUPLED_RATIO, weights  # steps of 1, as Adam's

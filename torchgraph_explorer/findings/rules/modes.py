@@ -1,0 +1,131 @@
+"""Training and eval mode: normalisations that do not normalise by the batch, and batches too small for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.rule import finding, held, named
+
+HELD = 0.25
+"""Share of the recorded steps, up to the last one, at which the mode has to be so."""
+
+MISFIT = 3.0
+"""An output that is so many times larger or smaller than it would be if the running statistics fitted the data."""
+
+SAME = 1e-3
+"""Mean and standard deviation of in- and output are the same up to this share: nothing is normalised."""
+
+_NORMALISATIONS = frozenset({"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"})
+
+
+def normalisation_in_eval(evidence: Evidence) -> Iterator[Finding]:
+    """A batch normalisation uses its running statistics while it is trained, and these do not fit the data."""
+    rows = rows_with(evidence, lambda _: True)
+    for module in sorted(evidence.places.called, key=evidence.places.order):
+        if evidence.places.class_of(module) not in _NORMALISATIONS:
+            continue
+        kept = held(np.array([_is_in_eval(evidence, row, module) for row in rows], np.bool_), share=HELD)
+        if kept is None or not _is_trained(evidence, module):
+            continue
+        seen = [rows[at] for at in kept]
+        why = _misfit(evidence, module, seen)
+        was_training = kept[0] > 0 and not facts_at(evidence, seen[0]).is_training
+        if was_training and why is None:
+            why = "it was in training mode before, and then the whole model was put into eval mode"
+        yield finding(
+            evidence,
+            "normalisation-in-eval",
+            "info" if why is None else "warning",
+            at=module,
+            rows=seen,
+            numbers={"steps": len(seen)},
+            text=f"{named(module)} is in eval mode while it is trained: it normalises by its running statistics, which "
+            f"do not change{', and ' + why if why else ''}.",
+            advice="Call `model.train()` before training, and again after each evaluation. If the normalisation is "
+            "frozen on purpose, set `requires_grad=False` for its parameters, too.",
+        )
+
+
+def _is_in_eval(evidence: Evidence, row: int, module: str) -> bool:
+    one = facts_at(evidence, row)
+    return (module in one.other_mode) is one.is_training
+
+
+def _is_trained(evidence: Evidence, module: str) -> bool:
+    """Whether its weight and bias are trained, or it has none, so that freezing cannot be meant by that."""
+    params = evidence.places.modules[module].params
+    return not params or any(one.requires_grad for one in params)
+
+
+def _misfit(evidence: Evidence, module: str, rows: list[int]) -> str | None:
+    """How the running statistics do not fit the data; None if they do, or if it cannot be told."""
+    columns = [evidence.find(module, 0, role, path) for role, path in (("input", "input[0]"), ("output", "output"))]
+    if None in columns:
+        return None
+    source, result = (column for column in columns if column is not None)
+    means, spreads = evidence.matrix("mean"), evidence.matrix("std")
+    first = rows[0]
+    scale = abs(float(spreads[first, source])) or 1.0
+    change = [abs(float(each[first, result] - each[first, source])) / scale for each in (means, spreads)]
+    if first == 0 and max(change) < SAME:
+        return "these are still those that it was made with, so nothing is normalised"
+    weight, bias = (evidence.find(module, None, "param", path) for path in ("weight", "bias"))
+    expected = np.ones(len(rows))
+    if weight is not None:
+        expected = np.hypot(evidence.rms[rows, weight], 0 if bias is None else evidence.rms[rows, bias])
+    ratio = float(np.nanmedian(evidence.rms[rows, result] / expected))
+    if ratio > MISFIT or ratio < 1 / MISFIT:
+        return f"its output is {ratio:.2g} times as large as it would be if they fitted the data"
+    return None
+
+
+def training_in_eval_mode(evidence: Evidence) -> Iterator[Finding]:
+    """The whole model is in eval mode while it is trained, so that dropout does nothing."""
+    rows = rows_with(evidence, lambda _: True)
+    kept = held(np.array([not facts_at(evidence, row).is_training for row in rows], np.bool_), share=HELD)
+    dropouts = [name for name in evidence.places.called if "Dropout" in evidence.places.class_of(name)]
+    if kept is None or not dropouts:
+        return
+    yield finding(
+        evidence,
+        "training-in-eval-mode",
+        "warning" if kept[0] > 0 else "info",
+        at="",
+        rows=[rows[at] for at in kept],
+        numbers={"steps": len(kept), "dropouts": len(dropouts)},
+        text=f"The model is in eval mode while it is trained{' since then' if kept[0] > 0 else ''}: its "
+        f"{len(dropouts)} dropout layers do nothing.",
+        advice="Call `model.train()` before training, and again after each evaluation.",
+    )
+
+
+def batch_of_one(evidence: Evidence) -> Iterator[Finding]:
+    """A batch normalisation in training mode gets single samples."""
+    known = rows_with(evidence, lambda one: one.batch_size is not None)
+    rows = [row for row in known if facts_at(evidence, row).batch_size == 1]
+    if not rows or len(rows) < 0.5 * len(known):
+        return
+    for number, call in enumerate(evidence.places.calls):
+        if evidence.places.class_of(call.module) not in _NORMALISATIONS or call.call:
+            continue
+        shape = call.inputs[0].shape if call.inputs else ()
+        seen = [row for row in rows if not _is_in_eval(evidence, row, call.module)]
+        if shape[:1] == (1,) and seen:
+            yield finding(
+                evidence,
+                "batch-of-one",
+                "warning",
+                at=call.module,
+                rows=seen,
+                numbers={"steps": len(seen), "call": number},
+                text=f"{named(call.module)} normalises each sample by itself: the batch has one. Its running "
+                "statistics will not fit what it is evaluated with.",
+                advice="Use larger batches, or GroupNorm or LayerNorm, which do not depend on the batch. Accumulating "
+                "gradients does not help.",
+            )
+            return

@@ -1,0 +1,140 @@
+"""Parameters that no optimizer has, or that are frozen in the midst of a network that is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+
+import numpy as np
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.places import Weight, dimensions
+from torchgraph_explorer.findings.rules import participation
+from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, named, quoted
+
+HELD_SHARE, MADE_SHARE = 0.75, 0.5
+"""Share of the elements of all weights from which on freezing them is taken for meant, although an optimizer has them,
+or although they are as they were made."""
+
+HELD = 0.25
+"""Share of the recorded steps, up to the last one, at which they have to be frozen."""
+
+_UNIFORM = np.sqrt(3) / 2
+"""Mean magnitude over standard deviation of numbers that are spread evenly around zero."""
+
+
+def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
+    """Parameters get gradients, and no optimizer has them. Without that fact: weights that never change."""
+    rows = rows_with(evidence, lambda one: one.without_optimizer is not None)
+    if not rows:
+        yield from participation.not_in_optimizer(evidence)
+        return
+    lists = [{*(facts_at(evidence, row).without_optimizer or ())} for row in rows]
+    without = reduce(set.__and__, lists) - {name for row in rows for name in facts_at(evidence, row).written}
+    modules: dict[str, list[str]] = {}
+    for name in sorted(without):
+        module, _, path = name.rpartition(".")
+        if _gets_gradient(evidence, module, path) and not _is_changed(evidence, module, path):
+            modules.setdefault(module, []).append(path)
+    order = evidence.places.order
+    trained = {
+        name.rpartition(".")[0] for row in rows for group in facts_at(evidence, row).groups for name in group.parameters
+    }
+    if not modules or not trained:
+        return
+    is_backbone = max(map(order, modules)) < min(map(order, trained))
+    for module in sorted(modules, key=order):
+        names = ", ".join(f"`{quoted(path)}`" for path in modules[module][:4])
+        yield finding(
+            evidence,
+            "not-in-optimizer",
+            "info" if is_backbone else "warning",
+            at=module,
+            rows=rows,
+            numbers={"parameters": len(modules[module]), "modules": len(modules), "trained_modules": len(trained)},
+            text=f"No optimizer has {names} of {named(module)}: gradients come back, and nothing changes.",
+            advice="Give its parameters to the optimizer, after the module was made and put into the model. If it is "
+            "frozen on purpose, set `requires_grad=False`: that saves computing its gradient.",
+        )
+
+
+def _gets_gradient(evidence: Evidence, module: str, path: str) -> bool:
+    column = evidence.find(module, None, "param", path, "grad")
+    if column is None:
+        return False
+    peaks = evidence.peaks[:, column]
+    return bool(np.nanmedian(peaks) > 0) if np.isfinite(peaks).any() else False
+
+
+def _is_changed(evidence: Evidence, module: str, path: str) -> bool:
+    """Whether the parameter's values differ between recorded steps. Those of a sample tell nothing."""
+    column = evidence.find(module, None, "param", path)
+    if column is None:
+        return False
+    rows = np.flatnonzero(evidence.is_there[:, column])
+    if (evidence.column("count", column)[rows] != evidence.column("sampled", column)[rows]).any():
+        return False
+    return any(len(np.unique(evidence.column(name, column)[rows])) > 1 for name in ("min", "max", "mean", "l2_norm"))
+
+
+def frozen_by_accident(evidence: Evidence) -> Iterator[Finding]:
+    """Frozen weights behind ones that are trained, which an optimizer has, or which are as they were made."""
+    rows = rows_with(evidence, lambda one: one.frozen_in_optimizer is not None)
+    if len(rows) < LEAST_ROWS:
+        return
+    places = evidence.places
+    weights = [one for one in places.weights() if dimensions(one.info) > 1 and one.module.name in places.called]
+    trained = [one for one in weights if _gets_gradient(evidence, one.module.name, one.info.path)]
+    first = min((places.order(one.module.name) for one in trained), default=None)
+    if first is None:
+        return
+    frozen = [one for one in weights if one not in trained and not one.info.requires_grad]
+    share = sum(map(_size, frozen)) / sum(map(_size, weights))
+    for one in frozen:
+        seen = _frozen_rows(evidence, one, rows, share) if places.order(one.module.name) > first else None
+        if seen is None:
+            continue
+        yield finding(
+            evidence,
+            "frozen-by-accident",
+            "warning",
+            at=one.module.name,
+            rows=seen,
+            numbers={"frozen_share": share, "trained": len(trained)},
+            text=f"`{quoted(one.info.path)}` of {named(one.module.name)} has `requires_grad=False` and never changes, "
+            "while layers before it are trained.",
+            advice="Set `requires_grad_(True)` for it. If it is frozen on purpose, do not give it to the optimizer.",
+        )
+
+
+def _frozen_rows(evidence: Evidence, weight: Weight, rows: list[int], share: float) -> list[int] | None:  # noqa: PLR0917
+    """The rows up to the last one at which the weight is frozen although that cannot be meant; None without any."""
+    module, path = weight.module.name, weight.info.path
+    name = f"{module}.{path}" if module else path
+    flags = np.array([name in (facts_at(evidence, row).frozen_in_optimizer or ()) for row in rows])
+    kept = held(flags, share=HELD)
+    if kept is not None and share < HELD_SHARE:
+        return [rows[at] for at in kept]
+    is_as_made = share < MADE_SHARE and _is_as_made(evidence, weight)
+    return rows if is_as_made and not _is_changed(evidence, module, path) else None
+
+
+def _is_as_made(evidence: Evidence, weight: Weight) -> bool:
+    """Whether the values are spread evenly over plus and minus one over the root of the inputs, as torch makes them."""
+    column = evidence.find(weight.module.name, None, "param", weight.info.path)
+    inputs = np.prod([size or 1 for size in weight.info.shape[1:]])
+    if column is None or evidence.places.class_of(weight.module.name) not in _MADE_UNIFORM or inputs < 1:
+        return False
+    row = int(np.flatnonzero(evidence.is_there[:, column])[-1])
+    spread, size = (float(evidence.column(name, column)[row]) for name in ("std", "absolute_mean"))
+    is_even = abs(size / spread - _UNIFORM) < 0.02 if spread > 0 else False
+    return is_even and abs(spread * np.sqrt(3 * inputs) - 1) < 0.1
+
+
+_MADE_UNIFORM = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d"})
+
+
+def _size(weight: Weight) -> float:
+    return float(np.prod([size or 1 for size in weight.info.shape]))

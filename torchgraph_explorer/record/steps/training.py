@@ -1,0 +1,188 @@
+"""What only the live training knew of a step: in the head of its frame, and in the index of frames.
+
+Names, which seldom change, are apart from the numbers of each step, and are held once for all steps with the same ones.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from torchgraph_explorer.printable import printable, printable_path
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.format.envelope import DamageError, inflated
+from torchgraph_explorer.record.limits import SITUATION_BYTES, SITUATIONS_BYTES, TRAINING_BYTES
+from torchgraph_explorer.schema import EqualRows, ParameterGroup, TrainingFacts, Units
+
+_PER_OUTPUT = 4
+"""Whole numbers of each output: units, zero, steps, constant."""
+
+
+def encode_training(head: pb.Frame, facts: TrainingFacts | None) -> None:
+    """Write `facts` into the head of their frame."""
+    if facts is None:
+        return
+    situation = pb.Situation(
+        in_eval_mode=not facts.is_training,
+        other_mode=_written(facts.other_mode),
+        groups=[
+            pb.Situation.Group(
+                optimizer=printable(one.optimizer),
+                is_decoupled=one.is_decoupled,
+                parameters=_written(one.parameters),
+            )
+            for one in facts.groups
+        ],
+        leftover=_names_message(facts.leftover),
+        without_optimizer=_names_message(facts.without_optimizer),
+        frozen_in_optimizer=_names_message(facts.frozen_in_optimizer),
+        without_gradient=_names_message(facts.without_gradient),
+        written=_written(facts.written),
+        outputs=[pb.Situation.Output(module=printable_path(one.module), call=one.call) for one in facts.units],
+        equal_rows=_written(one.parameter for one in facts.equal_rows),
+    )
+    head.situation = zlib.compress(situation.SerializeToString())
+    head.numbers.CopyFrom(
+        pb.TrainingNumbers(
+            batch_size=facts.batch_size,
+            learning_rates=[_number(one.learning_rate) for one in facts.groups],
+            weight_decays=[_number(one.weight_decay) for one in facts.groups],
+            gradient_norm=facts.gradient_norm,
+            clipped_norm=facts.clipped_norm,
+            loss_scale=facts.loss_scale,
+            skipped=facts.skipped,
+            units=[number for one in facts.units for number in (one.units, one.zero, one.steps, one.constant)],
+            spreads=[one.spread for one in facts.units],
+            rows=[number for one in facts.equal_rows for number in (one.rows, one.equal)],
+        )
+    )
+
+
+def _written(names: Iterable[str]) -> list[str]:
+    return [printable_path(name) for name in names]
+
+
+def _names_message(names: Sequence[str] | None) -> pb.Situation.Names | None:
+    return None if names is None else pb.Situation.Names(name=_written(names))
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+class _Stored(NamedTuple):
+    """The facts of one frame.
+
+    Attributes:
+        situation: Number of the situation.
+        numbers: A serialized `TrainingNumbers`.
+    """
+
+    situation: int
+    numbers: bytes
+
+
+class TrainingTable:
+    """What was known of the frames of a model, numbered from 0. Only grows, up to a bound."""
+
+    def __init__(self) -> None:
+        self._stored: list[_Stored] = []
+        self._situations: list[bytes] = []
+        self._numbers: dict[bytes, int] = {}
+        self._decoded: dict[int, pb.Situation | None] = {}
+        self._room, self._room_decoded = TRAINING_BYTES, SITUATIONS_BYTES
+
+    def entry(self, head: pb.Frame) -> int:
+        """The number of what is known of a frame; -1 if nothing is, or if there is no room for more."""
+        if not head.situation or not head.HasField("numbers"):
+            return -1
+        numbers = head.numbers.SerializeToString()
+        situation = self._numbers.get(head.situation)
+        size = len(numbers) + (len(head.situation) if situation is None else 0)
+        if size > self._room:
+            return -1
+        self._room -= size
+        if situation is None:
+            situation = self._numbers[head.situation] = len(self._situations)
+            self._situations.append(head.situation)
+        self._stored.append(_Stored(situation, numbers))
+        return len(self._stored) - 1
+
+    def facts(self, entry: int) -> TrainingFacts | None:
+        """The facts with this number; None if there are none, or if they cannot be right."""
+        if entry < 0:
+            return None
+        stored = self._stored[entry]
+        situation = self._situation(stored.situation)
+        if situation is None:
+            return None
+        try:
+            numbers = pb.TrainingNumbers.FromString(stored.numbers)
+        except DecodeError:
+            return None
+        return _facts(situation, numbers)
+
+    def _situation(self, number: int) -> pb.Situation | None:
+        if number not in self._decoded:
+            self._decoded[number] = self._decode(self._situations[number])
+        return self._decoded[number]
+
+    def _decode(self, data: bytes) -> pb.Situation | None:
+        try:
+            content = inflated(data, min(SITUATION_BYTES, self._room_decoded))
+            self._room_decoded -= len(content)
+            return pb.Situation.FromString(content)
+        except (DamageError, DecodeError):
+            return None
+
+
+def _facts(situation: pb.Situation, numbers: pb.TrainingNumbers) -> TrainingFacts | None:
+    groups, outputs, parameters = len(situation.groups), len(situation.outputs), len(situation.equal_rows)
+    if not (
+        len(numbers.learning_rates) == len(numbers.weight_decays) == groups
+        and len(numbers.units) == _PER_OUTPUT * outputs
+        and len(numbers.spreads) == outputs
+        and len(numbers.rows) == 2 * parameters
+    ):
+        return None
+    return TrainingFacts(
+        batch_size=_optional(numbers, "batch_size"),
+        is_training=not situation.in_eval_mode,
+        other_mode=tuple(situation.other_mode),
+        groups=tuple(
+            ParameterGroup(one.optimizer, _known(rate), _known(decay), one.is_decoupled, tuple(one.parameters))
+            for one, rate, decay in zip(situation.groups, numbers.learning_rates, numbers.weight_decays, strict=True)
+        ),
+        leftover=_names(situation, "leftover"),
+        without_optimizer=_names(situation, "without_optimizer"),
+        frozen_in_optimizer=_names(situation, "frozen_in_optimizer"),
+        without_gradient=_names(situation, "without_gradient"),
+        written=tuple(situation.written),
+        gradient_norm=_optional(numbers, "gradient_norm"),
+        clipped_norm=_optional(numbers, "clipped_norm"),
+        loss_scale=_optional(numbers, "loss_scale"),
+        skipped=numbers.skipped,
+        units=tuple(
+            Units(one.module, one.call, *numbers.units[_PER_OUTPUT * at : _PER_OUTPUT * (at + 1)], numbers.spreads[at])
+            for at, one in enumerate(situation.outputs)
+        ),
+        equal_rows=tuple(
+            EqualRows(name, *numbers.rows[2 * at : 2 * at + 2]) for at, name in enumerate(situation.equal_rows)
+        ),
+    )
+
+
+def _names(situation: pb.Situation, field: str) -> tuple[str, ...] | None:
+    return tuple(getattr(situation, field).name) if situation.HasField(field) else None  # type: ignore[arg-type]
+
+
+def _optional(numbers: pb.TrainingNumbers, field: str) -> Any:
+    return getattr(numbers, field) if numbers.HasField(field) else None  # type: ignore[arg-type]
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
