@@ -94,6 +94,12 @@ def pair(logdir: Path) -> str:
 
 
 @pytest.fixture(scope="session")
+def broken(logdir: Path) -> str:
+    """The name of a run in which much is wrong: with causes, what follows from them, and marks of every kind."""
+    return once(logdir, "broken", runs.record_broken)
+
+
+@pytest.fixture(scope="session")
 def server(logdir: Path) -> Iterator[ServerProcess]:
     """Serves `logdir` while the tests run."""
     yield from serving(logdir)

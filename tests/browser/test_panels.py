@@ -23,7 +23,7 @@ def in_block(viewer: Viewer, digits: str) -> Viewer:
 
 
 def test_a_node_is_pinned_by_dragging_it_to_the_panels_and_nowhere_else(in_block: Viewer) -> None:
-    in_block.drag(in_block.node(CONV), in_block.page.get_by_role("tree"))
+    in_block.drag(in_block.node(CONV), in_block.page.get_by_role("tree", name="Modules"))
     expect(in_block.page.locator(".ghost")).to_have_count(0)
     expect(in_block.panels).to_contain_text("No node is pinned")
     in_block.node(CONV).hover()

@@ -80,7 +80,7 @@ def test_in_a_small_place_everything_can_still_be_reached(viewer: Viewer, digits
     viewer.button("Show the modules").click()
     expect(page.get_by_role("treeitem", name="stage3")).to_be_visible()
     viewer.button("Show the panels").click()
-    expect(page.get_by_role("tree")).to_have_count(0)
+    expect(page.get_by_role("tree", name="Modules")).to_have_count(0)
     expect(viewer.chart("classifier, output, value")).to_be_attached()
     viewer.button("Show the header").click()
     expect(page.get_by_label("Run", exact=True)).to_be_visible()
@@ -143,9 +143,9 @@ def test_what_lies_over_the_graph_leaves_by_escape_and_the_selection_stays(viewe
     viewer.open(digits, selected="stem#0")
     expect(viewer.node("stem#0")).to_be_visible()
     viewer.page.keyboard.press("1")
-    expect(viewer.page.get_by_role("tree")).to_be_visible()
+    expect(viewer.page.get_by_role("tree", name="Modules")).to_be_visible()
     viewer.page.keyboard.press("Escape")
-    expect(viewer.page.get_by_role("tree")).to_have_count(0)
+    expect(viewer.page.get_by_role("tree", name="Modules")).to_have_count(0)
     expect(viewer.node("stem#0")).to_have_attribute("aria-selected", "true")
 
 

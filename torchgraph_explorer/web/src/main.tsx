@@ -8,6 +8,7 @@ import {startMirror} from './view/state/mirror';
 import {startShowing} from './view/state/shown';
 import {App} from './view/App';
 import {startFollowingKept} from './view/tensors/store';
+import {startFindings} from './view/findings/start';
 import {startTheme} from './view/header/theme';
 
 startMirror();
@@ -17,4 +18,5 @@ startFollowingScalars();
 startAsking();
 startScene();
 startFollowingKept();
+startFindings();
 render(<App />, document.getElementById('app') as HTMLElement);

@@ -23,10 +23,12 @@ export interface Measure {
 export const MEASURES: readonly Measure[] = [
   {name: 'mean', label: 'Mean', of: (row) => row.mean, isSigned: true},
   {name: 'std', label: 'Standard deviation', of: (row) => row.std, isSigned: false},
+  {name: 'rms', label: 'Root mean square', of: (row) => Math.hypot(row.mean, row.std), isSigned: false},
   {name: 'absolute_mean', label: 'Absolute mean', of: (row) => row.absolute_mean, isSigned: false},
   {name: 'l2_norm', label: 'L2 norm', of: (row) => row.l2_norm, isSigned: false},
   {name: 'min', label: 'Minimum', of: (row) => row.min, isSigned: true},
   {name: 'max', label: 'Maximum', of: (row) => row.max, isSigned: true},
+  {name: 'largest', label: 'Largest magnitude', of: (row) => Math.max(Math.abs(row.min), Math.abs(row.max)), isSigned: false},
   {name: 'zero_fraction', label: 'Share of zeros', of: (row) => row.zeros / row.sampled, isSigned: false},
   {name: 'nonfinite', label: 'NaN and infinite', of: nonfinite, isSigned: false},
 ];

@@ -20,6 +20,7 @@ const NOTHING: Choices = {
   curve: null,
   view: 'graph',
   tensors: TENSOR_DEFAULTS,
+  finding: null,
 };
 
 const EVERYTHING: Choices = {
@@ -61,6 +62,7 @@ const EVERYTHING: Choices = {
     pick: [0, 1, 2, 3],
     page: 2,
   },
+  finding: "dead-units@blocks.0#1/output['a & b']",
 };
 
 describe('the address', () => {

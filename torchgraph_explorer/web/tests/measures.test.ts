@@ -25,5 +25,8 @@ test('measures are read off a row of statistics', () => {
   const two = new Float32Array(24);
   two.set([100, 50, 1, 2, 3, 25, -1, 4, 0.5, 0.75, 2, 8], 12);
   const values = Object.fromEntries(MEASURES.map(({name, of}) => [name, of(rowAt(two, 1))]));
-  expect(values).toEqual({mean: 0.5, std: 2, absolute_mean: 0.75, l2_norm: 8, min: -1, max: 4, zero_fraction: 0.5, nonfinite: 6});
+  expect(values).toEqual({
+    ...{mean: 0.5, std: 2, rms: Math.hypot(0.5, 2), absolute_mean: 0.75, l2_norm: 8},
+    ...{min: -1, max: 4, largest: 4, zero_fraction: 0.5, nonfinite: 6},
+  });
 });

@@ -30,6 +30,7 @@ const server: Answers = {
   layout: never,
   history: never,
   nonfinite: never,
+  findings: never,
   scalars: async () => null,
   tensors: async () => null,
   tensor: async () => Promise.reject(new Error('not asked')),

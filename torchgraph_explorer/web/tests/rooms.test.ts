@@ -17,10 +17,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   charts: ['api', 'histogram', 'values'],
   graph: ['api', 'histogram', 'values', 'shared with Python'],
   model: ['api', 'graph', 'histogram', 'values'],
+  findings: ['api', 'graph', 'values'],
   host: [],
   tensors: ['api', 'charts', 'graph', 'values'],
   styles: [],
-  view: ['api', 'charts', 'graph', 'histogram', 'host', 'model', 'styles', 'tensors', 'values'],
+  view: ['api', 'charts', 'findings', 'graph', 'histogram', 'host', 'model', 'styles', 'tensors', 'values'],
   main: ['styles', 'view'],
 };
 

@@ -1,7 +1,7 @@
 /** What the viewer asks. A server answers it, or the page itself when it was exported. */
 
 import type {KeptTensors, TensorLine, TensorPart, WantedLine, WantedPart} from './tensors';
-import type {History, Layout, ModuleGraph, NonFinite, Runs, ScalarNews, StepStatistics, Updates} from './types';
+import type {Findings, History, Layout, ModuleGraph, NonFinite, Runs, SameFindings, ScalarNews, StepStatistics, Updates} from './types';
 
 /** Which model of which run. */
 export interface ModelName {
@@ -51,6 +51,8 @@ export interface Answers {
   frame: (model: ModelName, step: number, signal?: AbortSignal) => Promise<StepStatistics>;
   /** Where there is NaN or infinity, as far as that is new for a client that holds so many frames of an epoch. */
   nonfinite: (model: ModelName, known: Pick<Known, 'epoch' | 'frames'>, signal?: AbortSignal) => Promise<NonFinite>;
+  /** What the rules say of the model, at the steps of all optimizers, for a client that has `version`. */
+  findings: (model: ModelName, version: string, signal?: AbortSignal) => Promise<Findings | SameFindings>;
   /** What was logged; null when nothing is new. */
   scalars: (model: ModelName, wanted: WantedScalars, signal?: AbortSignal) => Promise<ScalarNews | null>;
   /** Which tensors were kept whole at which steps; null when that is still `version`. */

@@ -8,7 +8,7 @@ import type {Packed} from './pack';
 import {scalarValues} from './scalars';
 import {NOTHING_KEPT} from './tensors';
 import {STATISTICS} from './types';
-import type {HiddenTensor, Layout, ModuleGraph, NonFinite, RunInfo, ScalarInfo, ScalarNews, StepNote, StepStatistics, Updates} from './types';
+import type {Findings, HiddenTensor, Layout, ModuleGraph, NonFinite, RunInfo, ScalarInfo, ScalarNews, StepNote, StepStatistics, Updates} from './types';
 
 const NO_TENSORS = 'This page has no values of kept tensors.';
 
@@ -42,6 +42,7 @@ interface PageModel {
   recorded: Recorded;
   nonfinite: NonFinite & {hidden: Hidden};
   scalars: {scalars: ScalarInfo[]; notes: StepNote[]; unit: number};
+  findings: Omit<Findings, 'version' | 'is_complete'>;
 }
 
 /** What holds NaN or infinity and has no numbers on the page: the tensors, and by frame spans of them. */
@@ -92,6 +93,7 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       },
       frame: async (model, step) => statisticsAt(find(model), step),
       nonfinite: async (model, known) => nonfiniteSince(find(model).nonfinite, known),
+      findings: async (model) => ({...find(model).findings, version: 'page', is_complete: true}),
       scalars: async (model, {scalars, known}) => (known === undefined ? scalarsIn(packed, find(model), scalars) : null),
       tensors: async (_, version) => (version === NOTHING_KEPT.version ? NOTHING_KEPT : null),
       tensor: async () => Promise.reject(new Error(NO_TENSORS)),

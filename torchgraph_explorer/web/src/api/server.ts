@@ -29,6 +29,7 @@ export const server: Answers = {
     return {epoch, step: packed.meta.step, series, statistics: arrayOf(packed, 'statistics', Float32Array)};
   },
   nonfinite: (model, known, signal) => json('nonfinite', {...model, ...known}, signal),
+  findings: ({run, model}, version, signal) => json('findings', {run, model, version}, signal),
   scalars: async (model, {scalars, most, known}, signal) => {
     const packed = await binary<ScalarsMeta>('scalars', {...model, scalars: scalars.join(','), most, ...known}, signal);
     const {meta} = packed;

@@ -341,3 +341,59 @@ export interface ScalarNews {
   /** By number of the scalar. */
   values: Map<number, ScalarValues>;
 }
+
+export type Severity = 'info' | 'warning' | 'error';
+
+/** What a rule allows of a tensor's elements, or of a statistic of them: see `Band` in `findings/finding.py`. */
+export interface Band {
+  /** `elements`, or the name of a measure. */
+  statistic: string;
+  kind: Kind;
+  /** Null without a bound. */
+  low: number | null;
+  high: number | null;
+}
+
+/** What a rule says of a run: see docs/findings.md. */
+export interface Finding {
+  /** Its place in the list. */
+  id: number;
+  kind: string;
+  severity: Severity;
+  /** Empty for the model itself, null for the whole run. */
+  module: string | null;
+  call: number | null;
+  path: string | null;
+  step: number;
+  last_step: number;
+  text: string;
+  advice: string;
+  evidence: Record<string, number | null>;
+  /** Ids of the findings that it follows from; empty for a root cause. */
+  causes: number[];
+  band: Band | null;
+}
+
+/** What the rules say of a model. */
+export interface Findings {
+  version: string;
+  /** It is of all that was recorded; else ask again. */
+  is_complete: boolean;
+  /** Root causes first, each with what follows from it behind it. */
+  findings: Finding[];
+  /** How many more there are. */
+  left_out: number;
+  /** How many steps, the first and the last of them; null before any. */
+  looked_at: {steps: number; first: number; last: number} | null;
+  /** Steps there were then. */
+  recorded: number;
+  /** Why the rules could not be run. */
+  problem: string | null;
+}
+
+/** Nothing is new for a client that has the version it asked with. */
+export interface SameFindings {
+  version: string;
+  is_same: true;
+  is_complete: boolean;
+}

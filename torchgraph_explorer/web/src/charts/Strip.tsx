@@ -4,7 +4,7 @@ import {computed, useComputed, useSignalEffect, type ReadonlySignal} from '@prea
 import type {JSX, RefObject} from 'preact';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
 
-import type {SeriesHistory} from '../api/types';
+import type {Band, SeriesHistory} from '../api/types';
 import {frameAtStep} from '../steps';
 import {drawPlot} from './draw/plot';
 import {drawSlice} from './draw/slice';
@@ -29,21 +29,23 @@ export interface StripProps {
   /** Where the frame on show is looked up: where frames are merged in `history`, that frame alone as soon as it is fetched. */
   chosen?: ReadonlySignal<SeriesHistory | null>;
   setting: Setting;
+  /** What a rule allows, drawn where the plot has its units. */
+  band?: ReadonlySignal<Band | null>;
 }
 
 /** The strip, as wide as its container. A slider over the steps for the keyboard and for screen readers. */
-export function Strip({name, history, chosen = history, setting}: StripProps): JSX.Element {
+export function Strip({name, history, chosen = history, setting, band}: StripProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const view = useView(box);
   const layout = useComputed(() => stripLayout(view.width.value, setting.options.value.bins));
-  const scene = useComputed(() => workOut(history.value, view.width.value, setting));
+  const scene = useComputed(() => workOut(history.value, view.width.value, setting, band?.value ?? null));
   const summary = useMemo(
     () => computed(() => (history.value === null ? `${name}: loading` : summaryOf(name, history.value, setting.frames.value.steps))),
     [name, history], // of an input the name is known when the graph has come
   );
   const pointed = useComputed(() => frameOf(setting.pointed.value, setting));
   useSignalEffect(() => setting.onWidth(layout.value.plot.width));
-  const canvases = usePictures({scene, history, chosen, view, layout, setting});
+  const canvases = usePictures({scene, history, chosen, view, layout, setting, band});
   const pointer = usePointer({box, scene, chosen, setting});
   return (
     <div
@@ -66,9 +68,9 @@ export function Strip({name, history, chosen = history, setting}: StripProps): J
   );
 }
 
-function workOut(history: SeriesHistory | null, width: number, {options, axis}: Setting): Scene | null {
+function workOut(history: SeriesHistory | null, width: number, {options, axis}: Setting, band: Band | null): Scene | null {
   if (history === null || width < NARROWEST) return null;
-  return sceneOf({history, options: options.value, axis: axis.value, width});
+  return sceneOf({history, options: options.value, axis: axis.value, width, band});
 }
 
 function frameOf(step: number | null, {frames}: Setting): number | null {
@@ -95,15 +97,16 @@ interface Pictured {
   view: View;
   layout: ReadonlySignal<StripLayout>;
   setting: Setting;
+  band: ReadonlySignal<Band | null> | undefined;
 }
 
 /** Two canvases, so that choosing another step repaints the bars alone. */
-function usePictures({scene, history, chosen, view, layout, setting}: Pictured): Record<'plot' | 'slice', RefObject<HTMLCanvasElement>> {
+function usePictures({scene, history, chosen, view, layout, setting, band}: Pictured): Record<'plot' | 'slice', RefObject<HTMLCanvasElement>> {
   const [plot, slice] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
   const palette = followPalette();
   const {isVisible} = view;
   useEffect(() => () => setting.onScale(plot, null), []);
-  const watch = () => void [history.value, setting.options.value, setting.axis.value, palette.value, view.width.value];
+  const watch = () => void [history.value, setting.options.value, setting.axis.value, palette.value, view.width.value, band?.value];
   usePainting({
     canvas: plot,
     isVisible,

@@ -17,6 +17,8 @@ export interface Palette {
   outline: string;
   nonfinite: string;
   series: string;
+  /** Of what a rule does not allow. */
+  limit: string;
   spike: string;
   surface: string;
   font: string;
@@ -38,6 +40,7 @@ function readPalette(element: Element): Palette {
     outline: read('--line-strong'),
     nonfinite: read('--chart-nonfinite'),
     series: read('--chart-ink'),
+    limit: read('--caution'),
     spike: read('--chart-spike'),
     surface: read('--surface'),
     font: `10px ${read('--font') || 'sans-serif'}`,

@@ -1,6 +1,6 @@
 /** Everything a strip draws, worked out before anything is drawn. */
 
-import type {SeriesHistory} from '../api/types';
+import type {Band, SeriesHistory} from '../api/types';
 import {measureNamed} from '../statistics';
 import type {ChartOptions} from './options';
 import {bandsOf, type BandPoint} from './bands';
@@ -10,6 +10,7 @@ import {isLost, nonfiniteOf, rowOfEntry, whatIsLost} from '../history';
 import {stripLayout, type StripLayout} from './layout';
 import {linePoints, linesOf, type LinePoint} from './lines';
 import {positionsOf, type FramePositions} from './positions';
+import {limitsIn, type Limits} from './limits';
 import {isWhole, rowGrid, type RowGrid} from './grid';
 import type {ValueScale} from './scale';
 import type {TimeAxis} from './timeAxis';
@@ -33,6 +34,8 @@ export interface Scene {
   /** The rows of the bars; on the plot's axis except beside a line. */
   grid: RowGrid;
   content: Content;
+  /** What a rule allows, on the plot's axis; null where it is of another statistic. */
+  band: Limits | null;
   /** Columns in which something was NaN or infinite. */
   nonfinite: number[];
   /** Columns in which all was, ascending. */
@@ -46,20 +49,22 @@ export interface SceneInput {
   options: ChartOptions;
   axis: TimeAxis;
   width: number;
+  band?: Band | null;
 }
 
 /** Works a strip out for a width in pixels. */
-export function sceneOf({history, options, axis, width}: SceneInput): Scene {
+export function sceneOf({history, options, axis, width, band = null}: SceneInput): Scene {
   const layout = stripLayout(width, options.bins);
   const positions = positionsOf(axis, {width: layout.plot.width, unit: history.unit});
   const {columns} = positions;
   const nonfinite = nonfiniteColumns(history, columns);
   const gaps = {lost: lostColumns(history, columns), missing: missingColumns(history, columns)};
-  const shared = {history, options, layout, axis, positions, columns, nonfinite, ...gaps};
+  const limits = limitsIn(band, options);
+  const shared = {history, options, band: limits, layout, axis, positions, columns, nonfinite, ...gaps};
   return {...shared, ...WORK_OUT[options.mode](shared)};
 }
 
-type Shared = Pick<Scene, 'history' | 'options' | 'columns' | 'positions'>;
+type Shared = Pick<Scene, 'history' | 'options' | 'columns' | 'positions' | 'band'>;
 type Worked = Pick<Scene, 'scale' | 'grid' | 'content'>;
 
 const WORK_OUT: Record<ChartOptions['mode'], (shared: Shared) => Worked> = {
@@ -73,11 +78,11 @@ const WORK_OUT: Record<ChartOptions['mode'], (shared: Shared) => Worked> = {
     const scale = bandScale(history, bands, options);
     return {scale, grid: rowGrid(scale, options.bins, isWhole(history)), content: {mode: 'bands', bands}};
   },
-  line({history, options, positions: {middles, binOf}}) {
+  line({history, options, band, positions: {middles, binOf}}) {
     const points = linePoints(history, measureNamed(options.statistic));
     const lines = linesOf(points.filter(({frame}) => Number.isFinite(middles[frame])), binOf);
     const grid = rowGrid(elementScale(history, options), options.bins, isWhole(history));
-    return {scale: measureScale(history, options), grid, content: {mode: 'line', lines}};
+    return {scale: measureScale(history, options, band), grid, content: {mode: 'line', lines}};
   },
 };
 

@@ -6,9 +6,13 @@ import type {ChartOptions} from './options';
 import type {BandPoint} from './bands';
 import type {Bounds} from '../histogram/histogram';
 import {axisExtent, endsOf, extentOfEnds, robustExtent, usualExtent} from './extent';
+import {withLimits, type Limits} from './limits';
 import {linePoints} from './lines';
 import {linearBelow, linearScale, symlogScale, type ScaleKind, type ValueScale} from './scale';
 import {chooseScale} from './scaleChoice';
+
+/** So many times beyond the line, a limit makes the axis logarithmic. */
+const FAR = 20;
 
 /** The axis for a heat strip and for bars: where the elements lie. */
 export function elementScale(history: SeriesHistory, options: ChartOptions): ValueScale {
@@ -44,15 +48,21 @@ export function bandScale(history: SeriesHistory, bands: readonly BandPoint[][],
 }
 
 /** The axis for a line: where the statistic lies. */
-export function measureScale(history: SeriesHistory, options: ChartOptions): ValueScale {
+export function measureScale(history: SeriesHistory, options: ChartOptions, limits: Limits | null = null): ValueScale {
   const points = linePoints(history, measureNamed(options.statistic));
   const values = points.flatMap(({value, low, high}) => (low === high ? [value] : [low, high]));
-  const ends = axisExtent(usualExtent(values, usual(options)));
-  const kind = lineKind(points.map(({value}) => value), options);
+  const extent = usualExtent(values, usual(options));
+  const ends = axisExtent(limits === null ? extent : withLimits(extent, limits));
+  const kind = limits !== null && isFar(extent, ends, options) ? 'symlog' : lineKind(points.map(({value}) => value), options);
   if (kind === 'linear') return linearScale(ends);
   const smallest = values.reduce((least, value) => (value !== 0 ? Math.min(least, Math.abs(value)) : least), Infinity);
   const reach = Math.max(Math.abs(ends.low), Math.abs(ends.high));
   return symlogScale(ends, Math.max(Math.min(smallest, reach / 10), reach * 1e-9));
+}
+
+/** The limits squash the line if the axis is linear. */
+function isFar(extent: Bounds | null, ends: Bounds, {scale}: ChartOptions): boolean {
+  return scale === 'auto' && extent !== null && reachOf(ends) > FAR * Math.max(reachOf(extent), Number.MIN_VALUE);
 }
 
 /** Of a line only far outliers are left out: what is cut off it misleads more than an element at the rim. */

@@ -5,11 +5,12 @@ import type {ReadonlySignal, Signal} from '@preact/signals';
 import type {Answers, Known, ModelName} from '../api/answers';
 import {keepCurrent} from '../api/current';
 import {messageOf} from '../api/errors';
-import type {GraphInfo, Layout, ModuleGraph, NonFinite, StepStatistics} from '../api/types';
+import type {Findings, GraphInfo, Layout, ModuleGraph, NonFinite, StepStatistics} from '../api/types';
 import {frameAtStep} from '../steps';
 import {CloseUps} from './closeUps';
 import {automaticGraph, graphNamed} from './data';
 import type {ModelData} from './data';
+import {ModelFindings} from './findings';
 import {Histories} from './histories';
 import {NonFiniteSteps} from './nonfinite';
 import {Scalars} from './scalars';
@@ -31,6 +32,7 @@ export class Model {
   readonly #statistics = signal<StepStatistics | null>(null);
   readonly #problem = signal<string | null>(null);
   readonly #nonfinite: NonFiniteSteps;
+  readonly #findings: ModelFindings;
   readonly #closing: (() => void)[];
 
   /** The number of the frame on show; null before the first. */
@@ -61,11 +63,12 @@ export class Model {
     this.graphInfo = computed(() => (this.#data.value && graphNamed(this.#data.value, wishes.graph.value)) ?? this.automaticGraph.value);
     this.#nonfinite = new NonFiniteSteps(this.#data, (known, abort) => answers.nonfinite(name, known, abort));
     this.scalars = new Scalars((wanted, abort) => answers.scalars(name, wanted, abort));
+    this.#findings = this.#openFindings(before);
     this.histories = this.#openHistories();
     this.closeUps = this.#openCloseUps();
     this.#closing = [
       ...[this.#followGraph(), this.#followStep()],
-      ...[this.#nonfinite, this.scalars, this.histories, this.closeUps].map((one) => () => one.close()),
+      ...[this.#nonfinite, this.#findings, this.scalars, this.histories, this.closeUps].map((one) => () => one.close()),
     ];
   }
 
@@ -87,6 +90,11 @@ export class Model {
   /** Where there is NaN or infinity, as far as it is known. */
   get nonfinite(): ReadonlySignal<NonFinite | null> {
     return this.#nonfinite.known;
+  }
+
+  /** What the rules say, at the steps of all optimizers; null before the first answer. */
+  get findings(): ReadonlySignal<Findings | null> {
+    return this.#findings.known;
   }
 
   /** Why the graph or the statistics are not up to date, as a sentence. */
@@ -116,6 +124,11 @@ export class Model {
     const data = this.#data.peek();
     if (data === null) return {epoch: -1, frames: 0, series: 0};
     return {epoch: data.epoch, frames: data.steps.length, series: data.series.length};
+  }
+
+  #openFindings(before: Model | null): ModelFindings {
+    const news = computed(() => this.#data.value && [this.#data.value, this.scalars.data.value]);
+    return new ModelFindings(news, (version, abort) => this.answers.findings(this.name, version, abort), before?.findings.peek() ?? null);
   }
 
   #openHistories(): Histories {

@@ -11,6 +11,7 @@ import * as choices from './state/choices';
 import * as shown from './state/shown';
 import {ChartOptions} from './panels/ChartOptions';
 import {Details} from './outline/Details';
+import {FindingsList} from './findings/FindingsList';
 import {dragged} from './pane/drag';
 import {GraphPane} from './pane/GraphPane';
 import {Header} from './header/Header';
@@ -99,6 +100,7 @@ function Modules({width}: {width: number}) {
   const {height} = windowSize.value;
   return (
     <div class="sidebar" style={{width: `${width}px`}}>
+      <FindingsList />
       <Outline />
       <Splitter
         label="Height of the facts"

@@ -6,6 +6,7 @@ import {drawOutline, drawTimeAxis, drawValueAxis, drawZero} from './axes';
 import {drawBands} from './bands';
 import {drawGaps} from './gaps';
 import {drawHeat} from './heat';
+import {drawLimits} from './limits';
 import {drawLines} from './line';
 import {drawMarks} from './marks';
 
@@ -19,6 +20,7 @@ export function drawPlot(context: Context, scene: Scene, palette: Palette): void
   drawGaps(context, scene, palette);
   if (empty === null) {
     drawContent(context, scene, palette);
+    drawLimits(context, scene, palette);
     drawValueAxis(context, scene, palette);
   } else {
     drawText(context, scene, {text: empty, palette});

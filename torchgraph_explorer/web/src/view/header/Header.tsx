@@ -12,6 +12,7 @@ import {askNow, openModel} from '../state/live';
 import * as choices from '../state/choices';
 import * as server from '../state/runs';
 import * as shown from '../state/shown';
+import {FindingsButton} from '../findings/FindingsButton';
 import {FirstTrouble} from './FirstTrouble';
 import {Icon, IconButton} from '../controls/Icon';
 import {isHelpOpen} from '../Help';
@@ -29,6 +30,7 @@ export function Header() {
       <WordMark />
       <HeaderItems>
         <FirstTrouble />
+        <FindingsButton />
       </HeaderItems>
       <IconButton icon="up" label={toggleLabel('header')} onPress={() => toggle('header')} isExpanded />
     </header>

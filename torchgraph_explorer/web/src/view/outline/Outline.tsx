@@ -9,6 +9,10 @@ import {familyOf} from '../../graph/families';
 import {ancestors, outlineOf, parentName, rowsOf} from '../../graph/outline';
 import type {OutlineRow} from '../../graph/outline';
 import {markText, markWords} from '../../graph/nonfinite';
+import {badgeWords, severityOf} from '../../findings/places';
+import type {FindingMark} from '../../findings/places';
+import {findingMarksShown} from '../findings/found';
+import {SeverityIcon} from '../findings/SeverityIcon';
 import {openable, pinColours} from '../pane/scene';
 import {marks} from '../pane/marks';
 import {parseKey} from '../../graph/keys';
@@ -96,6 +100,7 @@ function Row({row: {module, depth, isOpen}, top}: {row: OutlineRow; top: number}
   const index = call === undefined ? undefined : shown.callIndex.value.get(call);
   const isInside = index !== undefined && index === shown.inside.value;
   const mark = marks.value.modules.get(module.name);
+  const findings = findingMarksShown.value.modules.get(module.name);
   return (
     <div
       id={`module-${module.name}`}
@@ -134,8 +139,22 @@ function Row({row: {module, depth, isOpen}, top}: {row: OutlineRow; top: number}
           {markText(mark)}
         </span>
       )}
+      {findings && <FindingCount mark={findings} isOpen={isOpen} />}
       {colour !== undefined && <i class="outline-pin" style={{background: `var(--pin-${colour})`}} />}
     </div>
+  );
+}
+
+/** How many findings there are, of what is folded below it too. */
+function FindingCount({mark, isOpen}: {mark: FindingMark; isOpen: boolean}) {
+  const shown = isOpen ? {own: mark.own, inside: []} : mark;
+  const count = shown.own.length + shown.inside.length;
+  if (count === 0) return null;
+  return (
+    <span class={`outline-finding${shown.own.length === 0 ? ' is-inside' : ''}`} title={badgeWords(shown)}>
+      <SeverityIcon severity={severityOf(shown)} />
+      {count}
+    </span>
   );
 }
 

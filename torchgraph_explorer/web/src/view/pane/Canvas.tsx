@@ -22,6 +22,9 @@ import {GraphNode} from './GraphNode';
 import type {GraphNodeProps} from './GraphNode';
 import {camera, followPane, useLook} from './look';
 import {hover} from './hover';
+import type {FindingMark} from '../../findings/places';
+import {findingMarksShown} from '../findings/found';
+import {goToFinding} from '../findings/goToFinding';
 
 export function Canvas() {
   const svg = useRef<SVGSVGElement>(null);
@@ -106,10 +109,12 @@ function Nodes({scene: now, selected}: {scene: Scene; selected: number | undefin
             heat={heatOf(placed.node)}
             mark={marks.value.nodes.get(placed.node) ?? null}
             origin={key === origin ? originText.value : null}
+            findings={findingMarksShown.value.calls.get(key) ?? null}
             isSigned={measure?.isSigned ?? false}
             isCount={measure?.isCount ?? false}
             onSelect={select}
             onOpen={open}
+            onFinding={showFinding}
             onHover={hover}
           />
         );
@@ -127,6 +132,11 @@ function heatOf(node: number): GraphNodeProps['heat'] {
 
 function select(key: NodeKey): void {
   choices.selected.value = key;
+}
+
+function showFinding({own, inside}: FindingMark): void {
+  const [first] = [...own, ...inside];
+  if (first) goToFinding(first);
 }
 
 function open(key: NodeKey): void {

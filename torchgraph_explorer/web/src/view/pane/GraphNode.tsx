@@ -8,6 +8,8 @@ import type {NodeText} from '../../graph/facts';
 import {markText, markWords} from '../../graph/nonfinite';
 import type {Mark} from '../../graph/nonfinite';
 import type {NodeKey} from '../../graph/keys';
+import {badgeText, badgeWords, severityOf} from '../../findings/places';
+import type {FindingMark} from '../../findings/places';
 import {startDrag} from './drag';
 import {fitting, textWidth} from './textWidth';
 
@@ -33,16 +35,19 @@ export interface GraphNodeProps {
   mark: Mark | null;
   /** What began here; null where nothing did. */
   origin: string | null;
+  /** The findings of it, and of what is inside of it. */
+  findings: FindingMark | null;
   isSigned: boolean;
   /** The scale counts NaN and infinity. */
   isCount: boolean;
   onSelect: (key: NodeKey) => void;
   onOpen: (key: NodeKey) => void;
+  onFinding: (mark: FindingMark) => void;
   onHover: (key: NodeKey | null, element: Element | null) => void;
 }
 
 export function GraphNode(props: GraphNodeProps) {
-  const {placed, nodeKey, kind, text, isOpenable, isSelected, pin, mark} = props;
+  const {placed, nodeKey, kind, text, isOpenable, isSelected, pin, mark, findings} = props;
   const {width, height} = placed;
   const box = {width, height, rx: kind === 'call' ? 6 : height / 2};
   return (
@@ -51,7 +56,7 @@ export function GraphNode(props: GraphNodeProps) {
       class={classOf(props)}
       role="option"
       aria-selected={isSelected}
-      aria-label={`${text.label}, ${text.detail}${isOpenable ? ', has an inside' : ''}${mark ? `, ${markWords(mark)}` : ''}${pin === null ? '' : ', pinned'}`}
+      aria-label={`${text.label}, ${text.detail}${isOpenable ? ', has an inside' : ''}${mark ? `, ${markWords(mark)}` : ''}${findings ? `, ${badgeWords(findings)}` : ''}${pin === null ? '' : ', pinned'}`}
       data-key={nodeKey}
       transform={`translate(${placed.x - width / 2},${placed.y - height / 2})`}
       style={styleOf(props)}
@@ -69,6 +74,7 @@ export function GraphNode(props: GraphNodeProps) {
       {kind === 'call' && <rect class="node-stripe" x={0} y={0} width={4} height={height} rx={2} />}
       <NodeLines text={text} isCall={kind === 'call'} isOpenable={isOpenable} width={width} height={height} />
       {mark && <MarkBadge text={props.origin ?? markText(mark)} isOrigin={props.origin !== null} />}
+      {findings && <FindingBadge mark={findings} width={width} besides={mark ? (props.origin ?? markText(mark)) : null} onPress={props.onFinding} />}
       {pin !== null && <circle class="node-pin" cx={width} cy={0} r={6} style={{fill: `var(--pin-${pin})`}} />}
     </g>
   );
@@ -81,6 +87,37 @@ function MarkBadge({text, isOrigin}: {text: string; isOrigin: boolean}) {
   return (
     <g class={`node-badge${isOrigin ? ' is-origin' : ''}`} transform="translate(10,-7)">
       <rect width={textWidth(text, BADGE) + 10} height={14} rx={3} />
+      <text x={5} y={7.5} dominant-baseline="central">
+        {text}
+      </text>
+    </g>
+  );
+}
+
+interface FindingBadgeProps {
+  mark: FindingMark;
+  width: number;
+  /** What is written on the upper edge already. */
+  besides: string | null;
+  onPress: (mark: FindingMark) => void;
+}
+
+/** What the rules say, on the upper edge; as a number where there is no room for more. */
+function FindingBadge({mark, width, besides, onPress}: FindingBadgeProps) {
+  const room = width - 22 - (besides === null ? 0 : textWidth(besides, BADGE) + 24);
+  const [words, count] = [badgeText(mark), String(mark.own.length || mark.inside.length)];
+  const text = textWidth(words, BADGE) + 10 <= room ? words : count;
+  const long = textWidth(text, BADGE) + 10;
+  return (
+    <g
+      class={`finding-badge is-${severityOf(mark)}${mark.own.length === 0 ? ' is-inside' : ''}`}
+      transform={`translate(${width - long - 10},-7)`}
+      onClick={(event) => {
+        event.stopPropagation();
+        onPress(mark);
+      }}
+    >
+      <rect width={long} height={14} rx={7} />
       <text x={5} y={7.5} dominant-baseline="central">
         {text}
       </text>

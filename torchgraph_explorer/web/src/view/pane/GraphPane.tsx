@@ -13,6 +13,7 @@ import * as server from '../state/runs';
 import * as shown from '../state/shown';
 import {Canvas} from './Canvas';
 import type {Part} from '../state/parts';
+import {FindingsButton} from '../findings/FindingsButton';
 import {FirstTrouble} from '../header/FirstTrouble';
 import {HeaderItems} from '../header/Header';
 import {IconButton} from '../controls/Icon';
@@ -58,11 +59,12 @@ export function GraphPane() {
   );
 }
 
-/** Shows where NaN or infinity began when there is no header. */
+/** Shows what is wrong when there is no header: where NaN or infinity began, and how many findings there are. */
 function TroubleOver() {
   return (
     <div class="trouble-over" data-covers="graph">
       <FirstTrouble />
+      <FindingsButton />
     </div>
   );
 }

@@ -13,6 +13,11 @@ import {marks} from './marks';
 import * as shown from '../state/shown';
 import {dragged} from './drag';
 import {hovered} from './hover';
+import {titleOf} from '../../findings/names';
+import {badgeText} from '../../findings/places';
+import {findingMarksShown} from '../findings/found';
+import {SeverityIcon} from '../findings/SeverityIcon';
+import {worst} from '../../findings/roots';
 
 const WIDTH = 280;
 
@@ -46,6 +51,7 @@ export function Tooltip() {
       )}
       <MeasureLine node={index as number} />
       <MarkLine node={index as number} />
+      <FindingLines nodeKey={now.key} />
     </div>
   );
 }
@@ -105,6 +111,28 @@ function MeasureLine({node}: {node: number}) {
   return (
     <div class="tooltip-measure">
       {measure.label}: <b>{stateText(nodeStates.value.get(node), measure)}</b>
+    </div>
+  );
+}
+
+const MOST_FINDINGS = 5;
+
+/** The findings of the node, and how many there are inside. */
+function FindingLines({nodeKey}: {nodeKey: string}) {
+  const mark = findingMarksShown.value.calls.get(nodeKey);
+  if (!mark) return null;
+  return (
+    <div class="tooltip-measure">
+      {mark.own.slice(0, MOST_FINDINGS).map((finding) => (
+        <div key={finding.id} class="tooltip-finding">
+          <SeverityIcon severity={finding.severity} /> {titleOf(finding.kind)}
+        </div>
+      ))}
+      {mark.inside.length > 0 && (
+        <div class="tooltip-finding">
+          <SeverityIcon severity={worst(mark.inside)} /> {badgeText({own: [], inside: mark.inside})}
+        </div>
+      )}
     </div>
   );
 }

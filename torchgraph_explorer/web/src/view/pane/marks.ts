@@ -2,7 +2,7 @@
 
 import {computed} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
-import type {FirstNonFinite} from '../../api/types';
+import type {SeriesName} from '../../api/types';
 import * as shown from '../state/shown';
 import {badTensors, marksOf, NO_MARKS} from '../../graph/nonfinite';
 import type {BadTensor, Marks} from '../../graph/nonfinite';
@@ -31,7 +31,7 @@ export const originText: ReadonlySignal<string> = computed(() => {
 });
 
 /** The nodes that stand for a tensor, in the order in which they are preferred: the first one that the graph has is it. */
-export function keysOf(tensor: FirstNonFinite['tensor']): string[] {
+export function keysOf(tensor: SeriesName | null): string[] {
   if (tensor === null) return [];
   const {module, role, path} = tensor;
   const call = `${module}#${tensor.call ?? 0}`;

@@ -1,6 +1,7 @@
 /** One series: its strip, and its statistics at the step on show. */
 
 import type {JSX} from 'preact';
+import {useComputed} from '@preact/signals';
 import {useEffect, useMemo} from 'preact/hooks';
 
 import type {SeriesInfo} from '../../api/types';
@@ -9,6 +10,7 @@ import {Strip} from '../../charts/Strip';
 import {seriesName} from '../../graph/labels';
 import type {Model} from '../../model/model';
 import type {Setting} from '../../charts/setting';
+import {bandOf} from '../findings/found';
 import {SaveTable} from './SaveTable';
 
 const TITLES: Record<SeriesInfo['kind'], string> = {
@@ -33,6 +35,7 @@ export interface ChartProps {
 export function Chart({model, setting, series, subject}: ChartProps): JSX.Element {
   const history = model.histories.of(series.series);
   const chosen = useMemo(() => model.closeUps.of(series.series, history), [series.series]);
+  const band = useComputed(() => bandOf(series));
   useEffect(() => model.histories.want(series.series), [series.series]);
   useEffect(() => model.closeUps.want(series.series, history), [series.series]);
   const name = `${subject}, ${seriesName(model.graph.value, series)}, ${TITLES[series.kind]}`;
@@ -43,7 +46,7 @@ export function Chart({model, setting, series, subject}: ChartProps): JSX.Elemen
         <Elements history={chosen} setting={setting} />
         <SaveTable model={model} name={name} history={history} />
       </figcaption>
-      <Strip name={name} history={history} chosen={chosen} setting={setting} />
+      <Strip name={name} history={history} chosen={chosen} setting={setting} band={band} />
       <Facts history={chosen} setting={setting} />
     </figure>
   );

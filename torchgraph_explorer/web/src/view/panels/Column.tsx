@@ -8,6 +8,8 @@ import type {Model} from '../../model/model';
 import {seriesOfNode, type NodeSeries} from '../../model/series';
 import {find, unpin, type Pin} from '../state/choices';
 import {makeWay} from '../layout/sides';
+import {FindingCard} from '../findings/FindingCard';
+import {chosen, panelOfChosen} from '../findings/found';
 import {Section} from './Section';
 import {subjectOf, type Subject} from './subject';
 
@@ -40,6 +42,9 @@ export function Column({pin, model, setting}: ColumnProps): JSX.Element {
     >
       <Header pin={pin} subject={subject} />
       <div class="panel-body">
+        {model !== null && setting !== null && chosen.value && panelOfChosen.value === pin.key && (
+          <FindingCard finding={chosen.value} model={model} setting={setting} />
+        )}
         {model !== null &&
           setting !== null &&
           SECTIONS.map(([role, title]) => (

@@ -13,6 +13,8 @@ import * as shown from '../state/shown';
 import {areScalarsShown} from '../scalars/shownScalars';
 import {Scalars} from '../scalars/Scalars';
 import {ScalarsButton} from '../scalars/ScalarsButton';
+import {HeadCard} from '../findings/FindingCard';
+import {chosen, panelOfChosen} from '../findings/found';
 import {Column} from './Column';
 import {settingOf} from './setting';
 
@@ -24,6 +26,7 @@ export function Panels(): JSX.Element {
   return (
     <div class="panels">
       {model && <Problem histories={model.histories} />}
+      {model && setting && chosen.value && panelOfChosen.value === null && <HeadCard finding={chosen.value} model={model} setting={setting} />}
       {pins.length === 0 && !areScalarsShown.value ? (
         <Empty />
       ) : (

@@ -32,6 +32,8 @@ export interface Choices {
   curve: string | null;
   view: View;
   tensors: TensorChoice;
+  /** Key of the chosen finding. */
+  finding: string | null;
 }
 
 const WORDS = {
@@ -47,7 +49,7 @@ const THEMES: readonly string[] = ['auto', 'light', 'dark'];
 /** The fragment, without `#`; what is as by default is left out. */
 export function encode(choices: Choices): string {
   const query = new URLSearchParams();
-  for (const name of ['run', 'model', 'inside', 'selected', 'optimizer', 'curve'] as const) {
+  for (const name of ['run', 'model', 'inside', 'selected', 'optimizer', 'curve', 'finding'] as const) {
     if (choices[name] !== null) query.set(name, choices[name]);
   }
   if (choices.graph !== null) query.set('graph', String(choices.graph));
@@ -84,6 +86,7 @@ export function decode(fragment: string): Choices {
     curve: query.get('curve'),
     view: VIEWS.find((one) => one === query.get('view')) ?? 'graph',
     tensors: tensorChoiceIn(query),
+    finding: query.get('finding'),
   };
 }
 

@@ -48,6 +48,9 @@ export const view: Signal<View> = signal<View>('graph');
 /** What is chosen about kept tensors. */
 export const tensors: Signal<TensorChoice> = signal(TENSOR_DEFAULTS);
 
+/** Key of the finding whose words and band are shown; null without one. */
+export const finding: Signal<string | null> = signal(null);
+
 /** The step under the pointer, on all charts at once. */
 export const pointedStep: Signal<number | null> = signal(null);
 

@@ -77,6 +77,7 @@ function choices(): Choices {
     curve: chosen.curve.value,
     view: chosen.view.value,
     tensors: chosen.tensors.value,
+    finding: chosen.finding.value,
   };
 }
 
@@ -96,6 +97,7 @@ function adopt(choices: Choices): void {
     chosen.curve.value = choices.curve;
     chosen.view.value = choices.view;
     chosen.tensors.value = choices.tensors;
+    chosen.finding.value = choices.finding;
     chosen.step.value = choices.step;
     chosen.optimizer.value = choices.optimizer;
   });

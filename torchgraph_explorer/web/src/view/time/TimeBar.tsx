@@ -12,6 +12,7 @@ import {stepToChoose} from '../../steps';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {Icon, IconButton} from '../controls/Icon';
+import {TimeFindings} from '../findings/TimeFindings';
 import {toggle, toggleLabel} from '../layout/sides';
 import {frameNear, framesWithin} from './barPlaces';
 import {places, TimeCurve} from './TimeCurve';
@@ -38,6 +39,7 @@ export function TimeBar() {
       <div class="time-track">
         <TimeCurve />
         <TimeMarks />
+        <TimeFindings />
         <input
           type="range"
           class="time-slider"

@@ -1,0 +1,329 @@
+"""Findings: listed with root causes first, marked in graph, tree and time bar, and one click away from their place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, Route, expect
+
+from tests.browser.page import Viewer, expect_open, expect_painted
+from tests.browser.runs import DEAD_FROM, NAN_FROM
+from tests.shared import once
+from tests.troubled import record_troubled
+from torchgraph_explorer import open_run
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.server.export import export_page
+
+pytestmark = pytest.mark.browser
+
+EVERYTHING = (
+    ".finding-row, .finding-card, .findings-button, .finding-badge, .outline-finding, .time-finding, .tooltip-finding"
+)
+
+LIMIT_PIXELS = """(strip) => {
+  const canvas = strip.querySelector('canvas');
+  const probe = document.createElement('i');
+  probe.style.color = 'var(--caution)';
+  document.body.append(probe);
+  const wanted = getComputedStyle(probe).color.match(/\\d+/g).map(Number);
+  probe.remove();
+  const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  let count = 0;
+  for (let i = 0; i < data.length; i += 4)
+    if (wanted.every((part, k) => Math.abs(data[i + k] - part) < 24) && data[i + 3] > 200) count += 1;
+  return count;
+}"""
+
+CAMERA = "() => document.querySelector('.canvas > g').getAttribute('transform')"
+
+
+def rows(viewer: Viewer) -> Locator:
+    """The findings in the list."""
+    return viewer.page.get_by_role("tree", name="Findings").get_by_role("treeitem")
+
+
+def row(viewer: Viewer, title: str, place: str = "") -> Locator:
+    """A finding in the list, by its title, and by its place if there are several."""
+    named = viewer.page.locator(".finding-title", has_text=re.compile(f"^{re.escape(title)}$"))
+    return rows(viewer).filter(has=named).filter(has_text=place)
+
+
+def card(viewer: Viewer, title: str) -> Locator:
+    """The words of the chosen finding."""
+    return viewer.page.get_by_role("article", name=f"Finding: {title}")
+
+
+def badge(viewer: Viewer, key: str) -> Locator:
+    return viewer.node(key).locator(".finding-badge")
+
+
+def in_tree(viewer: Viewer, module: str) -> Locator:
+    """The mark of a module in the tree."""
+    return viewer.page.locator(f'[id="module-{module}"] .outline-finding')
+
+
+def found(logdir: Path, run: str) -> tuple[Finding, ...]:
+    """What the rules say of a run."""
+    return open_run(logdir / run).model().findings()
+
+
+def unfold(viewer: Viewer) -> None:
+    """Show what follows from the first root cause."""
+    viewer.page.locator(".finding-leads").first.click()
+
+
+def made_up(number: int, **changes: Any) -> dict[str, Any]:
+    """A finding as `api/findings` has it."""
+    return {
+        "id": number,
+        "kind": f"rule-{number}",
+        "severity": "warning",
+        "module": f"layers.{number}",
+        "call": 0,
+        "path": "output",
+        "step": 0,
+        "last_step": 1,
+        "text": f"Text of {number}.",
+        "advice": "Advice.",
+        "evidence": {},
+        "causes": [],
+        "band": None,
+        **changes,
+    }
+
+
+def tell(page: Page, answers: Callable[[], dict[str, Any]]) -> None:
+    """Answer `api/findings` with what `answers` gives."""
+
+    def fulfil(route: Route) -> None:
+        said = {"version": "0", "is_same": False, "is_complete": True, "left_out": 0, "problem": None, "recorded": 2}
+        looked_at = {"steps": 2, "first": 0, "last": 1}
+        route.fulfill(json={**said, "looked_at": looked_at, "findings": [], **answers()})
+
+    page.route("**/api/findings*", fulfil)
+
+
+def test_root_causes_stand_first_and_what_follows_is_folded_below(viewer: Viewer, broken: str, logdir: Path) -> None:
+    wanted = found(logdir, broken)
+    roots = [one for one in wanted if not one.causes]
+    viewer.open(broken)
+    expect(rows(viewer)).to_have_count(len(roots))
+    expect(rows(viewer).first).to_contain_text("Input not normalised")
+    expect(rows(viewer).first).to_contain_text(f"leads to {len(wanted) - len(roots)}: ")
+    expect(viewer.page.locator(".findings-foot")).to_have_text("Found in 40 steps, 0 to 39.")
+    unfold(viewer)
+    expect(rows(viewer)).to_have_count(len(wanted))
+    expect(row(viewer, "NaN or infinity")).to_have_attribute("aria-level", "2")
+    expect(row(viewer, "NaN or infinity").get_by_role("img", name="error")).to_be_visible()
+    expect(row(viewer, "NaN or infinity")).to_contain_text(f"head, weightsince step {NAN_FROM}")
+
+
+def test_a_click_leads_to_step_node_panel_words_and_band(viewer: Viewer, broken: str) -> None:
+    viewer.open(broken)
+    unfold(viewer)
+    row(viewer, "Saturated activation", "squash").click()
+    expect(viewer.readout).to_contain_text("step 0")
+    expect(viewer.node("squash#0")).to_have_attribute("aria-selected", "true")
+    words = viewer.panel("squash#0").get_by_role("article", name="Finding: Saturated activation")
+    expect(words).to_contain_text("lies beyond ±3")
+    expect(words).to_contain_text("Try: Lower the learning rate")
+    expect(words).to_contain_text("Not allowed: elements below −3 or above 3")
+    strip = words.get_by_role("slider")
+    expect_painted(strip)
+    assert strip.evaluate(LIMIT_PIXELS) > 50
+    others = viewer.panel("squash#0").get_by_role("slider", name=re.compile("^squash, output, value"))
+    expect_painted(others)
+    assert others.evaluate(LIMIT_PIXELS) == 0
+
+
+def test_the_band_of_a_statistic_is_drawn_though_the_strips_show_elements(viewer: Viewer, broken: str) -> None:
+    viewer.open(broken, finding="input-not-normalised@stem#0/input[0]", pin="0.stem#0", step=0)
+    words = card(viewer, "Input not normalised")
+    expect(words).to_contain_text("Not allowed: root mean square below 0.01 or above 10")
+    strip = words.get_by_role("slider")
+    expect_painted(strip)
+    assert strip.evaluate(LIMIT_PIXELS) > 20
+    usual = viewer.panel("stem#0").get_by_role("slider", name=re.compile("^stem, x, value|^stem, input"))
+    expect_painted(usual)
+    assert usual.evaluate(LIMIT_PIXELS) == 0
+    words.get_by_role("button", name="Close the finding").click()
+    expect(words).to_have_count(0)
+    expect(viewer.panel("stem#0")).to_be_visible()
+
+
+def test_the_way_leads_into_the_inside_that_holds_the_place_and_to_the_cause(viewer: Viewer, broken: str) -> None:
+    viewer.open(broken)
+    unfold(viewer)
+    row(viewer, "Exploding activation", "body.1.fc").click()
+    expect_open(viewer, "Broken", "body", "body.1")
+    expect(viewer.readout).to_contain_text(f"step {DEAD_FROM}")
+    expect(viewer.node("body.1.fc#0")).to_be_in_viewport()
+    expect(viewer.panel("body.1.fc#0")).to_be_visible()
+    card(viewer, "Exploding activation").get_by_role("button", name="Input not normalised").click()
+    expect_open(viewer, "Broken")
+    expect(viewer.panel("stem#0").get_by_role("article", name="Finding: Input not normalised")).to_be_visible()
+
+
+def test_what_is_of_the_whole_run_is_told_above_the_panels(viewer: Viewer, broken: str) -> None:
+    viewer.open(broken)
+    unfold(viewer)
+    row(viewer, "Update too large").click()
+    expect(viewer.panels.locator(".finding-at-head")).to_contain_text("recorded updates change the weights")
+    expect(viewer.page.locator("[data-pin]")).to_have_count(0)
+    expect(row(viewer, "Update too large")).to_have_attribute("aria-selected", "true")
+
+
+def test_a_module_that_is_not_called_is_shown_in_the_tree_with_its_parameters(viewer: Viewer, broken: str) -> None:
+    viewer.open(broken)
+    row(viewer, "Unused module").click()
+    expect(viewer.panel("spare#0")).to_contain_text("is never called at a recorded step")
+    expect(viewer.page.locator('[id="module-spare"]')).to_have_attribute("aria-selected", "true")
+
+
+def test_nodes_tree_and_time_bar_are_marked(viewer: Viewer, broken: str, logdir: Path) -> None:
+    viewer.open(broken, step=5)
+    expect(badge(viewer, "drop#0")).to_have_class(re.compile("is-warning"))
+    expect(badge(viewer, "head#0")).to_have_class(re.compile("is-error"))
+    expect(badge(viewer, "body#0")).to_have_class(re.compile("is-error is-inside"))
+    inside = sum((one.module or "").startswith("body.") for one in found(logdir, broken))
+    expect(viewer.node("body#0")).to_have_attribute("aria-label", re.compile(f"{inside} findings inside, error"))
+    expect(in_tree(viewer, "body")).to_have_text(str(inside))
+    expect(in_tree(viewer, "")).to_have_count(0)  # it is unfolded, and none is its own
+    begins = {one.step for one in found(logdir, broken)}
+    expect(viewer.page.locator(".time-finding")).to_have_count(len(begins))
+    badge(viewer, "drop#0").click()
+    expect(card(viewer, "Dropout extreme")).to_be_visible()
+    viewer.page.locator(".time-finding").last.click()
+    expect(viewer.readout).to_contain_text(f"step {NAN_FROM}")
+    expect(viewer.panel("head#0")).to_contain_text("is not finite when step")
+    expect(viewer.page.locator(".time-finding-span")).to_be_visible()
+
+
+def test_the_list_works_by_keyboard_alone(viewer: Viewer, broken: str) -> None:
+    viewer.open(broken)
+    expect(rows(viewer)).to_have_count(3)
+    tree = viewer.page.get_by_role("tree", name="Findings")
+    tree.focus()
+    for key in ("ArrowRight", "ArrowRight", "ArrowDown"):  # unfold, into it, on
+        viewer.page.keyboard.press(key)
+    current = viewer.page.locator(".finding-row.is-current")
+    expect(current).to_contain_text("Saturated activation")
+    expect(tree).to_have_attribute("aria-activedescendant", str(current.get_attribute("id")))
+    viewer.page.keyboard.press("Enter")
+    expect(viewer.panel("squash#0")).to_be_visible()
+    expect(tree).to_be_focused()
+    for key in ("ArrowLeft", "ArrowLeft"):  # to the cause, and fold
+        viewer.page.keyboard.press(key)
+    expect(rows(viewer)).to_have_count(3)
+    viewer.page.keyboard.press("End")
+    expect(current).to_contain_text("Unused module")
+
+
+def test_the_address_holds_the_chosen_finding(viewer: Viewer, broken: str) -> None:
+    viewer.open(broken)
+    row(viewer, "Dropout extreme").click()
+    viewer.page.wait_for_url(re.compile("finding=dropout-extreme%40drop"))
+    viewer.page.reload()
+    expect(viewer.panel("drop#0").get_by_role("article", name="Finding: Dropout extreme")).to_be_visible()
+    expect(row(viewer, "Dropout extreme")).to_have_attribute("aria-selected", "true")
+
+
+def test_a_link_that_names_a_finding_alone_leads_there(viewer: Viewer, broken: str) -> None:
+    viewer.open(broken, finding="nan@head/weight")
+    expect(viewer.readout).to_contain_text(f"step {NAN_FROM}")
+    expect(viewer.panel("head#0")).to_contain_text("is not finite when step")
+    expect(row(viewer, "NaN or infinity")).to_be_visible()  # it is unfolded
+
+
+def test_a_healthy_run_says_plainly_that_nothing_was_found(viewer: Viewer, logdir: Path) -> None:
+    once(logdir, "clean", record_troubled)
+    viewer.open("clean")
+    expect(viewer.page.locator(".findings")).to_have_text("No findings in 10 steps, 0 to 9")
+    expect(viewer.page.locator(EVERYTHING)).to_have_count(0)
+
+
+def test_a_run_that_is_all_nan_has_one_finding(viewer: Viewer, logdir: Path) -> None:
+    once(logdir, "all", record_troubled)
+    viewer.open("all")
+    rows(viewer).click()
+    expect(viewer.readout).to_contain_text("step 6")
+    expect(viewer.panel("stem#0").get_by_role("article", name="Finding: NaN or infinity")).to_be_visible()
+    expect(badge(viewer, "stem#0")).to_have_text("1")
+    expect(viewer.node("stem#0").locator(".node-badge")).to_have_text("first NaN")
+
+
+def test_why_findings_are_not_known_is_told(viewer: Viewer, many: str) -> None:
+    tell(viewer.page, lambda: {"problem": "The rules could not be run.", "looked_at": None})
+    viewer.open(many)
+    expect(viewer.page.locator(".findings")).to_contain_text("Findings are not known. The rules could not be run.")
+
+
+def test_new_findings_appear_without_moving_anything(viewer: Viewer, many: str) -> None:
+    told: list[dict[str, Any]] = [made_up(0, module="head")]
+    asked: list[int] = []
+    tell(viewer.page, lambda: asked.append(len(told)) or {"findings": told, "is_complete": len(told) > 1})  # type: ignore[func-returns-value]
+    viewer.open(many)
+    expect(rows(viewer)).to_have_count(1)
+    expect(viewer.node("head#0")).to_be_visible()
+    viewer.slider.focus()
+    before = viewer.page.evaluate(CAMERA)
+    assert before
+    told.append(made_up(1, module="layers", severity="error"))
+    expect(rows(viewer)).to_have_count(2, timeout=5_000)
+    expect(badge(viewer, "layers#0")).to_have_text("Rule 1")
+    expect(viewer.page.locator(".findings [role=status]")).to_have_text("New: 1 finding, rule 1")
+    expect(viewer.slider).to_be_focused()
+    assert viewer.page.evaluate(CAMERA) == before
+    assert asked[-1] == 2
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (480, 300)], ids=lambda size: "x".join(map(str, size)))
+def test_sixty_findings_of_four_hundred_modules_can_be_reached(
+    viewer: Viewer, many: str, size: tuple[int, int]
+) -> None:
+    width, height = size
+    viewer.page.set_viewport_size({"width": width, "height": height})
+    tell(viewer.page, lambda: {"findings": [made_up(number) for number in range(60)], "left_out": 3})
+    viewer.open(many)
+    expect(viewer.node("layers#0")).to_be_visible()
+    if width < 600:
+        viewer.page.get_by_role("button", name="60 findings").click()
+        expect(viewer.page.get_by_role("tree", name="Findings")).to_be_focused()
+    else:
+        expect(viewer.page.locator(".findings-foot")).to_contain_text("3 findings more are not listed")
+    expect(rows(viewer)).to_have_count(60)
+    expect(viewer.page.locator('[id="module-layers"]')).to_be_in_viewport()
+    expect(viewer.page.locator(".time-finding")).to_have_count(1)
+    viewer.page.get_by_role("tree", name="Findings").focus()
+    viewer.page.keyboard.press("End")
+    expect(rows(viewer).last).to_be_in_viewport()
+    viewer.page.keyboard.press("Enter")
+    expect_open(viewer, "Deep", "layers")
+    expect(viewer.node("layers.59#0")).to_have_attribute("aria-selected", "true")
+    expect(card(viewer, "Rule 59")).to_be_in_viewport()
+
+
+def test_a_place_without_room_for_the_list_has_a_button_to_it(viewer: Viewer, broken: str) -> None:
+    viewer.page.set_viewport_size({"width": 480, "height": 300})
+    viewer.open(broken)
+    viewer.page.get_by_role("button", name="3 findings").click()
+    rows(viewer).first.click()
+    expect(viewer.node("stem#0")).to_have_attribute("aria-selected", "true")
+    expect(viewer.node("stem#0")).to_be_in_viewport()
+    expect(card(viewer, "Input not normalised")).to_be_in_viewport()
+
+
+def test_an_exported_page_shows_the_same(offline: Viewer, tmp_path: Path, broken: str, logdir: Path) -> None:
+    path = tmp_path / "page.html"
+    export_page(open_run(logdir / broken), path, steps=12)
+    offline.page.goto(path.as_uri())
+    expect(rows(offline)).to_have_count(3)
+    expect(badge(offline, "head#0")).to_be_visible()
+    unfold(offline)
+    row(offline, "NaN or infinity").click()
+    expect(offline.readout).to_contain_text(f"step {NAN_FROM}")  # such steps are on the page
+    expect(offline.panel("head#0").get_by_role("article", name="Finding: NaN or infinity")).to_be_visible()

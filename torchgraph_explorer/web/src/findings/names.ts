@@ -1,0 +1,43 @@
+/** What findings are called, and what names one across reloads and new answers. */
+
+import type {Finding} from '../api/types';
+
+/** `nan@stem#0/weight`; the kind alone for the whole run. The same finding has the same name in every answer. */
+export function findingKey({kind, module, call, path}: Pick<Finding, 'kind' | 'module' | 'call' | 'path'>): string {
+  if (module === null) return kind;
+  return `${kind}@${module}${call === null ? '' : `#${call}`}${path === null ? '' : `/${path}`}`;
+}
+
+const TITLES: Record<string, string> = {nan: 'NaN or infinity'};
+
+/** `dead-units` as `Dead units`. */
+export function titleOf(kind: string): string {
+  const words = kind.replaceAll('-', ' ');
+  return TITLES[kind] ?? words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** `stage1.relu (call 2), output`. The model itself goes by its class; null is the whole run. */
+export function placeText({module, call, path}: Pick<Finding, 'module' | 'call' | 'path'>, className: string): string {
+  if (module === null) return 'whole run';
+  const which = call === null || call === 0 ? '' : ` (call ${call + 1})`;
+  return `${module === '' ? className : module}${which}${path === null ? '' : `, ${path}`}`;
+}
+
+/** `since step 12` for what was seen up to the last step that was looked at, else `step 4` or `steps 3–9`. */
+export function whenText({step, last_step: last}: Pick<Finding, 'step' | 'last_step'>, latest: number | null): string {
+  const [from, to] = [step.toLocaleString('en'), last.toLocaleString('en')];
+  if (step === last) return `step ${from}`;
+  return latest !== null && last >= latest ? `since step ${from}` : `steps ${from}–${to}`;
+}
+
+/** `1 finding`, `3 findings`. */
+export function countText(count: number): string {
+  return `${count.toLocaleString('en')} ${count === 1 ? 'finding' : 'findings'}`;
+}
+
+/** Text with names in backquotes, cut into pieces: every second one is a name. */
+export function textPieces(text: string): string[] {
+  const pieces = text.split('`');
+  if (pieces.length % 2 === 1) return pieces;
+  return [...pieces.slice(0, -2), pieces.slice(-2).join('`')]; // a quote that is not closed is a mark like any other
+}

@@ -1,0 +1,42 @@
+/** Findings as a tree: root causes, and what follows from each. */
+
+import type {Finding, Severity} from '../api/types';
+import {titleOf} from './names';
+
+export interface Root {
+  finding: Finding;
+  /** What follows from it, directly or through others, in the order in which it was told. */
+  followers: Finding[];
+}
+
+const RANK: Record<Severity, number> = {info: 0, warning: 1, error: 2};
+
+export function worst(findings: readonly Pick<Finding, 'severity'>[]): Severity {
+  return findings.reduce<Severity>((most, {severity}) => (RANK[severity] > RANK[most] ? severity : most), 'info');
+}
+
+/** Each root cause with what follows from it. A finding whose cause was left out is a root itself. */
+export function rootsOf(findings: readonly Finding[]): Root[] {
+  const roots: Root[] = [];
+  const rootOf = new Map<number, Root>();
+  for (const finding of findings) {
+    const known = finding.causes.map((cause) => rootOf.get(cause)).find((one) => one !== undefined);
+    const mine = known ?? {finding, followers: []};
+    if (known) known.followers.push(finding);
+    else roots.push(mine);
+    rootOf.set(finding.id, mine);
+  }
+  return roots;
+}
+
+/** `NaN or infinity, dead units ×2`: the kinds of findings, the worst first. */
+export function kindsText(findings: readonly Finding[]): string {
+  const counts = new Map<string, number>();
+  const ranked = [...findings].sort((one, other) => RANK[other.severity] - RANK[one.severity]);
+  for (const {kind} of ranked) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  return [...counts].map(([kind, count]) => `${lowered(titleOf(kind))}${count > 1 ? ` ×${count}` : ''}`).join(', ');
+}
+
+function lowered(title: string): string {
+  return title.startsWith('NaN') ? title : title.charAt(0).toLowerCase() + title.slice(1);
+}

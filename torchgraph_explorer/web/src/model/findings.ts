@@ -1,0 +1,70 @@
+/** What the rules say of a model: asked for as the run grows. */
+
+import {effect, signal} from '@preact/signals';
+import type {ReadonlySignal} from '@preact/signals';
+import {latest} from '../api/latest';
+import type {Findings, SameFindings} from '../api/types';
+
+const AGAIN_MS = 1000;
+
+type FetchFindings = (version: string, signal: AbortSignal) => Promise<Findings | SameFindings>;
+
+/** Asks whenever something is new, until closed. */
+export class ModelFindings {
+  readonly #known = signal<Findings | null>(null);
+  readonly #request = latest();
+  readonly #stop: () => void;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #isUnderWay = false;
+
+  constructor(
+    /** Changes when something was recorded; null before the first answer about that. */
+    private readonly news: ReadonlySignal<unknown>,
+    private readonly fetchFindings: FetchFindings,
+    before: Findings | null = null,
+  ) {
+    this.#known.value = before;
+    this.#stop = effect(() => {
+      if (this.news.value !== null) this.#ask();
+    });
+  }
+
+  /** What is known so far; null before the first answer. */
+  get known(): ReadonlySignal<Findings | null> {
+    return this.#known;
+  }
+
+  close(): void {
+    this.#stop();
+    this.#request.abort();
+    clearTimeout(this.#timer);
+  }
+
+  #ask(): void {
+    clearTimeout(this.#timer);
+    if (this.#isUnderWay) return this.#askAgain();
+    this.#isUnderWay = true;
+    this.#request.start(
+      (abort) => this.fetchFindings(this.#known.peek()?.version ?? '', abort),
+      (answer) => this.#take(answer),
+      () => this.#end(false), // the poll says what is wrong with the server
+    );
+  }
+
+  #take(answer: Findings | SameFindings): void {
+    const before = this.#known.peek();
+    if (!('is_same' in answer) || !answer.is_same) this.#known.value = answer as Findings;
+    else if (before !== null && before.is_complete !== answer.is_complete) this.#known.value = {...before, is_complete: answer.is_complete};
+    this.#end(answer.is_complete);
+  }
+
+  #end(isComplete: boolean): void {
+    this.#isUnderWay = false;
+    if (!isComplete) this.#askAgain();
+  }
+
+  #askAgain(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#ask(), AGAIN_MS);
+  }
+}

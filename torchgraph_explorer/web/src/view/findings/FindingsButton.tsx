@@ -1,0 +1,26 @@
+/** How many root causes there are, where the list of them is out of sight; a press shows it. */
+
+import './findings.css';
+
+import {countText} from '../../findings/names';
+import {worst} from '../../findings/roots';
+import {isShown, reveal} from '../layout/sides';
+import {found, roots} from './found';
+import {SeverityIcon} from './SeverityIcon';
+
+export function FindingsButton() {
+  const count = roots.value.length;
+  if (count === 0 || isShown('modules')) return null;
+  const severity = worst(found.value?.findings ?? []);
+  return (
+    <button type="button" class={`findings-button is-${severity}`} title="Show the findings" onClick={show}>
+      <SeverityIcon severity={severity} />
+      {countText(count)}
+    </button>
+  );
+}
+
+function show(): void {
+  reveal('modules');
+  requestAnimationFrame(() => document.querySelector<HTMLElement>('.findings-list')?.focus());
+}

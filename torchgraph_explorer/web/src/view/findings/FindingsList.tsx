@@ -1,0 +1,248 @@
+/** The findings above the tree of modules: root causes, and what follows from each folded below it. */
+
+import './findings.css';
+
+import {computed, signal} from '@preact/signals';
+import type {JSX} from 'preact';
+import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
+import type {Finding, Findings, Severity} from '../../api/types';
+import {countText, findingKey, placeText, titleOf, whenText} from '../../findings/names';
+import {kindsText, worst} from '../../findings/roots';
+import type {Root} from '../../findings/roots';
+import {SeverityIcon} from './SeverityIcon';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
+import {found, roots} from './found';
+import {goToFinding} from './goToFinding';
+
+/** Keys of the root causes below which what follows from them is shown. */
+const unfolded = signal<ReadonlySet<string>>(new Set());
+/** Key of the row that the keyboard is at. */
+const current = signal<string | null>(null);
+const isOpen = signal(true);
+
+interface Row {
+  key: string;
+  finding: Finding;
+  /** Null for what follows from the row above. */
+  root: Root | null;
+}
+
+const rows = computed(() => roots.value.flatMap(rowsOf));
+
+function rowsOf(root: Root): Row[] {
+  const own = {key: findingKey(root.finding), finding: root.finding, root};
+  if (!unfolded.value.has(own.key)) return [own];
+  return [own, ...root.followers.map((finding) => ({key: findingKey(finding), finding, root: null}))];
+}
+
+export function FindingsList() {
+  const now = found.value;
+  const hasSome = (now?.findings.length ?? 0) > 0;
+  return (
+    <section class={`findings${hasSome ? ' has-some' : ''}`} aria-label="Findings">
+      {hasSome ? <Head findings={now!.findings} /> : <Nothing found={now} />}
+      {hasSome && isOpen.value && <List />}
+      {hasSome && isOpen.value && <Foot found={now!} />}
+      <News />
+    </section>
+  );
+}
+
+/** Why no finding is listed. */
+function Nothing({found: now}: {found: Findings | null}) {
+  if (now?.problem) {
+    return (
+      <p class="findings-none" role="status">
+        <b>Findings are not known.</b> <span class="dim">{now.problem}</span>
+      </p>
+    );
+  }
+  if (now === null || (now.looked_at === null && !now.is_complete)) return <p class="findings-none dim">Looking for findings …</p>;
+  if (now.looked_at === null) return <p class="findings-none dim">No findings: no step was recorded yet.</p>;
+  return (
+    <p class="findings-none">
+      <b>No findings</b> <span class="dim">{stepsText(now)}</span>
+    </p>
+  );
+}
+
+/** `in 40 steps, 0 to 39`; of a long or growing run, how many there are. */
+function stepsText({looked_at: looked, recorded}: Findings): string {
+  if (looked === null) return '';
+  const [steps, all] = [looked.steps.toLocaleString('en'), recorded.toLocaleString('en')];
+  const which = looked.steps === recorded ? steps : `${steps} of ${all}`;
+  return `in ${which} ${recorded === 1 ? 'step' : 'steps'}, ${looked.first.toLocaleString('en')} to ${looked.last.toLocaleString('en')}`;
+}
+
+function Head({findings}: {findings: readonly Finding[]}) {
+  const severities: readonly Severity[] = ['error', 'warning', 'info'];
+  return (
+    <h2 class="findings-head">
+      <button type="button" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
+        <span class="fold" aria-hidden="true" />
+        Findings
+        {severities.map((severity) => {
+          const count = findings.filter((one) => one.severity === severity).length;
+          return (
+            count > 0 && (
+              <span key={severity} class="findings-count">
+                <SeverityIcon severity={severity} />
+                {count}
+              </span>
+            )
+          );
+        })}
+      </button>
+    </h2>
+  );
+}
+
+function Foot({found: now}: {found: Findings}) {
+  const more = now.left_out > 0 ? `${countText(now.left_out)} more are not listed. ` : '';
+  return (
+    <p class="findings-foot dim">
+      {more}Found {stepsText(now)}.{now.problem && ` ${now.problem}`}
+    </p>
+  );
+}
+
+function List() {
+  const list = useRef<HTMLDivElement>(null);
+  const key = choices.finding.value;
+  useLayoutEffect(() => follow(key), [key, roots.value]);
+  useLayoutEffect(() => {
+    document.getElementById(idOf(current.value))?.scrollIntoView({block: 'nearest'});
+  }, [current.value]);
+  return (
+    <div
+      ref={list}
+      class="findings-list"
+      role="tree"
+      tabIndex={0}
+      aria-label="Findings, root causes first"
+      aria-activedescendant={idOf(current.value ?? rows.value[0]?.key ?? null)}
+      onFocus={() => (current.value ??= rows.value[0]?.key ?? null)}
+      onKeyDown={keys}
+    >
+      {rows.value.map((row) => (
+        <Item key={row.key} row={row} />
+      ))}
+    </div>
+  );
+}
+
+/** What is chosen elsewhere is unfolded, and the keyboard goes on from there. */
+function follow(key: string | null): void {
+  if (key === null) return;
+  const root = roots.peek().find(({followers}) => followers.some((one) => findingKey(one) === key));
+  if (root) toggle(findingKey(root.finding), true);
+  if (rows.peek().some((row) => row.key === key)) current.value = key;
+}
+
+function idOf(key: string | null): string {
+  return `finding-${key}`;
+}
+
+function Item({row: {key, finding, root}}: {row: Row}) {
+  const isUnfolded = unfolded.value.has(key);
+  const followers = root?.followers ?? [];
+  return (
+    <div
+      id={idOf(key)}
+      class={`finding-row${root === null ? ' is-follower' : ''}${current.value === key ? ' is-current' : ''}`}
+      role="treeitem"
+      aria-level={root === null ? 2 : 1}
+      aria-expanded={followers.length > 0 ? isUnfolded : undefined}
+      aria-selected={choices.finding.value === key}
+      title={finding.text.replaceAll('`', '')}
+      onClick={() => choose(key, finding)}
+    >
+      <SeverityIcon severity={finding.severity} />
+      <span class="finding-title">{titleOf(finding.kind)}</span>
+      <span class="finding-place">
+        <bdi>{placeText(finding, shown.data.value?.session?.class_name ?? '')}</bdi>
+      </span>
+      <span class="finding-when">{whenText(finding, found.value?.looked_at?.last ?? null)}</span>
+      {followers.length > 0 && (
+        <span
+          class="finding-leads"
+          onClick={(event) => {
+            event.stopPropagation();
+            toggle(key, !isUnfolded);
+          }}
+        >
+          <span class={`fold${isUnfolded ? ' is-open' : ''}`} aria-hidden="true" />
+          <SeverityIcon severity={worst(followers)} />
+          <span class="finding-kinds">
+            leads to {followers.length}: {kindsText(followers)}
+          </span>
+        </span>
+      )}
+    </div>
+  );
+}
+
+function choose(key: string, finding: Finding): void {
+  current.value = key;
+  goToFinding(finding);
+}
+
+function toggle(key: string, isUnfolded: boolean): void {
+  if (unfolded.peek().has(key) === isUnfolded) return;
+  const next = new Set(unfolded.peek());
+  if (isUnfolded) next.add(key);
+  else next.delete(key);
+  unfolded.value = next;
+}
+
+const KEYS: Record<string, (index: number, row: Row) => void> = {
+  ArrowDown: (index) => moveTo(index + 1),
+  ArrowUp: (index) => moveTo(index - 1),
+  Home: () => moveTo(0),
+  End: () => moveTo(rows.peek().length - 1),
+  ArrowRight: (index, {key, root}) => {
+    if (root === null || root.followers.length === 0) return;
+    if (unfolded.peek().has(key)) moveTo(index + 1);
+    else toggle(key, true);
+  },
+  ArrowLeft: (index, {key, root}) => {
+    if (root !== null) return toggle(key, false);
+    moveTo(rows.peek().findLastIndex((row, i) => i < index && row.root !== null));
+  },
+  Enter: (_, {key, finding}) => choose(key, finding),
+  ' ': (_, {key, finding}) => choose(key, finding),
+};
+
+function moveTo(index: number): void {
+  current.value = rows.peek()[index]?.key ?? current.peek();
+}
+
+function keys(event: JSX.TargetedKeyboardEvent<HTMLDivElement>): void {
+  const act = KEYS[event.key];
+  if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  event.stopPropagation();
+  const index = Math.max(0, rows.peek().findIndex(({key}) => key === current.peek()));
+  const row = rows.peek()[index];
+  if (row) act(index, row);
+}
+
+/** Says what is new while one looks on, and nothing when the page opens. */
+function News() {
+  const known = useRef<{model: unknown; keys: ReadonlySet<string>} | null>(null);
+  const text = useRef('');
+  const [model, now] = [shown.model.value, found.value];
+  if (now !== null && now.looked_at !== null) {
+    const before = known.current?.model === model ? known.current : null;
+    const added = before === null ? [] : now.findings.filter((one) => !before.keys.has(findingKey(one)));
+    if (added.length > 0) text.current = `New: ${countText(added.length)}, ${kindsText(added)}`;
+    known.current = {model, keys: new Set(now.findings.map(findingKey))};
+  }
+  useEffect(() => () => (known.current = null), []);
+  return (
+    <span class="sr-only" role="status">
+      {text.current}
+    </span>
+  );
+}

@@ -1,0 +1,41 @@
+/** The way to a step and a node: the step at once, and the node as soon as the graph of that step is there. */
+
+import {batch, effect} from '@preact/signals';
+import type {NodeKey} from '../graph/keys';
+import {nodeIndex} from './pane/scene';
+import * as choices from './state/choices';
+import * as shown from './state/shown';
+import {pinNode} from './pinning';
+
+let stop: () => void = () => undefined;
+
+/**
+ * Shows the step, and the first of the nodes that its graph has, with its panel.
+ *
+ * @param orElse Is called where the graph has none of them.
+ */
+export function goToPlace(step: number, keys: readonly NodeKey[], orElse: () => void = () => undefined): void {
+  stop();
+  const asked = placeOfModel();
+  batch(() => {
+    choices.graphChoice.value = null;
+    choices.step.value = step;
+  });
+  let isDone = false;
+  const dispose = effect(() => {
+    const isOther = placeOfModel() !== asked;
+    const isThere = shown.graph.value !== null && shown.graph.value.graph === shown.graphInfo.value?.graph;
+    if (isDone || !(isOther || isThere)) return;
+    isDone = true;
+    queueMicrotask(() => stop());
+    if (isOther) return;
+    const key = keys.find((one) => nodeIndex.value.has(one));
+    queueMicrotask(() => (key === undefined ? orElse() : batch(() => (pinNode(key), choices.find(key)))));
+  });
+  stop = dispose;
+}
+
+/** Tells one record from another, whichever of its steps are shown. */
+function placeOfModel(): string {
+  return JSON.stringify([choices.run.value, choices.model.value, shown.data.value?.epoch]);
+}
