@@ -10,6 +10,7 @@ from typing import Any
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser.page import SWITCHES, Viewer
+from tests.browser.runs import record_broken
 from tests.browser.servers import ServerProcess
 from tests.chrome import find_chrome
 from torchgraph_explorer.demo import run_demo
@@ -28,7 +29,7 @@ ALL_PAINTED = """() => {
 
 @dataclass(frozen=True)
 class Shot:
-    """A picture of the demo's network.
+    """A picture of the demo's network, or of a run that `choices` name.
 
     Attributes:
         name: Of the file, without `.png`.
@@ -61,12 +62,17 @@ SHOTS = (
             "step": 150,
         },
     ),
+    Shot(
+        "viewer-findings",
+        {"theme": "light", "run": "broken", "finding": "dead-units@body.1.act#0/output"},
+    ),
 )
 
 
 def main() -> None:
     """Train the demo's network and photograph it."""
     with tempfile.TemporaryDirectory() as logdir:
+        record_broken(Path(logdir))
         run_demo(logdir=logdir, steps=STEPS, serve=False, port=0, open_browser=False)
         server = ServerProcess(Path(logdir))
         try:
@@ -83,7 +89,7 @@ def take(shot: Shot, browser: Browser, url: str) -> None:
     page = browser.new_page(viewport=WINDOW, locale="en-GB", reduced_motion="reduce")  # type: ignore[arg-type]
     viewer = Viewer(page, url)
     viewer.open(**shot.choices)
-    expect(page.locator(".panel")).to_have_count(2)
+    expect(page.locator(".panel")).to_have_count(len(shot.choices.get("pin", ["of the finding"])))
     page.wait_for_function(ALL_PAINTED)
     page.screenshot(path=RES / f"{shot.name}.png")
     assert viewer.complaints == []

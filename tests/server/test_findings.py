@@ -30,7 +30,15 @@ from torchgraph_explorer.server.routes import app
 
 NET = {"run": "a", "model": "net"}
 DEAD = Finding(
-    "dead-units", "warning", "relu", 0, "output", 3, 9, {"zeros": 1.0}, "T.", "A.", (), Band("zero_fraction", high=0.98)
+    kind="dead-units",
+    severity="warning",
+    module="relu",
+    call=0,
+    path="output",
+    step=3,
+    last_step=9,
+    text="Text.",
+    band=Band("zero_fraction", high=0.98),
 )
 
 Judge = Callable[[Evidence], tuple[Finding, ...]]

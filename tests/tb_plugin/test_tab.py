@@ -267,6 +267,8 @@ def test_the_tab_names_the_first_nan_and_leads_there(tab: Tab) -> None:
     expect(tab.viewer.locator("output.readout")).to_contain_text("step 20")
     expect(tab.viewer.locator('.node[data-key="classifier#0"] .node-badge')).to_have_text("first NaN")
     expect(tab.viewer.locator('[data-pin="classifier#0"]')).to_be_visible()
+    tab.viewer.get_by_role("tree", name="Findings").get_by_role("treeitem", name="NaN or infinity").click()
+    expect(tab.viewer.get_by_role("article", name="Finding: NaN or infinity")).to_contain_text("made NaN or infinity")
     shoot(tab, "nan")
 
 

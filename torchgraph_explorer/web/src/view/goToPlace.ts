@@ -18,6 +18,7 @@ export function goToPlace(step: number, keys: readonly NodeKey[], orElse: () => 
   stop();
   const asked = placeOfModel();
   batch(() => {
+    choices.view.value = 'graph';
     choices.graphChoice.value = null;
     choices.step.value = step;
   });

@@ -5,12 +5,13 @@ import './findings.css';
 import {countText} from '../../findings/names';
 import {worst} from '../../findings/roots';
 import {isShown, reveal} from '../layout/sides';
+import * as choices from '../state/choices';
 import {found, roots} from './found';
 import {SeverityIcon} from './SeverityIcon';
 
 export function FindingsButton() {
   const count = roots.value.length;
-  if (count === 0 || isShown('modules')) return null;
+  if (count === 0 || (choices.view.value === 'graph' && isShown('modules'))) return null;
   const severity = worst(found.value?.findings ?? []);
   return (
     <button type="button" class={`findings-button is-${severity}`} title="Show the findings" onClick={show}>
@@ -21,6 +22,7 @@ export function FindingsButton() {
 }
 
 function show(): void {
+  choices.view.value = 'graph';
   reveal('modules');
   requestAnimationFrame(() => document.querySelector<HTMLElement>('.findings-list')?.focus());
 }

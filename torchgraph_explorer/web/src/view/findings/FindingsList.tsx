@@ -99,7 +99,7 @@ function Head({findings}: {findings: readonly Finding[]}) {
 }
 
 function Foot({found: now}: {found: Findings}) {
-  const more = now.left_out > 0 ? `${countText(now.left_out)} more are not listed. ` : '';
+  const more = now.left_out > 0 ? `${now.left_out.toLocaleString('en')} more are not listed. ` : '';
   return (
     <p class="findings-foot dim">
       {more}Found {stepsText(now)}.{now.problem && ` ${now.problem}`}
