@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.record.examples import GRAPH, SERIES, SESSION, frame
 from tests.server.asking import ask, unpack
 from torchgraph_explorer.record.folder import TENSORS, plugin_folder
 from torchgraph_explorer.record.writer import RecordWriter
-from torchgraph_explorer.schema import KeptArray, KeptStep, Record
+from torchgraph_explorer.schema import KeptArray, KeptStep, NamedTensor, Record, TensorEdge, TensorGraph
 from torchgraph_explorer.server import selection, tensors
 from torchgraph_explorer.server.open_runs import Runs
 from torchgraph_explorer.server.response import App
@@ -105,6 +106,10 @@ def test_a_client_learns_which_tensors_were_kept_at_which_steps(served: App) -> 
         "kept_shape": [3, 4, 5],
         "batch_dim": 0,
         "samples": [0, 2, 4],
+        "categories": [],
+        "loss": "",
+        "named": "intermediate",
+        "node": "",
     }
     again = ask(served, "/api/tensors", {**wanted, "version": found["version"]}).json
     assert again == {"version": found["version"], "is_same": True}
@@ -307,6 +312,34 @@ def test_layouts_beyond_the_bound_are_left_out_with_their_steps(
     served = write(tmp_path, kept(0), kept(10, whole(WEIGHT, np.zeros(3, np.float32))), kept(20))
     found = ask(served, "/api/tensors", {"run": ".", "model": "net"}).json
     assert (found["steps"], found["left_out"]) == ([20], 2)
+
+
+def test_labels_reasons_categories_and_named_losses_are_told(tmp_path: Path) -> None:
+    output = replace(batched(OUTPUT, values_at(0)), categories=("cat", "dog", "cat"))
+    actor = replace(batched(GRADIENT, values_at(1)), loss="actor")
+    critic = replace(batched(GRADIENT, values_at(2)), loss="critic")
+    served = write(tmp_path, KeptStep(10, 1.0, None, (output, actor, critic), "eval", ("loss above 3",)))
+    found = ask(served, "/api/tensors", {"run": ".", "model": "net"}).json
+    assert (found["labels"], found["reasons"]) == (["eval"], {"10": ["loss above 3"]})
+    assert [one["loss"] for one in found["tensors"]] == ["", "actor", "critic"]
+    assert asked(served)[0]["categories"] == ["cat", "dog", "cat"]
+    assert asked(served, key=GRADIENT, loss="critic")[1]["values"].tolist() == values_at(2).tolist()
+    line = asked(served, "/api/tensor-line", key=GRADIENT, loss="actor", index="0,0,0")[1]
+    assert line["value"].tolist() == [values_at(1)[0, 0, 0]]
+
+
+def test_the_dependency_graph_of_a_step_is_sent(tmp_path: Path) -> None:
+    named = NamedTensor("fc", None, "param", "weight", "parameter"), NamedTensor("fc", 0, "output", "output")
+    graph = TensorGraph(named, (TensorEdge(0, 1, True),))
+    served = write(tmp_path, KeptStep(10, 1.0, None, (batched(OUTPUT, values_at(0)),), graph=graph))
+    found = ask(served, "/api/tensor-graph", {"run": ".", "model": "net", "step": 10}).json
+    assert found["edges"] == [[0, 1, 1]]
+    assert [(one["key"], one["kind"], one["tensors"]) for one in found["nodes"]] == [
+        ("fc:param", "parameter", [0]),
+        ("fc@0", "intermediate", [1]),
+    ]
+    missing = ask(served, "/api/tensor-graph", {"run": ".", "model": "net", "step": 11})
+    assert (missing.status, "No tensor was kept at step 11" in missing.json["error"]) == (404, True)
 
 
 def test_selections_of_no_dimensions_and_of_none_at_all() -> None:

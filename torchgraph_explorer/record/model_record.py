@@ -385,14 +385,14 @@ class ModelRecord:
         return found
 
     def tensor(
-        self, series: int | Series, step: int, *, rank: int | None = None, most_bytes: int | None = None
+        self, series: int | Series, step: int, *, rank: int | None = None, most_bytes: int | None = None, loss: str = ""
     ) -> KeptTensor:
         """What was kept of a tensor at one step, of those in `kept`.
 
         Of a series of values, `gradient` is the gradient, and `gradients` are those of the backward passes that were
         given a name. Where several ranks train the model, each keeps samples of its own; without `rank`, those of the
         lowest one are read. With `most_bytes`, a tensor that takes more is refused before it is read, and no gradient
-        is read.
+        is read. Of a series of gradients, `loss` is the name of the backward pass.
 
         Raises:
             NotFoundError: There is no such series, or it was not kept at this step.
@@ -410,6 +410,7 @@ class ModelRecord:
             index=self._find_kept(),
             notices=self._notices,
             most_bytes=most_bytes,
+            loss=loss,
         )
         self._notices.announce()
         return found

@@ -43,6 +43,7 @@ from torchgraph_explorer.server.tensors import (
     WantedTensor,
     line_answer,
     tensor_answer,
+    tensor_graph_answer,
     tensors_answer,
 )
 from torchgraph_explorer.version import __version__
@@ -185,6 +186,12 @@ def _tensor_line(query: Mapping[str, str], runs: RunSource) -> Response:
     return Response(200, BINARY, found)
 
 
+def _tensor_graph(query: Mapping[str, str], runs: RunSource) -> Response:
+    _, model = _open(query, runs)
+    rank = _whole(query, "rank") if "rank" in query else None
+    return json_response(tensor_graph_answer(model, step=_whole(query, "step"), rank=rank))
+
+
 def _wanted_tensor(query: Mapping[str, str]) -> WantedTensor:
     return WantedTensor(
         series=Series(
@@ -199,6 +206,7 @@ def _wanted_tensor(query: Mapping[str, str]) -> WantedTensor:
         what=_one_of(query, "what", WHAT, default="values"),
         part=_one_of(query, "part", tuple(PARTS), default="abs"),
         rank=_whole(query, "rank") if "rank" in query else None,
+        loss=query.get("loss", ""),
     )
 
 
@@ -227,6 +235,7 @@ ROUTES: dict[str, Callable[[Mapping[str, str], RunSource], Response]] = {
     "/api/tensors": _tensors,
     "/api/tensor": _tensor,
     "/api/tensor-line": _tensor_line,
+    "/api/tensor-graph": _tensor_graph,
     "/api/health": _health,
 }
 

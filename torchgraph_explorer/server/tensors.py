@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from torchgraph_explorer.record.tensors.catalog import KeptCatalog
 from torchgraph_explorer.record.tensors.encoding import KeptLayout
 from torchgraph_explorer.record.tensors.reading import KeptTensor
 from torchgraph_explorer.schema import Series
+from torchgraph_explorer.server.answers import MOST_PARTS, plain
 from torchgraph_explorer.server.pack import pack
 from torchgraph_explorer.server.selection import MOST_ELEMENTS, is_rounded, selected, spans_of, summary
 
@@ -51,6 +52,7 @@ class WantedTensor:
         step: The step.
         what: Elements, or a statistic of each neuron.
         part: Of complex numbers.
+        loss: Of a gradient: the name of its backward pass; empty if that was given none.
         rank: None for the lowest one.
     """
 
@@ -59,6 +61,7 @@ class WantedTensor:
     what: What = "values"
     part: Part = "abs"
     rank: int | None = None
+    loss: str = ""
 
 
 def tensors_answer(model: ModelRecord, *, version: str, epoch: int) -> dict[str, Any]:
@@ -73,10 +76,10 @@ def tensors_answer(model: ModelRecord, *, version: str, epoch: int) -> dict[str,
     facts: list[dict[str, Any]] = []
     for number in shown:
         for one in found.layouts[number]:
-            if one.key not in keys:
-                keys[one.key] = len(facts)
+            if (key := (*one.key, one.loss)) not in keys:
+                keys[key] = len(facts)
                 facts.append({})
-            facts[keys[one.key]] = _facts(one)
+            facts[keys[key]] = _facts(one)
     renumbered = {number: at for at, number in enumerate(shown)}
     return {
         "version": current,
@@ -85,8 +88,12 @@ def tensors_answer(model: ModelRecord, *, version: str, epoch: int) -> dict[str,
         "ranks": list(found.ranks),
         "steps": list(found.steps[first:]),
         "left_out": first,
+        "labels": list(found.labels[first:]),
+        "reasons": {
+            str(step): list(why) for step, why in zip(found.steps[first:], found.reasons[first:], strict=True) if why
+        },
         "layout": [renumbered[number] for number in found.layout[first:]],
-        "layouts": [[keys[one.key] for one in found.layouts[number]] for number in shown],
+        "layouts": [[keys[(*one.key, one.loss)] for one in found.layouts[number]] for number in shown],
         "tensors": facts,
     }
 
@@ -118,6 +125,26 @@ def _facts(one: KeptLayout) -> dict[str, Any]:
         "kept_shape": list(one.kept_shape),
         "batch_dim": one.batch_dim,
         "samples": list(one.samples),
+        "categories": list(one.categories),
+        "loss": one.loss,
+        "named": one.named,
+        "node": one.node,
+    }
+
+
+def tensor_graph_answer(model: ModelRecord, *, step: int, rank: int | None) -> dict[str, Any]:
+    """`api/tensor-graph`."""
+    graph = model.tensor_graph(step, rank=rank)
+    parts = len(graph.tensors) + len(graph.edges)
+    if parts > MOST_PARTS:
+        raise OptionError(
+            f"The dependency graph of step {step} has {parts:,} tensors and edges; at most {MOST_PARTS:,} can be shown."
+        )
+    return {
+        "step": step,
+        "tensors": plain(graph.tensors),
+        "nodes": plain(graph.nodes),
+        "edges": [[edge.source, edge.target, int(edge.gradient)] for edge in graph.edges],
     }
 
 
@@ -139,6 +166,7 @@ def tensor_answer(
         "kept_shape": list(numbers.shape),
         "batch_dim": tensor.batch_dim if wanted.what == "values" else None,
         "samples": tensor.samples.tolist(),
+        "categories": list(tensor.categories),
         "rank": tensor.rank,
         "gradient_scale": tensor.gradient_scale,
         "start": [start for start, _ in found.spans],
@@ -161,9 +189,10 @@ def line_answer(model: ModelRecord, wanted: WantedTensor, *, index: str | None, 
         return _packed(model, _calls(found, wanted), index)
     if over != "steps":
         raise OptionError(f"over={over[:40]!r} is neither steps nor calls.")
-    has = [any(one.key == wanted.series.key for one in layout) for layout in found.layouts]
+    key = (wanted.series.key, wanted.loss)
+    has = [any((one.key, one.loss) == key for one in layout) for layout in found.layouts]
     steps = [step for step, number in zip(found.steps, found.layout, strict=True) if has[number] and step >= from_step]
-    asked = (WantedTensor(wanted.series, step, wanted.what, wanted.part, wanted.rank) for step in steps)
+    asked = (replace(wanted, step=step) for step in steps)
     return _packed(model, asked, index)
 
 
@@ -177,18 +206,10 @@ def _calls(found: KeptCatalog, wanted: WantedTensor) -> list[WantedTensor]:
         other.call
         for other in layout
         if other.call is not None
+        and other.loss == wanted.loss
         and (other.module, other.role, other.path, other.kind) == (one.module, one.role, one.path, one.kind)
     )
-    return [
-        WantedTensor(
-            Series(-1, one.module, call, one.role, one.path, one.kind),
-            wanted.step,
-            wanted.what,
-            wanted.part,
-            wanted.rank,
-        )
-        for call in calls
-    ]
+    return [replace(wanted, series=replace(one, call=call)) for call in calls]
 
 
 def _packed(model: ModelRecord, asked: Iterable[WantedTensor], index: str | None) -> bytes:
@@ -232,7 +253,7 @@ def _row(numbers: Array, index: str | None) -> tuple[float, ...]:
 
 
 def _read(model: ModelRecord, wanted: WantedTensor) -> KeptTensor:
-    return model.tensor(wanted.series, wanted.step, rank=wanted.rank, most_bytes=MOST_BYTES)
+    return model.tensor(wanted.series, wanted.step, rank=wanted.rank, most_bytes=MOST_BYTES, loss=wanted.loss)
 
 
 def _numbers(tensor: KeptTensor, wanted: WantedTensor) -> Array:

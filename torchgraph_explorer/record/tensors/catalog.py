@@ -18,6 +18,8 @@ class KeptCatalog:
     Attributes:
         steps: The steps, ascending.
         layout: Which of `layouts` the lowest rank kept at each of `steps`.
+        labels: The label of each of `steps`; None without.
+        reasons: Why each of `steps` was kept, if something asked for it.
         layouts: The tensors of a step. Most steps have the same ones.
         ranks: The ranks that kept any; `(0,)` if one process trains the model.
         bytes: What the kept tensors of all models of the run take on disk.
@@ -25,6 +27,8 @@ class KeptCatalog:
 
     steps: tuple[int, ...]
     layout: tuple[int, ...]
+    labels: tuple[str | None, ...]
+    reasons: tuple[tuple[str, ...], ...]
     layouts: tuple[tuple[KeptLayout, ...], ...]
     ranks: tuple[int, ...]
     bytes: int
@@ -34,18 +38,27 @@ def catalog(by_step: KeptByStep, index: KeptIndex, notices: Notices) -> KeptCata
     """What is in the records of `by_step`. Damaged layouts are noted, and their steps are left out."""
     numbers: dict[bytes, int | None] = {}
     layouts: list[tuple[KeptLayout, ...]] = []
-    steps, layout = [], []
-    for step, ranks in by_step.items():
+    records: list[KeptRecord] = []
+    layout: list[int] = []
+    for ranks in by_step.values():
         record = next(iter(ranks.values()))
         if record.layout not in numbers:
             found = _layout(record, index, notices)
             numbers[record.layout] = None if found is None else len(layouts)
             layouts.extend(() if found is None else (found,))
         if (number := numbers[record.layout]) is not None:
-            steps.append(step)
+            records.append(record)
             layout.append(number)
     every = sorted({rank for ranks in by_step.values() for rank in ranks})
-    return KeptCatalog(tuple(steps), tuple(layout), tuple(layouts), tuple(every), index.bytes)
+    return KeptCatalog(
+        steps=tuple(record.step for record in records),
+        layout=tuple(layout),
+        labels=tuple(record.label for record in records),
+        reasons=tuple(record.reasons for record in records),
+        layouts=tuple(layouts),
+        ranks=tuple(every),
+        bytes=index.bytes,
+    )
 
 
 def _layout(record: KeptRecord, index: KeptIndex, notices: Notices) -> tuple[KeptLayout, ...] | None:

@@ -166,10 +166,11 @@ def read_tensor(
     index: KeptIndex,
     notices: Notices,
     most_bytes: int | None = None,
+    loss: str = "",
 ) -> KeptTensor:
     """What was kept of `series` at a step, by a rank; the lowest one if that is None.
 
-    With `most_bytes`, its gradient is not read.
+    With `most_bytes`, its gradient is not read. `loss` is the name of a gradient's backward pass.
 
     Raises:
         NotFoundError: Nothing was.
@@ -179,11 +180,11 @@ def read_tensor(
     record, rank = _record(by_step, step, rank)
     found = _layout(record, index, notices)
     layout = {(one.key, one.loss): (number, one) for number, one in enumerate(found) if one is not None}
-    if (series.key, "") not in layout:
+    if (series.key, loss) not in layout:
         there = _kept_there(series.key, (key for key, _ in layout))
         raise NotFoundError(f"{_words(series.key)} was not kept at step {record.step}. {there}")
     if most_bytes is not None:
-        _require_size(layout[series.key, ""][1], most_bytes)
+        _require_size(layout[series.key, loss][1], most_bytes)
     with reading(record.file.path) as read:
         tensor = _Step(record, rank, layout, 2 * len(found) * ROW_BYTES, read)
         gradient, gradients = None, {}
@@ -194,7 +195,7 @@ def read_tensor(
         except DamageError:
             notices.add(f"a gradient of {_words(series.key)} at step {record.step} is damaged and was skipped")
         try:
-            values = tensor.read(series)
+            values = tensor.read(series, loss)
             named = {loss: one for loss, one in gradients.items() if one is not None}
             return replace(values, gradient=gradient, gradients=MappingProxyType(named))
         except DamageError as damage:

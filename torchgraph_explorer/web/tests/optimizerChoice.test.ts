@@ -34,6 +34,7 @@ const server: Answers = {
   scalars: async () => null,
   tensors: async () => null,
   tensor: async () => Promise.reject(new Error('not asked')),
+  tensorGraph: async () => Promise.reject(new Error('not asked')),
   tensorLine: async () => Promise.reject(new Error('not asked')),
 };
 vi.mock('../src/api/client', () => ({page: null, answers: server}));

@@ -1,6 +1,6 @@
 /** What the viewer asks. A server answers it, or the page itself when it was exported. */
 
-import type {KeptTensors, TensorLine, TensorPart, WantedLine, WantedPart} from './tensors';
+import type {KeptTensors, TensorGraph, TensorLine, TensorPart, WantedLine, WantedPart} from './tensors';
 import type {Findings, History, Layout, ModuleGraph, NonFinite, Runs, SameFindings, ScalarNews, StepStatistics, Updates} from './types';
 
 /** Which model of which run. */
@@ -59,6 +59,8 @@ export interface Answers {
   tensors: (model: ModelName, version: string, signal?: AbortSignal) => Promise<KeptTensors | null>;
   /** A part of a kept tensor. */
   tensor: (model: ModelName, wanted: WantedPart, signal?: AbortSignal) => Promise<TensorPart>;
+  /** Which named tensors were computed from which at a kept step. */
+  tensorGraph: (model: ModelName, step: number, signal?: AbortSignal) => Promise<TensorGraph>;
   /** An element of it, or facts of all elements, over all kept steps or over the calls in one. */
   tensorLine: (model: ModelName, wanted: WantedLine, signal?: AbortSignal) => Promise<TensorLine>;
 }

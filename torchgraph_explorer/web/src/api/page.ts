@@ -97,6 +97,7 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       scalars: async (model, {scalars, known}) => (known === undefined ? scalarsIn(packed, find(model), scalars) : null),
       tensors: async (_, version) => (version === NOTHING_KEPT.version ? NOTHING_KEPT : null),
       tensor: async () => Promise.reject(new Error(NO_TENSORS)),
+      tensorGraph: async () => Promise.reject(new Error(NO_TENSORS)),
       tensorLine: async () => Promise.reject(new Error(NO_TENSORS)),
     },
   };

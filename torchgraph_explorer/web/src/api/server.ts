@@ -43,6 +43,7 @@ export const server: Answers = {
   tensor: async (model, {shrink, ...wanted}, signal) => {
     return partOf(await binary('tensor', {...model, ...paramsOf(wanted), shrink: shrink.join(',')}, signal));
   },
+  tensorGraph: (model, step, signal) => json('tensor-graph', {...model, step}, signal),
   tensorLine: async (model, {index, ...wanted}, signal) => {
     const params = {...model, ...paramsOf(wanted), ...(index === null ? {} : {index})};
     let found: TensorLine | null = null;
@@ -61,7 +62,7 @@ interface LineMeta {
 }
 
 /** Without the call of a parameter, which has none. */
-function paramsOf({call, ...wanted}: Omit<WantedTensor, 'rank'>): Params {
+function paramsOf({call, ...wanted}: WantedTensor): Params {
   return {...wanted, ...(call === null ? {} : {call})};
 }
 

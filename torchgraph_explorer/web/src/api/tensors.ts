@@ -16,6 +16,25 @@ export interface KeptInfo extends TensorKey {
   kept_shape: number[];
   batch_dim: number | null;
   samples: number[];
+  /** Of each of `samples`; empty if there are none. */
+  categories: string[];
+  /** Of a gradient: the name of its backward pass; empty if that was given none. */
+  loss: string;
+  /** What it is to the training. */
+  named: NamedKind;
+  node: string;
+}
+
+export type NamedKind = 'input' | 'parameter' | 'intermediate' | 'target' | 'loss';
+
+/** Which named tensors were computed from which. */
+export interface TensorGraph {
+  step: number;
+  tensors: (Pick<TensorKey, 'module' | 'call' | 'role' | 'path'> & {kind: NamedKind; node: string})[];
+  /** Tensors that are shown together, as numbers in `tensors`. */
+  nodes: {key: string; name: string; kind: NamedKind; module: string; call: number | null; tensors: number[]}[];
+  /** Source, target, and whether gradient flows. */
+  edges: [source: number, target: number, gradient: 0 | 1][];
 }
 
 /** Which tensors were kept at which steps. */
@@ -27,6 +46,10 @@ export interface KeptTensors {
   steps: number[];
   /** Earlier steps that are not listed. */
   left_out: number;
+  /** Of each of `steps`; null without. */
+  labels: (string | null)[];
+  /** By step: why it was kept, if something asked for it. */
+  reasons: Record<string, string[]>;
   /** Which of `layouts` was kept at each of `steps`. */
   layout: number[];
   /** Numbers of tensors. */
@@ -34,7 +57,7 @@ export interface KeptTensors {
   tensors: KeptInfo[];
 }
 
-export const NOTHING_KEPT: KeptTensors = {version: '', bytes: 0, ranks: [0], steps: [], left_out: 0, layout: [], layouts: [], tensors: []};
+export const NOTHING_KEPT: KeptTensors = {version: '', bytes: 0, ranks: [0], steps: [], left_out: 0, labels: [], reasons: {}, layout: [], layouts: [], tensors: []};
 
 /** The elements, or what is known of each neuron over the whole batch. */
 export type What = 'values' | 'mean' | 'std' | 'largest';
@@ -46,6 +69,7 @@ export interface WantedTensor extends TensorKey {
   what: What;
   part: ComplexPart;
   rank?: number;
+  loss?: string;
 }
 
 export interface WantedPart extends WantedTensor {
@@ -83,6 +107,7 @@ export interface TensorPart {
   kept_shape: number[];
   batch_dim: number | null;
   samples: number[];
+  categories: string[];
   rank: number;
   gradient_scale: number | null;
   start: number[];

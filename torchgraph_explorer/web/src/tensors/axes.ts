@@ -38,9 +38,14 @@ export function defaultRoles(shape: readonly number[], batch: number | null, isA
 function rolesOf(sizes: readonly number[]): AxisRole[] {
   const [height, width] = [sizes.at(-2) ?? 0, sizes.at(-1) ?? 0];
   if (sizes.length === 3 && isChannelsLast(sizes)) return ['row', 'column', 'facet'];
-  if (sizes.length === 4 && Math.max(height, width) <= KERNEL) return ['row', 'column', 'row', 'column'];
+  if (sizes.length === 4 && Math.max(height, width) <= KERNEL) return kernelRoles(sizes);
   const roles: AxisRole[] = ['facet', 'row', 'column'];
   return sizes.length <= 3 ? roles.slice(3 - sizes.length) : [...Array<AxisRole>(sizes.length - 3).fill('slider'), ...roles];
+}
+
+/** Output channels down and input channels across, each a picture; those of one channel beside each other. */
+function kernelRoles([outputs = 0, inputs = 0]: readonly number[]): AxisRole[] {
+  return Math.min(outputs, inputs) === 1 ? ['facet', 'facet', 'row', 'column'] : ['row', 'column', 'row', 'column'];
 }
 
 /** Height, width and 1, 3 or 4 colours. */

@@ -1,6 +1,7 @@
 /** What the user chose about kept tensors, and how the address says it. Pure. */
 
 import type {ComplexPart} from '../api/tensors';
+import type {Variant} from './names';
 import type {ScaleChoice} from './shade';
 
 /** Which page takes the middle of the screen. */
@@ -9,7 +10,6 @@ export const VIEWS: readonly View[] = ['graph', 'tensors', 'network'];
 
 /** A kept sample by its position among them; all of them; or a statistic of each neuron over the whole batch. */
 export type Sample = number | 'all' | 'mean' | 'std' | 'largest';
-export type Kind = 'value' | 'gradient' | 'optimizer_grad';
 export type Look = 'auto' | 'heat' | 'bars' | 'grey' | 'rgb';
 export type Over = 'steps' | 'calls';
 /** The parts below the picture. */
@@ -34,7 +34,8 @@ export interface OwnChoice {
 
 export interface TensorChoice extends OwnChoice {
   id: string | null;
-  kind: Kind;
+  /** The values, or a gradient. */
+  kind: Variant;
   sample: Sample;
   look: Look;
   scale: ScaleChoice;
@@ -70,7 +71,6 @@ export const TENSOR_DEFAULTS: TensorChoice = {
   label: null,
 };
 
-const KINDS: readonly Kind[] = ['value', 'gradient', 'optimizer_grad'];
 const LOOKS: readonly Look[] = ['auto', 'heat', 'bars', 'grey', 'rgb'];
 const SCALES: readonly ScaleChoice[] = ['all', 'typical', 'facet'];
 const PARTS: readonly ComplexPart[] = ['abs', 'real', 'imag', 'angle'];
@@ -109,7 +109,7 @@ export function tensorChoiceIn(query: URLSearchParams): TensorChoice {
   const closed = query.get('closed');
   return {
     id: query.get('tensor'),
-    kind: one('kind', KINDS, 'value'),
+    kind: query.get('kind') ?? 'value',
     sample: sampleFrom(query.get('sample')),
     look: one('look', LOOKS, 'auto'),
     scale: one('shade', SCALES, 'all'),

@@ -35,32 +35,38 @@ export interface Kept {
   id: TensorId;
   /** What the values are; if only a gradient was kept, that. */
   info: KeptInfo;
-  kinds: ReadonlyMap<TensorKey['kind'], KeptInfo>;
+  variants: readonly KeptInfo[];
 }
 
 /** The tensors of a catalogue: modules in the order of keeping, and in each inputs, parameters, outputs and what was attached. */
 export function tensorsOf({tensors}: KeptTensors): Map<TensorId, Kept> {
-  const kinds = new Map<TensorId, Map<TensorKey['kind'], KeptInfo>>();
+  const variants = new Map<TensorId, KeptInfo[]>();
   for (const one of tensors) {
     const id = idOf(one);
-    kinds.set(id, (kinds.get(id) ?? new Map()).set(one.kind, one));
+    variants.set(id, [...(variants.get(id) ?? []), one]);
   }
-  return new Map(
-    [...kinds].map(([id, of]) => [id, {id, info: of.get('value') ?? (of.values().next().value as KeptInfo), kinds: of}]),
-  );
+  return new Map([...variants].map(([id, of]) => [id, {id, info: of.find(({kind}) => kind === 'value') ?? (of[0] as KeptInfo), variants: of}]));
 }
 
-/** The kinds of gradients, the best one first. */
-export const GRADIENTS: readonly TensorKey['kind'][] = ['optimizer_grad', 'grad', 'grad_norm'];
+/** Tells what was kept of a tensor apart: `value`, `gradient`, `optimizer_grad`, `loss:actor`. The same for all tensors. */
+export type Variant = string;
 
-export const KIND_NAMES: Readonly<Partial<Record<TensorKey['kind'], string>>> = {
-  value: 'Value',
-  grad_norm: 'Gradient',
-  grad: 'Gradient',
-  optimizer_grad: "Optimizer's gradient",
-  update: 'Update',
-  update_ratio: 'Update / weight',
-};
+export function variantOf({kind, loss}: Pick<KeptInfo, 'kind' | 'loss'>): Variant {
+  if (loss !== '') return `loss:${loss}`;
+  return kind === 'grad' || kind === 'grad_norm' ? 'gradient' : kind;
+}
+
+/** The chosen variant; else the values. */
+export function variantIn({variants, info}: Kept, chosen: Variant): KeptInfo {
+  const isGradient = ({kind}: KeptInfo): boolean => kind !== 'value';
+  return variants.find((one) => variantOf(one) === chosen) ?? (chosen === 'gradient' ? variants.find(isGradient) : undefined) ?? info;
+}
+
+export function variantName(info: Pick<KeptInfo, 'kind' | 'loss'>): string {
+  if (info.loss !== '') return `Gradient of ${info.loss}`;
+  const names: Readonly<Partial<Record<TensorKey['kind'], string>>> = {value: 'Value', grad_norm: 'Gradient', grad: 'Gradient', optimizer_grad: "Optimizer's gradient"};
+  return names[info.kind] ?? info.kind;
+}
 
 /** A name for one who knows the module. */
 export function roleName(graph: ModuleGraph | null, {module, role, path}: TensorKey): string {
@@ -112,12 +118,17 @@ export function callsOf(tensors: ReadonlyMap<TensorId, Kept>, id: TensorId): num
   return [...new Set(calls)].sort((a, b) => a - b);
 }
 
-/** The steps at which a tensor, of one of its kinds, was kept. */
-export function stepsOf(kept: KeptTensors, key: TensorKey): number[] {
-  const wanted = idOf(key);
-  const number = kept.tensors.findIndex((one) => one.kind === key.kind && idOf(one) === wanted);
+/** The steps at which a tensor, in one of its variants, was kept; only those with a label, if one is chosen. */
+export function stepsOf(kept: KeptTensors, info: TensorKey & Pick<KeptInfo, 'loss'>, label: string | null = null): number[] {
+  const wanted = idOf(info);
+  const number = kept.tensors.findIndex((one) => one.kind === info.kind && one.loss === info.loss && idOf(one) === wanted);
   const has = kept.layouts.map((layout) => layout.includes(number));
-  return kept.steps.filter((_, i) => has[kept.layout[i] as number]);
+  return kept.steps.filter((_, i) => has[kept.layout[i] as number] === true && (label === null || kept.labels[i] === label));
+}
+
+/** The labels of kept steps. */
+export function labelsOf({labels}: KeptTensors): string[] {
+  return [...new Set(labels.filter((label) => label !== null))].sort();
 }
 
 /** `float32 [16, 6, 8, 8]` */

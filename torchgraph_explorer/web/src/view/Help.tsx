@@ -23,7 +23,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['L', 'Follow the latest step'],
   [PARTS.map(partKey).join(' '), `Show or hide: ${PARTS.join(', ')}`],
   ['j k', 'Tensors: next, previous tensor'],
-  [', .  [ ]  ; \'', 'Tensors: kept step, sample, call, back and forth'],
+  [', .  [ ]  ; \'  ( )', 'Tensors: kept step, sample, call, label, back and forth'],
   ['g  r', 'Tensors: value or gradient, next tensor of the module'],
   ['T', 'Light, dark or the system’s theme'],
   ['Esc', 'Close, or select nothing'],

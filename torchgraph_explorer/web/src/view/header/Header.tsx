@@ -20,7 +20,6 @@ import {isSearching} from '../Search';
 import {RunChooser} from './RunChooser';
 import {Select} from '../controls/Select';
 import {toggle, toggleLabel} from '../layout/sides';
-import {ViewTabs} from '../tensors/ViewTabs';
 import {nextTheme} from './theme';
 
 /** The bar, where there is room for it. */
@@ -53,7 +52,6 @@ export function HeaderItems({children}: {children?: ComponentChildren}) {
           onChoose={(model) => openModel(choices.run.value as string, model)}
         />
       )}
-      <ViewTabs />
       {children}
       <Warnings />
       <div class="spacer" />

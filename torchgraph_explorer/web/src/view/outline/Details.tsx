@@ -21,6 +21,7 @@ import * as shown from '../state/shown';
 import type {TensorSeries} from '../../model/series';
 import {Icon, IconButton} from '../controls/Icon';
 import {togglePin} from '../pinning';
+import {ValuesLink} from '../tensors/ValuesLink';
 
 export function Details() {
   const graph = shown.graph.value;
@@ -184,7 +185,7 @@ function StatisticsRow({tensor: {path, value, gradient}, role}: {tensor: TensorS
   return (
     <tr>
       <th scope="row" title={`${role} ${name}`}>
-        {name}
+        {name} {series && <ValuesLink series={series} />}
         {odd.length > 0 && <b class="odd" title={odd.map(countsText).join('; ')}> !</b>}
       </th>
       <Cell row={values} of={({mean}) => mean} />

@@ -23,6 +23,7 @@ import {camera, fit} from './look';
 import {GraphNotice} from './Notice';
 import {isSearching} from '../Search';
 import {SaveMenu} from './SaveMenu';
+import {ViewTabs} from '../tensors/ViewTabs';
 import {Select} from '../controls/Select';
 import {arrangement, isShown, over, toggle, toggleLabel} from '../layout/sides';
 
@@ -33,6 +34,7 @@ export function GraphPane() {
     <section class="graph-pane" aria-label="Graph">
       <div class="pane-bar">
         <MenuButton />
+        <ViewTabs />
         <DockButton part="modules" icon="left" />
         <IconButton icon="out" label="Lead out (Backspace)" onPress={leadOut} disabled={!canLeadOut.value} />
         <Breadcrumb />

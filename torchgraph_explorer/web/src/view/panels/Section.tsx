@@ -12,6 +12,7 @@ import {lettersOf, variedText} from '../../graph/shapes';
 import type {Setting} from '../../charts/setting';
 import type {Model} from '../../model/model';
 import type {TensorSeries} from '../../model/series';
+import {ValuesLink} from '../tensors/ValuesLink';
 import {Chart} from './Chart';
 import {missingGradient} from './missingGradient';
 import type {Subject} from './subject';
@@ -65,6 +66,7 @@ function Tensor({tensor, subject, model, setting}: TensorProps): JSX.Element {
             {tensorLine(graph, info)}
           </span>
         )}
+        <ValuesLink series={series} />
         {gradient === null && value !== null && <NoGradient model={model} series={value} info={info} />}
       </h4>
       <div class="tensor-charts">

@@ -9,6 +9,7 @@ import {callKey} from '../../graph/keys';
 import {percent} from '../../charts/format';
 import {MenuButton, Popover} from '../pane/GraphPane';
 import * as choices from '../state/choices';
+import {ViewTabs} from './ViewTabs';
 import * as shown from '../state/shown';
 import {arranged, networkRows} from '../../tensors/network';
 import type {NetworkOrder, NetworkRow} from '../../tensors/network';
@@ -40,6 +41,7 @@ export function NetworkPage(): JSX.Element {
     <section class="tensors-page" aria-label="Network">
       <div class="pane-bar">
         <MenuButton />
+        <ViewTabs />
         <h2 class="tensor-title">Network</h2>
         <input type="search" class="network-search" placeholder="Name or class" aria-label="Find a module" value={words.value} onInput={({currentTarget}) => (words.value = currentTarget.value)} />
         <span class="dim" role="status">

@@ -8,7 +8,7 @@ import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {indexOf} from '../../tensors/axes';
 import {Fold} from './Controls';
-import {KIND_NAMES} from '../../tensors/names';
+import {variantName} from '../../tensors/names';
 import type {Kept} from '../../tensors/names';
 import {usePart} from './parts';
 import {MOST_ELEMENTS, product} from '../../tensors/request';
@@ -41,8 +41,8 @@ function Columns({kept, info, step}: TableProps): JSX.Element {
   const isLarge = product(sizes) > MOST_ELEMENTS;
   const {sample} = choices.tensors.value;
   const at = Math.min(typeof sample === 'number' ? sample : 0, Math.max(0, info.samples.length - 1));
-  const gradient = [...kept.kinds.values()].find(({kind}) => kind !== 'value') ?? null;
-  const value = kept.kinds.get('value') ?? null;
+  const gradient = (info.kind === 'value' ? kept.variants.find(({kind}) => kind !== 'value') : info) ?? null;
+  const value = kept.variants.find(({kind}) => kind === 'value') ?? null;
   const ask = (one: KeptInfo | null, what: What): WantedPart | null => {
     if (one === null || (what !== 'values' && batch === null)) return null;
     const where = one.kept_shape.map((_, dim) => (dim === batch ? String(at) : ':')).join();
@@ -54,7 +54,7 @@ function Columns({kept, info, step}: TableProps): JSX.Element {
   const of = batch === null ? '' : ` of sample ${number ?? at}`;
   const answers = [
     {name: `value${of}`, answer: usePart(model, ask(value, 'values'), version)},
-    {name: `${(KIND_NAMES[gradient?.kind ?? 'grad'] ?? 'gradient').toLowerCase()}${of}`, answer: usePart(model, ask(gradient, 'values'), version)},
+    {name: `${(gradient === null ? 'gradient' : variantName(gradient)).toLowerCase()}${of}`, answer: usePart(model, ask(gradient, 'values'), version)},
     {name: 'mean of the batch', answer: usePart(model, ask(value, 'mean'), version)},
     {name: 'std of the batch', answer: usePart(model, ask(value, 'std'), version)},
     {name: 'largest of the batch', answer: usePart(model, ask(value, 'largest'), version)},

@@ -7,7 +7,7 @@ import {Select} from '../controls/Select';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {Fold} from './Controls';
-import {fullName, KIND_NAMES} from '../../tensors/names';
+import {fullName, variantName, variantOf} from '../../tensors/names';
 import type {Kept} from '../../tensors/names';
 import {usePart} from './parts';
 import {product} from '../../tensors/request';
@@ -30,15 +30,15 @@ export function Scatter(props: ScatterProps): JSX.Element {
 }
 
 /** The tensors whose neurons can be paired with these: as many of them, and of other kinds the tensor's own. */
-function partners({kept, info}: ScatterProps): {value: string; label: string; info: KeptInfo}[] {
+function partners({info}: ScatterProps): {value: string; label: string; info: KeptInfo}[] {
   const graph = shown.graph.value;
   const wanted = neurons(info);
   return [...store.tensors.value.values()].flatMap((one) =>
-    [...one.kinds.values()]
-      .filter((other) => neurons(other) === wanted && !(one.id === kept.id && other.kind === info.kind))
+    one.variants
+      .filter((other) => neurons(other) === wanted && other !== info)
       .map((other) => ({
-        value: JSON.stringify([one.id, other.kind]),
-        label: `${fullName(graph, other, true)}${other.kind === 'value' ? '' : `, ${(KIND_NAMES[other.kind] ?? other.kind).toLowerCase()}`}`,
+        value: JSON.stringify([one.id, variantOf(other)]),
+        label: `${fullName(graph, other, true)}${other.kind === 'value' ? '' : `, ${variantName(other).toLowerCase()}`}`,
         info: other,
       })),
   );

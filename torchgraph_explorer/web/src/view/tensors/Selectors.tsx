@@ -9,9 +9,9 @@ import * as server from '../state/runs';
 import * as shown from '../state/shown';
 import {AXIS_ROLES, rolesText} from '../../tensors/axes';
 import type {AxisRole} from '../../tensors/axes';
-import type {Beside, Kind, Look, Sample} from '../../tensors/choice';
+import type {Beside, Look, Sample} from '../../tensors/choice';
 import {Stepper} from './Controls';
-import {idOf, KIND_NAMES, roleName} from '../../tensors/names';
+import {idOf, roleName, variantName, variantOf} from '../../tensors/names';
 import type {Kept} from '../../tensors/names';
 import type {ScaleChoice} from '../../tensors/shade';
 import * as store from './store';
@@ -21,8 +21,10 @@ export function Subject({kept, info}: {kept: Kept; info: KeptInfo}): JSX.Element
   return (
     <div class="tensor-bar" role="toolbar" aria-label="What is looked at">
       <TensorOfModule kept={kept} />
-      <KindChoice kept={kept} />
+      <KindChoice kept={kept} info={info} />
+      <LabelChoice />
       <StepChoice />
+      <StepFacts />
       <CallChoice />
       <SampleChoice info={info} />
       <RankChoice />
@@ -41,12 +43,32 @@ function TensorOfModule({kept}: {kept: Kept}): JSX.Element | null {
   return <Stepper label="Tensor" value={kept.id} options={options} onChoose={store.open} keys={['R', 'r']} />;
 }
 
-function KindChoice({kept: {kinds}}: {kept: Kept}): JSX.Element | null {
-  if (kinds.size < 2) return null;
-  const chosen = store.kind.value;
-  const options: Option[] = [...kinds.keys()].map((kind) => ({value: kind, label: KIND_NAMES[kind] ?? kind}));
-  const choose = (kind: string): void => store.change({kind: kind === 'value' || kind === 'optimizer_grad' ? (kind as Kind) : 'gradient'});
-  return <Segments label="Value or gradient (g)" value={chosen} options={options} onChoose={choose} />;
+const MOST_SEGMENTS = 3;
+
+function KindChoice({kept: {variants}, info}: {kept: Kept; info: KeptInfo}): JSX.Element | null {
+  if (variants.length < 2) return null;
+  const options: Option[] = variants.map((one) => ({value: variantOf(one), label: variantName(one)}));
+  const shared = {label: 'Value or gradient (g)', value: variantOf(info), options, onChoose: (kind: string) => store.change({kind})};
+  return variants.length > MOST_SEGMENTS ? <Select {...shared} isBare /> : <Segments {...shared} />;
+}
+
+/** The kinds of steps that the training loop named. */
+function LabelChoice(): JSX.Element | null {
+  const labels = store.labels.value;
+  if (labels.length === 0) return null;
+  const options = [{value: '', label: 'all steps'}, ...labels.map((label) => ({value: `=${label}`, label}))];
+  const {label} = choices.tensors.value;
+  const value = label !== null && labels.includes(label) ? `=${label}` : '';
+  return <Stepper label="Label" value={value} options={options} onChoose={(text) => store.change({label: text === '' ? null : text.slice(1)})} keys={['(', ')']} />;
+}
+
+/** The label of the step on show, and why it was kept. */
+function StepFacts(): JSX.Element | null {
+  const {steps, labels, reasons} = store.kept.value;
+  const step = store.step.value;
+  const label = step === null ? null : labels[steps.indexOf(step)];
+  const texts = [label ? `label ${label}` : '', ...(step === null ? [] : (reasons[step] ?? []))].filter(Boolean);
+  return texts.length === 0 ? null : <span class="tensor-reasons">{texts.join(' · ')}</span>;
 }
 
 function StepChoice(): JSX.Element {
@@ -73,7 +95,7 @@ const STATISTIC_OPTIONS: readonly Option[] = [
 function SampleChoice({info}: {info: KeptInfo}): JSX.Element | null {
   if (info.batch_dim === null) return null;
   const {sample} = choices.tensors.value;
-  const options = [...info.samples.map((number, at) => ({value: String(at), label: `number ${number}`})), ...STATISTIC_OPTIONS];
+  const options = [...store.sampleNames.value.map((label, at) => ({value: String(at), label})), ...STATISTIC_OPTIONS];
   const value = typeof sample === 'number' ? String(Math.min(sample, info.samples.length - 1)) : sample;
   return <Stepper label="Sample" value={value} options={options} onChoose={chooseSample} keys={['[', ']']} />;
 }
@@ -213,7 +235,7 @@ function besideOptions(info: KeptInfo): Option[] {
   return [
     {value: '', label: 'nothing'},
     ...steps.map((step) => option({step}, `step ${step}`)),
-    ...samples.map((at) => option({sample: at}, `sample number ${info.samples[at]}`)),
+    ...samples.map((at) => option({sample: at}, `sample ${store.sampleNames.value[at] ?? at}`)),
     ...runs.map(({run}) => option({run}, `run ${run}`)),
   ];
 }

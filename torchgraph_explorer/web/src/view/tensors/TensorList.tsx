@@ -56,12 +56,12 @@ function ModuleGroup({group: {module, tensors}, here}: {group: Group; here: stri
 }
 
 function Item({kept, isHere}: {kept: Kept; isHere: boolean}): JSX.Element {
-  const {info, kinds} = kept;
+  const {info, variants} = kept;
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     if (isHere) button.current?.scrollIntoView({block: 'nearest'});
   }, [isHere]);
-  const hasGradient = [...kinds.keys()].some((kind) => kind !== 'value');
+  const hasGradient = variants.some(({kind}) => kind !== 'value');
   return (
     <li>
       <button ref={button} type="button" aria-current={isHere ? 'true' : undefined} onClick={() => store.open(kept.id)}>

@@ -8,6 +8,7 @@ import {IconButton} from '../controls/Icon';
 import {windowSize} from '../layout/sides';
 import {MenuButton, Popover} from '../pane/GraphPane';
 import * as choices from '../state/choices';
+import {ViewTabs} from './ViewTabs';
 import * as shown from '../state/shown';
 import {fullName, shapeOf} from '../../tensors/names';
 import * as store from './store';
@@ -32,6 +33,7 @@ export function TensorsPage(): JSX.Element {
     <section class="tensors-page" aria-label="Tensors">
       <div class="pane-bar">
         <MenuButton />
+        <ViewTabs />
         {isNarrow && <IconButton icon="menu" label="Kept tensors" onPress={() => (isOpen.value = !isOpen.value)} isExpanded={isOpen.value} />}
         <h2 class="tensor-title" title={current === null ? undefined : fullName(shown.graph.value, current.info, store.calls.value.length > 1)}>
           {current === null ? 'Tensors' : fullName(shown.graph.value, current.info, store.calls.value.length > 1)}

@@ -106,7 +106,7 @@ function LineChart({name, line, column, over, info, step}: ChartProps): JSX.Elem
   return (
     <figure class="tensor-line">
       <figcaption>
-        {name} <b>{at >= 0 && at < values.length ? shortest(values[at] as number, column === 'value' ? info.dtype : 'float32') : '–'}</b>
+        {name} <b>{at >= 0 && at < values.length ? column === 'value' ? shortest(values[at] as number, info.dtype) : formatNumber(values[at] as number) : '–'}</b>
         <span class="dim"> at {over === 'steps' ? 'step' : 'call'} {at >= 0 ? (over === 'steps' ? places[at] : (places[at] as number) + 1) : '–'}</span>
       </figcaption>
       <svg

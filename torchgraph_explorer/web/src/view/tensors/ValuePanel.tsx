@@ -1,7 +1,7 @@
 /** One tensor at one step, and what is beside it. */
 
 import type {ComponentChildren, JSX} from 'preact';
-import {useLayoutEffect, useRef, useState} from 'preact/hooks';
+import {useEffect, useLayoutEffect, useRef, useState} from 'preact/hooks';
 import type {ModelName} from '../../api/answers';
 import type {KeptInfo, TensorPart, WantedPart} from '../../api/tensors';
 import {windowSize} from '../layout/sides';
@@ -80,6 +80,9 @@ function Pictures({kept, info, step}: PicturesProps): JSX.Element {
   const version = shown.data.value?.epoch;
   const asked = (at: readonly number[]): WantedPart => ({...store.wantedTensor(info, step), ...partAsked({size, roles, positions: at, ranges, page, isSingle: beside !== null})});
   const first = usePart(model, asked(positions), version);
+  useEffect(() => {
+    if (first.value !== null) store.seen.value = {step: first.value.step, samples: first.value.samples, categories: first.value.categories};
+  }, [first.value]);
   const other = besideAsked({beside, batch, positions, asked, model});
   const second = usePart(other?.model ?? null, other?.wanted ?? null, version);
   const [left, right] = other === null ? [first, second] : onOneScale(first, second);

@@ -1,7 +1,7 @@
 /** Keys of the page of tensors. */
 
 import * as choices from '../state/choices';
-import type {Kind} from '../../tensors/choice';
+import {variantOf} from '../../tensors/names';
 import * as store from './store';
 import {openBeside} from './TensorList';
 import {chooseSample} from './Selectors';
@@ -15,6 +15,8 @@ const ACTIONS: Readonly<Record<string, () => void>> = {
   ']': () => sampleBy(1),
   ';': () => callBy(-1),
   "'": () => callBy(1),
+  '(': () => labelBy(-1),
+  ')': () => labelBy(1),
   g: nextKind,
   r: () => tensorOfModuleBy(1),
   R: () => tensorOfModuleBy(-1),
@@ -45,12 +47,16 @@ function callBy(by: number): void {
   if (next !== undefined) store.openCall(next);
 }
 
+function labelBy(by: number): void {
+  const all = [null, ...store.labels.value];
+  store.change({label: store.beyond(all, choices.tensors.value.label, by)});
+}
+
 function nextKind(): void {
-  const kinds = [...(store.current.value?.kinds.keys() ?? [])];
-  const next = store.beyond(kinds, store.kind.value, 1);
-  if (next === null) return;
-  const chosen: Kind = next === 'value' || next === 'optimizer_grad' ? next : 'gradient';
-  store.change({kind: chosen});
+  const {current, info} = store;
+  const all = (current.value?.variants ?? []).map(variantOf);
+  const next = info.value && store.beyond(all, variantOf(info.value), 1);
+  if (next !== null) store.change({kind: next});
 }
 
 function tensorOfModuleBy(by: number): void {

@@ -6,14 +6,14 @@ import {answers} from '../../api/client';
 import {keepCurrent} from '../../api/current';
 import {messageOf} from '../../api/errors';
 import {NOTHING_KEPT} from '../../api/tensors';
-import type {KeptInfo, KeptTensors, TensorKey, WantedTensor} from '../../api/tensors';
+import type {KeptInfo, KeptTensors, WantedTensor} from '../../api/tensors';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {defaultRoles, rolesFrom} from '../../tensors/axes';
 import type {AxisRole} from '../../tensors/axes';
 import {OWN_DEFAULTS} from '../../tensors/choice';
-import type {Kind, OwnChoice, TensorChoice} from '../../tensors/choice';
-import {callsOf, GRADIENTS, idOf, parseId, stepsOf, tensorsOf} from '../../tensors/names';
+import type {OwnChoice, TensorChoice} from '../../tensors/choice';
+import {callsOf, idOf, labelsOf, parseId, stepsOf, tensorsOf, variantIn} from '../../tensors/names';
 import type {Kept, TensorId} from '../../tensors/names';
 
 const known: Signal<{model: string; kept: KeptTensors}> = signal({model: '', kept: NOTHING_KEPT});
@@ -57,21 +57,17 @@ export const current: ReadonlySignal<Kept | null> = computed(() => {
   return all.find(({info}) => info.role === 'output') ?? all[0] ?? null;
 });
 
-/** The kind that is shown: what was chosen if it was kept, else the values. */
-export const kind: ReadonlySignal<TensorKey['kind']> = computed(() => {
-  const one = current.value;
-  return one === null ? 'value' : kindOf(one, choices.tensors.value.kind);
-});
+/** Its values or a gradient: what was chosen if it was kept, else the values. */
+export const info: ReadonlySignal<KeptInfo | null> = computed(() => current.value && variantIn(current.value, choices.tensors.value.kind));
 
-export function kindOf({kinds, info}: Kept, chosen: Kind): TensorKey['kind'] {
-  const wanted = {value: ['value'], gradient: ['grad', 'grad_norm', 'optimizer_grad'], optimizer_grad: GRADIENTS}[chosen] as TensorKey['kind'][];
-  return [...wanted, 'value' as const].find((one) => kinds.has(one)) ?? info.kind;
-}
-
-export const info: ReadonlySignal<KeptInfo | null> = computed(() => current.value?.kinds.get(kind.value) ?? null);
+export const labels: ReadonlySignal<string[]> = computed(() => labelsOf(kept.value));
 
 /** The steps at which the tensor on show was kept, and, if a label is chosen, that have it. */
-export const steps: ReadonlySignal<number[]> = computed(() => (info.value === null ? [] : stepsOf(kept.value, info.value)));
+export const steps: ReadonlySignal<number[]> = computed(() => {
+  const {label} = choices.tensors.value;
+  const known = label !== null && labels.value.includes(label) ? label : null;
+  return info.value === null ? [] : stepsOf(kept.value, info.value, known);
+});
 
 /** The step that is shown: the chosen one, or the last before it at which the tensor was kept, or the first. */
 export const step: ReadonlySignal<number | null> = computed(() => stepNear(steps.value, choices.step.value));
@@ -115,10 +111,23 @@ export const calls: ReadonlySignal<number[]> = computed(() => (current.value ===
 
 /** What is asked about a tensor at a step, apart from which part of it. */
 export function wantedTensor(info: KeptInfo, step: number): WantedTensor {
-  const {module, call, role, path, kind} = info;
+  const {module, call, role, path, kind, loss} = info;
   const {part, rank} = choices.tensors.value;
-  return {module, call, role, path, kind, step, what: statistic.value ?? 'values', part, ...(rank === null ? {} : {rank})};
+  const more = {...(rank === null ? {} : {rank}), ...(loss === '' ? {} : {loss})};
+  return {module, call, role, path, kind, step, what: statistic.value ?? 'values', part, ...more};
 }
+
+/** The samples that the latest answer has, at its step, and their categories. */
+export const seen: Signal<{step: number; samples: number[]; categories: string[]} | null> = signal(null);
+
+/** Names of the kept samples, in order. */
+export const sampleNames: ReadonlySignal<string[]> = computed(() => {
+  const one = info.value;
+  if (one === null) return [];
+  const known = seen.value;
+  const {samples, categories} = known !== null && known.step === step.value && known.samples.length > 0 ? known : one;
+  return samples.map((number, at) => [`number ${number}`, categories[at]].filter(Boolean).join(', '));
+});
 
 const owns = new Map<TensorId, OwnChoice>();
 
