@@ -40,6 +40,7 @@ export function ValuePanel(): JSX.Element {
 
 function NotKept(): JSX.Element {
   const {id} = choices.tensors.value;
+  if (!store.isKnown.value) return <p class="tensor-empty">Loading …</p>;
   if (!store.hasKept.value) {
     return (
       <p class="tensor-note">

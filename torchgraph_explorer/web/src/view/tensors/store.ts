@@ -45,6 +45,8 @@ export const kept: ReadonlySignal<KeptTensors> = computed(() => {
   const {model, kept} = known.value;
   return model === JSON.stringify(shown.model.value?.name ?? null) ? kept : NOTHING_KEPT;
 });
+/** An answer has come. */
+export const isKnown: ReadonlySignal<boolean> = computed(() => known.value.model === JSON.stringify(shown.model.value?.name ?? null));
 /** The tensors of it, by id. */
 export const tensors: ReadonlySignal<Map<TensorId, Kept>> = computed(() => tensorsOf(kept.value));
 export const hasKept: ReadonlySignal<boolean> = computed(() => kept.value.steps.length > 0);
