@@ -48,6 +48,12 @@ export interface TensorChoice extends OwnChoice {
   closed: readonly Section[];
   /** The tensors are chosen in the dependency graph, not in the list. */
   isGraph: boolean;
+  /** The node of the graph that is chosen; null for that of the tensor. */
+  node: string | null;
+  /** The node to which paths are shown. */
+  pathTo: string | null;
+  /** All links of the graph are drawn. */
+  areAllShown: boolean;
   /** The label that the steps have which are gone through; null for all. */
   label: string | null;
 }
@@ -68,6 +74,9 @@ export const TENSOR_DEFAULTS: TensorChoice = {
   over: 'steps',
   closed: ['neurons', 'scatter'],
   isGraph: false,
+  node: null,
+  pathTo: null,
+  areAllShown: false,
   label: null,
 };
 
@@ -92,6 +101,9 @@ export function addTensorChoice(query: URLSearchParams, choice: TensorChoice): v
     over: choice.over === 'steps' ? null : choice.over,
     closed: choice.closed.join() === TENSOR_DEFAULTS.closed.join() ? null : choice.closed.join(),
     list: choice.isGraph ? 'graph' : null,
+    node: choice.node,
+    path: choice.pathTo,
+    links: choice.areAllShown ? 'all' : null,
     label: choice.label,
     axes: choice.axes,
     at: choice.at.some((one) => one > 0) ? choice.at.join() : null,
@@ -120,6 +132,9 @@ export function tensorChoiceIn(query: URLSearchParams): TensorChoice {
     over: one('over', OVERS, 'steps'),
     closed: closed === null ? TENSOR_DEFAULTS.closed : SECTIONS.filter((section) => closed.split(',').includes(section)),
     isGraph: query.get('list') === 'graph',
+    node: query.get('node'),
+    pathTo: query.get('path'),
+    areAllShown: query.get('links') === 'all',
     label: query.get('label'),
     axes: query.get('axes'),
     at: numbers(query.get('at')) ?? [],

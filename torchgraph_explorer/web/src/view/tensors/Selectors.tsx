@@ -35,8 +35,7 @@ export function Subject({kept, info}: {kept: Kept; info: KeptInfo}): JSX.Element
 
 function TensorOfModule({kept}: {kept: Kept}): JSX.Element | null {
   const graph = shown.graph.value;
-  const {module, call} = kept.info;
-  const same = [...store.tensors.value.values()].filter(({info}) => info.module === module && (info.call === call || info.call === null || call === null));
+  const same = store.together(kept);
   const unique = same.filter((one, i) => same.findIndex(({info}) => info.role === one.info.role && info.path === one.info.path) === i);
   if (unique.length < 2) return null;
   const options = unique.map(({id, info}) => ({value: id, label: roleName(graph, info)}));

@@ -11,6 +11,7 @@ import * as choices from '../state/choices';
 import {ViewTabs} from './ViewTabs';
 import * as shown from '../state/shown';
 import {fullName, shapeOf} from '../../tensors/names';
+import {Dependencies} from './Dependencies';
 import * as store from './store';
 import {openBeside, TensorList} from './TensorList';
 import {ValuePanel} from './ValuePanel';
@@ -40,13 +41,21 @@ export function TensorsPage(): JSX.Element {
         </h2>
         {info !== null && <span class="dim tensor-shape-text">{shapeOf(info)}</span>}
         <div class="spacer" />
+        {store.hasKept.value && (
+          <button type="button" class="button" aria-pressed={choices.tensors.value.isGraph} onClick={() => store.change({isGraph: !choices.tensors.value.isGraph})}>
+            Dependencies
+          </button>
+        )}
         <IconButton icon="previous" label="Previous tensor (k)" onPress={() => openBeside(-1)} />
         <IconButton icon="next" label="Next tensor (j)" onPress={() => openBeside(1)} />
       </div>
       {store.keptProblem.value !== null && <p class="tensor-problem">{store.keptProblem.value}</p>}
       <div class="tensors-columns">
         {(!isNarrow || isOpen.value) && <TensorList />}
-        <ValuePanel />
+        <div class="tensors-main">
+          {choices.tensors.value.isGraph && store.hasKept.value && <Dependencies />}
+          <ValuePanel />
+        </div>
       </div>
       <Popover />
     </section>

@@ -62,8 +62,7 @@ function nextKind(): void {
 function tensorOfModuleBy(by: number): void {
   const current = store.current.value;
   if (current === null) return;
-  const {module, call} = current.info;
-  const same = [...store.tensors.value.values()].filter(({info}) => info.module === module && (info.call === call || info.call === null || call === null));
+  const same = store.together(current);
   const next = store.beyond(same.map(({id}) => id), current.id, by);
   if (next !== null) store.open(next);
 }

@@ -5,7 +5,7 @@ import {answers} from '../../api/client';
 import type {ModelName} from '../../api/answers';
 import {messageOf} from '../../api/errors';
 import {latest} from '../../api/latest';
-import type {TensorLine, TensorPart, WantedLine, WantedPart} from '../../api/tensors';
+import type {TensorGraph, TensorLine, TensorPart, WantedLine, WantedPart} from '../../api/tensors';
 
 /** What was asked for; an earlier answer until that has come. */
 export interface Answer<T> {
@@ -44,6 +44,7 @@ class Held<T> {
 }
 
 const heldParts = new Held<TensorPart>(({values}) => values.length);
+const heldGraphs = new Held<TensorGraph>(({edges}) => edges.length);
 const heldLines = new Held<TensorLine>(({step}) => step.length);
 
 /** A part of a tensor; null asks for nothing. `version` changes when steps may have been written again. */
@@ -56,6 +57,12 @@ export function usePart(model: ModelName | null, wanted: WantedPart | null, vers
 export function useLine(model: ModelName | null, wanted: WantedLine | null, version: unknown): Answer<TensorLine> {
   const key = model === null || wanted === null ? null : JSON.stringify([model, wanted, version]);
   return useAnswer(key, heldLines, (abort) => answers.tensorLine(model as ModelName, wanted as WantedLine, abort));
+}
+
+/** The dependency graph of a step. */
+export function useGraph(model: ModelName | null, step: number | null, version: unknown): Answer<TensorGraph> {
+  const key = model === null || step === null ? null : JSON.stringify([model, step, version]);
+  return useAnswer(key, heldGraphs, (abort) => answers.tensorGraph(model as ModelName, step as number, abort));
 }
 
 function useAnswer<T>(key: string | null, held: Held<T>, fetch: (abort: AbortSignal) => Promise<T>): Answer<T> {

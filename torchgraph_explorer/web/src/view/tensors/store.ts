@@ -143,11 +143,18 @@ export function open(id: TensorId): void {
   const left = before.id ?? current.value?.id;
   if (left === id) return change({id});
   if (left !== undefined) owns.set(left, ownOf(before));
-  change({id, ...(owns.get(id) ?? OWN_DEFAULTS)});
+  change({id, node: null, ...(owns.get(id) ?? OWN_DEFAULTS)});
 }
 
 function ownOf({axes, at, ranges, pick, page}: TensorChoice): OwnChoice {
   return {axes, at, ranges, pick, page};
+}
+
+/** The tensors that share a node with one, if it has a node of its own name; else those of its call and its module. */
+export function together({info}: Kept): Kept[] {
+  const {module, call, node} = info;
+  const isNear = (one: KeptInfo): boolean => one.call === call || one.call === null || call === null;
+  return [...tensors.value.values()].filter(({info: one}) => isNear(one) && (node === '' ? one.module === module : one.node === node));
 }
 
 /** The page of tensors, with this one. */
