@@ -63,9 +63,11 @@ ROOMS = {
     "browser": room(),
     "callbacks": room("training", libraries="lightning torch transformers"),
     "capture": room(libraries="torch"),
-    "cli": room("__init__", "browser", "demo", "findings", "record", "run", "server", libraries="torchgraph_wandb"),
+    "cli": room(
+        "__init__", "browser", "demo", "exploring", "findings", "record", "run", "server", libraries="torchgraph_wandb"
+    ),
     "demo": room("__init__", "browser", libraries="rich sklearn torch"),
-    "exploring": room("capture", libraries="torch"),
+    "exploring": room("browser", "capture", "record", "server", libraries="torch"),
     "findings": room("record"),
     "layout": room(libraries="pygraphviz"),
     "record": room(libraries="fsspec google"),
@@ -95,7 +97,7 @@ TABLES = {
 """The files that may name modules in strings and import by such a name: each is a table, with what it is a table of."""
 
 TORCH_FREE = ("__init__", "cli", "findings", "layout", "record", "run", "server", "sinks", *sorted(SHARED))
-"""What reads a run, or is read by it. `cli` goes into `demo`, which trains, only when asked to."""
+"""What reads a run, or is read by it. `cli` goes into `demo`, which trains, and `exploring` only when asked to."""
 
 
 def room_of(file: Path) -> str:
@@ -241,7 +243,7 @@ def libraries_behind(name: str) -> set[str]:
     todo, seen = [name], set()
     while todo:
         seen.add(here := todo.pop())
-        todo += ROOMS[here].rooms - seen - {"demo"}
+        todo += ROOMS[here].rooms - seen - {"demo", "exploring"}
     return set().union(*(ROOMS[one].libraries for one in seen))
 
 

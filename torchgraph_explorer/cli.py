@@ -1,4 +1,4 @@
-"""The command line: `torchgraph demo`, `serve`, `info`, `check` and `export`."""
+"""The command line: `torchgraph demo`, `serve`, `info`, `check`, `export` and `explore`."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_info(commands)
     _add_check(commands)
     _add_export(commands)
+    _add_explore(commands)
     _add_wandb(commands)
     return parser
 
@@ -145,6 +146,19 @@ def _add_export(commands: Any) -> None:
     parser.set_defaults(act=_export)
 
 
+def _add_explore(commands: Any) -> None:
+    description = "Show how gradient flows between tensors of a forward pass, and edit its input."
+    parser = commands.add_parser("explore", help=description, description=description)
+    parser.add_argument(
+        "case",
+        metavar="CASE",
+        help="FILE.py:FUNCTION, a function that returns a model, its inputs and a function from output to loss; "
+        "or case.npz, a saved case, which is shown without its model",
+    )
+    _add_address(parser, host=True)
+    parser.set_defaults(act=_explore)
+
+
 def _add_wandb(commands: Any) -> None:
     from torchgraph_wandb.commands import add_commands
 
@@ -184,6 +198,15 @@ def _serve(options: argparse.Namespace) -> None:
         browse(server.url)
     end_in_order_by_sigterm()
     server.run()
+
+
+def _explore(options: argparse.Namespace) -> None:
+    from torchgraph_explorer.exploring.adapter import open_source
+    from torchgraph_explorer.exploring.serving import Page
+
+    page = Page(open_source(options.case), host=options.host, port=options.port, logdir=None)
+    page.show(with_browser=not options.no_browser)
+    page.wait()
 
 
 def _info(options: argparse.Namespace) -> None:

@@ -110,14 +110,16 @@ def train(folder: Path, *, explores: bool) -> tuple[list[object], Any]:
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(x), y)
             if explores and step in (1, 3):
-                session = watcher.explore(x, loss=lambda output, y=y: nn.functional.cross_entropy(output, y))
+                session = watcher.explore(
+                    x, loss=lambda output, y=y: nn.functional.cross_entropy(output, y), serve=False
+                )
                 session.matrix("input", "stem")
                 session.edit("input", 0, 0.0)
                 session.contributions("stem", "output", from_=(0, 0, 1, 1))
             loss.backward()
             optimizer.step()
             if explores and step == 2:
-                watcher.explore(x, loss=torch.sum).gradient("stem")
+                watcher.explore(x, loss=torch.sum, serve=False).gradient("stem")
             losses.append(loss.item())
     assert watcher.run_dir is not None
     weights = [one.tolist() for one in model.state_dict().values()]

@@ -23,13 +23,14 @@ class Edits:
 
     Attributes:
         original: As they were given.
+        revision: Grows with every change.
     """
 
     def __init__(self, original: Values) -> None:
         """Nothing is edited yet."""
         self.original: Values = MappingProxyType(dict(original))
         self._states: list[Values] = [self.original]
-        self._at = 0
+        self._at = self.revision = 0
 
     @property
     def now(self) -> Values:
@@ -78,15 +79,18 @@ class Edits:
         if len(self._states) > MOST_STATES:
             del self._states[0]
         self._at = len(self._states) - 1
+        self.revision += 1
 
     def undo(self) -> bool:
         """Go back before the latest edit; False if there is none."""
         self._at, before = max(self._at - 1, 0), self._at
+        self.revision += 1
         return self._at != before
 
     def redo(self) -> bool:
         """Do again the edit that was undone last; False if there is none."""
         self._at, before = min(self._at + 1, len(self._states) - 1), self._at
+        self.revision += 1
         return self._at != before
 
     def reset(self) -> None:
@@ -94,6 +98,7 @@ class Edits:
         del self._states[self._at + 1 :]
         self._states.append(self.original)
         self._at = len(self._states) - 1
+        self.revision += 1
 
     def _input(self, name: str) -> Tensor:
         if name not in self.original:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -80,7 +79,7 @@ def push_forward(
         if place == a.place:
             if tensor._is_view():  # what is written to it would also be in the tensor that it is a view of
                 raise NotImplementedError
-            tensor.copy_(_dual(tensor.detach(), vector))
+            tensor.copy_(forward_ad.make_dual(tensor.detach(), vector))
         if place in places:
             tangent = forward_ad.unpack_dual(tensor).tangent
             wanted[place] = torch.zeros_like(tensor) if tangent is None else tangent.detach().clone()
@@ -93,11 +92,10 @@ def push_forward(
     return [wanted[one.place].detach() for one in targets]
 
 
-def _dual(tensor: Tensor, tangent: Tensor) -> Tensor:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of torch, about itself: the first call compiles some derivatives
-        dual: Tensor = forward_ad.make_dual(tensor, tangent)
-    return dual
+def prepare() -> None:
+    """Load what the first forward-mode derivative of a process needs. It takes a second or two."""
+    with forward_ad.dual_level():
+        forward_ad.make_dual(torch.zeros(1), torch.zeros(1))
 
 
 def are_transposed(
@@ -192,9 +190,7 @@ def pull_each(
 def _pulled_together(b: RecordedTensor, block: Tensor, a: RecordedTensor) -> Tensor | None:
     """The results for a block; None if an operation cannot be batched."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of operations that are batched slowly
-            (found,) = _pulled(b, block, [a], is_grads_batched=True)
+        (found,) = _pulled(b, block, [a], is_grads_batched=True)
     except RuntimeError:
         return None
     return a.value.new_zeros((len(block), *a.value.shape)) if found is None else found.detach()

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +36,15 @@ MOST_ELEMENTS = 2**26
 WHEN = ("now", "before", "difference")
 
 
+class ServedPage(Protocol):
+    """A page that shows a session."""
+
+    url: str
+
+    def close(self) -> None:
+        """Serve it no more."""
+
+
 @dataclass(slots=True)
 class _Run:
     """A pass, and the gradients that were computed of it, by target."""
@@ -51,6 +60,10 @@ class Session:
     Tensors are named as elsewhere in the package: `layer1` is what the module `layer1` returns, `layer1:input` what it
     is given, `layer1#2` what its third call returns, `input[0]` the model's first argument, and `attention` a tensor
     that was attached by this name. Everything that is returned is detached from the model.
+
+    Attributes:
+        computed: The matrices that were computed, by the names of both tensors.
+        page: The page that shows it; None without.
 
     After each method the model is as it was: modes, hooks, `.grad`, buffers, and random numbers; also if it raised.
     """
@@ -76,6 +89,23 @@ class Session:
         self._lock = threading.RLock()
         self._mode, self._seed = mode_of_thread(), random_state()
         self.computed: dict[tuple[str, str], Tensor] = {}
+        self.page: ServedPage | None = None
+
+    def close(self) -> None:
+        """Serve no page any more, and free the graph."""
+        page, self.page = self.page, None
+        if page is not None:
+            page.close()
+        with self._lock:
+            self._runs.clear()
+            self.computed.clear()
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: the page."""
+        if self.page is None:
+            return None
+        style = "width: 100%; height: 720px; border: 1px solid #8884; border-radius: 6px"
+        return f'<iframe title="torchgraph" style="{style}" src="{self.page.url}"></iframe>'
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -261,6 +291,21 @@ class Session:
         with self._lock:
             self._runs.pop("now", None)
             return detached(self._run("now").made.output)
+
+    def target_values(self) -> tuple[float, float]:
+        """The target now and before the edits."""
+        with self._lock:
+            found = []
+            for run in (self._run("now"), self._run("before")):
+                with self._restored(run.made.copies):
+                    scalar = self._target(run.made.output)
+                    require_scalar(scalar)
+                    found.append(float(scalar.detach().real))
+            return found[0], found[1]
+
+    def state(self) -> object:
+        """Something that differs if the inputs or the parameters have changed."""
+        return self._edits.revision, versions_of(self.model)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was computed into one `.npz` file, which can be looked at without the model.

@@ -53,7 +53,7 @@ class Limits:
         threads: Requests that are answered at a time.
         header_seconds: Time for a request's head to arrive after the connection is open or had its last answer.
         header_bytes: Size of a request's head.
-        body_seconds: Time for a request's body to arrive. No route needs one.
+        body_seconds: Time for a request's body to arrive. Only changes of what is explored have one.
         body_bytes: Size of that body.
         piece_bytes: Part of an answer that must be received within `piece_seconds`; slower connections are closed.
         piece_seconds: See `piece_bytes`.
@@ -217,11 +217,12 @@ class _Clients(TCPServer, HTTPServerConnectionDelegate):
 
 
 class _Exchange(HTTPMessageDelegate):
-    """One request of a connection, and its answer. The body is ignored: every route is a GET."""
+    """One request of a connection, and its answer."""
 
     def __init__(self, clients: _Clients, client: _Client, connection: HTTP1Connection) -> None:
         self._clients, self._client, self._connection = clients, client, connection
         self._environment: Environment = {}
+        self._body = bytearray()
 
     def headers_received(self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders) -> None:
         assert isinstance(start_line, RequestStartLine)
@@ -231,7 +232,11 @@ class _Exchange(HTTPMessageDelegate):
             "REMOTE_ADDR": self._client.address,
         }
 
+    def data_received(self, chunk: bytes) -> None:
+        self._body += chunk  # of at most `Limits.body_bytes`
+
     def finish(self) -> None:
+        self._environment |= {"wsgi.input": BytesIO(self._body), "CONTENT_LENGTH": str(len(self._body))}
         self._client.is_served = True
         task = asyncio.get_running_loop().create_task(self._serve())
         self._clients.tasks.add(task)  # the loop itself does not keep it
@@ -268,13 +273,14 @@ class _Exchange(HTTPMessageDelegate):
 
 
 def _environment(start_line: RequestStartLine, headers: HTTPHeaders) -> Environment:
-    """The WSGI environment of a request (PEP 3333), without its body."""
+    """The WSGI environment of a request (PEP 3333), before its body."""
     path, _, query = start_line.path.partition("?")
     environment: Environment = {
         "REQUEST_METHOD": start_line.method,
         "SCRIPT_NAME": "",
         "PATH_INFO": unquote_to_bytes(path.encode("latin-1")).decode("latin-1"),
         "QUERY_STRING": query,
+        "CONTENT_TYPE": headers.get("Content-Type", ""),
         "SERVER_PROTOCOL": start_line.version,
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": "http",

@@ -65,6 +65,11 @@ class Server:
         self.close()
         thread.join(SECONDS_TO_END)
 
+    def start(self) -> None:
+        """Serve in the background until `close` is called or the process ends."""
+        logging.getLogger("tornado").setLevel(logging.ERROR)
+        threading.Thread(target=self._http.run, name="torchgraph-server", daemon=True).start()
+
     def close(self) -> None:
         """Listen no more, so that `run` comes back where it was called in another thread."""
         self._http.close()
@@ -78,17 +83,25 @@ def listen(logdir: str, *, host: str, port: int) -> Server:
     Raises:
         OptionError: The address is not this machine's, or no port near is free.
     """
+    return listen_with(app(Runs(logdir)), host=host, port=port)
+
+
+def listen_with(served: App, *, host: str, port: int, changes: bool = False) -> Server:
+    """Listen as `listen` does, and serve any app; one whose requests `changes` something demands the token everywhere.
+
+    Raises:
+        OptionError: See `listen`.
+    """
     host = host.strip("[]").lower() or EVERY_ADDRESS[0]
     sock = _bind(host, port)
     taken = sock.getsockname()[1]
-    is_exposed = host not in LOOPBACK and not host.startswith("127.")
-    served, query = _guarded(app(Runs(logdir)), host) if not is_exposed else _with_token(app(Runs(logdir)))
+    is_exposed, query = host not in LOOPBACK and not host.startswith("127."), ""
+    if is_exposed or changes:
+        served, query = _with_token(served)
+    if not is_exposed:
+        served = own_hosts_only(served, LOOPBACK | {f"[{host}]" if ":" in host else host})
     http = HttpServer(embeddable_in_notebooks(served), sock)
     return Server(f"http://{_shown(host)}:{taken}/{query}", taken, is_exposed, http)
-
-
-def _guarded(served: App, host: str) -> tuple[App, str]:
-    return own_hosts_only(served, LOOPBACK | {f"[{host}]" if ":" in host else host}), ""
 
 
 def _with_token(served: App) -> tuple[App, str]:

@@ -22,6 +22,8 @@ from torchgraph_explorer.server.answers import (
     updates_answer,
 )
 from torchgraph_explorer.server.bundle import bundle_file
+from torchgraph_explorer.server.flow import ROUTES as FLOW
+from torchgraph_explorer.server.flow import FlowRoutes, FlowSource
 from torchgraph_explorer.server.histories import WantedHistory, history_answer
 from torchgraph_explorer.server.open_runs import OpenRun, RunSource
 from torchgraph_explorer.server.response import (
@@ -62,10 +64,17 @@ WordT = TypeVar("WordT", bound=str)
 log = logging.getLogger(__name__)
 
 
-def app(runs: RunSource) -> App:
-    """The WSGI app that serves `runs` and the viewer."""
+def app(runs: RunSource, flow: FlowSource | None = None) -> App:
+    """The WSGI app that serves `runs` and the viewer; and `flow`, a model in this process, if there is one."""
+    routes = None if flow is None else FlowRoutes(flow)
 
     def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
+        path = environment.get("PATH_INFO", "")
+        if routes is not None and path.startswith(FLOW):
+            return send(routes.answer(environment), environment, start_response)
+        if routes is not None and path == "/api/runs":
+            answer = json_response({**runs_answer(runs.logdir, runs.list()), "flow": True})
+            return send(answer, environment, start_response)
         return send(_answer(environment, runs), environment, start_response)
 
     return serve

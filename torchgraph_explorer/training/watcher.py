@@ -384,8 +384,8 @@ class Watcher:
         Nothing of it is recorded, and the training goes on as if it had not happened.
 
         Args:
-            inputs: A batch, and `options`: as for `explore`.
-            options: See `inputs`.
+            inputs: A batch, as for `explore`.
+            options: The other parameters of `explore`. The page has the recorded runs beside it.
 
         Raises:
             OptionError: The model cannot be explored, or was freed.
@@ -394,6 +394,8 @@ class Watcher:
 
         if (model := self._model()) is None:
             raise OptionError("The model was freed, and cannot be explored any more.")
+        if self.run_dir is not None:
+            options.setdefault("logdir", self.run_dir.rpartition(os.sep)[0])
         return explore(model, inputs, **options)
 
     def export(self, path: str | os.PathLike[str], **options: Any) -> bytes:

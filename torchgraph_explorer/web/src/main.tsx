@@ -6,9 +6,9 @@ import {startFollowingScalars} from './view/state/axis';
 import {startAsking} from './view/state/live';
 import {startMirror} from './view/state/mirror';
 import {startShowing} from './view/state/shown';
-import {App} from './view/App';
 import {startFollowingKept} from './view/tensors/store';
 import {startFindings} from './view/findings/start';
+import {Root} from './flow/Root';
 import {startTheme} from './view/header/theme';
 
 startMirror();
@@ -19,4 +19,4 @@ startAsking();
 startScene();
 startFollowingKept();
 startFindings();
-render(<App />, document.getElementById('app') as HTMLElement);
+render(<Root />, document.getElementById('app') as HTMLElement);

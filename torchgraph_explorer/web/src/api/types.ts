@@ -36,6 +36,8 @@ export interface Runs {
   logdir: string;
   /** Newest first. */
   runs: RunInfo[];
+  /** A model is behind the server, whose gradient flow can be explored. */
+  flow?: boolean;
 }
 
 export interface Session {

@@ -13,6 +13,7 @@ import * as choices from '../state/choices';
 import * as server from '../state/runs';
 import * as shown from '../state/shown';
 import {FindingsButton} from '../findings/FindingsButton';
+import {FlowButton} from '../../flow/FlowButton';
 import {FirstTrouble} from './FirstTrouble';
 import {Icon, IconButton} from '../controls/Icon';
 import {isHelpOpen} from '../Help';
@@ -56,6 +57,7 @@ export function HeaderItems({children}: {children?: ComponentChildren}) {
       <Warnings />
       <div class="spacer" />
       <ConnectionState />
+      <FlowButton />
       <button type="button" class="search-button" onClick={() => (isSearching.value = true)}>
         <Icon name="search" /> Search <kbd>/</kbd>
       </button>

@@ -5,6 +5,7 @@ import {answers, page} from '../../api/client';
 import {ApiError, isAbort} from '../../api/errors';
 import type {Runs} from '../../api/types';
 import {hostRunFilter, isHiddenByHost, whenShown} from '../../host/tensorboard';
+import {hasFlow} from '../../flow/state';
 import * as choices from './choices';
 import {filtered, runFilter} from './runFilter';
 import {chosenRun, connection, logdir, problem, retryAt, runs} from './runs';
@@ -111,8 +112,9 @@ function fail(cause: unknown): void {
   });
 }
 
-function showRuns({logdir: folder, runs: found}: Runs): void {
+function showRuns({logdir: folder, runs: found, flow}: Runs): void {
   batch(() => {
+    hasFlow.value = flow === true;
     logdir.value = folder;
     if (JSON.stringify(runs.value) !== JSON.stringify(found)) runs.value = found;
     const chosen = choices.run.value;

@@ -1,0 +1,194 @@
+"""The routes below `api/flow/`: gradient flow in a model of this process, behind an interface. See http_api.md."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.errors import OptionError, TorchgraphError
+from torchgraph_explorer.server.pack import pack
+from torchgraph_explorer.server.response import BINARY, JSON, Environment, Response, json_response, problem
+
+ROUTES = "/api/flow/"
+"""What the paths begin with."""
+
+MOST_WAITING = 4
+"""Requests that may wait for a new state at a time; others are answered at once. There are 8 threads."""
+
+SECONDS = 10.0
+"""How long a request waits for a new state."""
+
+MOST_DRAWN = 2**22
+"""Elements in one answer."""
+
+MOST_BODY = 2**16
+"""Bytes of a request's body."""
+
+Array: TypeAlias = "npt.NDArray[Any]"
+
+
+@dataclass(frozen=True)
+class Links:
+    """Contributions between the groups of two tensors.
+
+    Attributes:
+        flows: `[groups of a, groups of b]`.
+        past: What each group of the first gets past the second.
+    """
+
+    flows: Array
+    past: Array
+
+
+class FlowSource(Protocol):
+    """What is explored. For many threads; nothing but `change` changes anything, and nothing computes."""
+
+    def state(self, *, known: int, seconds: float) -> Mapping[str, object]:
+        """Everything but numbers, as JSON; if its version is `known`, the next state, if it comes within `seconds`."""
+
+    def tensor(self, name: str, quantity: str, when: str) -> Array:
+        """The numbers of a tensor of the chain.
+
+        Raises:
+            TorchgraphError: They are not there, or not yet.
+        """
+
+    def links(self, pair: int) -> Links:
+        """The links between tensor `pair` of the chain and the next one.
+
+        Raises:
+            TorchgraphError: They are not there, or not yet.
+        """
+
+    def change(self, what: str, arguments: Mapping[str, Any]) -> Mapping[str, object]:
+        """Change what is explored; what follows from it is computed in another thread.
+
+        Raises:
+            TorchgraphError: That is not possible.
+        """
+
+
+class FlowRoutes:
+    """Answers requests about one source."""
+
+    def __init__(self, source: FlowSource) -> None:
+        """Answer about `source`."""
+        self._source = source
+        self._waiting = threading.Semaphore(MOST_WAITING)
+
+    def answer(self, environment: Environment) -> Response:
+        """Answer one request. Every error becomes an answer that explains it."""
+        route = environment.get("PATH_INFO", "").removeprefix(ROUTES)
+        try:
+            if environment.get("REQUEST_METHOD") == "POST":
+                return self._post(route, environment)
+            query = {key: values[-1] for key, values in parse_qs(environment.get("QUERY_STRING", "")).items()}
+            return self._get(route, query)
+        except TorchgraphError as fault:
+            return problem(400 if isinstance(fault, OptionError) else 404, str(fault))
+        except (KeyError, TypeError, ValueError) as fault:
+            return problem(400, f"{route} cannot be answered ({type(fault).__name__}: {fault}). See http_api.md.")
+
+    def _get(self, route: str, query: Mapping[str, str]) -> Response:
+        match route:
+            case "state":
+                return json_response(self._state(int(query.get("known", -1))))
+            case "tensor":
+                array = self._source.tensor(query["name"], query["quantity"], query.get("when", "now"))
+                return Response(200, BINARY, tensor_answer(array, query.get("lead", "")))
+            case "links":
+                return Response(200, BINARY, links_answer(self._source.links(int(query["pair"])), int(query["most"])))
+            case _:
+                return problem(404, f"There is no route {route!r}: there are state, tensor and links.")
+
+    def _state(self, known: int) -> Mapping[str, object]:
+        if not self._waiting.acquire(blocking=False):
+            return self._source.state(known=-1, seconds=0.0)
+        try:
+            return self._source.state(known=known, seconds=SECONDS)
+        finally:
+            self._waiting.release()
+
+    def _post(self, route: str, environment: Environment) -> Response:
+        """A change. The page's own requests are JSON, which pages of other origins may not send."""
+        if environment.get("CONTENT_TYPE", "").partition(";")[0].strip() != JSON:
+            return problem(415, f"Changes are sent as {JSON}.")
+        origin = environment.get("HTTP_ORIGIN")
+        if origin is not None and urlsplit(origin).netloc.lower() != environment.get("HTTP_HOST", "").lower():
+            return problem(403, "Only pages of this server may change anything.")
+        body = environment["wsgi.input"].read(MOST_BODY + 1)
+        if len(body) > MOST_BODY:
+            return problem(413, f"A change has at most {MOST_BODY} bytes.")
+        arguments = json.loads(body or b"{}")
+        if not isinstance(arguments, dict):
+            raise TypeError("the body is no JSON object")
+        return json_response(self._source.change(route, arguments))
+
+
+def tensor_answer(array: Array, lead: str) -> bytes:
+    """The maps of a tensor, `[maps, rows, columns]`, for `lead`: an index for each dimension but the last two.
+
+    The last index may be `all`.
+    """
+    whole = np.asarray(array, dtype=np.float32)
+    maps = whole.reshape((1,) * (2 - whole.ndim) + whole.shape) if whole.ndim < 2 else whole
+    index = leading(lead, maps.shape[:-2])
+    shown = maps[index]
+    if shown.size > MOST_DRAWN:
+        raise OptionError(f"{shown.size:,} elements are too many for one drawing; at most {MOST_DRAWN:,} are sent.")
+    finite = whole[np.isfinite(whole)]
+    meta = {
+        "shape": list(array.shape),
+        "low": float(finite.min()) if finite.size else 0.0,
+        "high": float(finite.max()) if finite.size else 0.0,
+        "sum": float(finite.sum(dtype=np.float64)),
+        "nonfinite": int(whole.size - finite.size),
+    }
+    return pack(meta, {"values": shown.reshape(-1, *maps.shape[-2:])})
+
+
+def leading(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
+    """The index that `text` is, for the leading dimensions `shape`; 0 where nothing is given."""
+    parts = [*text.split(",")] if text else []
+    parts += ["0"] * (len(shape) - len(parts))
+    index: list[int | slice] = []
+    for i, size in enumerate(shape):
+        if parts[i] == "all" and i == len(shape) - 1:
+            index.append(slice(None))
+        elif parts[i].isdecimal() and int(parts[i]) < size:
+            index.append(int(parts[i]))
+        else:
+            raise OptionError(f"lead={text[:40]!r} is no index into {list(shape)}.")
+    return tuple(index)
+
+
+def links_answer(links: Links, most: int) -> bytes:
+    """The strongest `most` links; `meta.total` is the sum of |C| over all of them, and `meta.count` their number."""
+    flows = np.asarray(links.flows, dtype=np.float32)
+    size = np.abs(flows).ravel()
+    size[~np.isfinite(size)] = 0
+    count = min(max(most, 1), 4096, size.size)
+    strongest = np.argpartition(size, size.size - count)[size.size - count :] if size.size else np.zeros(0, np.int64)
+    strongest = strongest[np.argsort(-size[strongest], kind="stable")]
+    strongest = strongest[size[strongest] > 0]
+    source, target = np.divmod(strongest, flows.shape[1])
+    meta = {
+        "total": float(size.sum(dtype=np.float64)),
+        "count": int((size > 0).sum()),
+        "groups": list(flows.shape),
+        "nonfinite": int((~np.isfinite(flows)).sum()),
+    }
+    arrays = {
+        "source": source.astype(np.uint32),
+        "target": target.astype(np.uint32),
+        "value": flows.ravel()[strongest],
+        "past": np.asarray(links.past, dtype=np.float32),
+    }
+    return pack(meta, arrays)

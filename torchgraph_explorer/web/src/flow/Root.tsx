@@ -1,0 +1,9 @@
+/** The graph and its panels; or the gradient flow, where a model is behind the server. */
+
+import {App} from '../view/App';
+import {FlowPage} from './FlowPage';
+import {isFlowShown} from './state';
+
+export function Root() {
+  return isFlowShown.value ? <FlowPage /> : <App />;
+}

@@ -1,0 +1,185 @@
+/** The links of the chain as a Sankey diagram: the strongest ones, and all others in one grey link. */
+
+import {useLayoutEffect, useRef, useState} from 'preact/hooks';
+import {formatNumber} from '../numberText';
+import {Select} from '../view/controls/Select';
+import {askLinks} from './api';
+import {elementText, groupElement, groupOf} from './maps';
+import {layoutSankey, NODE_WIDTH} from './sankey';
+import type {SankeyLink, SankeyNode} from './sankey';
+import {act, factsOf, isStrong, most, pointed, select, state, threshold} from './state';
+import type {Links} from './types';
+import {useAnswer} from './useAnswer';
+
+const HEIGHT = 380;
+const FETCHED = 1000;
+const SIDE = 8;
+const MOST_GROUPS = 4096;
+
+export function SankeyView() {
+  const {chain, parts, estimates} = state.value!;
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(900);
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(([entry]) => entry && setWidth(Math.max(320, entry.contentRect.width)));
+    observer.observe(box.current!);
+    return () => observer.disconnect();
+  }, []);
+  const found = useLinks();
+  const faults = chain.slice(0, -1).flatMap((name, i) => {
+    const fault = parts[`links${i}`]?.fault;
+    return fault ? [{pair: `${name} → ${chain[i + 1]}`, fault}] : [];
+  });
+  return (
+    <section class="flow-sankey" aria-label="Links">
+      <header class="flow-bar">
+        <h2>Links</h2>
+        <label class="select">
+          <span class="select-label">at most</span>
+          <input type="number" min="1" max={FETCHED} value={most.value} aria-label="Most links" onChange={(event) => (most.value = Math.max(1, Number(event.currentTarget.value) || 1))} />
+        </label>
+        <span class="dim">
+          Width: |contribution|, as its share between two tensors. <i class="flow-negative">■</i> negative, <i class="flow-positive">■</i> positive,{' '}
+          <i class="flow-rest-text">■</i> all others, dashed: past the next tensor.
+        </span>
+      </header>
+      {faults.map(({pair, fault}) => (
+        <p key={pair} class="flow-note">
+          <b>{pair}</b>: {fault}{' '}
+          {/take about|Cancelled/.test(fault) && (
+            <button type="button" class="button" onClick={() => void act('links')}>
+              Compute
+            </button>
+          )}
+        </p>
+      ))}
+      {estimates.some(Boolean) && (
+        <p class="flow-note">
+          <b>An estimate</b>: {chain.slice(0, -1).flatMap((name, i) => (estimates[i] ? [`${name} → ${chain[i + 1]}`] : [])).join(', ')}. This case does not hold these contributions. They are guessed
+          from the gradients alone, and can be far off.
+        </p>
+      )}
+      <div ref={box} class="flow-sankey-box">
+        <Diagram width={width - 2 * SIDE} links={found.value ?? []} />
+      </div>
+    </section>
+  );
+}
+
+function useLinks() {
+  const {chain, parts} = state.value!;
+  const stamps = chain.slice(0, -1).map((_, i) => (parts[`links${i}`]?.isThere ? parts[`links${i}`]!.stamp : null));
+  const ask = (signal: AbortSignal): Promise<(Links | null)[]> =>
+    Promise.all(stamps.map((stamp, i) => (stamp === null ? null : askLinks(i, FETCHED, signal))));
+  return useAnswer(JSON.stringify([chain, stamps]), ask);
+}
+
+function Diagram({width, links}: {width: number; links: readonly (Links | null)[]}) {
+  const {chain, dims} = state.value!;
+  void threshold.value;
+  const shapes = chain.map((name) => factsOf(name)?.shape ?? []);
+  const groups = shapes.map((shape, i) => (dims[i] ?? []).reduce((count, dim) => count * (shape[dim] as number), 1));
+  const pairs = chain.slice(0, -1).map((_, i) => links[i] ?? null);
+  const {nodes, links: drawn} = layoutSankey({groups, pairs, most: most.value, passes: isStrong, width, height: HEIGHT});
+  const text = (column: number, group: number | null) => (group === null ? 'others' : elementText(groupElement(shapes[column]!, dims[column]!, group)));
+  return (
+    <>
+      <div class="flow-columns" style={{width: `${width}px`, marginLeft: `${SIDE}px`}}>
+        {chain.map((name, i) => (
+          <Grouping key={name} name={name} dims={dims[i]!} side={i === 0 ? 'first' : i === chain.length - 1 ? 'last' : ''} />
+        ))}
+      </div>
+      <svg width={width + 2 * SIDE} height={HEIGHT} viewBox={`${-SIDE} 0 ${width + 2 * SIDE} ${HEIGHT}`} role="group" aria-label="Links of the chain">
+        {drawn.map((link, i) => (
+          <LinkPath key={i} link={link} label={linkText(link, chain, text)} />
+        ))}
+        {nodes.map((node) => (
+          <Node key={`${node.column}.${node.group}.${node.y}`} node={node} label={`${chain[node.column]} ${text(node.column, node.group)}`} />
+        ))}
+      </svg>
+    </>
+  );
+}
+
+function linkText({pair, kind, source, target, value, share}: SankeyLink, chain: readonly string[], text: (column: number, group: number | null) => string): string {
+  const percent = `${formatNumber(share * 100)} %`;
+  if (kind === 'past') return `past ${chain[pair + 1]}: ${formatNumber(value)}, ${percent}`;
+  if (kind === 'rest') return `all other links from ${chain[pair]} to ${chain[pair + 1]}: ${formatNumber(value)}, ${percent}`;
+  return `${chain[pair]} ${text(pair, source)} from ${chain[pair + 1]} ${text(pair + 1, target)}: ${formatNumber(value)}, ${percent}`;
+}
+
+function LinkPath({link, label}: {link: SankeyLink; label: string}) {
+  const {chain, dims, selection} = state.value!;
+  const ends = [
+    {column: link.pair, group: link.source},
+    {column: link.pair + 1, group: link.target},
+  ];
+  const isJoined = ends.some(({column, group}) => {
+    const name = chain[column]!;
+    const shape = factsOf(name)?.shape ?? [];
+    const isChosen = selection?.tensor === name && selection.elements.some((one) => groupOf(shape, dims[column]!, one) === group);
+    return group !== null && (isChosen || (pointed.value?.tensor === name && groupOf(shape, dims[column]!, pointed.value.element) === group));
+  });
+  const sign = link.kind === 'link' ? (link.value < 0 ? 'is-negative' : 'is-positive') : `is-${link.kind}`;
+  return (
+    <path class={`flow-path ${sign}`} data-joined={isJoined || undefined} d={link.path} style={{strokeWidth: Math.max(0.6, link.width)}}>
+      <title>{label}</title>
+    </path>
+  );
+}
+
+function Node({node, label}: {node: SankeyNode; label: string}) {
+  const {chain, dims} = state.value!;
+  const name = chain[node.column]!;
+  const shape = factsOf(name)?.shape ?? [];
+  const height = Math.max(1, node.height);
+  const rect = <rect x={node.x} y={node.y} width={NODE_WIDTH} height={height} />;
+  if (node.group === null) {
+    return (
+      <g class="flow-node is-rest">
+        {rect}
+        <title>{label}</title>
+      </g>
+    );
+  }
+  const element = groupElement(shape, dims[node.column]!, node.group);
+  const choose = (adds: boolean) => select(name, element, adds);
+  const isLast = node.column === chain.length - 1;
+  return (
+    <g
+      class="flow-node"
+      role="button"
+      tabIndex={0}
+      aria-label={label}
+      onClick={(event) => choose(event.shiftKey)}
+      onKeyDown={(event) => (event.key === 'Enter' || event.key === ' ') && (event.preventDefault(), choose(event.shiftKey))}
+      onPointerEnter={() => (pointed.value = {tensor: name, element})}
+      onPointerLeave={() => (pointed.value = null)}
+    >
+      {rect}
+      <title>{label}</title>
+      {height >= 11 && (
+        <text x={isLast ? node.x - 4 : node.x + NODE_WIDTH + 4} y={node.y + height / 2} text-anchor={isLast ? 'end' : 'start'}>
+          {elementText(element)}
+        </text>
+      )}
+    </g>
+  );
+}
+
+/** By which dimensions the elements of a tensor are grouped. */
+function Grouping({name, dims, side}: {name: string; dims: number[]; side: string}) {
+  const shape = factsOf(name)?.shape ?? [];
+  const count = shape.reduce((product, size) => product * size, 1);
+  const options = [
+    ...(count <= MOST_GROUPS ? [{value: shape.map((_, i) => i).join(), label: `${count} elements`}] : []),
+    ...(shape.length > 1 ? shape.map((size, i) => ({value: String(i), label: `${size} along dimension ${i}`})) : []),
+    ...(shape.length > 2 ? [{value: `0,1`, label: 'dimensions 0 and 1'}] : []),
+  ].filter(({value}) => value.split(',').reduce((product, dim) => product * (shape[Number(dim)] ?? 1), 1) <= MOST_GROUPS);
+  return (
+    <div class={`flow-column ${side}`}>
+      <code>{name}</code>
+      <Select label={`Groups of ${name}`} isBare value={dims.join()} options={options} onChoose={(value) => void act('dims', {tensor: name, dims: value.split(',').map(Number)})} />
+    </div>
+  );
+}

@@ -1,0 +1,47 @@
+/** Requests about the model that is explored. A failed one throws a sentence. */
+
+import {ApiError, isAbort, UnreachableError} from '../api/errors';
+import {arrayOf, unpack} from '../api/pack';
+import type {FlowState, Links, Maps, Quantity, When} from './types';
+
+/** The state; if its version is `known`, the next one, or after some seconds the same. */
+export async function askState(known: number, signal: AbortSignal): Promise<FlowState> {
+  return (await (await ask(`state?known=${known}`, {signal})).json()) as FlowState;
+}
+
+export interface WantedMaps {
+  name: string;
+  quantity: Quantity;
+  when: When;
+  /** An index for each dimension but the last two; the last may be `all`. */
+  lead: readonly string[];
+}
+
+export async function askMaps({name, quantity, when, lead}: WantedMaps, signal: AbortSignal): Promise<Maps> {
+  const query = new URLSearchParams({name, quantity, when, lead: lead.join(',')});
+  const packed = unpack<Omit<Maps, 'shape' | 'values'>>(await (await ask(`tensor?${query}`, {signal})).arrayBuffer());
+  const shape = packed.arrays.get('values')?.shape as Maps['shape'];
+  return {...packed.meta, shape, values: arrayOf(packed, 'values', Float32Array)};
+}
+
+export async function askLinks(pair: number, most: number, signal: AbortSignal): Promise<Links> {
+  const packed = unpack<{total: number; count: number}>(await (await ask(`links?pair=${pair}&most=${most}`, {signal})).arrayBuffer());
+  const whole = (name: string) => arrayOf(packed, name, Uint32Array);
+  const floats = (name: string) => arrayOf(packed, name, Float32Array);
+  return {...packed.meta, source: whole('source'), target: whole('target'), value: floats('value'), past: floats('past')};
+}
+
+/** Changes what is explored, for all pages that show it. */
+export async function change(what: string, values: Record<string, unknown>): Promise<void> {
+  await ask(what, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(values)});
+}
+
+async function ask(path: string, options: RequestInit): Promise<Response> {
+  const response = await fetch(`./api/flow/${path}`, options).catch((cause: unknown) => {
+    if (isAbort(cause)) throw cause;
+    throw new UnreachableError('The model is not there any more: the program that explored it has ended or gone on.', {cause});
+  });
+  if (response.ok) return response;
+  const body = (await response.json().catch(() => null)) as {error?: string} | null;
+  throw new ApiError(body?.error ?? `The server answered ${response.status}.`, response.status);
+}
