@@ -81,7 +81,7 @@ ROOMS = {
     "torchgraph_wandb": room(
         "findings", "layout", "record", "server", "sinks", libraries="torchgraph_wandb wandb wandb_workspaces"
     ),
-    "tensors": room(libraries="torch"),
+    "tensors": room("reduce", libraries="torch"),
     "training": room(
         "capture", "exploring", "findings", "record", "reduce", "run", "server", "sinks", "tensors", libraries="torch"
     ),

@@ -179,8 +179,8 @@ def joined(parts: Sequence[Part]) -> Part:
 
 
 @cache
-def functions() -> tuple[Callable[..., int], Callable[..., int], Callable[..., int]]:
-    """The functions of `rows.c` that add a row, a row from a sample, and a row of norms, for this processor.
+def library() -> ctypes.CDLL:
+    """The functions of `rows.c`, for this processor.
 
     Raises:
         TorchgraphError: They are missing, or made for another kind of machine.
@@ -188,12 +188,22 @@ def functions() -> tuple[Callable[..., int], Callable[..., int], Callable[..., i
     has_avx2 = torch.backends.cpu.get_cpu_capability() in {"AVX2", "AVX512"}
     path = BUILT / (WITH_AVX2 if has_avx2 and (BUILT / WITH_AVX2).is_file() else PLAIN)
     try:
-        loaded = ctypes.CDLL(str(path))
+        return ctypes.CDLL(str(path))
     except OSError as fault:
         raise TorchgraphError(
             f"The compiled part of torchgraph-explorer cannot be loaded: {fault}. Install it again on this machine: "
             "pip install --force-reinstall --no-deps torchgraph-explorer"
         ) from fault
+
+
+@cache
+def functions() -> tuple[Callable[..., int], Callable[..., int], Callable[..., int]]:
+    """The functions of `rows.c` that add a row, a row from a sample, and a row of norms.
+
+    Raises:
+        TorchgraphError: They are missing.
+    """
+    loaded = library()
     pointer, number, real = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
     loaded.torchgraph_add_row.argtypes = (pointer, pointer, *[number] * 5, real)
     loaded.torchgraph_add_sample.argtypes = (pointer, pointer, number, number, real, *[number] * 4)

@@ -398,3 +398,96 @@ int torchgraph_add_norms(Rows *rows, const char *data, int64_t type, int64_t sam
     fesetenv(&callers);
     return 1;
 }
+
+/* Tensors that are kept: their chosen samples, and statistics of each neuron over the whole batch. */
+
+enum { NEURONS = 256 };
+
+/* A tensor of [outer, batch, inner] elements, in order. */
+typedef struct {
+    const char *data;
+    int64_t type, outer, batch, inner;
+} Samples;
+
+/* Sums for some neurons next to each other. The first sample is taken out, for the reason given at Moments. */
+typedef struct {
+    double shift[NEURONS], sum[NEURONS], squares[NEURONS], largest[NEURONS];
+} Neurons;
+
+#define WIDEN(TYPE, CONVERT)                                                             \
+    do {                                                                                 \
+        const TYPE *from = (const TYPE *)samples->data + start;                          \
+        for (int64_t i = 0; i < length; i++) row[i] = (double)CONVERT(from[i]);          \
+    } while (0)
+
+static void widen(const Samples *samples, int64_t start, int64_t length, double *row) {
+    switch (samples->type) {
+    case FLOAT32: WIDEN(float, +); break;
+    case FLOAT64: WIDEN(double, +); break;
+    case FLOAT16: WIDEN(uint16_t, from_half); break;
+    case BFLOAT16: WIDEN(uint16_t, from_bfloat16); break;
+    case INT8: WIDEN(int8_t, +); break;
+    case INT16: WIDEN(int16_t, +); break;
+    case INT32: WIDEN(int32_t, +); break;
+    case INT64: WIDEN(int64_t, +); break;
+    default: WIDEN(uint8_t, +); break;
+    }
+}
+
+static void begin_neurons(Neurons *neurons, const double *row, int64_t length) {
+    for (int64_t i = 0; i < length; i++) {
+        neurons->shift[i] = fabs(row[i]) <= LARGEST_DOUBLE ? row[i] : 0; /* or the mean of an infinity would be NaN */
+        neurons->sum[i] = neurons->squares[i] = neurons->largest[i] = 0;
+    }
+}
+
+static void add_sample(Neurons *neurons, const double *row, int64_t length) {
+    for (int64_t i = 0; i < length; i++) {
+        const double value = row[i], distance = value - neurons->shift[i], magnitude = fabs(value);
+        neurons->sum[i] += distance;
+        neurons->squares[i] += distance * distance;
+        neurons->largest[i] = magnitude <= neurons->largest[i] || neurons->largest[i] != neurons->largest[i]
+                                  ? neurons->largest[i] : magnitude; /* NaN stays */
+    }
+}
+
+static void put(void *statistics, int is_double, int64_t at, double value) {
+    if (is_double) ((double *)statistics)[at] = value;
+    else ((float *)statistics)[at] = (float)value;
+}
+
+static void end_neurons(const Neurons *neurons, int64_t length, int64_t batch, void *statistics, int is_double,
+                        int64_t first, int64_t all) {
+    for (int64_t i = 0; i < length; i++) {
+        const double mean = neurons->sum[i] / (double)batch;
+        const double variance = neurons->squares[i] / (double)batch - mean * mean;
+        put(statistics, is_double, first + i, neurons->shift[i] + mean);
+        put(statistics, is_double, all + first + i, variance < 0 ? 0 : sqrt(variance));
+        put(statistics, is_double, 2 * all + first + i, neurons->largest[i]);
+    }
+}
+
+/* The mean, the standard deviation and the largest magnitude of each neuron over a batch that is not empty, [3, outer *
+ * inner] floats or doubles; and the elements of `kept` samples, whose numbers are in `chosen`, [outer, kept, inner]. */
+void torchgraph_keep(const char *data, int64_t type, int64_t size, int64_t outer, int64_t batch, int64_t inner,
+                     const int64_t *chosen, int64_t kept, char *values, void *statistics, int64_t is_double) {
+    const Samples samples = {data, type, outer, batch, inner};
+    const fenv_t callers = in_plain_arithmetic();
+    Neurons neurons;
+    double row[NEURONS];
+    for (int64_t o = 0; o < outer; o++) {
+        for (int64_t at = 0; at < inner; at += NEURONS) {
+            const int64_t length = inner - at < NEURONS ? inner - at : NEURONS;
+            for (int64_t b = 0; b < batch; b++) {
+                widen(&samples, (o * batch + b) * inner + at, length, row);
+                if (b == 0) begin_neurons(&neurons, row, length);
+                add_sample(&neurons, row, length);
+            }
+            end_neurons(&neurons, length, batch, statistics, (int)is_double, o * inner + at, outer * inner);
+        }
+        for (int64_t i = 0; i < kept; i++)
+            memcpy(values + (o * kept + i) * inner * size, data + (o * batch + chosen[i]) * inner * size,
+                   (size_t)(inner * size));
+    }
+    fesetenv(&callers);
+}

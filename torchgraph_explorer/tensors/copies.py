@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
 
+import numpy.typing as npt
 import torch
 from torch import Tensor
+
+from torchgraph_explorer.reduce import neurons
+
+Memory: TypeAlias = "Tensor | npt.NDArray[Any]"
+"""Elements; of a copy in host memory, an array."""
 
 ORDINARY = frozenset({Tensor, torch.nn.Parameter})
 
@@ -39,7 +47,7 @@ class Copied:
     """What was taken of one tensor. No part shares memory with it.
 
     Attributes:
-        values: The kept samples, in the dtype and on the device of the tensor.
+        values: The kept samples, in the dtype and on the device of the tensor; as bytes, if they are an array.
         dtype: The tensor's.
         shape: The tensor's.
         batch_dim: The dimension of the samples; None if the tensor is kept whole, without statistics.
@@ -47,22 +55,22 @@ class Copied:
         statistics: Mean, standard deviation and largest magnitude of each neuron over the batch, `[3, neurons]`.
     """
 
-    values: Tensor
+    values: Memory
     dtype: torch.dtype
     shape: tuple[int, ...]
     batch_dim: int | None
     samples: tuple[int, ...]
-    statistics: Tensor | None
+    statistics: Memory | None
 
     @property
-    def pieces(self) -> tuple[Tensor, ...]:
+    def pieces(self) -> tuple[Memory, ...]:
         """Its memory."""
         return (self.values,) if self.statistics is None else (self.values, self.statistics)
 
     @property
     def size(self) -> int:
         """Bytes."""
-        return sum(piece.numel() * piece.element_size() for piece in self.pieces)
+        return self.values.nbytes + (0 if self.statistics is None else self.statistics.nbytes)
 
 
 def require_keepable(tensor: Tensor) -> None:
@@ -85,6 +93,7 @@ def require_keepable(tensor: Tensor) -> None:
         raise NotKeptError(f"its elements are {tensor.dtype}")
 
 
+@lru_cache(maxsize=256)
 def samples_of(batch: int, most: int | None) -> tuple[int, ...]:
     """The kept samples of a batch: at most `most`, spread evenly over it."""
     kept = batch if most is None else min(batch, most)
@@ -122,6 +131,8 @@ def copied(
     Raises:
         NotKeptError: It cannot be copied.
     """
+    if type(tensor) in ORDINARY and neurons.is_readable_at_once(tensor):
+        return _copied_at_once(tensor, samples, batch_dim, chosen)
     require_keepable(tensor)
     tensor = tensor.detach().as_subclass(Tensor)
     if tensor.is_complex():
@@ -135,6 +146,19 @@ def copied(
     kept = samples_of(batch, samples) if given is None else given
     values = _selected(tensor, dim, len(kept)) if given is None else _at(tensor, dim, given)
     return Copied(values, tensor.dtype, tuple(tensor.shape), dim, kept, _statistics(tensor, dim))
+
+
+def _copied_at_once(  # noqa: PLR0917  # called for nearly every tensor
+    tensor: Tensor, samples: int | None, batch_dim: int | None, chosen: Mapping[int, tuple[int, ...]] | None
+) -> Copied:
+    """As `copied`, in one pass over a tensor in host memory."""
+    shape, dim = tuple(tensor.shape), _dimension(tensor, batch_dim)
+    if dim is None:
+        return Copied(neurons.whole(tensor), tensor.dtype, shape, None, (), None)
+    given = chosen.get(shape[dim]) if chosen else None
+    kept = samples_of(shape[dim], samples) if given is None else given
+    values, statistics = neurons.samples_and_statistics(tensor, dim, kept)
+    return Copied(values, tensor.dtype, shape, dim, kept, statistics)
 
 
 def _dimension(tensor: Tensor, dim: int | None) -> int | None:

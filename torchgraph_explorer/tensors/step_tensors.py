@@ -206,7 +206,7 @@ class StepTensors:
         self._taken: dict[tuple[SeriesKey, str], _Taken] = {}
         self._latest: dict[int, tuple[weakref.ref[Tensor], int, _Taken]] = {}
         self._unnamed: dict[SeriesKey, None] = {}
-        self._told: dict[tuple[str, str, str], tuple[TensorKind, str]] = {}
+        self._told: dict[tuple[str, str, str], tuple[TensorKind | None, str]] = {}
         self._categories: tuple[str, ...] = ()
         self._chosen: dict[int, tuple[int, ...]] = {}
         self._size = 0
@@ -225,7 +225,7 @@ class StepTensors:
 
     def describe(self, key: SeriesKey, kind: TensorKind | None, node: str) -> None:
         """Note what `attach` was told of the tensor of this series."""
-        self._told[key[0], key[2], key[3]] = kind or _kind(key), node
+        self._told[key[0], key[2], key[3]] = kind, node
 
     def name_gradients(self, loss: str) -> None:
         """Keep the gradients that have come since this was last called under this name, too."""
@@ -284,11 +284,11 @@ class StepTensors:
         return self._steps.is_flagged
 
     def _told_array(self, array: KeptArray, key: SeriesKey, loss: str) -> KeptArray:
-        kind, node = self._told.get((key[0], key[2], key[3])) or (_kind(key), "")
+        kind, node = self._told.get((key[0], key[2], key[3])) or (None, "")
         names, dim = self._categories, array.batch_dim
         is_of_batch = dim is not None and array.shape[dim] == len(names)
         categories = tuple(names[at] for at in array.samples) if names and is_of_batch else ()
-        return replace(array, key=key, loss=loss, kind=kind, node=node, categories=categories)
+        return replace(array, key=key, loss=loss, kind=kind or _kind(key), node=node, categories=categories)
 
     @property
     def most(self) -> int:
@@ -356,7 +356,9 @@ def _array(copied: Copied, pieces: Iterator[Bytes]) -> KeptArray:
     values = next(pieces)
     statistics: npt.NDArray[Any] | None = None
     if copied.statistics is not None:
-        statistics = next(pieces).view(np.float64 if copied.statistics.dtype == torch.float64 else np.float32)
+        statistics = next(pieces)
+        if isinstance(copied.statistics, Tensor):
+            statistics = statistics.view(np.float64 if copied.statistics.dtype == torch.float64 else np.float32)
     return KeptArray(
         key=("", None, "output", "", "value"),
         dtype=str(copied.dtype).removeprefix("torch."),

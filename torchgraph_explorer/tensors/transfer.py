@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,26 +18,32 @@ Stream: TypeAlias = "tuple[torch.device, torch.cuda.Stream | None]"
 """A device, and the stream on it."""
 
 
-def current_stream(tensor: Tensor) -> Stream | None:
+def current_stream(tensor: Tensor | npt.NDArray[Any]) -> Stream | None:
     """The stream in which this thread works on the tensor's device; None for host memory."""
-    if tensor.is_cpu:
+    if isinstance(tensor, np.ndarray) or tensor.is_cpu:
         return None
     device = tensor.device
     return device, torch.cuda.current_stream(device) if device.type == "cuda" else None
 
 
-def on_host(pieces: Sequence[tuple[Tensor, Stream | None]]) -> Callable[[], list[Bytes]]:
-    """Begin to copy contiguous `pieces`, given with the streams that made them, to the host.
+def on_host(pieces: Sequence[tuple[Tensor | npt.NDArray[Any], Stream | None]]) -> Callable[[], list[Bytes]]:
+    """Begin to copy contiguous `pieces`, given with the streams that made them, to the host. Arrays are there already.
 
     Returns:
         A function that gives their bytes, in any thread. It waits for the copies.
     """
     streams = dict.fromkeys(stream for _, stream in pieces if stream is not None)
-    transfers = {stream: _Transfer(stream, [piece for piece, of in pieces if of == stream]) for stream in streams}
+    transfers = {
+        stream: _Transfer(stream, [piece for piece, of in pieces if of == stream and isinstance(piece, Tensor)])
+        for stream in streams
+    }
 
     def read() -> list[Bytes]:
         parts = {stream: iter(transfer.wait()) for stream, transfer in transfers.items()}
-        return [_bytes(piece).numpy() if of is None else next(parts[of]) for piece, of in pieces]
+        return [
+            next(parts[of]) if of is not None else _bytes(piece).numpy() if isinstance(piece, Tensor) else piece
+            for piece, of in pieces
+        ]
 
     return read
 

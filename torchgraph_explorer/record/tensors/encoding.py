@@ -40,6 +40,9 @@ WORDS = 3
 
 ROW_BYTES = 4 * WORDS
 
+FEW_BYTES = 512
+"""A shorter block is not compressed: of many small tensors, that would take longer than all else."""
+
 TRIED_BYTES = 1 << 16
 """A longer block is compressed only if that makes so many bytes from its middle shorter than half.
 
@@ -102,18 +105,30 @@ class Block(NamedTuple):
     check: int
 
 
-def encode_step(step: KeptStep, graph: int | None = None) -> bytes:
+class LayoutEncoder:
+    """Encodes what is known of the tensors of a step besides their elements. Most steps have the same as the last."""
+
+    def __init__(self) -> None:
+        """No step was encoded."""
+        self._latest: tuple[list[object], bytes] = [], b""
+
+    def encode(self, arrays: Sequence[KeptArray]) -> bytes:
+        """The `TensorLayout` of `arrays`, compressed."""
+        known, encoded = self._latest
+        traits: list[object] = [_traits(one) for one in arrays]
+        if traits != known or not encoded:
+            encoded = zlib.compress(_layout_message(arrays).SerializeToString())
+            self._latest = traits, encoded
+        return encoded
+
+
+def encode_step(step: KeptStep, graph: int | None = None, *, layouts: LayoutEncoder | None = None) -> bytes:
     """The record of a step's tensors, in its envelope; `graph` is the number of its dependency graph."""
-    categories = dict.fromkeys(name for one in step.arrays for name in one.categories)
-    number = {name: at for at, name in enumerate(categories)} if len(categories) <= CATEGORIES else {}
-    layout = pb.TensorLayout(
-        tensors=[_message(one, number) for one in step.arrays], categories=[printable(name) for name in number]
-    )
     head = pb.Tensors(
         step=step.step,
         time=step.time,
         gradient_scale=step.gradient_scale,
-        layout=zlib.compress(layout.SerializeToString()),
+        layout=(layouts or LayoutEncoder()).encode(step.arrays),
         label=None if step.label is None else printable(step.label),
         reasons=[printable(reason) for reason in step.reasons[:REASONS]],
         graph=graph,
@@ -160,6 +175,21 @@ def decode_block(data: bytes, block: Block, expected: int) -> bytes:
     if len(content) != expected:
         raise DamageError
     return content
+
+
+def _traits(one: KeptArray) -> tuple[object, ...]:
+    """All of an array but its elements."""
+    statistics = None if one.statistics is None else one.statistics.dtype
+    said = (one.loss, one.categories, one.kind, one.node)
+    return (one.key, one.dtype, one.shape, one.batch_dim, one.samples, statistics, said)
+
+
+def _layout_message(arrays: Sequence[KeptArray]) -> pb.TensorLayout:
+    categories = dict.fromkeys(name for one in arrays for name in one.categories)
+    number = {name: at for at, name in enumerate(categories)} if len(categories) <= CATEGORIES else {}
+    return pb.TensorLayout(
+        tensors=[_message(one, number) for one in arrays], categories=[printable(name) for name in number]
+    )
 
 
 def _message(one: KeptArray, categories: Mapping[str, int]) -> pb.KeptTensor:
@@ -234,6 +264,8 @@ def _body(arrays: Sequence[KeptArray]) -> bytes:
 
 def _packed(piece: npt.NDArray[np.uint8 | np.float32 | np.float64]) -> bytes:
     data = piece.astype(piece.dtype.newbyteorder("<"), copy=False).tobytes()
+    if len(data) < FEW_BYTES:
+        return data
     middle = max(0, (len(data) - TRIED_BYTES) // 2)
     if len(data) > TRIED_BYTES and len(zlib.compress(data[middle : middle + TRIED_BYTES], 1)) > TRIED_BYTES // 2:
         return data

@@ -10,7 +10,7 @@ from torchgraph_explorer.record.limits import KEPT_GRAPHS
 from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
 from torchgraph_explorer.record.remote import RemoteSegments, is_url
 from torchgraph_explorer.record.segments import LocalSegments
-from torchgraph_explorer.record.tensors.encoding import encode_step
+from torchgraph_explorer.record.tensors.encoding import LayoutEncoder, encode_step
 from torchgraph_explorer.record.tensors.graphs import encode_tensor_graph
 from torchgraph_explorer.schema import KeptStep, TensorGraph
 
@@ -37,6 +37,7 @@ class TensorWriter:
             store = LocalSegments(folder, self._beginning, limit=SEGMENT_BYTES, when_gone=lambda _: None)
         self._outbox = Outbox(store, place=f"{run_dir} (kept tensors)")
         self._graphs: dict[TensorGraph, int] = {}
+        self._layouts = LayoutEncoder()
         self._encoded_graphs = b""
 
     def write(self, step: KeptStep, most: int) -> int:
@@ -49,7 +50,7 @@ class TensorWriter:
         if step.graph is not None and number is None and len(self._graphs) < KEPT_GRAPHS:
             number = len(self._graphs)
             graph = encode_tensor_graph(step.graph, number)
-        data = graph + encode_step(step, number)
+        data = graph + encode_step(step, number, layouts=self._layouts)
         if self._used + len(data) + self._beginning_bytes <= most:
             self._used += len(data)
             self._outbox.add(Encoded(data, step.step))
