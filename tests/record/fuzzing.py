@@ -15,9 +15,12 @@ from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 
+import numpy as np
+
 from tests.record.examples import (
     GRAPH,
     SERIES,
+    SESSION,
     frame,
     logged,
     other_session,
@@ -28,7 +31,19 @@ from tests.record.examples import (
 from tests.record.long_runs import write_long_run
 from tests.record.mutations import mutated
 from tests.record.reading import read_everything
-from torchgraph_explorer.schema import Finished, Noted, StepFacts, StepNote
+from torchgraph_explorer.record.writer import RecordWriter
+from torchgraph_explorer.schema import (
+    Finished,
+    KeptArray,
+    KeptStep,
+    NamedTensor,
+    Noted,
+    Record,
+    StepFacts,
+    StepNote,
+    TensorEdge,
+    TensorGraph,
+)
 
 MOST_SECONDS = 30
 """Of computing, for one case; most take a tenth of a second."""
@@ -69,15 +84,47 @@ def scalars(run: Path) -> None:
     write(run, logged([0], loss=[1]), session=other_session("rank", created=6_000.0, rank=1, world_size=2))
 
 
-BASES: tuple[Callable[[Path], None], ...] = (small, small, ranks, resumed, wide, scalars, scalars)
+def kept(run: Path) -> None:
+    values = np.arange(12, dtype=np.float32)
+    output = KeptArray(
+        key=("fc", 0, "output", "output", "value"),
+        dtype="float32",
+        shape=(6, 4),
+        batch_dim=0,
+        samples=(0, 2, 4),
+        values=values.view(np.uint8),
+        statistics=values,
+        categories=("cat", "dog", "cat"),
+        kind="loss",
+        node="heads",
+    )
+    gradient = replace(output, key=("fc", 0, "output", "output", "grad_norm"), loss="policy loss")
+    weight = replace(output, key=("fc", None, "param", "weight", "value"), shape=(3, 4), batch_dim=None)
+    weight = replace(weight, samples=(), statistics=None, categories=(), values=np.zeros(48, np.uint8))
+    graph = TensorGraph(
+        (NamedTensor("fc", None, "param", "weight", "parameter"), NamedTensor("fc", 0, "output", "output", "loss")),
+        (TensorEdge(0, 1, gradient=True),),
+    )
+    step = KeptStep(0, 1_000.0, 8.0, (output, gradient, weight), "rare", ("loss above 3",), graph)
+    writer = RecordWriter(run)
+    records: tuple[Record, ...] = (SESSION, GRAPH, SERIES, replace(frame(0), label="rare"), frame(1))
+    for record in records:
+        writer.write(record)
+    for number in (0, 1):
+        writer.keep(replace(step, step=number), 1 << 20)
+    writer.close()
+
+
+BASES: tuple[Callable[[Path], None], ...] = (small, small, ranks, resumed, wide, scalars, scalars, kept, kept)
 
 
 @lru_cache
-def sound_segments(base: Callable[[Path], None], folder: Path) -> tuple[bytes, ...]:
-    """The segments that `base` writes."""
+def sound_segments(base: Callable[[Path], None], folder: Path) -> tuple[tuple[Path, bytes], ...]:
+    """The segments that `base` writes, each with its place below the run's folder."""
     run = folder / f"sound {base.__name__}"
     base(run)
-    return tuple(path.read_bytes() for path in sorted(segment(run).parent.iterdir()))
+    files = sorted(path for path in segment(run).parent.rglob("*") if path.is_file())
+    return tuple((path.relative_to(run), path.read_bytes()) for path in files)
 
 
 def check(seed: int, folder: Path) -> None:
@@ -87,8 +134,8 @@ def check(seed: int, folder: Path) -> None:
     write_small_run(logdir / "good")
     parts = sound_segments(rng.choice(BASES), folder)
     hit = rng.randrange(len(parts))
-    for number, data in enumerate(parts):
-        file = segment(logdir / "bad", number)
+    for number, (place, data) in enumerate(parts):
+        file = logdir / "bad" / place
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(mutated(data, rng) if number == hit or rng.random() < 0.3 else data)
         if rng.random() < 0.5:

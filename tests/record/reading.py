@@ -52,6 +52,22 @@ def read_run(run: Run, rng: random.Random) -> None:
     assert len("".join(run.warnings)) < 1_000_000
 
 
+def read_kept(model: ModelRecord) -> None:
+    """All that was kept whole."""
+    kept = model.kept
+    assert len(kept.steps) == len(kept.labels)
+    for step in kept.steps[:MOST].tolist():
+        with contextlib.suppress(TorchgraphError):
+            assert repr(model.kept_at(step))
+            graph = model.tensor_graph(step)
+            assert all(max(edge.source, edge.target) < len(graph.tensors) for edge in graph.edges)
+            assert sum(len(node.tensors) for node in graph.nodes) == len(graph.tensors)
+        for series in kept.series[:MOST]:
+            with contextlib.suppress(TorchgraphError):
+                found = model.tensor(series, step)
+                assert repr((found, found.gradient, found.gradients))
+
+
 def read_model(model: ModelRecord, rng: random.Random) -> None:
     said = (
         model.name,
@@ -77,6 +93,9 @@ def read_model(model: ModelRecord, rng: random.Random) -> None:
     assert (model.steps >= 0).all()
     for optimizer in model.optimizers[:2]:
         assert 0 < len(model.of_optimizer(optimizer)) <= len(model)
+    assert len(model.labels) == len(model)
+    with contextlib.suppress(TorchgraphError):
+        read_kept(model)
     for graph in model.graphs[:MOST]:
         assert model.graph_revision(graph.id) >= 0
         for node in graph.nodes:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, other_session, quietly, write_small_run
 from tests.record.fuzzing import within_bounds
-from tests.record.mutations import change, taken_apart
+from tests.record.mutations import ListedSegment, change, taken_apart
 from torchgraph_explorer.errors import NotFoundError, RecordError, TorchgraphError, TorchgraphWarning
 from torchgraph_explorer.printable import printable
 from torchgraph_explorer.record import record_pb2 as pb
@@ -245,8 +245,10 @@ class Piece(NamedTuple):
 @pytest.mark.parametrize("seed", range(40))
 def test_a_crafted_file_costs_neither_time_nor_memory(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
-    write(tmp_path, kept(0), kept(1))
+    named = replace(kept(0).arrays[0], categories=("a", "b", "a"), loss="the loss")
+    write(tmp_path, *(replace(kept(step), graph=LOOP_GRAPH, arrays=(*kept(step).arrays, named)) for step in (0, 1)))
     pieces = taken_apart(segment(tmp_path).read_bytes())
+    change_graph(pieces[-3], rng)
     for at in (-1, -2):
         head = pb.Head.FromString(pieces[at].head)
         layout = pb.TensorLayout.FromString(zlib.decompress(head.tensors.layout))
@@ -265,6 +267,24 @@ def test_a_crafted_file_costs_neither_time_nor_memory(seed: int, tmp_path: Path)
             for one in found.series[:20]:
                 with suppress(TorchgraphError):
                     assert repr(model.tensor(one, int(step)))
+            assert repr(model.kept_at(int(step)))
+            assert len(model.tensor_graph(int(step)).nodes) >= 0
+
+
+def change_graph(piece: ListedSegment, rng: random.Random) -> None:
+    """Another dependency graph, with the right check."""
+    head = pb.Head.FromString(piece.head)
+    body = pb.TensorGraphBody.FromString(zlib.decompress(piece.body))
+    for _ in range(rng.choice((0, 1, 3))):
+        change(body, rng)
+    if rng.random() < 0.3:
+        body.tensors.extend([pb.NamedTensor()] * rng.choice((1_000, 70_000)))
+    with suppress(ValueError):
+        piece.body = zlib.compress(body.SerializeToString())
+    head.tensor_graph.check = crc32(piece.body)
+    if rng.random() < 0.3:
+        change(head.tensor_graph, rng)
+    piece.head = head.SerializeToString()
 
 
 def change_layout(piece: Piece, rng: random.Random) -> None:
