@@ -22,7 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from tests.compatibility.walk import fingerprint
 from tests.listening import Listening
-from torchgraph_explorer import open_run, watch
+from torchgraph_explorer import Keep, open_run, watch
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.training.watcher import Watcher
 
@@ -149,6 +149,7 @@ def _watched(model: nn.Module, way: str, folder: str, told: dict[str, Any]) -> I
             backend=[heard, "standalone" if apart else "record"],
             ranks="all" if apart else "merged",
             log_freq=1,
+            keep=Keep("*", "*:input", samples=None),
             sample_n=None,
             logdir=str(Path(folder, way)),
             port=0,

@@ -176,6 +176,38 @@ def test_gradients_that_are_held_back_are_in_those_of_their_update(launched: Lau
         assert_row(row, first, name=last_pass)
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("way", ["ddp", "ddp_inner", "ddp_static_graph", "ddp_unused", "fsdp"])
+def test_each_rank_keeps_the_tensors_that_it_has(way: str, rank: int, launched: Launch) -> None:
+    """Its own samples, and gradients of parameters as averaged."""
+    model = open_run(launched.told(way)[0]["run_dir"]).model()
+    assert model.kept.steps.tolist() == steps_of(way)
+    kept = {(one.module, one.role, one.path): one for one in model.kept.series if one.kind == "value"}
+    for step in steps_of(way):
+        given = model.tensor(kept["", "input", "input[0]"], step, rank=rank)
+        result = model.tensor(kept["", "output", "output"], step, rank=rank)
+        np.testing.assert_array_equal(given.values, launched.truth(way, step, "input")[rank])
+        np.testing.assert_array_equal(result.values, launched.truth(way, step, "output")[rank])
+        assert result.gradient is not None
+        norms = np.linalg.norm(result.gradient.values.astype(np.float64), axis=1)
+        np.testing.assert_allclose(norms, launched.truth(way, step, "norms")[rank], rtol=1e-6)
+        for gradient in launched.names(way, f"{step}.grad.") if way != "fsdp" else ():
+            name = gradient.removeprefix(f"{step}.grad.")
+            module, _, path = name.rpartition(".")
+            parameter = model.tensor(kept[module, "param", path], step, rank=rank)
+            assert parameter.gradient is not None
+            for found, kind in ((parameter, "value"), (parameter.gradient, "grad")):
+                np.testing.assert_array_equal(found.values, launched.truth(way, step, f"{kind}.{name}")[rank])
+
+
+@pytest.mark.parametrize("way", ["ddp", "fsdp"])
+def test_the_ranks_have_the_same_dependency_graph(way: str, launched: Launch) -> None:
+    model = open_run(launched.told(way)[0]["run_dir"]).model()
+    first, second = (model.tensor_graph(4, rank=rank) for rank in (0, 1))
+    assert first == second
+    assert {node.key for node in first.nodes} >= {":input@0", "a@0", "b@0", "head@0", "head:param"}
+
+
 @pytest.mark.parametrize("kind", ["value", "grad"])
 def test_shards_are_put_together(kind: str, launched: Launch) -> None:
     model = open_run(launched.told("fsdp")[0]["run_dir"]).model()

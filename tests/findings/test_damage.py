@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.record.examples import segment
 from tests.record.fuzzing import BASES, sound_segments, within_bounds
 from tests.record.mutations import mutated
 from torchgraph_explorer.cli import main
@@ -21,8 +20,8 @@ def test_a_damaged_record_is_checked_or_refused(
     seed: int, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rng = random.Random(seed)
-    for number, data in enumerate(sound_segments(rng.choice(BASES), tmp_path_factory.mktemp("sound"))):
-        file = segment(tmp_path / "bad", number)
+    for place, data in sound_segments(rng.choice(BASES), tmp_path_factory.mktemp("sound")):
+        file = tmp_path / "bad" / place
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(mutated(data, rng))
     with within_bounds(f"seed {seed}"), warnings.catch_warnings():

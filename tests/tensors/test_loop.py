@@ -92,6 +92,7 @@ def test_labels_are_of_steps_without_an_optimizer_too(log_freq: int, tmp_path: P
             watcher.label(str(step))
             loop.model(torch.randn(3, 4)).sum().backward()
             for parameter in loop.model.parameters():
+                assert parameter.grad is not None
                 parameter.data -= 0.01 * parameter.grad
     assert loop.read().labels == tuple(str(step) for step in range(0, 7, log_freq))
 

@@ -7,12 +7,12 @@ Outside of it, nothing of ours is on, and edges come from autograd, and from `co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from torchgraph_explorer.capture.path_gradients import edge_of, is_stale
+from torchgraph_explorer.capture.path_gradients import Edge, edge_of, is_stale
 from torchgraph_explorer.schema import NamedTensor, TensorEdge, TensorGraph
 
 Numbers: TypeAlias = "frozenset[int]"
@@ -66,7 +66,7 @@ class NamedTensors:
 
     def name(self, found: Iterable[tuple[NamedTensor, Tensor]]) -> None:
         """These tensors were given names with `attach`."""
-        self._guarded(lambda: [self._name(*each) for each in found])
+        self._guarded(lambda: self._name_all(found))
 
     def connect(self, source: Tensor | str, target: Tensor | str) -> None:
         """`target` is computed from `source`, which nothing shows."""
@@ -143,6 +143,10 @@ class NamedTensors:
             if self._is_named(named):
                 self._name(named, tensor, sources=sources)
 
+    def _name_all(self, found: Iterable[tuple[NamedTensor, Tensor]]) -> None:
+        for named, tensor in found:
+            self._name(named, tensor)
+
     def _is_named(self, named: NamedTensor) -> bool:
         return named.kind == "input" or self._selects(named.module, named.role, named.path)
 
@@ -191,15 +195,15 @@ class NamedTensors:
         """The named tensors that `tensor` was computed from; its memory may have been written to since."""
         noted, found = self._origins.get(tensor) or (0, self._parameters.get(id(tensor), NO_NUMBERS))
         if not self._written:
-            return found  # type: ignore[no-any-return]
+            return found
         since, written = self._written.get(storage_of(tensor) or 0) or (0, NO_NUMBERS)
-        return found | written if since > noted else found  # type: ignore[no-any-return]
+        return found | written if since > noted else found
 
     def _reached(self, tensor: Tensor) -> tuple[Numbers, Numbers]:
         """The named tensors that gradient from `tensor` reaches first; and these without further names of the same."""
         if not tensor.requires_grad or is_stale(tensor):
             return NO_NUMBERS, NO_NUMBERS
-        todo, seen = [edge_of(tensor)], set()
+        todo, seen = [edge_of(tensor)], set[Edge]()
         found: set[int] = set()
         first: set[int] = set()
         while todo and len(seen) < MOST_NODES:
@@ -215,7 +219,7 @@ class NamedTensors:
                 todo += [(source, slot) for source, slot in edge[0].next_functions if source is not None]
         return frozenset(found), frozenset(first)
 
-    def _names_at(self, edge: tuple[Any, int]) -> Sequence[int]:
+    def _names_at(self, edge: Edge) -> Sequence[int]:
         """The named tensors whose gradient is delivered at an edge of the autograd graph."""
         variable = getattr(edge[0], "variable", None)
         if variable is None:
@@ -230,7 +234,7 @@ class NamedTensors:
         return frozenset((others[-1] if others else names[0],))
 
 
-def _edge_key(edge: tuple[Any, int]) -> EdgeKey:
+def _edge_key(edge: Edge) -> EdgeKey:
     return edge[0]._sequence_nr(), edge[1]
 
 

@@ -41,7 +41,7 @@ def samples_and_statistics(
     is_double = dtype in DOUBLE
     first = 3 * neurons * (8 if is_double else 4)
     memory = np.empty(first + neurons * len(chosen) * size, np.uint8)  # one piece: making one takes a microsecond
-    statistics: Statistics = memory[:first].view(np.float64 if is_double else np.float32)
+    statistics: Statistics = memory[:first].view(np.float64) if is_double else memory[:first].view(np.float32)
     if not batch:
         statistics.fill(np.nan)
         return memory[first:], statistics
@@ -80,4 +80,4 @@ def _keep() -> Callable[..., None]:
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     keep.argtypes = (pointer, *[number] * 5, pointer, number, pointer, pointer, number)
     keep.restype = None
-    return keep  # type: ignore[no-any-return]
+    return keep

@@ -193,7 +193,11 @@ class Pipeline:
 
     def selects(self) -> Callable[[str, str, str], bool] | None:
         """Which tensors have names (for `capture.observation.StepListener`)."""
-        return None if (keeps := self._keeps) is None else lambda *place: keeps.selects(place)
+        keeps = self._keeps
+        if keeps is None:
+            return None
+        selects = keeps.selects
+        return lambda *place: selects(place)
 
     def keeper_ahead(self, step: int) -> StepTensors | None:
         """What keeps tensors of a step before it begins (for `capture.observation.StepListener`)."""

@@ -208,7 +208,7 @@ class Watcher:
             self._guarded(lambda: self._pipelines[int(is_evaluation)].label(checked), "a label is not recorded")
 
     @interrupts.guarded
-    def samples(self, categories: Sequence[object]) -> None:
+    def samples(self, categories: Sequence[object] | Tensor) -> None:
         """Spread the kept samples of this step (see `label`) evenly over `categories`.
 
         There is one for each sample of the batch; tensors of another batch size are kept as without them. To be called

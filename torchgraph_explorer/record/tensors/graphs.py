@@ -31,7 +31,7 @@ TENSOR_KINDS = MappingProxyType(
         "loss": pb.NamedTensor.LOSS,
     }
 )
-_KIND_NAMES = MappingProxyType({number: name for name, number in TENSOR_KINDS.items()})
+_KIND_NAMES = MappingProxyType({int(number): name for name, number in TENSOR_KINDS.items()})
 
 
 def kind_of(number: int) -> TensorKind:
