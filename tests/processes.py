@@ -15,7 +15,7 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-SECONDS = 30.0
+SECONDS = 60.0
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def run(
     modules: Sequence[str] = TORCH,
     cwd: Path = ROOT,
     env: dict[str, str] | None = None,
-    timeout: float = 90,
+    timeout: float = 200,
 ) -> subprocess.CompletedProcess[str]:
     """What `python ARGUMENTS` does, which are `-c SCRIPT ...` or `-m MODULE ...`, in a process that has `modules`."""
     asked = {"arguments": arguments, "cwd": str(cwd), "env": env or dict(os.environ), "timeout": timeout}

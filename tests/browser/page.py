@@ -21,7 +21,7 @@ SWITCHES = (
 )
 """Of the browser: no graphics card is needed, and nothing is fetched behind the test's back."""
 
-SECONDS_TO_SHOW = 15
+SECONDS_TO_SHOW = 30
 """How long a test waits for what a browser is to show, on a machine that is busy with other tests."""
 
 GUTTER_PX = 46

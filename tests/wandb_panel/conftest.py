@@ -57,7 +57,7 @@ def arguments_for(way: str, logdir: Path, options: dict[str, Any]) -> list[str]:
 
 
 def run_training(
-    way: str, backend: Backend, home: Path, *, logdir: str = "runs", timeout: float = 90, **options: Any
+    way: str, backend: Backend, home: Path, *, logdir: str = "runs", timeout: float = 200, **options: Any
 ) -> Trained:
     """Train in some way."""
     arguments, surroundings = arguments_for(way, home / logdir, options), environment(backend, home)
