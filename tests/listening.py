@@ -17,6 +17,8 @@ class Listening:
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.closed = False
+        self._series: dict[Key, Series] = {}
+        self._known = 0  # of so many records the series are in it
 
     def write(self, record: Record) -> None:
         self.records.append(record)
@@ -44,13 +46,16 @@ class Listening:
 
     @property
     def series(self) -> dict[Key, Series]:
-        tables = [record for record in self.records if isinstance(record, tuple)]
-        return {one.key: one for table in tables for one in table}
+        for record in self.records[self._known :]:
+            if isinstance(record, tuple):
+                self._series.update((one.key, one) for one in record)
+            self._known += 1
+        return self._series
 
     def row(self, key: Key, frame: int = -1) -> tuple[dict[str, float], Histograms]:
         """The statistics, by name, and the histogram of a series at a frame."""
         at = self.frames[frame]
-        row = int(at.rows[list(at.series).index(self.series[key].id)])
+        row = int(at.rows[np.flatnonzero(at.series == self.series[key].id)[0]])
         return dict(zip(STATISTICS, at.statistics[row].tolist(), strict=True)), at.histograms.row(row)
 
     def recorded(self, frame: int = -1) -> set[Key]:

@@ -443,6 +443,7 @@ def _give_back() -> None:
     process_state.reset()
 
 
+@cache
 def _place(name: str) -> tuple[Any, str]:
     """The module or class that has the function with this full name, and its name there."""
     where, _, attribute = name.rpartition(".")
