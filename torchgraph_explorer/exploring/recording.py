@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
+from torchgraph_explorer.capture.attach_targets import AttachedAs
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.tensor_tree import input_tensors, tensors
 from torchgraph_explorer.exploring.names import Place
@@ -118,13 +119,13 @@ class _Recorder:
         stack.callback(module.register_forward_pre_hook(enter, with_kwargs=True).remove)
         stack.callback(module.register_forward_hook(leave, with_kwargs=True).remove)
 
-    def attach(self, tensor: object, module: nn.Module, name: str) -> None:
+    def attach(self, tensor: object, module: nn.Module, name: AttachedAs) -> None:
         """`attach` was called in the forward pass."""
         owner = self._names.get(module, "")
         call = next((call for one, call in reversed(self._open) if one == owner), 0)
-        self._attached[owner, call, name] += 1
-        count = self._attached[owner, call, name]
-        for path, one in tensors(tensor, name if count == 1 else f"{name} #{count}"):
+        self._attached[owner, call, name.name] += 1
+        count = self._attached[owner, call, name.name]
+        for path, one in tensors(tensor, name.name if count == 1 else f"{name.name} #{count}"):
             self._visit(Place(owner, call, "attached", path), one)
 
     def recorded(self) -> tuple[RecordedTensor, ...]:
