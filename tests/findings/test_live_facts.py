@@ -278,6 +278,96 @@ HEALTHY: dict[str, Loop] = {
     "a frozen normalisation with statistics of its own": frozen_normalisation,
 }
 
+
+def with_units(change: Callable[[nn.Module], object]) -> Loop:
+    """The usual loop, after `change` to the initial weights."""
+
+    def loop(model: nn.Module) -> Iterator[object]:
+        with torch.no_grad():
+            change(model)
+        return plain(model, lr=0.02)
+
+    return loop
+
+
+class Functional(nn.Module):
+    """Its activations are functions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(8, 32), nn.Linear(32, 32), nn.Linear(32, 3)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        result: Tensor = self.last(nn.functional.relu(self.second(nn.functional.relu(self.first(inputs)))))
+        return result
+
+
+def convolutions() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 2, 4)), nn.Conv2d(1, 16, 2), nn.ReLU(), nn.Conv2d(16, 8, 1), nn.Flatten(), nn.Linear(24, 3)
+    )
+
+
+def equal_rows(model: nn.Module) -> None:
+    """The two halves of the units of both layers are the same."""
+    for one in (model[0], model[4]):
+        one.weight[8:] = one.weight[:8]
+        one.bias[8:] = one.bias[:8]
+    for one in (model[4], model[6]):
+        one.weight[:, 8:] = one.weight[:, :8]
+
+
+UNITS: dict[str, tuple[Callable[[], nn.Module], Loop, str, str]] = {
+    "10 of 16 units behind a ReLU": (
+        lambda: nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)),
+        with_units(lambda model: model[0].bias[:10].fill_(-50)),
+        "dead-units",
+        "1",
+    ),
+    "20 of 32 units behind F.relu": (
+        Functional,
+        with_units(lambda model: model.second.bias[:20].fill_(-50)),
+        "dead-units",
+        "second",
+    ),
+    "10 of 16 channels": (
+        convolutions,
+        with_units(lambda model: model[1].bias[:10].fill_(-50)),
+        "dead-units",
+        "2",
+    ),
+    "halves that are the same": (
+        lambda: nn.Sequential(*(one if not isinstance(one, nn.Dropout) else nn.Identity() for one in network())),
+        with_units(equal_rows),
+        "symmetric-units",
+        "0",
+    ),
+    "a first layer of nearly nothing": (
+        Functional,
+        with_units(lambda model: model.first.requires_grad_(False).weight.mul_(1e-6)),
+        "collapse",
+        "last",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "loop", "kind", "module"), UNITS.values(), ids=UNITS)
+def test_single_units_that_do_nothing_are_told(
+    make: Callable[[], nn.Module], loop: Loop, kind: str, module: str, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    found = told(loop, tmp_path, model=make())
+    assert (kind, module) in {(one.kind, one.module) for one in found}
+
+
+@pytest.mark.parametrize("make", [network, Functional, convolutions])
+@pytest.mark.parametrize("every", [1, 7])
+def test_of_sound_units_nothing_is_told(make: Callable[[], nn.Module], every: int, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    found = told(plain, tmp_path, every=every, model=make())
+    assert [one for one in found if one.kind in {"dead-units", "symmetric-units", "collapse"}] == []
+
+
 OURS = {kind for _, kind, _ in FAULTY.values()} | {"batch-of-one", "training-in-eval-mode"}
 
 

@@ -122,7 +122,7 @@ class CapturedStep:
             ended=self._on_backward_end,
         )
         self._measures_parameters = rows.uses("params")
-        calls = RecordedCalls(rows, self._gradients.hooks, self._parameters)
+        calls = RecordedCalls(rows, self._gradients.hooks, self._parameters, facts=facts)
         passes = ForwardPasses(options.choice, options.expected)
         self.forward = forward(
             ForwardParts(

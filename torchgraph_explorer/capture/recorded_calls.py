@@ -9,6 +9,7 @@ from torch import Tensor
 
 from torchgraph_explorer.capture.attach_targets import AttachedAs
 from torchgraph_explorer.capture.call_stack import is_caller
+from torchgraph_explorer.capture.facts.step_facts import StepFactsRecorder
 from torchgraph_explorer.capture.gradient_hooks import GradientHook, GradientHooks, series_key
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable
 from torchgraph_explorer.capture.open_call import OpenCall
@@ -41,8 +42,11 @@ class RecordedCalls:
         open: The calls that are being executed, the innermost last.
     """
 
-    def __init__(self, rows: StepRows, hooks: GradientHooks, parameters: Parameters) -> None:
+    def __init__(
+        self, rows: StepRows, hooks: GradientHooks, parameters: Parameters, *, facts: StepFactsRecorder | None = None
+    ) -> None:
         """There are none."""
+        self._facts = facts
         self.done: list[Call] = []
         self.attached: dict[tuple[int, str], TensorInfo] = {}
         self.open: list[OpenCall] = []
@@ -76,6 +80,8 @@ class RecordedCalls:
             self.done.append(Call(name, number, parent, infos(inputs), ()))
             self.open.append(opened)
             self._observe(opened, "input", inputs)
+            if self._facts is not None:
+                self._facts.begin_call(name, number, inputs)
             if self._uses_parameters:
                 self._parameters.measure_values(name)
             if tracing is not None:
@@ -99,6 +105,8 @@ class RecordedCalls:
             call = self.done[opened.index]
             self.done[opened.index] = Call(call.module, call.call, call.parent, call.inputs, infos(outputs))
             self._observe(opened, "output", outputs)
+            if self._facts is not None:
+                self._facts.end_call(opened.name, opened.call, outputs)
             hooks = self._hook(opened, "output", outputs)
             if self._uses_gradients:
                 self._hook_inputs(opened, outputs)

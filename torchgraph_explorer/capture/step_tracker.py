@@ -19,6 +19,7 @@ from torchgraph_explorer.capture.compiled_calls import CompiledCalls
 from torchgraph_explorer.capture.current_step import CurrentStep
 from torchgraph_explorer.capture.entrances import Entrances
 from torchgraph_explorer.capture.facts.step_facts import StepFactsRecorder
+from torchgraph_explorer.capture.facts.units import UnitWindows
 from torchgraph_explorer.capture.forward_passes import PassChoice
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
@@ -86,7 +87,7 @@ class StepTracker:
         self._measures_updates, self._by_updates = optimizer is not None, by_updates
         self._lock = interrupts.lock()
         self._broken: set[str] = set()
-        self._logged = -1
+        self._logged, self._windows = -1, UnitWindows()
         self._trained: frozenset[str] = frozenset()
         self._learned: ModuleGraph | None = None
         self._attached_ahead: set[str] = set()
@@ -349,7 +350,14 @@ class StepTracker:
         measure = self._listener.measure(step)
         self._logged += 1
         facts = (
-            StepFactsRecorder(model, names, optimizers=self._counter.optimizers, measure=measure, number=self._logged)
+            StepFactsRecorder(
+                model,
+                names,
+                optimizers=self._counter.optimizers,
+                measure=measure,
+                windows=self._windows,
+                number=self._logged,
+            )
             if self._by_updates
             else None
         )

@@ -38,6 +38,8 @@ _SILENT = (
 )
 
 FOLLOWS: dict[str, tuple[str, ...]] = {
+    "symmetric-units": ("zero-init",),
+    "collapse": (*_LARGE, "dead-units", "saturated-activation", "constant-output", "symmetric-units"),
     "update-too-large": (*_SETUP, "exploding-gradient", "imbalanced-branches", "loss-spike"),
     "exploding-gradient": (*_SETUP, "update-too-large", "imbalanced-branches"),
     "exploding-activation": (*_SETUP, "update-too-large", "exploding-gradient", "imbalanced-branches"),

@@ -16,9 +16,11 @@ from torchgraph_explorer.capture.facts.leftover import LeftoverGradients
 from torchgraph_explorer.capture.facts.names import few, named_parameters
 from torchgraph_explorer.capture.facts.participation import Participation
 from torchgraph_explorer.capture.facts.pending import PendingFacts, Row
+from torchgraph_explorer.capture.facts.units import STEPS_COMPARED, UnitRows, UnitWindows, WeightRows
 from torchgraph_explorer.capture.gradient_hooks import Measure, current_backward
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.optimizer_steps import ModelOptimizers, held_by
+from torchgraph_explorer.capture.tensor_infos import Described
 from torchgraph_explorer.schema import Call, ParameterGroup, TrainingFacts
 
 MOST_GROUPS = 64
@@ -45,7 +47,8 @@ class StepFactsRecorder:
         *,
         optimizers: ModelOptimizers,
         measure: Measure,
-        number: int = 0,
+        windows: UnitWindows,
+        number: int,
     ) -> None:
         """The first pass of a step through `model` begins.
 
@@ -54,6 +57,7 @@ class StepFactsRecorder:
             names: The modules that are recorded.
             optimizers: Those of the model.
             measure: Measures tensors of the step.
+            windows: Remember units from step to step.
             number: How many logged steps were before it.
         """
         self.fault: Exception | None = None
@@ -61,15 +65,21 @@ class StepFactsRecorder:
         self._facts = TrainingFacts()
         self._groups: dict[int, list[ParameterGroup]] = {}
         self._scale: Row | None = None
+        self._windows, self._number = windows, number
+        self._units: UnitRows | None = None
+        self._weights: WeightRows | None = None
         self._is_ahead = False
         self._is_detailed = number < FIRST_DETAILED or number % EVERY_DETAILED == 0
         self._do(self._begin)
 
     def _do(self, act: Callable[[], object]) -> None:
+        with NoDispatch():
+            self._try(act)
+
+    def _try(self, act: Callable[[], object]) -> None:
         if self.fault is None:
             try:
-                with NoDispatch():
-                    act()
+                act()
             except Exception as fault:  # a fault of ours in the middle of the training
                 self.fault = fault
 
@@ -80,6 +90,21 @@ class StepFactsRecorder:
         mode = self._model.training
         others = few(name for module, name in self._names.items() if module.training != mode)
         self._facts = replace(self._facts, is_training=mode, other_mode=others)
+        if self._is_detailed:
+            classes = {name: type(module).__name__ for module, name in self._names.items()}
+            self._units = UnitRows(self._measure, self._windows, classes)
+        if self._number < STEPS_COMPARED:
+            self._weights = WeightRows(self._measure, self._parameters)
+
+    def begin_call(self, name: str, call: int, inputs: Described) -> None:
+        """Module `name` is called, for the time `call` in the step."""
+        if (units := self._units) is not None:
+            self._try(lambda: units.begin(name, call, [tensor for _, tensor in inputs]))
+
+    def end_call(self, name: str, call: int, outputs: Described) -> None:
+        """It has returned `outputs`."""
+        if (units := self._units) is not None:
+            self._try(lambda: units.end(name, call, [tensor for _, tensor in outputs]))
 
     def begin_backward(self, *, is_missed: bool) -> None:
         """A backward pass begins. If `is_missed`, there may have been others that were not seen."""
@@ -160,7 +185,7 @@ class StepFactsRecorder:
 
     def _pending(self) -> PendingFacts:
         participation, leftover, norms = self._participation, self._leftover, self._norms
-        facts, scale = self._facts, self._scale
+        facts, scale, units, weights = self._facts, self._scale, self._units, self._weights
 
         def resolve(statistics: npt.NDArray[np.float32]) -> TrainingFacts:
             factor = scale(statistics, "mean") if scale is not None else None
@@ -175,6 +200,8 @@ class StepFactsRecorder:
                 gradient_norm=before,
                 clipped_norm=norms.clipped(statistics, "l2_norm") if norms.clipped else None,
                 loss_scale=factor,
+                units=units.units(statistics) if units is not None else (),
+                equal_rows=weights.equal(statistics) if weights is not None else (),
             )
 
         return resolve

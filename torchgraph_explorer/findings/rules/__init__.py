@@ -21,10 +21,10 @@ from torchgraph_explorer.findings.rules.optimizer import frozen_by_accident, not
 from torchgraph_explorer.findings.rules.participation import no_gradient, unused_module
 from torchgraph_explorer.findings.rules.precision import update_lost_to_rounding
 from torchgraph_explorer.findings.rules.rule import Rule
+from torchgraph_explorer.findings.rules.single_units import collapse, dead_units, symmetric_units
 from torchgraph_explorer.findings.rules.spike import loss_spike
 from torchgraph_explorer.findings.rules.units import (
     constant_output,
-    dead_units,
     dropout_extreme,
     saturated_activation,
 )
@@ -58,6 +58,8 @@ RULES: dict[str, Rule] = {
     "softmax-before-loss": softmax_before_loss,
     "attention-logits-growing": attention_logits_growing,
     "update-lost-to-rounding": update_lost_to_rounding,
+    "collapse": collapse,
+    "symmetric-units": symmetric_units,
     "no-zero-grad": no_zero_grad,
     "frozen-by-accident": frozen_by_accident,
     "normalisation-in-eval": normalisation_in_eval,

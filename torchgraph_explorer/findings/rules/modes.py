@@ -64,10 +64,9 @@ def _is_trained(evidence: Evidence, module: str) -> bool:
 
 def _misfit(evidence: Evidence, module: str, rows: list[int]) -> str | None:
     """How the running statistics do not fit the data; None if they do, or if it cannot be told."""
-    columns = [evidence.find(module, 0, role, path) for role, path in (("input", "input[0]"), ("output", "output"))]
-    if None in columns:
+    source, result = evidence.find(module, 0, "input", "input[0]"), evidence.find(module, 0, "output", "output")
+    if source is None or result is None:
         return None
-    source, result = (column for column in columns if column is not None)
     means, spreads = evidence.matrix("mean"), evidence.matrix("std")
     first = rows[0]
     scale = abs(float(spreads[first, source])) or 1.0

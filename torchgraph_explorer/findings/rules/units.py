@@ -69,12 +69,12 @@ def _rectified(evidence: Evidence) -> Iterator[_Rectified]:
         if evidence.places.class_of(evidence.series[column].module) in _RECTIFIERS:
             yield _Rectified(column, evidence.series[column])
     for column in evidence.of_kind("value", "input"):
-        source = _functional_source(evidence, column)
+        source = functional_source(evidence, column)
         if source is not None and np.nanmin(evidence.column("min", column), initial=0) >= 0:
             yield _Rectified(column, evidence.series[source])
 
 
-def _functional_source(evidence: Evidence, column: int) -> int | None:
+def functional_source(evidence: Evidence, column: int) -> int | None:
     """The column of the layer's output from which a function in `forward` made this input of a layer, if that is so."""
     places, one = evidence.places, evidence.series[column]
     number, info = places.numbered(one.module, one.call), places.tensor(one)
@@ -131,7 +131,7 @@ def _squashed(evidence: Evidence) -> Iterator[tuple[int, float, str]]:
         if np.nanmax(high, initial=-np.inf) > 1 or np.nanmin(low, initial=np.inf) < -1:
             continue
         is_near = np.nanmax(np.fmax(np.abs(low), np.abs(high)), initial=0) > 0.999
-        source = _functional_source(evidence, column) if is_near else None
+        source = functional_source(evidence, column) if is_near else None
         if source is not None:
             name = "Sigmoid" if np.nanmin(low, initial=0) >= 0 else "Tanh"
             yield source, FLAT[name], name.lower()

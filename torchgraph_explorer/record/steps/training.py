@@ -167,7 +167,7 @@ def _facts(situation: pb.Situation, numbers: pb.TrainingNumbers) -> TrainingFact
         loss_scale=_optional(numbers, "loss_scale"),
         skipped=numbers.skipped,
         units=tuple(
-            Units(one.module, one.call, *numbers.units[_PER_OUTPUT * at : _PER_OUTPUT * (at + 1)], numbers.spreads[at])
+            _units(one, numbers.units[_PER_OUTPUT * at : _PER_OUTPUT * (at + 1)], numbers.spreads[at])
             for at, one in enumerate(situation.outputs)
         ),
         equal_rows=tuple(
@@ -176,12 +176,17 @@ def _facts(situation: pb.Situation, numbers: pb.TrainingNumbers) -> TrainingFact
     )
 
 
+def _units(of: pb.Situation.Output, counts: Sequence[int], spread: float) -> Units:
+    units, zero, steps, constant = counts
+    return Units(of.module, of.call, units, zero, steps, constant, spread)
+
+
 def _names(situation: pb.Situation, field: str) -> tuple[str, ...] | None:
-    return tuple(getattr(situation, field).name) if situation.HasField(field) else None  # type: ignore[arg-type]
+    return tuple(getattr(situation, field).name) if situation.HasField(field) else None
 
 
 def _optional(numbers: pb.TrainingNumbers, field: str) -> Any:
-    return getattr(numbers, field) if numbers.HasField(field) else None  # type: ignore[arg-type]
+    return getattr(numbers, field) if numbers.HasField(field) else None
 
 
 def _known(value: float) -> float | None:

@@ -1,0 +1,204 @@
+"""The units of activations: which are zero for all samples, or the same for all; and rows of weights that are equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from torchgraph_explorer.capture.facts.names import Named
+from torchgraph_explorer.capture.facts.pending import Row
+from torchgraph_explorer.capture.gradient_hooks import Measure
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, has_memory
+from torchgraph_explorer.schema import EqualRows, Units
+
+MOST_OUTPUTS = 128
+"""Outputs whose units are looked at in a step."""
+
+MOST_UNITS = 1 << 14
+"""Units of an output; those of larger ones are not looked at."""
+
+MOST_ELEMENTS = 1 << 15
+"""Elements of an output that are looked at, or `LEAST_POSITIONS` of each unit if these are more."""
+
+LEAST_POSITIONS = 32
+
+WINDOW = 8
+"""Steps over which a unit that is zero has to stay so."""
+
+MOST_WEIGHTS = 1 << 18
+"""Elements of a parameter whose rows are compared."""
+
+STEPS_COMPARED = 4
+"""The first logged steps, in which they are."""
+
+ACTIVATIONS = frozenset(
+    (
+        *("ReLU", "ReLU6", "LeakyReLU", "PReLU", "RReLU", "Threshold"),
+        *("ELU", "CELU", "SELU", "GELU", "SiLU", "Mish", "Softplus", "Hardswish"),
+        *("Tanh", "Sigmoid", "Softsign", "Hardtanh", "Hardsigmoid", "Hardshrink", "Softshrink"),
+    )
+)
+_CONVOLUTIONS = frozenset(["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"])
+_LAYERS = _CONVOLUTIONS | {"Linear"}
+
+
+class _Peaks(NamedTuple):
+    """The largest magnitude of each unit, over so many steps."""
+
+    values: Tensor
+    steps: int
+
+
+class UnitWindows:
+    """What is remembered of units from step to step, for one model."""
+
+    def __init__(self) -> None:
+        """No step was looked at."""
+        self._peaks: dict[tuple[str, int], _Peaks] = {}
+
+    def add(self, place: tuple[str, int], peaks: Tensor) -> _Peaks:
+        """The largest magnitudes with those of a further step; after `WINDOW` steps, it begins again."""
+        known = self._peaks.get(place)
+        is_new = known is None or known.steps == WINDOW
+        if known is None or is_new or (known.values.shape, known.values.device) != (peaks.shape, peaks.device):
+            found = _Peaks(peaks, 1)
+        else:
+            found = _Peaks(torch.maximum(known.values, peaks), known.steps + 1)
+        self._peaks[place] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """The rows of one output."""
+
+    place: tuple[str, int]
+    steps: int
+    peaks: Row
+    ranges: Row
+
+
+class UnitRows:
+    """Looks at the units of one step: of what activations return, and of what layers get from a function."""
+
+    def __init__(self, measure: Measure, windows: UnitWindows, classes: dict[str, str]) -> None:
+        """Nothing was called. `classes` are those of the modules, by name."""
+        self._measure, self._windows, self._classes = measure, windows, classes
+        self._measured: list[_Measured] = []
+        self._has_channels = self._is_activated = False
+
+    def begin(self, name: str, call: int, inputs: list[Tensor]) -> None:
+        """Module `name` is called."""
+        kind = self._classes.get(name, "")
+        if kind in _LAYERS:
+            if inputs and inputs[0].requires_grad and not self._is_activated:
+                self._take((name, call), inputs[0], dim=1 if kind in _CONVOLUTIONS else -1)
+            self._has_channels, self._is_activated = kind in _CONVOLUTIONS, False
+
+    def end(self, name: str, call: int, outputs: list[Tensor]) -> None:
+        """It has returned."""
+        if not outputs:
+            return
+        if self._classes.get(name, "") in ACTIVATIONS:
+            self._is_activated = True
+            self._take((name, call), outputs[0], dim=1 if self._has_channels else -1)
+        elif name == "":
+            self._take((name, call), outputs[0], dim=1 if outputs[0].dim() > 3 else -1)
+
+    def _take(self, place: tuple[str, int], tensor: Tensor, *, dim: int) -> None:
+        if len(self._measured) >= MOST_OUTPUTS or not _is_suitable(tensor):
+            return
+        values = _few_positions(tensor.detach().movedim(dim, -1))
+        high, low = values.amax(0).float(), values.amin(0).float()
+        peaks = self._windows.add(place, torch.maximum(high.abs(), low.abs()))
+        rows = (Row(self._measure.values_again(each)) for each in (peaks.values, high - low))
+        self._measured.append(_Measured(place, peaks.steps, *rows))
+
+    def units(self, statistics: npt.NDArray[np.float32]) -> tuple[Units, ...]:
+        """What was found."""
+        return tuple(_units(one, statistics) for one in self._measured)
+
+
+def _is_suitable(tensor: Tensor) -> bool:
+    return (
+        type(tensor) in ORDINARY
+        and tensor.layout is torch.strided
+        and tensor.is_floating_point()
+        and tensor.dim() > 1
+        and tensor.shape[0] > 1
+        and tensor.numel() > 0
+        and max(tensor.shape[1], tensor.shape[-1]) <= MOST_UNITS
+        and not tensor.is_meta
+        and has_memory(tensor)
+    )
+
+
+def _few_positions(values: Tensor) -> Tensor:
+    """Some positions of all units, the last dimension, `[positions, units]`: of as many samples as can be."""
+    units = values.shape[-1]
+    most = max(LEAST_POSITIONS, MOST_ELEMENTS // units)
+    for dim in (*range(values.dim() - 2, 0, -1), 0):  # samples last
+        excess = -(-(values.numel() // units) // most)
+        if excess > 1:
+            stride = min(excess, values.shape[dim])
+            values = values[(slice(None),) * dim + (slice(None, None, stride),)]
+    return values.reshape(-1, units)
+
+
+def _units(one: _Measured, statistics: npt.NDArray[np.float32]) -> Units:
+    peak = one.peaks(statistics, "mean")
+    spread = one.ranges(statistics, "mean") / peak if peak > 0 else 0.0
+    return Units(
+        module=one.place[0],
+        call=one.place[1],
+        units=one.peaks.count(statistics, "count"),
+        zero=_zeros(one.peaks, statistics),
+        steps=one.steps,
+        constant=_zeros(one.ranges, statistics),
+        spread=spread,
+    )
+
+
+def _zeros(row: Row, statistics: npt.NDArray[np.float32]) -> int:
+    """How many elements are zero; estimated if only a sample was read."""
+    sampled = row.count(statistics, "sampled")
+    share = row.count(statistics, "zeros") / sampled if sampled else 0.0
+    return round(share * row.count(statistics, "count"))
+
+
+class WeightRows:
+    """Which parameters have rows that are equal. Rows are equal if their products with some numbers are."""
+
+    def __init__(self, measure: Measure, parameters: Named) -> None:
+        """Compare the rows of all matrices that require a gradient."""
+        self._rows: list[tuple[str, int, Row]] = []
+        for name, parameter in parameters.values():
+            if _is_matrix(parameter):
+                weights = parameter.detach().flatten(1).float()
+                factors = torch.arange(1, weights.shape[1] + 1, device=weights.device).mul(0.6180339887).frac().add(0.5)
+                products = (weights * factors).sum(1)
+                row = Row(measure.values_again(products.sort().values.diff()))
+                self._rows.append((name, len(products), row))
+
+    def equal(self, statistics: npt.NDArray[np.float32]) -> tuple[EqualRows, ...]:
+        """Those with some."""
+        found = (EqualRows(name, rows, _zeros(row, statistics)) for name, rows, row in self._rows)
+        return tuple(one for one in found if one.equal)
+
+
+def _is_matrix(parameter: nn.Parameter) -> bool:
+    return (
+        type(parameter) in ORDINARY
+        and parameter.requires_grad
+        and parameter.is_floating_point()
+        and parameter.dim() > 1
+        and parameter.shape[0] > 1
+        and 0 < parameter.numel() <= MOST_WEIGHTS
+        and not parameter.is_meta
+        and has_memory(parameter)
+    )

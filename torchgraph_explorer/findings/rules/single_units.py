@@ -1,0 +1,152 @@
+"""Single units: dead ones in a layer that is not dead as a whole, equal ones, and samples that are all alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.rules import units
+from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, named, quoted
+from torchgraph_explorer.schema import Units
+
+DEAD_SHARE = 0.5
+"""Share of the units of a layer that are zero for all samples of several recorded steps."""
+
+LEAST_WINDOW = 4
+"""So many steps, or as many as were looked at together in the run."""
+
+HELD = 0.25
+"""Share of the steps at which that was looked at, up to the last one."""
+
+ALIKE = 1e-3
+"""Largest minus smallest value of a unit over its largest magnitude, in the mean, below which all samples are alike."""
+
+EQUAL_SHARE = 0.5
+"""Share of the rows of a matrix that are equal to another one, after an update."""
+
+_LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"})
+"""Their inputs are looked at, where a function between the modules made them."""
+
+_RECTIFIERS = frozenset({"ReLU", "ReLU6", "Threshold"})
+
+
+def dead_units(evidence: Evidence) -> Iterator[Finding]:
+    """Nearly all outputs of a ReLU are zero, or half of its units are zero for every sample."""
+    told: set[str | None] = set()
+    for one in units.dead_units(evidence):
+        told.add(one.module)
+        yield one
+    for (module, call), seen in _by_place(evidence).items():
+        at = _rectified(evidence, module, call)
+        window = min(LEAST_WINDOW, max(one.steps for _, one in seen))
+        long = [(row, one) for row, one in seen if one.steps >= max(window, LEAST_ROWS)]
+        kept = held(np.array([one.zero >= DEAD_SHARE * one.units for _, one in long], np.bool_), share=HELD)
+        if at is None or at in told or kept is None or long[-1][1].spread < ALIKE:  # the last is no fault of theirs
+            continue
+        told.add(at)
+        zero = min(long[number][1].zero for number in kept)
+        count = long[-1][1].units
+        yield finding(
+            evidence,
+            "dead-units",
+            "warning",
+            at=at,
+            rows=[long[number][0] for number in kept],
+            numbers={"dead": zero, "units": count, "share": zero / count},
+            text=f"{zero} of {count} units of {named(at)} ({zero / count:.0%}) are zero for every sample of up to "
+            f"{max(one.steps for _, one in long)} recorded steps. They get no gradient and never come back.",
+            advice="Lower the learning rate, or begin anew from another initialisation, normalise the inputs, or use "
+            "LeakyReLU or GELU.",
+        )
+
+
+def _by_place(evidence: Evidence) -> dict[tuple[str, int], list[tuple[int, Units]]]:
+    """The units of each output at the rows at which they were looked at, in the order of execution."""
+    found: dict[tuple[str, int], list[tuple[int, Units]]] = {}
+    for row in rows_with(evidence, lambda one: bool(one.units)):
+        for one in facts_at(evidence, row).units:
+            found.setdefault((one.module, one.call), []).append((row, one))
+    order = evidence.places.order
+    return dict(sorted(found.items(), key=lambda each: order(*each[0]) if each[0][0] else len(evidence.places.calls)))
+
+
+def _rectified(evidence: Evidence, module: str, call: int) -> str | None:
+    """The module to name, if these units are of a ReLU: it, or the layer before a function; None if they are not."""
+    places = evidence.places
+    if places.class_of(module) in _RECTIFIERS:
+        return module
+    column = evidence.find(module, call, "input", "input[0]")
+    source = None if column is None else units.functional_source(evidence, column)
+    if column is None or source is None or np.nanmin(evidence.column("min", column), initial=0) < 0:
+        return None
+    return evidence.series[source].module
+
+
+def collapse(evidence: Evidence) -> Iterator[Finding]:
+    """From some module on, all samples of a batch are nearly alike, up to the model's output."""
+    places = [(place, seen) for place, seen in _by_place(evidence).items() if len(seen) >= LEAST_ROWS]
+    alike = [(place, seen, _alike(seen)) for place, seen in places]
+    if not alike or alike[-1][0][0] != "" or alike[-1][2] is None:
+        return
+    first = len(alike) - 1
+    while first > 0 and alike[first - 1][2] is not None:
+        first -= 1
+    (module, _), seen, rows = alike[first]
+    output = alike[-1][1][-1][1]
+    assert rows is not None
+    goes = "goes into" if module and evidence.places.class_of(module) in _LAYERS else "comes out of"
+    yield finding(
+        evidence,
+        "collapse",
+        "warning",
+        at=module,
+        rows=rows,
+        numbers={"spread": seen[-1][1].spread, "spread_of_output": output.spread, "units": output.units},
+        text=f"What {goes} {named(module)} is nearly the same for all samples of a batch, and so is the model's output: "
+        f"its units differ by {output.spread:.1g} of their size.",
+        advice="Look at what goes into this module: dead units, a normalisation over the wrong dimension, or a loss "
+        "that a constant minimises. Embeddings that may collapse need negative pairs, or variance in their loss.",
+    )
+
+
+def _alike(seen: list[tuple[int, Units]]) -> list[int] | None:
+    """The rows up to the last one at which all samples are alike; None if they are not."""
+    kept = held(np.array([one.spread < ALIKE for _, one in seen], np.bool_), share=HELD)
+    return None if kept is None else [seen[number][0] for number in kept]
+
+
+def symmetric_units(evidence: Evidence) -> Iterator[Finding]:
+    """Rows of a matrix are equal, and are so still after an update that has changed them."""
+    shares: dict[str, dict[int, tuple[int, int]]] = {}
+    for row in rows_with(evidence, lambda one: bool(one.equal_rows)):
+        for one in facts_at(evidence, row).equal_rows:
+            if one.equal >= EQUAL_SHARE * one.rows:
+                shares.setdefault(one.parameter, {})[row] = one.equal, one.rows
+    for name, at in sorted(shares.items(), key=lambda each: evidence.places.order(each[0].rpartition(".")[0])):
+        module, _, path = name.rpartition(".")
+        rows = sorted(at)
+        if len(rows) < LEAST_ROWS or not _is_changed(evidence, module, path, rows):
+            continue
+        equal, count = at[rows[-1]]
+        yield finding(
+            evidence,
+            "symmetric-units",
+            "error" if equal == count - 1 else "warning",
+            at=module,
+            rows=rows,
+            numbers={"equal": equal, "units": count},
+            text=f"`{quoted(path)}` of {named(module)} has {count - equal} different rows of {count}, also after an "
+            "update: its units compute the same and get the same gradient, so they stay alike.",
+            advice="Initialise the weights at random, as the layers of torch do by default.",
+        )
+
+
+def _is_changed(evidence: Evidence, module: str, path: str, rows: list[int]) -> bool:  # noqa: PLR0917
+    column = evidence.find(module, None, "param", path)
+    if column is None:
+        return False
+    return len(np.unique(evidence.column("l2_norm", column)[rows])) > 1
