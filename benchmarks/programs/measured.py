@@ -89,7 +89,7 @@ class Elman(nn.Module):
 
 def recurrent_gain(broken: bool) -> Setup:
     samples, targets = source()
-    model = Elman(3.0 if broken else 0.9)
+    model = Elman(8.0 if broken else 0.9)
     return supervised(model, torch.optim.SGD(model.parameters(), lr=0.05), (samples, targets[:, 7]))
 
 
@@ -632,7 +632,7 @@ FAULTY = (
     Program("logarithm of a softmax", log_of_softmax, ("nan",), ("logp", "", None)),
     Program("constant feature over its deviation", constant_feature, ("nan",), ("standardise",)),
     Program(
-        "recurrence of ReLUs with a gain of 3",
+        "recurrence of ReLUs with a gain of 8",
         recurrent_gain,
         ("exploding-gradient", "exploding-activation", "bad-init-scale", "nan"),
     ),
