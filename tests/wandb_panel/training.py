@@ -107,7 +107,12 @@ def broken(logdir: str, *, seconds: float) -> object:
         model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
         nn.init.constant_(model[0].bias, -100.0)  # type: ignore[arg-type]
         watcher = watched(model, logdir)
-        train(model, 20, lambda _step, loss: (run.log({"loss": loss}), time.sleep(seconds / 20)))
+
+        def log(_step: int, loss: float) -> None:
+            run.log({"loss": loss})
+            time.sleep(seconds / 20)
+
+        train(model, 20, log)
     return {"run_dir": watcher.run_dir}
 
 
