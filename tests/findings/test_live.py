@@ -149,9 +149,18 @@ def test_what_passes_again_is_not_told() -> None:
         assert novelty.new([found("dead-units")] if frames == 5 else [], frames=frames) == []
 
 
-def test_what_holds_is_told_once() -> None:
-    novelty, dead = Novelty(), found("dead-units")
-    assert [len(novelty.new([dead], frames=frames)) for frames in (5, 6, 7, 8, 9, 20)] == [0, 0, 0, 1, 0, 0]
+@pytest.mark.parametrize(
+    ("kind", "frames", "expected"),
+    [
+        pytest.param("dead-units", (2, 4, 7, 8, 9, 20), [8], id="8 steps"),
+        pytest.param("dead-units", (6, 8, 11, 12, 40), [12], id="twice as many"),
+        pytest.param("dead-units", (1000, 1040, 1050, 2000), [1050], id="50 more"),
+        pytest.param("loss-not-falling", (30, 60, 239, 240, 300), [240], id="a slow kind"),
+    ],
+)
+def test_what_holds_is_told_once(kind: str, frames: tuple[int, ...], expected: list[int]) -> None:
+    novelty, one = Novelty(), found(kind)
+    assert [number for number in frames if novelty.new([one], frames=number)] == expected
 
 
 def test_nan_is_told_at_once_with_its_cause() -> None:
@@ -162,9 +171,8 @@ def test_nan_is_told_at_once_with_its_cause() -> None:
 
 def test_at_the_end_all_that_is_left_is_told() -> None:
     novelty, dead, small = Novelty(), found("dead-units"), found("update-too-small")
-    novelty.new([dead], frames=8)
-    novelty.new([dead], frames=10)
-    assert novelty.new([dead, small], frames=10, at_end=True) == [small]
+    assert [novelty.new([dead], frames=frames) for frames in (8, 16)] == [[], [dead]]
+    assert novelty.new([dead, small], frames=16, at_end=True) == [small]
 
 
 QUICK = ("bias that kills a ReLU", "detached encoder", "logarithm of zero")

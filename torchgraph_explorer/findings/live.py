@@ -24,8 +24,11 @@ LEAST_SHARE_BETWEEN = 19.0
 LEAST_STEPS = 8
 """Recorded steps before something is told, but for `nan`."""
 
-PERSISTENCE = 1.25
-"""What was found is told when it still holds with so many times the recorded steps."""
+PERSISTENCE, ENOUGH = 2.0, 50
+"""What was found is told when it still holds with so many times the recorded steps, or with so many more."""
+
+SLOW = {"loss-not-falling": 8.0}
+"""By kind: what many healthy trainings show at first holds until the record has grown by this factor."""
 
 AT_ONCE = ("nan",)
 """Kinds that do not pass."""
@@ -55,8 +58,11 @@ class Novelty:
         return [one for one in findings if key(one) in wanted]
 
     def _has_held(self, one: Finding, *, frames: int) -> bool:
-        held = frames >= max(LEAST_STEPS, PERSISTENCE * self._since[key(one)])
-        return held or one.kind in AT_ONCE
+        if one.kind in AT_ONCE:
+            return True
+        since = self._since[key(one)]
+        needed = SLOW[one.kind] * since if one.kind in SLOW else min(PERSISTENCE * since, since + ENOUGH)
+        return frames >= max(LEAST_STEPS, needed)
 
 
 class LiveModel:
