@@ -46,7 +46,7 @@ def facts(step: int) -> StepFacts | None:
 
 
 def files() -> tuple[bytes, str]:
-    """The contents of page.bin and page.json. What another Graphviz, or release, would change is left out."""
+    """The contents of page.bin and page.json. What another Graphviz, release or rule would change is left out."""
     with TemporaryDirectory() as folder:
         run_dir = Path(folder, "page")
         noted = (StepNote(4, 2_004.0, "switched"),)
@@ -54,7 +54,8 @@ def files() -> tuple[bytes, str]:
         write(run_dir, GRAPH, SERIES, *(odd_frame(step) for step in range(FRAMES)), scalars)
         page, model = read_page(export_page(open_run(run_dir))), open_run(run_dir).model()
         content = [_row(model.frame(at), series) for at in range(FRAMES) for series in range(len(SERIES))]
-    meta = {**page.meta, "version": "", "models": [{**page.model, "drawings": []}]}
+    found = {**page.model["findings"], "findings": []}
+    meta = {**page.meta, "version": "", "models": [{**page.model, "drawings": [], "findings": found}]}
     meta = json.loads(json.dumps(meta, sort_keys=True))  # a map of protobuf has its keys in any order
     rows = ",\n".join(json.dumps(row) for row in content)
     return pack(meta, page.arrays), f"[\n{rows}\n]\n"

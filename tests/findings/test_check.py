@@ -24,6 +24,7 @@ FIELDS = {
     "advice",
     "evidence",
     "causes",
+    "band",
 }
 
 

@@ -90,9 +90,9 @@ def export_page(
         models: Names of the models to show; all by default.
         steps: Steps to show at most, of each model: the first, the last, and others evenly between, including the
             first one with NaN or infinity and those at which findings begin.
-        series: Series to keep at most, where those that share their numbers count once: first those of tensors that
-            a finding names, then those of attached tensors, then those of the model itself and of ever deeper modules.
-            By default as many as make a page of 2 MB.
+        series: Series to keep at most, where those that share their numbers count once: first those of attached
+            tensors, then those of tensors that a finding names, then those of the model itself and of ever deeper
+            modules. By default as many as make a page of 2 MB.
 
     Raises:
         NotFoundError: The run has no such model.

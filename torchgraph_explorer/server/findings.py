@@ -129,15 +129,14 @@ def findings_json(model: ModelRecord) -> Json:
     return _answer(found, steps=evidence.steps, recorded=len(model))
 
 
-_NO_STEPS: Steps = np.zeros(0, np.int64)
-
-
 def _answer(
-    found: Sequence[Finding] = (), *, steps: Steps = _NO_STEPS, recorded: int = 0, problem: str | None = None
+    found: Sequence[Finding] = (), *, steps: Steps | None = None, recorded: int = 0, problem: str | None = None
 ) -> Json:
     """The answer but for its version. `steps` are those that were looked at, ascending."""
     sent = found[:MOST_FINDINGS]
-    looked_at = {"steps": len(steps), "first": int(steps[0]), "last": int(steps[-1])} if len(steps) else None
+    looked_at = None
+    if steps is not None and len(steps):
+        looked_at = {"steps": len(steps), "first": int(steps[0]), "last": int(steps[-1])}
     return {
         "findings": as_json("", {"": sent})["models"][0]["findings"],
         "left_out": len(found) - len(sent),

@@ -72,7 +72,7 @@ def with_frames(frames: list[int], wanted: Iterable[int | None]) -> list[int]:
 def candidates(models: Sequence[ModelRecord], first: Sequence[Collection[Tensor]]) -> list[Candidate]:
     """All series of all models, in the order in which they are kept: from the model itself to ever deeper modules.
 
-    Those of the tensors that `first` names of each model come before all others.
+    Those of attached tensors, and then of the tensors that `first` names of each model, come before all others.
     """
     found = [one for number, model in enumerate(models) for one in _of_model(number, model, first[number])]
     return sorted(found, key=lambda one: one.rank)
@@ -107,9 +107,9 @@ def _latest_frames(model: ModelRecord) -> list[tuple[int, Frame]]:
 
 
 def _rank(series: Series, model: int, first: Collection[Tensor]) -> tuple[int, ...]:
-    if (series.module, series.call, series.path) in first:
-        return (-2, 0, model, series.id)
     if series.role == "attached":
+        return (-2, 0, model, series.id)
+    if (series.module, series.call, series.path) in first:
         return (-1, 0, model, series.id)
     depth = len(series.module.split(".")) if series.module else 0
     what = (series.role, series.kind)
