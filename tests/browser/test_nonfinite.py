@@ -248,6 +248,7 @@ def test_nan_that_comes_up_while_one_looks_on_is_marked_within_seconds(own_viewe
     growing.step()
     expect(first(own_viewer)).to_have_text("First NaN at step 1: 2, parameter weight")
     expect(own_viewer.node("2#0").locator(".node-badge")).to_have_text("first NaN")
+    expect(own_viewer.page.get_by_role("tree", name="Findings")).to_contain_text("NaN or infinity2, weight")
     growing.last.weight.data[0, 0] = 0.0
     growing.model.zero_grad()
     growing.step()
