@@ -20,7 +20,7 @@ from tests.compatibility.complete import check_complete
 from tests.compatibility.faults import check_unkillable
 from tests.compatibility.table import CASES, faults_for, is_first_of_its_theme
 from tests.compatibility.test_distributed import MODULES, WAYS, ranks, start, steps_of
-from tests.compatibility.undisturbed import check_copies, check_undisturbed
+from tests.compatibility.undisturbed import check_copies, check_kept, check_undisturbed
 
 PAGE = Path("docs/compatibility.md")
 SECONDS = 60
@@ -36,6 +36,8 @@ Written by `python -m tests.compatibility` from a run of every case; `make test`
   the first case of each theme, so are copies made by `deepcopy`, `pickle` and `torch.save`, between steps and in one.
   There is one exception: logged steps of a model that the default backend of `torch.compile` has compiled, see
   [Compiled](#compiled).
+- **kept**: the same is true of a training that keeps every input, output and parameter whole, with `keep=`. Of two
+  processes, those are kept in the training that is compared.
 - **complete**: every module call that plain hooks see is in the graph and every tensor a series, at its step; the graph
   has the edges that autograd knows of; each output of the model that turns NaN when an input does leads back to it.
 - **unkillable**: with one function of ours made to raise, the training is the same by bytes, and one warning says so.
@@ -100,8 +102,8 @@ def _result(case: Case, promise: str, check: Callable[[Case], object]) -> str:
         with _limited(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             check(case)
     except Exception as fault:
-        return "cannot" if promise in case.cannot else f"failed: {type(fault).__name__}: {fault}"
-    return "failed: it holds, although it is said that it cannot" if promise in case.cannot else "holds"
+        return "cannot" if case.why_not(promise) else f"failed: {type(fault).__name__}: {fault}"
+    return "failed: it holds, although it is said that it cannot" if case.why_not(promise) else "holds"
 
 
 def _unkillable(case: Case) -> None:
@@ -117,6 +119,7 @@ def _undisturbed(case: Case) -> None:
 
 CHECKS: dict[str, Callable[[Case], object]] = {
     "P1": _undisturbed,
+    "kept": check_kept,
     "P2": check_complete,
     "P3": _unkillable,
 }
@@ -144,8 +147,8 @@ def page(rows: list[tuple[Case, dict[str, str]]], distributed: Iterable[tuple[st
         parts += [
             f"\n## {theme[0].upper()}{theme[1:]}\n",
             *([f"{SAID[theme]}\n"] if theme in SAID else []),
-            "| case | undisturbed | complete | unkillable |",
-            "|---|---|---|---|",
+            "| case | undisturbed | kept | complete | unkillable |",
+            "|---|---|---|---|---|",
         ]
         parts += [_row(case, results, notes) for case, results in group]
     parts += [
@@ -174,9 +177,10 @@ def _row(case: Case, results: dict[str, str], notes: list[str]) -> str:
 
     cells = []
     for promise, result in results.items():
-        if result == "cannot" and case.cannot[promise] not in notes:
-            notes.append(case.cannot[promise])
-        cannot = f"no, note {notes.index(case.cannot[promise]) + 1}" if result == "cannot" else ""
+        why = case.why_not(promise)
+        if result == "cannot" and why not in notes:
+            notes.append(why)
+        cannot = f"no, note {notes.index(why) + 1}" if result == "cannot" else ""
         cells.append({"holds": "yes", "not run": "not run", "cannot": cannot}.get(result, "**fails**"))
     cells[-1] += " †" if case.id in THOROUGH else ""
     return f"| {case.name} | {' | '.join(cells)} |"

@@ -78,6 +78,10 @@ class Case:
         absent = [name for name in self.needs if importlib.util.find_spec(name) is None]
         return f"{', '.join(absent)} is not installed" if absent else self.lacks
 
+    def why_not(self, promise: str) -> str:
+        """Why a promise cannot hold; empty where it can. A training that is disturbed is so with tensors kept, too."""
+        return self.cannot.get("P1" if promise == "kept" else promise, "")
+
     @property
     def id(self) -> str:
         return f"{self.theme}: {self.name}"

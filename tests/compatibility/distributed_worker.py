@@ -30,6 +30,10 @@ STEPS = 5
 BATCHES = (4, 3)
 """Samples that each rank is given at a step."""
 
+FLAGGED = Keep("*", "*:input", samples=None, when="flagged", before=1)
+ASKED = {(0, 3): "odd", (1, 1): "of no account"}
+"""Why a rank asks for the tensors of a step: what the first one asks for is kept by both."""
+
 Truth = dict[str, "np.ndarray[Any, Any]"]
 """Tensors of one rank, saved by hand, by `<step>.<name>`."""
 
@@ -94,6 +98,8 @@ def train(way: str, folder: str, *, watched: bool, dies: bool = False) -> tuple[
             held_back = way == "ddp_no_sync" and step % 2 == 0
             with model.no_sync() if held_back else nullcontext():  # type: ignore[operator]
                 losses.append(_step(model, plain, step, truth))
+            if watcher is not None and (dist.get_rank(), step) in ASKED:
+                watcher.keep(ASKED[dist.get_rank(), step])
             if not held_back:
                 optimizer.step()
                 optimizer.zero_grad()
@@ -149,7 +155,7 @@ def _watched(model: nn.Module, way: str, folder: str, told: dict[str, Any]) -> I
             backend=[heard, "standalone" if apart else "record"],
             ranks="all" if apart else "merged",
             log_freq=1,
-            keep=Keep("*", "*:input", samples=None),
+            keep=FLAGGED if way == "ddp_static_graph" else Keep("*", "*:input", samples=None),
             sample_n=None,
             logdir=str(Path(folder, way)),
             port=0,

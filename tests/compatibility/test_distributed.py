@@ -177,7 +177,7 @@ def test_gradients_that_are_held_back_are_in_those_of_their_update(launched: Lau
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-@pytest.mark.parametrize("way", ["ddp", "ddp_inner", "ddp_static_graph", "ddp_unused", "fsdp"])
+@pytest.mark.parametrize("way", ["ddp", "ddp_inner", "ddp_unused", "fsdp"])
 def test_each_rank_keeps_the_tensors_that_it_has(way: str, rank: int, launched: Launch) -> None:
     """Its own samples, and gradients of parameters as averaged."""
     model = open_run(launched.told(way)[0]["run_dir"]).model()
@@ -198,6 +198,15 @@ def test_each_rank_keeps_the_tensors_that_it_has(way: str, rank: int, launched: 
             assert parameter.gradient is not None
             for found, kind in ((parameter, "value"), (parameter.gradient, "grad")):
                 np.testing.assert_array_equal(found.values, launched.truth(way, step, f"{kind}.{name}")[rank])
+
+
+def test_the_first_rank_decides_which_steps_are_kept(launched: Launch) -> None:
+    model = open_run(launched.told("ddp_static_graph")[0]["run_dir"]).model()
+    assert model.kept.steps.tolist() == [2, 3]
+    for step, reason in ((2, "before step 3: odd"), (3, "odd")):
+        for rank in (0, 1):
+            found = model.kept_at(step, rank=rank)
+            assert (found.ranks, found.reasons) == ((0, 1), (reason,))
 
 
 @pytest.mark.parametrize("way", ["ddp", "fsdp"])

@@ -16,11 +16,36 @@ from torch import nn
 from tests.compatibility.case import Case, Training
 from tests.compatibility.training import Run, run
 from tests.compatibility.walk import fingerprint
+from tests.listening import Listening
+from torchgraph_explorer import Keep
+from torchgraph_explorer.schema import KeptStep
 
 
 def check_undisturbed(case: Case) -> None:
     """Raise an AssertionError that names all that differs."""
     assert_undisturbed(case, run(case, watched=True, options=case.options))
+
+
+class Keeping(Listening):
+    """Takes kept tensors, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[KeptStep] = []
+
+    def keep(self, step: KeptStep, _most: int) -> int:
+        self.kept.append(step)
+        return 0
+
+
+def check_kept(case: Case) -> None:
+    """Raise an AssertionError that names all that differs if every tensor is kept whole."""
+    sink, keep = Keeping(), Keep("*", "*:input", samples=None)
+    watched = run(case, watched=True, options={**case.options, "backend": sink, "keep": keep})
+    assert_undisturbed(case, watched)
+    broken = [one for one in watched.said if "no longer" in one or "failed" in one]
+    assert broken == []
+    assert any(step.arrays for step in sink.kept) or not sink.frames
 
 
 def check_copies(case: Case) -> None:

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from torchgraph_explorer.training.rank_decisions import Alone, Decisions
+
 MOST_BYTES = 128 << 20
 """That wait in memory at most. Beyond that, fewer steps do."""
 
@@ -45,13 +47,36 @@ class Entry(NamedTuple):
 class FlightRecorder:
     """Writes the steps that are kept, and holds the others back for a while. For the writer's thread alone."""
 
-    def __init__(self, note: Callable[[str], None]) -> None:
-        """Hold nothing; `note` is called with a sentence on what cannot be held."""
+    def __init__(self, note: Callable[[str], None], decisions: Decisions | None = None) -> None:
+        """Hold nothing.
+
+        Args:
+            note: Called with a sentence on what cannot be held.
+            decisions: What other ranks ask for.
+        """
         self._note = note
+        self._decisions = decisions or Alone()
         self._held: deque[Entry] = deque()
 
     def take(self, entry: Entry) -> None:
         """A step is over. If it was asked for, it is written with those before it."""
+        kept = entry.kept
+        if kept.reasons and not kept.is_kept:
+            self._decisions.publish(entry.step, kept.reasons[-1])
+        self._take(entry)
+        self.look()
+
+    def ask(self, step: int, reason: str) -> None:
+        """Keep `step`, if it is held, and those before it."""
+        self._decisions.publish(step, reason)
+        self._ask(step, reason)
+
+    def look(self) -> None:
+        """Do as another rank has decided."""
+        for step, reason in self._decisions.news():
+            self._ask_here(step, reason)
+
+    def _take(self, entry: Entry) -> None:
         kept = entry.kept
         if kept.reasons:
             self._release(entry.step, kept.reasons[-1], most=kept.before)
@@ -62,12 +87,18 @@ class FlightRecorder:
         self._held.append(entry)
         self._shrink()
 
-    def ask(self, step: int, reason: str) -> None:
-        """Keep `step`, if it is held, and those before it."""
+    def _ask_here(self, step: int, reason: str) -> None:
+        """Keep the steps that the first rank keeps. Those after them stay."""
+        later = [one for one in self._held if one.step > step]
+        self._held = deque(one for one in self._held if one.step <= step)
+        self._ask(step, reason)
+        self._held.extend(later)
+
+    def _ask(self, step: int, reason: str) -> None:
         if self._held and self._held[-1].step >= step:
             latest = self._held.pop()
             latest.kept.ask(reason)
-            self.take(latest)
+            self._take(latest)
         elif self._held:
             self._release(step, reason, most=self._held[-1].kept.before)
 
@@ -88,7 +119,7 @@ class FlightRecorder:
     def _shrink(self) -> None:
         """Hold no more than is asked for, and than fits into memory: the latest one, and those before it."""
         before = self._held[-1].kept.before
-        while len(self._held) > before + 1:
+        while len(self._held) > before + 1 + self._decisions.held_longer:
             self._held.popleft().kept.done(None)
         while len(self._held) > 1 and sum(one.kept.size for one in self._held) > MOST_BYTES:
             self._held.popleft().kept.done(None)

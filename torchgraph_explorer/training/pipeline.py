@@ -31,6 +31,7 @@ from torchgraph_explorer.tensors.step_tensors import KeptSteps, StepTensors
 from torchgraph_explorer.training.first_step import recorded_again
 from torchgraph_explorer.training.idle_timer import IdleTimer
 from torchgraph_explorer.training.options import Settings, pass_choice
+from torchgraph_explorer.training.rank_decisions import decisions
 from torchgraph_explorer.training.scalar_log import NO_ROOM, ScalarLog
 from torchgraph_explorer.training.schedule import Schedule
 from torchgraph_explorer.training.told import Told
@@ -58,11 +59,13 @@ class Pipeline:
         wants: Schedule,
         shards: Callable[[], Shards] | None = None,
         between_steps: Callable[[], object] | None = None,
+        run_dir: str | None = None,
     ) -> None:
         """Begin to watch `model` in `phase`, and write the steps that `wants` selects to `sinks`.
 
         `shards` is called in the training thread when such a step begins. It tells how the parameters are divided among
-        the ranks. `between_steps` is called there before each step, and may end the training.
+        the ranks. `between_steps` is called there before each step, and may end the training. `run_dir` is where they
+        record to.
         """
         self._between_steps = between_steps
         self.saw_a_step = self._is_given_up = False
@@ -95,7 +98,8 @@ class Pipeline:
         )
         self._phase = phase
         self._log = ScalarLog()
-        self._writer = WriterThread(session, sinks, now=time.time, log=self._log)
+        ranks = decisions(session, run_dir) if self._keeps is not None else None
+        self._writer = WriterThread(session, sinks, now=time.time, log=self._log, decisions=ranks)
         self._idle_timer: IdleTimer | None = None
         if self.is_recording:
             with suppress(RuntimeError):  # no further thread can be started: each step is handed over by the next one
@@ -337,6 +341,8 @@ class Pipeline:
         step = self.tracker.step if step is None else step
         if self._keeps is None:
             self.note("watcher.keep() keeps nothing, since watch() was given no keep=. Pass keep=Keep('*').")
+            return
+        if not self._writer.decides:
             return
         if (kept := self._kept) is not None:
             kept.ask(reason)

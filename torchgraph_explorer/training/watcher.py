@@ -108,6 +108,7 @@ class Watcher:
             wants=calling_first(sinks_before_step(sinks), schedule(settings.log_freq)),
             shards=shards,
             between_steps=inbox.deliver if inbox is not None else None,
+            run_dir=run_dir,
         )
         self._pipelines = [self._train]
         if "eval" in settings.phases and self._train.is_recording:

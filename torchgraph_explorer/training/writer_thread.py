@@ -37,6 +37,7 @@ from torchgraph_explorer.schema import (
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.flight_recorder import Entry, FlightRecorder, Waiting
 from torchgraph_explorer.training.nonfinite_steps import NonfiniteSteps
+from torchgraph_explorer.training.rank_decisions import Decisions
 from torchgraph_explorer.training.rank_parts import part_of
 from torchgraph_explorer.training.scalar_log import NO_ROOM, ScalarLog
 
@@ -145,14 +146,23 @@ class WriterThread:
 
     What is shared between the threads can be used at any moment, also by a signal handler or a finalizer that
     interrupts one of them: a `SimpleQueue`, and a lock that a thread may take twice.
+
+    Attributes:
+        decides: What is asked for here is kept. Else the first rank decides.
     """
 
     def __init__(
-        self, session: Session, sinks: Sequence[Sink], *, now: Callable[[], float], log: ScalarLog | None = None
+        self,
+        session: Session,
+        sinks: Sequence[Sink],
+        *,
+        now: Callable[[], float],
+        log: ScalarLog | None = None,
+        decisions: Decisions | None = None,
     ) -> None:
         """Write `session`, and then the steps that are put, and what `log` has, to `sinks`.
 
-        `now` gives the time, in seconds since the epoch.
+        `now` gives the time, in seconds since the epoch; `decisions` are about the steps that ranks keep.
         """
         self._sinks = list(sinks)
         self._now = now
@@ -163,7 +173,8 @@ class WriterThread:
         self._is_slow = False
         self._series: dict[SeriesKey, int] = {}
         self._graphs: dict[int, ModuleGraph] = {}
-        self._recorder = FlightRecorder(self.note)
+        self._recorder = FlightRecorder(self.note, decisions)
+        self.decides = decisions is None or decisions.is_first
         self._nonfinite = NonfiniteSteps()
         self._notes: list[str] = []
         self._lock = threading.RLock()
@@ -239,7 +250,7 @@ class WriterThread:
 
     def ask(self, step: int, reason: str) -> None:
         """Keep the tensors of `step` after the fact, and those of the steps before it, as far as they wait."""
-        if self.is_alive:
+        if self.is_alive and self.decides:
             self._queue.put(_Asked(step, reason))
 
     def _warn(self, sentence: str) -> None:
@@ -319,6 +330,7 @@ class WriterThread:
             self._notes.append(f"{self._log.dropped:,} logged values are missing: {NO_ROOM}.")
         if self._dropped:
             self._notes.append(f"{self._dropped} were dropped, since writing was slower than the training.")
+        self._keep(self._recorder.look)
         self._recorder.close()
         self._write(Finished(self._now(), tuple(self._notes), end.steps))
         for sink in list(self._sinks):
@@ -392,7 +404,11 @@ class WriterThread:
         )
 
     def _ask_if_nonfinite(self, step: Step, kept: Kept, statistics: npt.NDArray[np.float32]) -> None:
-        if kept.is_flagged and (found := self._nonfinite.found(tuple(step.rows), statistics)) is not None:
+        if (
+            self.decides
+            and kept.is_flagged
+            and (found := self._nonfinite.found(tuple(step.rows), statistics)) is not None
+        ):
             kept.ask(found)
 
     def _training_facts(self, step: Step, statistics: npt.NDArray[np.float32]) -> TrainingFacts | None:

@@ -1,0 +1,104 @@
+"""The first rank decides which steps are kept; the others follow, and nobody waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.record.examples import other_session
+from torchgraph_explorer.training.flight_recorder import Entry, FlightRecorder
+from torchgraph_explorer.training.rank_decisions import Alone, FirstRank, OtherRank, decisions
+
+
+@dataclass
+class Step:
+    """The kept tensors of a step, as a flight recorder sees them."""
+
+    size: int = 8
+    before: int = 2
+    is_kept: bool = False
+    reasons: list[str] = field(default_factory=list)
+    is_done: bool = False
+
+    def ask(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+    def arrays(self) -> object:
+        return ()
+
+    def done(self, used: int | None) -> None:
+        self.is_done = True
+
+
+class Rank:
+    """The recorder of one rank, and the steps that it has written."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        session = other_session(f"rank {number}", rank=number, world_size=2)
+        self.recorder = FlightRecorder(lambda _: None, decisions(session, str(folder)))
+        self.written: list[int] = []
+
+    def step(self, number: int, *, reasons: tuple[str, ...] = ()) -> None:
+        kept = Step(reasons=[*reasons])
+        self.recorder.take(Entry(number, kept, lambda: self.written.append(number)))
+
+
+@pytest.mark.parametrize("late", [0, 3, 7], ids="{} steps behind".format)
+def test_the_other_rank_keeps_what_the_first_one_does(late: int, tmp_path: Path) -> None:
+    first, other = Rank(tmp_path, 0), Rank(tmp_path, 1)
+    for number in range(20 + late):
+        other.step(number)
+        if number >= late:
+            first.step(number - late, reasons=("loss above 3",) if number - late == 10 else ())
+    other.recorder.look()
+    assert first.written == other.written == [8, 9, 10]
+
+
+def test_a_step_that_is_asked_for_while_it_is_on_is_kept_by_both(tmp_path: Path) -> None:
+    first, other = Rank(tmp_path, 0), Rank(tmp_path, 1)
+    for number in range(6):
+        first.step(number)
+        other.step(number)
+    first.recorder.ask(6, "odd")
+    other.step(6)
+    first.step(6, reasons=("odd",))
+    other.step(7)
+    assert first.written == other.written == [4, 5, 6]
+
+
+def test_what_an_earlier_session_asked_for_is_over(tmp_path: Path) -> None:
+    first = Rank(tmp_path, 0)
+    first.recorder.ask(3, "odd")
+    other = Rank(tmp_path, 1)
+    other.step(3)
+    assert other.written == []
+
+
+def test_a_line_that_is_not_complete_is_read_later(tmp_path: Path) -> None:
+    file = tmp_path / "asked.jsonl"
+    other = OtherRank(file)
+    assert list(other.news()) == []
+    for piece, expected in (("[3, ", []), ('1]\n[4]\nx\n[5, "odd"]\n[6', [(3, "1"), (5, "odd")]), ("]\n", [])):
+        with file.open("a", encoding="utf-8") as open_file:
+            open_file.write(piece)
+        assert list(other.news()) == expected
+
+
+@pytest.mark.parametrize(
+    ("rank", "run_dir", "expected"),
+    [
+        (None, "run", Alone),
+        (0, "run", FirstRank),
+        (1, "run", OtherRank),
+        (1, "memory://run", Alone),
+        (1, None, Alone),
+    ],
+)
+def test_ranks_without_a_common_folder_decide_for_themselves(
+    rank: int | None, run_dir: str | None, expected: type, tmp_path: Path
+) -> None:
+    session = other_session("one", rank=rank, world_size=1 if rank is None else 2)
+    place = run_dir if run_dir is None or "://" in run_dir else str(tmp_path / run_dir)
+    assert type(decisions(session, place)) is expected
