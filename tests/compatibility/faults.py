@@ -272,6 +272,7 @@ NOT_CALLED = {
     "training.pipeline.Pipeline.samples": ON_REQUEST,
     "training.watcher.Watcher._guarded": ON_REQUEST,
     "training.watcher.Watcher.flag_exception": ON_REQUEST,
+    "training.watcher.Watcher.flag_findings": "called with what is found",
     "training.writer_thread.WriterThread._ask_if_nonfinite": WITH_KEEP,
     "training.writer_thread.WriterThread._keep": WITH_KEEP,
     "training.writer_thread.WriterThread.ask": ON_REQUEST,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from torchgraph_explorer import Keep, OptionError, PerLabel, attach, open_run, watch
+from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.run import Model
 from torchgraph_explorer.schema import Series
 from torchgraph_explorer.tensors.copies import spread_over
+from torchgraph_explorer.training.live_findings import LiveFindings
 from torchgraph_explorer.training.watcher import Watcher
 
 
@@ -250,6 +253,21 @@ def test_an_exception_of_the_training_asks_for_the_latest_steps(tmp_path: Path) 
     assert model.kept.steps.tolist() == [3, 4]
     assert model.kept_at(4).reasons == ("exception: ZeroDivisionError: division by zero",)
     assert model.tensor(head(), 4).gradient is None
+
+
+def test_a_finding_asks_for_the_latest_steps(tmp_path: Path) -> None:
+    looking = LiveFindings(str(tmp_path), "Net", rules=(), tell=(), says=False)
+
+    def say(watcher: Watcher, step: int, now: str) -> None:
+        if (step, now) == (0, "before"):
+            looking.also_tell(watcher.flag_findings)
+        if (step, now) == (4, "after backward"):
+            finding = Finding(kind="dead-units", module="body", step=3, text="", advice="")
+            looking._tell([replace(finding, severity="info"), finding])
+
+    model = Loop(tmp_path, keep=Keep("head", when="flagged", before=1)).run(8, say)
+    assert model.kept.steps.tolist() == [3, 4]
+    assert model.kept_at(4).reasons == ("finding: dead-units in 'body', since step 3",)
 
 
 def test_after_the_first_call_any_logged_step_can_be_kept(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ class Keep:
                 steps are kept half as often.
             batch_dim: The dimension along which samples are taken.
             when: "flagged" makes a flight recorder: the latest of these steps wait in memory, and are kept only if
-                `watcher.keep`, NaN or infinity, or an exception of the training asks for one.
+                `watcher.keep`, NaN or infinity, a finding, or an exception of the training asks for one.
             before: With `when="flagged"`, how many steps before it are kept, too; 3 by default.
 
         Raises:

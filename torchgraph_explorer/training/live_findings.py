@@ -58,6 +58,10 @@ class LiveFindings:
         self._frames = 0
         self._found: tuple[Finding, ...] | None = None
 
+    def also_tell(self, tell: Tell) -> None:
+        """Call `tell` with what is new, too."""
+        self._listeners += (tell,)
+
     def write(self, record: Record) -> None:
         """Take the next record: a step has come, or there are no more."""
         if isinstance(record, Frame):

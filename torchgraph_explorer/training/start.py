@@ -99,9 +99,12 @@ def start(model: nn.Module, settings: Settings, *, target: Target, display: Disp
     context = destination.context if destination is not None else None
     inbox = FindingInbox(display.on_finding) if display.on_finding is not None else None
     sinks = [*_sinks(request, context), *request.backends.sinks]
-    if context is not None and (looking := _live_findings(request, context, sinks, inbox=inbox)) is not None:
+    looking = _live_findings(request, context, sinks, inbox=inbox) if context is not None else None
+    if looking is not None:
         sinks.insert(1, looking)  # after the record, which it reads, and before services that are told of findings
     watcher, begin = _begun(request, destination, sinks, inbox=inbox)
+    if looking is not None:
+        looking.also_tell(watcher.flag_findings)
     exit.add(watcher, block=display.block_at_exit)
     for sink in sinks:  # a sink may have to close the watcher before its service ends
         if watched_by := getattr(sink, "watched_by", None):
@@ -181,7 +184,8 @@ def _live_findings(
         return None
     tell = [sink.found for sink in sinks if hasattr(sink, "found")] + ([inbox.put] if inbox is not None else [])
     says = request.display.verbose and inbox is None
-    if not (tell or says):
+    keep = request.settings.keep
+    if not (tell or says or (keep is not None and keep.is_flagged)):
         return None
     return LiveFindings(context.run_dir, context.model_name, rules=request.display.rules, tell=tell, says=says)
 

@@ -19,6 +19,7 @@ from torchgraph_explorer.capture.phases import Evaluation, Training
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.schema import ModuleGraph, Session
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.first_step import Start
@@ -266,6 +267,14 @@ class Watcher:
                 raise OptionError(f"watcher.connect() was given {type(each).__name__}. Pass tensors or names of nodes.")
         if not torch.compiler.is_compiling() and self._records():
             self._guarded(lambda: self._train.connect(source, target), "an edge is not recorded")
+
+    def flag_findings(self, found: Sequence[Finding]) -> None:
+        """The rules have found something: keep what waits for that. For the writer's thread."""
+        bad = [one for one in found if one.severity != "info"]
+        if bad and self._records() and self._train.is_flagged:
+            place = f" in {bad[0].module!r}" if bad[0].module else ""
+            sentence = f"finding: {bad[0].kind}{place}, since step {bad[0].step}"
+            self._guarded(lambda: self._train.flag(sentence), "a step is not kept")
 
     def flag_exception(self, error: BaseException) -> None:
         """An exception ends the training: keep what waits for that."""
