@@ -100,6 +100,18 @@ def broken(logdir: Path) -> str:
 
 
 @pytest.fixture(scope="session")
+def kept(logdir: Path) -> str:
+    """The name of a run that keeps tensors of many shapes whole."""
+    return once(logdir, "kept", runs.record_kept)
+
+
+@pytest.fixture(scope="session")
+def dependent(logdir: Path) -> str:
+    """The name of a run with labels, categories and a dependency graph of its kept tensors."""
+    return once(logdir, "dependent", runs.record_dependent)
+
+
+@pytest.fixture(scope="session")
 def server(logdir: Path) -> Iterator[ServerProcess]:
     """Serves `logdir` while the tests run."""
     yield from serving(logdir)

@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from tests.models import CompiledEntries
-from tests.record.examples import logged, write
+from tests.record.examples import GRAPH, SERIES, SESSION, frame, logged, write
 from torchgraph_explorer import Keep, Watcher, attach, watch
 from torchgraph_explorer.demo import DigitsNet, load_digits
+from torchgraph_explorer.record.writer import RecordWriter
+from torchgraph_explorer.schema import KeptArray, KeptStep, NamedTensor, Role, TensorEdge, TensorGraph, TensorKind
 
 STEPS = 40
 """Of the digits run; its `epoch` grows by a tenth a step."""
@@ -298,3 +301,55 @@ def record_many_kept(logdir: Path, run: str = "many-kept") -> None:
     model = Deep()
     with watching(model, logdir, run, keep=Keep("layers.*", samples=2)):
         train(model, [(torch.randn(8, 4),)] * 2, mean_square)
+
+
+def _role(kind: TensorKind) -> Role:
+    return "param" if kind == "parameter" else "attached"
+
+
+def record_dependent(logdir: Path, run: str = "dependent") -> None:
+    """A run with a dependency graph: `x` and `weight` lead to `hidden`, and that to `loss`; nothing uses `spare`.
+
+    Its steps 0 and 10 have the label `train`, step 20 has `eval`. The two samples of `loss` are a cat and a dog.
+    """
+    names: dict[str, TensorKind] = {
+        "x": "input",
+        "weight": "parameter",
+        "spare": "parameter",
+        "hidden": "intermediate",
+        "loss": "loss",
+    }
+    tensors = {
+        name: NamedTensor("spare" if name == "spare" else "", None, _role(kind), name, kind)
+        for name, kind in names.items()
+    }
+    edges = TensorEdge(0, 3, False), TensorEdge(1, 3, True), TensorEdge(3, 4, True)
+    graph = TensorGraph(tuple(tensors.values()), edges)
+    writer = RecordWriter(logdir / run)
+    for record in (SESSION, GRAPH, SERIES, *(frame(step) for step in (0, 10, 20))):
+        writer.write(record)
+    for step in (0, 10, 20):
+        losses = np.array([step, 2.5], np.float32)
+        arrays = [
+            KeptArray(
+                key=tensors["loss"].key,
+                dtype="float32",
+                shape=(4,),
+                batch_dim=0,
+                samples=(0, 3),
+                values=np.frombuffer(losses.tobytes(), np.uint8),
+                statistics=np.array([1, 2, 3], np.float32),
+                categories=("cat", "dog"),
+                kind="loss",
+            ),
+            *(
+                KeptArray(
+                    tensors[name].key, "float32", (2, 3), None, (), np.zeros(24, np.uint8), None, kind=names[name]
+                )
+                for name in ("hidden", "weight", "spare")
+            ),
+        ]
+        reasons = ("loss above 3",) if step == 10 else ()
+        label = "eval" if step == 20 else "train"
+        writer.keep(KeptStep(step, 1_000.0 + step, None, tuple(arrays), label, reasons, graph), 1 << 30)
+    writer.close()

@@ -8,7 +8,7 @@ import {shortest} from './shade';
 /** `[sample 4, 2, 3]`; a range where the entry stands for several. */
 export function placeText(part: TensorPart, entry: number): string {
   const texts = indexInTensor(part, entry).map((at, dim) => {
-    if (dim === part.batch_dim) return `sample ${part.samples[at] ?? at}`;
+    if (dim === part.batch_dim) return [`sample ${part.samples[at] ?? at}`, part.categories[at]].filter(Boolean).join(' ');
     const last = Math.min(at + (part.factors[dim] as number), part.stop[dim] as number) - 1;
     return last > at ? `${at}–${last}` : String(at);
   });

@@ -21,6 +21,7 @@ import * as shown from '../state/shown';
 import type {TensorSeries} from '../../model/series';
 import {Icon, IconButton} from '../controls/Icon';
 import {togglePin} from '../pinning';
+import {hasKept} from '../tensors/store';
 import {ValuesLink} from '../tensors/ValuesLink';
 
 export function Details() {
@@ -165,6 +166,11 @@ function Statistics({nodeKey}: {nodeKey: NodeKey}) {
           <th scope="col" title="Mean of the per-sample gradient norms; of a parameter, the norm of its gradient">
             |grad|
           </th>
+          {hasKept.value && (
+            <th scope="col" class="values-cell">
+              <span class="sr-only">values</span>
+            </th>
+          )}
         </tr>
       </thead>
       <tbody>
@@ -185,12 +191,13 @@ function StatisticsRow({tensor: {path, value, gradient}, role}: {tensor: TensorS
   return (
     <tr>
       <th scope="row" title={`${role} ${name}`}>
-        {name} {series && <ValuesLink series={series} />}
+        {name}
         {odd.length > 0 && <b class="odd" title={odd.map(countsText).join('; ')}> !</b>}
       </th>
       <Cell row={values} of={({mean}) => mean} />
       <Cell row={values} of={({std}) => std} />
       <Cell row={gradients} of={(row) => (gradient?.kind === 'grad' ? row.l2_norm : row.mean)} />
+      {hasKept.value && <td class="values-cell">{series && <ValuesLink series={series} isShort />}</td>}
     </tr>
   );
 }

@@ -25,7 +25,7 @@ export function Stepper({label, value, options, onChoose, keys, onStep}: Stepper
     else if (next) onChoose(next.value);
   };
   return (
-    <div class="stepper" role="group" aria-label={label}>
+    <div class="stepper" role="group" aria-label={`${label}, back and forth`}>
       <IconButton icon="previous" label={`Previous ${label.toLowerCase()} (${keys[0]})`} onPress={() => go(-1)} disabled={at <= 0} />
       <Select label={label} value={value} options={options} onChoose={onChoose} />
       <IconButton icon="next" label={`Next ${label.toLowerCase()} (${keys[1]})`} onPress={() => go(1)} disabled={at < 0 || at >= options.length - 1} />

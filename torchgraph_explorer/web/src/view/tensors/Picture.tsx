@@ -74,6 +74,7 @@ function Drawing(props: PictureProps): JSX.Element {
     if (!/^Arrow/.test(event.key)) return;
     event.preventDefault();
     event.stopPropagation();
+    pointed.value = null;
     const from = picked ?? {facet: 0, row: 0, column: 0};
     const to = picked === null ? from : neighbour(from, counts, grid.across, event.key);
     onPick(entryOfCell(painting, to));

@@ -61,11 +61,12 @@ function Item({kept, isHere}: {kept: Kept; isHere: boolean}): JSX.Element {
   useEffect(() => {
     if (isHere) button.current?.scrollIntoView({block: 'nearest'});
   }, [isHere]);
+  const kind = info.named === 'target' || info.named === 'loss' ? info.named : info.role;
   const hasGradient = variants.some(({kind}) => kind !== 'value');
   return (
     <li>
       <button ref={button} type="button" aria-current={isHere ? 'true' : undefined} onClick={() => store.open(kept.id)}>
-        <i class={`tensor-kind is-${info.role}`} title={info.role} />
+        <i class={`tensor-kind is-${kind}`} title={kind} />
         <span class="tensor-item-name">{roleName(shown.graph.value, info)}</span>
         <span class="dim">
           [{info.shape.join(', ')}]{hasGradient && <abbr title="with its gradient"> ∇</abbr>}

@@ -99,7 +99,8 @@ function LineChart({name, line, column, over, info, step}: ChartProps): JSX.Elem
     if (by === undefined) return;
     event.preventDefault();
     event.stopPropagation();
-    choose(Math.max(0, Math.min(places.length - 1, at + by)));
+    pointed.value = null;
+    choose(Math.max(0, Math.min(places.length - 1, places.indexOf(here) + by)));
   };
   const isSingle = places.length === 1;
   const dots = places.length <= 60 || isSingle ? plot.dots : [];

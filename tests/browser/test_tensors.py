@@ -1,0 +1,323 @@
+"""Looking at tensors that were kept whole: what is shown is what was recorded."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.page import Viewer
+from torchgraph_explorer.record.tensors.reading import KeptTensor
+from torchgraph_explorer.run import Model, open_run
+from torchgraph_explorer.schema import Kind, Role, Series
+
+LAST = 10
+"""The last kept step of the run."""
+
+STEPS = (0, 2, 4, 6, 8, 10)
+
+
+def tensor(module: str, call: int | None, role: str, path: str) -> str:
+    """A tensor, as the address names it."""
+    return json.dumps([module, call, role, path], separators=(",", ":"))
+
+
+FEATURES = tensor("", 0, "attached", "features")
+CONV = tensor("conv", 0, "output", "output")
+WEIGHT = tensor("head", None, "param", "weight")
+CELL = tensor("cell", 1, "output", "output")
+IMAGES = tensor("", 0, "input", "input[0]")
+
+
+@lru_cache
+def model(folder: Path) -> Model:
+    return open_run(folder).model()
+
+
+def recorded(logdir: Path, name: str, kind: Kind = "value", step: int = LAST) -> KeptTensor:
+    """The oracle: what the record has."""
+    module, call, role, path = json.loads(name)
+    wanted: Role = role
+    return model(logdir / "kept").tensor(Series(-1, module, call, wanted, path, kind), step)
+
+
+def look(viewer: Viewer, run: str, name: str | None = None, **choices: Any) -> None:
+    viewer.open(run, view="tensors", **({} if name is None else {"tensor": name}), **choices)
+    expect(viewer.page.locator(".tensor-pane")).not_to_have_count(0)
+
+
+def array(viewer: Viewer, at: int = 0) -> Locator:
+    """Where the elements are drawn."""
+    return viewer.page.get_by_role("application").nth(at)
+
+
+def readout(viewer: Viewer, at: int = 0) -> Locator:
+    return viewer.page.locator(".tensor-readout").nth(at)
+
+
+def shown_value(viewer: Viewer, at: int = 0) -> float:
+    """The value in the line below the picture."""
+    text = readout(viewer, at).inner_text()
+    return float(text.rpartition("= ")[2].replace("−", "-"))
+
+
+def fact(viewer: Viewer, name: str) -> Locator:
+    return (
+        viewer.page.locator(".tensor-facts").first.locator("div").filter(has_text=re.compile(f"^{name}")).locator("dd")
+    )
+
+
+def test_every_kept_tensor_is_listed_and_leads_to_its_values(viewer: Viewer, kept: str) -> None:
+    viewer.open(kept)
+    viewer.page.get_by_title("Page: Tensors").click()
+    listed = viewer.page.get_by_role("navigation", name="Kept tensors")
+    expect(listed.get_by_role("button")).to_have_count(24)
+    listed.get_by_label("Find a tensor").fill("head weight")
+    listed.get_by_role("button").click()
+    expect(viewer.page.get_by_role("heading", name="head · weight")).to_be_visible()
+    assert "view=tensors" in viewer.page.evaluate("location.hash")
+
+
+def test_hovering_and_clicking_tell_the_exact_value(viewer: Viewer, kept: str, logdir: Path) -> None:
+    look(viewer, kept, CONV)
+    values = recorded(logdir, CONV).values
+    array(viewer).locator("canvas").hover(position={"x": 3, "y": 20})
+    expect(readout(viewer)).to_contain_text("[sample 0, 0, 0, 0]")
+    assert np.float32(shown_value(viewer)) == values[0, 0, 0, 0]
+    array(viewer).locator("canvas").click(position={"x": 3, "y": 20})
+    array(viewer).press("ArrowRight")
+    array(viewer).press("ArrowDown")
+    expect(readout(viewer)).to_contain_text("[sample 0, 0, 1, 1]")
+    assert np.float32(shown_value(viewer)) == values[0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("keys", "name", "kind", "of"),
+    [
+        pytest.param("]", CONV, "value", lambda one: one.values[1, 2, 3, 4], id="the next sample"),
+        pytest.param("g", CONV, "grad_norm", lambda one: one.values[0, 2, 3, 4], id="the gradient"),
+        pytest.param("g]]", CONV, "grad_norm", lambda one: one.values[2, 2, 3, 4], id="another sample's gradient"),
+    ],
+)
+def test_keys_lead_to_samples_and_gradients(
+    viewer: Viewer, kept: str, logdir: Path, keys: str, name: str, kind: Kind, of: Any
+) -> None:
+    look(viewer, kept, name, pick="0,2,3,4")
+    for key in keys:
+        viewer.page.keyboard.press(key)
+    expected = float(of(recorded(logdir, name, kind)))
+    expect(readout(viewer)).to_contain_text(", 2, 3, 4] = ")
+    viewer.page.wait_for_function(
+        "(wanted) => Math.abs(parseFloat(document.querySelector('.tensor-readout').textContent.split('= ')[1]"
+        ".replaceAll('−', '-')) - wanted) <= 1e-6 * Math.abs(wanted)",
+        arg=expected,
+    )
+
+
+@pytest.mark.parametrize("statistic", ["mean", "std", "largest"])
+def test_a_statistic_of_each_neuron_is_shown(viewer: Viewer, kept: str, logdir: Path, statistic: str) -> None:
+    look(viewer, kept, CONV, sample=statistic, pick="2,3,4")
+    expect(readout(viewer)).to_contain_text("[2, 3, 4] = ")
+    assert np.float32(shown_value(viewer)) == getattr(recorded(logdir, CONV), statistic)[2, 3, 4]
+
+
+def test_kept_steps_are_marked_and_keys_go_from_one_to_the_next(viewer: Viewer, kept: str, logdir: Path) -> None:
+    look(viewer, kept, CONV, pick="0,0,0,0")
+    expect(viewer.page.locator(".time-marks .is-kept")).to_have_count(len(STEPS))
+    viewer.page.keyboard.press(",")
+    viewer.page.keyboard.press(",")
+    expect(viewer.page.get_by_label("Step", exact=True).and_(viewer.page.locator("select"))).to_have_value("6")
+    expect(viewer.readout).to_contain_text("step 6")
+    expected = recorded(logdir, CONV, step=6).values[0, 0, 0, 0]
+    expect(array(viewer)).to_have_attribute("aria-label", re.compile("at step 6"))
+    viewer.page.wait_for_function("() => !document.querySelector('.tensor-pane[aria-busy=true]')")
+    assert np.float32(shown_value(viewer)) == expected
+
+
+def test_choices_survive_another_tensor_and_a_reload(viewer: Viewer, kept: str) -> None:
+    look(viewer, kept, CONV)
+    viewer.page.keyboard.press("]")
+    viewer.page.keyboard.press("g")
+    viewer.choose("dim 1 (6)", "slider")
+    viewer.page.get_by_label("Index along dim 1").fill("4")
+    viewer.page.get_by_role("navigation", name="Kept tensors").get_by_role("button", name="tokens").first.click()
+    expect(viewer.page.get_by_text("Gradient", exact=True)).to_have_count(0)
+    viewer.page.get_by_role("navigation", name="Kept tensors").get_by_role(
+        "button", name=re.compile("^output.*6, 8, 8")
+    ).click()
+
+    def as_chosen() -> None:
+        expect(viewer.page.get_by_label("Sample", exact=True).and_(viewer.page.locator("select"))).to_have_value("1")
+        expect(viewer.page.get_by_label("Index along dim 1")).to_have_value("4")
+        expect(viewer.page.get_by_role("radio", name="Gradient")).to_be_checked()
+
+    as_chosen()
+    viewer.page.wait_for_function("() => location.hash.includes('at=')")
+    viewer.page.reload()
+    as_chosen()
+
+
+def test_calls_are_told_apart_and_followed(viewer: Viewer, kept: str, logdir: Path) -> None:
+    look(viewer, kept, CELL, pick="0,3", over="calls")
+    expect(viewer.page.get_by_role("heading", name="cell #2 · output")).to_be_visible()
+    viewer.page.keyboard.press("'")
+    expect(viewer.page.get_by_role("heading", name="cell #3 · output")).to_be_visible()
+    third = tensor("cell", 2, "output", "output")
+    expect(readout(viewer)).to_contain_text("[sample 0, 3]")
+    expect(array(viewer)).to_have_attribute("aria-label", re.compile("cell #3"))
+    viewer.page.wait_for_function("() => !document.querySelector('.tensor-pane[aria-busy=true]')")
+    assert np.float32(shown_value(viewer)) == recorded(logdir, third).values[0, 3]
+    line = viewer.page.get_by_role("slider", name="value over calls")
+    expect(line).to_have_attribute("aria-valuemax", "2")
+    line.press("ArrowLeft")
+    expect(viewer.page.get_by_role("heading", name="cell #2 · output")).to_be_visible()
+
+
+def test_an_element_is_followed_over_the_steps(viewer: Viewer, kept: str, logdir: Path) -> None:
+    look(viewer, kept, WEIGHT, pick="3,4")
+    line = viewer.page.get_by_role("slider", name="value over steps")
+    expect(line).to_have_attribute("aria-valuemax", str(len(STEPS) - 1))
+    line.press("ArrowLeft")
+    expect(viewer.readout).to_contain_text("step 8")
+    shown = viewer.page.locator(".tensor-line figcaption b")
+    expected = recorded(logdir, WEIGHT, step=8).values[3, 4]
+    assert np.float32(float(shown.inner_text().replace("−", "-"))) == expected
+
+
+def test_two_steps_are_compared_with_their_difference(viewer: Viewer, kept: str, logdir: Path) -> None:
+    look(viewer, kept, WEIGHT, pick="3,4", beside="step:0")
+    expect(viewer.page.locator(".tensor-pane figcaption")).to_have_text(["step 10", "step 0", "difference"])
+    now, before = (recorded(logdir, WEIGHT, step=step).values[3, 4] for step in (10, 0))
+    found = [shown_value(viewer, at) for at in range(3)]
+    np.testing.assert_allclose(found, [now, before, np.float64(now) - np.float64(before)], rtol=1e-6)
+
+
+def test_the_table_of_neurons_is_sorted_and_filtered(viewer: Viewer, kept: str, logdir: Path) -> None:
+    look(viewer, kept, CONV, closed="time,scatter")
+    table = viewer.page.get_by_role("table")
+    table.get_by_role("button", name="largest of the batch").click()
+    largest = recorded(logdir, CONV).largest
+    assert largest is not None
+    at = np.unravel_index(np.argmax(largest), largest.shape)
+    expect(table.locator("tbody th").first).to_have_text(f"[{', '.join(map(str, at))}]")
+    viewer.page.get_by_label(re.compile("^Filter")).fill("2, *, 7")
+    expect(viewer.page.get_by_text("8 of 384")).to_be_visible()
+    table.locator("tbody th button").first.click()
+    expect(readout(viewer)).to_contain_text("[sample 0, 2, ")
+
+
+def test_two_tensors_are_correlated(viewer: Viewer, kept: str, logdir: Path) -> None:
+    other = json.dumps([tensor("conv", 0, "output", "output"), "value"], separators=(",", ":"))
+    look(viewer, kept, FEATURES, closed="time,neurons", other=other)
+    relu, conv = (recorded(logdir, name).values[0].ravel() for name in (FEATURES, CONV))
+    expected = np.corrcoef(relu, conv)[0, 1]
+    text = viewer.page.locator(".tensor-scatter b").inner_text()
+    assert float(text.removeprefix("correlation ")) == pytest.approx(expected, abs=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("empty", "This tensor has no elements: its shape is [4, 0, 8, 8].", id="empty"),
+        pytest.param("broken", "256 NaN", id="nothing but NaN"),
+        pytest.param("mask", "elements64", id="bool"),
+        pytest.param("tokens", "elements64", id="integers"),
+    ],
+)
+def test_odd_tensors_are_shown(viewer: Viewer, kept: str, name: str, text: str) -> None:
+    look(viewer, kept, tensor("", 0, "attached", name), closed="")
+    expect(viewer.page.locator(".tensor-panes")).to_contain_text(text)
+
+
+def test_a_scalar_is_a_number(viewer: Viewer, kept: str, logdir: Path) -> None:
+    name = tensor("", 0, "attached", "energy")
+    look(viewer, kept, name)
+    shown = viewer.page.locator(".tensor-number")
+    assert np.float32(float(shown.inner_text())) == recorded(logdir, name).values
+
+
+def test_an_image_is_grey_unless_a_heat_map_is_asked_for(viewer: Viewer, kept: str) -> None:
+    look(viewer, kept, IMAGES)
+    expect(viewer.page.get_by_text("black 0, white 1")).to_be_visible()
+    viewer.choose("As", "heat map")
+    expect(viewer.page.get_by_role("img", name="Colours from −1 to 1, zero in the middle")).to_be_visible()
+
+
+def test_a_node_of_the_graph_leads_to_its_values(viewer: Viewer, kept: str) -> None:
+    viewer.open(kept, selected="head#0")
+    viewer.page.get_by_role("button", name="Values of weight").click()
+    expect(viewer.page.get_by_role("heading", name="head · weight")).to_be_visible()
+
+
+def test_a_link_to_a_tensor_that_was_not_kept_says_so(viewer: Viewer, kept: str) -> None:
+    viewer.open(kept, view="tensors", tensor=tensor("gone", 0, "output", "output"))
+    expect(viewer.page.get_by_text("This tensor was not kept in this run.")).to_be_visible()
+
+
+def test_a_run_that_keeps_nothing_says_how_to(viewer: Viewer, scalars: str) -> None:
+    viewer.open(scalars, view="tensors")
+    expect(viewer.page.get_by_text("No tensor of this model was kept whole.")).to_be_visible()
+
+
+def test_labels_categories_and_reasons_are_shown(viewer: Viewer, dependent: str) -> None:
+    look(viewer, dependent, tensor("", None, "attached", "loss"), pick="0")
+    expect(viewer.page.get_by_text("label eval")).to_be_visible()
+    viewer.choose("Label", "train")
+    expect(viewer.page.get_by_text("label train · loss above 3")).to_be_visible()
+    expect(viewer.page.get_by_label("Sample", exact=True).locator("option").first).to_have_text("number 0, cat")
+    expect(readout(viewer).or_(viewer.page.locator(".tensor-number"))).to_be_visible()
+
+
+def test_the_dependency_graph_leads_to_tensors_and_shows_paths(viewer: Viewer, dependent: str) -> None:
+    look(viewer, dependent, tensor("", None, "attached", "hidden"))
+    viewer.button("Dependencies").click()
+    nodes = viewer.page.get_by_role("group", name="Dependency graph of tensors").get_by_role("button")
+    expect(nodes).to_have_count(5)
+    expect(viewer.page.locator(".dependencies-link")).to_have_count(3)
+    expect(nodes.filter(has_text="unused")).to_have_attribute("aria-label", "spare:param, parameter, unused")
+    viewer.page.get_by_role("button", name="x, input").click()
+    expect(viewer.page.locator(".dependencies-link")).to_have_count(1)
+    nodes.filter(has_text="loss").click(modifiers=["Shift"])
+    expect(viewer.page.get_by_text("3 nodes lie on paths between x and loss")).to_be_visible()
+    nodes.filter(has_text="loss").click()
+    expect(viewer.page.get_by_role("heading", name="the model · loss")).to_be_visible()
+
+
+def test_the_network_page_counts_parameters(viewer: Viewer, kept: str) -> None:
+    viewer.open(kept, view="network")
+    rows = viewer.page.locator(".network tbody tr")
+    expect(rows).to_have_count(5)
+    expect(rows.nth(0)).to_contain_text("646")
+    viewer.page.get_by_role("button", name="own").click()
+    expect(rows.nth(0)).to_contain_text("embed")
+    viewer.page.get_by_label("Find a module").fill("conv2d")
+    expect(rows).to_have_count(1)
+    rows.get_by_role("button", name="conv").click()
+    expect(viewer.node("conv#0")).to_have_class(re.compile("is-selected"))
+
+
+@pytest.mark.parametrize("size", [(480, 300), (800, 600)], ids=str)
+def test_the_page_fits_a_small_window(viewer: Viewer, kept: str, size: tuple[int, int]) -> None:
+    viewer.page.set_viewport_size({"width": size[0], "height": size[1]})
+    look(viewer, kept, CONV)
+    expect(array(viewer)).to_be_visible()
+    assert viewer.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    box = array(viewer).bounding_box()
+    assert box is not None
+    assert box["y"] < size[1] - 60
+
+
+def test_every_control_has_a_name(viewer: Viewer, kept: str) -> None:
+    look(viewer, kept, CONV, closed="", list="graph")
+    unnamed = viewer.page.evaluate(
+        """() => [...document.querySelectorAll('.tensors-page :is(button, input, select)')]
+        .filter((one) => !(one.ariaLabel || one.title || one.textContent.trim() || one.closest('label')))
+        .map((one) => one.outerHTML)"""
+    )
+    assert unnamed == []

@@ -1,0 +1,126 @@
+import {describe, expect, test} from 'vitest';
+import {NOTHING_KEPT} from '../../src/api/tensors';
+import type {TensorGraph} from '../../src/api/tensors';
+import {TENSOR_DEFAULTS, tensorChoiceIn} from '../../src/tensors/choice';
+import {between, drawingOf, layersOf, linksAt, linksOf} from '../../src/tensors/dependencies';
+import {callsOf, groupsOf, idOf, labelsOf, parseId, stepsOf, tensorsOf, variantIn, variantOf} from '../../src/tensors/names';
+import {arranged, networkRows} from '../../src/tensors/network';
+import {GRAPH, module} from '../fixtures';
+import {info} from './parts';
+
+const ALL = [
+  info(),
+  info({kind: 'grad_norm'}),
+  info({kind: 'grad_norm', loss: 'actor'}),
+  info({call: 1}),
+  info({call: null, role: 'param', path: 'weight'}),
+  info({module: '', role: 'attached', path: 'energy'}),
+];
+const KEPT = {...NOTHING_KEPT, tensors: ALL, layouts: [[0, 1], [0, 2, 3, 4, 5]], steps: [0, 10, 20], layout: [0, 1, 0], labels: ['eval', null, null]};
+
+describe('kept tensors', () => {
+  const tensors = tensorsOf(KEPT);
+
+  test('are found by module, role and path', () => {
+    const id = idOf({module: 'a|b', call: null, role: 'param', path: "x['y']"});
+    expect(parseId(id)).toEqual({module: 'a|b', call: null, role: 'param', path: "x['y']"});
+  });
+
+  test.each(['', 'x', '[]', '["a",-1,"output","output"]', '["a",0,"other","output"]'])('are not found by %j', (text) => expect(parseId(text)).toBeNull());
+
+  test('have their values and gradients in one place', () => {
+    const one = tensors.get(idOf(info()))!;
+    expect(one.variants.map(variantOf)).toEqual(['value', 'gradient', 'loss:actor']);
+    expect(variantOf(variantIn(one, 'loss:actor'))).toBe('loss:actor');
+    expect(variantOf(variantIn(tensors.get(idOf(info({call: 1})))!, 'loss:actor'))).toBe('value');
+  });
+
+  test('are listed by module, without later calls', () => {
+    expect(groupsOf(tensors.values(), '').map(({module, tensors}) => [module, tensors.map(({info: {path}}) => path)])).toEqual([
+      ['fc', ['weight', 'output']],
+      ['', ['energy']],
+    ]);
+    expect(groupsOf(tensors.values(), 'FC weig').flatMap((one) => one.tensors).length).toBe(1);
+  });
+
+  test('have calls, steps and labels', () => {
+    expect(callsOf(tensors, idOf(info()))).toEqual([0, 1]);
+    expect([stepsOf(KEPT, info()), stepsOf(KEPT, info({call: 1})), stepsOf(KEPT, info({loss: 'critic'}))]).toEqual([[0, 10, 20], [10], []]);
+    expect([stepsOf(KEPT, info(), 'eval'), labelsOf(KEPT)]).toEqual([[0], ['eval']]);
+  });
+});
+
+test.each(['sample=x&beside=what:3&at=1,x&zoom=nonsense&pick=-1&look=odd&facets=1.5', ''])('an address that says %j chooses nothing', (text) => {
+  expect(tensorChoiceIn(new URLSearchParams(text))).toEqual(TENSOR_DEFAULTS);
+});
+
+/** `x → a → b → loss`, with parameters of `a` and of `b`, and one that nothing uses. */
+const names = ['x', 'w.a', 'w.b', 'spare', 'a', 'b', 'loss'];
+const kinds = ['input', 'parameter', 'parameter', 'parameter', 'intermediate', 'intermediate', 'loss'] as const;
+const DEPENDENCIES: TensorGraph = {
+  step: 0,
+  tensors: names.map((path, i) => ({module: '', call: null, role: 'attached', path, kind: kinds[i]!, node: ''})),
+  nodes: names.map((name, i) => ({key: name, name, kind: kinds[i]!, module: '', call: null, tensors: [i]})),
+  edges: [
+    [0, 4, 0],
+    [1, 4, 1],
+    [4, 5, 1],
+    [2, 5, 1],
+    [5, 6, 1],
+  ],
+};
+
+describe('the dependency graph', () => {
+  const links = linksOf(DEPENDENCIES);
+
+  test('goes from left to right, with parameters beside what uses them', () => {
+    expect(layersOf(kinds, links)).toEqual([0, 0, 1, 0, 1, 2, 3]);
+  });
+
+  test('has no two boxes in one place', () => {
+    const {places} = drawingOf(DEPENDENCIES, links);
+    expect(new Set(places.map(({x, y}) => `${x} ${y}`)).size).toBe(names.length);
+  });
+
+  test('survives a circle', () => {
+    const circle = {...DEPENDENCIES, edges: [...DEPENDENCIES.edges, [6, 4, 1] as [number, number, 0 | 1]]};
+    expect(layersOf(kinds, linksOf(circle)).every(Number.isFinite)).toBe(true);
+  });
+
+  test('has the nodes between two', () => {
+    expect([...between(links, 0, 6)].map((node) => names[node])).toEqual(['x', 'a', 'b', 'loss']);
+    expect([...between(links, 3, 6)]).toEqual([]);
+  });
+
+  test('tells the links of the tensor from those of others in its node', () => {
+    const shared = {...DEPENDENCIES, nodes: [...DEPENDENCIES.nodes.slice(0, 4), {...DEPENDENCIES.nodes[4]!, tensors: [4, 5]}, DEPENDENCIES.nodes[6]!]};
+    expect(linksAt(shared, 4, 4).map(({from, to, isOwn}) => [from, to, isOwn])).toEqual([
+      [0, 4, true],
+      [1, 4, true],
+      [2, 4, false],
+      [4, 5, false],
+    ]);
+  });
+});
+
+describe('the network', () => {
+  const modules = [module('', 'Net', {total_params: 100}), module('block', 'Block', {total_params: 75}), module('block.fc', 'Linear', {total_params: 75, own_params: 75}), module('spare', 'Linear')];
+  const rows = networkRows({...GRAPH, modules, calls: GRAPH.calls.slice(0, 2)});
+  const named = (found: typeof rows): string[] => found.map((row) => row.module.name);
+
+  test('is a tree with shares of all parameters', () => {
+    expect(rows.map(({depth, share, calls}) => [depth, share, calls])).toEqual([
+      [0, 1, 1],
+      [1, 0.75, 1],
+      [2, 0.75, 0],
+      [1, 0, 0],
+    ]);
+  });
+
+  test('is folded, searched and sorted', () => {
+    const folded = new Set(['block']);
+    expect(named(arranged(rows, {order: 'tree', words: '', folded}))).toEqual(['', 'block', 'spare']);
+    expect(named(arranged(rows, {order: 'tree', words: 'linear', folded}))).toEqual(['block.fc', 'spare']);
+    expect(named(arranged(rows, {order: 'own', words: '', folded}))[0]).toBe('block.fc');
+  });
+});
