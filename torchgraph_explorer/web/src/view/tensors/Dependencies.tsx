@@ -230,7 +230,7 @@ function Node({number, graph, links, drawing, selected, path, words}: NodeProps)
       data-unkept={!isKept || undefined}
       transform={`translate(${x} ${y})`}
       role="button"
-      tabIndex={0}
+      tabindex={0}
       aria-pressed={number === selected}
       aria-label={`${title}, ${facts}`}
       onClick={choose}

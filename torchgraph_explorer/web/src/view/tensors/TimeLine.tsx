@@ -113,7 +113,7 @@ function LineChart({name, line, column, over, info, step}: ChartProps): JSX.Elem
       <svg
         viewBox={`-4 -4 ${BOX.width + 8} ${BOX.height + 8}`}
         role="slider"
-        tabIndex={0}
+        tabindex={0}
         aria-label={`${name} over ${over}`}
         aria-valuemin={0}
         aria-valuemax={Math.max(0, places.length - 1)}
