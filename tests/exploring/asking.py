@@ -45,7 +45,7 @@ class Client:
         known = -1
         while True:
             state = json.loads(self.get("state", known=known))
-            if state["busy"] is None and state["chain"] and until(state):
+            if state["isCurrent"] and state["chain"] and until(state):
                 return state
             known = state["version"]
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pytest
 
-from torchgraph_explorer.exploring.products import prepare
+from tests.exploring.models import load_forward_mode
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _forward_mode() -> None:
-    """Load it now: it warns of torch itself, which pytest's filters make an error, also in the model's thread."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        prepare()
+    load_forward_mode()

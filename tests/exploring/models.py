@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,14 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from torchgraph_explorer import attach
+from torchgraph_explorer.exploring.products import prepare
+
+
+def load_forward_mode() -> None:
+    """Load it now: it warns of torch itself, which pytest's filters make an error, also in the model's thread."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        prepare()
 
 
 class Convolutions(nn.Module):

@@ -10,7 +10,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -108,6 +107,7 @@ class Desk:
         self._wanted, self._facts = Wanted(), list[TensorFacts]()
         self._parts: dict[str, Part] = {}
         self._version = self._generation = self._stamp = 0
+        self._done = -1
         self._aimed: Target | None = None
         self._edited_at = 0.0
         self._busy: dict[str, object] | None = None
@@ -150,6 +150,7 @@ class Desk:
                     for name, part in self._parts.items()
                 },
                 "estimates": [self._source.is_estimate(a, b) for a, b in pairs(wanted.chain)],
+                "isCurrent": self._done == self._generation,
                 "busy": self._busy,
             }
 
@@ -263,20 +264,32 @@ class Desk:
     # What is computed. All of it in the model's thread.
 
     def _work(self) -> None:
-        done, state = -1, None
+        state = None
         while True:
             with self._news:
-                self._news.wait_for(lambda: self._generation != done or self._is_closed, SECONDS_BETWEEN_LOOKS)  # noqa: B023
+                self._news.wait_for(lambda: self._generation != self._done or self._is_closed, SECONDS_BETWEEN_LOOKS)
                 if self._is_closed:
                     return
-                if self._generation == done and self._source.state() == state:
-                    continue
-                done, state = self._generation, self._source.state()
-            with suppress(Superseded):
-                self._wait_for_edits(done)
-                self._compute(done)
-            self._publish_busy(None)
+                if self._generation == self._done:
+                    if self._source.state() == state:
+                        continue
+                    self._generation += 1  # the inputs or parameters were changed by other code
+                generation, state = self._generation, self._source.state()
+            try:
+                self._wait_for_edits(generation)
+                self._compute(generation)
+            except Superseded:
+                continue
+            except Exception as fault:  # ours; the page must not wait for ever
+                self._set("model", (), None, reason(fault))
+            self._finish(generation)
             prepare()
+
+    def _finish(self, generation: int) -> None:
+        with self._news:
+            self._done, self._busy = generation, None
+            self._version += 1
+            self._news.notify_all()
 
     def _wait_for_edits(self, generation: int) -> None:
         while (left := self._edited_at + SECONDS_TO_SETTLE - time.monotonic()) > 0:

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer.errors import OptionError, TorchgraphError
+from torchgraph_explorer.errors import NotFoundError, OptionError, TorchgraphError
 from torchgraph_explorer.server.pack import pack
 from torchgraph_explorer.server.response import BINARY, JSON, Environment, Response, json_response, problem
 
@@ -91,8 +91,12 @@ class FlowRoutes:
                 return self._post(route, environment)
             query = {key: values[-1] for key, values in parse_qs(environment.get("QUERY_STRING", "")).items()}
             return self._get(route, query)
+        except NotFoundError as fault:
+            if environment.get("REQUEST_METHOD") == "POST" or route not in ("tensor", "links"):
+                return problem(404, str(fault))
+            return Response(200, BINARY, pack({"fault": str(fault)}, {}))  # a newer state may have no such numbers
         except TorchgraphError as fault:
-            return problem(400 if isinstance(fault, OptionError) else 404, str(fault))
+            return problem(400, str(fault))
         except (KeyError, TypeError, ValueError) as fault:
             return problem(400, f"{route} cannot be answered ({type(fault).__name__}: {fault}). See http_api.md.")
 

@@ -79,7 +79,11 @@ function Diagram({width, links}: {width: number; links: readonly (Links | null)[
   void threshold.value;
   const shapes = chain.map((name) => factsOf(name)?.shape ?? []);
   const groups = shapes.map((shape, i) => (dims[i] ?? []).reduce((count, dim) => count * (shape[dim] as number), 1));
-  const pairs = chain.slice(0, -1).map((_, i) => links[i] ?? null);
+  // Links of earlier groups stay until the new ones are there, and must not be shown as such.
+  const pairs = chain.slice(0, -1).map((_, i) => {
+    const pair = links[i] ?? null;
+    return pair !== null && pair.groups[0] === groups[i] && pair.groups[1] === groups[i + 1] ? pair : null;
+  });
   const {nodes, links: drawn} = layoutSankey({groups, pairs, most: most.value, passes: isStrong, width, height: HEIGHT});
   const text = (column: number, group: number | null) => (group === null ? 'others' : elementText(groupElement(shapes[column]!, dims[column]!, group)));
   return (
@@ -93,8 +97,8 @@ function Diagram({width, links}: {width: number; links: readonly (Links | null)[
         {drawn.map((link, i) => (
           <LinkPath key={i} link={link} label={linkText(link, chain, text)} />
         ))}
-        {nodes.map((node) => (
-          <Node key={`${node.column}.${node.group}.${node.y}`} node={node} label={`${chain[node.column]} ${text(node.column, node.group)}`} />
+        {nodes.map((node, i) => (
+          <Node key={node.group === null ? `other.${i}` : `${node.column}.${node.group}`} node={node} label={`${chain[node.column]} ${text(node.column, node.group)}`} />
         ))}
       </svg>
     </>
@@ -149,7 +153,7 @@ function Node({node, label}: {node: SankeyNode; label: string}) {
     <g
       class="flow-node"
       role="button"
-      tabIndex={0}
+      tabindex={0}
       aria-label={label}
       onClick={(event) => choose(event.shiftKey)}
       onKeyDown={(event) => (event.key === 'Enter' || event.key === ' ') && (event.preventDefault(), choose(event.shiftKey))}

@@ -2,6 +2,7 @@
 
 import {ApiError, isAbort, UnreachableError} from '../api/errors';
 import {arrayOf, unpack} from '../api/pack';
+import type {Packed} from '../api/pack';
 import type {FlowState, Links, Maps, Quantity, When} from './types';
 
 /** The state; if its version is `known`, the next one, or after some seconds the same. */
@@ -19,16 +20,23 @@ export interface WantedMaps {
 
 export async function askMaps({name, quantity, when, lead}: WantedMaps, signal: AbortSignal): Promise<Maps> {
   const query = new URLSearchParams({name, quantity, when, lead: lead.join(',')});
-  const packed = unpack<Omit<Maps, 'shape' | 'values'>>(await (await ask(`tensor?${query}`, {signal})).arrayBuffer());
+  const packed = await numbers<Omit<Maps, 'shape' | 'values'>>(`tensor?${query}`, signal);
   const shape = packed.arrays.get('values')?.shape as Maps['shape'];
   return {...packed.meta, shape, values: arrayOf(packed, 'values', Float32Array)};
 }
 
 export async function askLinks(pair: number, most: number, signal: AbortSignal): Promise<Links> {
-  const packed = unpack<{total: number; count: number}>(await (await ask(`links?pair=${pair}&most=${most}`, {signal})).arrayBuffer());
+  const packed = await numbers<Pick<Links, 'total' | 'count' | 'groups'>>(`links?pair=${pair}&most=${most}`, signal);
   const whole = (name: string) => arrayOf(packed, name, Uint32Array);
   const floats = (name: string) => arrayOf(packed, name, Float32Array);
   return {...packed.meta, source: whole('source'), target: whole('target'), value: floats('value'), past: floats('past')};
+}
+
+/** Numbers that are not there any more are no failed request: there is a newer state. */
+async function numbers<Meta>(path: string, signal: AbortSignal): Promise<Packed<Meta>> {
+  const packed = unpack<Meta & {fault?: string}>(await (await ask(path, {signal})).arrayBuffer());
+  if (packed.meta.fault !== undefined) throw new ApiError(packed.meta.fault, 404);
+  return packed;
 }
 
 /** Changes what is explored, for all pages that show it. */

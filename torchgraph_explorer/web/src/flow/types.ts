@@ -34,6 +34,8 @@ export interface FlowState {
   parts: Record<string, Part>;
   /** For each pair of neighbours, whether its contributions are a guess. */
   estimates: boolean[];
+  /** Everything that is wanted is computed. */
+  isCurrent: boolean;
   busy: {what: string; done: number; count: number} | null;
 }
 
@@ -61,4 +63,6 @@ export interface Links {
   /** The sum of |C| over all links. */
   total: number;
   count: number;
+  /** How many groups each of the two has. */
+  groups: [number, number];
 }

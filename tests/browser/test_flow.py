@@ -1,0 +1,227 @@
+"""The page of the gradient flow: a CNN on digits, a transformer on tokens, an MLP."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from playwright.sync_api import Locator, expect
+from playwright.sync_api import Page as Tab
+from torch import Tensor, nn
+
+from tests.browser.page import Viewer
+from tests.exploring.models import load_forward_mode, mlp
+from torchgraph_explorer.exploring.serving import Page
+from torchgraph_explorer.exploring.session import Session
+from torchgraph_explorer.exploring.source import LiveSource
+
+pytestmark = pytest.mark.browser
+
+Open = Callable[[nn.Module, Tensor, Callable[[Tensor], Tensor]], Session]
+
+
+@pytest.fixture
+def flow(page: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
+    """Explores a model in the page. The browser must have nothing to complain of."""
+    monkeypatch.chdir(tmp_path)
+    load_forward_mode()
+    served: list[Page] = []
+    viewer = Viewer(page, "")
+
+    def explore(model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor]) -> Session:
+        session = Session(model, x, loss=loss)
+        served.append(Page(LiveSource(session, loss=loss), host="127.0.0.1", port=0, logdir=None))
+        page.goto(served[-1].url)
+        return session
+
+    yield explore
+    page.goto("about:blank")
+    viewer.leave()
+    for one in served:
+        one.close()
+    assert viewer.complaints == []
+
+
+def digits() -> tuple[nn.Module, Tensor, Callable[[Tensor], Tensor]]:
+    """A CNN of three layers, a little trained, two digits, and its loss for them."""
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    images = torch.tensor(data.images, dtype=torch.float32)[:, None] / 16
+    labels = torch.tensor(data.target)
+    model = nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(4, 6, 3, padding=1, stride=2),
+        nn.ReLU(),
+        nn.Conv2d(6, 8, 3, padding=1, stride=2),
+        nn.Flatten(),
+        nn.Linear(32, 10),
+    )
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    for _ in range(20):
+        chosen = torch.randint(0, len(images), (64,))
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(images[chosen]), labels[chosen]).backward()
+        optimizer.step()
+    return model, images[:2], lambda output: nn.functional.cross_entropy(output, labels[:2])
+
+
+class TinyTransformer(nn.Module):
+    """A block over seven tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(11, 8)
+        self.block = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.head = nn.Linear(8, 11)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.head(self.block(self.embed(tokens)))
+
+
+def card(page: Tab, name: str) -> Locator:
+    return page.locator(f'.flow-card[aria-label="{name}"]')
+
+
+def select_strongest(page: Tab, session: Session, name: str) -> tuple[int, ...]:
+    """Select, with the keyboard, the element of the first sample that has the largest gradient; returns its index."""
+    gradient = session.gradient(name)[0].abs()
+    channel, row, column = (int(one) for one in torch.unravel_index(gradient.argmax(), gradient.shape))
+    canvas = card(page, name).locator("canvas")
+    canvas.focus()
+    for key in [*["ArrowRight"] * (channel * gradient.shape[2] + column), *["ArrowDown"] * row, "Enter"]:
+        canvas.press(key)
+    expect(card(page, name)).to_contain_text(f"Selected: [0, {channel}, {row}, {column}]")
+    return 0, channel, row, column
+
+
+def test_a_click_shows_what_an_element_gets_and_sends(page: Tab, flow: Open) -> None:
+    session = flow(*digits())
+    index = select_strongest(page, session, "2")
+    gets = session.contributions("input", "2", to=index)
+    expect(card(page, "input[0]").locator(".flow-received")).to_contain_text("gets from the selection")
+    strongest = int(gets.abs().argmax())
+    expect(card(page, "input[0]").locator("li").first).to_contain_text(f"[0, 0, {strongest // 8 % 8}, {strongest % 8}]")
+    expect(card(page, "4")).to_contain_text("sends to the selection")
+    card(page, "2").locator("canvas").click(position={"x": 4, "y": 4})
+    expect(card(page, "2")).to_contain_text("Selected: [0, 0, 0, 0]")
+
+
+def test_the_threshold_leaves_the_strongest_contributions_and_links(page: Tab, flow: Open) -> None:
+    select_strongest(page, flow(*digits()), "2")
+    listed = card(page, "0").locator("li")
+    expect(listed).to_have_count(6)
+    links = page.locator(".flow-path.is-positive, .flow-path.is-negative")
+    expect(links).not_to_have_count(0)
+    before = links.count()
+    page.get_by_label("Threshold").fill("100")
+    page.get_by_label("Threshold").press("Enter")
+    expect(listed).to_have_count(1)
+    expect(page.locator(".flow-path.is-rest")).to_have_count(4)
+    assert 4 <= links.count() < before
+
+
+def test_a_node_of_the_links_selects_its_elements(page: Tab, flow: Open) -> None:
+    flow(*digits())
+    page.get_by_label("Groups of 2", exact=True).select_option(label="6 along dimension 1")
+    node = page.get_by_role("button", name=re.compile(r"^2 \[·, \d, ·, ·\]")).first
+    node.focus()
+    node.press("Enter")
+    expect(card(page, "2")).to_contain_text(re.compile(r"Selected: \[·, \d, ·, ·\]"))
+
+
+def test_an_edit_is_run_compared_undone_and_done_again(page: Tab, flow: Open) -> None:
+    session = flow(*digits())
+    value = page.locator(".flow-header b")
+    before = value.inner_text()
+    page.get_by_label("Edit the input", exact=True).last.check()
+    page.get_by_label("Value that the brush sets").fill("3")
+    page.get_by_label("Value that the brush sets").press("Enter")
+    box = card(page, "input[0]").locator("canvas").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 40, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 150, box["y"] + 40, steps=8)
+    page.mouse.up()
+    expect(value).not_to_have_text(before)
+    assert int((session.value("input", when="difference") != 0).sum()) >= 4
+    expect(page.get_by_text(f"(before {before})")).to_be_visible()
+    page.get_by_text("Difference", exact=True).click()
+    page.locator("body").click(position={"x": 5, "y": 5})
+    page.keyboard.press("Control+z")
+    expect(value).to_have_text(before)
+    page.keyboard.press("Control+Shift+z")
+    expect(value).not_to_have_text(before)
+    page.get_by_role("button", name="Reset").click()
+    expect(value).to_have_text(before)
+
+
+def test_maps_are_used_with_the_keyboard(page: Tab, flow: Open) -> None:
+    flow(*digits())
+    canvas = card(page, "2").locator("canvas")
+    canvas.focus()
+    for key in ("ArrowRight", "ArrowDown", "Enter"):
+        canvas.press(key)
+    expect(card(page, "2")).to_contain_text("Selected: [0, 0, 1, 1]")
+    page.keyboard.press("Escape")
+    expect(page.locator(".flow-selected")).to_have_count(0)
+
+
+def test_two_windows_show_the_same_session(page: Tab, flow: Open) -> None:
+    flow(*digits())
+    another = page.context.new_page()
+    another.goto(page.url)
+    card(another, "4").locator("canvas").click(position={"x": 4, "y": 4})
+    expect(card(page, "4")).to_contain_text("Selected: [0, 0, 0, 0]")
+    another.close()
+
+
+def test_tokens_are_edited_as_numbers(page: Tab, flow: Open) -> None:
+    tokens = torch.tensor([[1, 2, 3, 4, 5, 6, 7]])
+    session = flow(TinyTransformer().eval(), tokens, lambda output: output[0, -1, 3])
+    page.get_by_label("Add a tensor").select_option("input[0]")
+    token = page.get_by_label("input[0][0, 2]")
+    expect(token).to_have_value("3")
+    token.fill("9")
+    token.press("Enter")
+    expect(page.locator(".flow-header")).to_contain_text("(before")
+    assert session.value("input").tolist() == [[1, 2, 9, 4, 5, 6, 7]]
+    card(page, "head").locator("canvas").click(position={"x": 4, "y": 4})
+    expect(card(page, "head")).to_contain_text("Selected: [0, 0, 0]")
+
+
+def test_what_leads_past_a_tensor_is_a_link_of_its_own(page: Tab, flow: Open) -> None:
+    class Skip(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second, self.head = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.first(x)
+            return self.head(x + self.second(x))
+
+    flow(Skip(), torch.rand(1, 4), torch.sum)
+    expect(page.locator(".flow-path.is-past")).to_have_count(1)
+    expect(page.locator(".flow-path.is-past title")).to_have_text(re.compile("^past second: "))
+
+
+def test_an_mlp_is_shown_in_both_themes(page: Tab, flow: Open) -> None:
+    flow(mlp(), torch.rand(3, 6), torch.sum)
+    expect(page.locator(".flow-path").first).to_be_visible()
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.get_by_role("button", name=re.compile("^Theme")).click()
+    page.get_by_role("button", name=re.compile("^Theme")).click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+
+
+def test_a_case_is_saved_from_the_page(page: Tab, flow: Open) -> None:
+    flow(mlp(), torch.rand(3, 6), torch.sum)
+    expect(page.locator(".flow-path").first).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved case.npz")).to_be_visible()
+    assert [one.name for one in Path.cwd().iterdir()] == ["case.npz"]
