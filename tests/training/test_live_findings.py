@@ -186,7 +186,7 @@ def test_a_function_that_raises_ends_the_training_and_leaves_it_clean(tmp_path: 
     with pytest.raises(StopError, match=r"^dead-units$"), training.watch(tmp_path, on_finding=stop) as watcher:  # noqa: PT012
         while True:
             training.step()
-    assert threads[0] == threading.get_ident()
+    assert threads == [threading.get_ident()]
     assert held(training.model, optimizer=training.optimizer) == before
     assert watcher.run_dir is not None
     model = open_run(watcher.run_dir).model()

@@ -19,7 +19,7 @@ class FindingInbox:
 
     def __init__(self, function: OnFinding) -> None:
         """Give each finding to `function`."""
-        self._function = function
+        self._function, self._has_raised = function, False
         self._waiting: queue.SimpleQueue[Finding] = queue.SimpleQueue()
 
     def put(self, findings: Sequence[Finding]) -> None:
@@ -37,11 +37,15 @@ class FindingInbox:
             try:
                 self._function(one)
             except Exception as fault:
+                self._has_raised = True
                 raise interrupts.Deliberate(fault) from fault
 
     def deliver_at_end(self, model: str) -> None:
-        """After the training: there is nothing left to end, so an exception is only warned of."""
-        while (one := self._next()) is not None:
+        """After the training: there is nothing left to end, so an exception is only warned of.
+
+        A function that has ended the training is not called again.
+        """
+        while not self._has_raised and (one := self._next()) is not None:
             try:
                 self._function(one)
             except Exception as fault:
