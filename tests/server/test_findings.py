@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.record.examples import GRAPH, SERIES, SESSION, clean, segment, write
+from tests.record.examples import GRAPH, SERIES, SESSION, clean, write
 from tests.record.fuzzing import BASES, sound_segments, within_bounds
 from tests.record.mutations import mutated
 from tests.server.asking import ask
@@ -208,8 +208,8 @@ def test_a_damaged_record_gives_findings_or_words(
     seed: int, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     rng = random.Random(seed)
-    for number, data in enumerate(sound_segments(rng.choice(BASES), tmp_path_factory.mktemp("sound"))):
-        file = segment(tmp_path / "bad", number)
+    for place, data in sound_segments(rng.choice(BASES), tmp_path_factory.mktemp("sound")):
+        file = tmp_path / "bad" / place
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(mutated(data, rng))
     served = app(Runs(tmp_path))

@@ -135,6 +135,16 @@ def test_rare_kinds_of_steps_are_logged_by_a_schedule_of_their_own(moment: str, 
     assert model.session.log_freq == "PerLabel(every=10, backoff=1.0)"
 
 
+def test_one_in_so_many_of_the_steps_that_labels_select_is_kept(tmp_path: Path) -> None:
+    def say(watcher: Watcher, step: int, now: str) -> None:
+        if now == "after forward":
+            watcher.label(rare(step))
+
+    model = Loop(tmp_path, log_freq=PerLabel(every=5), keep=Keep("head", log_freq=2)).run(30, say)
+    assert len(model.steps) < 15
+    assert model.kept.steps.tolist() == model.steps.tolist()[::2]
+
+
 def test_rare_kinds_are_kept_by_a_schedule_of_their_own(tmp_path: Path) -> None:
     def say(watcher: Watcher, step: int, now: str) -> None:
         if now == "after forward":

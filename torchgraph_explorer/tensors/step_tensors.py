@@ -87,6 +87,10 @@ class KeptSteps:
             return None
         return StepTensors(self, number, is_selected=is_selected)
 
+    def discard(self) -> None:
+        """The latest step turned out not to be logged."""
+        self._logged -= 1
+
     def note_label(self, label: str | None) -> None:
         """There are steps with this label."""
         if self._schedule is not None:

@@ -278,6 +278,8 @@ class Pipeline:
         assert self._batch is not None
         self._batch.finish()
         self._kept = None
+        if self._keeps is not None:
+            self._keeps.discard()
 
     def fail(self, module: str, fault: Exception) -> None:
         """Something went wrong while capturing `module` (for `capture.observation.StepListener`)."""
