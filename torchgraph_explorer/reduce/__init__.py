@@ -3,5 +3,5 @@
 It imports torch, and knows nothing of modules. Tensors are read in the training's thread; what a device returns is read
 in the writer's thread.
 
-Imported by `training`.
+Imported by `tensors` and `training`.
 """
