@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.findings.finding import Finding
 
-Loop = Callable[[nn.Module], Iterator[object]]
+Loop = Callable[[Any], Iterator[object]]
 STEPS = 24
 
 
@@ -23,16 +23,16 @@ def network() -> nn.Sequential:
     )
 
 
-def loss_of(model: nn.Module, samples: int = 32) -> Tensor:
+def loss_of(model: Any, samples: int = 32) -> Tensor:
     inputs = 2 * torch.randn(samples, 8)
     return nn.functional.cross_entropy(model(inputs), inputs.argmax(1) % 3)
 
 
-def sgd(model: nn.Module, **options: Any) -> torch.optim.Optimizer:
+def sgd(model: Any, **options: Any) -> torch.optim.Optimizer:
     return torch.optim.SGD((one for one in model.parameters()), **{"lr": 0.1, **options})
 
 
-def plain(model: nn.Module, optimizer: torch.optim.Optimizer | None = None, **options: Any) -> Iterator[object]:
+def plain(model: Any, optimizer: torch.optim.Optimizer | None = None, **options: Any) -> Iterator[object]:
     optimizer = optimizer or sgd(model, **options)
     while True:
         optimizer.zero_grad()
@@ -40,14 +40,14 @@ def plain(model: nn.Module, optimizer: torch.optim.Optimizer | None = None, **op
         yield optimizer.step()
 
 
-def never_cleared(model: nn.Module) -> Iterator[object]:
+def never_cleared(model: Any) -> Iterator[object]:
     optimizer = sgd(model)
     while True:
         loss_of(model).backward()
         yield optimizer.step()
 
 
-def cleared_in_part(model: nn.Module) -> Iterator[object]:
+def cleared_in_part(model: Any) -> Iterator[object]:
     optimizer = sgd(model)
     while True:
         model[6].zero_grad()
@@ -55,7 +55,7 @@ def cleared_in_part(model: nn.Module) -> Iterator[object]:
         yield optimizer.step()
 
 
-def cleared_after(model: nn.Module) -> Iterator[object]:
+def cleared_after(model: Any) -> Iterator[object]:
     optimizer = sgd(model)
     while True:
         loss_of(model).backward()
@@ -63,7 +63,7 @@ def cleared_after(model: nn.Module) -> Iterator[object]:
         yield optimizer.zero_grad()
 
 
-def cleared_late(model: nn.Module) -> Iterator[object]:
+def cleared_late(model: Any) -> Iterator[object]:
     optimizer = sgd(model)
     while True:
         loss = loss_of(model)
@@ -72,7 +72,7 @@ def cleared_late(model: nn.Module) -> Iterator[object]:
         yield optimizer.step()
 
 
-def set_to_zero(model: nn.Module) -> Iterator[object]:
+def set_to_zero(model: Any) -> Iterator[object]:
     optimizer = sgd(model)
     while True:
         optimizer.zero_grad(set_to_none=False)
@@ -80,7 +80,7 @@ def set_to_zero(model: nn.Module) -> Iterator[object]:
         yield optimizer.step()
 
 
-def accumulated(model: nn.Module, *, set_to_none: bool = True) -> Iterator[object]:
+def accumulated(model: Any, *, set_to_none: bool = True) -> Iterator[object]:
     optimizer = sgd(model)
     while True:
         for _ in range(3):
@@ -89,7 +89,7 @@ def accumulated(model: nn.Module, *, set_to_none: bool = True) -> Iterator[objec
         yield optimizer.zero_grad(set_to_none=set_to_none)
 
 
-def several_optimizers(model: nn.Module) -> Iterator[object]:
+def several_optimizers(model: Any) -> Iterator[object]:
     optimizers = [torch.optim.Adam(model[at].parameters(), 1e-3) for at in (0, 1, 4, 6)]
     while True:
         for one in optimizers:
@@ -100,7 +100,7 @@ def several_optimizers(model: nn.Module) -> Iterator[object]:
         yield None
 
 
-def slow_optimizer(model: nn.Module) -> Iterator[object]:
+def slow_optimizer(model: Any) -> Iterator[object]:
     """The head is updated every third step, with the gradients of all three."""
     quick, slow = sgd(model[:6]), sgd(model[6])
     while True:
@@ -114,7 +114,7 @@ def slow_optimizer(model: nn.Module) -> Iterator[object]:
             yield None
 
 
-def adversaries(model: nn.Module) -> Iterator[object]:
+def adversaries(model: Any) -> Iterator[object]:
     """The second half is a critic, through which the first half gets its gradient; that leaves gradients in it."""
     maker, critic = sgd(model[:4]), sgd(model[4:])
     while True:
@@ -126,7 +126,7 @@ def adversaries(model: nn.Module) -> Iterator[object]:
         yield maker.step()
 
 
-def in_backward(model: nn.Module) -> Iterator[object]:
+def in_backward(model: Any) -> Iterator[object]:
     optimizers = {one: torch.optim.SGD([one], 0.05) for one in model.parameters()}
 
     def update(parameter: Tensor) -> None:
@@ -139,7 +139,7 @@ def in_backward(model: nn.Module) -> Iterator[object]:
         yield loss_of(model).backward()
 
 
-def by_closure(model: nn.Module) -> Iterator[object]:
+def by_closure(model: Any) -> Iterator[object]:
     optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
 
     def closure() -> Tensor:
@@ -152,7 +152,7 @@ def by_closure(model: nn.Module) -> Iterator[object]:
         yield optimizer.step(closure)
 
 
-def clipped(model: nn.Module, limit: float) -> Iterator[object]:
+def clipped(model: Any, limit: float) -> Iterator[object]:
     optimizer = sgd(model)
     while True:
         optimizer.zero_grad()
@@ -161,17 +161,17 @@ def clipped(model: nn.Module, limit: float) -> Iterator[object]:
         yield optimizer.step()
 
 
-def without(model: nn.Module, at: int) -> Iterator[object]:
+def without(model: Any, at: int) -> Iterator[object]:
     return plain(model, sgd(nn.ModuleList(one for number, one in enumerate(model) if number != at)))
 
 
-def head_changed(model: nn.Module) -> Iterator[object]:
+def head_changed(model: Any) -> Iterator[object]:
     optimizer = sgd(model)
     model[6] = nn.Linear(16, 3)
     return plain(model, optimizer)
 
 
-def made_late(model: nn.Module) -> Iterator[object]:
+def made_late(model: Any) -> Iterator[object]:
     """Two optimizers are made after the first pass; one of them steps every second time."""
     loss = loss_of(model)
     first, second = sgd(model[:4]), sgd(model[4:])
@@ -185,7 +185,7 @@ def made_late(model: nn.Module) -> Iterator[object]:
         loss = loss_of(model)
 
 
-def moved_by_hand(model: nn.Module) -> Iterator[object]:
+def moved_by_hand(model: Any) -> Iterator[object]:
     for _ in without(model, 4):
         with torch.no_grad():
             for one in model[4].parameters():
@@ -193,14 +193,14 @@ def moved_by_hand(model: nn.Module) -> Iterator[object]:
         yield None
 
 
-def frozen(model: nn.Module, *layers: int, given: bool = True) -> Iterator[object]:
+def frozen(model: Any, *layers: int, given: bool = True) -> Iterator[object]:
     for layer in layers:
         model[layer].requires_grad_(False)
     kept = [one for one in model.parameters() if given or one.requires_grad]
     return plain(model, torch.optim.SGD(kept, 0.1))
 
 
-def in_eval(model: nn.Module, since: int, *names: int) -> Iterator[object]:
+def in_eval(model: Any, since: int, *names: int) -> Iterator[object]:
     training = plain(model)
     for step in range(1000):
         if step == since:
@@ -209,7 +209,7 @@ def in_eval(model: nn.Module, since: int, *names: int) -> Iterator[object]:
         yield next(training)
 
 
-def evaluated(model: nn.Module, *, with_gradients: bool) -> Iterator[object]:
+def evaluated(model: Any, *, with_gradients: bool) -> Iterator[object]:
     for _ in plain(model):
         model.eval()
         with torch.set_grad_enabled(with_gradients):
@@ -217,7 +217,7 @@ def evaluated(model: nn.Module, *, with_gradients: bool) -> Iterator[object]:
         yield model.train()
 
 
-def frozen_normalisation(model: nn.Module) -> Iterator[object]:
+def frozen_normalisation(model: Any) -> Iterator[object]:
     with torch.no_grad():
         for _ in range(100):
             loss_of(model)
@@ -225,7 +225,7 @@ def frozen_normalisation(model: nn.Module) -> Iterator[object]:
     return plain(model)
 
 
-def told(loop: Loop, folder: Path, *, every: int = 1, model: nn.Module | None = None) -> tuple[Finding, ...]:
+def told(loop: Loop, folder: Path, *, every: int = 1, model: Any | None = None) -> tuple[Finding, ...]:
     torch.manual_seed(0)
     model = model or network()
     with watch(model, log_freq=every, backend="record", logdir=folder, verbose=False):
@@ -279,10 +279,10 @@ HEALTHY: dict[str, Loop] = {
 }
 
 
-def with_units(change: Callable[[nn.Module], object]) -> Loop:
+def with_units(change: Callable[[Any], object]) -> Loop:
     """The usual loop, after `change` to the initial weights."""
 
-    def loop(model: nn.Module) -> Iterator[object]:
+    def loop(model: Any) -> Iterator[object]:
         with torch.no_grad():
             change(model)
         return plain(model, lr=0.02)
@@ -308,7 +308,7 @@ def convolutions() -> nn.Sequential:
     )
 
 
-def equal_rows(model: nn.Module) -> None:
+def equal_rows(model: Any) -> None:
     """The two halves of the units of both layers are the same."""
     for one in (model[0], model[4]):
         one.weight[8:] = one.weight[:8]
@@ -386,7 +386,7 @@ def test_a_healthy_loop_is_not_told(loop: Loop, every: int, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("batch", [pytest.param(1, id="one sample"), pytest.param(2, id="two samples")])
 def test_a_normalisation_of_single_samples_is_told(batch: int, tmp_path: Path) -> None:
-    def loop(model: nn.Module) -> Iterator[object]:
+    def loop(model: Any) -> Iterator[object]:
         optimizer = sgd(model, lr=1e-3)
         while True:
             optimizer.zero_grad()

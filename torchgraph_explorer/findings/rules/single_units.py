@@ -106,8 +106,8 @@ def collapse(evidence: Evidence) -> Iterator[Finding]:
         at=module,
         rows=rows,
         numbers={"spread": seen[-1][1].spread, "spread_of_output": output.spread, "units": output.units},
-        text=f"What {goes} {named(module)} is nearly the same for all samples of a batch, and so is the model's output: "
-        f"its units differ by {output.spread:.1g} of their size.",
+        text=f"What {goes} {named(module)} is nearly the same for all samples of a batch, and so is the model's "
+        f"output: its units differ by {output.spread:.1g} of their size.",
         advice="Look at what goes into this module: dead units, a normalisation over the wrong dimension, or a loss "
         "that a constant minimises. Embeddings that may collapse need negative pairs, or variance in their loss.",
     )
