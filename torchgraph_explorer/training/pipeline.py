@@ -28,6 +28,7 @@ from torchgraph_explorer.schema import Session
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.tensors.keep import Keep
 from torchgraph_explorer.tensors.step_tensors import KeptSteps, StepTensors
+from torchgraph_explorer.training.bad_values import BadValues
 from torchgraph_explorer.training.first_step import recorded_again
 from torchgraph_explorer.training.idle_timer import IdleTimer
 from torchgraph_explorer.training.options import Settings, pass_choice
@@ -97,7 +98,7 @@ class Pipeline:
             choice=pass_choice(settings.passes),
         )
         self._phase = phase
-        self._log = ScalarLog()
+        self._log, self._bad_values = ScalarLog(), BadValues()
         ranks = decisions(session, run_dir) if self._keeps is not None else None
         self._writer = WriterThread(session, sinks, now=time.time, log=self._log, decisions=ranks)
         self._idle_timer: IdleTimer | None = None
@@ -170,7 +171,8 @@ class Pipeline:
 
     def wants(self, step: int) -> bool:
         """Whether this step is to be logged (for `capture.observation.StepListener`)."""
-        return self.is_recording and bool(self._wants(step)) and self._may_select(step)
+        is_asked_for, self._bad_values.asks_for_step = self._bad_values.asks_for_step, False
+        return self.is_recording and (bool(self._wants(step)) or is_asked_for) and self._may_select(step)
 
     def _may_select(self, step: int) -> bool:
         """Whether the schedule of labels may select a step that has not begun."""
@@ -305,6 +307,7 @@ class Pipeline:
         self._note_first_step()
         try:
             unreadable = self._log.add(self.tracker.current_step, time.time(), scalars)
+            self._bad_values.look(scalars)
         except OptionError:
             raise
         except Exception as fault:
