@@ -396,3 +396,17 @@ def test_a_normalisation_of_single_samples_is_told(batch: int, tmp_path: Path) -
     model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 1))
     found = told(loop, tmp_path, model=model)
     assert [one.module for one in found if one.kind == "batch-of-one"] == (["1"] if batch == 1 else [])
+
+
+def test_units_that_a_penalty_makes_sparse_are_no_fault(tmp_path: Path) -> None:
+    def loop(model: Any) -> Iterator[object]:
+        nn.init.constant_(model[0].bias, -1.0)
+        optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+        while True:
+            optimizer.zero_grad()
+            (loss_of(model) + 1e-2 * model[0].weight.abs().sum()).backward()
+            yield optimizer.step()
+
+    torch.manual_seed(0)
+    found = told(loop, tmp_path, model=nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 3)))
+    assert [one.severity for one in found if one.kind == "dead-units"] in ([], ["info"])

@@ -19,6 +19,9 @@ DEAD_SHARE = 0.5
 LEAST_WINDOW = 4
 """So many steps, or as many as were looked at together in the run."""
 
+SHRUNK = 0.9
+"""The norm of the weights before them, at the end over that at first, below which that may be meant."""
+
 HELD = 0.25
 """Share of the steps at which that was looked at, up to the last one."""
 
@@ -53,7 +56,7 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
         yield finding(
             evidence,
             "dead-units",
-            "warning",
+            "info" if _shrinks(evidence, at, call) else "warning",
             at=at,
             rows=[long[number][0] for number in kept],
             numbers={"dead": zero, "units": count, "share": zero / count},
@@ -62,6 +65,20 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
             advice="Lower the learning rate, or begin anew from another initialisation, normalise the inputs, or use "
             "LeakyReLU or GELU.",
         )
+
+
+def _shrinks(evidence: Evidence, module: str, call: int) -> bool:
+    """Whether the weights before these units get smaller, as where a penalty makes a network sparse on purpose."""
+    places = evidence.places
+    number = places.numbered(module, call)
+    before = None if number is None else places.producer(number)
+    for name in (module, "" if before is None else places.calls[before].module):
+        column = evidence.find(name, None, "param", "weight")
+        if column is not None:
+            norms = evidence.column("l2_norm", column)
+            norms = norms[np.isfinite(norms)]
+            return len(norms) > 0 and bool(norms[-1] < SHRUNK * norms[0])
+    return False
 
 
 def _by_place(evidence: Evidence) -> dict[tuple[str, int], list[tuple[int, Units]]]:
