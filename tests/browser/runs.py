@@ -233,12 +233,11 @@ def record_broken(logdir: Path, run: str = "broken") -> None:
     """Inputs of hundreds saturate a tanh, a ReLU dies, updates are too large, and one module is never called."""
     torch.manual_seed(0)
     model = Broken()
-    dying = model.body[1].fc
     optimizer = torch.optim.SGD(model.parameters(), lr=8.0)
     with watching(model, logdir, run, optimizer=optimizer) as watcher:
         for step in range(BROKEN_RUN_STEPS):
             if step == DEAD_FROM:
-                dying.bias.data.fill_(-1000.0)
+                model.get_parameter("body.1.fc.bias").data.fill_(-1000.0)
             if step == NAN_FROM:
                 model.head.weight.data[0, 0] = torch.nan
             optimizer.zero_grad()

@@ -18,6 +18,7 @@ from tests.record.mutations import mutated
 from tests.server.asking import ask
 from tests.server.pages import read_page
 from torchgraph_explorer.errors import TorchgraphWarning
+from torchgraph_explorer.findings.engine import judge
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Band, Finding
 from torchgraph_explorer.record.writer import RecordWriter
@@ -53,7 +54,7 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
     """Rules that end when the semaphore is released, and that nobody waits for."""
-    turns, judge = threading.Semaphore(0), findings.judge
+    turns = threading.Semaphore(0)
     monkeypatch.setattr(findings, "WAIT_SECONDS", 0.0)
     monkeypatch.setattr(findings, "judge", lambda evidence: turns.acquire() and judge(evidence))
     yield turns
@@ -74,9 +75,9 @@ def completed(served: App) -> dict[str, Any]:
     return said
 
 
-def finding_with(monkeypatch: pytest.MonkeyPatch, judge: Judge) -> None:
-    """Put `judge` in the place of the rules."""
-    monkeypatch.setattr(findings, "judge", judge)
+def finding_with(monkeypatch: pytest.MonkeyPatch, other: Judge) -> None:
+    """Put `other` in the place of the rules."""
+    monkeypatch.setattr(findings, "judge", other)
 
 
 def test_it_tells_what_the_rules_found_and_which_steps_they_looked_at(tmp_path: Path) -> None:
