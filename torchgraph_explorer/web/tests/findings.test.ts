@@ -200,10 +200,15 @@ describe('what the rules say is asked for', () => {
     await vi.advanceTimersByTimeAsync(5000);
     expect(asked).toEqual(['', 'a', 'b']);
     expect(found.known.value).toBe(before);
-    found.close();
+    answers.push(answer('c', true, [finding(0)]));
     news.value = 3;
     await vi.advanceTimersByTimeAsync(5000);
-    expect(asked).toHaveLength(3);
+    expect(found.known.value?.version).toBe('c');
+    expect(found.known.value?.findings).toBe(before?.findings);
+    found.close();
+    news.value = 4;
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(asked).toHaveLength(4);
   });
 
   test('again after a failure, and what is known stays', async () => {

@@ -3,7 +3,7 @@
 import {effect, signal} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
 import {latest} from '../api/latest';
-import type {Findings, SameFindings} from '../api/types';
+import type {Finding, Findings, SameFindings} from '../api/types';
 
 const AGAIN_MS = 1000;
 
@@ -53,7 +53,7 @@ export class ModelFindings {
 
   #take(answer: Findings | SameFindings): void {
     const before = this.#known.peek();
-    if (!('is_same' in answer) || !answer.is_same) this.#known.value = answer as Findings;
+    if (!isSame(answer)) this.#known.value = {...answer, findings: kept(before?.findings, answer.findings)};
     else if (before !== null && before.is_complete !== answer.is_complete) this.#known.value = {...before, is_complete: answer.is_complete};
     this.#end(answer.is_complete);
   }
@@ -67,4 +67,13 @@ export class ModelFindings {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#ask(), AGAIN_MS);
   }
+}
+
+function isSame(answer: Findings | SameFindings): answer is SameFindings {
+  return 'is_same' in answer && answer.is_same;
+}
+
+/** The list of before where nothing in it has changed, so that nothing is drawn again. */
+function kept(before: Finding[] | undefined, now: Finding[]): Finding[] {
+  return before !== undefined && JSON.stringify(before) === JSON.stringify(now) ? before : now;
 }
