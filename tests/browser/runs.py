@@ -16,7 +16,16 @@ from tests.record.examples import GRAPH, SERIES, SESSION, frame, logged, write
 from torchgraph_explorer import Keep, Watcher, attach, watch
 from torchgraph_explorer.demo import DigitsNet, load_digits
 from torchgraph_explorer.record.writer import RecordWriter
-from torchgraph_explorer.schema import KeptArray, KeptStep, NamedTensor, Role, TensorEdge, TensorGraph, TensorKind
+from torchgraph_explorer.schema import (
+    KeptArray,
+    KeptStep,
+    NamedTensor,
+    Record,
+    Role,
+    TensorEdge,
+    TensorGraph,
+    TensorKind,
+)
 
 STEPS = 40
 """Of the digits run; its `epoch` grows by a tenth a step."""
@@ -325,7 +334,8 @@ def record_dependent(logdir: Path, run: str = "dependent") -> None:
     edges = TensorEdge(0, 3, False), TensorEdge(1, 3, True), TensorEdge(3, 4, True)
     graph = TensorGraph(tuple(tensors.values()), edges)
     writer = RecordWriter(logdir / run)
-    for record in (SESSION, GRAPH, SERIES, *(frame(step) for step in (0, 10, 20))):
+    records: list[Record] = [SESSION, GRAPH, SERIES, *(frame(step) for step in (0, 10, 20))]
+    for record in records:
         writer.write(record)
     for step in (0, 10, 20):
         losses = np.array([step, 2.5], np.float32)
