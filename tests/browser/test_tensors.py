@@ -271,7 +271,8 @@ def test_labels_categories_and_reasons_are_shown(viewer: Viewer, dependent: str)
     viewer.choose("Label", "train")
     expect(viewer.page.get_by_text("label train · loss above 3")).to_be_visible()
     expect(viewer.page.get_by_label("Sample", exact=True).locator("option").first).to_have_text("number 0, cat")
-    expect(readout(viewer).or_(viewer.page.locator(".tensor-number"))).to_be_visible()
+    rows = viewer.page.locator(".tensor-categories tbody tr")
+    expect(rows).to_have_text(["cat110", "dog12.5"])
 
 
 def test_the_dependency_graph_leads_to_tensors_and_shows_paths(viewer: Viewer, dependent: str) -> None:

@@ -107,6 +107,14 @@ export function summaryOf(values: ArrayLike<number>): Summary {
   return {...found, low, high, mean, std, typical: sizes[Math.floor(0.99 * (sizes.length - 1))] as number};
 }
 
+/** Of each category: how many of the values have it, and the mean of those that are finite. In the order of the largest mean. */
+export function byCategory(values: ArrayLike<number>, categories: readonly string[]): {category: string; count: number; mean: number | null}[] {
+  const found = new Map<string, number[]>();
+  categories.forEach((category, i) => found.set(category, [...(found.get(category) ?? []), values[i] as number]));
+  const rows = [...found].map(([category, own]) => ({category, count: own.length, mean: summaryOf(own).mean}));
+  return rows.sort((a, b) => (b.mean ?? Infinity) - (a.mean ?? Infinity));
+}
+
 /** `a - b`, element by element. */
 export function differenceOf(a: Numbers, b: Numbers): Float64Array {
   return Float64Array.from(a, (value, i) => value - (b[i] as number));

@@ -1,7 +1,7 @@
 import {describe, expect, test} from 'vitest';
 import {heightsOf} from '../../src/tensors/bars';
 import {linePlot, nearest} from '../../src/tensors/linePlot';
-import {correlation, differenceOf, scaleOf, shader, shortest, summaryOf} from '../../src/tensors/shade';
+import {byCategory, correlation, differenceOf, scaleOf, shader, shortest, summaryOf} from '../../src/tensors/shade';
 import type {Rgb} from '../../src/tensors/shade';
 import {filterOf, orderOf} from '../../src/tensors/table';
 
@@ -51,6 +51,14 @@ test.each([
 test('a summary counts what is not finite, and is of the rest', () => {
   expect(summaryOf([1, 3, NaN, Infinity, -Infinity])).toEqual({count: 5, nan: 1, positive_infinity: 1, negative_infinity: 1, low: 1, high: 3, mean: 2, std: 1, typical: 1});
   expect(summaryOf([NaN]).mean).toBeNull();
+});
+
+test('values are told by category, the largest first', () => {
+  expect(byCategory([1, 5, 3, NaN], ['cat', 'dog', 'cat', 'bird'])).toEqual([
+    {category: 'bird', count: 1, mean: null},
+    {category: 'dog', count: 1, mean: 5},
+    {category: 'cat', count: 2, mean: 2},
+  ]);
 });
 
 test('a difference is taken element by element', () => {

@@ -96,7 +96,7 @@ function Bar({known: {graph}, words, zoom, path, selected, end}: BarProps): JSX.
         <input type="checkbox" checked={areAllShown} onChange={() => store.change({areAllShown: !areAllShown})} /> all links
       </label>
       {path === null ? (
-        <span class="dim">Shift-click, or Shift+Enter, on a second node shows the paths to it.</span>
+        <span class="dim dependencies-hint">Shift-click, or Shift+Enter, on a second node shows the paths to it.</span>
       ) : (
         <>
           <span role="status">

@@ -4,6 +4,7 @@ import type {ComponentChildren, JSX} from 'preact';
 import {useEffect, useLayoutEffect, useRef, useState} from 'preact/hooks';
 import type {ModelName} from '../../api/answers';
 import type {KeptInfo, TensorPart, WantedPart} from '../../api/tensors';
+import {formatNumber} from '../../numberText';
 import {windowSize} from '../layout/sides';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
@@ -16,10 +17,10 @@ import {NeuronTable} from './NeuronTable';
 import {usePart} from './parts';
 import type {Answer} from './parts';
 import {pickedIndex, Picture} from './Picture';
-import {MOST_FACETS, partAsked, rangesAround, viewOf} from '../../tensors/request';
+import {MOST_FACETS, partAsked, product, rangesAround, viewOf} from '../../tensors/request';
 import {Scatter} from './Scatter';
 import {Manner, Subject} from './Selectors';
-import {bothBounds, differenceOf, summaryOf} from '../../tensors/shade';
+import {bothBounds, byCategory, differenceOf, summaryOf} from '../../tensors/shade';
 import * as store from './store';
 import {TimeLine} from './TimeLine';
 
@@ -31,6 +32,7 @@ export function ValuePanel(): JSX.Element {
       <Subject kept={kept} info={info} />
       <Manner info={info} />
       <Pictures kept={kept} info={info} step={step} />
+      <Categories info={info} step={step} />
       <TimeLine info={info} step={step} />
       <NeuronTable kept={kept} info={info} step={step} />
       <Scatter kept={kept} info={info} step={step} />
@@ -49,6 +51,35 @@ function NotKept(): JSX.Element {
     );
   }
   return <p class="tensor-note">{id === null ? 'Choose a tensor.' : 'This tensor was not kept in this run. Choose one of the list.'}</p>;
+}
+
+/** Of a tensor with one number for each sample, as a loss, the mean of each category among the kept samples. */
+function Categories({info, step}: {info: KeptInfo; step: number}): JSX.Element | null {
+  const isNumber = info.batch_dim !== null && info.categories.length > 0 && product(info.kept_shape) === info.samples.length;
+  const wanted = isNumber ? {...store.wantedTensor(info, step), what: 'values' as const, at: '', shrink: []} : null;
+  const part = usePart(shown.model.value?.name ?? null, wanted, shown.data.value?.epoch).value;
+  if (!isNumber || part === null || part.categories.length !== part.values.length) return null;
+  return (
+    <table class="tensor-table tensor-categories">
+      <caption class="sr-only">By category</caption>
+      <thead>
+        <tr>
+          <th scope="col">category</th>
+          <th scope="col">samples</th>
+          <th scope="col">mean</th>
+        </tr>
+      </thead>
+      <tbody>
+        {byCategory(part.values, part.categories).map(({category, count, mean}) => (
+          <tr key={category}>
+            <th scope="row">{category}</th>
+            <td>{count}</td>
+            <td>{mean === null ? '–' : formatNumber(mean)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
 }
 
 interface PicturesProps {
