@@ -30,7 +30,7 @@ export function TensorList(): JSX.Element {
     <nav class="tensor-list" aria-label="Kept tensors">
       <input type="search" placeholder="Find a tensor" aria-label="Find a tensor" value={typed.value} onInput={({currentTarget}) => (typed.value = currentTarget.value)} />
       <p class="dim tensor-list-facts">
-        {steps.length.toLocaleString('en')} steps, {formatCount(bytes)}B{left_out > 0 && `; ${left_out} earlier steps are not listed`}
+        {steps.length.toLocaleString('en')} {steps.length === 1 ? 'step' : 'steps'}, {formatCount(bytes)}B{left_out > 0 && `; ${left_out} earlier steps are not listed`}
       </p>
       <div class="tensor-list-items">
         {groups.map((group) => (
