@@ -18,6 +18,7 @@ PARTS = (
     "tensorboard_tab",
     "wandb_logging",
     "keep",
+    "flow",
     "gpu",
     "findings",
     "live_findings",

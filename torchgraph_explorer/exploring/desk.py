@@ -44,6 +44,9 @@ SECONDS_TO_SETTLE = 0.15
 SECONDS_BETWEEN_LOOKS = 1.0
 """How often it is looked whether Python code has edited the inputs, or changed the parameters."""
 
+SECONDS_TO_END = 10.0
+"""How long closing waits for a computation to end."""
+
 LONGEST_CHAIN = 12
 
 FILE_NAME = re.compile(r"[\w-][\w.-]{0,99}\.npz", re.ASCII)
@@ -117,11 +120,13 @@ class Desk:
         self._thread.start()
 
     def close(self) -> None:
-        """Compute no more."""
+        """Compute no more. Waits a while for what is under way: torch must not be at work when the process ends."""
         with self._news:
             self._is_closed = True
             self._generation += 1
             self._news.notify_all()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(SECONDS_TO_END)
 
     def state(self, *, known: int, seconds: float) -> Mapping[str, object]:
         """Everything but numbers; see http_api.md."""

@@ -98,20 +98,27 @@ def prepare() -> None:
         forward_ad.make_dual(torch.zeros(1), torch.zeros(1))
 
 
-def are_transposed(
-    a: RecordedTensor, vector: Tensor, targets: Sequence[RecordedTensor], *, pushed: Sequence[Tensor]
-) -> bool:
-    """Whether `pushed` are products with the transpose of what `pull` computes: uᵀ(J v) = (Jᵀu)ᵀ v for random u."""
-    generator = torch.Generator().manual_seed(0)
-    weights = [torch.randn(one.shape, generator=generator).to(one.device, one.dtype) for one in pushed]
-    (pulled,) = torch.autograd.grad(
+def random_pull(a: RecordedTensor, targets: Sequence[RecordedTensor]) -> Tensor:
+    """The transposed Jacobian of all `targets` by `a`, times the numbers of `random_weights`."""
+    weights = [random_weights(one.value) for one in targets]
+    (found,) = torch.autograd.grad(
         [edge_of(one) for one in targets], [edge_of(a)], weights, retain_graph=True, allow_unused=True
     )
-    parts = [(weight.double() * one.double()).flatten() for weight, one in zip(weights, pushed, strict=True)]
-    side = torch.zeros(()) if pulled is None else (pulled.detach().double() * vector.double()).sum()
-    difference = torch.cat(parts).sum() - side
-    scale = torch.cat(parts).abs().sum()
-    return bool(abs(difference) <= torch.finfo(a.value.dtype).eps ** 0.5 * scale) or not bool(scale.isfinite())
+    return _filled(found, a)
+
+
+def random_weights(like: Tensor) -> Tensor:
+    """The same random numbers for each tensor of a shape."""
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(like.shape, generator=generator).to(like.device, like.dtype)
+
+
+def are_transposed(pushed: Sequence[Tensor], vector: Tensor, pulled: Tensor) -> bool:
+    """Whether `pushed`, Jacobians times `vector`, fit what `random_pull` gives: uᵀ(J v) = (Jᵀu)ᵀ v for random u."""
+    parts = torch.cat([(random_weights(one).double() * one.double()).flatten() for one in pushed])
+    difference = parts.sum() - (pulled.double() * vector.double()).sum()
+    scale = parts.abs().sum()
+    return bool(abs(difference) <= torch.finfo(pulled.dtype).eps ** 0.5 * scale) or not bool(scale.isfinite())
 
 
 def push_backward(a: RecordedTensor, vector: Tensor, b: RecordedTensor) -> Tensor:
@@ -121,7 +128,7 @@ def push_backward(a: RecordedTensor, vector: Tensor, b: RecordedTensor) -> Tenso
         OptionError: The backward pass cannot be differentiated, and `b` is large.
     """
     found = _differentiated(a, vector, b)
-    if found is not None and are_transposed(a, vector, [b], pushed=[found]):
+    if found is not None and are_transposed([found], vector, random_pull(a, [b])):
         return found
     if b.value.numel() > MOST_ROWS:
         raise OptionError(

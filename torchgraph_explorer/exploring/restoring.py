@@ -148,8 +148,11 @@ def random_state() -> Callable[[], None]:
 
 
 def _pause_attaching(stack: ExitStack) -> None:
-    """Steps that are recorded in this thread get no tensors that are attached in the block."""
+    """Steps and trainings that are recorded get no tensors that are attached in the block."""
     targets = process_state.attach_targets
+    for loop in targets.loops:
+        targets.leave_loop(loop)
+        stack.callback(targets.watch_loop, loop)
     for step in targets.open_steps():
         targets.leave(step)
         stack.callback(targets.enter, step)

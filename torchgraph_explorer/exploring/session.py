@@ -47,11 +47,12 @@ class ServedPage(Protocol):
 
 @dataclass(slots=True)
 class _Run:
-    """A pass, and the gradients that were computed of it, by target."""
+    """A pass, the gradients that were computed of it, by target, and what checks columns."""
 
     made: Pass
     inputs: Mapping[str, Tensor]
     gradients: dict[Target, dict[object, Tensor | None]] = field(default_factory=dict)
+    checks: dict[object, Tensor] = field(default_factory=dict)
 
 
 class Session:
@@ -366,9 +367,16 @@ class Session:
         vector = selected(torch.ones_like(a.value), index)
         pushed = products.push_forward(a, vector, targets, rerun=lambda visit: self._rerun(run, visit))
         with self._restored(run.made.copies):
-            if pushed is None or not products.are_transposed(a, vector, targets, pushed=pushed):
+            if pushed is None or not products.are_transposed(pushed, vector, self._random_pull(run, a, targets)):
                 pushed = [products.push_backward(a, vector, one) for one in targets]
         return [one * gradient for one, gradient in zip(pushed, gradients, strict=True)]
+
+    def _random_pull(self, run: _Run, a: RecordedTensor, targets: list[RecordedTensor]) -> Tensor:
+        """What checks columns; the same for all elements of `a`."""
+        key = a.key, *(one.key for one in targets)
+        if key not in run.checks:
+            run.checks[key] = products.random_pull(a, targets)
+        return run.checks[key]
 
     def _run(self, which: str) -> _Run:
         """The pass with the inputs as they are `now`, or were `before` the edits; made if it is not there."""
