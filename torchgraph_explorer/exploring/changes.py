@@ -64,7 +64,7 @@ def _cells(tensor: Tensor, arguments: Mapping[str, Any]) -> None:
     flat = tensor.reshape(-1)
     flat[torch.tensor([int(place) for place in places], dtype=torch.long)] = torch.tensor(
         [float(value) for value in values], dtype=torch.float64
-    ).to(tensor.dtype)
+    ).to(tensor.device, tensor.dtype)
     tensor.copy_(flat.reshape(tensor.shape))
 
 

@@ -452,8 +452,8 @@ def pairs(chain: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def first_chain(facts: Sequence[TensorFacts]) -> tuple[str, ...]:
-    """The first tensor that a gradient can reach, some that modules with weights return, and the last one."""
+    """The first input, some tensors that modules with weights return, and the last one that a gradient can reach."""
     reached = [one for one in facts if one.has_gradient]
     within = [one for one in reached[1:-1] if one.is_weighed]
     some = [within[round(i)] for i in np.linspace(0, len(within) - 1, min(3, len(within)))]
-    return tuple(dict.fromkeys(one.name for one in [*reached[:1], *some, *reached[-1:]]))
+    return tuple(dict.fromkeys(one.name for one in [*facts[:1], *reached[:1], *some, *reached[-1:]]))
