@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 
 from tests.findings.records import Values, chain, module, recorded, weight
+from torchgraph_explorer.findings.causes import FOLLOWS, in_order
 from torchgraph_explorer.findings.engine import find
 from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.places import Places
 from torchgraph_explorer.run import Model
 from torchgraph_explorer.schema import ModuleGraph, StepFacts
 
@@ -328,6 +331,19 @@ def test_a_vanishing_gradient_names_the_layers_over_which_it_is_lost(tmp_path: P
     [one] = recorded(tmp_path, perceptron(), steps(together(lost, less))).findings()
     assert one.text.endswith("It gets lost on its way back from `fc3` to `fc1`.")
     assert one.evidence["lost_over_layers"] == 2
+
+
+@pytest.mark.parametrize("steps_apart", [0, 5])
+def test_no_findings_are_lost_as_causes_of_each_other(steps_apart: int) -> None:
+    kinds = sorted({*FOLLOWS, *(cause for causes in FOLLOWS.values() for cause in causes)})
+    for first, second in combinations(kinds, 2):
+        pair = [
+            Finding(kind=kind, severity="warning", step=steps_apart * at, text="")
+            for at, kind in enumerate((first, second))
+        ]
+        assert {one.kind for one in in_order(pair, Places([]))} == {first, second}
+    everything = [Finding(kind=kind, severity="warning", step=0, text="") for kind in kinds]
+    assert len(in_order(everything, Places([]))) == len(kinds)
 
 
 def test_a_rule_that_raises_does_not_hide_the_others(tmp_path: Path) -> None:

@@ -63,9 +63,7 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
     ),
     "unused-module": ("expert-imbalance",),
     "no-gradient": ("expert-imbalance",),
-    "constant-output": (*_LARGE, "dead-units", "saturated-activation", "collapse"),
-    "collapse": (*_LARGE, "dead-units", "saturated-activation"),
-    "symmetric-units": ("zero-init",),
+    "constant-output": (*_LARGE, "dead-units", "saturated-activation"),
     "update-too-small": (
         "zero-init",
         "clipping-always",
@@ -142,7 +140,8 @@ def _follows(one: Finding, other: Finding, places: Places) -> bool:
         return False
     if one.kind == other.kind:  # the same along the way of the data: it began where it is first
         return other.step <= one.step and one.kind in _SPREADING and _is_before(other, one, places)
-    return other.kind in FOLLOWS.get(one.kind, ())
+    is_mutual = one.kind in FOLLOWS.get(other.kind, ())  # then the earlier one is the cause
+    return other.kind in FOLLOWS.get(one.kind, ()) and not (is_mutual and _time(other) == _time(one))
 
 
 def _time(one: Finding) -> tuple[int, int]:
