@@ -19,10 +19,13 @@ from torchgraph_explorer.training.writer_thread import MOST_NOTES, WriterThread
 
 
 def evaluate(model: nn.Module) -> None:
-    """Updates a model in eval mode, so often that this is noted."""
+    """Updates a model that is only called without gradients, so often that this is noted."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
     for _ in range(MOST_UPDATES + 1):
-        model(torch.ones(1, 2)).sum().backward()
+        with torch.no_grad():
+            model(torch.ones(1, 2))
         optimizer.step()
 
 

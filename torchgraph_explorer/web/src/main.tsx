@@ -8,7 +8,7 @@ import {startMirror} from './view/state/mirror';
 import {startShowing} from './view/state/shown';
 import {startFollowingKept} from './view/tensors/store';
 import {startFindings} from './view/findings/start';
-import {Root} from './flow/Root';
+import {Root} from './view/flow/Root';
 import {startTheme} from './view/header/theme';
 
 startMirror();

@@ -1,6 +1,6 @@
 import {describe, expect, test} from 'vitest';
 
-import {diverging, stepOf} from '../src/flow/colour';
+import {diverging, stepOf} from '../src/view/flow/colour';
 import {cellAt, cellOf, elementOf, elementText, firstLead, flatPlace, groupElement, groupOf, isWithin, layoutMaps, placeOf} from '../src/flow/maps';
 import {layoutSankey} from '../src/flow/sankey';
 import type {PairLinks, SankeyOptions} from '../src/flow/sankey';

@@ -18,10 +18,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   graph: ['api', 'histogram', 'values', 'shared with Python'],
   model: ['api', 'graph', 'histogram', 'values'],
   findings: ['api', 'graph', 'values'],
+  flow: ['api', 'values'],
   host: [],
   tensors: ['api', 'charts', 'graph', 'values'],
   styles: [],
-  view: ['api', 'charts', 'findings', 'graph', 'histogram', 'host', 'model', 'styles', 'tensors', 'values'],
+  view: ['api', 'charts', 'findings', 'flow', 'graph', 'histogram', 'host', 'model', 'styles', 'tensors', 'values'],
   main: ['styles', 'view'],
 };
 

@@ -13,7 +13,7 @@ import * as choices from '../state/choices';
 import * as server from '../state/runs';
 import * as shown from '../state/shown';
 import {FindingsButton} from '../findings/FindingsButton';
-import {FlowButton} from '../../flow/FlowButton';
+import {FlowButton} from '../flow/FlowButton';
 import {FirstTrouble} from './FirstTrouble';
 import {Icon, IconButton} from '../controls/Icon';
 import {isHelpOpen} from '../Help';

@@ -5,7 +5,7 @@ import {answers, page} from '../../api/client';
 import {ApiError, isAbort} from '../../api/errors';
 import type {Runs} from '../../api/types';
 import {hostRunFilter, isHiddenByHost, whenShown} from '../../host/tensorboard';
-import {hasFlow} from '../../flow/state';
+import {hasFlow} from '../flow/state';
 import * as choices from './choices';
 import {filtered, runFilter} from './runFilter';
 import {chosenRun, connection, logdir, problem, retryAt, runs} from './runs';

@@ -1,8 +1,8 @@
 /** An input of whole numbers, such as tokens: each can be given another one. */
 
 import {edit, leadOf} from './state';
-import {elementOf, flatPlace} from './maps';
-import type {Maps, TensorFacts} from './types';
+import {elementOf, flatPlace} from '../../flow/maps';
+import type {Maps, TensorFacts} from '../../flow/types';
 
 export function TokenRow({facts, maps}: {facts: TensorFacts; maps: Maps}) {
   const [, rows, columns] = maps.shape;

@@ -1,9 +1,9 @@
 /** What the maps show, and what is strong enough to be shown. */
 
 import {useState} from 'preact/hooks';
-import {Segments, Select} from '../view/controls/Select';
+import {Segments, Select} from '../controls/Select';
 import {act, isOneScale, quantity, state, threshold, when, zoom} from './state';
-import type {Quantity, When} from './types';
+import type {Quantity, When} from '../../flow/types';
 
 export function Toolbar() {
   return (

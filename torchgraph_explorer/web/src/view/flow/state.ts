@@ -2,10 +2,10 @@
 
 import {batch, computed, signal} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
-import {isAbort, messageOf} from '../api/errors';
-import {askState, change} from './api';
-import {firstLead} from './maps';
-import type {Element, FlowState, Quantity, TensorFacts, When} from './types';
+import {isAbort, messageOf} from '../../api/errors';
+import {askState, change} from '../../flow/api';
+import {firstLead} from '../../flow/maps';
+import type {Element, FlowState, Quantity, TensorFacts, When} from '../../flow/types';
 
 const RETRY_MS = 2000;
 

@@ -2,7 +2,7 @@
 
 import {computed} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
-import {followPalette} from '../charts/palette';
+import {followPalette} from '../../charts/palette';
 
 const STEPS = 511;
 

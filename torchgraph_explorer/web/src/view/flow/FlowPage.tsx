@@ -3,10 +3,10 @@
 import './Flow.css';
 
 import {useEffect} from 'preact/hooks';
-import {IconButton} from '../view/controls/Icon';
-import {nextTheme} from '../view/header/theme';
-import * as choices from '../view/state/choices';
-import * as server from '../view/state/runs';
+import {IconButton} from '../controls/Icon';
+import {nextTheme} from '../header/theme';
+import * as choices from '../state/choices';
+import * as server from '../state/runs';
 import {Chain} from './Chain';
 import {EditBar} from './EditBar';
 import {SankeyView} from './SankeyView';

@@ -1,14 +1,14 @@
 /** The links of the chain as a Sankey diagram: the strongest ones, and all others in one grey link. */
 
 import {useLayoutEffect, useRef, useState} from 'preact/hooks';
-import {formatNumber} from '../numberText';
-import {Select} from '../view/controls/Select';
-import {askLinks} from './api';
-import {elementText, groupElement, groupOf} from './maps';
-import {layoutSankey, NODE_WIDTH} from './sankey';
-import type {SankeyLink, SankeyNode} from './sankey';
+import {formatNumber} from '../../numberText';
+import {Select} from '../controls/Select';
+import {askLinks} from '../../flow/api';
+import {elementText, groupElement, groupOf} from '../../flow/maps';
+import {layoutSankey, NODE_WIDTH} from '../../flow/sankey';
+import type {SankeyLink, SankeyNode} from '../../flow/sankey';
 import {act, factsOf, isStrong, most, pointed, select, state, threshold} from './state';
-import type {Links} from './types';
+import type {Links} from '../../flow/types';
 import {useAnswer} from './useAnswer';
 
 const HEIGHT = 380;

@@ -1,6 +1,6 @@
 /** The graph and its panels; or the gradient flow, where a model is behind the server. */
 
-import {App} from '../view/App';
+import {App} from '../App';
 import {FlowPage} from './FlowPage';
 import {isFlowShown} from './state';
 

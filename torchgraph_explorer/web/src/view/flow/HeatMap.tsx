@@ -1,13 +1,13 @@
 /** The maps of a tensor as heat. A click selects an element, or edits it; arrows move a cursor. */
 
 import {useEffect, useRef, useState} from 'preact/hooks';
-import {formatNumber} from '../numberText';
+import {formatNumber} from '../../numberText';
 import {followColours, stepOf} from './colour';
 import type {Colours} from './colour';
-import {cellAt, elementOf, elementText, flatPlace, isWithin, layoutMaps, placeOf} from './maps';
-import type {Cell, MapLayout} from './maps';
+import {cellAt, elementOf, elementText, flatPlace, isWithin, layoutMaps, placeOf} from '../../flow/maps';
+import type {Cell, MapLayout} from '../../flow/maps';
 import {brush, edit, isEditing, isOneScale, isStrong, largest, leadOf, pointed, select, state, zoom} from './state';
-import type {Maps, TensorFacts} from './types';
+import type {Maps, TensorFacts} from '../../flow/types';
 
 interface HeatMapProps {
   facts: TensorFacts;

@@ -1,13 +1,13 @@
 /** A tensor of the chain: its maps, which of them are shown, and what it exchanges with the selection. */
 
 import {useEffect} from 'preact/hooks';
-import {formatNumber} from '../numberText';
-import {askMaps} from './api';
+import {formatNumber} from '../../numberText';
+import {askMaps} from '../../flow/api';
 import {HeatMap} from './HeatMap';
 import {TokenRow} from './TokenRow';
-import {elementOf, elementText, leadingDims} from './maps';
+import {elementOf, elementText, leadingDims} from '../../flow/maps';
 import {factsOf, isStrong, largest, leadOf, leads, quantity, select, state, when} from './state';
-import type {Maps, Quantity, TensorFacts} from './types';
+import type {Maps, Quantity, TensorFacts} from '../../flow/types';
 import {useAnswer} from './useAnswer';
 
 export function TensorCard({name}: {name: string}) {

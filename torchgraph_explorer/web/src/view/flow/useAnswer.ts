@@ -1,7 +1,7 @@
 /** An answer that is asked for again when what it depends on changes. */
 
 import {useEffect, useState} from 'preact/hooks';
-import {isAbort, messageOf} from '../api/errors';
+import {isAbort, messageOf} from '../../api/errors';
 
 export interface Answer<T> {
   value: T | null;
