@@ -89,8 +89,13 @@ def test_an_empty_page_says_why_nothing_is_recorded_while_the_training_goes_on(
     own_viewer.open("silent")
     notice = own_viewer.page.locator(".notice")
     expect(notice).to_contain_text("No step recorded yet")
-    with pytest.warns(TorchgraphWarning, match="no step was recorded in the first"):
-        train(model, [(torch.randn(2, 4),)] * (MOST_UPDATES + 1), mean_square)
+    with pytest.warns(TorchgraphWarning, match="no step was recorded in the first"), torch.no_grad():
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(MOST_UPDATES + 1):
+            model(torch.randn(2, 4))
+            optimizer.step()
     expect(notice).to_contain_text("It was called in eval mode or with gradients disabled only.")
     expect(notice).to_contain_text("No step recorded yet")
     with pytest.warns(TorchgraphWarning, match="no step was recorded"):

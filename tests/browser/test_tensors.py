@@ -206,7 +206,7 @@ def test_the_table_of_neurons_is_sorted_and_filtered(viewer: Viewer, kept: str, 
     assert largest is not None
     at = np.unravel_index(np.argmax(largest), largest.shape)
     expect(table.locator("tbody th").first).to_have_text(f"[{', '.join(map(str, at))}]")
-    viewer.page.get_by_label(re.compile("^Filter")).fill("2, *, 7")
+    viewer.page.get_by_label(re.compile("^Filter: an index")).fill("2, *, 7")
     expect(viewer.page.get_by_text("8 of 384")).to_be_visible()
     table.locator("tbody th button").first.click()
     expect(readout(viewer)).to_contain_text("[sample 0, 2, ")

@@ -274,7 +274,6 @@ NOT_CALLED = {
     "training.watcher.Watcher.flag_exception": ON_REQUEST,
     "training.watcher.Watcher.flag_findings": "called with what is found",
     "training.writer_thread.WriterThread._ask_if_nonfinite": WITH_KEEP,
-    "training.writer_thread.WriterThread._keep": WITH_KEEP,
     "training.writer_thread.WriterThread.ask": ON_REQUEST,
 }
 """Names, or beginnings of names, of what no case calls for sure while it trains, and why."""

@@ -152,6 +152,7 @@ def test_every_build_of_the_library_gives_the_same_bits() -> None:
 def test_a_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_buffer, "BUILT", row_buffer.BUILT / "nowhere")
     row_buffer.functions.cache_clear()
+    row_buffer.library.cache_clear()
     with pytest.raises(TorchgraphError, match=r"cannot be loaded: .*Install it again on this machine"):
         Batch(Sampler(None), RowBuffer(), DeviceBatch())
 

@@ -10,7 +10,8 @@ call the model or run its      is put into the writer's queue. No store and no n
 backward pass                  `Watcher.close` wait for other threads to do so, for a stated time.
 The writer's, one for each     The sinks (`write`, `when_idle`, `close`), and through them `record`, stores and
 `Pipeline`: `writer_thread`    services; and the function that `reduce` returned with a step, which waits for the
-                               device. Nothing of `capture`: whatever a sink needs to know of a step is a plain value.
+                               device. Of `capture`, only `PendingFacts`, which works facts out of the numbers of a
+                               step that is over: whatever else a sink needs to know of a step is a plain value.
 The idle timer's, one for      `StepTracker.settle`, which hands over a step after which nothing comes: the end of its
 each `Pipeline`: `idle_timer`  capture, under the step's lock, if that is free. No sink, no store; no warning is shown
                                while the lock is held.

@@ -128,6 +128,7 @@ def _is_suitable(tensor: Tensor) -> bool:
     return (
         type(tensor) in ORDINARY
         and tensor.layout is torch.strided
+        and not tensor.is_nested
         and tensor.is_floating_point()
         and tensor.dim() > 1
         and tensor.shape[0] > 1

@@ -104,6 +104,7 @@ export function Popover() {
   return (
     <div class="popover menu" role="group" aria-label="Menu">
       <HeaderItems />
+      <ViewTabs />
     </div>
   );
 }
