@@ -81,6 +81,17 @@ def test_the_beginning_and_the_end_of_a_training_are_said(own_viewer: Viewer, tr
     expect(own_viewer.connection).to_have_text("Finished, 1 step")
 
 
+def update_without_gradients(model: nn.Module) -> None:
+    """Update a model that is only called under `no_grad`, so often that this is said."""
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(MOST_UPDATES + 1):
+        with torch.no_grad():
+            model(torch.randn(2, 4))
+        optimizer.step()
+
+
 def test_an_empty_page_says_why_nothing_is_recorded_while_the_training_goes_on(
     own_viewer: Viewer, own_logdir: Path
 ) -> None:
@@ -89,13 +100,8 @@ def test_an_empty_page_says_why_nothing_is_recorded_while_the_training_goes_on(
     own_viewer.open("silent")
     notice = own_viewer.page.locator(".notice")
     expect(notice).to_contain_text("No step recorded yet")
-    with pytest.warns(TorchgraphWarning, match="no step was recorded in the first"), torch.no_grad():
-        for parameter in model.parameters():
-            parameter.grad = torch.ones_like(parameter)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for _ in range(MOST_UPDATES + 1):
-            model(torch.randn(2, 4))
-            optimizer.step()
+    with pytest.warns(TorchgraphWarning, match="no step was recorded in the first"):
+        update_without_gradients(model)
     expect(notice).to_contain_text("It was called in eval mode or with gradients disabled only.")
     expect(notice).to_contain_text("No step recorded yet")
     with pytest.warns(TorchgraphWarning, match="no step was recorded"):

@@ -132,3 +132,35 @@ def test_optimizers_in_turns_have_a_moving_target(tmp_path: Path) -> None:
     frames: list[Mapping[Any, Any]] = [{("fc1", "output", "output", "value"): [1.0, 2.0]} for _ in range(4)]
     facts = [StepFacts("update", 1, 1, ("Adam" if step % 2 else "Adam #2",)) for step in range(4)]
     assert need_not_fall(Evidence(recorded(tmp_path, graph, frames, facts=facts)))
+
+
+@pytest.mark.parametrize(
+    ("values", "severity"),
+    [
+        pytest.param(FALLING, "warning", id="that falls to a tenth"),
+        pytest.param(3 * np.exp(-STEPS / 20), "info", id="that falls to nothing"),
+        pytest.param(np.append(3 * np.exp(-STEPS[:-1] / 20), np.nan), "warning", id="that ends in NaN"),
+    ],
+)
+def test_a_network_may_saturate_once_its_loss_is_near_zero(values: Values, severity: str, tmp_path: Path) -> None:
+    graph = chain(module("fc1", "Linear", weight(2, 2)), module("act", "Tanh"), module("fc2", "Linear", weight(2, 2)))
+    frames = [{("act", "input", "input", "value"): [-9.0, 9.0 + step / 100, -7.0, 8.0]} for step in range(200)]
+    found = recorded(tmp_path, graph, frames, scalars={"loss": values.tolist()}).findings()
+    assert [one.severity for one in found if one.kind == "saturated-activation"] == [severity]
+
+
+@pytest.mark.parametrize(("optimizer", "expected"), [("SGD", ["update-too-large"]), ("LBFGS", [])], ids=str)
+def test_updates_may_be_large_where_the_optimizer_finds_out_how_far_to_go(
+    optimizer: str, expected: list[str], tmp_path: Path
+) -> None:
+    frames: list[Mapping[Any, Any]] = [
+        {
+            ("fc1", "param", "weight", "value"): [1.0, -2.0, 3.0 + step, 2.0],
+            ("fc1", "param", "weight", "grad"): [1.0, 2.0, 3.0, 4.0],
+            ("fc1", "param", "weight", "update_ratio"): [0.5],
+        }
+        for step in range(20)
+    ]
+    facts = [StepFacts("update", 1, 1, (optimizer,))] * 20
+    model = recorded(tmp_path, chain(module("fc1", "Linear", weight(2, 2))), frames, facts=facts)
+    assert [one for one in kinds(model) if one == "update-too-large"] == expected

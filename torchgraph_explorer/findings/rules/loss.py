@@ -49,6 +49,10 @@ GAINED = 10.0
 ABOVE_NOISE = 6.0
 
 
+SOLVED = 0.01
+"""Share of the loss at first that is left of it at the end if the network has learned what there is."""
+
+
 class Loss(NamedTuple):
     """The logged values of the loss up to the first that is not finite.
 
@@ -65,6 +69,15 @@ class Loss(NamedTuple):
     values: Floats
     noise: float
     ends_bad: bool
+
+
+def is_solved(evidence: Evidence) -> bool:
+    """Whether the loss has come near zero and stays there: a network that has learned all may well saturate."""
+    loss = judged(evidence)
+    if loss is None or loss.ends_bad or len(loss.values) < LEAST_TO_DIVERGE:
+        return False
+    tenth = max(1, len(loss.values) // 10)
+    return bool(0 <= np.median(loss.values[-tenth:]) <= SOLVED * np.median(loss.values[:3]))
 
 
 def judged(evidence: Evidence) -> Loss | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Band, Finding
+from torchgraph_explorer.findings.rules.loss import is_solved
 from torchgraph_explorer.findings.rules.rule import finding, held, named
 from torchgraph_explorer.schema import Series
 
@@ -106,7 +107,7 @@ def saturated_activation(evidence: Evidence) -> Iterator[Finding]:
         yield finding(
             evidence,
             "saturated-activation",
-            "warning",
+            "info" if is_solved(evidence) else "warning",
             at=at,
             rows=rows[kept],
             numbers={"saturated": beyond[kept].min(), "limit": limit},

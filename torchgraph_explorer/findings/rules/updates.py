@@ -40,6 +40,9 @@ LEAST_SCALE = 1.0
 STILL = 1e-5
 """Largest relative change of any statistic of the weights, over the whole run, below which nothing is learned."""
 
+SEARCHING = "LBFGS"
+"""Optimizer that finds out how far to go: its first updates may well replace the weights."""
+
 LEAST_STEPS = 30
 """Steps that the whole run must have for that."""
 
@@ -119,6 +122,8 @@ def _is_loss_flat(evidence: Evidence) -> bool:
 
 def update_too_large(evidence: Evidence) -> Iterator[Finding]:
     """Updates change the weights by a tenth or more, again and again."""
+    if any(SEARCHING in name for one in evidence.facts if one is not None for name in one.optimizers):
+        return
     ratios = _ratios(evidence)
     rows = np.flatnonzero(np.isfinite(ratios))
     large = rows[ratios[rows] > LARGE_RATIO]
