@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from tests.listening import Listening
-from tests.processes import wait_for
 from torchgraph_explorer import TorchgraphWarning, watch
 from torchgraph_explorer.capture.gradient_hooks import GradientHooks
 from torchgraph_explorer.capture.step_admission import StepAdmission
@@ -110,13 +109,18 @@ def backward_that_raises(training: Training) -> None:
 
 
 def backward_that_ends_after_another_forward(training: Training) -> None:
-    loss, is_forward_over = training.loss(), threading.Event()
-    training.model.backwards = lambda: is_forward_over.wait(30)
+    loss, is_within_backward, is_forward_over = training.loss(), threading.Event(), threading.Event()
+
+    def wait_for_forward() -> None:
+        is_within_backward.set()
+        is_forward_over.wait(30)
+
+    training.model.backwards = wait_for_forward
     backward = threading.Thread(target=loss.backward)
 
     def begin_backward() -> None:
         backward.start()
-        assert wait_for(lambda: training.watcher._train.tracker._current.one.have_gradients)  # type: ignore[union-attr]
+        assert is_within_backward.wait(30)
 
     training.model.forwards = begin_backward
     training.loss()
