@@ -120,7 +120,7 @@ def test_each_kind_is_said_once_and_summed_up_at_the_end(tmp_path: Path, capsys:
     with training.watch(tmp_path) as watcher:
         training.train_until(is_said)
     assert heard[0] == f"recording to {watcher.run_dir}"
-    assert re.match(r"error: dead-units at 1 output, since step 0: At least 100\.0% of the outputs", heard[1])
+    assert re.match(r"error: dead-units at 1 output, since step 0: All of the outputs", heard[1])
     summary = said(capsys)
     assert summary[0].startswith("Sequential: 1 error")
     assert summary[1].startswith("  error: dead-units at 1 output, steps 0 to ")

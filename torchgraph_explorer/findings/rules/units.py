@@ -43,6 +43,7 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
         if rows is None:
             continue
         worst = float(shares[there[rows]].min())
+        share = "All" if worst == 1 else f"At least {worst:.1%}"
         yield finding(
             evidence,
             "dead-units",
@@ -50,8 +51,8 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
             at=one.at,
             rows=there[rows],
             numbers={"zeros": worst, "steps": len(rows)},
-            text=f"At least {worst:.1%} of the outputs of {named(one.at.module)} are zero after its ReLU, up to "
-            "the last step. Units that are zero for every sample get no gradient and never come back.",
+            text=f"{share} of the outputs of {named(one.at.module)} are zero after its ReLU, up to the last step. "
+            "Units that are zero for every sample get no gradient and never come back.",
             advice=f"{_CALMER}, normalise the inputs, or use LeakyReLU or GELU.",
             band=Band("zero_fraction", high=DEAD_SHARE) if one.at is evidence.series[one.column] else None,
         )
