@@ -61,10 +61,10 @@ export function scaleAmong(values: Iterable<number>, dtype: string): ValueScale 
 
 const STEPS = 256;
 
-/** 256 colours between the stops. */
-export function rampOf(stops: readonly Rgb[]): Rgb[] {
-  return Array.from({length: STEPS}, (_, i) => {
-    const at = (i / (STEPS - 1)) * (stops.length - 1);
+/** So many colours between the stops. */
+export function rampOf(stops: readonly Rgb[], steps: number = STEPS): Rgb[] {
+  return Array.from({length: steps}, (_, i) => {
+    const at = (i / (steps - 1)) * (stops.length - 1);
     const left = Math.min(Math.floor(at), stops.length - 2);
     const [from, to] = [stops[left] as Rgb, stops[left + 1] as Rgb];
     return [0, 1, 2].map((part) => Math.round((from[part] as number) + ((to[part] as number) - (from[part] as number)) * (at - left))) as unknown as Rgb;

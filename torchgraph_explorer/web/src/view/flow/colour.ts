@@ -3,6 +3,7 @@
 import {computed} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
 import {followPalette} from '../../charts/palette';
+import {rampOf, rgbFrom} from '../../tensors/shade';
 
 const STEPS = 511;
 
@@ -18,16 +19,7 @@ export interface Colours {
 
 /** Colours between the stops, which are given as `#rrggbb`. */
 export function diverging(stops: readonly string[]): Uint8ClampedArray {
-  const parsed = stops.map((stop) => [1, 3, 5].map((at) => parseInt(stop.slice(at, at + 2), 16)));
-  const table = new Uint8ClampedArray(STEPS * 4);
-  for (let i = 0; i < STEPS; i++) {
-    const at = (i / (STEPS - 1)) * (parsed.length - 1);
-    const left = Math.min(Math.floor(at), parsed.length - 2);
-    const share = at - left;
-    const mixed = [0, 1, 2].map((k) => parsed[left]![k]! * (1 - share) + parsed[left + 1]![k]! * share);
-    table.set([...mixed, 255], i * 4);
-  }
-  return table;
+  return Uint8ClampedArray.from(rampOf(stops.map(rgbFrom), STEPS).flatMap((rgb) => [...rgb, 255]));
 }
 
 /** The place in the table of a value, for values between `-largest` and `largest`; -1 for NaN and infinity. */
