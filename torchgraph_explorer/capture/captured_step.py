@@ -23,6 +23,7 @@ from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.optimizer_steps import parameters_of
 from torchgraph_explorer.capture.parameters import Parameters
 from torchgraph_explorer.capture.recorded_calls import RecordedCalls
+from torchgraph_explorer.capture.sampled_updates import SampledUpdates
 from torchgraph_explorer.capture.step_gradients import StepGradients
 from torchgraph_explorer.capture.step_parts import Forward, ForwardParts, Keeper, StepRows, WatchedModules
 from torchgraph_explorer.capture.step_states import Event, State, StepState
@@ -110,6 +111,9 @@ class CapturedStep:
         self._names, self._options, self._keeper = modules.names, options, rows.keeper
         self._passes_before_update = 0
         self._parameters = Parameters(modules.names, rows)
+        self._updates: SampledUpdates | None = None
+        if rows.kinds >= {"params", "params_grad"} and not options.updates:
+            self._updates = SampledUpdates(rows, self._parameters.named)
         self._gradients = StepGradients(
             rows,
             self.state,
@@ -251,6 +255,8 @@ class CapturedStep:
         moved = parameters_of(optimizer)
         self._gradients.before_update(moved, is_missed=is_missed, measures_update=self._options.updates)
         self._passes_before_update = self.forward.passes.count
+        if self._updates is not None and not self._gradients.hooks.closed:
+            self._updates.before_update(moved)
         if self._facts is not None and not self._gradients.hooks.closed:
             self._facts.before_update(optimizer, is_missed=is_missed)
 
@@ -262,6 +268,8 @@ class CapturedStep:
             was_in_closure = self.forward.passes.count > self._passes_before_update
             moved = [parameter for each in optimizers for parameter in parameters_of(each)]
             self._gradients.after_update(moved, was_in_closure=was_in_closure)
+        if self._updates is not None:
+            self._updates.after_update()
         if self._facts is not None:
             self._facts.after_update(optimizers, names)
         self.optimizers.update(dict.fromkeys(names))
@@ -288,6 +296,11 @@ class CapturedStep:
         """Why that is not known."""
         return None if self._facts is None else self._facts.fault
 
+    @property
+    def update_fault(self) -> Exception | None:
+        """Why it is not known how far the update moved the weights."""
+        return None if self._updates is None else self._updates.fault
+
     def hand_over(self) -> None:
         """What it has recorded is complete, and is about to be handed over."""
         self.state.on(Event.HAND_OVER)
@@ -297,6 +310,7 @@ class CapturedStep:
         self._gradients.hooks.closed = True
         self._names.clear()
         self._parameters.forget()
+        self._updates = None
         del self.model
 
     def finish(self) -> None:

@@ -182,6 +182,8 @@ class CurrentStep:
         training = ended.training_facts()
         if (fault := ended.facts_fault) is not None:
             self._listener.note(f"facts about the training of some steps are not recorded ({reason(fault)}).")
+        if (fault := ended.update_fault) is not None:
+            self._listener.note(f"the ratios of updates to weights are not recorded in some steps ({reason(fault)}).")
         facts = self._facts(ended)
         self._listener.take(Observation(ended.step, ended.rows, graph, facts, tensors, training))
 

@@ -42,6 +42,9 @@ class Measure(Protocol):
     def norms(self, gradient: Tensor) -> int:
         """Measure the l2 norms of the gradient, one for each sample."""
 
+    def numbers(self, numbers: Tensor) -> list[int]:
+        """Measure each of `numbers`, `[n]` of float32, as a tensor of its own."""
+
 
 current_backward = torch._C._current_graph_task_id
 """The number of the backward pass that is on in this thread; -1 without one."""

@@ -73,7 +73,7 @@ class Parameters:
     def before_update(self, moved: Iterable[Tensor]) -> None:
         """An optimizer is about to move the parameters in `moved`: copy them."""
         with NoDispatch():
-            for _, parameter in self._of(moved):
+            for _, parameter in self.named(moved):
                 is_moved = parameter.requires_grad and parameter not in self._before
                 if is_moved and has_memory(values := plain(parameter)):
                     self._before[parameter] = values.detach().clone()
@@ -83,7 +83,7 @@ class Parameters:
         before, self._before = self._before, {}
         with NoDispatch():
             sizes = dict(zip(before, _numbers([torch.linalg.vector_norm(old) for old in before.values()]), strict=True))
-            for key, parameter in self._of([*before]):
+            for key, parameter in self.named([*before]):
                 old = before.pop(parameter, None)
                 if old is not None and has_memory(values := plain(parameter)):
                     self._measure_update(key, values.detach() - old, sizes[parameter])
@@ -117,8 +117,8 @@ class Parameters:
             for path, parameter in _own(module):
                 yield (name, path), parameter
 
-    def _of(self, moved: Iterable[Tensor]) -> Iterator[tuple[ParameterKey, nn.Parameter]]:
-        """Those that are in `moved`; an optimizer of one parameter is as quick as one of all."""
+    def named(self, moved: Iterable[Tensor]) -> Iterator[tuple[ParameterKey, nn.Parameter]]:
+        """Those that are in `moved`, with their names; an optimizer of one parameter is as quick as one of all."""
         if not self._keys:
             for key, parameter in self._all():
                 self._keys.setdefault(id(parameter), []).append((key, parameter))
@@ -127,7 +127,7 @@ class Parameters:
 
     def _gradients(self, moved: Iterable[Tensor] | None = None) -> Iterator[tuple[ParameterKey, nn.Parameter, Tensor]]:
         """Each, or each in `moved`, that has a gradient, and the gradient."""
-        for key, parameter in self._all() if moved is None else self._of(moved):
+        for key, parameter in self._all() if moved is None else self.named(moved):
             gradient = parameter.grad
             if gradient is not None and is_readable(gradient) and has_memory(found := plain(gradient)):
                 yield key, parameter, found

@@ -53,6 +53,12 @@ class Batch:
         """Measure the l2 norm of each sample of `gradient`, a sample being an index of the first dimension."""
         return self._once(gradient, self._norms, self._measure_norms)
 
+    def numbers(self, numbers: Tensor) -> list[int]:
+        """Measure each of `numbers`, `[n]` of float32, as a tensor of its own; returns the rows."""
+        if self._is_in_host_memory(numbers):
+            return self._rows.add_numbers(numbers)
+        return [-self._device_batch.add(one, first=0, stride=1, length=1, divisor=1.0) for one in numbers.split(1)]
+
     def finish(self) -> Callable[[], Part]:
         """End the step. Returns a function that gives all rows, in any thread; it may have to wait for a device."""
         self._values.clear()

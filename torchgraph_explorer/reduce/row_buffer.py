@@ -144,6 +144,15 @@ class RowBuffer:
             self._grow()
         return self._added(repeats)
 
+    def add_numbers(self, numbers: Tensor) -> list[int]:
+        """Add a row for each of `numbers`, `[n]` of float32; returns their numbers."""
+        start, size = numbers.data_ptr(), numbers.element_size()
+        for at in range(len(numbers)):
+            while not self._memory.add_row(start + at * size, TYPES[torch.float32], 1, 0, 1, 1, 1.0):
+                self._grow()
+        self._count += len(numbers)
+        return list(range(self._count - len(numbers), self._count))
+
     def _added(self, repeats: int) -> int:
         if repeats != 1:
             self._memory.repeat(repeats)

@@ -1,0 +1,138 @@
+"""How far optimizers move the weights, relative to them, from samples: without a copy of the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from torchgraph_explorer.capture.call_context import is_captured
+from torchgraph_explorer.capture.gradient_hooks import series_key
+from torchgraph_explorer.capture.no_dispatch import NoDispatch, has_memory, is_readable, plain
+from torchgraph_explorer.capture.step_parts import StepRows
+from torchgraph_explorer.reduce.sampling import flat
+
+RUNS, RUN_LENGTH = 64, 16
+"""A sample: so many runs, of so many neighbouring elements each. A run of floats is as long as a line of the cache."""
+
+FLOATS = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16})
+
+NamesOf: TypeAlias = "Callable[[Iterable[Tensor]], Iterable[tuple[tuple[str, str], nn.Parameter]]]"
+"""Finds the model's own among parameters, and the module and the name of each."""
+
+
+@dataclass(slots=True)
+class _Samples:
+    """Samples of parameters of one type, on one device, with equally many dimensions.
+
+    Attributes:
+        names: Module and name of each parameter.
+        parameters: The parameters.
+        views: The elements of each that are sampled, `[n]` or `[RUNS, RUN_LENGTH]`, where they are.
+        before: Those of all, before they are moved, filled up with zeros.
+    """
+
+    names: list[tuple[str, str]] = field(default_factory=list)
+    parameters: list[nn.Parameter] = field(default_factory=list)
+    views: list[Tensor] = field(default_factory=list)
+    before: Tensor = field(default_factory=lambda: torch.empty(0))
+
+    def copy(self) -> None:
+        """The parameters are about to be moved."""
+        self.before = pad_sequence(self.views, batch_first=True)
+
+    def ratios(self) -> Tensor:
+        """The l2 norm of the update of each, as a share of that of the parameter, `[samples]`; 0 if that is zero."""
+        wide = torch.float32 if self.before.device.type == "mps" else torch.float64
+        before = self.before.flatten(1).to(wide)
+        update = pad_sequence(self.views, batch_first=True).flatten(1).to(wide).sub_(before)
+        moved, size = (torch.linalg.vector_norm(each, dim=1) for each in (update, before))
+        return torch.where(size == 0, 0.0, moved / size).float()
+
+    def visible(self) -> Iterator[int]:
+        """Which of them were updated where they were: an optimizer may give a parameter other memory."""
+        for at, (parameter, view) in enumerate(zip(self.parameters, self.views, strict=True)):
+            values = plain(parameter)
+            if has_memory(values) and values.data_ptr() == view.data_ptr():
+                yield at
+
+
+class SampledUpdates:
+    """The updates of one step, of the weights with two dimensions or more. No method raises.
+
+    Attributes:
+        fault: What went wrong, after which nothing is measured; None so far.
+    """
+
+    def __init__(self, rows: StepRows, names_of: NamesOf) -> None:
+        """Nothing is about to be moved."""
+        self.fault: Exception | None = None
+        self._rows, self._names_of = rows, names_of
+        self._samples: list[_Samples] = []
+
+    def before_update(self, moved: Iterable[Tensor]) -> None:
+        """An optimizer is about to move the parameters in `moved`."""
+        self._do(lambda: self._before_update(moved))
+
+    def after_update(self) -> None:
+        """The outermost optimizer has moved them: measure how far."""
+        self._do(self._after_update)
+
+    def _do(self, act: Callable[[], None]) -> None:
+        if self.fault is None:
+            try:
+                with NoDispatch():
+                    act()
+            except Exception as fault:  # a fault of ours in the middle of the training
+                self.fault = fault
+                self._samples.clear()
+
+    def _before_update(self, moved: Iterable[Tensor]) -> None:
+        if is_captured():
+            return
+        known = {id(parameter) for samples in self._samples for parameter in samples.parameters}
+        found: dict[tuple[object, ...], _Samples] = {}
+        for name, parameter in self._names_of(moved):
+            if id(parameter) not in known and (view := _sample(parameter)) is not None:
+                samples = found.setdefault((view.dtype, view.device, view.dim()), _Samples())
+                samples.names.append(name)
+                samples.parameters.append(parameter)
+                samples.views.append(view)
+        for samples in found.values():
+            samples.copy()
+        self._samples.extend(found.values())
+
+    def _after_update(self) -> None:
+        measured, self._samples = self._samples, []
+        for samples in measured:
+            rows = self._rows.measure.numbers(samples.ratios())
+            for at in samples.visible():
+                module, path = samples.names[at]
+                self._rows.rows[series_key(module, None, "param", path, "update_ratio")] = rows[at]
+
+
+def _sample(parameter: nn.Parameter) -> Tensor | None:
+    """A view of the elements of `parameter` that are sampled; None if it is not measured."""
+    if not parameter.requires_grad or parameter.dim() < 2 or not is_readable(parameter):
+        return None
+    values = plain(parameter).detach()
+    if (
+        values.dtype not in FLOATS
+        or values.layout is not torch.strided
+        or values.numel() == 0
+        or not has_memory(values)
+    ):
+        return None
+    elements = values.view(-1) if values.is_contiguous() else flat(values)
+    if elements.data_ptr() != values.data_ptr():
+        return None  # a copy, in which no update shows
+    count = len(elements)
+    if count <= RUNS * RUN_LENGTH:
+        return elements
+    step = (count - RUN_LENGTH) // (RUNS - 1)
+    step -= step % 2 == 0  # an even one may be a multiple of a row's length
+    return elements.as_strided((RUNS, RUN_LENGTH), (step, 1))
