@@ -52,6 +52,7 @@ THE_GUARD = "the guard around what it calls, which is broken instead"
 NOT_CALLED = {
     "copies._clone": "called where a tensor that is not in the order of memory is kept whole",
     "step_tensors.KeptSteps.discard": "counts",
+    "writer._is_of": "called in a run that has kept tensors already",
     "step_tensors.StepTensors.describe": "notes two words",
     "neurons._keep": "called once",
     "neurons._numbers": "called once for each number of samples",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
@@ -15,8 +16,22 @@ class Phase(Protocol):
     def step(self) -> int:
         """How many steps were counted."""
 
+    @property
+    def latest(self) -> int:
+        """The number of the step that has begun, after the first one has."""
+
+    @property
+    def named_ahead(self) -> set[str]:
+        """Names that the loop attaches before passes begin."""
+
     def takes(self, model: nn.Module) -> bool:
         """Whether a pass that begins now belongs to it."""
+
+    def note_pass(self, *, is_own: bool) -> None:
+        """A pass begins."""
+
+    def is_within(self, model: nn.Module, *, next_pass: bool = False) -> bool:
+        """Whether what the loop says now is about it: about its latest pass, or with `next_pass` about the next one."""
 
     def take_eval_mode(self) -> None:
         """The model is trained in eval mode: take its passes with gradients, until one is in training mode."""
@@ -39,12 +54,21 @@ class Training:
         step: Steps that have begun so far.
         is_set: The number was set, and stays what it is whatever is found out about earlier steps.
         joins: See `Phase`.
+        named_ahead: See `Phase`.
+        is_open: Tells whether a step has begun, and what ends it has not come.
     """
 
     def __init__(self) -> None:
         """Begin at step 0."""
         self.step = 0
-        self.is_set = self.joins = self._takes_eval = False
+        self.is_set = self.joins = self._takes_eval = self._was_left = False
+        self.named_ahead: set[str] = set()
+        self.is_open: Callable[[], bool] = lambda: False
+
+    @property
+    def latest(self) -> int:
+        """See `Phase`."""
+        return self.step - 1
 
     def set(self, step: int) -> None:
         """The user says that the next step is `step`."""
@@ -55,6 +79,17 @@ class Training:
         if model.training:
             self._takes_eval = False
         return (model.training or self._takes_eval) and torch.is_grad_enabled()
+
+    def note_pass(self, *, is_own: bool) -> None:
+        """See `Phase`."""
+        self._was_left = not is_own
+
+    def is_within(self, model: nn.Module, *, next_pass: bool = False) -> bool:
+        """See `Phase`. In eval mode, it is not, unless the model is trained so; else it is while a step is open."""
+        if not (model.training or self._takes_eval):
+            return False
+        is_left = not torch.is_grad_enabled() if next_pass else self._was_left
+        return not is_left or self.is_open()
 
     def take_eval_mode(self) -> None:
         """See `Phase`."""
@@ -84,13 +119,31 @@ class Evaluation:
         return self._training.step
 
     @property
+    def latest(self) -> int:
+        """See `Phase`."""
+        return self._training.step
+
+    @property
     def joins(self) -> bool:
         """See `Phase`."""
         return self._training.joins
 
+    @property
+    def named_ahead(self) -> set[str]:
+        """See `Phase`. The same as in training: a loop calls its batches the same in both."""
+        return self._training.named_ahead
+
     def takes(self, model: nn.Module) -> bool:
         """See `Phase`."""
         return not self._training.takes(model)
+
+    def note_pass(self, *, is_own: bool) -> None:
+        """See `Phase`."""
+        self._training.note_pass(is_own=not is_own)
+
+    def is_within(self, model: nn.Module, *, next_pass: bool = False) -> bool:
+        """See `Phase`."""
+        return not self._training.is_within(model, next_pass=next_pass)
 
     def take_eval_mode(self) -> None:
         """See `Phase`. It takes them anyway, unless `Training` does."""

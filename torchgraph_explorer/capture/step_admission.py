@@ -100,7 +100,9 @@ class StepAdmission:
             compiled: It calls compiled code.
             is_frozen: It calls a part that is not trained, which belongs to a step although no gradient is enabled.
         """
-        if not is_frozen and not self._counter.takes(model):
+        is_own = is_frozen or self._counter.takes(model)
+        self._counter.note_pass(is_own=is_own)
+        if not is_own:
             return self._passes_by()
         if (ended := self._counter.begin_pass(model)) is not None:
             end, optimizers = ended

@@ -77,7 +77,7 @@ class StepCounter:
     @property
     def number(self) -> int:
         """The number of the step that a pass belongs to now."""
-        return self._phase.step - self.is_begun
+        return self._phase.latest if self.is_begun else self._phase.step
 
     @property
     def shows_ends(self) -> bool:
@@ -108,6 +108,10 @@ class StepCounter:
     def takes(self, model: nn.Module) -> bool:
         """Whether a pass that begins now is one of the phase."""
         return self._phase.takes(model)
+
+    def note_pass(self, *, is_own: bool) -> None:
+        """A pass begins, of the phase or not."""
+        self._phase.note_pass(is_own=is_own)
 
     def take_eval_mode(self) -> None:
         """The model is trained in eval mode."""

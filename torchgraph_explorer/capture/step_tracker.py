@@ -90,9 +90,8 @@ class StepTracker:
         self._logged, self._windows = -1, UnitWindows()
         self._trained: frozenset[str] = frozenset()
         self._learned: ModuleGraph | None = None
-        self._attached_ahead: set[str] = set()
         self._named_ahead: dict[str, _NamedAhead] = {}
-        self._called = weakref.ref(model)
+        self._called, self._phase = weakref.ref(model), phase
         self._module_hooks = ModuleHooks()
         expected = StepsAre.UNKNOWN if optimizer is None else StepsAre.UPDATES
         self._counter = StepCounter(model, phase, steps_are=expected if by_updates else StepsAre.PASSES)
@@ -192,13 +191,18 @@ class StepTracker:
         """
         with self._lock:
             try:
-                one, is_within = self._current.one, self._admission.is_within
-                if self._counter.has_begun_none and one is None and len(self._attached_ahead) < MOST_NAMES_AHEAD:
-                    self._attached_ahead.add(name.name)
-                if is_within or name.name not in self._attached_ahead:
-                    if one is not None:
+                if (model := self._called()) is None:
+                    return
+                one, is_within, ahead = self._current.one, self._admission.is_within, self._phase.named_ahead
+                is_next = self._phase.is_within(model, next_pass=True)
+                if is_next and self._counter.has_begun_none and one is None and len(ahead) < MOST_NAMES_AHEAD:
+                    ahead.add(name.name)
+                if is_within or name.name not in ahead:
+                    if one is not None and self._phase.is_within(model):
                         one.attach_in_loop(tensor, name)
-                elif self._admission.wants_next and (keeper := self._listener.keeper_ahead(self._counter.upcoming)):
+                elif not (is_next and self._admission.wants_next):
+                    return
+                elif keeper := self._listener.keeper_ahead(self._counter.upcoming):
                     with NoDispatch():
                         for info, each in described(tensors(tensor, name.name)):
                             keep_in_loop(keeper, info.path, each, name=name)

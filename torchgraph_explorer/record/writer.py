@@ -71,14 +71,14 @@ class RecordWriter:
         self._outbox.add(Encoded(data, step, is_needed=not isinstance(record, Frame | Logged)))
 
     def keep(self, step: KeptStep, most: int) -> int:
-        """Append the tensors that were kept at one step, if those of the run then take at most `most` bytes.
+        """Append the tensors that were kept at one step, if those of the model then take at most `most` bytes.
 
         Returns:
-            How many bytes the kept tensors of the run take.
+            How many bytes the kept tensors of the model take, in all sessions of the run.
         """
         assert self._session is not None, "a session comes before everything else"
         if self._tensors is None:
-            self._tensors = TensorWriter(self._run_dir, self._beginning, session=self._session.id)
+            self._tensors = TensorWriter(self._run_dir, self._beginning, session=self._session)
         return self._tensors.write(step, most)
 
     def when_idle(self) -> None:

@@ -29,6 +29,7 @@ from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.tensors.keep import Keep
 from torchgraph_explorer.tensors.step_tensors import KeptSteps, StepTensors
 from torchgraph_explorer.training.bad_values import BadValues
+from torchgraph_explorer.training.evaluation_turns import EvaluationTurns
 from torchgraph_explorer.training.first_step import recorded_again
 from torchgraph_explorer.training.idle_timer import IdleTimer
 from torchgraph_explorer.training.options import Settings, pass_choice
@@ -61,12 +62,13 @@ class Pipeline:
         shards: Callable[[], Shards] | None = None,
         between_steps: Callable[[], object] | None = None,
         run_dir: str | None = None,
+        share: float = 1.0,
     ) -> None:
         """Begin to watch `model` in `phase`, and write the steps that `wants` selects to `sinks`.
 
         `shards` is called in the training thread when such a step begins. It tells how the parameters are divided among
         the ranks. `between_steps` is called there before each step, and may end the training. `run_dir` is where they
-        record to.
+        record to, and `share` the part of the space for kept tensors that these steps have.
         """
         self._between_steps = between_steps
         self.saw_a_step = self._is_given_up = False
@@ -80,12 +82,13 @@ class Pipeline:
         self._rows: RowBuffer | None = None
         self._device_batch = DeviceBatch()
         self._batch: Batch | None = None
-        self._keeps = kept_steps(settings.keep, session, self.note)
+        self._keeps = kept_steps(settings.keep, session, self.note, share=share)
         self._kept: StepTensors | None = None
         self._kept_ahead: tuple[int, StepTensors | None] = -1, None
         self._told = self._ahead = Told(-1)
         self._labels = LabelSchedule(settings.log_freq) if isinstance(settings.log_freq, PerLabel) else None
         self._began: tuple[float, float | None, float | None] = (0.0, None, None)
+        self._turns = None if isinstance(phase, Training) else EvaluationTurns()
         inline = settings.compiled == "inline"
         self.tracker = StepTracker(
             model,
@@ -172,7 +175,18 @@ class Pipeline:
     def wants(self, step: int) -> bool:
         """Whether this step is to be logged (for `capture.observation.StepListener`)."""
         is_asked_for, self._bad_values.asks_for_step = self._bad_values.asks_for_step, False
-        return self.is_recording and (bool(self._wants(step)) or is_asked_for) and self._may_select(step)
+        if not (self.is_recording and (bool(self._wants(step)) or is_asked_for) and self._may_select(step)):
+            return False
+        return self._turns is None or self._has_turn(self._turns, step)
+
+    def _has_turn(self, turns: EvaluationTurns, step: int) -> bool:
+        has_turn = turns.takes(step, self._ahead.label if self._ahead.step == step else None)
+        if turns.have_met:
+            self.note(
+                "evaluations with several labels come at the same step. Of these, one is recorded: the labels take "
+                "turns."
+            )
+        return has_turn
 
     def _may_select(self, step: int) -> bool:
         """Whether the schedule of labels may select a step that has not begun."""
@@ -184,6 +198,8 @@ class Pipeline:
     def measure(self, step: int) -> Batch:
         """What measures the tensors of a step that begins (for `capture.observation.StepListener`)."""
         self._told = self._ahead if self._ahead.step == step else Told(step)
+        if self._turns is not None:
+            self._turns.note(step, self._told.label)
         self._prepare()
         scale = self._scale()
         self._began = (time.time(), self._clock(step), scale)
@@ -375,7 +391,7 @@ class Pipeline:
 
     def _told_of(self) -> Told:
         """What was said of the step that has begun; else of the one that begins next."""
-        if self.tracker.is_within:
+        if self._turns is None and self.tracker.is_within:  # an evaluation may leave gradients on, and is over
             return self._told
         if self._ahead.step != (upcoming := self.tracker.upcoming):
             self._ahead = Told(upcoming)
@@ -417,6 +433,6 @@ class Pipeline:
         return None
 
 
-def kept_steps(keep: Keep | None, session: Session, note: Callable[[str], None]) -> KeptSteps | None:
-    """What decides which steps are kept; None if none is. Ranks that make one record share the space on disk."""
-    return None if keep is None else KeptSteps(keep, share=1 / session.world_size, note=note)
+def kept_steps(keep: Keep | None, session: Session, note: Callable[[str], None], *, share: float) -> KeptSteps | None:
+    """What decides which steps are kept; None if none is. Ranks that make one record divide this share of the space."""
+    return None if keep is None else KeptSteps(keep, share=share / session.world_size, note=note)

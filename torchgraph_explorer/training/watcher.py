@@ -26,13 +26,16 @@ from torchgraph_explorer.training.first_step import Start
 from torchgraph_explorer.training.on_finding import FindingInbox
 from torchgraph_explorer.training.options import Settings
 from torchgraph_explorer.training.pipeline import Pipeline
-from torchgraph_explorer.training.schedule import Schedule, schedule
+from torchgraph_explorer.training.schedule import Schedule, every, schedule
 from torchgraph_explorer.training.told import checked_categories, checked_label, checked_reason
 
 if TYPE_CHECKING:
     from torchgraph_explorer.exploring.session import Session as FlowSession
     from torchgraph_explorer.record.run_record import RunRecord
 
+
+EVALUATIONS_SHARE = 0.25
+"""The part of the space for kept tensors that evaluations have, if they are recorded."""
 
 LAST_STEP = 2**53
 """The largest step that may be set: the viewer counts with floats of 64 bits."""
@@ -110,18 +113,22 @@ class Watcher:
             shards=shards,
             between_steps=inbox.deliver if inbox is not None else None,
             run_dir=run_dir,
+            share=1 - EVALUATIONS_SHARE if "eval" in settings.phases else 1.0,
         )
+        self._training.is_open = lambda: self._train.tracker.is_within
         self._pipelines = [self._train]
         if "eval" in settings.phases and self._train.is_recording:
             name = f"{session.model} (eval)"
             evaluation = Pipeline(
                 model,
-                replace(settings, optimizer=None, scaler=None, compiled="eager", keep=None),
+                replace(settings, optimizer=None, scaler=None, compiled="eager"),
                 session=replace(session, id=f"{session.id}-eval", model=name),
                 sinks=more_sinks(name),
                 phase=Evaluation(self._training),
                 kinds=frozenset(settings.log) & {"io", "io_grad"},
-                wants=first_of_each(),
+                wants=every(1),
+                run_dir=run_dir,
+                share=EVALUATIONS_SHARE,
             )
             self._pipelines.append(evaluation)
         self._model = weakref.ref(unwrapped(model))
@@ -198,30 +205,30 @@ class Watcher:
     def label(self, label: str | None) -> None:
         """Say what kind of step this is: the one that has begun, or else the one that begins next.
 
-        A step begins with its first forward pass and ends with its update. While the model is in evaluation mode, and
-        with `phases=("train", "eval")`, it is the evaluation. With several ranks, the label of rank 0 counts.
+        A step begins with its first forward pass and ends with its update. While the model is in evaluation mode, or
+        within `torch.no_grad()` between two steps, it is the evaluation that begins next, which is recorded with
+        `phases=("train", "eval")`. With several ranks, the label of rank 0 counts.
 
         Raises:
             OptionError: It is no label.
         """
         if not torch.compiler.is_compiling() and self._records():
-            checked, model = checked_label(label), self._model()
-            is_evaluation = len(self._pipelines) > 1 and model is not None and not model.training
-            self._guarded(lambda: self._pipelines[int(is_evaluation)].label(checked), "a label is not recorded")
+            checked = checked_label(label)
+            self._tell(lambda one: one.label(checked), "a label is not recorded", next_pass=True)
 
     @interrupts.guarded
     def samples(self, categories: Sequence[object] | Tensor) -> None:
         """Spread the kept samples of this step (see `label`) evenly over `categories`.
 
         There is one for each sample of the batch; tensors of another batch size are kept as without them. To be called
-        before the forward pass.
+        before the forward pass, also before that of an evaluation.
 
         Raises:
             OptionError: They are no categories.
         """
         if not torch.compiler.is_compiling() and self._records():
             checked = checked_categories(categories)
-            self._guarded(lambda: self._train.samples(checked), "categories are not recorded")
+            self._tell(lambda one: one.samples(checked), "categories are not recorded", next_pass=True)
 
     @interrupts.guarded
     def keep(self, reason: str) -> None:
@@ -235,7 +242,7 @@ class Watcher:
         """
         if not torch.compiler.is_compiling() and self._records():
             checked = checked_reason("keep", reason)
-            self._guarded(lambda: self._train.flag(checked), "a step is not kept")
+            self._tell(lambda one: one.flag(checked), "a step is not kept")
 
     @interrupts.guarded
     def gradients(self, loss: str) -> None:
@@ -246,7 +253,7 @@ class Watcher:
         """
         if not torch.compiler.is_compiling() and self._records():
             checked = checked_reason("gradients", loss)
-            self._guarded(lambda: self._train.gradients(checked), "gradients are not kept under their name")
+            self._tell(lambda one: one.gradients(checked), "gradients are not kept under their name")
 
     @interrupts.guarded
     def connect(self, source: Tensor | str, target: Tensor | str) -> None:
@@ -266,7 +273,7 @@ class Watcher:
             if not isinstance(each, Tensor | str):
                 raise OptionError(f"watcher.connect() was given {type(each).__name__}. Pass tensors or names of nodes.")
         if not torch.compiler.is_compiling() and self._records():
-            self._guarded(lambda: self._train.connect(source, target), "an edge is not recorded")
+            self._tell(lambda one: one.connect(source, target), "an edge is not recorded")
 
     def flag_findings(self, found: Sequence[Finding]) -> None:
         """The rules have found something: keep what waits for that. For the writer's thread."""
@@ -279,7 +286,23 @@ class Watcher:
     def flag_exception(self, error: BaseException) -> None:
         """An exception ends the training: keep what waits for that."""
         if self._records() and self._train.is_flagged:
-            self._guarded(lambda: self._train.flag(f"exception: {reason(error)}"), "a step is not kept")
+            self._tell(lambda one: one.flag(f"exception: {reason(error)}"), "a step is not kept")
+
+    def _tell(self, act: Callable[[Pipeline], None], without: str, *, next_pass: bool = False) -> None:
+        """Tell training or evaluation what the loop says, of the latest pass or of the next one."""
+
+        def tell() -> None:
+            model = self._model()
+            if model is None or self._training.is_within(model, next_pass=next_pass):
+                act(self._train)
+            elif len(self._pipelines) > 1:
+                act(self._pipelines[1])
+            elif self._train.saw_a_step:  # before, the model may turn out to be trained in eval mode
+                self._train.note(
+                    "what is said of an evaluation is not recorded. Pass phases=('train', 'eval') to record them."
+                )
+
+        self._guarded(tell, without)
 
     def _guarded(self, act: Callable[[], None], without: str) -> None:
         try:
@@ -473,14 +496,3 @@ def _is_step(step: object) -> bool:
         return 0 <= int(step) <= LAST_STEP and bool(step == int(step))  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):
         return False
-
-
-def first_of_each() -> Callable[[int], bool]:
-    """Selects the first pass of each evaluation: the first one at a step."""
-    latest = [-1]
-
-    def wants(step: int) -> bool:
-        is_first, latest[0] = step != latest[0], step
-        return is_first
-
-    return wants

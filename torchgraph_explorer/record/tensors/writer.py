@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from torchgraph_explorer.record.folder import TENSORS, plugin_folder, segment_files
+from torchgraph_explorer.errors import RecordError
+from torchgraph_explorer.record.folder import TENSORS, SegmentFile, plugin_folder, reading, segment_files
+from torchgraph_explorer.record.format.envelope import DamageError
+from torchgraph_explorer.record.format.messages import session_value
 from torchgraph_explorer.record.limits import KEPT_GRAPHS
 from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
 from torchgraph_explorer.record.remote import RemoteSegments, is_url
+from torchgraph_explorer.record.scan import Scanner
 from torchgraph_explorer.record.segments import LocalSegments
 from torchgraph_explorer.record.tensors.encoding import LayoutEncoder, encode_step
 from torchgraph_explorer.record.tensors.graphs import encode_tensor_graph
-from torchgraph_explorer.schema import KeptStep, TensorGraph
+from torchgraph_explorer.schema import KeptStep, Session, TensorGraph
 
 SEGMENT_BYTES = 256 << 20
 """Largest size of a local segment, if it holds several steps."""
@@ -24,16 +28,18 @@ REMOTE_SEGMENT_BYTES = 8 << 20
 class TensorWriter:
     """The segments that hold the kept tensors of one session. While a store refuses, they wait as frames do."""
 
-    def __init__(self, run_dir: str, begin: Callable[[int, bool], bytes], *, session: str) -> None:
-        """Write below `run_dir`; `begin` gives the beginning of a segment, and `session` is the id of the session."""
+    def __init__(self, run_dir: str, begin: Callable[[int, bool], bytes], *, session: Session) -> None:
+        """Write below `run_dir`; `begin` gives the beginning of a segment of `session`."""
         self._begin, self._beginning_bytes = begin, len(begin(0, False))
         store: Store
         if is_url(run_dir):
             self._used = 0
-            store = RemoteSegments(run_dir, self._beginning, limit=REMOTE_SEGMENT_BYTES, session=session, part=TENSORS)
+            store = RemoteSegments(
+                run_dir, self._beginning, limit=REMOTE_SEGMENT_BYTES, session=session.id, part=TENSORS
+            )
         else:
             folder = plugin_folder(Path(run_dir), TENSORS)
-            self._used = sum(file.size for file in segment_files(folder))
+            self._used = sum(file.size for file in segment_files(folder) if _is_of(file, session))
             store = LocalSegments(folder, self._beginning, limit=SEGMENT_BYTES, when_gone=lambda _: None)
         self._outbox = Outbox(store, place=f"{run_dir} (kept tensors)")
         self._graphs: dict[TensorGraph, int] = {}
@@ -72,3 +78,16 @@ class TensorWriter:
         data = self._begin(number, False) + self._encoded_graphs
         self._used += len(data)
         return data
+
+
+def _is_of(file: SegmentFile, session: Session) -> bool:
+    """Whether a segment is of the model and rank of `session`, or cannot be read, and so may be."""
+    try:
+        with reading(file.path) as read:
+            found = Scanner(str(file.path)).next(read, file.size)
+        if found is None or found.head is None or not found.head.HasField("segment"):
+            return True
+        writer = session_value(found.head.segment.session)
+    except (DamageError, RecordError):
+        return True
+    return (writer.model, writer.rank) == (session.model, session.rank)
