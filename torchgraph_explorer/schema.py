@@ -10,6 +10,7 @@ everything that was recorded at one step.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -46,6 +47,24 @@ STATISTICS = (
 - `min`, `max`, `mean`, `absolute_mean`, `std` (population): of the sampled elements; NaN when there were none.
 - `l2_norm`: of all finite elements; estimated as `sqrt(mean square x finite elements)` when a sample was taken.
 """
+
+
+class Extent(IntEnum):
+    """What a fingerprint is of: the two lowest bits of it.
+
+    - `NONE`: of nothing; there is no fingerprint.
+    - `ALL`: of all bits of all elements of the tensor.
+    - `SAMPLE`: of the sampled elements as float32, for tensors on an accelerator that are sampled or have a type with
+      numbers that are no float32.
+    """
+
+    NONE = 0
+    ALL = 1
+    SAMPLE = 2
+
+
+EXTENT = 3
+"""The bits of a fingerprint that are its `Extent`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,6 +405,9 @@ class Frame:
         facts: How the step ended, and which passes belonged to it; None if that is not known.
         label: The kind of step that the training loop said it is; None without.
         training: What only the live training knew of it; None if that was not recorded.
+        fingerprints: Of each row, `[rows]` uint64: a sum of hashes of the bits of the tensor's elements, times 4, plus
+            an `Extent`. Tensors with the same fingerprint have the same elements, though maybe in another order; that
+            of norms is of the gradient itself. None if the writer recorded none.
     """
 
     step: int
@@ -400,6 +422,7 @@ class Frame:
     facts: StepFacts | None = None
     label: str | None = None
     training: TrainingFacts | None = None
+    fingerprints: npt.NDArray[np.uint64] | None = None
 
 
 @dataclass(frozen=True, slots=True)

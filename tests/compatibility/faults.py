@@ -92,6 +92,7 @@ WITH_KEEP = "tests/tensors/test_faults.py breaks it: no case keeps tensors"
 AT_A_PAUSE = "called where training pauses for half a second"
 BY_AN_INTERRUPT = "tests/capture/test_interrupts.py calls it: an interrupt comes while the model is called"
 ONCE = "called once in a process"
+OF_CONVERTED = "called for complex numbers, and floats of 8 bits"
 ON_IMPORT = "called when the package is imported"
 
 NOT_CALLED = {
@@ -210,6 +211,10 @@ NOT_CALLED = {
     "reduce.device_batch.DeviceBatch.finish": ON_A_GPU,
     "reduce.device_batch._": ON_A_GPU,
     "reduce.row_buffer.RowBuffer.add_sample": ON_A_GPU,
+    "reduce.row_buffer._Memory.put_fingerprint": OF_CONVERTED,
+    "reduce.row_buffer._fingerprint": ONCE,
+    "reduce.row_buffer.fingerprint": OF_CONVERTED,
+    "reduce.row_buffer.of_sample": ON_A_GPU,
     "reduce.neurons": WITH_KEEP,
     "reduce.row_buffer.functions": ONCE,
     "reduce.row_buffer.library": ONCE,

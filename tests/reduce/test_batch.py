@@ -38,7 +38,7 @@ def reduced(*tensors: Tensor, most: int | None = None) -> list[Row]:
 
 
 def rows_of(batch: Batch, numbers: list[int]) -> list[Row]:
-    statistics, histograms = batch.finish()()
+    statistics, histograms, _ = batch.finish()()
     return [(dict(zip(STATISTICS, statistics[row].tolist(), strict=True)), histograms.row(row)) for row in numbers]
 
 
@@ -145,7 +145,9 @@ def test_every_build_of_the_library_gives_the_same_bits() -> None:
             batch.norms(torch.linspace(-1, 1, 5000).reshape(10, 500))
             found.append(batch.finish()())
     assert len(found) == 2
-    for one, other in zip(*[(statistics, *astuple(histograms)) for statistics, histograms in found], strict=True):
+    for one, other in zip(
+        *[(part.statistics, part.fingerprints, *astuple(part.histograms)) for part in found], strict=True
+    ):
         np.testing.assert_array_equal(one, other)
 
 

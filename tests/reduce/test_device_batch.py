@@ -38,15 +38,15 @@ def send_elsewhere(patch: pytest.MonkeyPatch) -> None:
 
 def measured(tensors: list[Tensor], gradients: list[Tensor], *, most: int | None, scale: float = 1.0) -> Part:
     """The rows of `tensors` and of the norms of `gradients`, in this order."""
-    batch = Batch(Sampler(most, seed=4), RowBuffer(), DeviceBatch(), gradient_scale=scale)
+    batch = Batch(Sampler(most), RowBuffer(), DeviceBatch(), gradient_scale=scale)
     numbers = [batch.values(tensor) for tensor in tensors] + [batch.norms(gradient) for gradient in gradients]
-    statistics, histograms = batch.finish()()
+    statistics, histograms, fingerprints = batch.finish()()
     order = np.array(numbers) % len(statistics)
-    return statistics[order], histograms.of(order)
+    return Part(statistics[order], histograms.of(order), fingerprints[order])
 
 
 def statistics_of(tensor: Tensor, *, most: int) -> dict[str, float]:
-    statistics, _ = measured([tensor], [], most=most)
+    statistics, *_ = measured([tensor], [], most=most)
     return dict(zip(STATISTICS, statistics[0].tolist(), strict=True))
 
 
@@ -95,7 +95,7 @@ def test_after_a_step_with_non_finite_values_all_are_counted_until_a_step_has_no
         batch = Batch(Sampler(8), RowBuffer(), kept)
         batch.values(torch.ones(5))  # what is not sampled tells nothing
         batch.values(tensor)
-        statistics, _ = batch.finish()()
+        statistics, *_ = batch.finish()()
         return [float(statistics[0, STATISTICS.index(name)]) for name in NON_FINITE]
 
     first = counted(broken)
@@ -115,13 +115,13 @@ def test_a_step_may_take_more_than_one_buffer(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(device_batch, "ROOM", 100)
     send_elsewhere(monkeypatch)
     tensors = [torch.full((count,), float(count)) for count in (40, 70, 250, 1, 99, 100)]
-    statistics, _ = measured(tensors, [], most=None)
+    statistics, *_ = measured(tensors, [], most=None)
     assert statistics[:, STATISTICS.index("mean")].tolist() == [40, 70, 250, 1, 99, 100]
 
 
 def test_rows_from_both_places_of_one_step_do_not_mix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Batch, "_is_in_host_memory", staticmethod(lambda tensor: tensor.numel() % 2 == 0))
-    statistics, _ = measured([torch.full((count,), float(count)) for count in range(1, 20)], [], most=None)
+    statistics, *_ = measured([torch.full((count,), float(count)) for count in range(1, 20)], [], most=None)
     assert statistics[:, STATISTICS.index("mean")].tolist() == list(range(1, 20))
 
 

@@ -17,7 +17,7 @@ from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.notes import finished_together, missing_ranks, notes_so_far
 from torchgraph_explorer.record.scalars.index import LoggedSoFar, Scalar
 from torchgraph_explorer.record.session_notes import mixed_sessions
-from torchgraph_explorer.record.steps.bulk import read_statistics
+from torchgraph_explorer.record.steps.bulk import BulkRows, read_bulk
 from torchgraph_explorer.record.steps.facts import StepKind, in_order
 from torchgraph_explorer.record.steps.history import History
 from torchgraph_explorer.record.steps.reading import read_frame, read_history
@@ -322,11 +322,20 @@ class ModelRecord:
             NotFoundError: There is no such frame.
             RecordError: The run is gone.
         """
+        return self.rows(frames).statistics
+
+    def rows(self, frames: npt.ArrayLike) -> BulkRows:
+        """The statistics and fingerprints of every series at some `frames`, read as by `statistics`.
+
+        Raises:
+            NotFoundError: There is no such frame.
+            RecordError: The run is gone.
+        """
         index, numbers = self._index, np.asarray(frames, dtype=np.int64).reshape(-1)
         count = len(index.frames.frames)
         for beyond in numbers[(numbers < 0) | (numbers >= count)].tolist():
             raise NotFoundError(f"Model {self.name!r} has no frame {beyond}. {_numbered('frames', count)}")
-        found = read_statistics(index, numbers, self._notices)
+        found = read_bulk(index, numbers, self._notices)
         self._notices.announce()
         return found
 

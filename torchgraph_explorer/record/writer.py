@@ -20,12 +20,21 @@ from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
 from torchgraph_explorer.record.remote import RemoteSegments, is_url
 from torchgraph_explorer.record.scalars.encoding import encode_logged
 from torchgraph_explorer.record.segments import LocalSegments
-from torchgraph_explorer.record.steps.body import encode_body
+from torchgraph_explorer.record.steps.body import FINGERPRINT, encode_body
 from torchgraph_explorer.record.steps.facts import encode_facts
 from torchgraph_explorer.record.steps.layout import encode_layout
 from torchgraph_explorer.record.steps.training import encode_training
 from torchgraph_explorer.record.tensors.writer import TensorWriter
-from torchgraph_explorer.schema import Finished, Frame, KeptStep, Logged, ModuleGraph, Noted, Record, Session
+from torchgraph_explorer.schema import (
+    Finished,
+    Frame,
+    KeptStep,
+    Logged,
+    ModuleGraph,
+    Noted,
+    Record,
+    Session,
+)
 
 SEGMENT_BYTES = 64 << 20
 """Largest size of a local segment."""
@@ -52,7 +61,7 @@ class RecordWriter:
         self._definitions = Definitions()
         self._notes: list[str] = []
         self._unwritable = Missing()
-        self._layout: tuple[tuple[bytes, bytes, int], bytes] = ((b"", b"", -1), b"")
+        self._layout: tuple[tuple[bytes, bytes, int, tuple[str, ...]], bytes] = ((b"", b"", -1, ()), b"")
 
     def write(self, record: Record) -> None:
         """Append `record`. The session comes first, once. What cannot be encoded is left out, with a warning."""
@@ -162,15 +171,19 @@ class RecordWriter:
         )
         encode_facts(head, frame.facts)
         encode_training(head, frame.training)
-        return enveloped(pb.Head(frame=head).SerializeToString(), encode_body(frame.statistics, frame.histograms))
+        return enveloped(
+            pb.Head(frame=head).SerializeToString(),
+            encode_body(frame.statistics, frame.histograms, frame.fingerprints),
+        )
 
     def _encode_layout(self, frame: Frame) -> bytes:
         """The frame's layout, which is usually that of the frame before."""
         series, rows = frame.series.astype(np.uint32), frame.rows.astype(np.uint32)
         known, encoded = self._layout
-        key = (series.tobytes(), rows.tobytes(), len(frame.statistics))
+        more = () if frame.fingerprints is None else FINGERPRINT
+        key = (series.tobytes(), rows.tobytes(), len(frame.statistics), more)
         if key != known:
-            encoded = encode_layout(series, rows, len(frame.statistics))
+            encoded = encode_layout(series, rows, len(frame.statistics), more=more)
             self._layout = (key, encoded)
         return encoded
 

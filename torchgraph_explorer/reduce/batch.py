@@ -11,8 +11,15 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.reduce.device_batch import DeviceBatch
-from torchgraph_explorer.reduce.row_buffer import Part, RowBuffer, joined
-from torchgraph_explorer.reduce.sampling import Sampler, flat, is_contiguous_plain, is_strided, without_repeats
+from torchgraph_explorer.reduce.row_buffer import Part, RowBuffer, fingerprint, joined
+from torchgraph_explorer.reduce.sampling import (
+    Sampler,
+    flat,
+    has_readable_bits,
+    is_contiguous_plain,
+    is_strided,
+    without_repeats,
+)
 
 RowsByTensor: TypeAlias = "dict[int, tuple[weakref.ref[Tensor], int, int]]"
 """The row of each tensor by its id, with its version then: a tensor that comes twice is measured once."""
@@ -25,13 +32,20 @@ class Batch:
     """
 
     def __init__(
-        self, sampler: Sampler, rows: RowBuffer, device_batch: DeviceBatch, *, gradient_scale: float = 1.0
+        self,
+        sampler: Sampler,
+        rows: RowBuffer,
+        device_batch: DeviceBatch,
+        *,
+        step: int = 0,
+        gradient_scale: float = 1.0,
     ) -> None:
         """Take samples with `sampler`, and put them into `rows`, or into `device_batch` if they are not in host memory.
 
-        Gradients are divided by `gradient_scale`.
+        Which elements are sampled depends on `step`. Gradients are divided by `gradient_scale`.
         """
-        self._sampler, self._rows, self._device_batch, self._scale = sampler, rows, device_batch, gradient_scale
+        self._sampler, self._rows, self._device_batch = sampler, rows, device_batch
+        self._step, self._scale = step, gradient_scale
         self._values: RowsByTensor = {}
         self._norms: RowsByTensor = {}
         rows.clear()
@@ -86,17 +100,32 @@ class Batch:
         return row
 
     def _measure(self, tensor: Tensor, divisor: float = 1.0) -> int:
-        elements, repeats = tensor, 1
+        elements, repeats, whole = tensor, 1, None
         if not is_contiguous_plain(tensor):
             if is_strided(tensor):
                 elements, repeats = without_repeats(tensor.detach())
+            elif has_readable_bits(tensor) and self._is_in_host_memory(tensor):
+                whole = fingerprint(tensor.detach().resolve_conj().resolve_neg().contiguous())
             elements = flat(elements)
-        first, stride, length = self._sampler.positions(elements.numel())
+        first, stride, length = self._sampler.positions(elements.numel(), self._step)
         if self._is_in_host_memory(elements):
-            return self._rows.add(elements, first=first, stride=stride, length=length, divisor=divisor, repeats=repeats)
-        elements = elements.detach().view(-1)
+            return self._rows.add(
+                elements,
+                first=first,
+                stride=stride,
+                length=length,
+                divisor=divisor,
+                repeats=repeats,
+                fingerprint=whole,
+            )
         return -self._device_batch.add(
-            elements, first=first, stride=stride, length=length, divisor=divisor, repeats=repeats
+            elements.detach().view(-1),
+            first=first,
+            stride=stride,
+            length=length,
+            divisor=divisor,
+            repeats=repeats,
+            is_exact=not tensor.is_complex(),
         )
 
     def _measure_norms(self, gradient: Tensor) -> int:

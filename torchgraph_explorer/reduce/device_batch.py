@@ -11,15 +11,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from torchgraph_explorer.interrupts import Restoring
-from torchgraph_explorer.reduce.row_buffer import Part, RowBuffer
+from torchgraph_explorer.reduce.row_buffer import Part, RowBuffer, of_sample
 
 ROOM = 1 << 20
 """Elements of a buffer, 4 MB; more if a single tensor needs more."""
 
+_WITHIN_FLOAT = frozenset(
+    {torch.float32, torch.float16, torch.bfloat16, torch.int8, torch.int16, torch.uint8, torch.bool}
+)
+"""Types all of whose numbers are float32, too."""
 
 DeviceStream: TypeAlias = "tuple[torch.device, torch.cuda.Stream | None]"
 """A device, and the stream on it."""
@@ -59,6 +64,7 @@ class _Sample:
         count: Elements of the whole tensor.
         divisor: The elements are divided by it.
         repeats: How many equal elements of the tensor each one stands for.
+        dtype: The tensor's, if the buffer has all its elements exactly; else None.
     """
 
     stream: DeviceStream
@@ -69,6 +75,7 @@ class _Sample:
     count: int
     divisor: float
     repeats: int
+    dtype: torch.dtype | None
 
 
 class DeviceBatch:
@@ -78,6 +85,9 @@ class DeviceBatch:
     else infinite if one is infinite, so that none is missed. Their number is known from the sample alone; a kind that
     is not in the sample counts as one. Once the copy of a step has arrived and has some, all of them are counted in the
     following steps, until a step has none. That reads each tensor several times.
+
+    A fingerprint is computed on the host, of what is copied there: of all elements of a small tensor, else of the
+    sample. A fingerprint of all would take many kernels, or memory of the size of the tensor.
     """
 
     def __init__(self) -> None:
@@ -94,8 +104,20 @@ class DeviceBatch:
         """Begin a step without rows."""
         self._samples, self._memory = [], {}
 
-    def add(self, elements: Tensor, *, first: int, stride: int, length: int, divisor: float, repeats: int = 1) -> int:
+    def add(
+        self,
+        elements: Tensor,
+        *,
+        first: int,
+        stride: int,
+        length: int,
+        divisor: float,
+        repeats: int = 1,
+        is_exact: bool = True,
+    ) -> int:
         """Add the row of `length` of `elements`, `[n]`, from number `first`, `stride` apart, as `RowBuffer.add` would.
+
+        `is_exact` is whether `elements` are those of the tensor, and not computed from them.
 
         Returns:
             How many rows the step then has.
@@ -115,8 +137,9 @@ class DeviceBatch:
         room[len(totals) :].copy_(_bounded(elements[first:end:stride]))
         for i, number in enumerate(totals):
             room[i].copy_(number)
-        at = memory.filled - length
-        self._samples.append(_Sample(stream, buffer, at, length, len(totals), elements.numel(), divisor, repeats))
+        at, count = memory.filled - length, elements.numel()
+        dtype = elements.dtype if is_exact and length == count and elements.dtype in _WITHIN_FLOAT else None
+        self._samples.append(_Sample(stream, buffer, at, length, len(totals), count, divisor, repeats, dtype))
         return len(self._samples)
 
     def finish(self) -> Callable[[], Part]:
@@ -131,10 +154,13 @@ class DeviceBatch:
         return lambda: self._rows(reversed(samples), {stream: copy.wait() for stream, copy in copies.items()})
 
     def _rows(self, samples: Iterable[_Sample], copies: dict[DeviceStream, list[Tensor]]) -> Part:
-        rows, counts = RowBuffer(), False
+        rows, counts, are_whole = RowBuffer(), False, []
         for one in samples:
             buffer = copies[one.stream][one.buffer]
             sample = buffer[one.start : one.start + one.length]
+            are_whole.append(one.dtype is not None)
+            if one.dtype is not None:
+                sample = sample.to(one.dtype)  # so that the fingerprint is that of the tensor's own bits
             if one.length == one.count:
                 rows.add(sample, first=0, stride=1, length=one.length, divisor=one.divisor, repeats=one.repeats)
             else:
@@ -142,7 +168,9 @@ class DeviceBatch:
                 counts = counts or any(found)
                 rows.add_sample(sample, count=one.count, non_finite=found, divisor=one.divisor, repeats=one.repeats)
         self._counts = counts
-        return rows.finish()
+        part = rows.finish()
+        fingerprints = np.where(are_whole, part.fingerprints, of_sample(part.fingerprints))
+        return part._replace(fingerprints=fingerprints)
 
 
 class _Copy:

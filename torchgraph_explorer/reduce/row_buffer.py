@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from torchgraph_explorer.errors import TorchgraphError
 from torchgraph_explorer.histogram import Histograms, concatenate
-from torchgraph_explorer.schema import STATISTICS
+from torchgraph_explorer.schema import EXTENT, STATISTICS, Extent
 
 TYPES = {
     torch.float32: 0,
@@ -45,15 +45,26 @@ _L2_NORM = STATISTICS.index("l2_norm")
 _TABLES = 4 * (2048 + 272)
 """Counters that rows.c needs: `TABLES * SPAN`."""
 
-Part: TypeAlias = "tuple[npt.NDArray[np.float32], Histograms]"
-"""Rows: their statistics, `[rows, len(STATISTICS)]`, and their histograms."""
+
+class Part(NamedTuple):
+    """Some rows.
+
+    Attributes:
+        statistics: `[rows, len(STATISTICS)]`.
+        histograms: One per row.
+        fingerprints: `[rows]` uint64, as in `Frame.fingerprints`.
+    """
+
+    statistics: npt.NDArray[np.float32]
+    histograms: Histograms
+    fingerprints: npt.NDArray[np.uint64]
 
 
 class _Buffers(ctypes.Structure):
     """`Rows` in rows.c."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("statistics", "ends", "buckets", "counts", "tables")),
+        *((name, ctypes.c_void_p) for name in ("statistics", "ends", "buckets", "counts", "tables", "fingerprints")),
         *((name, ctypes.c_int64) for name in ("most_rows", "most_entries", "rows", "entries")),
     )
 
@@ -73,7 +84,8 @@ class _Memory:
         self._ends = np.empty(rows, np.uint32)
         self._buckets, self._counts = np.empty(entries, np.int16), np.empty(entries, np.uint32)
         self._tables = np.zeros(_TABLES, np.uint32)
-        parts = (self._statistics, self._ends, self._buckets, self._counts, self._tables)
+        self._fingerprints = np.empty(rows, np.uint64)
+        parts = (self._statistics, self._ends, self._buckets, self._counts, self._tables, self._fingerprints)
         self._buffers = _Buffers(*(part.ctypes.data for part in parts), rows, entries, 0, 0)
         add_row, add_sample, add_norms = functions()
         address = ctypes.addressof(self._buffers)
@@ -88,6 +100,13 @@ class _Memory:
         self._statistics[row, _L2_NORM] *= math.sqrt(times)
         counts = self._counts[start : self._buffers.entries]
         np.minimum(counts.astype(np.uint64) * np.uint64(times), np.iinfo(np.uint32).max, out=counts, casting="unsafe")
+        extent = self._fingerprints[row] & np.uint64(EXTENT)
+        times_hashes = (int(self._fingerprints[row] - extent) * times) % (1 << 64)
+        self._fingerprints[row] = np.uint64(times_hashes) | extent
+
+    def put_fingerprint(self, fingerprint: int) -> None:
+        """Give the last row another fingerprint than that of the elements that it was made from."""
+        self._fingerprints[self._buffers.rows - 1] = fingerprint
 
     def clear(self) -> None:
         """Forget all rows."""
@@ -98,7 +117,7 @@ class _Memory:
         rows, entries = self._buffers.rows, self._buffers.entries
         offsets = np.concatenate([np.zeros(1, np.uint32), self._ends[:rows]])
         histograms = Histograms(offsets, self._buckets[:entries].copy(), self._counts[:entries].copy())
-        return self._statistics[:rows].copy(), histograms
+        return Part(self._statistics[:rows].copy(), histograms, self._fingerprints[:rows].copy())
 
 
 class RowBuffer:
@@ -114,15 +133,28 @@ class RowBuffer:
         self._count = 0
         self._memory = _Memory(FIRST_ROWS, FIRST_ENTRIES)
 
-    def add(self, tensor: Tensor, *, first: int, stride: int, length: int, divisor: float, repeats: int = 1) -> int:
+    def add(
+        self,
+        tensor: Tensor,
+        *,
+        first: int,
+        stride: int,
+        length: int,
+        divisor: float,
+        repeats: int = 1,
+        fingerprint: int | None = None,
+    ) -> int:
         """Add the row of `length` elements of `tensor`, from number `first`, `stride` apart; returns its number.
 
         NaN and infinite elements are counted in all of `tensor`. Elements are divided by `divisor`, and each stands for
-        `repeats` that are equal.
+        `repeats` that are equal. `fingerprint` is that of the tensor that `tensor` was computed from; without it, it is
+        taken of the elements.
         """
         kind, count = TYPES[tensor.dtype], tensor.numel()
         while not self._memory.add_row(tensor.data_ptr(), kind, count, first, stride, length, divisor):
             self._grow()
+        if fingerprint is not None:
+            self._memory.put_fingerprint(fingerprint)
         return self._added(repeats)
 
     def add_sample(
@@ -130,7 +162,8 @@ class RowBuffer:
     ) -> int:
         """Add the row of a tensor of `count` elements from a sample of it.
 
-        `non_finite` is how many elements of the tensor are NaN, infinite and minus infinite.
+        `non_finite` is how many elements of the tensor are NaN, infinite and minus infinite. The fingerprint is that
+        of the sample.
         """
         arguments = sample.data_ptr(), TYPES[sample.dtype], sample.numel(), divisor, count, *non_finite
         while not self._memory.add_sample(*arguments):
@@ -180,11 +213,13 @@ class RowBuffer:
 
 def joined(parts: Sequence[Part]) -> Part:
     """The rows of all `parts`, in order."""
-    parts = [part for part in parts if len(part[0])] or parts[:1]
+    parts = [part for part in parts if len(part.statistics)] or parts[:1]
     if len(parts) == 1:
         return parts[0]
-    histograms = concatenate([histograms for _, histograms in parts])
-    return np.concatenate([statistics for statistics, _ in parts]), histograms
+    statistics, fingerprints = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("statistics", "fingerprints")
+    )
+    return Part(statistics, concatenate([part.histograms for part in parts]), fingerprints)
 
 
 @cache
@@ -203,6 +238,24 @@ def library() -> ctypes.CDLL:
             f"The compiled part of torchgraph-explorer cannot be loaded: {fault}. Install it again on this machine: "
             "pip install --force-reinstall --no-deps torchgraph-explorer"
         ) from fault
+
+
+def fingerprint(tensor: Tensor) -> int:
+    """The fingerprint of all elements of a contiguous tensor in host memory, of a type of 1, 2, 4, 8 or 16 bytes."""
+    found: int = _fingerprint()(tensor.data_ptr(), tensor.itemsize, tensor.numel())
+    return found
+
+
+def of_sample(fingerprints: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The same fingerprints, marked as those of samples."""
+    return (fingerprints & ~np.uint64(EXTENT)) | np.uint64(Extent.SAMPLE)
+
+
+@cache
+def _fingerprint() -> Callable[..., int]:
+    found = library().torchgraph_fingerprint
+    found.argtypes, found.restype = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64), ctypes.c_uint64
+    return found
 
 
 @cache

@@ -7,6 +7,7 @@
 
 #include <fenv.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -19,6 +20,9 @@ enum { TABLES = 4, LANES = 8, BLOCK = 2048, FEW = 512 };
 /* As in records.STATISTICS. */
 enum { COUNT, SAMPLED, NANS, POSITIVE_INFINITIES, NEGATIVE_INFINITIES, ZEROS };
 enum { MIN = 6, MAX, MEAN, ABSOLUTE_MEAN, STD, L2_NORM, STATISTICS };
+
+/* As in `schema`. */
+enum { OF_NONE, OF_ALL, OF_SAMPLE };
 
 /* As in native.TYPES. */
 enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT8, INT16, INT32, INT64, UINT8 };
@@ -34,6 +38,7 @@ typedef struct {
     int16_t *buckets;  /* [most_entries] */
     uint32_t *counts;  /* [most_entries] */
     uint32_t *tables;  /* [TABLES, SPAN], all zero between calls */
+    uint64_t *fingerprints; /* [most_rows]: four times the sum of hashes, plus which elements it is of */
     int64_t most_rows, most_entries, rows, entries;
 } Rows;
 
@@ -144,18 +149,89 @@ static int64_t take_out_non_finite(float *block, int64_t length, NonFinite *foun
     return kept;
 }
 
-/* Count exactly what is not finite among the elements from number `start` up to `end`, sampled or not. */
-static void count_non_finite(const Elements *elements, int64_t start, int64_t end, NonFinite *found) {
+/* The fingerprint of a tensor is the sum of a hash of the bits of each element, so it depends neither on the order of the
+ * elements nor on how the sum is divided. The product of the halves of a product is far from linear: equal and opposite
+ * changes of two elements, also of small integers, do not cancel. */
+#define HASH_OFFSET 0x85ebca77u
+#define HASH_FACTOR 0x9e3779b1u
+#define LOW_HALF 0xffffffffu
+
+static inline uint64_t hash_shifted(uint64_t bits) {
+    const uint64_t product = bits * HASH_FACTOR;
+    return ((product & LOW_HALF) * (product >> 32)) ^ product;
+}
+
+static inline uint64_t hash32(uint32_t bits) { return hash_shifted(bits ^ HASH_OFFSET); }
+
+static inline uint64_t hash64(uint64_t bits) {
+    bits = (bits ^ (bits >> 32)) * 0xd6e8feb86659fd93u;
+    bits = (bits ^ (bits >> 32)) * 0xd6e8feb86659fd93u;
+    return bits ^ (bits >> 32);
+}
+
+/* Elements of 32 bits, two at a time: that is where a processor's vectors have room for products of 64 bits. */
+static uint64_t sum_of_pairs(const char *data, int64_t count) {
+    const uint64_t offset = (uint64_t)HASH_OFFSET << 32 | HASH_OFFSET;
+    uint64_t total = 0;
+    for (int64_t i = 0; i + 2 <= count; i += 2) {
+        uint64_t pair;
+        memcpy(&pair, data + 4 * i, sizeof pair);
+        pair ^= offset;
+        total += hash_shifted(pair & LOW_HALF) + hash_shifted(pair >> 32);
+    }
+    return count % 2 ? total + hash32(((const uint32_t *)data)[count - 1]) : total;
+}
+
+#define ADD_HASHES(TYPE, HASH)                                                           \
+    do {                                                                                 \
+        const TYPE *from = (const TYPE *)data;                                           \
+        for (int64_t i = 0; i < count; i++) total += HASH(from[i]);                      \
+    } while (0)
+
+/* Of `count` elements of `size` bytes: 1, 2, 4, 8 or 16. */
+static uint64_t sum_of_hashes(const char *data, int64_t size, int64_t count) {
+    uint64_t total = 0;
+    switch (size) {
+    case 1: ADD_HASHES(uint8_t, hash32); break;
+    case 2: ADD_HASHES(uint16_t, hash32); break;
+    case 4: return sum_of_pairs(data, count);
+    case 8: ADD_HASHES(uint64_t, hash64); break;
+    default:
+        for (int64_t i = 0; i < count; i++) {
+            uint64_t halves[2];
+            memcpy(halves, data + 16 * i, sizeof halves);
+            total += hash64(hash64(halves[0]) + halves[1]);
+        }
+    }
+    return total;
+}
+
+static int64_t size_of(int64_t type) {
+    switch (type) {
+    case FLOAT64: case INT64: return 8;
+    case FLOAT32: case INT32: return 4;
+    case FLOAT16: case BFLOAT16: case INT16: return 2;
+    default: return 1;
+    }
+}
+
+/* Look at every element from number `start` up to `end`, sampled or not: returns the sum of their hashes and, if `found`
+ * is given, counts exactly what is not finite. */
+static uint64_t look_through(const Elements *elements, int64_t start, int64_t end, NonFinite *found) {
+    const int64_t size = size_of(elements->type);
     Elements all = *elements;
     float block[BLOCK];
+    uint64_t hashes = 0;
     all.first = 0;
     all.stride = 1;
     for (int64_t at = start; at < end; at += BLOCK) {
         int64_t length = end - at < BLOCK ? end - at : BLOCK;
-        if (!any_non_finite(&all, at, length)) continue;
+        hashes += sum_of_hashes(elements->data + at * size, size, length);
+        if (found == NULL || !any_non_finite(&all, at, length)) continue;
         gather(&all, at, length, block);
         take_out_non_finite(block, length, found);
     }
+    return hashes;
 }
 
 /* The parts of the sums of one block. */
@@ -279,7 +355,8 @@ static void feed(Rows *rows, float *block, int64_t length, double divisor, NonFi
     add_to_tables(block, length, rows->tables);
 }
 
-static void end_row(Rows *rows, int64_t count, const NonFinite *found, const Moments *moments) {
+static void end_row(Rows *rows, int64_t count, const NonFinite *found, const Moments *moments, uint64_t fingerprint) {
+    rows->fingerprints[rows->rows] = fingerprint;
     if (moments->sampled > 0) add_histogram(rows, moments);
     add_statistics(rows, count, found, moments);
     rows->ends[rows->rows++] = (uint32_t)rows->entries;
@@ -290,22 +367,24 @@ static int has_room(const Rows *rows, int64_t length) {
     return rows->rows < rows->most_rows && rows->entries + (length < most ? length : most) <= rows->most_entries;
 }
 
-/* Take in the sampled elements, and count what is not finite among all. Goes through both together, so that what is
- * sampled is still in the processor's cache. */
-static NonFinite feed_all(Rows *rows, const Elements *elements, double divisor, Moments *moments) {
+/* Take in the sampled elements; count what is not finite among all, and add the hashes of all to `hashes`. Goes through
+ * all and the sampled ones together, so that what is sampled is still in the processor's cache. */
+static NonFinite feed_all(Rows *rows, const Elements *elements, double divisor, Moments *moments, uint64_t *hashes) {
     NonFinite everywhere = {0, 0, 0}, sampled = {0, 0, 0};
-    int64_t counted = 0;
+    int64_t seen = 0;
     float block[BLOCK];
     for (int64_t at = 0; at < elements->length; at += BLOCK) {
         int64_t size = elements->length - at < BLOCK ? elements->length - at : BLOCK;
         int64_t end = at + size < elements->length ? (at + size) * elements->stride : elements->count;
-        if (elements->stride > 1) count_non_finite(elements, counted, end, &everywhere);
-        counted = end;
+        *hashes += look_through(elements, seen, end, elements->stride > 1 ? &everywhere : NULL);
+        seen = end;
         gather(elements, at, size, block);
         feed(rows, block, size, divisor, &sampled, moments);
     }
     return elements->stride > 1 ? everywhere : sampled;
 }
+
+static uint64_t fingerprint_of(uint64_t hashes, uint64_t extent) { return hashes << 2 | extent; }
 
 /* The arithmetic of the C standard, until the caller's is put back with fesetenv. The caller's may flush subnormals to zero
  * (torch.set_flush_denormal, or a library built with -ffast-math), and then floats compare in another way than their
@@ -326,13 +405,14 @@ int torchgraph_add_row(Rows *rows, const char *data, int64_t type, int64_t count
     Moments moments = {0};
     if (!has_room(rows, length)) return 0;
     const fenv_t callers = in_plain_arithmetic();
-    const NonFinite found = feed_all(rows, &elements, divisor, &moments);
-    end_row(rows, count, &found, &moments);
+    uint64_t hashes = 0;
+    const NonFinite found = feed_all(rows, &elements, divisor, &moments, &hashes);
+    end_row(rows, count, &found, &moments, fingerprint_of(hashes, OF_ALL));
     fesetenv(&callers);
     return 1;
 }
 
-/* Of a sample of a tensor of `count` elements, of which so many are not finite. */
+/* Of a sample of a tensor of `count` elements, of which so many are not finite. Its fingerprint is of the sample. */
 int torchgraph_add_sample(Rows *rows, const char *sample, int64_t type, int64_t length, double divisor, int64_t count,
                           int64_t nan, int64_t positive, int64_t negative) {
     const Elements elements = {sample, type, length, 0, 1, length};
@@ -340,8 +420,9 @@ int torchgraph_add_sample(Rows *rows, const char *sample, int64_t type, int64_t 
     Moments moments = {0};
     if (!has_room(rows, length)) return 0;
     const fenv_t callers = in_plain_arithmetic();
-    feed_all(rows, &elements, divisor, &moments);
-    end_row(rows, count, &everywhere, &moments);
+    uint64_t hashes = 0;
+    feed_all(rows, &elements, divisor, &moments, &hashes);
+    end_row(rows, count, &everywhere, &moments, fingerprint_of(hashes, OF_SAMPLE));
     fesetenv(&callers);
     return 1;
 }
@@ -367,7 +448,7 @@ static double squares(const float *block, int64_t length) {
     return total[0];
 }
 
-static float l2_norm(const Elements *elements, int64_t start, int64_t length) {
+static float l2_norm(const Elements *elements, int64_t start, int64_t length, uint64_t *hashes) {
     double total = 0;
     float block[BLOCK];
     for (int64_t at = 0; at < length; at += BLOCK) {
@@ -375,28 +456,36 @@ static float l2_norm(const Elements *elements, int64_t start, int64_t length) {
         const float *piece = block;
         if (elements->type == FLOAT32) piece = (const float *)elements->data + start + at;
         else gather(elements, start + at, size, block);
+        *hashes += look_through(elements, start + at, start + at + size, NULL);
         float quick = quick_squares(piece, size);
         total += quick > 1e-25f && quick < 1e37f ? quick : squares(piece, size); /* neither lost nor overflown */
     }
     return from_double(sqrt(total));
 }
 
-/* Of the l2 norms of `samples` pieces of `size` elements each, which lie one after the other. */
+/* Of the l2 norms of `samples` pieces of `size` elements each, which lie one after the other. Its fingerprint is of those
+ * elements. */
 int torchgraph_add_norms(Rows *rows, const char *data, int64_t type, int64_t samples, int64_t size, double divisor) {
     const Elements elements = {data, type, samples * size, 0, 1, samples * size};
     NonFinite found = {0, 0, 0};
     Moments moments = {0};
+    uint64_t hashes = 0;
     float block[BLOCK];
     if (!has_room(rows, samples)) return 0;
     const fenv_t callers = in_plain_arithmetic();
     for (int64_t at = 0; at < samples; at += BLOCK) {
         int64_t norms = samples - at < BLOCK ? samples - at : BLOCK;
-        for (int64_t i = 0; i < norms; i++) block[i] = l2_norm(&elements, (at + i) * size, size);
+        for (int64_t i = 0; i < norms; i++) block[i] = l2_norm(&elements, (at + i) * size, size, &hashes);
         feed(rows, block, norms, divisor, &found, &moments);
     }
-    end_row(rows, samples, &found, &moments);
+    end_row(rows, samples, &found, &moments, fingerprint_of(hashes, OF_ALL));
     fesetenv(&callers);
     return 1;
+}
+
+/* The fingerprint of `count` elements of `size` bytes. */
+uint64_t torchgraph_fingerprint(const char *data, int64_t size, int64_t count) {
+    return fingerprint_of(sum_of_hashes(data, size, count), OF_ALL);
 }
 
 /* Tensors that are kept: their chosen samples, and statistics of each neuron over the whole batch. */

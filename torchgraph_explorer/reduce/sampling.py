@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from torchgraph_explorer.reduce.row_buffer import TYPES
+
+_WORD = (1 << 64) - 1
 
 
 @lru_cache(maxsize=4096)
@@ -81,6 +82,13 @@ def _has_memory(tensor: Tensor) -> bool:
     return (tensor.storage_offset() + count) * tensor.itemsize <= tensor.untyped_storage().nbytes()
 
 
+def has_readable_bits(tensor: Tensor) -> bool:
+    """Whether it is strided and of a type that `flat` has to convert, but whose bits can be read as they are."""
+    is_converted = tensor.is_complex() or (tensor.dtype not in TYPES and tensor.is_floating_point())
+    is_dense = tensor.layout is torch.strided and not (tensor.is_nested or tensor.is_quantized)
+    return is_converted and is_dense and not tensor._is_zerotensor()
+
+
 def is_strided(tensor: Tensor) -> bool:
     """Whether it is a strided tensor of a type in `TYPES`, whatever the order of its elements in memory."""
     return tensor.dtype in TYPES and tensor.layout is torch.strided and not tensor.is_nested
@@ -126,17 +134,27 @@ def _memory(tensor: Tensor) -> Tensor:
 
 
 class Sampler:
-    """Takes evenly spread samples of at most `most` elements, from an offset of a private generator."""
+    """Takes evenly spread samples of at most `most` elements.
 
-    def __init__(self, most: int | None, *, seed: int = 0) -> None:
+    Which elements they are follows from the number of elements and of the step, so that two equal runs sample the same
+    ones, and over many steps each element is looked at.
+    """
+
+    def __init__(self, most: int | None) -> None:
         """Sample `most` elements of a tensor, all if None."""
         self.most = most
-        self._random = random.Random(seed)
 
-    def positions(self, count: int) -> tuple[int, int, int]:
-        """The sample of `count` elements: index of the first, stride, and length."""
+    def positions(self, count: int, step: int = 0) -> tuple[int, int, int]:
+        """The sample of `count` elements at a step: index of the first, stride, and length."""
         stride = stride_for(count, self.most)
         if stride == 1:
             return 0, 1, count
         length = max(1, count // stride)
-        return int(self._random.random() * (count - (length - 1) * stride)), stride, length
+        return _scrambled(count, step) % (count - (length - 1) * stride), stride, length
+
+
+def _scrambled(count: int, step: int) -> int:
+    """A number of 32 bits that looks like chance, and is the same for the same arguments."""
+    mixed = ((step + 1) * 0x9E3779B97F4A7C15 + count * 0xD6E8FEB86659FD93) & _WORD
+    mixed = ((mixed ^ (mixed >> 32)) * 0xD6E8FEB86659FD93) & _WORD
+    return mixed >> 32

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +77,7 @@ class Pipeline:
         self._look_at_shards = shards
         self._shards: Shards = {}
         self._model = weakref.ref(model)  # not kept alive
-        self._sampler = Sampler(settings.sample_n, seed=random.SystemRandom().getrandbits(32))
+        self._sampler = Sampler(settings.sample_n)
         self._rows: RowBuffer | None = None
         self._device_batch = DeviceBatch()
         self._batch: Batch | None = None
@@ -204,7 +203,7 @@ class Pipeline:
         scale = self._scale()
         self._began = (time.time(), self._clock(step), scale)
         self._rows = self._rows or RowBuffer()  # reused: it has the memory that a step needs
-        self._batch = Batch(self._sampler, self._rows, self._device_batch, gradient_scale=scale or 1.0)
+        self._batch = Batch(self._sampler, self._rows, self._device_batch, step=step, gradient_scale=scale or 1.0)
         return self._batch
 
     def keeper(self, step: int) -> StepTensors | None:

@@ -94,7 +94,8 @@ class Step:
         graph: The module graph in force, if known.
         rows: The row of each series among those of `measured`, counted from the end if it is negative.
         shards: How the parameters were divided among the ranks; empty if each rank records by itself.
-        measured: Gives statistics, `[rows, len(STATISTICS)]` float32, and histograms. Some rows may have no series.
+        measured: Gives statistics, `[rows, len(STATISTICS)]` float32, histograms, and fingerprints, `[rows]` uint64.
+            Some rows may have no series.
         facts: How the step ended, and which passes belonged to it; None if that is not known.
         kept: Its tensors that are kept whole; None if there are none.
         label: The kind of step that the training loop said it is; None without.
@@ -109,7 +110,7 @@ class Step:
     graph: ModuleGraph | None
     rows: Mapping[SeriesKey, int]
     shards: Shards
-    measured: Callable[[], tuple[npt.NDArray[np.float32], Histograms]]
+    measured: Callable[[], tuple[npt.NDArray[np.float32], Histograms, npt.NDArray[np.uint64]]]
     facts: StepFacts | None = None
     kept: Kept | None = None
     label: str | None = None
@@ -372,7 +373,7 @@ class WriterThread:
             self.note(f"Tensors of some steps are not kept: {reason(fault)}.")
 
     def _write_step(self, step: Step) -> None:
-        statistics, histograms = step.measured()
+        statistics, histograms, fingerprints = step.measured()
         training = self._training_facts(step, statistics)
         if step.graph is not None and self._graphs.get(step.graph.id) is not step.graph:
             self._write(step.graph)
@@ -380,7 +381,7 @@ class WriterThread:
         numbers = np.fromiter(step.rows.values(), np.int64, len(step.rows)) % max(len(statistics), 1)
         used, rows = np.unique(numbers, return_inverse=True)
         if len(used) != len(statistics):  # a later measurement replaced an earlier one of the same series
-            statistics, histograms = statistics[used], histograms.of(used)
+            statistics, histograms, fingerprints = statistics[used], histograms.of(used), fingerprints[used]
         self._name_series(step, statistics[rows, _COUNT])
         series = np.fromiter((self._series[key] for key in step.rows), np.uint32, len(step.rows))
         graph = step.graph.id if step.graph is not None else None
@@ -400,6 +401,7 @@ class WriterThread:
                 facts=step.facts,
                 label=step.label,
                 training=training,
+                fingerprints=fingerprints,
             )
         )
 

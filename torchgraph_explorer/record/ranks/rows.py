@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.histogram import Histograms, add
 from torchgraph_explorer.moments import COLUMN, NON_FINITE, group_sum, merge_moments
+from torchgraph_explorer.schema import EXTENT
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -38,6 +39,17 @@ def merge_parts(
     alone = sizes == 1
     merged[alone] = statistics[starts[alone]]
     return merged, add(histograms, sizes, weights=scale)
+
+
+def merge_fingerprints(fingerprints: npt.NDArray[np.uint64], starts: Ints) -> npt.NDArray[np.uint64]:
+    """The fingerprints of tensors whose parts are the rows from each of `starts` to the next.
+
+    They are those of the concatenated parts: hashes add up. 0 unless all parts of a tensor have one of the same extent.
+    """
+    extents = fingerprints & np.uint64(EXTENT)
+    most, least = np.maximum.reduceat(extents, starts), np.minimum.reduceat(extents, starts)
+    hashes = np.add.reduceat(fingerprints - extents, starts)
+    return np.where(most == least, hashes | most, 0).astype(np.uint64)
 
 
 def first_of_each_part(groups: npt.NDArray[np.generic], parts: Ints) -> Ints:

@@ -22,15 +22,30 @@ from torchgraph_explorer.record.limits import PACKED_BYTES
 from torchgraph_explorer.schema import STATISTICS
 
 WORD = 4
+
+FINGERPRINT = ("fingerprint_low", "fingerprint_high")
+"""Columns that hold a row's fingerprint, as the two halves of a number of 64 bits."""
+
+COLUMNS = (*STATISTICS, *FINGERPRINT)
+"""The columns of a frame that has fingerprints."""
+
+_STATISTICS_BYTES = WORD * len(STATISTICS)
 _TAIL_WORDS = 3
 _TAIL = struct.Struct("<III")
 
 
 class Row(NamedTuple):
-    """One row: its statistics, in the order of `STATISTICS`, as the bytes of float32; and its packed histogram."""
+    """One row.
+
+    Attributes:
+        statistics: In the order of `STATISTICS`, as the bytes of float32.
+        packed: Its histogram.
+        fingerprint: 0 if it has none.
+    """
 
     statistics: bytes
     packed: bytes
+    fingerprint: int
 
 
 class Table(NamedTuple):
@@ -54,12 +69,19 @@ class Table(NamedTuple):
         return WORD * (len(self.statistics) + _TAIL_WORDS)
 
 
-def encode_body(statistics: npt.NDArray[np.float32], histograms: Histograms) -> bytes:
-    """The body of a frame with these `[rows, STATISTICS]` and as many histograms."""
+def encode_body(
+    statistics: npt.NDArray[np.float32],
+    histograms: Histograms,
+    fingerprints: npt.NDArray[np.uint64] | None = None,
+) -> bytes:
+    """The body of a frame with these `[rows, STATISTICS]`, as many histograms, and fingerprints if there are any."""
     packed, offsets = pack(histograms)
-    rows, columns = statistics.shape
+    rows, known = statistics.shape
+    columns = known if fingerprints is None else known + len(FINGERPRINT)
     words = np.zeros((rows, columns + _TAIL_WORDS), dtype="<u4")
-    words[:, :columns] = np.ascontiguousarray(statistics, dtype="<f4").view("<u4")
+    words[:, :known] = np.ascontiguousarray(statistics, dtype="<f4").view("<u4")
+    if fingerprints is not None:
+        words[:, known:columns] = fingerprints.astype("<u8").reshape(-1, 1).view("<u4")
     words[:, columns] = offsets[:-1]
     words[:, columns + 1] = np.diff(offsets)
     checked = words[:, :-1].tobytes()
@@ -84,7 +106,8 @@ def read_row(read: ReadAt, table: Table, row: int) -> Row | None:
     packed = read(table.offset + histogram, size)
     if _row_check(words[:-WORD], packed) != check:
         return None
-    return Row(_known_columns(words[:columns], table.statistics), packed)
+    statistics, fingerprint = _known_columns(words[:columns], table.statistics)
+    return Row(statistics, packed, fingerprint)
 
 
 def read_rows(read: ReadAt, table: Table) -> list[Row | None]:
@@ -106,19 +129,36 @@ def read_rows(read: ReadAt, table: Table) -> list[Row | None]:
     return rows
 
 
-def decode_rows(rows: Sequence[Row | None]) -> tuple[list[bool], npt.NDArray[np.float32], Histograms]:
-    """Which of `rows` are sound, their statistics, `[rows, STATISTICS]`, and their histograms.
+class Decoded(NamedTuple):
+    """Rows that were read.
 
-    A damaged row, also one with a correct check but an invalid histogram, has NaN and no elements.
+    Attributes:
+        sound: Which of them are sound.
+        statistics: `[rows, STATISTICS]`; NaN for a damaged row.
+        histograms: One per row; without elements for a damaged row.
+        fingerprints: `[rows]`; 0 for a damaged row, and for one without a fingerprint.
     """
+
+    sound: list[bool]
+    statistics: npt.NDArray[np.float32]
+    histograms: Histograms
+    fingerprints: npt.NDArray[np.uint64]
+
+
+def decode_rows(rows: Sequence[Row | None]) -> Decoded:
+    """The contents of `rows`. One with a correct check but an invalid histogram is damaged, too."""
     try:
         histograms = _unpacked(rows)
     except DamageError:
         rows = [row if row and _has_histogram(row) else None for row in rows]
         histograms = _unpacked(rows)
     statistics = np.frombuffer(b"".join((row or _DAMAGED).statistics for row in rows), dtype="<f4")
-    is_sound = [row is not None for row in rows]
-    return is_sound, statistics.reshape(len(rows), len(STATISTICS)).astype(np.float32), histograms
+    return Decoded(
+        [row is not None for row in rows],
+        statistics.reshape(len(rows), len(STATISTICS)).astype(np.float32),
+        histograms,
+        np.array([row.fingerprint if row else 0 for row in rows], np.uint64),
+    )
 
 
 def _unpacked(rows: Sequence[Row | None]) -> Histograms:
@@ -136,12 +176,18 @@ def _has_histogram(row: Row) -> bool:
     return True
 
 
-def _known_columns(stored: bytes, names: tuple[str, ...]) -> bytes:
-    """`stored`, with columns `names`, as the columns `STATISTICS`; NaN for columns that the writer did not have."""
+def _known_columns(stored: bytes, names: tuple[str, ...]) -> tuple[bytes, int]:
+    """`stored`, with columns `names`, as the columns `STATISTICS`, and the fingerprint.
+
+    NaN for statistics that the writer did not have, and 0 for a fingerprint.
+    """
+    if names == COLUMNS:
+        return stored[:_STATISTICS_BYTES], int.from_bytes(stored[_STATISTICS_BYTES:], "little")
     if names == STATISTICS:
-        return stored
+        return stored, 0
     by_name = {name: stored[WORD * at : WORD * (at + 1)] for at, name in enumerate(names)}
-    return b"".join(by_name.get(name, _NAN) for name in STATISTICS)
+    halves = b"".join(by_name.get(name, bytes(WORD)) for name in FINGERPRINT)
+    return b"".join(by_name.get(name, _NAN) for name in STATISTICS), int.from_bytes(halves, "little")
 
 
 def _row_check(words: bytes, packed: bytes) -> int:
@@ -149,4 +195,4 @@ def _row_check(words: bytes, packed: bytes) -> int:
 
 
 _NAN = np.array(np.nan, dtype="<f4").tobytes()
-_DAMAGED = Row(_NAN * len(STATISTICS), b"")
+_DAMAGED = Row(_NAN * len(STATISTICS), b"", 0)

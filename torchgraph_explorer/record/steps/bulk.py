@@ -1,4 +1,4 @@
-"""Reads the statistics of all series at many frames at once, without their histograms."""
+"""Reads the statistics and fingerprints of all series at many frames at once, without their histograms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torchgraph_explorer.record.folder import ReadAt, reading
 from torchgraph_explorer.record.model_index import UNKNOWN, ModelIndex
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.steps import Frames
-from torchgraph_explorer.record.steps.body import WORD, Table, read_row
+from torchgraph_explorer.record.steps.body import FINGERPRINT, WORD, Table, read_row
 from torchgraph_explorer.record.steps.layout import FrameLayout
 from torchgraph_explorer.record.steps.reading import read_frame
 from torchgraph_explorer.schema import STATISTICS
@@ -39,6 +39,7 @@ class _Columns:
         layout: As written.
         known: Which of `STATISTICS` there are.
         stored: The column of each of those.
+        fingerprint: The columns of the fingerprint's halves; empty if there are none.
         series: The reader's ids, without unknown ones.
         rows: The row of each.
     """
@@ -46,24 +47,43 @@ class _Columns:
     layout: FrameLayout
     known: list[int]
     stored: list[int]
+    fingerprint: list[int]
     series: Ints
     rows: Ints
 
 
-def read_statistics(model: ModelIndex, numbers: Ints, notices: Notices) -> Floats:
-    """The statistics of every series at the frames `numbers`, `[STATISTICS, frames, series]`.
+@dataclass(frozen=True, slots=True)
+class BulkRows:
+    """The rows of every series at some frames.
 
-    NaN where a frame lacks a series or has it damaged. A row's check is computed only where its numbers are odd, since
-    checking every row would take longer than reading it; frames of several ranks are read and merged one by one.
+    Attributes:
+        statistics: `[STATISTICS, frames, series]`; NaN where a frame lacks a series or has it damaged.
+        fingerprints: `[frames, series]`, as in `Frame`; 0 where there is none.
+    """
+
+    statistics: Floats
+    fingerprints: npt.NDArray[np.uint64]
+
+    def at(self, frame: int | npt.NDArray[np.intp]) -> BulkRows:
+        """Of one of the frames."""
+        return BulkRows(self.statistics[:, frame], self.fingerprints[frame])
+
+
+def read_bulk(model: ModelIndex, numbers: Ints, notices: Notices) -> BulkRows:
+    """The rows of every series at the frames `numbers`.
+
+    A row's check is computed only where its numbers are odd, since checking every row would take longer than reading
+    it; frames of several ranks are read and merged one by one.
 
     Raises:
         RecordError: A file is gone.
     """
-    found = np.full((len(STATISTICS), len(numbers), len(model.series)), np.nan, dtype=np.float32)
+    shape = len(numbers), len(model.series)
+    found = BulkRows(np.full((len(STATISTICS), *shape), np.nan, dtype=np.float32), np.zeros(shape, dtype=np.uint64))
     frames = model.frames.frames[numbers]
     is_merged = frames["ranks"] > 1
     for at in np.flatnonzero(is_merged).tolist():
-        _read_merged(model, int(numbers[at]), notices, found=found[:, at])
+        _read_merged(model, int(numbers[at]), notices, found=found.at(at))
     alone = np.flatnonzero(~is_merged)
     _, shares = model.frames.by_rank(frames[alone])
     columns = {layout: _columns(model, layout) for layout in set(shares["layout"].tolist())}
@@ -72,7 +92,7 @@ def read_statistics(model: ModelIndex, numbers: Ints, notices: Notices) -> Float
             for place in places:
                 known = columns[int(shares["layout"][place])]
                 if known is not None:
-                    _read_alone(read, shares[place], known, found=found[:, alone[place]])
+                    _read_alone(read, shares[place], known, found=found.at(alone[place]))
     return found
 
 
@@ -88,19 +108,24 @@ def _columns(model: ModelIndex, number: int) -> _Columns | None:
     is_known = (series != UNKNOWN) & (series < len(model.series))
     known = [at for at, name in enumerate(STATISTICS) if name in layout.statistics]
     stored = [layout.statistics.index(STATISTICS[at]) for at in known]
-    return _Columns(layout, known, stored, series[is_known], layout.rows[is_known].astype(np.int64))
+    fingerprint = [layout.statistics.index(name) for name in FINGERPRINT if name in layout.statistics]
+    if len(fingerprint) < len(FINGERPRINT):
+        fingerprint = []
+    return _Columns(layout, known, stored, fingerprint, series[is_known], layout.rows[is_known].astype(np.int64))
 
 
-def _read_merged(model: ModelIndex, number: int, notices: Notices, *, found: Floats) -> None:
+def _read_merged(model: ModelIndex, number: int, notices: Notices, *, found: BulkRows) -> None:
     try:
         frame = read_frame(model, number, notices)
     except RecordError as refusal:
         notices.add(str(refusal))
         return
-    found[:, frame.series] = frame.statistics[frame.rows].T
+    found.statistics[:, frame.series] = frame.statistics[frame.rows].T
+    if frame.fingerprints is not None:
+        found.fingerprints[frame.series] = frame.fingerprints[frame.rows]
 
 
-def _read_alone(read: ReadAt, facts: np.void, columns: _Columns, *, found: Floats) -> None:
+def _read_alone(read: ReadAt, facts: np.void, columns: _Columns, *, found: BulkRows) -> None:
     layout = columns.layout
     table = Table(int(facts["body"]), int(facts["body_size"]), layout.row_count, layout.statistics)
     size = table.rows * table.row_size
@@ -110,8 +135,14 @@ def _read_alone(read: ReadAt, facts: np.void, columns: _Columns, *, found: Float
     stored = np.frombuffer(words, dtype="<f4").reshape(table.rows, table.row_size // WORD)
     rows = np.full((table.rows, len(STATISTICS)), np.nan, dtype=np.float32)
     rows[:, columns.known] = stored[:, columns.stored]
-    rows[_damaged(read, table, rows)] = np.nan
-    found[:, columns.series] = rows[columns.rows].T
+    damaged = _damaged(read, table, rows)
+    rows[damaged] = np.nan
+    found.statistics[:, columns.series] = rows[columns.rows].T
+    if columns.fingerprint:
+        low, high = (stored[:, at].view("<u4").astype(np.uint64) for at in columns.fingerprint)
+        fingerprints = low | high << np.uint64(32)
+        fingerprints[damaged] = 0
+        found.fingerprints[columns.series] = fingerprints[columns.rows]
 
 
 def _damaged(read: ReadAt, table: Table, rows: Floats) -> list[int]:

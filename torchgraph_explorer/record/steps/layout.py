@@ -37,9 +37,17 @@ class FrameLayout:
     size: int
 
 
-def encode_layout(series: npt.NDArray[np.uint32], rows: npt.NDArray[np.uint32], row_count: int) -> bytes:
-    """The bytes of a frame's layout, with the columns `STATISTICS`."""
-    message = pb.Layout(series=_differences(series), row=_differences(rows), rows=row_count, statistics=STATISTICS)
+def encode_layout(
+    series: npt.NDArray[np.uint32],
+    rows: npt.NDArray[np.uint32],
+    row_count: int,
+    *,
+    more: tuple[str, ...] = (),
+) -> bytes:
+    """The bytes of the layout of a frame with the columns `STATISTICS`, and `more` after them."""
+    message = pb.Layout(
+        series=_differences(series), row=_differences(rows), rows=row_count, statistics=(*STATISTICS, *more)
+    )
     return zlib.compress(message.SerializeToString())
 
 

@@ -15,7 +15,7 @@ from torchgraph_explorer.record.folder import reading
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.model_index import UNKNOWN, ModelIndex, SeriesIds
 from torchgraph_explorer.record.notices import Notices
-from torchgraph_explorer.record.ranks.rows import first_of_each_part, merge_parts
+from torchgraph_explorer.record.ranks.rows import first_of_each_part, merge_fingerprints, merge_parts
 from torchgraph_explorer.record.ranks.steps import Frames
 from torchgraph_explorer.record.steps.body import Row, Table, decode_rows, read_row, read_rows
 from torchgraph_explorer.record.steps.history import History
@@ -49,6 +49,7 @@ class Numbers(NamedTuple):
         rows: Row of each series in the two fields below, `[n]`.
         statistics: `[rows, len(STATISTICS)]`.
         histograms: One per row.
+        fingerprints: One per row, 0 for rows without.
     """
 
     series: SeriesIds
@@ -56,6 +57,7 @@ class Numbers(NamedTuple):
     rows: npt.NDArray[np.int64]
     statistics: npt.NDArray[np.float32]
     histograms: Histograms
+    fingerprints: npt.NDArray[np.uint64]
 
 
 def read_frame(model: ModelIndex, number: int, notices: Notices) -> Frame:
@@ -81,6 +83,7 @@ def read_frame(model: ModelIndex, number: int, notices: Notices) -> Frame:
         facts=model.frames.kinds.facts(facts),
         label=model.frames.label(int(facts["label"])),
         training=model.frames.training.facts(int(facts["training"])),
+        fingerprints=found.fingerprints if found.fingerprints.any() else None,
     )
 
 
@@ -111,14 +114,14 @@ def _read_rows(model: ModelIndex, facts: np.void, notices: Notices) -> Numbers:
             rows = read_rows(read, table)
     except DamageError as error:
         raise _damaged_as_a_whole(path.name, facts) from error
-    sound, statistics, histograms = decode_rows(rows)
+    sound, statistics, histograms, fingerprints = decode_rows(rows)
     if not all(sound):
         notices.add(_damaged_in_part(path.name, int(facts["step"])))
     session = model.session_of(facts["layout"])
     series = session.reader_ids(layout.series)
     kept = (series != UNKNOWN) & np.array(sound, dtype=np.bool_)[layout.rows]
     parts = session.parts_of(layout.series)[kept]
-    return Numbers(series[kept], parts, layout.rows[kept].astype(np.int64), statistics, histograms)
+    return Numbers(series[kept], parts, layout.rows[kept].astype(np.int64), statistics, histograms, fingerprints)
 
 
 def _together(ranks: list[Numbers]) -> Numbers:
@@ -133,9 +136,18 @@ def _together(ranks: list[Numbers]) -> Numbers:
     once = order[first_of_each_part(series[order], parts[order])]
     starts = np.flatnonzero(np.diff(series[once].astype(np.int64), prepend=-1))
     joined = concatenate([one.histograms for one in ranks])
-    statistics = np.concatenate([one.statistics for one in ranks])[rows[once]]
+    statistics, fingerprints = (
+        np.concatenate([getattr(one, name) for one in ranks])[rows[once]] for name in ("statistics", "fingerprints")
+    )
     statistics, histograms = merge_parts(statistics, joined.of(rows[once]), starts)
-    return Numbers(series[once][starts], parts[once][starts], np.arange(len(starts)), statistics, histograms)
+    return Numbers(
+        series[once][starts],
+        parts[once][starts],
+        np.arange(len(starts)),
+        statistics,
+        histograms,
+        merge_fingerprints(fingerprints, starts),
+    )
 
 
 def read_history(model: ModelIndex, series: int, *, frames: tuple[int, int | None], notices: Notices) -> History:
@@ -154,7 +166,7 @@ def read_history(model: ModelIndex, series: int, *, frames: tuple[int, int | Non
             for place in places:
                 found.append((place, read_row(read, place.table, place.row)))
     found.sort(key=lambda one: one[0].number)
-    sound, statistics, histograms = decode_rows([row for _, row in found])
+    sound, statistics, histograms, _ = decode_rows([row for _, row in found])
     if not all(sound):
         for (place, _), is_sound in zip(found, sound, strict=True):
             if not is_sound:
