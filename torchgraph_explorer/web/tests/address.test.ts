@@ -1,4 +1,5 @@
 import {describe, expect, test} from 'vitest';
+import {COMPARISON_DEFAULTS} from '../src/comparison/choice';
 import {TENSOR_DEFAULTS} from '../src/tensors/choice';
 import {changedOptions, decode, encode} from '../src/view/state/address';
 import type {Choices} from '../src/view/state/address';
@@ -21,6 +22,7 @@ const NOTHING: Choices = {
   view: 'graph',
   tensors: TENSOR_DEFAULTS,
   finding: null,
+  comparison: COMPARISON_DEFAULTS,
 };
 
 const EVERYTHING: Choices = {
@@ -35,7 +37,7 @@ const EVERYTHING: Choices = {
   ],
   step: 0,
   optimizer: 'Adam #2',
-  chart: {mode: 'line', statistic: 'std', range: 'full', scale: 'symlog', counts: 'log', time: 'scalar:train/tokens & more', curves: 'log', bins: 32, reject: 0.05},
+  chart: {mode: 'line', statistic: 'std', range: 'full', scale: 'symlog', counts: 'log', time: 'scalar:train/tokens & more', curves: 'log', runs: 'beside', bins: 32, reject: 0.05},
   colourBy: 'grad_norm',
   theme: 'dark',
   hidden: ['modules', 'steps'],
@@ -66,6 +68,15 @@ const EVERYTHING: Choices = {
     page: 2,
   },
   finding: "dead-units@blocks.0#1/output['a & b']",
+  comparison: {
+    runs: [
+      {run: 'sweep/lr=0.1 & more', model: 'a/b %', number: 1},
+      {run: '2026-11-21_08-43-04', model: 'generator', number: 12},
+    ],
+    isAll: false,
+    renames: 'layer1.* = stage1.*\nhead = fc',
+    against: 12,
+  },
 };
 
 describe('the address', () => {
@@ -73,6 +84,7 @@ describe('the address', () => {
     ['nothing chosen', NOTHING],
     ['everything chosen', EVERYTHING],
     ['the top opened', {...NOTHING, inside: ''}],
+    ['all runs compared', {...NOTHING, comparison: {...COMPARISON_DEFAULTS, isAll: true}}],
   ])('brings back the screen with %s', (_, choices) => {
     expect(decode(`#${encode(choices)}`)).toEqual(choices);
   });
@@ -80,7 +92,7 @@ describe('the address', () => {
   test('is empty while nothing is chosen', () => expect(encode(NOTHING)).toBe(''));
 
   test('takes what it does not understand as not said', () => {
-    const odd = '#mode=pie&theme=blue&step=-3&bins=1e9&reject=x&pin=9.fc%230&pin=fc&unknown=1&hide=moon&scale=symlog&time=noon&scalars=x';
+    const odd = '#mode=pie&theme=blue&step=-3&bins=1e9&reject=x&pin=9.fc%230&pin=fc&unknown=1&hide=moon&scale=symlog&time=noon&scalars=x&with=run&with=0.a%2Fb&with=1.%25/b&against=-1&runs=pie';
     expect(decode(odd)).toEqual({...NOTHING, chart: {scale: 'symlog'}});
   });
 

@@ -17,12 +17,13 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   charts: ['api', 'histogram', 'values'],
   graph: ['api', 'histogram', 'values', 'shared with Python'],
   model: ['api', 'graph', 'histogram', 'values'],
+  comparison: ['api', 'charts', 'histogram', 'values'],
   findings: ['api', 'graph', 'values'],
   flow: ['api', 'values'],
   host: [],
   tensors: ['api', 'charts', 'graph', 'values'],
   styles: [],
-  view: ['api', 'charts', 'findings', 'flow', 'graph', 'histogram', 'host', 'model', 'styles', 'tensors', 'values'],
+  view: ['api', 'charts', 'comparison', 'findings', 'flow', 'graph', 'histogram', 'host', 'model', 'styles', 'tensors', 'values'],
   main: ['styles', 'view'],
 };
 

@@ -8,7 +8,7 @@ import type {Band, SeriesHistory} from '../api/types';
 import {frameAtStep} from '../steps';
 import {drawPlot} from './draw/plot';
 import {drawSlice} from './draw/slice';
-import {RIM, stripLayout, type Box, type StripLayout} from './layout';
+import {RIM, stripLayout, type Box, type StripLayout, type StripRoom} from './layout';
 import {usePainting} from './painting';
 import {followPalette} from './palette';
 import {usePointer} from './pointer';
@@ -19,7 +19,8 @@ import {stepSummary, summaryOf} from './summary';
 import {timePixel, type TimeAxis} from './timeAxis';
 import {useView, type View} from './view';
 
-const NARROWEST = 120;
+/** Pixels; in less there is no room for a plot. */
+export const NARROWEST = 120;
 
 export interface StripProps {
   /** What is drawn, for who cannot see it: `layer1.conv1, output, value`. */
@@ -31,21 +32,33 @@ export interface StripProps {
   setting: Setting;
   /** What a rule allows, drawn where the plot has its units. */
   band?: ReadonlySignal<Band | null>;
+  together?: Together;
+}
+
+/** What strips that are shown together share. */
+export interface Together {
+  /** The strip's picture at a width; null while its history is being fetched. */
+  sceneAt: (width: number) => Scene | null;
+  /** Reads the signals that the picture depends on besides its own. Cheap. */
+  watch: () => void;
+  room: StripRoom;
 }
 
 /** The strip, as wide as its container. A slider over the steps for the keyboard and for screen readers. */
-export function Strip({name, history, chosen = history, setting, band}: StripProps): JSX.Element {
+export function Strip({name, history, chosen = history, setting, band, together}: StripProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const view = useView(box);
-  const layout = useComputed(() => stripLayout(view.width.value, setting.options.value.bins));
-  const scene = useComputed(() => workOut(history.value, view.width.value, setting, band?.value ?? null));
+  const layout = useComputed(() => stripLayout(view.width.value, setting.options.value.bins, together?.room));
+  const scene = useComputed(() =>
+    together ? together.sceneAt(view.width.value) : workOut(history.value, view.width.value, setting, band?.value ?? null),
+  );
   const summary = useMemo(
     () => computed(() => (history.value === null ? `${name}: loading` : summaryOf(name, history.value, setting.frames.value.steps))),
     [name, history], // of an input the name is known when the graph has come
   );
   const pointed = useComputed(() => frameOf(setting.pointed.value, setting));
   useSignalEffect(() => setting.onWidth(layout.value.plot.width));
-  const canvases = usePictures({scene, history, chosen, view, layout, setting, band});
+  const canvases = usePictures({scene, history, chosen, view, layout, setting, band, together});
   const pointer = usePointer({box, scene, chosen, setting});
   return (
     <div
@@ -98,15 +111,16 @@ interface Pictured {
   layout: ReadonlySignal<StripLayout>;
   setting: Setting;
   band: ReadonlySignal<Band | null> | undefined;
+  together: Together | undefined;
 }
 
 /** Two canvases, so that choosing another step repaints the bars alone. */
-function usePictures({scene, history, chosen, view, layout, setting, band}: Pictured): Record<'plot' | 'slice', RefObject<HTMLCanvasElement>> {
+function usePictures({scene, history, chosen, view, layout, setting, band, together}: Pictured): Record<'plot' | 'slice', RefObject<HTMLCanvasElement>> {
   const [plot, slice] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
   const palette = followPalette();
   const {isVisible} = view;
   useEffect(() => () => setting.onScale(plot, null), []);
-  const watch = () => void [history.value, setting.options.value, setting.axis.value, palette.value, view.width.value, band?.value];
+  const watch = () => void [history.value, setting.options.value, setting.axis.value, palette.value, view.width.value, band?.value, together?.watch()];
   usePainting({
     canvas: plot,
     isVisible,
@@ -135,15 +149,15 @@ function besides({slice, height}: StripLayout): Box {
   return {x: slice.x, y: 0, width: slice.width + 1, height};
 }
 
-interface MarkerProps {
+export interface MarkerProps {
   class: string;
   frame: ReadonlySignal<number | null>;
   axis: ReadonlySignal<TimeAxis>;
-  layout: ReadonlySignal<StripLayout>;
+  layout: ReadonlySignal<Pick<StripLayout, 'plot'>>;
 }
 
 /** A vertical line at a frame, moved without repainting anything. */
-function Marker({class: name, frame, axis, layout}: MarkerProps): JSX.Element {
+export function Marker({class: name, frame, axis, layout}: MarkerProps): JSX.Element {
   const line = useRef<HTMLDivElement>(null);
   useSignalEffect(() => {
     const {plot} = layout.value;

@@ -29,11 +29,18 @@ const BOTTOM = RIM + 1 + 16;
 const GAP = 8;
 const TARGET_HEIGHT = 112;
 
+export interface StripRoom {
+  /** About how high the plot is, in pixels. */
+  height?: number | undefined;
+  /** False where no bars stand beside the plot, which has their room then. */
+  hasBars?: boolean | undefined;
+}
+
 /** Lays a strip out in a width. Rows are whole pixels tall, so that none looks denser than another. */
-export function stripLayout(width: number, rows: number): StripLayout {
-  const height = Math.max(1, Math.round(TARGET_HEIGHT / rows)) * rows;
-  const sliceWidth = Math.round(Math.min(72, Math.max(40, width * 0.2)));
-  const plotWidth = Math.max(16, Math.floor(width - GUTTER - GAP - sliceWidth - 1));
+export function stripLayout(width: number, rows: number, {height: target = TARGET_HEIGHT, hasBars = true}: StripRoom = {}): StripLayout {
+  const height = Math.max(1, Math.round(target / rows)) * rows;
+  const sliceWidth = hasBars ? Math.round(Math.min(72, Math.max(40, width * 0.2))) : 0;
+  const plotWidth = Math.max(16, Math.floor(width - GUTTER - (hasBars ? GAP : 0) - sliceWidth - 1));
   const plot = {x: GUTTER, y: TOP, width: plotWidth, height};
   const slice = {x: GUTTER + plotWidth + GAP, y: TOP, width: sliceWidth, height};
   return {plot, slice, width, height: TOP + height + BOTTOM};

@@ -2,8 +2,12 @@
 
 import type {TimeKind} from './timeAxis';
 
+/** What a strip can show over time. */
+export type StripMode = 'heat' | 'bands' | 'line';
+
 export interface ChartOptions {
-  mode: 'heat' | 'bands' | 'line';
+  /** `ridge` and `overlay` draw histograms of several steps: behind each other, or on top of each other. */
+  mode: StripMode | 'ridge' | 'overlay';
   /** Drawn by `line`: a name of `MEASURES`. */
   statistic: string;
   range: 'robust' | 'full';
@@ -11,6 +15,8 @@ export interface ChartOptions {
   scale: 'auto' | 'linear' | 'symlog';
   counts: 'linear' | 'log';
   time: TimeKind;
+  /** Bands and lines of several runs: in one plot, in a plot each, or their mean and spread. */
+  runs: 'over' | 'beside' | 'mean';
   /** The value axis of scalars. */
   curves: 'linear' | 'log';
   /** Rows of a drawn histogram. */
@@ -26,7 +32,13 @@ export const CHART_DEFAULTS: ChartOptions = {
   scale: 'auto',
   counts: 'linear',
   time: 'step',
+  runs: 'over',
   curves: 'linear',
   bins: 64,
   reject: 0.1,
 };
+
+/** What a strip shows where histograms of several steps were chosen instead of one. */
+export function stripMode(mode: ChartOptions['mode']): StripMode {
+  return mode === 'ridge' || mode === 'overlay' ? 'heat' : mode;
+}

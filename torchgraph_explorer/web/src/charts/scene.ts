@@ -2,12 +2,13 @@
 
 import type {Band, SeriesHistory} from '../api/types';
 import {measureNamed} from '../statistics';
-import type {ChartOptions} from './options';
+import {stripMode} from './options';
+import type {ChartOptions, StripMode} from './options';
 import {bandsOf, type BandPoint} from './bands';
 import {entriesByColumn, type Columns} from './columns';
 import {heatOf, type Heat} from './heat';
 import {isLost, nonfiniteOf, rowOfEntry, whatIsLost} from '../history';
-import {stripLayout, type StripLayout} from './layout';
+import {stripLayout, type StripLayout, type StripRoom} from './layout';
 import {linePoints, linesOf, type LinePoint} from './lines';
 import {positionsOf, type FramePositions} from './positions';
 import {limitsIn, type Limits} from './limits';
@@ -50,26 +51,29 @@ export interface SceneInput {
   axis: TimeAxis;
   width: number;
   band?: Band | null;
+  /** The value axis of heat, where several strips share one; left out: that of the history. */
+  scale?: ValueScale;
+  room?: StripRoom;
 }
 
 /** Works a strip out for a width in pixels. */
-export function sceneOf({history, options, axis, width, band = null}: SceneInput): Scene {
-  const layout = stripLayout(width, options.bins);
+export function sceneOf({history, options, axis, width, band = null, scale, room}: SceneInput): Scene {
+  const layout = stripLayout(width, options.bins, room);
   const positions = positionsOf(axis, {width: layout.plot.width, unit: history.unit});
   const {columns} = positions;
   const nonfinite = nonfiniteColumns(history, columns);
   const gaps = {lost: lostColumns(history, columns), missing: missingColumns(history, columns)};
   const limits = limitsIn(band, options);
   const shared = {history, options, band: limits, layout, axis, positions, columns, nonfinite, ...gaps};
-  return {...shared, ...WORK_OUT[options.mode](shared)};
+  return {...shared, ...WORK_OUT[stripMode(options.mode)](shared, scale)};
 }
 
 type Shared = Pick<Scene, 'history' | 'options' | 'columns' | 'positions' | 'band'>;
 type Worked = Pick<Scene, 'scale' | 'grid' | 'content'>;
 
-const WORK_OUT: Record<ChartOptions['mode'], (shared: Shared) => Worked> = {
-  heat({history, options, columns}) {
-    const scale = elementScale(history, options);
+const WORK_OUT: Record<StripMode, (shared: Shared, given?: ValueScale) => Worked> = {
+  heat({history, options, columns}, given) {
+    const scale = given ?? elementScale(history, options);
     const grid = rowGrid(scale, options.bins, isWhole(history));
     return {scale, grid, content: {mode: 'heat', heat: heatOf(history, columns, grid)}};
   },

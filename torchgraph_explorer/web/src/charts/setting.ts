@@ -17,8 +17,8 @@ export interface Setting {
   axis: ReadonlySignal<TimeAxis>;
   /** The number of the frame on show. */
   frame: ReadonlySignal<number | null>;
-  /** The step under the pointer, on all strips at once. */
-  pointed: Signal<number | null>;
+  /** The step under the pointer, on all strips at once. Not a signal where strips are of runs with steps of their own. */
+  pointed: {value: number | null};
   /** What the tooltip of the strips says. */
   tip: Signal<TipContent | null>;
   /** Shows another step; null follows the latest. */

@@ -10,6 +10,8 @@ import {marks} from './pane/marks';
 import * as choices from './state/choices';
 import * as shown from './state/shown';
 import {ChartOptions} from './panels/ChartOptions';
+import {isComparing} from './comparison/state';
+import {isChoosingRuns, RunsDialog} from './comparison/RunsDialog';
 import {Details} from './outline/Details';
 import {FindingsList} from './findings/FindingsList';
 import {dragged} from './pane/drag';
@@ -49,7 +51,7 @@ export function App() {
   const {isDocked, isCompact} = arrangement.value;
   return (
     <>
-      <div class="app" data-compact={isCompact || undefined} inert={isSearching.value || isHelpOpen.value}>
+      <div class="app" data-compact={isCompact || undefined} inert={isSearching.value || isHelpOpen.value || isChoosingRuns.value}>
         {isDocked.header && <Header />}
         <main class="columns">
           <Columns />
@@ -61,6 +63,7 @@ export function App() {
       <Ghost />
       <Search />
       <Help />
+      <RunsDialog />
     </>
   );
 }
@@ -123,7 +126,7 @@ function DockedPanels() {
   const {panelsWidth} = arrangement.value;
   return (
     <>
-      {(choices.pins.value.length > 0 || choices.scalars.value === true) && (
+      {(choices.pins.value.length > 0 || choices.scalars.value === true || isComparing.value) && (
         <Splitter
           label="Width of the panels"
           size={panelsWidth}

@@ -21,6 +21,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['+ −, wheel', 'Zoom'],
   [', .', 'Step back, step forward'],
   ['L', 'Follow the latest step'],
+  ['C', 'Compare with other runs'],
   [PARTS.map(partKey).join(' '), `Show or hide: ${PARTS.join(', ')}`],
   ['j k', 'Tensors: next, previous tensor'],
   [', .  [ ]  ; \'  ( )', 'Tensors: kept step, sample, call, label, back and forth'],

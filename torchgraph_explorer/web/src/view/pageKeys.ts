@@ -4,6 +4,7 @@ import {stepBy} from './state/navigate';
 import {PARTS, partKey} from './state/parts';
 import * as choices from './state/choices';
 import {canvasKeys} from './pane/canvasKeys';
+import {chooseRuns, isChoosingRuns} from './comparison/RunsDialog';
 import {isHelpOpen} from './Help';
 import {isSearching} from './Search';
 import {toggle} from './layout/sides';
@@ -17,6 +18,7 @@ const ACTIONS: Record<string, () => void> = {
   '.': () => stepBy(1),
   l: () => (choices.step.value = null),
   t: nextTheme,
+  c: chooseRuns,
   ...Object.fromEntries(PARTS.map((part) => [partKey(part), () => toggle(part)])),
 };
 
@@ -30,7 +32,7 @@ const OWN_KEYS: readonly (readonly [string, RegExp])[] = [
 
 export function pageKeys(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (isSearching.value || isHelpOpen.value) return closeDialog(event);
+  if (isSearching.value || isHelpOpen.value || isChoosingRuns.value) return closeDialog(event);
   const target = event.target instanceof Element ? event.target : null;
   if (OWN_KEYS.some(([where, keys]) => target?.matches(where) && keys.test(event.key))) return;
   if (tensorKeys(event)) return;
@@ -44,4 +46,5 @@ function closeDialog(event: KeyboardEvent): void {
   if (event.key !== 'Escape') return;
   isSearching.value = false;
   isHelpOpen.value = false;
+  isChoosingRuns.value = false;
 }

@@ -13,7 +13,7 @@ const PAIRS = [0, 1, 2].map((low) => [low, QUANTILES.length - 1 - low] as const)
 const MEDIAN = QUANTILES.indexOf(0.5);
 const OPACITY = [0.18, 0.22, 0.36];
 
-interface Point {
+export interface Point {
   x: number;
   y: number;
 }
@@ -40,7 +40,7 @@ export function drawBands(context: Context, bands: readonly BandPoint[][], {scen
 }
 
 /** One quantile along a piece, through the middles of its columns and out to the sides of the first and last. */
-function edge(piece: readonly BandPoint[], quantile: number, {columns, layout: {plot}, scale}: Scene): Point[] {
+export function edge(piece: readonly BandPoint[], quantile: number, {columns, layout: {plot}, scale}: Scene): Point[] {
   const yAt = ({values}: BandPoint) => yOf(plot, scale.position(values[quantile]!));
   const middle = ({column}: BandPoint) => (columns.left[column]! + columns.right[column]!) / 2;
   const [first, last] = [piece[0]!, piece.at(-1)!];
@@ -51,14 +51,16 @@ function edge(piece: readonly BandPoint[], quantile: number, {columns, layout: {
   ];
 }
 
-function area(context: Context, low: readonly Point[], high: readonly Point[]): void {
+/** Fills what lies between two edges. */
+export function area(context: Context, low: readonly Point[], high: readonly Point[]): void {
   context.beginPath();
   trace(context, [...low, ...[...high].reverse()]);
   context.closePath();
   context.fill();
 }
 
-function line(context: Context, points: readonly Point[]): void {
+/** Draws one edge. */
+export function line(context: Context, points: readonly Point[]): void {
   context.beginPath();
   trace(context, points);
   context.stroke();

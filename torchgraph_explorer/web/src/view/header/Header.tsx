@@ -12,6 +12,7 @@ import {askNow, openModel} from '../state/live';
 import * as choices from '../state/choices';
 import * as server from '../state/runs';
 import * as shown from '../state/shown';
+import {CompareButton} from '../comparison/CompareButton';
 import {FindingsButton} from '../findings/FindingsButton';
 import {FlowButton} from '../flow/FlowButton';
 import {FirstTrouble} from './FirstTrouble';
@@ -53,6 +54,7 @@ export function HeaderItems({children}: {children?: ComponentChildren}) {
           onChoose={(model) => openModel(choices.run.value as string, model)}
         />
       )}
+      <CompareButton />
       {children}
       <Warnings />
       <div class="spacer" />

@@ -7,6 +7,7 @@ import type {Part} from '../state/parts';
 import * as choices from '../state/choices';
 import {arrange, RAIL_PX} from './arrangement';
 import type {Arrangement} from './arrangement';
+import {isCompared} from '../../comparison/choice';
 import {remembered} from '../controls/Splitter';
 
 /** As the user has set them. */
@@ -25,7 +26,7 @@ export const arrangement: ReadonlySignal<Arrangement> = computed(() =>
   arrange({
     ...windowSize.value,
     hidden: choices.hidden.value,
-    pins: choices.pins.value.length + (choices.scalars.value === true ? 1 : 0),
+    pins: choices.pins.value.length + (choices.scalars.value === true ? 1 : 0) + (isCompared(choices.comparison.value) ? 1 : 0),
     modulesWidth: modulesWidth.value,
     panelsShare: panelsShare.value,
   }),

@@ -4,8 +4,9 @@ import type {JSX} from 'preact';
 import {useComputed} from '@preact/signals';
 import {useEffect, useMemo} from 'preact/hooks';
 
-import type {SeriesInfo} from '../../api/types';
+import type {ModuleGraph, SeriesInfo} from '../../api/types';
 import {Elements, Facts} from '../../charts/Facts';
+import {Ridges} from '../../charts/Ridges';
 import {Strip} from '../../charts/Strip';
 import {seriesName} from '../../graph/labels';
 import type {Model} from '../../model/model';
@@ -13,7 +14,8 @@ import type {Setting} from '../../charts/setting';
 import {bandOf} from '../findings/found';
 import {SaveTable} from './SaveTable';
 
-const TITLES: Record<SeriesInfo['kind'], string> = {
+/** What a chart is called beside its tensor. */
+export const TITLES: Record<SeriesInfo['kind'], string> = {
   value: 'value',
   grad: 'gradient',
   grad_norm: 'gradient norm per sample',
@@ -38,7 +40,8 @@ export function Chart({model, setting, series, subject}: ChartProps): JSX.Elemen
   const band = useComputed(() => bandOf(series));
   useEffect(() => model.histories.want(series.series), [series.series]);
   useEffect(() => model.closeUps.want(series.series, history), [series.series]);
-  const name = `${subject}, ${seriesName(model.graph.value, series)}, ${TITLES[series.kind]}`;
+  const name = chartName(subject, model.graph.value, series);
+  const {mode} = setting.options.value;
   return (
     <figure class="chart">
       <figcaption>
@@ -46,8 +49,17 @@ export function Chart({model, setting, series, subject}: ChartProps): JSX.Elemen
         <Elements history={chosen} setting={setting} />
         <SaveTable model={model} name={name} history={history} />
       </figcaption>
-      <Strip name={name} history={history} chosen={chosen} setting={setting} band={band} />
+      {mode === 'ridge' || mode === 'overlay' ? (
+        <Ridges name={name} history={history} setting={setting} />
+      ) : (
+        <Strip name={name} history={history} chosen={chosen} setting={setting} band={band} />
+      )}
       <Facts history={chosen} setting={setting} />
     </figure>
   );
+}
+
+/** What is drawn, for those who cannot see it: `layer1.conv1, output, value`. */
+export function chartName(subject: string, graph: ModuleGraph | null, series: SeriesInfo): string {
+  return `${subject}, ${seriesName(graph, series)}, ${TITLES[series.kind]}`;
 }

@@ -4,6 +4,7 @@ import './ChartOptions.css';
 
 import {scalesOnShow} from './shownScales';
 import {MEASURES} from '../../statistics';
+import {isComparing} from '../comparison/state';
 import {chooseTime, timeOptions} from '../state/axis';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
@@ -17,6 +18,13 @@ const MODES: Option[] = [
   {value: 'heat', label: 'Heat'},
   {value: 'bands', label: 'Bands'},
   {value: 'line', label: 'Line'},
+  {value: 'ridge', label: 'Ridge'},
+  {value: 'overlay', label: 'Overlay'},
+];
+const OF_RUNS: Option[] = [
+  {value: 'over', label: 'Overlaid'},
+  {value: 'beside', label: 'Side by side'},
+  {value: 'mean', label: 'Mean and spread'},
 ];
 const RANGES: Option[] = [
   {value: 'robust', label: 'Robust'},
@@ -42,9 +50,12 @@ export function ChartOptions() {
       {chart.mode === 'line' && (
         <Select label="Statistic" value={chart.statistic} options={STATISTICS} onChoose={set('statistic')} isBare />
       )}
+      {isComparing.value && (chart.mode === 'bands' || chart.mode === 'line') && (
+        <Select label="Runs" value={chart.runs} options={OF_RUNS} onChoose={set('runs')} />
+      )}
       <Select label="Range" value={chart.range} options={RANGES} onChoose={set('range')} />
       <Select label="Scale" value={chart.scale} options={scales(chart.scale)} onChoose={set('scale')} />
-      {chart.mode === 'heat' && <Select label="Counts" value={chart.counts} options={COUNTS} onChoose={set('counts')} />}
+      {chart.mode !== 'bands' && chart.mode !== 'line' && <Select label="Counts" value={chart.counts} options={COUNTS} onChoose={set('counts')} />}
       <ScalarsButton />
       <MoreOptions />
     </div>

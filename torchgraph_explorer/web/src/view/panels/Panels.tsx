@@ -11,6 +11,8 @@ import type {Histories} from '../../model/histories';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {areScalarsShown} from '../scalars/shownScalars';
+import {RunsColumn} from '../comparison/RunsColumn';
+import {isComparing} from '../comparison/state';
 import {Scalars} from '../scalars/Scalars';
 import {ScalarsButton} from '../scalars/ScalarsButton';
 import {HeadCard} from '../findings/FindingCard';
@@ -27,10 +29,11 @@ export function Panels(): JSX.Element {
     <div class="panels">
       {model && <Problem histories={model.histories} />}
       {model && setting && chosen.value && panelOfChosen.value === null && <HeadCard finding={chosen.value} model={model} setting={setting} />}
-      {pins.length === 0 && !areScalarsShown.value ? (
+      {pins.length === 0 && !areScalarsShown.value && !isComparing.value ? (
         <Empty />
       ) : (
         <div class="panels-columns">
+          {isComparing.value && <RunsColumn />}
           {model && areScalarsShown.value && <Scalars key={JSON.stringify(model.name)} model={model} />}
           {pins.map((pin) => (
             <Column key={pin.key} pin={pin} model={model} setting={setting} />

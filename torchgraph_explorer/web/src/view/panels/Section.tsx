@@ -12,8 +12,10 @@ import {lettersOf, variedText} from '../../graph/shapes';
 import type {Setting} from '../../charts/setting';
 import type {Model} from '../../model/model';
 import type {TensorSeries} from '../../model/series';
+import {RunsChart} from '../comparison/RunsChart';
+import {compared, keyOf} from '../comparison/state';
 import {ValuesLink} from '../tensors/ValuesLink';
-import {Chart} from './Chart';
+import {Chart, chartName, TITLES} from './Chart';
 import {missingGradient} from './missingGradient';
 import type {Subject} from './subject';
 
@@ -54,9 +56,13 @@ function Tensor({tensor, subject, model, setting}: TensorProps): JSX.Element {
   const info = subject.tensor(series);
   const name = [subject.title, subject.call].filter(Boolean).join(' ');
   const graph = model.graph.value;
-  const chartOf = (one: SeriesInfo): JSX.Element => (
-    <Chart key={JSON.stringify([model.name, one.series])} model={model} setting={setting} series={one} subject={name} />
-  );
+  const runs = compared.value;
+  const chartOf = (one: SeriesInfo): JSX.Element =>
+    runs.length > 0 ? (
+      <RunsChart key={keyOf(runs, one)} runs={runs} series={one} title={TITLES[one.kind]} name={chartName(name, graph, one)} />
+    ) : (
+      <Chart key={JSON.stringify([model.name, one.series])} model={model} setting={setting} series={one} subject={name} />
+    );
   return (
     <article class="tensor">
       <h4>

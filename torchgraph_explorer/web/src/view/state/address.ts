@@ -2,6 +2,8 @@
 
 import {addTensorChoice, tensorChoiceIn, VIEWS} from '../../tensors/choice';
 import type {TensorChoice, View} from '../../tensors/choice';
+import {addComparison, comparisonIn} from '../../comparison/choice';
+import type {ComparisonChoice} from '../../comparison/choice';
 import {PARTS} from './parts';
 import type {Part} from './parts';
 import {CHART_DEFAULTS} from '../../charts/options';
@@ -34,14 +36,16 @@ export interface Choices {
   tensors: TensorChoice;
   /** Key of the chosen finding. */
   finding: string | null;
+  comparison: ComparisonChoice;
 }
 
 const WORDS = {
-  mode: ['heat', 'bands', 'line'],
+  mode: ['heat', 'bands', 'line', 'ridge', 'overlay'],
   range: ['robust', 'full'],
   scale: ['auto', 'linear', 'symlog'],
   counts: ['linear', 'log'],
   curves: ['linear', 'log'],
+  runs: ['over', 'beside', 'mean'],
 } as const;
 const TIME = /^(step|clock|wall|elapsed|scalar:.+)$/s;
 const THEMES: readonly string[] = ['auto', 'light', 'dark'];
@@ -62,6 +66,7 @@ export function encode(choices: Choices): string {
   if (choices.scalars !== null) query.set('scalars', choices.scalars ? '1' : '0');
   if (choices.view !== 'graph') query.set('view', choices.view);
   addTensorChoice(query, choices.tensors);
+  addComparison(query, choices.comparison);
   return query.toString();
 }
 
@@ -87,6 +92,7 @@ export function decode(fragment: string): Choices {
     view: VIEWS.find((one) => one === query.get('view')) ?? 'graph',
     tensors: tensorChoiceIn(query),
     finding: query.get('finding'),
+    comparison: comparisonIn(query),
   };
 }
 

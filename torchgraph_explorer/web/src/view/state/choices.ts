@@ -3,6 +3,8 @@
 import {signal} from '@preact/signals';
 import type {Signal} from '@preact/signals';
 import type {ChartOptions} from '../../charts/options';
+import {COMPARISON_DEFAULTS} from '../../comparison/choice';
+import type {ComparisonChoice} from '../../comparison/choice';
 import type {NodeKey} from '../../graph/keys';
 import type {Part} from './parts';
 import {TENSOR_DEFAULTS} from '../../tensors/choice';
@@ -50,6 +52,9 @@ export const tensors: Signal<TensorChoice> = signal(TENSOR_DEFAULTS);
 
 /** Key of the finding whose words and band are shown; null without one. */
 export const finding: Signal<string | null> = signal(null);
+
+/** Which runs are compared with the one on show, and how. */
+export const comparison: Signal<ComparisonChoice> = signal(COMPARISON_DEFAULTS);
 
 /** The step under the pointer, on all charts at once. */
 export const pointedStep: Signal<number | null> = signal(null);

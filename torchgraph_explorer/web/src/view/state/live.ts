@@ -5,6 +5,7 @@ import {answers, page} from '../../api/client';
 import {ApiError, isAbort} from '../../api/errors';
 import type {Runs} from '../../api/types';
 import {hostRunFilter, isHiddenByHost, whenShown} from '../../host/tensorboard';
+import {updateCompared} from '../comparison/state';
 import {hasFlow} from '../flow/state';
 import * as choices from './choices';
 import {filtered, runFilter} from './runFilter';
@@ -14,6 +15,8 @@ import * as shown from './shown';
 
 const POLL_MS = 1000;
 const RUNS_EVERY_POLLS = 5;
+/** A run that is compared and has ended may go on, which is seldom. */
+const FINISHED_EVERY_POLLS = 30;
 const LONGEST_WAIT_MS = 15_000;
 const PATIENCE_MS = 20_000;
 
@@ -86,7 +89,7 @@ async function askAll(abort: AbortSignal): Promise<void> {
   const isTurn = polls % RUNS_EVERY_POLLS === 0;
   if (isTurn || runs.value === null || shown.model.value === null) showRuns(await answers.runs(abort));
   polls += 1;
-  if (!abort.aborted) await shown.model.value?.update(abort);
+  if (!abort.aborted) await Promise.all([shown.model.value?.update(abort), updateCompared(abort, polls % FINISHED_EVERY_POLLS === 0)]);
 }
 
 function succeed(): void {

@@ -78,6 +78,7 @@ function choices(): Choices {
     view: chosen.view.value,
     tensors: chosen.tensors.value,
     finding: chosen.finding.value,
+    comparison: chosen.comparison.value,
   };
 }
 
@@ -98,6 +99,7 @@ function adopt(choices: Choices): void {
     chosen.view.value = choices.view;
     chosen.tensors.value = choices.tensors;
     chosen.finding.value = choices.finding;
+    chosen.comparison.value = choices.comparison;
     chosen.step.value = choices.step;
     chosen.optimizer.value = choices.optimizer;
   });

@@ -1,0 +1,50 @@
+/** The strips of several runs on one value axis and in one range of colours. */
+
+import {isWhole, rowGrid} from '../charts/grid';
+import {linearBelow} from '../charts/scale';
+import {barScale, joined} from '../charts/sharedScale';
+import {sceneOf, type Scene, type SceneInput} from '../charts/scene';
+import {stripMode} from '../charts/options';
+
+/** A strip for each run, for charts of equal options. */
+export function scenesTogether(inputs: readonly SceneInput[]): Scene[] {
+  const [first] = inputs;
+  if (first === undefined) return [];
+  return stripMode(first.options.mode) === 'heat' ? heatsTogether(inputs) : linesTogether(inputs);
+}
+
+function heatsTogether(inputs: readonly SceneInput[]): Scene[] {
+  const scale = barScale(inputs.map(({history}) => history), inputs[0]!.options);
+  const scenes = inputs.map((input) => sceneOf({...input, scale}));
+  const heats = scenes.flatMap(({content}) => (content.mode === 'heat' ? [content.heat] : []));
+  const filled = heats.filter(({elements}) => elements > 0);
+  const peak = Math.max(0, ...filled.map((heat) => heat.peak)) || 1;
+  const elements = Math.max(0, ...filled.map((heat) => heat.elements));
+  return scenes.map((scene) => (scene.content.mode === 'heat' ? {...scene, content: {mode: 'heat', heat: {...scene.content.heat, peak, elements}}} : scene));
+}
+
+/** What bands and lines are made of does not depend on the axis. */
+function linesTogether(inputs: readonly SceneInput[]): Scene[] {
+  const scenes = inputs.map((input) => sceneOf(input));
+  const {options} = inputs[0]!;
+  const filled = scenes.filter(hasContent);
+  const scale = joined(filled.map((one) => one.scale), options, (ends) => leastOf(filled, ends));
+  const histories = inputs.map(({history}) => history);
+  const grid = rowGrid(options.mode === 'bands' ? scale : barScale(histories, options), options.bins, histories.every(isWhole));
+  return scenes.map((scene) => ({...scene, scale, grid}));
+}
+
+function hasContent({content}: Scene): boolean {
+  return content.mode === 'line' ? content.lines.length > 0 : content.mode === 'bands' && content.bands.length > 0;
+}
+
+/** Where a symlog axis turns linear for these scenes. */
+function leastOf(scenes: readonly Scene[], ends: {low: number; high: number}): number {
+  const reach = Math.max(Math.abs(ends.low), Math.abs(ends.high));
+  const each = scenes.map(({content, history}) => {
+    if (content.mode !== 'line') return linearBelow(history, ends);
+    const sizes = content.lines.flat().map(({value}) => Math.abs(value)).filter((size) => size > 0);
+    return Math.min(reach / 10, ...sizes);
+  });
+  return Math.max(Math.min(reach / 10, ...each), reach * 1e-9);
+}

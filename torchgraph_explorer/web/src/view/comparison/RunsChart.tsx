@@ -1,0 +1,131 @@
+/** One series in all runs: their strips on one axis, or all in one plot; and their histograms at the step on show. */
+
+import './comparison.css';
+
+import {useComputed} from '@preact/signals';
+import type {JSX} from 'preact';
+import type {SeriesInfo} from '../../api/types';
+import {Ridges} from '../../charts/Ridges';
+import {Strip} from '../../charts/Strip';
+import {bandOf} from '../findings/found';
+import {SaveTable} from '../panels/SaveTable';
+import * as shown from '../state/shown';
+import {useGroup, useMode, useRunSeries} from './group';
+import type {RunSeries} from './group';
+import {RunChip} from './RunChip';
+import {RunsPlot} from './RunsPlot';
+import {StepOutlines} from './StepOutlines';
+import type {Compared} from './state';
+
+/** A strip alone is twice as high. */
+const ROOM = {height: 64};
+
+interface RunsChartProps {
+  runs: readonly Compared[];
+  /** Of the run on show. */
+  series: SeriesInfo;
+  /** `value`, `gradient`. */
+  title: string;
+  /** `layer1.conv1, output, value`. */
+  name: string;
+}
+
+export function RunsChart({runs, series, title, name}: RunsChartProps): JSX.Element {
+  const parts = useRunSeries(runs, series);
+  const mode = useMode(runs).value;
+  const there = parts.filter((part) => part.series !== null);
+  return (
+    <figure class="chart runs-chart">
+      <figcaption>
+        {title}
+        <SaveTable model={runs[0]!.model} name={name} history={parts[0]!.history} />
+      </figcaption>
+      {mode === 'strips' && <Strips parts={parts} name={name} series={series} />}
+      {mode === 'plot' && <RunsPlot parts={parts} name={name} />}
+      {mode === 'steps' && parts.map((part) => <Steps key={part.run.number} part={part} parts={there} name={name} />)}
+      {mode === 'plot' && parts.map((part) => part.series === null && <None key={part.run.number} run={part.run} />)}
+      <StepOutlines parts={there} />
+    </figure>
+  );
+}
+
+interface StripsProps {
+  parts: readonly RunSeries[];
+  name: string;
+  series: SeriesInfo;
+}
+
+function Strips({parts, name, series}: StripsProps): JSX.Element {
+  const group = useGroup(parts, ROOM);
+  const band = useComputed(() => bandOf(series));
+  return (
+    <>
+      {parts.map(({run, series: own, history, chosen}, i) =>
+        own === null ? (
+          <None key={run.number} run={run} />
+        ) : (
+          <div key={`${run.number} ${own?.series}`} class="run-strip">
+            <RunLine run={run} />
+            <Strip
+              name={`${run.label}: ${name}`}
+              history={history}
+              chosen={chosen}
+              setting={run.setting}
+              together={group.together(i)}
+              {...(run.number === 0 ? {band} : {})}
+            />
+          </div>
+        ),
+      )}
+    </>
+  );
+}
+
+/** Whose strip this is, and at which of its steps. */
+function RunLine({run}: {run: Compared}): JSX.Element {
+  return (
+    <div class="run-line">
+      <RunChip number={run.number} />
+      <span class="run-label" title={run.run}>
+        {run.label}
+      </span>
+      <BesideStep run={run} />
+    </div>
+  );
+}
+
+/** The run's own step that is shown; marked where it is not the step on show. */
+export function BesideStep({run: {model, number}}: {run: Compared}): JSX.Element | null {
+  const main = shown.step.value;
+  const step = model.step.value;
+  if (step === null) return number === 0 ? null : <span class="run-step is-other">no step</span>;
+  const isOther = main !== null && step !== main;
+  const title = isOther ? `Of this run, step ${step} is nearest to step ${main} of the run on show` : undefined;
+  return (
+    <span class={isOther ? 'run-step is-other' : 'run-step'} title={title}>
+      step {step.toLocaleString('en')}
+    </span>
+  );
+}
+
+function None({run}: {run: Compared}): JSX.Element {
+  return (
+    <div class="run-line is-none">
+      <RunChip number={run.number} />
+      <span class="run-label" title={run.run}>
+        {run.label}
+      </span>
+      <span>has no such series</span>
+    </div>
+  );
+}
+
+function Steps({part: {run, series, history}, parts, name}: {part: RunSeries; parts: readonly RunSeries[]; name: string}): JSX.Element {
+  if (series === null) return <None run={run} />;
+  return (
+    <div class="run-strip">
+      <RunLine run={run} />
+      <Ridges name={`${run.label}: ${name}`} history={history} setting={run.setting} others={parts.map((one) => one.history)} />
+    </div>
+  );
+}

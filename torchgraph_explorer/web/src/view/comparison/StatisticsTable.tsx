@@ -1,0 +1,101 @@
+/** The statistics of each run at the step on show, and their difference to the run on show. */
+
+import type {JSX} from 'preact';
+import {percent} from '../../charts/format';
+import {distance} from '../../comparison/outlines';
+import {histogramOf, isLost, lostText, rowOfEntry} from '../../history';
+import {formatNumber} from '../../numberText';
+import {nonfinite} from '../../statistics';
+import type {Row} from '../../statistics';
+import type {RunSeries} from './group';
+import {RunChip} from './RunChip';
+import {BesideStep} from './RunsChart';
+
+const COLUMNS: readonly {name: string; of: (row: Row) => number; text: (value: number) => string}[] = [
+  {name: 'mean', of: (row) => row.mean, text: formatNumber},
+  {name: 'std', of: (row) => row.std, text: formatNumber},
+  {name: 'min', of: (row) => row.min, text: formatNumber},
+  {name: 'max', of: (row) => row.max, text: formatNumber},
+  {name: 'l2', of: (row) => row.l2_norm, text: formatNumber},
+  {name: 'zeros', of: (row) => row.zeros / row.sampled, text: (share) => percent(share, 1)},
+];
+
+/** What the last column means. */
+const ELSEWHERE = 'Share of the elements that lie in other buckets than those of the run on show: 0 for equal histograms, 100 % where none is shared';
+
+export function StatisticsTable({parts, entries}: {parts: readonly RunSeries[]; entries: readonly number[]}): JSX.Element {
+  const rows = parts.map(({chosen}, i) => (chosen.value === null || entries[i]! < 0 ? null : rowOfEntry(chosen.value, entries[i]!)));
+  return (
+    <div class="runs-table-box">
+      <table class="runs-table">
+        <thead>
+          <tr>
+            <th scope="col">run</th>
+            {COLUMNS.map(({name}) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+            <th scope="col" title={ELSEWHERE}>
+              elsewhere
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {parts.map((part, i) => (
+            <RunRow key={part.run.number} part={part} entry={entries[i]!} row={rows[i]!} base={i === 0 ? null : rows[0]!} elsewhere={i === 0 ? null : elsewhereOf(parts, entries, i)} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function elsewhereOf(parts: readonly RunSeries[], entries: readonly number[], at: number): number {
+  const [ours, theirs] = [parts[0]!.chosen.value, parts[at]!.chosen.value];
+  if (ours === null || theirs === null || entries[0]! < 0 || entries[at]! < 0) return NaN;
+  return distance(histogramOf(ours, entries[0]!), histogramOf(theirs, entries[at]!));
+}
+
+interface RunRowProps {
+  part: RunSeries;
+  entry: number;
+  row: Row | null;
+  /** Of the run on show; null in its own row. */
+  base: Row | null;
+  elsewhere: number | null;
+}
+
+function RunRow({part: {run, chosen, series}, entry, row, base, elsewhere}: RunRowProps): JSX.Element {
+  const head = (
+    <th scope="row" title={run.run}>
+      <RunChip number={run.number} />
+      <BesideStep run={run} />
+    </th>
+  );
+  if (row === null) {
+    const text = chosen.value === null ? (series === null ? 'no such series' : 'loading …') : 'nothing recorded at this step';
+    return <tr>{head}<td colSpan={COLUMNS.length + 1} class="is-none">{text}</td></tr>;
+  }
+  if (isLost(chosen.value!, entry)) return <tr>{head}<td colSpan={COLUMNS.length + 1} class="is-bad">{lostText(row)}</td></tr>;
+  return (
+    <tr>
+      {head}
+      {COLUMNS.map(({name, of, text}) => (
+        <td key={name}>
+          {text(of(row))}
+          {base !== null && <Difference by={of(row) - of(base)} isShare={name === 'zeros'} />}
+        </td>
+      ))}
+      <td>{elsewhere === null ? '' : Number.isNaN(elsewhere) ? '–' : elsewhere === 0 ? '0' : percent(elsewhere, 1)}</td>
+      {nonfinite(row) > 0 && <td class="is-bad">{nonfinite(row).toLocaleString('en')} NaN or ∞</td>}
+    </tr>
+  );
+}
+
+function Difference({by, isShare}: {by: number; isShare: boolean}): JSX.Element | null {
+  if (Number.isNaN(by)) return null;
+  if (by === 0) return <small>=</small>;
+  const size = isShare ? percent(Math.abs(by), 1) : formatNumber(Math.abs(by));
+  return <small>{`${by > 0 ? '+' : '−'}${size}`}</small>;
+}
