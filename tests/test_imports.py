@@ -64,7 +64,16 @@ ROOMS = {
     "callbacks": room("training", libraries="lightning torch transformers"),
     "capture": room(libraries="torch"),
     "cli": room(
-        "__init__", "browser", "demo", "exploring", "findings", "record", "run", "server", libraries="torchgraph_wandb"
+        "__init__",
+        "browser",
+        "demo",
+        "exploring",
+        "findings",
+        "record",
+        "run",
+        "server",
+        "xray",
+        libraries="torchgraph_wandb",
     ),
     "demo": room("__init__", "browser", libraries="rich sklearn torch"),
     "exploring": room("browser", "capture", "record", "server", libraries="torch"),
@@ -73,7 +82,7 @@ ROOMS = {
     "record": room(libraries="fsspec google"),
     "reduce": room(libraries="torch"),
     "run": room("findings", "record", "server"),
-    "server": room("findings", "layout", "record", libraries="IPython tornado"),
+    "server": room("findings", "layout", "record", "xray", libraries="IPython tornado"),
     "sinks": room("server"),
     "torchgraph_tensorboard": room(
         "record", "server", "sinks", libraries="fsspec google tensorboard torchgraph_tensorboard"
@@ -82,6 +91,7 @@ ROOMS = {
         "findings", "layout", "record", "server", "sinks", libraries="torchgraph_wandb wandb wandb_workspaces"
     ),
     "tensors": room("reduce", libraries="torch"),
+    "xray": room("record"),
     "training": room(
         "capture", "exploring", "findings", "record", "reduce", "run", "server", "sinks", "tensors", libraries="torch"
     ),

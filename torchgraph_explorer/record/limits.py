@@ -64,6 +64,12 @@ STEP_NOTES = 10_000
 
 LAST_STEP = 1 << 62
 
+CELL_STEPS, CELL_MODULES = 1 << 10, 1 << 20
+"""Steps and modules in a block of cells. Ours have up to 64 steps."""
+
+CELL_BLOCKS = 1 << 17
+"""Blocks of cells of a model. The cells of further steps are computed from the steps themselves."""
+
 KEPT_TENSORS = 1 << 16
 """Tensors that are kept at one step."""
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.cells.index import CellIndex
 from torchgraph_explorer.record.copies import DamagedCopies
 from torchgraph_explorer.record.folder import ReadAt, SegmentFile
 from torchgraph_explorer.record.format.envelope import DamageError
@@ -80,6 +81,10 @@ class SessionIndex:
         """The reader's ids for ids of the session; `UNKNOWN` if there is none."""
         return self._looked_up(series)[0]
 
+    def all_reader_ids(self) -> list[int]:
+        """The reader's ids of all series of the session, in the order of the session's ids."""
+        return [reader for _, (reader, _) in sorted(self._series.copy().items())]
+
     def parts_of(self, series: SeriesIds) -> Parts:
         """`Series.part` for ids of the session; -1 if there is none."""
         return self._looked_up(series)[1]
@@ -112,6 +117,7 @@ class ModelIndex:
         sessions: By id, in the order of their first segments.
         graphs: The module graphs.
         frames: Where the frames are.
+        cells: Where the index of cells is.
         last_write: Latest time in any record, in seconds since the epoch.
     """
 
@@ -121,6 +127,7 @@ class ModelIndex:
         self.sessions: dict[str, SessionIndex] = {}
         self.graphs = GraphIndex()
         self.frames = FrameIndex()
+        self.cells = CellIndex()
         self._scalars = ScalarIndex()
         self.last_write = 0.0
         self._series: list[Series] = []
@@ -204,6 +211,9 @@ class ModelIndex:
                 self.last_write = max(self.last_write, finished.time)
             case "logged":
                 self._take_logged(head.logged, found, source)
+            case "cells":
+                place = {"body": found.body, "body_size": found.body_size}
+                self.cells.add(head.cells, source.session, source.file.path, **place)
             case "noted":
                 self._take_note(noted_value(head.noted), self.sessions[source.session])
             case _:

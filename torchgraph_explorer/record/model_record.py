@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.record.cells.reading import CellReader, Columns, Wanted
 from torchgraph_explorer.record.model_index import ModelIndex, SessionIndex
 from torchgraph_explorer.record.nonfinite import Flags, are_nonfinite, nonfinite_frames, traits
 from torchgraph_explorer.record.notices import Notices
@@ -336,6 +337,18 @@ class ModelRecord:
         for beyond in numbers[(numbers < 0) | (numbers >= count)].tolist():
             raise NotFoundError(f"Model {self.name!r} has no frame {beyond}. {_numbered('frames', count)}")
         found = read_bulk(index, numbers, self._notices)
+        self._notices.announce()
+        return found
+
+    def cells(self, wanted: Wanted, reader: CellReader | None = None) -> Columns:
+        """One number for each module and step, or stretch of steps: what the x-ray is drawn from.
+
+        A `reader` keeps what it has computed for the next time.
+
+        Raises:
+            RecordError: The run is gone.
+        """
+        found = (reader or CellReader()).read(self, self._index, wanted)
         self._notices.announce()
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.gaps import Missing
 from torchgraph_explorer.printable import printable
 from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.cells.writing import CellWriter
 from torchgraph_explorer.record.definitions import Definitions
 from torchgraph_explorer.record.folder import plugin_folder
 from torchgraph_explorer.record.format.envelope import VERSION, enveloped, file_header
@@ -61,6 +63,7 @@ class RecordWriter:
         self._definitions = Definitions()
         self._notes: list[str] = []
         self._unwritable = Missing()
+        self._cells: CellWriter | None = CellWriter()
         self._layout: tuple[tuple[bytes, bytes, int, tuple[str, ...]], bytes] = ((b"", b"", -1, ()), b"")
 
     def write(self, record: Record) -> None:
@@ -75,6 +78,8 @@ class RecordWriter:
         except Exception as fault:  # a name or number that the format cannot hold
             self._leave_out(record, fault)
             return
+        if isinstance(record, tuple):
+            self._index(lambda cells: cells.define(record))
         self._unwritable.end()
         step = record.step if isinstance(record, Frame) else None
         self._outbox.add(Encoded(data, step, is_needed=not isinstance(record, Frame | Logged)))
@@ -145,19 +150,31 @@ class RecordWriter:
                 return b""  # in every segment's beginning
             case Frame():
                 frame = self._encode_frame(record)
-                return self._definitions.due(len(frame)) + frame
+                return self._definitions.due(len(frame)) + frame + self._index(lambda cells: cells.add(record))
             case Noted():
                 return enveloped(pb.Head(noted=noted_message(record)).SerializeToString())
             case Finished():
                 assert self._outbox is not None
                 unwritable = (f"{self._unwritable} could not be recorded.",) * bool(self._unwritable)
                 record = replace(record, notes=(*record.notes, *self._notes, *self._outbox.notes, *unwritable))
-                return enveloped(pb.Head(finished=finished_message(record)).SerializeToString())
+                end = enveloped(pb.Head(finished=finished_message(record)).SerializeToString())
+                return self._index(CellWriter.flush) + end
             case Logged():
                 head, body = encode_logged(record)
                 return enveloped(pb.Head(logged=head).SerializeToString(), body)
             case _:
                 return self._definitions.added(record)
+
+    def _index(self, act: Callable[[CellWriter], bytes | None]) -> bytes:
+        """What `act` adds to the index of cells. The steps are recorded whatever becomes of the index."""
+        if self._cells is None:
+            return b""
+        try:
+            return act(self._cells) or b""
+        except Exception as fault:
+            self._cells = None
+            self._note(f"The index of the x-ray is not recorded any more ({reason(fault)}); showing it takes longer.")
+            return b""
 
     def _encode_frame(self, frame: Frame) -> bytes:
         head = pb.Frame(

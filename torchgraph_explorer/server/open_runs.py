@@ -21,6 +21,7 @@ from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.server.findings import Findings
 from torchgraph_explorer.server.nonfinite import NonFinite
 from torchgraph_explorer.server.thinning import BinCache
+from torchgraph_explorer.server.xray import CellReaders
 
 MOST_OPEN = 32
 """Runs that are kept open; the least recently used is closed when another is opened."""
@@ -43,12 +44,14 @@ class OpenRun:
         bins: Keeps the merged bins of its series.
         nonfinite: Where there is NaN or infinity.
         findings: What the rules say of its models.
+        cells: Keeps the cells of its models that were computed.
     """
 
     run: RunRecord
     bins: BinCache = field(default_factory=BinCache)
     nonfinite: NonFinite = field(default_factory=NonFinite)
     findings: Findings = field(default_factory=Findings)
+    cells: CellReaders = field(default_factory=CellReaders)
     opening: int = field(default_factory=lambda: secrets.randbelow(2**32) * EPOCHS)
 
     def epoch(self, model: ModelRecord) -> int:

@@ -48,6 +48,7 @@ from torchgraph_explorer.server.tensors import (
     tensor_graph_answer,
     tensors_answer,
 )
+from torchgraph_explorer.server.xray import WantedXray, xray_answer
 from torchgraph_explorer.version import __version__
 
 MOST_SERIES = 512
@@ -157,6 +158,19 @@ def _findings(query: Mapping[str, str], runs: RunSource) -> Response:
     return json_response(opened.findings.answer(model, epoch=opened.epoch(model), client=query.get("version", "")))
 
 
+def _xray(query: Mapping[str, str], runs: RunSource) -> Response:
+    opened, model = _open(query, runs)
+    epoch = opened.epoch(model)
+    wanted = WantedXray(
+        statistic=query.get("statistic") or None,
+        first_step=_whole(query, "from") if "from" in query else 0,
+        last_step=_whole(query, "to") if "to" in query else None,
+        most=_whole(query, "most", least=LEAST_BINS),
+        version=query.get("version", ""),
+    )
+    return Response(200, BINARY, xray_answer(model, wanted, reader=opened.cells.of(model), epoch=epoch))
+
+
 def _scalars(query: Mapping[str, str], runs: RunSource) -> Response:
     opened, model = _open(query, runs)
     epoch = opened.epoch(model)
@@ -241,6 +255,7 @@ ROUTES: dict[str, Callable[[Mapping[str, str], RunSource], Response]] = {
     "/api/nonfinite": _nonfinite,
     "/api/findings": _findings,
     "/api/scalars": _scalars,
+    "/api/xray": _xray,
     "/api/tensors": _tensors,
     "/api/tensor": _tensor,
     "/api/tensor-line": _tensor_line,

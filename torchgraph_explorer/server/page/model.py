@@ -16,6 +16,7 @@ from torchgraph_explorer.server.page.drawings import drawings
 from torchgraph_explorer.server.page.histories import read_histories
 from torchgraph_explorer.server.page.numbers import number_arrays
 from torchgraph_explorer.server.scalars import page_scalars
+from torchgraph_explorer.server.xray import page_xray
 
 SCALAR_BINS, SCALAR_BYTES = 512, 400_000
 """Bins of a logged scalar on a page at most; fewer where all scalars together would have more bytes than this."""
@@ -41,7 +42,9 @@ def page_model(
         "scalars": scalars,
         "recorded": {"frames": len(model), "series": len(model.series)},
     }
+    facts["xray"], xray_arrays = page_xray(model)
     arrays = dict(number_arrays(read_histories(model, frames, series)))
+    arrays |= {f"xray.{name}": array for name, array in xray_arrays.items()}
     return facts, arrays | {f"scalars.{name}": array for name, array in scalar_arrays.items()}
 
 

@@ -19,6 +19,8 @@ const NOTHING: Choices = {
   hidden: [],
   scalars: null,
   curve: null,
+  xray: null,
+  xrayStatistic: null,
   view: 'graph',
   tensors: TENSOR_DEFAULTS,
   finding: null,
@@ -43,6 +45,8 @@ const EVERYTHING: Choices = {
   hidden: ['modules', 'steps'],
   scalars: true,
   curve: 'train/loss',
+  xray: true,
+  xrayStatistic: 'zeros',
   view: 'tensors',
   tensors: {
     id: '["a, b|c",null,"param","weight"]',

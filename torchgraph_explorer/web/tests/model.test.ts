@@ -56,7 +56,8 @@ function answering(): void {
   server.frame.mockImplementation((_, step) => later(statisticsOf(step)));
 }
 
-const answers: Answers = {...server, runs: failing, history: failing, nonfinite: failing, findings: failing, scalars: async () => null, tensors: async () => null, tensor: failing, tensorLine: failing, tensorGraph: failing};
+const answers: Answers = {...server, runs: failing, history: failing, nonfinite: failing, findings: failing, scalars: async () => null, xray: async () => null,
+    tensors: async () => null, tensor: failing, tensorLine: failing, tensorGraph: failing};
 const step = signal<number | null>(null);
 const graph = signal<number | null>(null);
 const wishes = {step, graph, mostBins: signal(1024)};

@@ -11,7 +11,7 @@ const SOURCE = fileURLToPath(new URL('../src', import.meta.url));
 const VALUES = ['history', 'numberText', 'statistics', 'steps'];
 
 const MAY_IMPORT: Record<string, readonly string[]> = {
-  api: [],
+  api: ['xray'],
   histogram: [],
   values: ['api', 'histogram'],
   charts: ['api', 'histogram', 'values'],
@@ -23,7 +23,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   host: [],
   tensors: ['api', 'charts', 'graph', 'values'],
   styles: [],
-  view: ['api', 'charts', 'comparison', 'findings', 'flow', 'graph', 'histogram', 'host', 'model', 'styles', 'tensors', 'values'],
+  xray: [],
+  view: ['api', 'charts', 'comparison', 'findings', 'flow', 'graph', 'histogram', 'host', 'model', 'styles', 'tensors', 'values', 'xray'],
   main: ['styles', 'view'],
 };
 

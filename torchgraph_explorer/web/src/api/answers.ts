@@ -1,5 +1,6 @@
 /** What the viewer asks. A server answers it, or the page itself when it was exported. */
 
+import type {WantedXray, XrayAnswer} from './xray';
 import type {KeptTensors, TensorGraph, TensorLine, TensorPart, WantedLine, WantedPart} from './tensors';
 import type {Findings, History, Layout, ModuleGraph, NonFinite, Runs, SameFindings, ScalarNews, StepStatistics, Updates} from './types';
 
@@ -55,6 +56,8 @@ export interface Answers {
   findings: (model: ModelName, version: string, signal?: AbortSignal) => Promise<Findings | SameFindings>;
   /** What was logged; null when nothing is new. */
   scalars: (model: ModelName, wanted: WantedScalars, signal?: AbortSignal) => Promise<ScalarNews | null>;
+  /** The whole training in one picture; null when that is still `version`. */
+  xray: (model: ModelName, wanted: WantedXray, signal?: AbortSignal) => Promise<XrayAnswer | null>;
   /** Which tensors were kept whole at which steps; null when that is still `version`. */
   tensors: (model: ModelName, version: string, signal?: AbortSignal) => Promise<KeptTensors | null>;
   /** A part of a kept tensor. */

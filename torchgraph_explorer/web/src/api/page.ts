@@ -10,6 +10,9 @@ import {NOTHING_KEPT} from './tensors';
 import {STATISTICS} from './types';
 import type {Findings, HiddenTensor, Layout, ModuleGraph, NonFinite, RunInfo, ScalarInfo, ScalarNews, StepNote, StepStatistics, Updates} from './types';
 
+import {xrayOf} from './xray';
+import type {WantedXray, XrayAnswer, XrayFacts} from './xray';
+
 const NO_TENSORS = 'This page has no values of kept tensors.';
 
 declare global {
@@ -43,6 +46,7 @@ interface PageModel {
   nonfinite: NonFinite & {hidden: Hidden};
   scalars: {scalars: ScalarInfo[]; notes: StepNote[]; unit: number};
   findings: Omit<Findings, 'version' | 'is_complete'>;
+  xray: Omit<XrayFacts, 'version' | 'is_complete' | 'statistic'>;
 }
 
 /** What holds NaN or infinity and has no numbers on the page: the tensors, and by frame spans of them. */
@@ -95,6 +99,7 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       nonfinite: async (model, known) => nonfiniteSince(find(model).nonfinite, known),
       findings: async (model) => ({...find(model).findings, version: 'page', is_complete: true}),
       scalars: async (model, {scalars, known}) => (known === undefined ? scalarsIn(packed, find(model), scalars) : null),
+      xray: async (model, wanted) => xrayIn(packed, find(model), wanted),
       tensors: async (_, version) => (version === NOTHING_KEPT.version ? NOTHING_KEPT : null),
       tensor: async () => Promise.reject(new Error(NO_TENSORS)),
       tensorGraph: async () => Promise.reject(new Error(NO_TENSORS)),
@@ -111,6 +116,14 @@ function scalarsIn(packed: Packed<unknown>, {number, scalars}: OpenModel, wanted
   const known = wanted.filter((one) => one < scalars.scalars.length);
   const values = known.map((one) => [one, scalarValues(packed, `${number}.scalars.${one}.`, scalars.unit)] as const);
   return {...scalars, version: 'page', from: 0, values: new Map(values)};
+}
+
+/** All steps of it, whichever are asked for: a page has no finer columns. */
+function xrayIn(packed: Packed<unknown>, {number, xray}: OpenModel, {statistic, version}: WantedXray): XrayAnswer | null {
+  const name = statistic !== null && xray.available.includes(statistic) ? statistic : (xray.available[0] ?? '');
+  if (version === `page ${name}` || name === '') return null;
+  const facts = {...xray, version: `page ${name}`, statistic: name, is_complete: true};
+  return xrayOf(packed, facts, `${number}.xray.`, `codes.${name}`);
 }
 
 function whole(model: PageModel, number: number, numbers: Numbers): OpenModel {

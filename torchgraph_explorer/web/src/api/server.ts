@@ -9,6 +9,8 @@ import {scalarValues} from './scalars';
 import {joinedLine, lineOf, partOf} from './tensors';
 import type {KeptTensors, TensorLine, WantedTensor} from './tensors';
 import type {ScalarInfo, SeriesHistory, StepNote} from './types';
+import {xrayOf} from './xray';
+import type {XrayFacts} from './xray';
 
 type Params = Record<string, string | number>;
 
@@ -35,6 +37,11 @@ export const server: Answers = {
     const {meta} = packed;
     if (meta.is_same) return null;
     return {...meta, values: new Map(meta.wanted.map((one) => [one, scalarValues(packed, `${one}.`, meta.unit)]))};
+  },
+  xray: async (model, {statistic, from, to, most, version}, signal) => {
+    const range = {...(from === null ? {} : {from}), ...(to === null ? {} : {to})};
+    const packed = await binary<XrayFacts & {is_same: boolean}>('xray', {...model, statistic: statistic ?? '', most, version, ...range}, signal);
+    return packed.meta.is_same ? null : xrayOf(packed, packed.meta);
   },
   tensors: async (model, version, signal) => {
     const found = await json<KeptTensors & {is_same: boolean}>('tensors', {...model, version}, signal);

@@ -126,16 +126,14 @@ function DockedPanels() {
   const {panelsWidth} = arrangement.value;
   return (
     <>
-      {(choices.pins.value.length > 0 || choices.scalars.value === true || isComparing.value) && (
-        <Splitter
-          label="Width of the panels"
-          size={panelsWidth}
-          onSize={(pixels) => (panelsShare.value = pixels / total)}
-          low={264}
-          high={total - LEAST_GRAPH}
-          grows="left"
-        />
-      )}
+      <Splitter
+        label="Width of the panels"
+        size={panelsWidth}
+        onSize={(pixels) => (panelsShare.value = pixels / total)}
+        low={264}
+        high={total - LEAST_GRAPH}
+        grows="left"
+      />
       <PanelArea width={panelsWidth} />
     </>
   );

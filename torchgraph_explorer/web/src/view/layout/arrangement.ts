@@ -32,7 +32,7 @@ export const RAIL_PX = 22;
 const LEAST_GRAPH = 300;
 const LEAST_PANELS = 264;
 const EMPTY_PANELS = 248;
-/** Panels with nothing in them stand there only where much room is left. */
+/** Panels without pins show the x-ray; they stand there only where much room is left. */
 const AMPLE_GRAPH = 640;
 const SMALL = {width: 600, height: 420};
 const COMPACT = {width: 700, height: 600};
@@ -81,7 +81,7 @@ function panelsHaveRoom({width, pins, modulesWidth}: Screen): boolean {
 }
 
 function dockedPanels({width, pins, panelsShare}: Screen, left: number): number {
-  if (pins === 0) return EMPTY_PANELS;
+  if (pins === 0) return Math.max(EMPTY_PANELS, Math.min(panelsShare * (width - left), width - left - AMPLE_GRAPH));
   return Math.max(LEAST_PANELS, Math.min(panelsShare * (width - left), width - left - LEAST_GRAPH));
 }
 

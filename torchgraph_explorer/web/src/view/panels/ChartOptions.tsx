@@ -11,6 +11,7 @@ import * as shown from '../state/shown';
 import type {ChartOptions as Options} from '../../charts/options';
 import {Icon} from '../controls/Icon';
 import {ScalarsButton} from '../scalars/ScalarsButton';
+import {XrayButton} from '../xray/XrayButton';
 import {Segments, Select} from '../controls/Select';
 import type {Option} from '../controls/Select';
 
@@ -57,6 +58,7 @@ export function ChartOptions() {
       <Select label="Scale" value={chart.scale} options={scales(chart.scale)} onChoose={set('scale')} />
       {chart.mode !== 'bands' && chart.mode !== 'line' && <Select label="Counts" value={chart.counts} options={COUNTS} onChoose={set('counts')} />}
       <ScalarsButton />
+      <XrayButton />
       <MoreOptions />
     </div>
   );

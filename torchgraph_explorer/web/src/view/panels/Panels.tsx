@@ -17,6 +17,9 @@ import {Scalars} from '../scalars/Scalars';
 import {ScalarsButton} from '../scalars/ScalarsButton';
 import {HeadCard} from '../findings/FindingCard';
 import {chosen, panelOfChosen} from '../findings/found';
+import {XrayButton} from '../xray/XrayButton';
+import {XrayPanel} from '../xray/XrayPanel';
+import {isXrayShown} from '../xray/shownXray';
 import {Column} from './Column';
 import {settingOf} from './setting';
 
@@ -29,11 +32,16 @@ export function Panels(): JSX.Element {
     <div class="panels">
       {model && <Problem histories={model.histories} />}
       {model && setting && chosen.value && panelOfChosen.value === null && <HeadCard finding={chosen.value} model={model} setting={setting} />}
-      {pins.length === 0 && !areScalarsShown.value && !isComparing.value ? (
-        <Empty />
+      {pins.length === 0 && !isComparing.value ? (
+        <div class="panels-stack">
+          {model && isXrayShown.value && <XrayPanel model={model} />}
+          {model && areScalarsShown.value && <Scalars key={JSON.stringify(model.name)} model={model} />}
+          <Empty />
+        </div>
       ) : (
         <div class="panels-columns">
           {isComparing.value && <RunsColumn />}
+          {model && isXrayShown.value && <XrayPanel model={model} />}
           {model && areScalarsShown.value && <Scalars key={JSON.stringify(model.name)} model={model} />}
           {pins.map((pin) => (
             <Column key={pin.key} pin={pin} model={model} setting={setting} />
@@ -48,12 +56,12 @@ function Empty(): JSX.Element {
   return (
     <div class="panels-empty">
       <p>
-        <strong>No node is pinned.</strong>
+        <strong>No node is pinned.</strong> Drag a node here, or select one and press <kbd>p</kbd>, to see its tensors and gradients over
+        time.
       </p>
       <p>
-        Drag a node here, or select one and press <kbd>p</kbd>, to see its tensors and gradients over time.
+        <XrayButton /> <ScalarsButton />
       </p>
-      <ScalarsButton />
     </div>
   );
 }

@@ -32,6 +32,10 @@ export interface Choices {
   scalars: boolean | null;
   /** Name of the scalar behind the time bar; `''` is none, null the usual one. */
   curve: string | null;
+  /** The x-ray was opened beside pins, or put away, like `scalars`. */
+  xray: boolean | null;
+  /** The statistic that it shows. */
+  xrayStatistic: string | null;
   view: View;
   tensors: TensorChoice;
   /** Key of the chosen finding. */
@@ -64,6 +68,8 @@ export function encode(choices: Choices): string {
   if (choices.theme !== 'auto') query.set('theme', choices.theme);
   for (const part of PARTS) if (choices.hidden.includes(part)) query.append('hide', part);
   if (choices.scalars !== null) query.set('scalars', choices.scalars ? '1' : '0');
+  if (choices.xray !== null) query.set('xray', choices.xray ? '1' : '0');
+  if (choices.xrayStatistic !== null) query.set('cells', choices.xrayStatistic);
   if (choices.view !== 'graph') query.set('view', choices.view);
   addTensorChoice(query, choices.tensors);
   addComparison(query, choices.comparison);
@@ -87,13 +93,19 @@ export function decode(fragment: string): Choices {
     colourBy: query.get('colour') ?? 'class',
     theme: (THEMES.includes(theme) ? theme : 'auto') as Theme,
     hidden: PARTS.filter((part) => query.getAll('hide').includes(part)),
-    scalars: query.get('scalars') === '1' ? true : query.get('scalars') === '0' ? false : null,
+    scalars: claimIn(query.get('scalars')),
+    xray: claimIn(query.get('xray')),
+    xrayStatistic: query.get('cells'),
     curve: query.get('curve'),
     view: VIEWS.find((one) => one === query.get('view')) ?? 'graph',
     tensors: tensorChoiceIn(query),
     finding: query.get('finding'),
     comparison: comparisonIn(query),
   };
+}
+
+function claimIn(text: string | null): boolean | null {
+  return text === '1' ? true : text === '0' ? false : null;
 }
 
 function pinOf(text: string): Pin[] {

@@ -42,6 +42,10 @@ export const hidden: Signal<readonly Part[]> = signal([]);
 
 /** The scalars were opened beside pins, or put away; null leaves it to whether there are pins. */
 export const scalars: Signal<boolean | null> = signal(null);
+/** The x-ray was opened beside pins, or put away; null leaves it to whether there are pins. */
+export const xray: Signal<boolean | null> = signal(null);
+/** The statistic that the x-ray shows; null for the first one that the model has. */
+export const xrayStatistic: Signal<string | null> = signal(null);
 /** Name of the scalar behind the time bar; `''` is none, null the usual one. */
 export const curve: Signal<string | null> = signal(null);
 

@@ -75,6 +75,8 @@ function choices(): Choices {
     hidden: chosen.hidden.value,
     scalars: chosen.scalars.value,
     curve: chosen.curve.value,
+    xray: chosen.xray.value,
+    xrayStatistic: chosen.xrayStatistic.value,
     view: chosen.view.value,
     tensors: chosen.tensors.value,
     finding: chosen.finding.value,
@@ -96,6 +98,8 @@ function adopt(choices: Choices): void {
     chosen.hidden.value = choices.hidden;
     chosen.scalars.value = choices.scalars;
     chosen.curve.value = choices.curve;
+    chosen.xray.value = choices.xray;
+    chosen.xrayStatistic.value = choices.xrayStatistic;
     chosen.view.value = choices.view;
     chosen.tensors.value = choices.tensors;
     chosen.finding.value = choices.finding;

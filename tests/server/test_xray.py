@@ -1,0 +1,100 @@
+"""`api/xray`, and the same on an exported page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.record.examples import write
+from tests.record.test_cells import SERIES, STEPS, frames
+from tests.server.asking import ask, unpack
+from torchgraph_explorer import open_run
+from torchgraph_explorer.record.cells.codes import is_bad
+from torchgraph_explorer.schema import Call, Finished, ModuleGraph
+from torchgraph_explorer.server.open_runs import Runs
+from torchgraph_explorer.server.response import App
+from torchgraph_explorer.server.routes import app
+from torchgraph_explorer.server.xray import page_xray
+from torchgraph_explorer.xray.order import execution_order
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("xray")
+    write(path, SERIES, *frames(range(STEPS)), Finished(3_000.0))
+    return path
+
+
+@pytest.fixture(scope="module")
+def served(folder: Path) -> App:
+    return app(Runs(folder))
+
+
+def asked(served: App, **query: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    answer = ask(served, "/api/xray", {"run": ".", "model": "net", "statistic": "output_std", "most": 64, **query})
+    assert answer.status == 200, answer.json
+    return unpack(answer.body)
+
+
+def test_all_steps_come_in_as_many_columns_as_were_asked_for(served: App) -> None:
+    meta, arrays = asked(served)
+    assert (meta["unit"], meta["is_complete"], meta["modules"]) == (4, True, ["", "a", "b"])
+    assert arrays["first"].tolist() == list(range(0, STEPS, 4))
+    assert arrays["last"].tolist() == [*range(3, STEPS, 4), STEPS - 1]
+    assert arrays["codes"].shape == (3, 38)
+    bad = is_bad(arrays["codes"].view(np.uint16))
+    assert np.argwhere(bad).tolist() == [[2, 77 // 4]]
+
+
+def test_a_stretch_comes_in_finer_columns(served: App) -> None:
+    meta, arrays = asked(served, **{"from": 70, "to": 90})
+    assert (meta["unit"], arrays["first"].tolist()) == (1, list(range(70, 91)))
+
+
+def test_a_client_that_has_everything_gets_nothing(served: App) -> None:
+    version = asked(served)[0]["version"]
+    assert asked(served, version=version)[0] == {"version": version, "is_same": True}
+    assert not asked(served, version=version, statistic="zeros")[0]["is_same"]
+
+
+def test_the_statistics_that_the_model_has_are_named(served: App) -> None:
+    meta, _ = asked(served, statistic="")
+    assert meta["available"] == [
+        *("output_gradient", "output_std", "output_magnitude", "zeros", "update_ratio", "parameter_norm", "nonfinite")
+    ]
+    assert meta["statistic"] == "output_gradient"
+
+
+def test_an_unknown_statistic_is_refused_with_those_there_are(served: App) -> None:
+    answer = ask(served, "/api/xray", {"run": ".", "model": "net", "statistic": "size", "most": 64})
+    assert answer.status == 400
+    assert answer.json["error"].startswith("statistic='size' is not one of output_gradient, ")
+
+
+def test_a_page_has_the_cells_of_all_steps(folder: Path) -> None:
+    facts, arrays = page_xray(open_run(folder).model())
+    assert facts["modules"] == ["", "a", "b"]
+    assert arrays["last"][-1] == STEPS - 1
+    assert is_bad(arrays["codes.zeros"].view(np.uint16)).any()
+    assert {name.partition(".")[2] for name in arrays if "." in name} == set(facts["available"])
+
+
+def graph(number: int, *modules: str) -> ModuleGraph:
+    return ModuleGraph(number, 0, (), tuple(Call(name, 0, None, (), ()) for name in modules), (), ())
+
+
+@pytest.mark.parametrize(
+    ("modules", "calls", "expected"),
+    [
+        pytest.param(["b", "", "a"], [["", "a", "b"]], ["", "a", "b"], id="as called"),
+        pytest.param(["", "a", "b", "c"], [["", "a", "c"], ["", "a", "b", "c"]], ["", "a", "b", "c"], id="later graph"),
+        pytest.param(["", "a", "a.w", "b"], [["", "a", "b"]], ["", "a", "a.w", "b"], id="not called"),
+        pytest.param(["x", "y"], [], ["x", "y"], id="no graph"),
+        pytest.param(["", "a"], [["", "a", "a", "gone"]], ["", "a"], id="only those that are there"),
+    ],
+)
+def test_modules_are_in_the_order_of_execution(modules: list[str], calls: list[list[str]], expected: list[str]) -> None:
+    assert execution_order(modules, [graph(number, *names) for number, names in enumerate(calls)]) == expected

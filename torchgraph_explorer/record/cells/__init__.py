@@ -1,0 +1,1 @@
+"""The index of cells: one number for each module, statistic and step, from which the x-ray is drawn."""

@@ -1,0 +1,176 @@
+"""Which statistics a cell can have, and how they follow from the statistics of a module's series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.moments import COLUMN, NON_FINITE
+from torchgraph_explorer.record.cells.codes import Codes, Flags, Floats, encode
+from torchgraph_explorer.record.nonfinite import Traits, are_nonfinite, traits
+from torchgraph_explorer.schema import Kind, Role, Series
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Statistics: TypeAlias = npt.NDArray[np.float32]
+Column: TypeAlias = "Callable[[str], Floats]"
+Total: TypeAlias = "Callable[[Floats], Floats]"
+
+
+@dataclass(frozen=True, slots=True)
+class CellStatistic:
+    """A statistic of a module at a step.
+
+    Attributes:
+        name: As in a record, an address and on the command line.
+        label: What people read.
+        role: Of the module's series that it is of; None for all of them.
+        kind: Of those series; None for all.
+        of: Computes it. `column` gives a column of `STATISTICS` of the series, 0 where they have none, and `total` adds
+            numbers of a module's series up.
+        is_share: It lies between 0 and 1, and is not drawn logarithmically.
+    """
+
+    name: str
+    label: str
+    role: Role | None
+    kind: Kind | None
+    of: Callable[[Column, Total], Floats]
+    is_share: bool = False
+
+
+def _mean(name: str) -> Callable[[Column, Total], Floats]:
+    """The mean of a statistic over the sampled elements."""
+    return lambda column, total: total(column("sampled") * column(name)) / total(column("sampled"))
+
+
+def _root_mean_square(name: str) -> Callable[[Column, Total], Floats]:
+    return lambda column, total: np.sqrt(total(column("sampled") * column(name) ** 2) / total(column("sampled")))
+
+
+def _norm(column: Column, total: Total) -> Floats:
+    """The l2 norm of all tensors together; NaN without elements."""
+    return np.sqrt(total(column("l2_norm") ** 2)) * (total(column("sampled")) / total(column("sampled")))
+
+
+def _zeros(column: Column, total: Total) -> Floats:
+    return total(column("zeros")) / total(column("sampled"))
+
+
+def _nonfinite(column: Column, total: Total) -> Floats:
+    return total(column("bad")) / total(column("count"))
+
+
+CELL_STATISTICS = (
+    CellStatistic("output_gradient", "Gradient of outputs", "output", "grad_norm", _mean("mean")),
+    CellStatistic("parameter_gradient", "Gradient of parameters", "param", "grad", _norm),
+    CellStatistic("output_std", "Output std", "output", "value", _root_mean_square("std")),
+    CellStatistic("output_magnitude", "Output absolute mean", "output", "value", _mean("absolute_mean")),
+    CellStatistic("zeros", "Output share of zeros", "output", "value", _zeros, is_share=True),
+    CellStatistic("update_ratio", "Update ratio", "param", "update_ratio", _mean("mean")),
+    CellStatistic("parameter_norm", "Parameter norm", "param", "value", _norm),
+    CellStatistic("nonfinite", "NaN and infinite", None, None, _nonfinite, is_share=True),
+)
+"""Every statistic.
+
+- `output_gradient`: mean, over the samples, of the l2 norm of the gradient of a module's outputs.
+- `parameter_gradient`, `parameter_norm`: l2 norm of the gradients, and of the values, of its own parameters together.
+- `output_std`: standard deviation of its outputs, the root mean square over them if there are several.
+- `output_magnitude`: mean magnitude of its outputs. `zeros`: share of zeros in them.
+- `update_ratio`: size of its parameters' update divided by their own, the mean over them.
+- `nonfinite`: share of NaN and infinite elements in all of its tensors. What masks something does not count.
+"""
+
+STATISTIC_NAMES = tuple(one.name for one in CELL_STATISTICS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The series that one statistic is of, module by module."""
+
+    series: Ints
+    starts: Ints
+    modules: Ints
+
+
+class CellTable:
+    """Computes the cells of steps from the statistics of all series.
+
+    Attributes:
+        modules: Names of the modules, in the order of their first series: the rows of cells.
+    """
+
+    def __init__(self, series: Sequence[Series]) -> None:
+        """`series` are all series, by id from 0."""
+        numbers: dict[str, int] = {}
+        of_series = np.array([numbers.setdefault(one.module, len(numbers)) for one in series], dtype=np.int64)
+        self.modules = tuple(numbers)
+        self._traits: Traits = traits(series)
+        self._of_series = of_series
+        self._groups = tuple(_group(series, of_series, one) for one in CELL_STATISTICS)
+
+    def cells(self, statistics: Statistics) -> Codes:
+        """The codes of steps whose series have these `statistics`, `[STATISTICS, steps, series]`.
+
+        Returns:
+            `[CELL_STATISTICS, steps, modules]`.
+        """
+        with np.errstate(all="ignore"):  # a record may hold any bits
+            return self._cells(statistics)
+
+    def _cells(self, statistics: Statistics) -> Codes:
+        steps = statistics.shape[1]
+        counts = np.nan_to_num(statistics[NON_FINITE].astype(np.float64), nan=0.0).sum(axis=0)
+        unwanted = self._unwanted(statistics, counts)
+        is_bad = np.zeros((steps, len(self.modules)), dtype=np.bool_)
+        at, series = np.nonzero(unwanted)
+        is_bad[at, self._of_series[series]] = True
+        bad = np.where(unwanted, counts, 0.0)
+        return np.stack(
+            [
+                encode(self._values(statistics, bad, one=one, group=group), is_bad)
+                for one, group in zip(CELL_STATISTICS, self._groups, strict=True)
+            ]
+        )
+
+    def _unwanted(self, statistics: Statistics, counts: Floats) -> Flags:
+        """Where series have NaN or infinity that should not be there, `[steps, series]`."""
+        found = np.zeros(counts.shape, dtype=np.bool_)
+        every = np.arange(counts.shape[1])
+        for step in np.flatnonzero((counts > 0).any(axis=1)).tolist():  # hardly ever any
+            there = every[~np.isnan(statistics[COLUMN["count"], step])]
+            found[step, there] = are_nonfinite(there, statistics[:, step, there].T, self._traits)
+        return found
+
+    def _values(self, statistics: Statistics, bad: Floats, *, one: CellStatistic, group: _Group) -> Floats:
+        values = np.full((statistics.shape[1], len(self.modules)), np.nan)
+        if not len(group.series):
+            return values
+
+        def column(name: str) -> Floats:
+            rows = bad if name == "bad" else statistics[COLUMN[name]]
+            found: Floats = np.nan_to_num(rows[:, group.series].astype(np.float64), nan=0.0)
+            return found
+
+        def total(numbers: Floats) -> Floats:
+            found: Floats = np.add.reduceat(numbers, group.starts, axis=1)
+            return found
+
+        values[:, group.modules] = one.of(column, total)
+        return values
+
+
+def _group(series: Sequence[Series], of_series: Ints, one: CellStatistic) -> _Group:
+    wanted = [
+        at
+        for at, each in enumerate(series)
+        if (one.role is None or each.role == one.role) and (one.kind is None or each.kind == one.kind)
+    ]
+    found = np.array(wanted, dtype=np.int64)
+    found = found[np.argsort(of_series[found], kind="stable")]
+    modules = of_series[found]
+    starts = np.flatnonzero(np.diff(modules, prepend=-1))
+    return _Group(found, starts, modules[starts])

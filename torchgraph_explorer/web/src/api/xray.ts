@@ -1,0 +1,42 @@
+/** The x-ray as `api/xray` and an exported page send it. */
+
+import type {Xray} from '../xray/matrix';
+import {arrayOf} from './pack';
+import type {Packed} from './pack';
+
+export interface StatisticInfo {
+  name: string;
+  label: string;
+  /** It lies between 0 and 1. */
+  is_share: boolean;
+}
+
+export interface WantedXray {
+  /** Null for the first one that the model has. */
+  statistic: string | null;
+  /** The first and the last step; null for all. */
+  from: number | null;
+  to: number | null;
+  /** Columns, at most. */
+  most: number;
+  version: string;
+}
+
+export interface XrayAnswer extends Xray {
+  version: string;
+  is_complete: boolean;
+  /** Frames of a column. */
+  unit: number;
+  statistics: StatisticInfo[];
+  /** Names of the statistics that the model has. */
+  available: string[];
+}
+
+export type XrayFacts = Omit<XrayAnswer, 'first' | 'last' | 'codes'>;
+
+export function xrayOf(packed: Packed<unknown>, facts: XrayFacts, prefix = '', codes = 'codes'): XrayAnswer {
+  const floats = (name: string): Float64Array => arrayOf(packed, `${prefix}${name}`, Float64Array);
+  const signed = arrayOf(packed, `${prefix}${codes}`, Int16Array);
+  const cells = new Uint16Array(signed.buffer, signed.byteOffset, signed.length);
+  return {...facts, first: floats('first'), last: floats('last'), codes: cells};
+}

@@ -1,0 +1,28 @@
+/** What the colours of cells mean. */
+
+import type {JSX} from 'preact';
+import {formatNumber} from '../../numberText';
+import {STOPS} from './colours';
+import {scale} from './store';
+
+const RULE = 'A cell of several steps or modules shows the largest value, and is red if any of them is not finite.';
+
+export function Legend(): JSX.Element {
+  const now = scale.value;
+  return (
+    <div class="xray-legend" aria-label={`Legend. ${RULE}`} role="note" title={RULE}>
+      {now === null ? (
+        <span>not recorded</span>
+      ) : (
+        <>
+          <span>{now.isLog ? `≤ ${formatNumber(now.low)}` : formatNumber(now.low)}</span>
+          <i class="xray-ramp" style={{background: `linear-gradient(to right, ${STOPS.map((name) => `var(${name})`).join(', ')})`}} />
+          <span>{now.isLog ? `≥ ${formatNumber(now.high)}` : formatNumber(now.high)}</span>
+          {now.isLog && <span class="dim">log</span>}
+        </>
+      )}
+      <i class="xray-swatch is-bad" /> <span>NaN or ∞</span>
+      <i class="xray-swatch" /> <span>no value</span>
+    </div>
+  );
+}

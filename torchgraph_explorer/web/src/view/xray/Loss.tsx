@@ -1,0 +1,45 @@
+/** The loss above the cells, on the same axis. */
+
+import type {JSX} from 'preact';
+import {curvePaths, curvePoints, curveScale} from '../../charts/curve';
+import {axisNumber} from '../../charts/format';
+import {curveName} from '../state/axis';
+import * as shown from '../state/shown';
+import {inSight} from './store';
+
+export const LOSS_HEIGHT = 44;
+const USUAL = 0.99;
+
+export function Loss({width, gutter}: {width: number; gutter: number}): JSX.Element | null {
+  const data = shown.model.value?.scalars.data.value;
+  const number = data?.scalars.findIndex(({name}) => name === curveName.value) ?? -1;
+  const values = data?.values.get(number);
+  if (values === undefined) return null;
+  const {from, to} = inSight.value;
+  const scale = curveScale(values, shown.chart.value.curves, USUAL);
+  const box = {width, height: LOSS_HEIGHT, left: from, right: to};
+  const points = curvePoints(values, (step) => (step >= from && step <= to ? step : NaN));
+  const paths = scale && curvePaths(values, points, scale, box);
+  return (
+    <div class="xray-loss">
+      <span class="xray-loss-name" style={{width: `${gutter}px`}}>
+        <bdi title={curveName.value ?? ''}>{curveName.value}</bdi>
+        {scale && <small>{`${axisNumber(scale.low, scale.high - scale.low)} to ${axisNumber(scale.high, scale.high - scale.low)}`}</small>}
+      </span>
+      <svg width={width} height={LOSS_HEIGHT} role="img" aria-label={`${curveName.value ?? ''} over the steps in sight`}>
+        {paths && (
+          <>
+            <path class="xray-loss-range" d={paths.range} />
+            <path class="xray-loss-line" d={paths.line} />
+            {paths.dots.map(([x, y]) => (
+              <circle key={x} class="xray-loss-dot" cx={x} cy={y} r="1.5" />
+            ))}
+            {paths.bad.map((x) => (
+              <rect key={x} class="xray-loss-bad" x={x - 1} y="0" width="2" height={LOSS_HEIGHT} />
+            ))}
+          </>
+        )}
+      </svg>
+    </div>
+  );
+}

@@ -1,0 +1,119 @@
+/** The x-ray: the whole training in one picture, modules in order of execution by steps. */
+
+import './xray.css';
+
+import {useComputed, useSignal} from '@preact/signals';
+import type {JSX} from 'preact';
+import {useEffect, useRef} from 'preact/hooks';
+import {stepNumbers} from '../../charts/format';
+import {ticks} from 'd3-array';
+import type {Model} from '../../model/model';
+import {IconButton} from '../controls/Icon';
+import {Select} from '../controls/Select';
+import * as choices from '../state/choices';
+import {Gutter} from './Gutter';
+import {Legend} from './Legend';
+import {Loss} from './Loss';
+import {Marks} from './Marks';
+import {Picture, zoomBy} from './Picture';
+import {domain, follow, folded, forget, inSight, rows, tree, whole, xray} from './store';
+import {foldable} from '../../xray/tree';
+
+const AXIS_PX = 16;
+const LEAST_PX = 80;
+
+export function XrayPanel({model}: {model: Model}): JSX.Element {
+  const id = JSON.stringify([model.name.run, model.name.model]);
+  useEffect(() => forget, [id]);
+  useEffect(() => follow(model), [model]);
+  return (
+    <section class="panel xray" aria-label="X-ray">
+      <Bar />
+      <Body />
+      <Legend />
+    </section>
+  );
+}
+
+function Bar(): JSX.Element {
+  const now = whole.value;
+  const options = (now?.statistics ?? []).filter(({name}) => now?.available.includes(name)).map(({name, label}) => ({value: name, label}));
+  const isFolded = folded.value.size > 0;
+  const inner = foldable(tree.value).filter(({depth}) => depth === 1);
+  const fold = (): void => void (folded.value = isFolded ? new Set() : new Set(inner.map(({name}) => name)));
+  return (
+    <header class="panel-header xray-bar">
+      <h3>X-ray</h3>
+      <Select label="Statistic of the x-ray" value={now?.statistic ?? ''} options={options} onChoose={(name) => (choices.xrayStatistic.value = name)} isBare />
+      {now !== null && !now.is_complete && (
+        <span class="dim" role="status">
+          reading …
+        </span>
+      )}
+      <span class="spacer" />
+      {inner.length > 0 && (
+        <button type="button" class="xray-text-button" aria-pressed={isFolded} onClick={fold}>
+          {isFolded ? 'Unfold' : 'Fold'}
+        </button>
+      )}
+      <IconButton icon="minus" label="Show more steps (−)" onPress={() => zoomBy(0.5)} disabled={domain.value === null} />
+      <IconButton icon="plus" label="Show fewer steps (+)" onPress={() => zoomBy(2)} disabled={now === null} />
+      <IconButton icon="fit" label="Show all steps (0)" onPress={() => (domain.value = null)} disabled={domain.value === null} />
+    </header>
+  );
+}
+
+function Body(): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  const room = useSignal({width: 0, height: 0});
+  useEffect(() => {
+    const resize = new ResizeObserver(([entry]) => {
+      const {width, height} = entry!.contentRect;
+      room.value = {width: Math.floor(width), height: Math.floor(height)};
+    });
+    resize.observe(box.current!);
+    return () => resize.disconnect();
+  }, []);
+  const gutter = useComputed(() => Math.round(Math.min(150, Math.max(56, 0.24 * room.value.width))));
+  const size = useComputed(() => ({width: Math.max(0, room.value.width - gutter.value - 8), height: Math.max(LEAST_PX, room.value.height - AXIS_PX)}));
+  const {width, height} = size.value;
+  return (
+    <div class="xray-body">
+      <Loss width={width} gutter={gutter.value} />
+      <div class="xray-room" ref={box}>
+        {whole.value === null ? (
+          <p class="dim pad">Reading the run …</p>
+        ) : rows.value.length === 0 ? (
+          <p class="dim pad">Nothing is recorded yet.</p>
+        ) : (
+          width > 0 && (
+            <>
+              <Gutter width={gutter.value} height={height} />
+              <div class="xray-plot" style={{width: `${width}px`}}>
+                <Picture size={size} />
+                <Marks width={width} height={height} />
+                <Axis width={width} />
+              </div>
+            </>
+          )
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Axis({width}: {width: number}): JSX.Element {
+  const {from, to} = inSight.value;
+  const shown = xray.value;
+  const at = ticks(from, to, Math.max(1, Math.floor(width / 70))).filter((one) => Number.isInteger(one) && one <= (shown?.last.at(-1) ?? 0));
+  const names = stepNumbers(at);
+  return (
+    <div class="xray-axis" aria-hidden="true">
+      {at.map((step, i) => (
+        <span key={step} style={{left: `${((step - from) / (to - from)) * width}px`}}>
+          {names[i]}
+        </span>
+      ))}
+    </div>
+  );
+}

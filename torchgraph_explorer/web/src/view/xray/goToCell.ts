@@ -1,0 +1,12 @@
+/** The way from a cell to its module and step. */
+
+import {batch} from '@preact/signals';
+import {goToPlace} from '../goToPlace';
+import {pinNode} from '../pinning';
+import * as choices from '../state/choices';
+
+/** Chooses the step, selects the module's first call, and pins it. */
+export function goToCell(module: string, step: number): void {
+  const key = `${module}#0`;
+  goToPlace(step, [key], () => batch(() => (pinNode(key), (choices.selected.value = key))));
+}

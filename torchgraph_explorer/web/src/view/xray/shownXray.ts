@@ -1,0 +1,6 @@
+/** Whether the x-ray is shown: where nothing is pinned, unless the user chose otherwise. */
+
+import {computed} from '@preact/signals';
+import * as choices from '../state/choices';
+
+export const isXrayShown = computed(() => choices.xray.value ?? choices.pins.value.length === 0);

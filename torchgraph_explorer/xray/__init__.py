@@ -1,0 +1,1 @@
+"""The x-ray: the whole training in one picture, modules in order of execution by steps."""
