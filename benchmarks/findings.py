@@ -17,6 +17,7 @@ import torch
 
 from benchmarks.baselines import Plain, deepchecker, sagemaker
 from benchmarks.programs.program import STEPS, Program, Setup, train
+from benchmarks.programs.script import Script, run_script
 from benchmarks.tables import Options, Table
 from torchgraph_explorer.findings.engine import find
 from torchgraph_explorer.findings.finding import Finding
@@ -29,6 +30,7 @@ PROCESSES = 2
 HALVES = {
     "the thresholds were chosen on": ("chosen", "earlier", "further"),
     "were only measured": ("measured",),
+    "are in other people's styles, and were only measured": ("fresh",),
 }
 """The modules of `benchmarks.programs` with the programs of each half."""
 
@@ -69,7 +71,7 @@ class Result:
         mended: Of the mended or healthy one.
     """
 
-    program: Program
+    program: Program | Script
     every: int
     told: Findings
     mended: Findings
@@ -139,7 +141,7 @@ def measured(title: str, modules: Sequence[str], seeds: Sequence[int]) -> Iterat
     )
 
 
-def programs_of(module: str) -> tuple[Program, ...]:
+def programs_of(module: str) -> tuple[Program | Script, ...]:
     """The faulty and healthy programs of a module."""
     half = import_module(f"benchmarks.programs.{module}")
     return (*half.FAULTY, *half.HEALTHY)
@@ -166,8 +168,8 @@ class Unlogged(Model):
         return {}
 
 
-def findings_of(program: Program, seed: int, *, broken: bool) -> dict[Way, Findings]:
-    """The warnings and errors of one training in each way."""
+def findings_of(program: Program | Script, seed: int, *, broken: bool) -> dict[Way, Findings]:
+    """The warnings and errors of one training in each way; without baselines of a script."""
     plain: list[Plain] = []
 
     def observe(setup: Setup) -> Plain:
@@ -176,11 +178,14 @@ def findings_of(program: Program, seed: int, *, broken: bool) -> dict[Way, Findi
 
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        train(program, Path(folder), broken=broken, seed=seed, observe=observe)
+        if isinstance(program, Script):
+            run_script(program, Path(folder), broken=broken, seed=seed)
+        else:
+            train(program, Path(folder), broken=broken, seed=seed, observe=observe)
         run = open_run(folder)
         models = {"rules": run.model(), "rules, without watcher.log": run._model(Unlogged, None)}
         told = {way: _severe(models[way.name], way.every) for way in OURS}
-    return {**told, **{way: say(plain[0].seen) for way, say in BASELINES.items()}}
+    return {**told, **{way: say(plain[0].seen if plain else []) for way, say in BASELINES.items()}}
 
 
 def _severe(model: Model, every: int) -> Findings:
