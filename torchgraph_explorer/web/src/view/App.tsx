@@ -10,7 +10,6 @@ import {marks} from './pane/marks';
 import * as choices from './state/choices';
 import * as shown from './state/shown';
 import {ChartOptions} from './panels/ChartOptions';
-import {isComparing} from './comparison/state';
 import {isChoosingRuns, RunsDialog} from './comparison/RunsDialog';
 import {Details} from './outline/Details';
 import {FindingsList} from './findings/FindingsList';
