@@ -72,7 +72,11 @@ def series_of(model: nn.Module) -> set[tuple[str, int | None, str, str, str]]:
         for path, _ in module.named_parameters(recurse=False)
         for kind in ("value", "grad")
     }
-    return values | gradients | params
+    ratios = {
+        (module, None, "param", path, "update_ratio")
+        for module, path in (name.rsplit(".", 1) for name, each in model.named_parameters() if each.dim() > 1)
+    }
+    return values | gradients | params | ratios
 
 
 @pytest.mark.slow

@@ -10,11 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from torchgraph_explorer.capture.call_context import is_captured
 from torchgraph_explorer.capture.gradient_hooks import series_key
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, has_memory, is_readable, plain
 from torchgraph_explorer.capture.step_parts import StepRows
-from torchgraph_explorer.reduce.sampling import flat
 
 RUNS, RUN_LENGTH = 64, 16
 """A sample: so many runs, of so many neighbouring elements each. A run of floats is as long as a line of the cache."""
@@ -92,8 +90,6 @@ class SampledUpdates:
                 self._samples.clear()
 
     def _before_update(self, moved: Iterable[Tensor]) -> None:
-        if is_captured():
-            return
         known = {id(parameter) for samples in self._samples for parameter in samples.parameters}
         found: dict[tuple[object, ...], _Samples] = {}
         for name, parameter in self._names_of(moved):
@@ -127,10 +123,11 @@ def _sample(parameter: nn.Parameter) -> Tensor | None:
         or not has_memory(values)
     ):
         return None
-    elements = values.view(-1) if values.is_contiguous() else flat(values)
-    if elements.data_ptr() != values.data_ptr():
-        return None  # a copy, in which no update shows
-    count = len(elements)
+    if not values.is_contiguous():
+        values = values.permute(sorted(range(values.dim()), key=values.stride, reverse=True))
+        if not values.is_contiguous():
+            return None  # its elements are not next to each other
+    elements, count = values.view(-1), values.numel()
     if count <= RUNS * RUN_LENGTH:
         return elements
     step = (count - RUN_LENGTH) // (RUNS - 1)
