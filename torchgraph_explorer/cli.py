@@ -141,6 +141,16 @@ def _add_export(commands: Any) -> None:
         "numbers count once (default: as many as fit into a page of 2 MB)",
     )
     parser.add_argument(
+        "--tensors",
+        type=float,
+        nargs="?",
+        const=10.0,
+        default=0.0,
+        metavar="MB",
+        help="also what was kept of tensors, which may be people's data: as many as fit into so many MB (default "
+        "without a number: %(const)s)",
+    )
+    parser.add_argument(
         "--model", action="append", metavar="NAME", help="a model to show; can be repeated (default: all)"
     )
     parser.set_defaults(act=_export)
@@ -222,7 +232,14 @@ def _export(options: argparse.Namespace) -> None:
     from torchgraph_explorer.server.export import export_page
 
     run = open_run(options.run)
-    page = export_page(run, options.output, models=options.model, steps=options.steps, series=options.series)
+    page = export_page(
+        run,
+        options.output,
+        models=options.model,
+        steps=options.steps,
+        series=options.series,
+        tensors=options.tensors,
+    )
     print(f"Wrote {options.output}, {len(page):,} bytes.")
 
 

@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tests.browser.page import Viewer
 from torchgraph_explorer.record.tensors.reading import KeptTensor
 from torchgraph_explorer.run import Model, open_run
 from torchgraph_explorer.schema import Kind, Role, Series
+from torchgraph_explorer.server.export import export_page
 
 LAST = 10
 """The last kept step of the run."""
@@ -322,3 +324,23 @@ def test_every_control_has_a_name(viewer: Viewer, kept: str) -> None:
         .map((one) => one.outerHTML)"""
     )
     assert unnamed == []
+
+
+def test_an_exported_page_has_the_values_that_were_asked_for(
+    offline: Viewer, kept: str, dependent: str, logdir: Path, tmp_path: Path
+) -> None:
+    page = offline.page
+    for name in (kept, dependent):
+        export_page(open_run(logdir / name), tmp_path / f"{name}.html", tensors=10)
+    page.goto(f"{(tmp_path / f'{kept}.html').as_uri()}#{urlencode({'view': 'tensors', 'tensor': CONV})}")
+    array(offline).locator("canvas").hover(position={"x": 3, "y": 20})
+    expect(readout(offline)).to_contain_text("[sample 0, 0, 0, 0]")
+    assert np.float32(shown_value(offline)) == recorded(logdir, CONV).values[0, 0, 0, 0]
+    expect(page.get_by_role("slider", name="mean over steps")).to_have_attribute("aria-valuemax", str(len(STEPS) - 1))
+    page.keyboard.press("g")
+    expect(page.get_by_role("radio", name="Gradient")).to_be_checked()
+    page.goto(f"{(tmp_path / f'{dependent}.html').as_uri()}#{urlencode({'view': 'tensors', 'list': 'graph'})}")
+    nodes = page.get_by_role("group", name="Dependency graph of tensors").get_by_role("button")
+    expect(nodes).to_have_count(5)
+    page.get_by_role("radio", name="Network").check(force=True)
+    expect(page.locator(".network tbody tr")).not_to_have_count(0)

@@ -10,6 +10,7 @@ import pytest
 from torch import nn
 
 from tests import warm
+from tests.server.pages import read_page
 from tests.wandb_panel.conftest import Train, environment
 from tests.wandb_panel.loopback import Backend, StoredRun
 from torchgraph_explorer import open_run, watch
@@ -60,11 +61,15 @@ def test_where_no_run_ever_begins_it_is_said_at_the_end(train: Train, backend: B
 
 
 @pytest.mark.slow
-def test_an_evaluation_is_logged_to_a_late_run_too(train: Train, backend: Backend) -> None:
-    train("begun_late_with_evaluation")
+@pytest.mark.parametrize("megabytes", [0, 1], ids="{} MB of kept tensors".format)
+def test_an_evaluation_is_logged_to_a_late_run_too(megabytes: float, train: Train, backend: Backend) -> None:
+    train("begun_late_with_evaluation", megabytes=megabytes)
     run = backend.only_run()
     assert shown_steps(backend, run, "Net") == "0|1|2"
     assert shown_steps(backend, run, "Net_eval") == "3"
+    for name, steps in (("Net", [0, 1, 2]), ("Net_eval", [3])):
+        kept = read_page(backend.run_file(run, f"torchgraph/{name}_page")).model.get("tensors")
+        assert (kept and kept["kept"]["steps"]) == (steps if megabytes else None)
 
 
 LIGHTNING = """

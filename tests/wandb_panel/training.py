@@ -24,7 +24,7 @@ from wandb.agents.pyagent import Agent
 
 from tests.held import held
 from tests.processes import wait_for
-from torchgraph_explorer import attach, watch
+from torchgraph_explorer import Keep, attach, watch
 from torchgraph_explorer.schema import Frame
 from torchgraph_explorer.training.writer_thread import Step, WriterThread
 from torchgraph_wandb.sink import WandbSink
@@ -188,9 +188,9 @@ def begun_late_for_one_step(logdir: str) -> object:
     return None
 
 
-def begun_late_with_evaluation(logdir: str) -> object:
+def begun_late_with_evaluation(logdir: str, *, megabytes: float = 0) -> object:
     model = Net()
-    watched(model, logdir, phases=("train", "eval"))
+    watched(model, logdir, phases=("train", "eval"), keep=Keep("*", wandb_megabytes=megabytes))
     with begin():
         train(model, 3, lambda _step, _loss: None)
         model.eval()

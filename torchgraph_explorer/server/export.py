@@ -24,6 +24,7 @@ from torchgraph_explorer.server.page.choice import Candidate, candidates, spread
 from torchgraph_explorer.server.page.findings import first_frames, named_tensors
 from torchgraph_explorer.server.page.model import Arrays, page_model
 from torchgraph_explorer.server.page.nonfinite import Trouble, nonfinite_json, trouble_of
+from torchgraph_explorer.server.page.tensors import LETTERS_PER_BYTE, page_tensors
 from torchgraph_explorer.server.page.text import as_text, compressed
 from torchgraph_explorer.version import __version__
 
@@ -32,6 +33,9 @@ STEPS = 100
 
 PAGE_BYTES = 2_000_000
 """Largest size of a page by default: it keeps as many of the run's series as fit."""
+
+MOST_TENSOR_MEGABYTES = 200.0
+"""Of a larger page, browsers do not read the text."""
 
 LEAST_SERIES = 20
 """Series that are kept even if the graph alone fills the page."""
@@ -81,6 +85,7 @@ def export_page(
     models: Sequence[str] | None = None,
     steps: int = STEPS,
     series: int | None = None,
+    tensors: float = 0.0,
 ) -> bytes:
     """The page of `run`, which is also written to `path` if that is given.
 
@@ -93,13 +98,15 @@ def export_page(
         series: Series to keep at most, where those that share their numbers count once: first those of attached
             tensors, then those of tensors that a finding names, then those of the model itself and of ever deeper
             modules. By default as many as make a page of 2 MB.
+        tensors: What the kept tensors add to the page at most, in 10⁶ bytes: values that may be people's data. None are
+            in it by default.
 
     Raises:
         NotFoundError: The run has no such model.
-        OptionError: `steps` is below 1, `series` below 0, `models` empty, or `path` cannot be written.
+        OptionError: `steps` is below 1, `series` or `tensors` below 0, `models` empty, or `path` cannot be written.
         TorchgraphError: The viewer is not built.
     """
-    page = page_of(run, models=models, steps=steps, series=series)
+    page = page_of(run, models=models, steps=steps, series=series, tensors=tensors)
     if path is not None:
         _write(Path(path), page)
     return page
@@ -111,6 +118,7 @@ def page_of(
     models: Sequence[str] | None,
     steps: int = STEPS,
     series: int | None = None,
+    tensors: float = 0.0,
     most_work: int = MOST_WORK,
 ) -> bytes:
     """The page that `export_page` writes. Graphviz places only insides of up to `most_work`, see `layout`.
@@ -118,7 +126,7 @@ def page_of(
     Raises:
         NotFoundError, OptionError, TorchgraphError: As in `export_page`.
     """
-    _require(steps=steps, series=series, models=models)
+    _require(steps=steps, series=series, models=models, tensors=tensors)
     shown = [run.model(name) for name in dict.fromkeys(run.models if models is None else models)]
     viewer = _inlined_bundle(BUNDLE)
     troubles, judged = [trouble_of(model) for model in shown], [findings_json(model) for model in shown]
@@ -135,7 +143,17 @@ def page_of(
     while series is None and len(page) > PAGE_BYTES and len(kept) > LEAST_SERIES:
         kept = kept[: max(LEAST_SERIES, int(0.99 * len(kept) * PAGE_BYTES / len(page)))]
         page = page_with(kept=kept)
-    return page
+    return page_with(kept=kept, kept_tensors=_kept_tensors(shown, 1e6 * tensors)) if tensors else page
+
+
+def _kept_tensors(models: Sequence[ModelRecord], most_bytes: float) -> list[tuple[Json | None, Arrays]]:
+    """Of each model. What one does not need of its share is for those after it."""
+    found: list[tuple[Json | None, Arrays]] = []
+    for at, model in enumerate(models):
+        one = page_tensors(model, most_bytes=most_bytes / (len(models) - at))
+        most_bytes -= LETTERS_PER_BYTE * sum(array.nbytes for array in one[1].values())
+        found.append(one)
+    return found
 
 
 def _write(path: Path, page: bytes) -> None:
@@ -159,7 +177,12 @@ def _replace(target: Path, page: bytes) -> None:
         raise
 
 
-def _require(*, steps: int, series: int | None, models: Sequence[str] | None) -> None:
+def _require(*, steps: int, series: int | None, models: Sequence[str] | None, tensors: float) -> None:
+    if not 0 <= tensors <= MOST_TENSOR_MEGABYTES:
+        raise OptionError(
+            f"tensors is {tensors:g}; it is how many MB of kept tensors are in the page, from 0 to "
+            f"{MOST_TENSOR_MEGABYTES:g}."
+        )
     if steps < 1:
         raise OptionError(f"steps is {steps}; a page shows at least 1.")
     if series is not None and series < 0:
@@ -188,13 +211,18 @@ def _page(
     troubles: Sequence[Trouble],
     judged: Sequence[Json],
     most_work: int,
+    kept_tensors: Sequence[tuple[Json | None, Arrays]] = (),
 ) -> bytes:
     facts, arrays = [], Arrays()
     for number, model in enumerate(models):
         series = sorted(one for group in kept if group.model == number for one in group.series)
         words, own = page_model(run, model, frames=frames[number], series=series, most_work=most_work)
         nonfinite = nonfinite_json(model, troubles, frames=frames[number], series=series)
+        tensors, values = kept_tensors[number] if kept_tensors else (None, {})
         facts.append({**words, "nonfinite": nonfinite, "findings": judged[number]})
+        if tensors is not None:
+            facts[-1]["tensors"] = tensors
+        own |= values
         arrays |= {f"{number}.{name}": array for name, array in own.items()}
     meta = {"version": __version__, "run": _run_json(run, models), "models": facts}
     head, *blocks = pieces(meta, arrays)

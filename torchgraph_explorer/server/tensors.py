@@ -68,8 +68,11 @@ def tensors_answer(model: ModelRecord, *, version: str, epoch: int) -> dict[str,
     """`api/tensors`, unless the client has it as `version`."""
     found = model.kept_catalog
     current = f"{epoch}.{len(found.steps)}.{found.bytes}"
-    if current == version:
-        return {"version": current, "is_same": True}
+    return {"version": current, "is_same": True} if current == version else listed(found, version=current)
+
+
+def listed(found: KeptCatalog, *, version: str) -> dict[str, Any]:
+    """The answer of `api/tensors`."""
     first = _first_listed(found)
     shown = sorted(set(found.layout[first:]))
     keys: dict[tuple[Any, ...], int] = {}
@@ -79,10 +82,10 @@ def tensors_answer(model: ModelRecord, *, version: str, epoch: int) -> dict[str,
             if (key := (*one.key, one.loss)) not in keys:
                 keys[key] = len(facts)
                 facts.append({})
-            facts[keys[key]] = _facts(one)
+            facts[keys[key]] = tensor_facts(one)
     renumbered = {number: at for at, number in enumerate(shown)}
     return {
-        "version": current,
+        "version": version,
         "is_same": False,
         "bytes": found.bytes,
         "ranks": list(found.ranks),
@@ -112,7 +115,8 @@ def _first_listed(found: KeptCatalog) -> int:
     return 0
 
 
-def _facts(one: KeptLayout) -> dict[str, Any]:
+def tensor_facts(one: KeptLayout) -> dict[str, Any]:
+    """What is known of a kept tensor without reading it."""
     module, call, role, path, kind = one.key
     return {
         "module": module,

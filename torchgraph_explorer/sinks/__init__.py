@@ -26,9 +26,9 @@ class Sink(Protocol):
     nothing, as `record.writer.RecordWriter` does. A sink that blocks holds up the others.
 
     A method `when_idle()`, if a sink has one, is called now and then while no record comes. A method `keep(step, most)`
-    gets the `KeptStep` of each step of which tensors are kept, after its frame, and returns how many bytes the run's
-    kept tensors take now; beyond `most` it leaves a step out. They may be people's data: a sink without this method
-    never sees them. A method `found(findings)` gets what the rules find anew while the model trains.
+    gets the `KeptStep` of each step of which tensors are kept, after its frame, and returns how many bytes the
+    model's kept tensors take now; beyond `most` it leaves a step out. They may be people's data: a sink without this
+    method never sees them. A method `found(findings)` gets what the rules find anew while the model trains.
     """
 
     def write(self, record: Record) -> None:
@@ -50,6 +50,7 @@ class SinkContext:
         writer: The SummaryWriter given to `watch`, or None.
         wandb_run: The W&B run given to `watch`, or None.
         upload_record: The record is to be uploaded to the W&B run, too.
+        tensor_megabytes: What kept tensors add to W&B's page at most, in 10⁶ bytes.
     """
 
     run_dir: str
@@ -59,6 +60,7 @@ class SinkContext:
     writer: Any = None
     wandb_run: Any = None
     upload_record: bool = False
+    tensor_megabytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,10 @@ BEFORE = 3
 """Steps before a flagged one that are kept by default."""
 
 
+MOST_ON_PAGE = 200
+"""10⁶ bytes of kept tensors on a page: `server.export.MOST_TENSOR_MEGABYTES`."""
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Keep:
     """Which tensors to keep whole, for `watch(model, keep=Keep(...))`.
@@ -28,6 +32,7 @@ class Keep:
         batch_dim: The dimension along which samples are taken.
         when: `logged`: steps are kept as they come. `flagged`: they wait in memory until something asks for them.
         before: Steps before one that was asked for, which are kept with it.
+        wandb_megabytes: The most that they add to W&B's page, in 10⁶ bytes.
     """
 
     patterns: tuple[Pattern, ...]
@@ -37,6 +42,7 @@ class Keep:
     batch_dim: int
     when: str
     before: int
+    wandb_megabytes: float
 
     def __init__(
         self,
@@ -47,6 +53,7 @@ class Keep:
         batch_dim: int = 0,
         when: str = "logged",
         before: int | None = None,
+        wandb_megabytes: float = 0,
     ) -> None:
         """Keep the tensors that one of `patterns` selects, with their gradients.
 
@@ -66,6 +73,8 @@ class Keep:
             when: "flagged" makes a flight recorder: the latest of these steps wait in memory, and are kept only if
                 `watcher.keep`, NaN or infinity, a finding, or an exception of the training asks for one.
             before: With `when="flagged"`, how many steps before it are kept, too; 3 by default.
+            wandb_megabytes: Kept tensors that fit into so many MB are in the page that is logged to W&B, for everybody
+                who sees the run there. None are by default: they may be people's data.
 
         Raises:
             OptionError: An argument is not one of those allowed.
@@ -95,6 +104,10 @@ class Keep:
             raise OptionError(
                 f"before={before!r} with when={when!r}. Pass a whole number of steps from 0, with when='flagged'."
             )
+        if not (_is_positive(wandb_megabytes) or wandb_megabytes == 0) or wandb_megabytes > MOST_ON_PAGE:
+            raise OptionError(
+                f"wandb_megabytes={wandb_megabytes!r} is no size of a page. Pass a number from 0 to {MOST_ON_PAGE}."
+            )
         object.__setattr__(self, "patterns", tuple(map(parsed, patterns)))
         object.__setattr__(self, "samples", None if samples is None else int(samples))
         is_number = log_freq is not None and not isinstance(log_freq, PerLabel)
@@ -103,6 +116,7 @@ class Keep:
         object.__setattr__(self, "batch_dim", int(batch_dim))
         object.__setattr__(self, "when", when)
         object.__setattr__(self, "before", BEFORE if before is None else int(before))
+        object.__setattr__(self, "wandb_megabytes", float(wandb_megabytes))
 
     @property
     def is_flagged(self) -> bool:

@@ -172,6 +172,7 @@ def _find(request: _Request) -> _Destination | None:
         writer=writer,
         wandb_run=target.wandb_run,
         upload_record=target.upload_record,
+        tensor_megabytes=keep.wandb_megabytes if (keep := request.settings.keep) is not None else 0.0,
     )
     return _Destination(context, is_named=run is not None or writer is not None, seconds=seconds)
 

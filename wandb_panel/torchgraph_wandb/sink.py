@@ -83,7 +83,7 @@ class WandbSink:
     def __init__(self, context: SinkContext, run: Any) -> None:
         self._run, self._model = run, context.model_name
         self._upload = context.run_dir if context.upload_record else None
-        self._maker = SnapshotMaker(context.run_dir, context.model_name)
+        self._maker = SnapshotMaker(context.run_dir, context.model_name, tensor_megabytes=context.tensor_megabytes)
         self._preset = PresetPublisher(run)
         self._alerts = Alerts(context.model_name)
         self._progress = RecordProgress()

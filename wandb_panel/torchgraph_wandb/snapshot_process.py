@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--engine", default="graphviz")
     parser.add_argument("--page", action="store_true")
+    parser.add_argument("--tensors", type=float, default=0.0)
     parser.add_argument("--low-priority", action="store_true")
     options = parser.parse_args()
     if options.low_priority and hasattr(os, "nice"):
@@ -62,7 +63,7 @@ def main() -> None:
     (options.folder / TABLE).write_text(json.dumps(rows), encoding="utf-8")
     if options.page:
         unfinished = options.folder / "page"
-        unfinished.write_bytes(page(run, options.model, engine=options.engine))
+        unfinished.write_bytes(page(run, options.model, engine=options.engine, tensors=options.tensors))
         unfinished.rename(options.folder / PAGE)  # a parent that stops waiting finds all of it or nothing
 
 
@@ -116,11 +117,11 @@ def _nonfinite_summary(
     return NonfiniteSummary(index, origin, flags, int(search.found.sum()))
 
 
-def page(run: RunRecord, model: str, *, engine: Engine = "graphviz") -> bytes:
-    """The exported page of one model."""
+def page(run: RunRecord, model: str, *, engine: Engine = "graphviz", tensors: float = 0.0) -> bytes:
+    """The exported page of one model, with so many MB of its kept tensors."""
     from torchgraph_explorer.server.export import page_of
 
-    return page_of(run, models=[model], steps=PAGE_STEPS, most_work=MAX_WORK[engine])
+    return page_of(run, models=[model], steps=PAGE_STEPS, tensors=tensors, most_work=MAX_WORK[engine])
 
 
 if __name__ == "__main__":

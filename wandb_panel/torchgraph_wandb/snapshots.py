@@ -48,8 +48,8 @@ class SnapshotMaker:
         fault: Why the latest attempt failed, in one line; empty if it succeeded.
     """
 
-    def __init__(self, run_dir: str, model: str) -> None:
-        self._run_dir, self._model = run_dir, model
+    def __init__(self, run_dir: str, model: str, *, tensor_megabytes: float = 0.0) -> None:
+        self._run_dir, self._model, self._tensor_megabytes = run_dir, model, tensor_megabytes
         self._engine = "graphviz"
         self._child: subprocess.Popen[bytes] | None = None
         self._folder = Path()
@@ -74,6 +74,7 @@ class SnapshotMaker:
             "--engine",
             self._engine,
             *(["--page"] if page else []),
+            *(["--tensors", str(self._tensor_megabytes)] if page and self._tensor_megabytes else []),
             *(["--low-priority"] if low_priority else []),
         ]
         # The script may have found our packages on a path that the child would not search.

@@ -19,6 +19,9 @@ ALPHABET = "".join(letter for letter in map(chr, range(0x21, 0x7F)) if letter no
 """91 letters; two of them tell 8,281 numbers apart, of which 8,192 are used."""
 
 _BITS = 13
+_AT_ONCE = _BITS << 16
+"""Bytes that are turned into letters at a time, whole pairs: their bits take eight times as much memory."""
+
 _LETTERS = np.frombuffer(ALPHABET.encode(), dtype=np.uint8)
 
 _NOISE = (zlib.Z_FILTERED, zlib.Z_HUFFMAN_ONLY)
@@ -50,7 +53,12 @@ def _block(piece: bytes, strategy: int) -> bytes:
 
 def as_text(data: bytes) -> str:
     """`data` in letters of `ALPHABET`, after its length as a little-endian uint32; zero bits fill the last pair."""
-    bits = np.unpackbits(np.frombuffer(len(data).to_bytes(4, "little") + data, dtype=np.uint8))
+    whole = len(data).to_bytes(4, "little") + data
+    return "".join(_letters(whole[at : at + _AT_ONCE]) for at in range(0, len(whole), _AT_ONCE))
+
+
+def _letters(data: bytes) -> str:
+    bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8))
     rows = np.pad(bits, (0, -len(bits) % _BITS)).reshape(-1, _BITS)
     pairs = np.zeros(len(rows), dtype=np.uint16)
     for bit in range(_BITS):

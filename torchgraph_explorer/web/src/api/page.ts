@@ -6,6 +6,8 @@ import type {Numbers} from './numbers';
 import {unpack} from './pack';
 import type {Packed} from './pack';
 import {scalarValues} from './scalars';
+import {graphIn, lineIn, partIn} from './pageTensors';
+import type {PageTensors} from './pageTensors';
 import {NOTHING_KEPT} from './tensors';
 import {STATISTICS} from './types';
 import type {Findings, HiddenTensor, Layout, ModuleGraph, NonFinite, RunInfo, ScalarInfo, ScalarNews, StepNote, StepStatistics, Updates} from './types';
@@ -47,6 +49,8 @@ interface PageModel {
   scalars: {scalars: ScalarInfo[]; notes: StepNote[]; unit: number};
   findings: Omit<Findings, 'version' | 'is_complete'>;
   xray: Omit<XrayFacts, 'version' | 'is_complete' | 'statistic'>;
+  /** Only if they were asked for. */
+  tensors?: PageTensors;
 }
 
 /** What holds NaN or infinity and has no numbers on the page: the tensors, and by frame spans of them. */
@@ -100,12 +104,17 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       findings: async (model) => ({...find(model).findings, version: 'page', is_complete: true}),
       scalars: async (model, {scalars, known}) => (known === undefined ? scalarsIn(packed, find(model), scalars) : null),
       xray: async (model, wanted) => xrayIn(packed, find(model), wanted),
-      tensors: async (_, version) => (version === NOTHING_KEPT.version ? NOTHING_KEPT : null),
-      tensor: async () => Promise.reject(new Error(NO_TENSORS)),
-      tensorGraph: async () => Promise.reject(new Error(NO_TENSORS)),
-      tensorLine: async () => Promise.reject(new Error(NO_TENSORS)),
+      tensors: async (model, version) => (version === NOTHING_KEPT.version ? (find(model).tensors?.kept ?? NOTHING_KEPT) : null),
+      tensor: async (model, wanted) => ofKept(find(model), (kept, prefix) => partIn(packed, prefix, kept, wanted)),
+      tensorGraph: async (model, step) => ofKept(find(model), (kept) => graphIn(kept, step)),
+      tensorLine: async (model, wanted) => ofKept(find(model), (kept, prefix) => lineIn(packed, prefix, kept, wanted)),
     },
   };
+}
+
+function ofKept<T>({tensors, number}: OpenModel, read: (kept: PageTensors, prefix: string) => T): T {
+  if (!tensors) throw new Error(NO_TENSORS);
+  return read(tensors, `${number}.`);
 }
 
 function numbersIn(packed: Packed<unknown>, {updates}: PageModel, model: number): Numbers {

@@ -46,6 +46,8 @@ export interface KeptTensors {
   steps: number[];
   /** Earlier steps that are not listed. */
   left_out: number;
+  /** In an exported page: what it does not have, as a sentence. */
+  note?: string;
   /** Of each of `steps`; null without. */
   labels: (string | null)[];
   /** By step: why it was kept, if something asked for it. */

@@ -49,6 +49,7 @@ export function TensorsPage(): JSX.Element {
         <IconButton icon="previous" label="Previous tensor (k)" onPress={() => openBeside(-1)} />
         <IconButton icon="next" label="Next tensor (j)" onPress={() => openBeside(1)} />
       </div>
+      {store.kept.value.note && <p class="tensor-note dim">{store.kept.value.note}</p>}
       {store.keptProblem.value !== null && <p class="tensor-problem">{store.keptProblem.value}</p>}
       <div class="tensors-columns">
         {(!isNarrow || isOpen.value) && <TensorList />}
