@@ -39,6 +39,7 @@ ALLOWED = {
     "torchgraph_explorer/reduce/neurons.py:_keep": "looks up a compiled function once",
     "torchgraph_explorer/reduce/neurons.py:_numbers": "bounded",
     "torchgraph_explorer/reduce/neurons.py:_sizes": "bounded",
+    "torchgraph_explorer/reduce/row_buffer.py:_fingerprint": "as `functions`",
     "torchgraph_explorer/reduce/row_buffer.py:functions": "looks up compiled functions once",
     "torchgraph_explorer/reduce/row_buffer.py:library": "loads the compiled library once",
     "torchgraph_explorer/reduce/sampling.py:stride_for": "bounded",

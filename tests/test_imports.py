@@ -66,6 +66,7 @@ ROOMS = {
     "cli": room(
         "__init__",
         "browser",
+        "comparison",
         "demo",
         "exploring",
         "findings",
@@ -75,14 +76,15 @@ ROOMS = {
         "xray",
         libraries="torchgraph_wandb",
     ),
+    "comparison": room("findings", "record"),
     "demo": room("__init__", "browser", libraries="rich sklearn torch"),
     "exploring": room("browser", "capture", "record", "server", libraries="torch"),
     "findings": room("record"),
     "layout": room(libraries="pygraphviz"),
     "record": room(libraries="fsspec google"),
     "reduce": room(libraries="torch"),
-    "run": room("findings", "record", "server"),
-    "server": room("findings", "layout", "record", "xray", libraries="IPython tornado"),
+    "run": room("comparison", "findings", "record", "server"),
+    "server": room("comparison", "findings", "layout", "record", "xray", libraries="IPython tornado"),
     "sinks": room("server"),
     "torchgraph_tensorboard": room(
         "record", "server", "sinks", libraries="fsspec google tensorboard torchgraph_tensorboard"
@@ -106,7 +108,18 @@ TABLES = {
 }
 """The files that may name modules in strings and import by such a name: each is a table, with what it is a table of."""
 
-TORCH_FREE = ("__init__", "cli", "findings", "layout", "record", "run", "server", "sinks", *sorted(SHARED))
+TORCH_FREE = (
+    "__init__",
+    "cli",
+    "comparison",
+    "findings",
+    "layout",
+    "record",
+    "run",
+    "server",
+    "sinks",
+    *sorted(SHARED),
+)
 """What reads a run, or is read by it. `cli` goes into `demo`, which trains, and `exploring` only when asked to."""
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from torchgraph_explorer.version import __version__
 
 if TYPE_CHECKING:
+    from torchgraph_explorer.comparison.models import Comparison as Comparison
     from torchgraph_explorer.errors import NotFoundError as NotFoundError
     from torchgraph_explorer.errors import OptionError as OptionError
     from torchgraph_explorer.errors import RecordError as RecordError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from torchgraph_explorer.histogram import quantiles as quantiles
     from torchgraph_explorer.per_label import PerLabel as PerLabel
     from torchgraph_explorer.record.discovery import list_runs as list_runs
+    from torchgraph_explorer.run import compare as compare
     from torchgraph_explorer.run import open_run as open_run
     from torchgraph_explorer.schema import STATISTICS as STATISTICS
     from torchgraph_explorer.server.export import export_page as export_page
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from torchgraph_explorer.training.watcher import Watcher as Watcher
 
 _HOMES = {
+    "Comparison": "comparison.models",
     "Finding": "findings.finding",
     "Keep": "tensors.keep",
     "LIGHTNING_EPOCHS": "training.watch",
@@ -54,6 +57,7 @@ _HOMES = {
     "UnknownBackendError": "errors",
     "Watcher": "training.watcher",
     "attach": "training.attach",
+    "compare": "run",
     "explore": "exploring.start",
     "export_page": "server.export",
     "list_runs": "record.discovery",

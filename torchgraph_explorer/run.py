@@ -7,10 +7,11 @@ method here. The server and the exporters work on the record itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
+from torchgraph_explorer.comparison.models import Comparison
 from torchgraph_explorer.errors import NotFoundError
 from torchgraph_explorer.findings.engine import find as find_findings
 from torchgraph_explorer.findings.finding import Finding
@@ -103,6 +104,40 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     """
     folder, name, found = find_run(_fetched(os.fspath(path)))
     return Run(folder, name=name, path=found)
+
+
+def compare(
+    run_a: str | os.PathLike[str] | Run | Model,
+    run_b: str | os.PathLike[str] | Run | Model,
+    *,
+    model: str | None = None,
+    rename: Mapping[str, str] | None = None,
+) -> Comparison:
+    """How two runs differ: where they part first, and which series, modules, scalars, findings and settings differ.
+
+    Args:
+        run_a: A run's folder or URL, as for `open_run`; or a `Run`, or one of its models.
+        run_b: The other run.
+        model: The watched model to compare. By default that of `run_a`, if there is only one, and the one of the same
+            name in `run_b`, if that has several.
+        rename: Names of modules of `run_a`, and what they are in `run_b`: `{"layer1.*": "stage1.*"}`. A `*` stands for
+            any part of a name.
+
+    Raises:
+        NotFoundError: There is no such run or model, or there are several to choose from.
+        OptionError: `rename` is no map of names.
+        RecordError: It is no run, or a newer release wrote it.
+    """
+    one = _model_of(run_a, model)
+    other = _model_of(run_b, model, like=one.name)
+    return Comparison(one, other, rename=rename, judge=lambda judged: cast("Model", judged).findings())
+
+
+def _model_of(run: str | os.PathLike[str] | Run | Model, name: str | None, *, like: str | None = None) -> Model:
+    if isinstance(run, Model):
+        return run
+    opened = run if isinstance(run, Run) else open_run(run)
+    return opened.model(like if name is None and like in opened.models and len(opened.models) > 1 else name)
 
 
 def _fetched(path: str) -> str:

@@ -4,6 +4,7 @@ from torchgraph_explorer.histogram.buckets import LAST_BUCKET as LAST_BUCKET
 from torchgraph_explorer.histogram.buckets import bucket_of as bucket_of
 from torchgraph_explorer.histogram.buckets import lower_edge as lower_edge
 from torchgraph_explorer.histogram.buckets import upper_edge as upper_edge
+from torchgraph_explorer.histogram.distance import distances as distances
 from torchgraph_explorer.histogram.histograms import Histograms as Histograms
 from torchgraph_explorer.histogram.histograms import add as add
 from torchgraph_explorer.histogram.histograms import concatenate as concatenate

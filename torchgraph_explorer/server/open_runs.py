@@ -18,6 +18,7 @@ from torchgraph_explorer.record.folder import LocalFolder, leads_in_a_circle
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.remote import RemoteFolder, is_url
 from torchgraph_explorer.record.run_record import RunRecord
+from torchgraph_explorer.server.comparison import Comparisons
 from torchgraph_explorer.server.findings import Findings
 from torchgraph_explorer.server.nonfinite import NonFinite
 from torchgraph_explorer.server.thinning import BinCache
@@ -45,6 +46,7 @@ class OpenRun:
         nonfinite: Where there is NaN or infinity.
         findings: What the rules say of its models.
         cells: Keeps the cells of its models that were computed.
+        comparisons: How its models differ from those of other runs.
     """
 
     run: RunRecord
@@ -52,6 +54,7 @@ class OpenRun:
     nonfinite: NonFinite = field(default_factory=NonFinite)
     findings: Findings = field(default_factory=Findings)
     cells: CellReaders = field(default_factory=CellReaders)
+    comparisons: Comparisons = field(default_factory=Comparisons)
     opening: int = field(default_factory=lambda: secrets.randbelow(2**32) * EPOCHS)
 
     def epoch(self, model: ModelRecord) -> int:
@@ -95,7 +98,7 @@ class Runs:
         """Serve what is below `logdir`, a folder or URL, now and later. All its runs share `bins`."""
         self.logdir = os.fspath(logdir)
         self._bins = bins if bins is not None else BinCache()
-        self._turn = threading.Lock()
+        self._turn, self._comparisons = threading.Lock(), Comparisons()
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -120,7 +123,9 @@ class Runs:
     def _opened(self, name: str, slot: _Slot) -> OpenRun:
         place = _place(self.logdir, name)
         with slot.lock:
-            opened = slot.opened = slot.opened or OpenRun(_open(place, name), self._bins, findings=Findings(self._turn))
+            opened = slot.opened = slot.opened or OpenRun(
+                _open(place, name), self._bins, findings=Findings(self._turn), comparisons=self._comparisons
+            )
         self._refresh(slot, opened.run)
         if not opened.run.models:  # its files are gone
             raise _no_such_run(name)

@@ -171,6 +171,14 @@ def _xray(query: Mapping[str, str], runs: RunSource) -> Response:
     return Response(200, BINARY, xray_answer(model, wanted, reader=opened.cells.of(model), epoch=epoch))
 
 
+def _compare(query: Mapping[str, str], runs: RunSource) -> Response:
+    opened, model = _open(query, runs)
+    other_name = query.get("other_model", model.name)
+    other_opened, other = _open({"run": _text(query, "other_run"), "model": other_name}, runs)
+    key = (model.name, model.optimizer, opened.epoch(model), other.name, other_opened.epoch(other))
+    return json_response(opened.comparisons.answer(key, (model, other), renames=query.get("rename", "")))
+
+
 def _scalars(query: Mapping[str, str], runs: RunSource) -> Response:
     opened, model = _open(query, runs)
     epoch = opened.epoch(model)
@@ -254,6 +262,7 @@ ROUTES: dict[str, Callable[[Mapping[str, str], RunSource], Response]] = {
     "/api/frame": _frame,
     "/api/nonfinite": _nonfinite,
     "/api/findings": _findings,
+    "/api/compare": _compare,
     "/api/scalars": _scalars,
     "/api/xray": _xray,
     "/api/tensors": _tensors,
