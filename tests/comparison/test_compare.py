@@ -13,6 +13,7 @@ import pytest
 from tests.comparison.records import Change, Elements, Key, net, recorded
 from tests.record.examples import SESSION
 from torchgraph_explorer import NotFoundError, OptionError, compare
+from torchgraph_explorer.run import Model
 
 STEPS = range(0, 400, 10)
 
@@ -28,6 +29,12 @@ def changing(
         return elements + np.float32(by) if step >= since and (place in targets or place in later) else elements
 
     return change
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """The run that others are held against."""
+    return recorded(tmp_path_factory.mktemp("plain"), STEPS)
 
 
 WEIGHT, OUT, IN = ("second", "param", "value"), ("second", "output", "value"), ("third", "input", "value")
@@ -50,9 +57,11 @@ PARTINGS = {
 
 
 @pytest.mark.parametrize("parting", PARTINGS)
-def test_the_first_divergence_is_the_first_place_in_the_order_of_execution(parting: str, tmp_path: Path) -> None:
+def test_the_first_divergence_is_the_first_place_in_the_order_of_execution(
+    parting: str, plain: Model, tmp_path: Path
+) -> None:
     wanted, expected = PARTINGS[parting]
-    a, b = recorded(tmp_path / "a", STEPS), recorded(tmp_path / "b", STEPS, changing(130, *wanted))
+    a, b = plain, recorded(tmp_path / "b", STEPS, changing(130, *wanted))
     found = compare(a, b).first_divergence
     assert found is not None
     assert (found.kind, found.module, found.call, found.path) == expected
@@ -71,12 +80,12 @@ def test_equal_runs_do_not_part(has_fingerprints: bool, tmp_path: Path) -> None:
     assert all(one.first_different is None and one.distance == one.gap == 0 for one in found.series)
 
 
-def test_last_bits_that_differ_are_found_and_called_rounding(tmp_path: Path) -> None:
+def test_last_bits_that_differ_are_found_and_called_rounding(plain: Model, tmp_path: Path) -> None:
     def change(step: int, key: Key, elements: Elements) -> Elements:
         is_wanted = (key[0], key[2], key[4]) == OUT and step >= 50
         return np.nextafter(elements, np.float32(99)) if is_wanted else elements
 
-    found = compare(recorded(tmp_path / "a", STEPS), recorded(tmp_path / "b", STEPS, change))
+    found = compare(plain, recorded(tmp_path / "b", STEPS, change))
     assert found.first_divergence is not None
     assert (found.first_divergence.step, found.first_divergence.is_rounding) == (50, True)
     assert found.first_beyond_rounding is None
@@ -85,8 +94,8 @@ def test_last_bits_that_differ_are_found_and_called_rounding(tmp_path: Path) -> 
     assert (differs.series.module, differs.first_different, differs.first_beyond_rounding) == ("second", 50, None)
 
 
-def test_a_record_without_fingerprints_is_compared_by_its_statistics(tmp_path: Path) -> None:
-    a = recorded(tmp_path / "a", STEPS)
+def test_a_record_without_fingerprints_is_compared_by_its_statistics(plain: Model, tmp_path: Path) -> None:
+    a = plain
     b = recorded(tmp_path / "b", STEPS, changing(50, OUT, by=0.001), has_fingerprints=False)
     found = compare(a, b).first_divergence
     assert found is not None
@@ -127,8 +136,8 @@ def test_runs_without_a_common_step_are_held_against_the_nearest_and_not_said_to
     assert not found.is_equal
 
 
-def test_a_resumed_run_is_compared_with_one_that_was_not_interrupted(tmp_path: Path) -> None:
-    a = recorded(tmp_path / "a", STEPS)
+def test_a_resumed_run_is_compared_with_one_that_was_not_interrupted(plain: Model, tmp_path: Path) -> None:
+    a = plain
     recorded(tmp_path / "b", range(0, 250, 10))
     b = recorded(
         tmp_path / "b", range(200, 400, 10), changing(300, OUT), session=replace(SESSION, id="again", created=2_000)
@@ -139,12 +148,12 @@ def test_a_resumed_run_is_compared_with_one_that_was_not_interrupted(tmp_path: P
     assert (found.first_divergence.last_equal_step, found.first_divergence.step) == (290, 300)
 
 
-def test_nan_in_one_run_alone_is_a_difference_beyond_all(tmp_path: Path) -> None:
+def test_nan_in_one_run_alone_is_a_difference_beyond_all(plain: Model, tmp_path: Path) -> None:
     def change(step: int, key: Key, elements: Elements) -> Elements:
         is_bad = (key[0], key[2], key[4]) == OUT and step >= 60
         return np.where(np.arange(len(elements)) < 64, np.float32(math.nan), elements) if is_bad else elements
 
-    a, b = recorded(tmp_path / "a", STEPS), recorded(tmp_path / "b", STEPS, change)
+    a, b = plain, recorded(tmp_path / "b", STEPS, change)
     found = compare(a, b)
     assert found.first_beyond_rounding is not None
     assert (found.first_beyond_rounding.step, found.first_beyond_rounding.gap) == (60, math.inf)
@@ -177,11 +186,11 @@ def test_of_models_of_another_depth_what_is_new_is_told(tmp_path: Path) -> None:
     assert not found.series_only_a
 
 
-def test_a_layer_of_another_shape_is_told(tmp_path: Path) -> None:
+def test_a_layer_of_another_shape_is_told(plain: Model, tmp_path: Path) -> None:
     other = net("first", "second", "third")
     changed = replace(other.modules[2], params=(replace(other.modules[2].params[0], shape=(4, 8)),))
     b = recorded(tmp_path / "b", STEPS, graph=replace(other, modules=(*other.modules[:2], changed, *other.modules[3:])))
-    [found] = compare(recorded(tmp_path / "a", STEPS), b).structure.changed
+    [found] = compare(plain, b).structure.changed
     assert (found.name, found.a, found.b) == ("second: weight", "float32 [4, 4]", "float32 [4, 8]")
 
 
@@ -211,14 +220,14 @@ def test_scalars_and_settings_that_differ_are_told(tmp_path: Path) -> None:
     assert [(one.name, one.a, one.b) for one in found.settings] == [("version of torch", "2.13.0", "2.14.0")]
 
 
-def test_runs_are_given_by_path_or_as_read(tmp_path: Path) -> None:
-    a = recorded(tmp_path / "a", STEPS)
+def test_runs_are_given_by_path_or_as_read(plain: Model, tmp_path: Path) -> None:
+    a = plain
     recorded(tmp_path / "b", STEPS)
     assert compare(a, tmp_path / "b").is_equal
     with pytest.raises(NotFoundError):
         compare(a, tmp_path / "c")
     with pytest.raises(NotFoundError, match="other"):
-        compare(tmp_path / "a", tmp_path / "b", model="other")
+        compare(tmp_path / "b", tmp_path / "b", model="other")
 
 
 @pytest.mark.parametrize("rename", [{"a*": "b"}, {"a": 3}, "a=b"], ids=str)
@@ -236,11 +245,11 @@ def test_a_run_without_steps_is_compared_with_nothing(tmp_path: Path) -> None:
 
 
 def test_of_more_than_can_be_read_the_first_difference_is_still_found_exactly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plain: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from torchgraph_explorer.comparison import models
 
-    a, b = recorded(tmp_path / "a", STEPS), recorded(tmp_path / "b", STEPS, changing(170, OUT))
+    a, b = plain, recorded(tmp_path / "b", STEPS, changing(170, OUT))
     monkeypatch.setattr(models, "MOST_CELLS", 5 * len(a.series))
     found = compare(a, b).first_divergence
     assert found is not None

@@ -89,9 +89,12 @@ def differences(
         gaps[part] = _gaps(a.statistics, b.statistics)
         comparable = _are_comparable(a, b) & (are_scaled_alike[part, None] | ~is_gradient)
         beyond[part] = known[part] & (gaps[part] > rounding + np.where(comparable, 0, _noise(a.statistics)))
-        beyond[part] &= ~comparable | (a.fingerprints != b.fingerprints)
+        differ = a.fingerprints != b.fingerprints
+        beyond[part] &= ~comparable | differ
+        # What rounding does shows in every sample: this is a change of a few elements, of unknown size.
+        beyond[part] |= known[part] & comparable & differ & _is_sampled(a.statistics) & (gaps[part] == 0)
         unlike = np.where(_is_sampled(a.statistics) | ~are_scaled_alike[part, None], beyond[part], gaps[part] != 0)
-        bits[part] = known[part] & np.where(comparable, a.fingerprints != b.fingerprints, unlike)
+        bits[part] = known[part] & np.where(comparable, differ, unlike)
         followed[0][:, part], followed[1][:, part] = a.statistics[columns], b.statistics[columns]
     fluctuation = _beyond_fluctuation(followed, rounding) & beyond
     return Differences(known, bits, beyond, fluctuation, np.where(known, gaps, np.nan).astype(np.float32))

@@ -177,7 +177,7 @@ _ROLES: Mapping[str, tuple[Role, ...]] = MappingProxyType({"input": ("input",), 
 _WORDS = MappingProxyType(
     {
         "data": "what the model is given differs",
-        "parameter": "a parameter differs before the step: the update before made the difference, or what else wrote to it",
+        "parameter": "a parameter differs before the step: the update before did it, or what else wrote to it",
         "computation": "its inputs and parameters agree, what it computes differs",
         "gradient": "the forward pass agrees, a gradient differs",
         "update": "the gradients agree, the update differs",
