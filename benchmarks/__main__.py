@@ -22,6 +22,7 @@ PARTS = (
     "gpu",
     "findings",
     "live_findings",
+    "compare",
     "peers",
 )
 """Modules of this folder, each with a function `tables`. They are imported one by one: each needs other libraries."""
