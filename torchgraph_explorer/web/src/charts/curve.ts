@@ -36,7 +36,7 @@ export interface CurveScale {
  * The scale that holds all finite values, positive ones where it is logarithmic; null without any. Of a `share` below 1, the
  * largest values are beyond it.
  */
-export function curveScale({low: lows, high: highs, value}: ScalarValues, kind: 'linear' | 'log', share = 1): CurveScale | null {
+export function curveScale({low: lows, high: highs, value}: Pick<ScalarValues, 'low' | 'high' | 'value'>, kind: 'linear' | 'log', share = 1): CurveScale | null {
   let low = Infinity;
   for (let entry = 0; entry < lows.length; entry++) {
     const least = kind === 'log' && !(lows[entry]! > 0) ? value[entry]! : lows[entry]!;
@@ -50,6 +50,13 @@ export function curveScale({low: lows, high: highs, value}: ScalarValues, kind: 
   const length = high - low;
   if (!Number.isFinite(length)) return halvedScale(low, high);
   return {low, high, kind, position: (value) => (value - low) / length, valueAt: (position) => low + position * length};
+}
+
+/** The values of several runs, for a scale that holds all. */
+export function joinedValues(all: readonly ScalarValues[]): Pick<ScalarValues, 'low' | 'high' | 'value'> {
+  if (all.length === 1) return all[0]!;
+  const of = (name: 'low' | 'high' | 'value'): Float64Array => Float64Array.from(all.flatMap((one) => Array.from(one[name])));
+  return {low: of('low'), high: of('high'), value: of('value')};
 }
 
 /** For values so large that their difference is no number. */

@@ -4,6 +4,7 @@ import './comparison.css';
 
 import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
+import {runLetter} from '../../comparison/choice';
 import type {Unmatched} from '../../comparison/matching';
 import {IconButton} from '../controls/Icon';
 import {Select} from '../controls/Select';
@@ -92,7 +93,9 @@ function alignmentText(runs: readonly Compared[]): string {
   const others = runs.slice(1).map(({model}) => model.step.value);
   if (main === null) return 'No step is recorded yet.';
   if (others.every((step) => step === main)) return `All are at step ${main.toLocaleString('en')}.`;
-  return `Each run is at its logged step nearest to step ${main.toLocaleString('en')} of the run on show.`;
+  const axis = runs[0]!.setting.axis.value.kind;
+  const by = axis === 'step' ? '' : ` by ${timeOptions.value.find(({value}) => value === axis)?.label.toLowerCase() ?? axis}`;
+  return `Each run is at its logged step nearest${by} to step ${main.toLocaleString('en')} of the run on show.`;
 }
 
 function RenameMap(): JSX.Element {
@@ -130,9 +133,9 @@ function NoCounterpart({run, main}: {run: Compared; main: Compared}): JSX.Elemen
   return (
     <details class="runs-unmatched">
       <summary>
-        <RunChip number={run.number} /> Without counterpart: {countText(onlyOurs, main.label)}
+        <RunChip number={run.number} /> Without counterpart: {countText(onlyOurs, main)}
         {onlyOurs.length > 0 && onlyTheirs.length > 0 && ', '}
-        {countText(onlyTheirs, run.label)}
+        {countText(onlyTheirs, run)}
       </summary>
       <List of={onlyOurs} title={`Only in ${main.label}`} />
       <List of={onlyTheirs} title={`Only in ${run.label}`} />
@@ -140,8 +143,8 @@ function NoCounterpart({run, main}: {run: Compared; main: Compared}): JSX.Elemen
   );
 }
 
-function countText(of: readonly Unmatched[], label: string): string {
-  return of.length === 0 ? '' : `${of.length} ${of.length === 1 ? 'module' : 'modules'} of ${label}`;
+function countText(of: readonly Unmatched[], {number}: Compared): string {
+  return of.length === 0 ? '' : `${of.length} ${of.length === 1 ? 'module' : 'modules'} of ${runLetter(number)}`;
 }
 
 /** So many are listed at most. */

@@ -24,6 +24,7 @@ import {camera, followPane, useLook} from './look';
 import {hover} from './hover';
 import type {FindingMark} from '../../findings/places';
 import {findingMarksShown} from '../findings/found';
+import {changeOf} from '../comparison/graph';
 import {goToFinding} from '../findings/goToFinding';
 
 export function Canvas() {
@@ -110,6 +111,7 @@ function Nodes({scene: now, selected}: {scene: Scene; selected: number | undefin
             mark={marks.value.nodes.get(placed.node) ?? null}
             origin={key === origin ? originText.value : null}
             findings={findingMarksShown.value.calls.get(key) ?? null}
+            change={changeOf(key)}
             isSigned={measure?.isSigned ?? false}
             isCount={measure?.isCount ?? false}
             onSelect={select}

@@ -10,6 +10,7 @@ import type {Mark} from '../../graph/nonfinite';
 import type {NodeKey} from '../../graph/keys';
 import {badgeText, badgeWords, severityOf} from '../../findings/places';
 import type {FindingMark} from '../../findings/places';
+import type {NodeChange} from '../comparison/graph';
 import {startDrag} from './drag';
 import {fitting, textWidth} from './textWidth';
 
@@ -37,6 +38,8 @@ export interface GraphNodeProps {
   origin: string | null;
   /** The findings of it, and of what is inside of it. */
   findings: FindingMark | null;
+  /** How it differs from another run that it is compared with; null where it does not. */
+  change: NodeChange | null;
   isSigned: boolean;
   /** The scale counts NaN and infinity. */
   isCount: boolean;
@@ -47,7 +50,7 @@ export interface GraphNodeProps {
 }
 
 export function GraphNode(props: GraphNodeProps) {
-  const {placed, nodeKey, kind, text, isOpenable, isSelected, pin, mark, findings} = props;
+  const {placed, nodeKey, kind, text, isOpenable, isSelected, pin, mark, findings, change} = props;
   const {width, height} = placed;
   const box = {width, height, rx: kind === 'call' ? 6 : height / 2};
   return (
@@ -56,7 +59,7 @@ export function GraphNode(props: GraphNodeProps) {
       class={classOf(props)}
       role="option"
       aria-selected={isSelected}
-      aria-label={`${text.label}, ${text.detail}${isOpenable ? ', has an inside' : ''}${mark ? `, ${markWords(mark)}` : ''}${findings ? `, ${badgeWords(findings)}` : ''}${pin === null ? '' : ', pinned'}`}
+      aria-label={`${text.label}, ${text.detail}${isOpenable ? ', has an inside' : ''}${mark ? `, ${markWords(mark)}` : ''}${findings ? `, ${badgeWords(findings)}` : ''}${change ? `, ${change.words}` : ''}${pin === null ? '' : ', pinned'}`}
       data-key={nodeKey}
       transform={`translate(${placed.x - width / 2},${placed.y - height / 2})`}
       style={styleOf(props)}
@@ -75,6 +78,7 @@ export function GraphNode(props: GraphNodeProps) {
       <NodeLines text={text} isCall={kind === 'call'} isOpenable={isOpenable} width={width} height={height} />
       {mark && <MarkBadge text={props.origin ?? markText(mark)} isOrigin={props.origin !== null} />}
       {findings && <FindingBadge mark={findings} width={width} besides={mark ? (props.origin ?? markText(mark)) : null} onPress={props.onFinding} />}
+      {change && <ChangeBadge change={change} height={height} />}
       {pin !== null && <circle class="node-pin" cx={width} cy={0} r={6} style={{fill: `var(--pin-${pin})`}} />}
     </g>
   );
@@ -86,6 +90,18 @@ const BADGE = {weight: 700, px: 10};
 function MarkBadge({text, isOrigin}: {text: string; isOrigin: boolean}) {
   return (
     <g class={`node-badge${isOrigin ? ' is-origin' : ''}`} transform="translate(10,-7)">
+      <rect width={textWidth(text, BADGE) + 10} height={14} rx={3} />
+      <text x={5} y={7.5} dominant-baseline="central">
+        {text}
+      </text>
+    </g>
+  );
+}
+
+/** How it differs from another run, on the lower edge. */
+function ChangeBadge({change: {kind, text}, height}: {change: NodeChange; height: number}) {
+  return (
+    <g class={`node-change is-${kind}`} transform={`translate(10,${height - 4})`}>
       <rect width={textWidth(text, BADGE) + 10} height={14} rx={3} />
       <text x={5} y={7.5} dominant-baseline="central">
         {text}

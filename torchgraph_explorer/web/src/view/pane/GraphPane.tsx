@@ -13,6 +13,7 @@ import * as server from '../state/runs';
 import * as shown from '../state/shown';
 import {Canvas} from './Canvas';
 import type {Part} from '../state/parts';
+import {Gone} from '../comparison/Gone';
 import {FindingsButton} from '../findings/FindingsButton';
 import {FirstTrouble} from '../header/FirstTrouble';
 import {HeaderItems} from '../header/Header';
@@ -47,6 +48,7 @@ export function GraphPane() {
       <div class="canvas-box">
         <Canvas />
         <GraphNotice />
+        <Gone />
         {!isDocked.header && <TroubleOver />}
         {problem && <div class="strip-notice">{problem}</div>}
         <div class="zoom-buttons" data-covers="graph">

@@ -5,6 +5,7 @@ import './Legend.css';
 import {colourAt, troubleColourAt} from '../../graph/colours';
 import {FAMILIES, familyOf} from '../../graph/families';
 import type {Family} from '../../graph/families';
+import {differenceMeasures} from '../comparison/graph';
 import {nodeMeasure, openable, scene, stateCounts, valueScale} from './scene';
 import {marks} from './marks';
 import {formatNumber} from '../../numberText';
@@ -26,7 +27,7 @@ export function Legend() {
       <Select
         label="Colour"
         value={nodeMeasure.value?.name ?? 'class'}
-        options={COLOURS}
+        options={[...COLOURS, ...differenceMeasures.value.map(({name, label}) => ({value: name, label}))]}
         onChoose={(value) => (choices.colourBy.value = value)}
       />
       {nodeMeasure.value ? <ScaleLegend /> : <ClassLegend />}

@@ -2,10 +2,12 @@
 
 import './Tooltip.css';
 
+import {changeOf} from '../comparison/graph';
 import type {ModuleGraph, TensorInfo} from '../../api/types';
 import {classText, factText, nameText, placeholderName, tensorLine} from '../../graph/facts';
 import {tensorName} from '../../graph/labels';
 import {markWords} from '../../graph/nonfinite';
+import {changeOf} from '../comparison/graph';
 import {nodeIndex, nodeMeasure, nodeStates} from './scene';
 import {lettersOf, variedText} from '../../graph/shapes';
 import {stateText} from '../../graph/nodeState';
@@ -50,6 +52,7 @@ export function Tooltip() {
         </>
       )}
       <MeasureLine node={index as number} />
+      <ChangeLine nodeKey={now.key} />
       <MarkLine node={index as number} />
       <FindingLines nodeKey={now.key} />
     </div>
@@ -135,6 +138,12 @@ function FindingLines({nodeKey}: {nodeKey: string}) {
       )}
     </div>
   );
+}
+
+/** How it differs from the run that the graph is compared with. */
+function ChangeLine({nodeKey}: {nodeKey: string}) {
+  const change = changeOf(nodeKey);
+  return change && <div class="tooltip-measure">{change.words}</div>;
 }
 
 function MarkLine({node}: {node: number}) {

@@ -10,6 +10,7 @@ import {nodeKey, parseKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
 import {NODE_MEASURES, rowAt} from '../../statistics';
 import type {NodeMeasure, Row} from '../../statistics';
+import {differenceMeasures, differenceState, isDifference} from '../comparison/graph';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {colourScale} from '../../graph/colours';
@@ -99,7 +100,7 @@ export const pinColours: ReadonlySignal<Map<NodeKey, number>> = computed(
 
 /** The measure that colours the nodes; null when their class does. */
 export const nodeMeasure: ReadonlySignal<NodeMeasure | null> = computed(
-  () => NODE_MEASURES.find(({name}) => name === choices.colourBy.value) ?? null,
+  () => [...NODE_MEASURES, ...differenceMeasures.value].find(({name}) => name === choices.colourBy.value) ?? null,
 );
 
 /** `module#call` → the series of that call, but for its parameters. */
@@ -134,13 +135,14 @@ export const nodeStates: ReadonlySignal<Map<number, NodeState>> = computed(() =>
   const found = new Map<number, NodeState>();
   if (!measure || !now) return found;
   for (const {node} of now.layout.nodes) {
-    const row = rowOf(now.graph, node, measure);
-    if (row) found.set(node, stateOf(row, measure));
+    const recorded = recordedOf(now.graph, node, measure);
+    const state = recorded && (isDifference(measure) ? differenceState(recorded.series, recorded.row, measure) : stateOf(recorded.row, measure));
+    if (state) found.set(node, state);
   }
   return found;
 });
 
-function rowOf(graph: ModuleGraph, node: number, measure: NodeMeasure): Row | null {
+function recordedOf(graph: ModuleGraph, node: number, measure: NodeMeasure): {series: SeriesInfo; row: Row} | null {
   const parsed = parseKey(nodeKey(graph, node));
   const {kind} = graph.nodes[node] as Node;
   if (!parsed) return null;
@@ -149,7 +151,7 @@ function rowOf(graph: ModuleGraph, node: number, measure: NodeMeasure): Row | nu
   for (const one of series) {
     const isOurs = one.role === role && one.kind === measure.kind && (parsed.path === '' || one.path === parsed.path);
     const row = isOurs ? statisticsOf(one.series) : null;
-    if (row) return row;
+    if (row) return {series: one, row};
   }
   return null;
 }

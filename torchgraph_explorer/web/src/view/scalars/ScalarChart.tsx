@@ -5,15 +5,17 @@ import type {ReadonlySignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
 import type {ScalarValues} from '../../api/types';
-import {curvePaths, curvePoints, curveScale, entriesAt, mergedEntry} from '../../charts/curve';
-import type {CurveScale} from '../../charts/curve';
+import {curvePaths, curvePoints, curveScale, entriesAt, joinedValues, mergedEntry} from '../../charts/curve';
+import type {CurveBox, CurvePoint, CurveScale} from '../../charts/curve';
 import {axisNumber, exactNumber} from '../../charts/format';
 import {valueTicks, linearScale} from '../../charts/scale';
 import {formatNumber} from '../../numberText';
 import {timeTicks} from '../../charts/timeAxis';
 import type {Fact} from '../../charts/tipFacts';
 import {useView} from '../../charts/view';
+import {runColour, runDashes, runLetter} from '../../comparison/choice';
 import type {Model} from '../../model/model';
+import {compared} from '../comparison/state';
 import {IconButton} from '../controls/Icon';
 import {tip} from '../panels/setting';
 import {curveName, timesOf} from '../state/axis';
@@ -37,8 +39,15 @@ export function ScalarChart({name, model, ends}: ScalarChartProps): JSX.Element 
   const box = useRef<HTMLDivElement>(null);
   const {width, isVisible} = useView(box);
   const isSeen = isVisible.value;
-  useEffect(() => (isSeen ? model.scalars.want(name) : undefined), [isSeen, name]);
+  const others = compared.value.slice(1);
+  const models = [model, ...others.map((one) => one.model)];
+  useEffect(() => {
+    const ends = isSeen ? models.map((one) => one.scalars.want(name)) : [];
+    return () => ends.forEach((end) => end());
+  }, [isSeen, name, ...models]);
   const values = useComputed(() => valuesOf(model, name));
+  const curves = [...curveOf(model, {name, number: 0, label: compared.value[0]?.label ?? name}), ...others.flatMap(({model: one, number, label}) => curveOf(one, {name, number, label}))];
+  const isLogged = models.some((one) => numberOf(one, name) >= 0 && valuesOf(one, name) === null);
   const isBehind = curveName.value === name;
   return (
     <figure class="scalar">
@@ -55,20 +64,36 @@ export function ScalarChart({name, model, ends}: ScalarChartProps): JSX.Element 
         />
       </figcaption>
       <div ref={box} class="scalar-plot" style={{height: `${TOP + HEIGHT + BOTTOM}px`}}>
-        {values.value === null ? (
-          <span class="strip-loading">loading …</span>
+        {curves.length === 0 ? (
+          <span class="strip-loading">{isLogged ? 'loading …' : 'no value'}</span>
         ) : (
-          width.value > GUTTER + 40 && <Plot name={name} values={values.value} width={width.value} model={model} ends={ends.value} />
+          width.value > GUTTER + 40 && <Plot name={name} curves={curves} width={width.value} model={model} ends={ends.value} />
         )}
       </div>
     </figure>
   );
 }
 
+function numberOf(model: Model, name: string): number {
+  return model.scalars.data.value?.scalars.findIndex((one) => one.name === name) ?? -1;
+}
+
 function valuesOf(model: Model, name: string): ScalarValues | null {
-  const data = model.scalars.data.value;
-  const number = data?.scalars.findIndex((one) => one.name === name) ?? -1;
-  return data?.values.get(number) ?? null;
+  return model.scalars.data.value?.values.get(numberOf(model, name)) ?? null;
+}
+
+/** A run's values of the scalar. */
+interface Curve {
+  values: ScalarValues;
+  model: Model;
+  /** 0 for the run on show. */
+  number: number;
+  label: string;
+}
+
+function curveOf(model: Model, {name, number, label}: {name: string; number: number; label: string}): Curve[] {
+  const values = valuesOf(model, name);
+  return values === null ? [] : [{values, model, number, label}];
 }
 
 function Latest({values}: {values: ScalarValues | null}): JSX.Element | null {
@@ -83,64 +108,90 @@ function latestText(value: number): string {
 
 interface PlotProps {
   name: string;
-  values: ScalarValues;
+  /** At least one. */
+  curves: readonly Curve[];
   width: number;
+  /** The run on show. */
   model: Model;
   ends: Ends;
 }
 
-function Plot({name, values, width, model, ends}: PlotProps): JSX.Element {
-  const {place, axis} = timesOf(model);
+function Plot({name, curves, width, model, ends}: PlotProps): JSX.Element {
+  const {axis} = timesOf(model);
   const kind = shown.chart.value.curves;
-  const points = curvePoints(values, place.value);
-  const scale = curveScale(values, kind);
+  const scale = curveScale(joinedValues(curves.map(({values}) => values)), kind);
   const plot = {width: width - GUTTER - RIGHT, height: HEIGHT, ...ends};
   const xOf = (at: number): number => (ends.right > ends.left ? ((at - ends.left) / (ends.right - ends.left)) * plot.width : plot.width / 2);
-  const paths = scale && curvePaths(values, points, scale, plot);
-  const bad = paths?.bad ?? points.map(({from}) => xOf(from));
-  const pointed = (event: PointerEvent | MouseEvent): ScalarValues | null => {
+  const placed = curves.map((curve) => ({...curve, points: curvePoints(curve.values, timesOf(curve.model).place.value)}));
+  const pointed = (event: PointerEvent | MouseEvent): Pointed[] => {
     const left = (event.currentTarget as Element).getBoundingClientRect().left + GUTTER;
     const pixel = (ends.right - ends.left) / plot.width;
-    const entries = entriesAt(points, ends.left + (event.clientX - left) * pixel, pixel);
-    return entries.length === 0 ? null : mergedEntry(values, entries);
+    return placed.flatMap(({values, points, number, label}) => {
+      const entries = entriesAt(points, ends.left + (event.clientX - left) * pixel, pixel);
+      return entries.length === 0 ? [] : [{under: mergedEntry(values, entries), number, label}];
+    });
   };
   return (
     <svg
       width={width}
       height={TOP + HEIGHT + BOTTOM}
       role="img"
-      aria-label={summary(name, values)}
+      aria-label={curves.map((curve) => (curves.length === 1 ? summary(name, curve.values) : `${runLetter(curve.number)} ${summary(name, curve.values)}`)).join('; ')}
       onPointerMove={(event) => point(event, pointed(event), name)}
       onPointerLeave={leave}
       onClick={(event) => {
-        const under = pointed(event);
-        if (under !== null) choices.step.value = under.step[0]!;
+        const [first] = pointed(event);
+        if (first !== undefined) choices.step.value = first.under.step[0]!;
       }}
     >
       <g transform={`translate(${GUTTER} ${TOP})`}>
         <rect class="scalar-frame" x={-0.5} y={-0.5} width={plot.width + 1} height={HEIGHT + 1} />
         {scale && <ValueAxis scale={scale} />}
         <TimeTicks ends={ends} kind={axis.value.values.length > 0 ? axis.value.kind : shown.chart.value.time} width={plot.width} xOf={xOf} />
-        {bad.map((x) => (
-          <rect key={x} class="scalar-bad" x={x - 1} width={2} y={0} height={HEIGHT} />
+        {[...placed].reverse().map(({values, points, number}) => (
+          <CurveLines key={number} values={values} points={points} scale={scale} plot={plot} xOf={xOf} colour={compared.value.length > 0 ? number : null} />
         ))}
-        {paths && <path class="scalar-range" d={paths.range} />}
-        {paths && <path class="scalar-line" d={paths.line} />}
-        {paths?.dots.map(([x, y]) => <circle key={x} class="scalar-dot" cx={x} cy={y} r={2} />)}
         {scale === null && (
           <text class="scalar-empty" x={plot.width / 2} y={HEIGHT / 2}>
-            {kind === 'log' && Array.from(values.high).some(Number.isFinite) ? 'no value is above 0' : 'no value is finite'}
+            {kind === 'log' && curves.some(({values}) => Array.from(values.high).some(Number.isFinite)) ? 'no value is above 0' : 'no value is finite'}
           </text>
         )}
         <StepLine step={shown.step.value} class="scalar-chosen" model={model} xOf={xOf} />
         <StepLine step={choices.pointedStep.value} class="scalar-pointed" model={model} xOf={xOf} />
-        {points.length === 0 && values.step.length > 0 && (
+        {placed.every(({points}) => points.length === 0) && curves.some(({values}) => values.step.length > 0) && (
           <text class="scalar-empty" x={plot.width / 2} y={HEIGHT / 2}>
             not on this time axis
           </text>
         )}
       </g>
     </svg>
+  );
+}
+
+interface CurveLinesProps {
+  values: ScalarValues;
+  points: readonly CurvePoint[];
+  scale: CurveScale | null;
+  plot: CurveBox;
+  xOf: (at: number) => number;
+  /** Number of the run; null while there is only one. */
+  colour: number | null;
+}
+
+function CurveLines({values, points, scale, plot, xOf, colour}: CurveLinesProps): JSX.Element {
+  const paths = scale && curvePaths(values, points, scale, plot);
+  const bad = paths?.bad ?? points.map(({from}) => xOf(from));
+  const style = colour === null ? {} : {stroke: runColour(colour)};
+  const dashes = colour === null ? undefined : runDashes(colour).join(' ') || undefined;
+  return (
+    <>
+      {bad.map((x) => (
+        <rect key={x} class="scalar-bad" x={x - 1} width={2} y={0} height={HEIGHT} style={colour === null ? {} : {fill: runColour(colour)}} />
+      ))}
+      {paths && <path class="scalar-range" d={paths.range} style={style} />}
+      {paths && <path class="scalar-line" d={paths.line} style={style} stroke-dasharray={dashes} />}
+      {paths?.dots.map(([x, y]) => <circle key={x} class="scalar-dot" cx={x} cy={y} r={2} style={colour === null ? {} : {fill: runColour(colour)}} />)}
+    </>
   );
 }
 
@@ -225,10 +276,23 @@ function StepLine({step, class: name, model, xOf}: {step: number | null; class: 
   return <line class={name} x1={xOf(at)} x2={xOf(at)} y1={0} y2={HEIGHT} />;
 }
 
-function point(event: PointerEvent, under: ScalarValues | null, name: string): void {
-  if (under === null) return leave();
-  choices.pointedStep.value = under.step[0]!;
-  tip.value = {x: event.clientX, y: event.clientY, title: titleOf(under), facts: factsOf(name, under)};
+/** A run's values under the pointer. */
+interface Pointed {
+  under: ScalarValues;
+  number: number;
+  label: string;
+}
+
+function point(event: PointerEvent, pointed: readonly Pointed[], name: string): void {
+  const [first] = pointed;
+  if (first === undefined) return leave();
+  if (first.number === 0) choices.pointedStep.value = first.under.step[0]!;
+  const facts = compared.value.length === 0 ? factsOf(name, first.under) : pointed.map(runFact);
+  tip.value = {x: event.clientX, y: event.clientY, title: compared.value.length === 0 ? titleOf(first.under) : name, facts};
+}
+
+function runFact({under, number, label}: Pointed): Fact {
+  return [`${runLetter(number)} ${label} (${titleOf(under)})`, under.count[0] === 1 ? exactNumber(under.value[0]!) : latestText(under.value[0]!)];
 }
 
 function leave(): void {

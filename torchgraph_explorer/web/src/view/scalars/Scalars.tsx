@@ -8,6 +8,7 @@ import {useId} from 'preact/hooks';
 import {scalarGroups} from '../../charts/scalarGroups';
 import type {ScalarGroup} from '../../charts/scalarGroups';
 import type {Model} from '../../model/model';
+import {compared} from '../comparison/state';
 import {IconButton} from '../controls/Icon';
 import {Segments, Select} from '../controls/Select';
 import type {Option} from '../controls/Select';
@@ -35,8 +36,9 @@ export function Scalars({model}: {model: Model}) {
   const ends = useEnds(model);
   const data = model.scalars.data.value;
   if (data === null) return null;
-  const groups = scalarGroups(data.scalars.map(({name}) => name));
-  const isMany = data.scalars.length > MOST_OPEN;
+  const names = namesIn([model, ...compared.value.slice(1).map((one) => one.model)]);
+  const groups = scalarGroups(names);
+  const isMany = names.length > MOST_OPEN;
   return (
     <section class="panel scalars" aria-label="Scalars">
       <Header />
@@ -44,32 +46,41 @@ export function Scalars({model}: {model: Model}) {
         {groups.map((group, i) => (
           <Group key={group.prefix} group={group} model={model} ends={ends} isOpenAtFirst={!isMany || i === 0} />
         ))}
-        {data.scalars.length === 0 && <p class="panel-note">No scalar was logged.</p>}
+        {names.length === 0 && <p class="panel-note">No scalar was logged.</p>}
         <Notes notes={data.notes} />
       </div>
     </section>
   );
 }
 
-/** From the first to the last frame or value. */
+/** What any of the models logged, in the order of the first. */
+function namesIn(models: readonly Model[]): string[] {
+  return [...new Set(models.flatMap((model) => model.scalars.data.value?.scalars.map(({name}) => name) ?? []))];
+}
+
+/** From the first to the last frame or value of all runs. */
 function useEnds(model: Model): ReadonlySignal<Ends> {
   return useComputed(() => {
-    const {axis, place, frames} = timesOf(model);
-    const at = place.value;
     let [left, right] = [Infinity, -Infinity];
     const include = (value: number): void => {
       if (value < left) left = value;
       if (value > right) right = value;
     };
-    if (frames.value.steps.length > 0) axis.value.values.forEach(include);
-    for (const {step, last, time} of model.scalars.data.value?.values.values() ?? []) {
-      for (let entry = 0; entry < step.length; entry++) {
-        include(at(step[entry]!, time[entry]!));
-        include(at(last[entry]!, time[entry]!));
-      }
-    }
+    for (const one of [model, ...compared.value.slice(1).map((other) => other.model)]) includeAll(one, include);
     return left <= right ? {left, right} : {left: 0, right: 1};
   });
+}
+
+function includeAll(model: Model, include: (value: number) => void): void {
+  const {axis, place, frames} = timesOf(model);
+  const at = place.value;
+  if (frames.value.steps.length > 0) axis.value.values.forEach(include);
+  for (const {step, last, time} of model.scalars.data.value?.values.values() ?? []) {
+    for (let entry = 0; entry < step.length; entry++) {
+      include(at(step[entry]!, time[entry]!));
+      include(at(last[entry]!, time[entry]!));
+    }
+  }
 }
 
 function Header() {
