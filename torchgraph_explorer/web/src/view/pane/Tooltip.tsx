@@ -2,7 +2,6 @@
 
 import './Tooltip.css';
 
-import {changeOf} from '../comparison/graph';
 import type {ModuleGraph, TensorInfo} from '../../api/types';
 import {classText, factText, nameText, placeholderName, tensorLine} from '../../graph/facts';
 import {tensorName} from '../../graph/labels';
