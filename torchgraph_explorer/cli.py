@@ -145,7 +145,13 @@ def _add_diff(commands: Any) -> None:
 def _add_export(commands: Any) -> None:
     description = "Write the viewer with a run's data into one HTML file that opens without a server."
     parser = commands.add_parser("export", help=description, description=description)
-    parser.add_argument("run", metavar="RUN", help="folder or URL of a run, or a folder with exactly one run")
+    parser.add_argument(
+        "runs",
+        metavar="RUN",
+        nargs="+",
+        help="folder or URL of a run, or a folder with exactly one run; of several, the others are compared with the "
+        "first",
+    )
     parser.add_argument("-o", "--output", required=True, metavar="PAGE", help="the HTML file to write")
     parser.add_argument(
         "--steps",
@@ -250,7 +256,7 @@ def _export(options: argparse.Namespace) -> None:
     from torchgraph_explorer.run import open_run
     from torchgraph_explorer.server.export import export_page
 
-    run = open_run(options.run)
+    run, *others = [open_run(one) for one in options.runs]
     page = export_page(
         run,
         options.output,
@@ -258,6 +264,7 @@ def _export(options: argparse.Namespace) -> None:
         steps=options.steps,
         series=options.series,
         tensors=options.tensors,
+        compare=others,
     )
     print(f"Wrote {options.output}, {len(page):,} bytes.")
 

@@ -371,3 +371,20 @@ def test_the_first_bad_frame_takes_the_place_of_the_nearest(
     frames: list[int], wanted: int | None, kept: list[int]
 ) -> None:
     assert with_frame(frames, wanted) == kept
+
+
+def test_a_page_of_several_runs_has_the_same_series_of_each_at_the_steps_of_the_first(tmp_path: Path) -> None:
+    for name, count in (("a", 40), ("b", 60)):
+        write_noise(tmp_path / name / "net", series=6, steps=count)
+    runs = [open_run(tmp_path / name / "net") for name in ("a", "b")]
+    page = read_page(export_page(runs[0], compare=runs[1:], steps=10, series=4))
+    models = page.meta["models"]
+    assert page.meta["run"]["run"] == "a/net"
+    assert [one["run"] for one in page.meta["others"]] == ["b/net"]
+    assert [one["run"] for one in models] == ["a/net", "b/net"]
+    places = [{(one["module"], one["path"]) for one in model["updates"]["series"]["items"]} for model in models]
+    assert places[0] == places[1]
+    assert len(places[0]) == 4
+    first, second = (set(model["updates"]["frames"]["step"]) for model in models)
+    assert len(first) == len(second) == 10
+    assert len(first & second) >= 8, "beside the first and the last step of its own"

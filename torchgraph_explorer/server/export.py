@@ -7,6 +7,7 @@ import hashlib
 import html
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +21,15 @@ from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.server.bundle import BUNDLE, MISSING
 from torchgraph_explorer.server.findings import Json, findings_json
 from torchgraph_explorer.server.pack import pieces
-from torchgraph_explorer.server.page.choice import Candidate, candidates, spread, with_frames
+from torchgraph_explorer.server.page.choice import (
+    Candidate,
+    beside,
+    candidates,
+    group_series,
+    joined,
+    spread,
+    with_frames,
+)
 from torchgraph_explorer.server.page.findings import first_frames, named_tensors
 from torchgraph_explorer.server.page.model import Arrays, page_model
 from torchgraph_explorer.server.page.nonfinite import Trouble, nonfinite_json, trouble_of
@@ -86,6 +95,7 @@ def export_page(
     steps: int = STEPS,
     series: int | None = None,
     tensors: float = 0.0,
+    compare: Sequence[RunRecord] = (),
 ) -> bytes:
     """The page of `run`, which is also written to `path` if that is given.
 
@@ -100,13 +110,15 @@ def export_page(
             modules. By default as many as make a page of 2 MB.
         tensors: What the kept tensors add to the page at most, in 10⁶ bytes: values that may be people's data. None are
             in it by default.
+        compare: Other runs, which the page opens compared with `run`: of each the models with the names of those of
+            `run`, or its first model. `steps` and `series` hold for each run.
 
     Raises:
         NotFoundError: The run has no such model.
         OptionError: `steps` is below 1, `series` or `tensors` below 0, `models` empty, or `path` cannot be written.
         TorchgraphError: The viewer is not built.
     """
-    page = page_of(run, models=models, steps=steps, series=series, tensors=tensors)
+    page = page_of(run, models=models, steps=steps, series=series, tensors=tensors, compare=compare)
     if path is not None:
         _write(Path(path), page)
     return page
@@ -119,6 +131,7 @@ def page_of(
     steps: int = STEPS,
     series: int | None = None,
     tensors: float = 0.0,
+    compare: Sequence[RunRecord] = (),
     most_work: int = MOST_WORK,
 ) -> bytes:
     """The page that `export_page` writes. Graphviz places only insides of up to `most_work`, see `layout`.
@@ -127,23 +140,26 @@ def page_of(
         NotFoundError, OptionError, TorchgraphError: As in `export_page`.
     """
     _require(steps=steps, series=series, models=models, tensors=tensors)
-    shown = [run.model(name) for name in dict.fromkeys(run.models if models is None else models)]
+    shown = _shown(run, models, compare)
     viewer = _inlined_bundle(BUNDLE)
-    troubles, judged = [trouble_of(model) for model in shown], [findings_json(model) for model in shown]
+    records = [one.model for one in shown]
+    troubles, judged = [trouble_of(model) for model in records], [findings_json(model) for model in records]
     frames = [
         with_frames(spread(len(model), steps), [trouble.first, *first_frames(model, found)])
-        for model, trouble, found in zip(shown, troubles, judged, strict=True)
+        for model, trouble, found in zip(records, troubles, judged, strict=True)
     ]
-    offered = candidates(shown, first=[named_tensors(found) for found in judged])
+    frames = beside(records, frames) if compare else frames
+    offered = candidates(records, first=[named_tensors(found) for found in judged])
+    offered = joined(records, offered) if compare else offered
     kept = offered[:series] if series is not None else offered[: _affordable(offered, frames)]
     page_with = partial(
-        _page, run, shown, viewer=viewer, frames=frames, troubles=troubles, judged=judged, most_work=most_work
+        _page, shown, viewer=viewer, frames=frames, troubles=troubles, judged=judged, most_work=most_work
     )
     page = page_with(kept=kept)
     while series is None and len(page) > PAGE_BYTES and len(kept) > LEAST_SERIES:
         kept = kept[: max(LEAST_SERIES, int(0.99 * len(kept) * PAGE_BYTES / len(page)))]
         page = page_with(kept=kept)
-    return page_with(kept=kept, kept_tensors=_kept_tensors(shown, 1e6 * tensors)) if tensors else page
+    return page_with(kept=kept, kept_tensors=_kept_tensors(records, 1e6 * tensors)) if tensors else page
 
 
 def _kept_tensors(models: Sequence[ModelRecord], most_bytes: float) -> list[tuple[Json | None, Arrays]]:
@@ -201,9 +217,50 @@ def _affordable(offered: Sequence[Candidate], frames: Sequence[Sequence[int]]) -
     return len(offered)
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A model on the page.
+
+    Attributes:
+        run: The run that it is of.
+        name: What the page calls that run.
+        model: The model.
+    """
+
+    run: RunRecord
+    name: str
+    model: ModelRecord
+
+
+def _shown(run: RunRecord, models: Sequence[str] | None, compare: Sequence[RunRecord]) -> list[_Shown]:
+    """The models of a page: those of `run`, then those of the other runs that are compared with them."""
+    wanted = list(dict.fromkeys(run.models if models is None else models))
+    first, *others = _names([run, *compare])
+    own = [_Shown(run, first, run.model(name)) for name in wanted]
+    return own + [
+        _Shown(one, name, one.model(model))
+        for one, name in zip(compare, others, strict=True)
+        for model in _comparable(one, wanted)
+    ]
+
+
+def _comparable(run: RunRecord, names: Sequence[str]) -> list[str]:
+    return [name for name in run.models if name in names] or list(run.models[:1])
+
+
+def _names(runs: Sequence[RunRecord]) -> list[str]:
+    """The names of the runs; those that occur twice with the folder that they are in, or a number."""
+    counts = Counter(one.name for one in runs)
+    names = [one.name if counts[one.name] == 1 else "/".join(Path(one.path).parts[-2:]) for one in runs]
+    found: list[str] = []
+    for name in names:
+        number = sum(one == name or one.startswith(f"{name} (") for one in found)
+        found.append(name if number == 0 else f"{name} ({number + 1})")
+    return found
+
+
 def _page(
-    run: RunRecord,
-    models: Sequence[ModelRecord],
+    models: Sequence[_Shown],
     *,
     viewer: _InlinedBundle,
     frames: Sequence[Sequence[int]],
@@ -214,20 +271,25 @@ def _page(
     kept_tensors: Sequence[tuple[Json | None, Arrays]] = (),
 ) -> bytes:
     facts, arrays = [], Arrays()
-    for number, model in enumerate(models):
-        series = sorted(one for group in kept if group.model == number for one in group.series)
-        words, own = page_model(run, model, frames=frames[number], series=series, most_work=most_work)
-        nonfinite = nonfinite_json(model, troubles, frames=frames[number], series=series)
+    records = [one.model for one in models]
+    for number, (one, model) in enumerate(zip(models, records, strict=True)):
+        series = sorted(group_series(kept, number))
+        words, own = page_model(one.run, model, frames=frames[number], series=series, most_work=most_work)
+        of_run = [trouble for other, trouble in zip(models, troubles, strict=True) if other.name == one.name]
+        nonfinite = nonfinite_json(model, of_run, frames=frames[number], series=series)
         tensors, values = kept_tensors[number] if kept_tensors else (None, {})
-        facts.append({**words, "nonfinite": nonfinite, "findings": judged[number]})
+        facts.append({"run": one.name, **words, "nonfinite": nonfinite, "findings": judged[number]})
         if tensors is not None:
             facts[-1]["tensors"] = tensors
         own |= values
         arrays |= {f"{number}.{name}": array for name, array in own.items()}
-    meta = {"version": __version__, "run": _run_json(run, models), "models": facts}
+    names = list(dict.fromkeys(one.name for one in models))
+    first, *others = [_run_json([one for one in models if one.name == name]) for name in names]
+    meta = {"version": __version__, "run": first, "others": others, "models": facts}
     head, *blocks = pieces(meta, arrays)
     loader = _LOADER.read_text(encoding="utf-8")
-    title = html.escape(f"{', '.join(model.name for model in models)} · {run.name} · torchgraph")
+    shown = ", ".join(dict.fromkeys(model.name for model in records))
+    title = html.escape(f"{shown} · {' and '.join(names)} · torchgraph")
     page = _PAGE.format(
         policy=_policy(viewer.script_hash, _hash(loader)),
         version=__version__,
@@ -241,10 +303,12 @@ def _page(
     return page.encode("utf-8", errors="replace")  # a name may hold half a surrogate pair
 
 
-def _run_json(run: RunRecord, models: Sequence[ModelRecord]) -> dict[str, object]:
+def _run_json(models: Sequence[_Shown]) -> dict[str, object]:
+    """What a list of runs says of the run that all of `models` are of."""
+    run = models[0].run
     return {
-        "run": run.name,
-        "models": [model.name for model in models],
+        "run": models[0].name,
+        "models": [one.model.name for one in models],
         "first_write": run.first_write,
         "last_write": run.last_write,
         "bytes": run.bytes,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from torchgraph_explorer.errors import RecordError
 from torchgraph_explorer.record.model_record import ModelRecord
@@ -38,12 +39,14 @@ class Candidate:
         series: Their ids.
         rank: Orders the candidates; the smallest is kept first.
         entries: Buckets in the latest histogram.
+        others: The same series of other runs, which are kept with them.
     """
 
     model: int
     series: tuple[int, ...]
     rank: tuple[int, ...]
     entries: int
+    others: tuple[Candidate, ...] = ()
 
 
 def spread(frames: int, most: int) -> list[int]:
@@ -114,3 +117,55 @@ def _rank(series: Series, model: int, first: Collection[Tensor]) -> tuple[int, .
     depth = len(series.module.split(".")) if series.module else 0
     what = (series.role, series.kind)
     return (depth, ORDER.index(what) if what in ORDER else len(ORDER), model, series.id)
+
+
+Place: TypeAlias = "tuple[str, int, str, str, str]"
+"""What the same series has in all runs: module, call (−1 for a parameter), role, path and kind."""
+
+
+def joined(models: Sequence[ModelRecord], offered: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates of several runs, so that a series is kept of all runs or of none; `entries` are those of all."""
+    first: dict[tuple[Place, ...], int] = {}
+    found: list[Candidate] = []
+    for one in offered:
+        places = tuple(sorted(_place(models[one.model], series) for series in one.series))
+        at = first.setdefault(places, len(found))
+        if at == len(found):
+            found.append(one)
+        else:
+            held = found[at]
+            found[at] = replace(held, others=(*held.others, one), entries=held.entries + one.entries)
+    return found
+
+
+def _place(model: ModelRecord, series: int) -> Place:
+    one = model.series[series]
+    return (one.module, one.call if one.call is not None else -1, one.role, one.path, one.kind)
+
+
+def group_series(kept: Sequence[Candidate], model: int) -> list[int]:
+    """The series of a model among `kept`."""
+    every = [one for group in kept for one in (group, *group.others)]
+    return [series for one in every if one.model == model for series in one.series]
+
+
+def beside(models: Sequence[ModelRecord], frames: Sequence[list[int]]) -> list[list[int]]:
+    """`frames` of several runs, those of the others at the steps that the first run's have, as far as they have them.
+
+    As many frames of each run are kept as before; its first and last one always are.
+    """
+    if not frames or not frames[0]:
+        return list(frames)
+    wanted = models[0].steps[frames[0]]
+    return [frames[0], *(_at_steps(model, own, wanted) for model, own in zip(models[1:], frames[1:], strict=True))]
+
+
+def _at_steps(model: ModelRecord, own: list[int], wanted: npt.NDArray[np.int64]) -> list[int]:
+    common = np.flatnonzero(np.isin(model.steps, wanted)).tolist()
+    if not own or not common:
+        return own
+    kept = {own[0], own[-1]}
+    room = len(own) - len(kept | set(common))
+    others = [frame for frame in own if frame not in kept and frame not in common]
+    picked = [others[at] for at in spread(len(others), room)] if room > 0 else []
+    return sorted(kept | set(common[: max(0, len(own) - len(kept))] if room < 0 else common) | set(picked))

@@ -30,15 +30,21 @@ export interface Recorded {
 
 export interface Page {
   answers: Answers;
+  /** The models of other runs that the page was made to compare with those of the first. */
+  others: readonly ModelName[];
   recorded: (model: ModelName) => Recorded | null;
 }
 
 interface Meta {
   run: RunInfo;
+  /** Runs that are compared with it. */
+  others?: RunInfo[];
   models: PageModel[];
 }
 
 interface PageModel {
+  /** Name of its run; left out on a page of one run. */
+  run?: string;
   updates: Updates;
   graphs: ModuleGraph[];
   drawings: Drawing[];
@@ -82,16 +88,19 @@ interface OpenModel extends PageModel {
 export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPage): Page | null {
   if (data === undefined) return null;
   const packed = unpack<Meta>(data);
-  const {run, models} = packed.meta;
+  const {run, models, others = []} = packed.meta;
   const opened = models.map((model, number) => whole(model, number, numbersIn(packed, model, number)));
-  const find = ({model, optimizer}: ModelName): OpenModel => {
-    const one = found(opened.find(({updates}) => updates.model === model), `model ${model}`);
+  const named = ({run: wanted, model}: ModelName): OpenModel | undefined =>
+    opened.find((one) => one.updates.model === model && (others.length === 0 || one.run === wanted));
+  const find = ({optimizer, ...name}: ModelName): OpenModel => {
+    const one = found(named(name), `model ${name.model}`);
     return optimizer === undefined ? one : ofOptimizer(one, optimizer);
   };
   return {
-    recorded: ({model}) => opened.find(({updates}) => updates.model === model)?.recorded ?? null,
+    others: others.flatMap((one) => one.models.slice(0, 1).map((model) => ({run: one.run, model}))),
+    recorded: (name) => named(name)?.recorded ?? null,
     answers: {
-      runs: async () => ({logdir: '', runs: [run]}),
+      runs: async () => ({logdir: '', runs: [run, ...others]}),
       updates: async (model, known) => updatesSince(find(model).updates, known),
       graph: async (model, graph) => graphOf(find(model), graph),
       layout: async (model, graph, inside) => layoutOf(find(model), graph, inside),

@@ -11,16 +11,23 @@ export interface Columns {
   of: Int32Array;
 }
 
+/** Pixels between which all columns lie. */
+export interface Ends {
+  left: number;
+  right: number;
+}
+
 /**
  * Gives every frame a column.
  *
  * @param positions Pixel of each frame, in frame order, in any order of size; NaN for a frame that is not on the axis.
  * @param width Pixels there are.
+ * @param ends Where the first column begins and the last one ends; a run may be shorter than the axis.
  *
  * Frames that fall into the same pixel share a column. A column reaches halfway to its neighbours, so that each pixel
  * shows the frame nearest to it.
  */
-export function columnsOf(positions: ArrayLike<number>, width: number): Columns {
+export function columnsOf(positions: ArrayLike<number>, width: number, ends: Ends = {left: 0, right: width}): Columns {
   const order = placed(positions, width);
   const of = new Int32Array(positions.length).fill(-1);
   const first: number[] = []; // position of each column's first and last frame
@@ -35,7 +42,7 @@ export function columnsOf(positions: ArrayLike<number>, width: number): Columns 
     last[first.length - 1] = position;
     of[frame] = first.length - 1;
   }
-  return {...sides(first, last, width), of};
+  return {...sides(first, last, {width, ends}), of};
 }
 
 function placed(positions: ArrayLike<number>, width: number): number[] {
@@ -48,14 +55,24 @@ function pixelOf(position: number, width: number): number {
   return Math.min(width - 1, Math.floor(position));
 }
 
-function sides(first: readonly number[], last: readonly number[], width: number): Pick<Columns, 'left' | 'right'> {
+function sides(first: readonly number[], last: readonly number[], {width, ends}: {width: number; ends: Ends}): Pick<Columns, 'left' | 'right'> {
   const left = new Int32Array(first.length);
   const right = new Int32Array(first.length);
   for (let column = 0; column < first.length; column++) {
-    left[column] = column === 0 ? 0 : right[column - 1]!;
-    right[column] = column === first.length - 1 ? width : between(last[column]!, first[column + 1]!, width);
+    left[column] = column === 0 ? beginning(ends.left, first[0]!, width) : right[column - 1]!;
+    right[column] = column === first.length - 1 ? ending(ends.right, last[column]!, width) : between(last[column]!, first[column + 1]!, width);
   }
   return {left, right};
+}
+
+/** Where the first column begins, which has its frame's pixel. */
+function beginning(end: number, first: number, width: number): number {
+  return Math.max(0, Math.min(Math.round(end), pixelOf(first, width)));
+}
+
+/** The pixel after the last column, which has its frame's pixel. */
+function ending(end: number, last: number, width: number): number {
+  return Math.min(width, Math.max(Math.round(end), pixelOf(last, width) + 1));
 }
 
 /** The boundary between two frames in different pixels: halfway, but leaving each its own pixel. */

@@ -1,7 +1,7 @@
 /** Where frames stand on a time axis, worked out once for all strips that are equally wide. */
 
 import {columnsOf, type Columns} from './columns';
-import {frameFinder, framePixels, type FrameFinder, type TimeAxis} from './timeAxis';
+import {frameFinder, framePixels, timePixel, type FrameFinder, type TimeAxis} from './timeAxis';
 
 export interface FramePositions {
   /** Pixel of each frame within the plot. */
@@ -35,10 +35,12 @@ export function positionsOf(axis: TimeAxis, wanted: Wanted): FramePositions {
 function workOut(axis: TimeAxis, {width, unit}: Wanted): FramePositions {
   const pixels = framePixels(axis, width);
   const finder = frameFinder(pixels);
-  if (unit === 1) return {pixels, middles: pixels, binOf: (frame) => frame, columns: columnsOf(pixels, width), finder};
+  const own = axis.own ?? axis;
+  const ends = {left: timePixel(axis, width, own.low), right: timePixel(axis, width, own.high)};
+  if (unit === 1) return {pixels, middles: pixels, binOf: (frame) => frame, columns: columnsOf(pixels, width, ends), finder};
   const bins = binsOf(axis.steps, unit);
   const ofBins = middlesOf(bins, pixels);
-  const columns = columnsOf(ofBins, width);
+  const columns = columnsOf(ofBins, width, ends);
   return {
     pixels,
     middles: Float64Array.from(bins, (bin) => ofBins[bin]!),

@@ -35,6 +35,8 @@ export interface TimeAxis {
   /** The ends: half a usual gap before the first frame and after the last. */
   low: number;
   high: number;
+  /** The ends of these frames where the axis is longer, which it is for several runs. */
+  own?: {low: number; high: number};
 }
 
 /** The axis that all strips share. An axis of a clock or scalar without any value falls back to steps. */

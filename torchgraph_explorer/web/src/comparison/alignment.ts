@@ -7,7 +7,8 @@ export function jointAxis(own: TimeAxis, all: readonly TimeAxis[], kind: TimeAxi
   const onIt = all.filter((axis) => axis.kind === kind && axis.values.length > 0);
   const values = own.kind === kind ? own.values : new Float64Array(own.values.length).fill(NaN);
   if (onIt.length === 0) return {...own, kind, values};
-  return {...own, kind, values, low: Math.min(...onIt.map(({low}) => low)), high: Math.max(...onIt.map(({high}) => high))};
+  const ends = {low: Math.min(...onIt.map(({low}) => low)), high: Math.max(...onIt.map(({high}) => high))};
+  return {...own, kind, values, ...ends, own: {low: own.low, high: own.high}};
 }
 
 /** The number of the frame nearest to `place` on an axis, the latest of several; null without any that is on it. */

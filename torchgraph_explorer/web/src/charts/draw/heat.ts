@@ -10,9 +10,10 @@ import type {Context} from './plot';
 /** Paints the rows, and as thin lines beyond them what lies outside the axis. */
 export function drawHeat(context: Context, heat: Heat, {scene, palette}: {scene: Scene; palette: Palette}): void {
   const {plot} = scene.layout;
-  const {width} = plot;
   if (heat.columns.left.length === 0) return;
-  stretch(context, bitmapOf(bodyPixels(heat, palette.heat, scene.options.counts)), plot);
+  const body = bitmapOf(bodyPixels(heat, palette.heat, scene.options.counts));
+  const {width} = body; // as far as the run goes
+  stretch(context, body, {...plot, width});
   const rims = bitmapOf(rimPixels(heat, palette.rim));
   context.drawImage(rims, 0, 0, width, 1, plot.x, plot.y - 1 - RIM, width, RIM);
   context.drawImage(rims, 0, 1, width, 1, plot.x, plot.y + plot.height + 1, width, RIM);

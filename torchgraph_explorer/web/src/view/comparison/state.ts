@@ -3,7 +3,7 @@
 import {computed, effect, signal, untracked} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
 import type {Answers} from '../../api/answers';
-import {answers} from '../../api/client';
+import {answers, page} from '../../api/client';
 import {messageOf} from '../../api/errors';
 import type {RunInfo, SeriesInfo} from '../../api/types';
 import type {Setting} from '../../charts/setting';
@@ -126,6 +126,7 @@ function jointAxisOf(model: Model): ReadonlySignal<TimeAxis> {
 
 /** Opens the chosen runs and closes those that no longer are. */
 export function startComparing(): void {
+  if (page !== null && page.others.length > 0 && !/[#&]with=/.test(location.hash)) change({runs: page.others.reduce(withRun, [])});
   effect(() => {
     const wanted = chosenOthers.value;
     untracked(() => open(wanted));
