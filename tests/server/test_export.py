@@ -382,7 +382,10 @@ def test_a_page_of_several_runs_has_the_same_series_of_each_at_the_steps_of_the_
     assert page.meta["run"]["run"] == "a/net"
     assert [one["run"] for one in page.meta["others"]] == ["b/net"]
     assert [one["run"] for one in models] == ["a/net", "b/net"]
-    places = [{(one["module"], one["path"]) for one in model["updates"]["series"]["items"]} for model in models]
+    places = [
+        {(one["module"], one["call"], one["path"], one["kind"]) for one in model["updates"]["series"]["items"]}
+        for model in models
+    ]
     assert places[0] == places[1]
     assert len(places[0]) == 4
     first, second = (set(model["updates"]["frames"]["step"]) for model in models)

@@ -161,11 +161,12 @@ def beside(models: Sequence[ModelRecord], frames: Sequence[list[int]]) -> list[l
 
 
 def _at_steps(model: ModelRecord, own: list[int], wanted: npt.NDArray[np.int64]) -> list[int]:
-    common = np.flatnonzero(np.isin(model.steps, wanted)).tolist()
-    if not own or not common:
-        return own
-    kept = {own[0], own[-1]}
-    room = len(own) - len(kept | set(common))
-    others = [frame for frame in own if frame not in kept and frame not in common]
-    picked = [others[at] for at in spread(len(others), room)] if room > 0 else []
-    return sorted(kept | set(common[: max(0, len(own) - len(kept))] if room < 0 else common) | set(picked))
+    kept = sorted({own[0], own[-1]}) if own else []
+    common = [frame for frame in np.flatnonzero(np.isin(model.steps, wanted)).tolist() if frame not in kept]
+    kept += _some(common, len(own) - len(kept))
+    return sorted(kept + _some([frame for frame in own if frame not in kept], len(own) - len(kept)))
+
+
+def _some(frames: Sequence[int], most: int) -> list[int]:
+    """At most `most` of the frames, evenly spread."""
+    return [frames[at] for at in spread(len(frames), most)] if most > 0 else []
