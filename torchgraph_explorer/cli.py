@@ -1,4 +1,4 @@
-"""The command line: `torchgraph demo`, `serve`, `info`, `check`, `export` and `explore`."""
+"""The command line: `torchgraph demo`, `serve`, `info`, `check`, `xray`, `export` and `explore`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchgraph_explorer.browser import browse
-from torchgraph_explorer.errors import NotFoundError, TorchgraphError, TorchgraphWarning
+from torchgraph_explorer.errors import NotFoundError, OptionError, TorchgraphError, TorchgraphWarning
 from torchgraph_explorer.version import __version__
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_info(commands)
     _add_check(commands)
     _add_diff(commands)
+    _add_xray(commands)
     _add_export(commands)
     _add_explore(commands)
     _add_wandb(commands)
@@ -140,6 +141,21 @@ def _add_diff(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--fail-on-difference", action="store_true", help="exit with status 1 if anything differs")
     parser.set_defaults(act=_diff)
+
+
+def _add_xray(commands: Any) -> None:
+    from torchgraph_explorer.record.cells.statistics import STATISTIC_NAMES
+
+    description = "Draw the whole training in one picture: modules by steps, coloured by a statistic."
+    parser = commands.add_parser("xray", help=description, description=description)
+    parser.add_argument("run", metavar="RUN", help="folder or URL of a run, or a folder with exactly one run")
+    parser.add_argument("-o", "--output", required=True, metavar="PICTURE", help="the SVG file to write")
+    parser.add_argument(
+        "--statistic", choices=STATISTIC_NAMES, help="what colours mean (default: the first one that was recorded)"
+    )
+    parser.add_argument("--model", metavar="NAME", help="the model to draw; needed if the run has several")
+    parser.add_argument("--no-findings", action="store_true", help="leave out the marks of findings")
+    parser.set_defaults(act=_xray)
 
 
 def _add_export(commands: Any) -> None:
@@ -267,6 +283,27 @@ def _export(options: argparse.Namespace) -> None:
         compare=others,
     )
     print(f"Wrote {options.output}, {len(page):,} bytes.")
+
+
+def _xray(options: argparse.Namespace) -> None:
+    from torchgraph_explorer.run import open_run
+    from torchgraph_explorer.xray.picture import XrayMark, xray_svg
+
+    run = open_run(options.run)
+    model = run.model(options.model)
+    found = () if options.no_findings else model.findings()
+    marks = [XrayMark(one.module, one.step, one.severity, one.text) for one in found]
+    picture = xray_svg(model, options.statistic, marks=marks, title=f"{run.name}, {model.name}")
+    size = _write(options.output, picture.encode("utf-8", errors="replace"))
+    print(f"Wrote {options.output}, {size:,} bytes.")
+
+
+def _write(path: str, content: bytes) -> int:
+    try:
+        return Path(path).write_bytes(content)
+    except OSError as fault:
+        advice = "Name a file in a folder that exists, where you may write and there is room."
+        raise OptionError(f"{path} cannot be written: {fault.strerror}. {advice}") from fault
 
 
 def _check(options: argparse.Namespace) -> int:

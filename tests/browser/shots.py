@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from tests.browser.page import SWITCHES, Viewer
 from tests.browser.runs import record_broken
 from tests.browser.servers import ServerProcess
+from tests.browser.xrays import draw_xrays, record_xrays
 from tests.chrome import find_chrome
 from torchgraph_explorer.demo import run_demo
 
@@ -73,6 +74,9 @@ def main() -> None:
     """Train the demo's network and photograph it."""
     with tempfile.TemporaryDirectory() as logdir:
         record_broken(Path(logdir))
+        xrays = Path(logdir, "xrays")
+        record_xrays(xrays)
+        (RES / "xray.svg").write_text(draw_xrays(xrays), encoding="utf-8")
         run_demo(logdir=logdir, steps=STEPS, serve=False, port=0, open_browser=False)
         server = ServerProcess(Path(logdir))
         try:

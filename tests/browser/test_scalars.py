@@ -148,6 +148,8 @@ def test_a_small_window_opens_them_over_the_graph(viewer: Viewer, scalars: str) 
     expect(viewer.node("0#0")).to_be_visible()
     expect(viewer.page.locator(".time-curve-line")).to_have_count(1)
     viewer.page.keyboard.press("2")
+    viewer.page.get_by_role("region", name="Scalars").hover()  # below the x-ray
+    viewer.page.mouse.wheel(0, 400)
     expect(chart(viewer, "tokens")).to_be_visible()
 
 

@@ -1,0 +1,115 @@
+"""The x-ray: what it shows, where it leads, and what it costs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Position, expect
+
+from tests.browser.page import Viewer, expect_soon
+from torchgraph_explorer import open_run
+from torchgraph_explorer.record.cells.reading import Wanted
+from torchgraph_explorer.server.export import export_page
+
+pytestmark = pytest.mark.browser
+
+RED = """(canvas) => {
+  const colour = getComputedStyle(canvas).getPropertyValue('--bad').trim();
+  const wanted = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  const {data, width} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const columns = new Set();
+  for (let i = 0; i < data.length; i += 4)
+    if (wanted.every((part, k) => data[i + k] === part)) columns.add(((i / 4) % width) / width);
+  return [...columns].sort((a, b) => a - b);
+}"""
+"""Where along the picture, from 0 to 1, anything is marked as not finite."""
+
+
+def picture(viewer: Viewer) -> Locator:
+    return viewer.page.get_by_role("application", name=re.compile("^X-ray"))
+
+
+def place(viewer: Viewer, row: float, step: float, *, rows: int, steps: int) -> Position:
+    """The middle of a cell."""
+    box = picture(viewer).bounding_box()
+    assert box is not None
+    return {"x": (step + 0.5) / steps * box["width"], "y": (row + 0.5) / rows * box["height"]}
+
+
+@pytest.fixture
+def shown(viewer: Viewer, digits: str) -> Viewer:
+    viewer.open(digits)
+    expect(picture(viewer).locator("canvas")).to_have_attribute("style", re.compile("width"))
+    return viewer
+
+
+def test_it_is_shown_where_nothing_is_pinned_and_marks_what_is_not_finite(shown: Viewer) -> None:
+    def check() -> None:
+        red = picture(shown).locator("canvas").evaluate(RED)
+        assert red
+        assert (min(red), max(red)) == pytest.approx((20 / 40, 23 / 40), abs=0.02)
+
+    expect_soon(check)
+    expect(shown.page.get_by_label("Statistic of the x-ray")).to_have_value("output_gradient")
+
+
+def test_a_cell_tells_module_step_and_value_and_leads_there(shown: Viewer, logdir: Path, digits: str) -> None:
+    cells = open_run(logdir / digits).model().cells(Wanted("output_gradient"))
+    rows = len(cells.modules)
+    picture(shown).hover(position=place(shown, rows - 1, 12, rows=rows, steps=40))
+    expect(shown.tip).to_contain_text("classifierStep12Gradient of outputs")
+    picture(shown).click(position=place(shown, rows - 1, 12, rows=rows, steps=40))
+    expect(shown.panel("classifier#0")).to_be_visible()
+    expect(shown.readout).to_contain_text("step 12")
+    expect(shown.node("classifier#0")).to_have_attribute("aria-selected", "true")
+    expect(picture(shown)).to_have_count(0)
+    shown.button("X-ray").click()
+    expect(picture(shown)).to_be_visible()
+
+
+def test_modules_fold_and_unfold(shown: Viewer) -> None:
+    gutter = shown.page.get_by_role("list", name="Modules of the x-ray")
+    shown.page.get_by_role("button", name="Fold", exact=True).click()
+    expect(gutter.get_by_role("listitem")).to_have_text(
+        ["DigitsNet", "stem", "stage1", "stage2", "stage3", "pool", "classifier"]
+    )
+    gutter.get_by_role("button", name="Unfold stage2").click()
+    expect(gutter.get_by_role("listitem")).to_contain_text(["stage2", "0", "conv1"])
+
+
+def test_it_is_used_by_keyboard(shown: Viewer) -> None:
+    picture(shown).focus()
+    said = picture(shown).locator("[aria-live]")
+    shown.page.keyboard.press("ArrowDown")
+    expect(said).to_have_text(re.compile("^DigitsNet, Step 39, Gradient of outputs "))
+    shown.page.keyboard.press("ArrowDown")
+    shown.page.keyboard.press("ArrowLeft")
+    expect(said).to_have_text(re.compile("^stem, Step 38, Gradient of outputs "))
+    shown.page.keyboard.press("+")
+    expect(shown.button("Show all steps")).to_be_enabled()
+    shown.page.keyboard.press("0")
+    expect(shown.button("Show all steps")).to_be_disabled()
+    shown.page.keyboard.press("Enter")
+    expect(shown.panel("stem#0")).to_be_visible()
+    expect(shown.readout).to_contain_text("step 38")
+
+
+def test_the_statistic_is_chosen_and_in_the_address(shown: Viewer) -> None:
+    shown.choose("Statistic of the x-ray", "Output share of zeros")
+    expect(shown.page).to_have_url(re.compile("cells=zeros"))
+    expect(shown.page.get_by_role("note", name=re.compile("^Legend"))).to_contain_text("01 NaN or ∞")
+
+
+def test_an_exported_page_has_all_steps_of_it(offline: Viewer, logdir: Path, digits: str, tmp_path: Path) -> None:
+    export_page(open_run(logdir / digits), tmp_path / "page.html", steps=3)
+    offline.page.goto((tmp_path / "page.html").as_uri())
+
+    def check() -> None:
+        red = np.array(picture(offline).locator("canvas").evaluate(RED))
+        assert ((red > 0.48) & (red < 0.6)).any()
+
+    expect(picture(offline)).to_be_visible()
+    expect_soon(check)

@@ -1,0 +1,98 @@
+"""The x-ray as an SVG file: `torchgraph xray`."""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from tests.record.examples import SESSION, logged, write
+from tests.record.test_cells import SERIES, STEPS, frames
+from torchgraph_explorer import open_run
+from torchgraph_explorer.cli import main
+from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.record.cells.codes import encode
+from torchgraph_explorer.schema import Finished
+from torchgraph_explorer.xray.colours import BAD_COLOUR, EMPTY_COLOUR, STOPS, pixels_of, scale_of
+from torchgraph_explorer.xray.picture import XrayMark, xray_svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("picture")
+    losses = logged(list(range(STEPS)), loss=[1 / (step + 1) for step in range(STEPS)])
+    write(path, SERIES, *frames(range(STEPS)), losses, Finished(3_000.0))
+    return path
+
+
+def image_of(svg: str) -> np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]:
+    """The pixels of the picture's image, which must be a PNG without filters."""
+    found = re.search(r"data:image/png;base64,([^\"]+)", svg)
+    assert found
+    data = base64.b64decode(found[1])
+    width, height = struct.unpack(">II", data[16:24])
+    at = data.index(b"IDAT")
+    (size,) = struct.unpack(">I", data[at - 4 : at])
+    lines = np.frombuffer(zlib.decompress(data[at + 4 : at + 4 + size]), np.uint8).reshape(height, 1 + 3 * width)
+    assert (lines[:, 0] == 0).all()
+    return lines[:, 1:].reshape(height, width, 3)
+
+
+def test_the_picture_has_a_row_a_module_the_loss_and_red_where_it_is_not_finite(folder: Path) -> None:
+    svg = xray_svg(open_run(folder).model(), "output_std", marks=[XrayMark("b", 77, "error", "NaN <here>")])
+    root = ET.fromstring(svg)
+    assert [one.text for one in root.iter(f"{SVG}text")][:5] == ["net: output std", "loss", "ResNet", "a", "b"]
+    assert root.find(f"{SVG}polyline") is not None
+    assert [one.text for one in root.iter(f"{SVG}title")] == ["NaN <here>"]
+    pixels = image_of(svg)
+    red = (pixels == BAD_COLOUR).all(axis=-1)
+    assert red.any(axis=1).tolist() == [False, False, True]
+    columns = np.flatnonzero(red[2]) / pixels.shape[1] * STEPS
+    assert 76 <= columns.min() <= 77 <= columns.max() <= 78
+
+
+def test_colours_go_from_the_least_to_the_largest_number() -> None:
+    codes = encode(np.array([1e-3, 1.0, 1e3, np.nan, 1.0]), np.array([False, False, False, False, True]))
+    pixels = pixels_of(codes, scale_of(codes, is_share=False))
+    expected = [STOPS[0], STOPS[2], STOPS[4], EMPTY_COLOUR, BAD_COLOUR]
+    np.testing.assert_allclose(pixels.astype(int), expected, atol=2)
+
+
+BAD_NAMES = {"markup": "<x>&\"'", "control": "\x00\x1b", "half": "\ud800", "long": "ﬁ" * 3000}
+
+
+@pytest.mark.parametrize("bad", BAD_NAMES.values(), ids=BAD_NAMES)
+def test_any_name_gives_a_picture_that_can_be_read(tmp_path: Path, bad: str) -> None:
+    series = tuple(replace(one, module=one.module and f"{one.module}{bad}") for one in SERIES)
+    write(tmp_path, series, *frames(range(3)), session=replace(SESSION, class_name=bad))
+    ET.fromstring(xray_svg(open_run(tmp_path).model()))
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_run_of_few_steps_has_a_picture(tmp_path: Path, steps: int) -> None:
+    write(tmp_path, SERIES, *frames(range(steps)))
+    assert image_of(xray_svg(open_run(tmp_path).model(), "zeros")).shape[0] == 3
+
+
+def test_a_run_without_steps_has_none(tmp_path: Path) -> None:
+    write(tmp_path, SERIES)
+    with pytest.raises(OptionError, match="has no recorded step yet, so there is nothing to draw"):
+        xray_svg(open_run(tmp_path).model())
+
+
+def test_the_command_writes_the_file(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "picture.svg"
+    assert main(["xray", str(folder), "-o", str(target), "--statistic", "zeros"]) == 0
+    assert "output share of zeros" in target.read_text()
+    assert capsys.readouterr().out == f"Wrote {target}, {target.stat().st_size:,} bytes.\n"
+    assert main(["xray", str(folder), "-o", str(tmp_path / "gone" / "x.svg")]) == 2
+    assert "x.svg cannot be written: No such file or directory." in capsys.readouterr().err
