@@ -154,6 +154,12 @@ def test_a_damaged_block_is_computed_from_the_steps(tmp_path: Path) -> None:
     assert np.array_equal(cells(model, "output_std").codes, expected)
 
 
+def test_steps_may_be_as_large_as_a_record_holds(tmp_path: Path) -> None:
+    model = recorded(tmp_path, *frames([0, 2**53, 2**62]), Finished(3_000.0))
+    assert len(model._index.cells.blocks) == 1
+    assert cells(model, "zeros").is_complete
+
+
 def test_what_was_computed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, reader = recorded(tmp_path, *frames(range(20))), CellReader()
     first = model.cells(Wanted("zeros"), reader)

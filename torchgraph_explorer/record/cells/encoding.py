@@ -73,7 +73,7 @@ def steps_of(head: pb.Cells, body_size: int) -> npt.NDArray[np.int64]:
         raise DamageError(f"it has cells of {count} steps, {head.modules} modules and {statistics} statistics")
     if len(head.checks) != 2 * statistics or body_size != statistics * (count + 1) * head.modules * _CODE.itemsize:
         raise DamageError(f"its body has {body_size} bytes")
-    if max(head.steps) > LAST_STEP // CELL_STEPS or min(head.steps[1:], default=1) < 1:
+    if sum(head.steps) > LAST_STEP or min(head.steps[1:], default=1) < 1:
         raise DamageError("its steps do not ascend")
     return np.cumsum(np.array(head.steps, dtype=np.int64))
 
