@@ -344,6 +344,19 @@ class EqualRows:
 
 
 @dataclass(frozen=True, slots=True)
+class NotFinite:
+    """Something that was NaN or infinite in a step that was not recorded.
+
+    Attributes:
+        step: The step.
+        what: `output`, `gradient`, or `scalar` and its name.
+    """
+
+    step: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class TrainingFacts:
     """What only the live training knows of a step. Lists of names have at most 1000.
 
@@ -367,6 +380,7 @@ class TrainingFacts:
         skipped: How many updates were skipped so far, in steps that are logged and others.
         units: The units of outputs, in some steps.
         equal_rows: Parameters with equal rows, in the first steps.
+        not_finite: The first thing since the recorded step before that was seen not to be finite; None if none was.
     """
 
     batch_size: int | None = None
@@ -384,6 +398,7 @@ class TrainingFacts:
     skipped: int = 0
     units: tuple[Units, ...] = ()
     equal_rows: tuple[EqualRows, ...] = ()
+    not_finite: NotFinite | None = None
 
 
 @dataclass(frozen=True, slots=True)

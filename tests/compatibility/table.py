@@ -47,6 +47,7 @@ FURTHER = (
     "precision and loops: a GradScaler that watch() is told of, as of the optimizer, clipping and a skipped step",
     "precision and loops: an optimizer that watch() is told of: Adam, foreach",
     "precision and loops: evaluations recorded as a phase of their own",
+    "precision and loops: every third step logged",
     "precision and loops: gradients written by hand, without autograd",
     "training loops: nine micro-batches in an update",
     "training loops: LBFGS, which calls a closure several times",

@@ -1,16 +1,21 @@
-"""The first value of a logged scalar that is not finite makes the next step a recorded one."""
+"""The first value that is not finite between recorded steps, logged or of the model, has the next one recorded."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tests.listening import Listening
-from torchgraph_explorer import watch
+from torchgraph_explorer import open_run, watch
+from torchgraph_explorer.capture import finite_checks
+from torchgraph_explorer.errors import TorchgraphWarning
+from torchgraph_explorer.schema import NotFinite
 
 
 @pytest.mark.parametrize(
@@ -34,3 +39,131 @@ def test_the_step_after_a_bad_value_is_recorded_once(bad: object, expected: list
             optimizer.step()
             watcher.log({"loss": bad if step >= 4 else 0.5, "rate": 0.1})
     assert [frame.step for frame in heard.frames] == expected
+
+
+class Sometimes(nn.Module):
+    """A layer whose output is spoiled at one call."""
+
+    def __init__(self, spoil: Callable[[Tensor], Tensor], at: int = 4) -> None:
+        super().__init__()
+        self.layer, self.spoil, self.at, self.calls = nn.Linear(2, 3), spoil, at, 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        out: Tensor = self.layer(x)
+        return self.spoil(out) if self.calls == self.at + 1 else out
+
+
+def nan_of_a_derivative(out: Tensor) -> Tensor:
+    """A root of zero: itself finite, and its derivative is not."""
+    return out + (out - out).pow(2).sum().sqrt()
+
+
+def one_element(value: float) -> Callable[[Tensor], Tensor]:
+    return lambda out: torch.where(torch.arange(out.numel()).view_as(out) == 5, value, out)
+
+
+def seen_with(spoil: Callable[[Tensor], Tensor], *, loss: Callable[[Tensor], Tensor]) -> Listening:
+    model, heard = Sometimes(spoil), Listening()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with watch(model, log_freq=10, backend=heard, verbose=False):
+        for _ in range(15):
+            optimizer.zero_grad()
+            loss(model(torch.randn(3, 2))).backward()
+            optimizer.step()
+    return heard
+
+
+def finite_only(out: Tensor) -> Tensor:
+    return torch.where(out.isfinite(), out, 0.0).square().mean()
+
+
+@pytest.mark.usefixtures("_looks_at_every_step")
+@pytest.mark.parametrize(
+    ("spoil", "loss", "expected"),
+    [
+        pytest.param(one_element(math.nan), finite_only, NotFinite(4, "output"), id="one element of the output"),
+        pytest.param(one_element(math.inf), finite_only, NotFinite(4, "output"), id="infinity in the output"),
+        pytest.param(nan_of_a_derivative, torch.mean, NotFinite(4, "gradient"), id="the gradient alone"),
+        pytest.param(one_element(-math.inf), finite_only, None, id="minus infinity, as of a mask"),
+        pytest.param(lambda out: out, torch.mean, None, id="nothing"),
+    ],
+)
+def test_what_is_not_finite_between_recorded_steps_has_the_next_one_recorded(
+    spoil: Callable[[Tensor], Tensor], loss: Callable[[Tensor], Tensor], expected: NotFinite | None
+) -> None:
+    heard = seen_with(spoil, loss=loss)
+    recorded = {frame.step: frame.training.not_finite for frame in heard.frames if frame.training}
+    assert recorded[5 if expected else 10] == expected
+    assert recorded.keys() >= {0, 10}
+    assert (5 in recorded) == (expected is not None)
+
+
+@pytest.mark.usefixtures("_looks_at_every_step")
+def test_the_finding_says_between_which_steps_nan_began(tmp_path: Path) -> None:
+    model = Sometimes(lambda out: out * math.nan, at=13)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with watch(model, log_freq=10, backend="record", logdir=tmp_path, verbose=False):
+        for _ in range(31):
+            optimizer.zero_grad()
+            model(torch.randn(3, 2)).square().mean().backward()
+            optimizer.step()
+    told = open_run(tmp_path).model().findings()[0]
+    assert (told.kind, told.step, told.evidence["seen_at_step"], told.evidence["last_finite_step"]) == (
+        "nan",
+        14,
+        13,
+        10,
+    )
+    assert "The model's output was first seen not to be finite at step 13, which was not recorded" in told.text
+
+
+def test_looking_between_recorded_steps_takes_a_small_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, looked = iter(range(10**6)), []
+    monkeypatch.setattr(finite_checks.time, "perf_counter", lambda: float(next(now)))
+    checks = finite_checks.FiniteChecks(lambda *_: None)
+    monkeypatch.setattr(checks, "_look", lambda *_: looked.append(1))
+    for step in range(2000):
+        checks.look_at_output(torch.ones(1), step)
+    assert 2 <= len(looked) < 10
+
+
+@pytest.mark.usefixtures("_looks_at_every_step")
+def test_a_look_that_fails_is_said_once_and_all_else_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finite_checks, "tensors", lambda *_: 1 / 0)
+    with pytest.warns(TorchgraphWarning, match="no longer looked for between logged steps") as said:
+        heard = seen_with(lambda out: out, loss=torch.mean)
+    assert len(said) == 1
+    assert [frame.step for frame in heard.frames] == [0, 10]
+
+
+@pytest.fixture
+def _looks_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finite_checks, "SHARE", math.inf)
+
+
+class Late:
+    """Stands for a number that comes from a GPU after some looks."""
+
+    def __init__(self, _number: Tensor, step: int) -> None:
+        self.step, self.looks = step, 0
+
+    @property
+    def is_there(self) -> bool:
+        self.looks += 1
+        return self.looks > 3
+
+    @property
+    def value(self) -> float:
+        return math.nan if self.step >= 4 else 0.0
+
+
+@pytest.mark.usefixtures("_looks_at_every_step")
+def test_a_number_on_a_gpu_is_read_when_it_has_come_and_told_of_its_own_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finite_checks, "_Late", Late)
+    monkeypatch.setattr(finite_checks, "_can_be_read", lambda _: True)
+    found: list[tuple[int, str]] = []
+    checks = finite_checks.FiniteChecks(lambda *one: found.append(one))
+    for step in range(20):
+        checks.look_at_output(torch.ones(2, device="meta", requires_grad=True), step)
+    assert found == [(4, "output")]

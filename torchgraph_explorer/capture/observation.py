@@ -60,6 +60,9 @@ class StepListener(Protocol):
     def take(self, observation: Observation) -> None:
         """A logged step is over."""
 
+    def not_finite(self, step: int, what: str) -> None:
+        """Something was not finite in a step that is not logged."""
+
     def fail(self, module: str, fault: Exception) -> None:
         """Something went wrong while capturing `module`, which is not captured any more."""
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, TypeAlias
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -20,6 +21,7 @@ from torchgraph_explorer.capture.current_step import CurrentStep
 from torchgraph_explorer.capture.entrances import Entrances
 from torchgraph_explorer.capture.facts.step_facts import StepFactsRecorder
 from torchgraph_explorer.capture.facts.units import UnitWindows
+from torchgraph_explorer.capture.finite_checks import FiniteChecks
 from torchgraph_explorer.capture.forward_passes import PassChoice
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
@@ -95,6 +97,7 @@ class StepTracker:
         self._module_hooks = ModuleHooks()
         expected = StepsAre.UNKNOWN if optimizer is None else StepsAre.UPDATES
         self._counter = StepCounter(model, phase, steps_are=expected if by_updates else StepsAre.PASSES)
+        self._checks = FiniteChecks(listener.not_finite)
         self._current = CurrentStep(
             model, listener, self._module_hooks, is_pass=lambda: self._counter.counts_passes, learn=self._learn
         )
@@ -130,6 +133,8 @@ class StepTracker:
             on_forward = Hook(self._on_forward, lambda fault: self._fail("", fault))
             self._exits.callback(model.register_forward_pre_hook(on_forward, with_kwargs=True).remove)
             if by_updates:
+                on_output = Hook(self._on_output, self._fail_to_check)
+                self._exits.callback(model.register_forward_hook(on_output).remove)
                 process_state.optimizer_steps.add(self)
                 self._exits.callback(process_state.optimizer_steps.remove, self)
                 self._entrances.wait(unwrapped(model))
@@ -243,6 +248,7 @@ class StepTracker:
     def before_step(self, optimizer: Optimizer) -> None:
         """An optimizer is about to move its parameters (for `optimizer_steps.OptimizerListener`)."""
         if self._current.one is None and self._counter.sees_updates:
+            self._check_gradient(optimizer)
             return
         with self._lock:
             if (model := self._called()) is not None:
@@ -311,6 +317,26 @@ class StepTracker:
             if one is not None and one.thread == threading.get_ident():
                 process_state.attach_targets.enter(one)
                 one.begin(args, kwargs)
+
+    def _on_output(self, _model: nn.Module, _args: object, output: object) -> None:
+        """The model has returned. In a step that is not logged, it is looked at whether that is finite."""
+        if self._current.one is None and torch.is_grad_enabled() and not is_no_step():
+            self._checks.look_at_output(output, self._counter.number)
+
+    def _check_gradient(self, optimizer: Optimizer) -> None:
+        try:
+            model = self._called()
+            if model is not None and self._counter.optimizers.moves(optimizer, model):
+                self._checks.look_at_gradient(optimizer, self._counter.number)
+        except Exception as fault:  # updates are followed all the same
+            self._fail_to_check(fault)
+
+    def _fail_to_check(self, fault: Exception) -> None:
+        """Looking between logged steps has failed."""
+        self._checks.stop()
+        self._listener.note(
+            f"NaN and infinity are no longer looked for between logged steps ({reason(fault)}). All else is recorded."
+        )
 
     def _takes_call(self, name: str) -> bool:
         """Whether a call of module `name`, while none is open, belongs to training and is no recomputation."""

@@ -1,4 +1,4 @@
-"""Sees the first value of a logged scalar that is not finite, so that the next step is recorded."""
+"""Notes the first values that are not finite between recorded steps, so that the next step is recorded."""
 
 from __future__ import annotations
 
@@ -8,29 +8,42 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable, plain
+from torchgraph_explorer.schema import NotFinite
 
 MOST_NAMES = 1000
 """Scalars that are told apart. Values of further ones are not looked at."""
 
 
 class BadValues:
-    """Which scalars have had NaN or infinity.
+    """What has had NaN or infinity: scalars that were logged, and what was seen of the model.
 
     Attributes:
         asks_for_step: The next step is to be recorded.
     """
 
     def __init__(self) -> None:
-        """None has."""
+        """Nothing has."""
         self.asks_for_step = False
         self._names: set[str] = set()
+        self._first: NotFinite | None = None
 
-    def look(self, scalars: Mapping[str, object]) -> None:
-        """Look at values that were logged. The first bad one of each scalar asks for the next step."""
+    def look(self, step: int | None, scalars: Mapping[str, object]) -> None:
+        """Look at values that were logged at a step. The first bad one of each scalar asks for the next step."""
         for name, value in scalars.items():
             if _is_bad(value) and name not in self._names and len(self._names) < MOST_NAMES:
                 self._names.add(name)
-                self.asks_for_step = True
+                self.note(step, f"scalar {name}")
+
+    def note(self, step: int | None, what: str) -> None:
+        """Something was not finite at a step (None: not known) that may not be recorded: the next one is to be."""
+        self.asks_for_step = True
+        if step is not None and (self._first is None or step < self._first.step):
+            self._first = NotFinite(step, what)
+
+    def take(self) -> NotFinite | None:
+        """The first one since this was last asked."""
+        first, self._first = self._first, None
+        return first
 
 
 def _is_bad(value: object) -> bool:

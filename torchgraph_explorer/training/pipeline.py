@@ -284,6 +284,7 @@ class Pipeline:
                 measured=self._batch.finish(),
                 facts=observation.facts,
                 training=observation.training,
+                not_finite=self._bad_values.take(),
                 kept=self._finish_kept(told.label),
                 label=told.label,
                 tensors=observation.tensors,
@@ -297,6 +298,10 @@ class Pipeline:
         self._kept = None
         if self._keeps is not None:
             self._keeps.discard()
+
+    def not_finite(self, step: int, what: str) -> None:
+        """Something was not finite in a step that is not logged (for `capture.observation.StepListener`)."""
+        self._bad_values.note(step, what)
 
     def fail(self, module: str, fault: Exception) -> None:
         """Something went wrong while capturing `module` (for `capture.observation.StepListener`)."""
@@ -322,7 +327,7 @@ class Pipeline:
         self._note_first_step()
         try:
             unreadable = self._log.add(self.tracker.current_step, time.time(), scalars)
-            self._bad_values.look(scalars)
+            self._bad_values.look(self.tracker.current_step, scalars)
         except OptionError:
             raise
         except Exception as fault:

@@ -27,6 +27,7 @@ from torchgraph_explorer.schema import (
     KeptStep,
     ModuleGraph,
     Noted,
+    NotFinite,
     Record,
     Series,
     Session,
@@ -101,6 +102,7 @@ class Step:
         label: The kind of step that the training loop said it is; None without.
         tensors: The dependency graph of named tensors; None if it is not known.
         training: Gives what only the live training knew of it, from `measured`; None if that is not known.
+        not_finite: What was not finite since the step before it; None if nothing was.
     """
 
     step: int
@@ -116,6 +118,7 @@ class Step:
     label: str | None = None
     tensors: TensorGraph | None = None
     training: PendingFacts | None = None
+    not_finite: NotFinite | None = None
 
 
 class _Asked(NamedTuple):
@@ -417,7 +420,7 @@ class WriterThread:
         if step.training is None:
             return None
         try:
-            return step.training(statistics)
+            return replace(step.training(statistics), not_finite=step.not_finite)
         except Exception as fault:
             self.note(f"Facts about the training of some steps are not recorded: {reason(fault)}.")
             return None

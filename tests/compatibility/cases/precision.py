@@ -155,6 +155,13 @@ for _name, _make in OPTIMIZERS.items():
     case(f"optimizer {_name}")(lambda make=_make: trained(_net(), _x(), optimizer=make))  # type: ignore[misc]
 
 
+@case("every third step logged", steps=5)
+def _() -> Any:
+    training = trained(_net(), _x())
+    training.options = {"log_freq": 3}
+    return training
+
+
 TOLD: dict[str, Any] = {
     "SGD": lambda params: torch.optim.SGD(params, lr=0.1, momentum=0.9),
     "AdamW, fused": lambda params: torch.optim.AdamW(params, fused=True),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Finding
-from torchgraph_explorer.findings.rules.rule import finding, named
+from torchgraph_explorer.findings.rules.rule import finding, named, quoted
 from torchgraph_explorer.record.nonfinite import Traits, are_nonfinite, traits
 from torchgraph_explorer.schema import Series
 
@@ -44,8 +44,29 @@ def nan(evidence: Evidence) -> Iterator[Finding]:
         bad = _bad_at(evidence, row, of)
         if bad.series:
             seen = [row, *rows[rows > row].tolist()]
-            yield _told(evidence, bad, seen)
+            yield _bounded(evidence, row, _told(evidence, bad, seen))
             return
+
+
+def _bounded(evidence: Evidence, row: int, one: Finding) -> Finding:
+    """The same, with the step before `row` at which something was seen not to be finite, if that was not recorded."""
+    facts = evidence.training[row]
+    seen = facts.not_finite if facts else None
+    before = int(evidence.steps[row - 1]) if row else -1
+    if seen is None or not before < seen.step < one.step:
+        return one
+    return replace(
+        one,
+        evidence={**one.evidence, "seen_at_step": float(seen.step), "last_finite_step": float(before)},
+        text=f"{one.text} {_words(seen.what)} was first seen not to be finite at step {seen.step}, which was not "
+        f"recorded" + (f"; step {before} was still finite." if row else "."),
+    )
+
+
+def _words(what: str) -> str:
+    kind, _, name = what.partition(" ")
+    known = {"output": "The model's output", "gradient": "A gradient that the optimizer got"}
+    return f"The logged `{quoted(name)}`" if kind == "scalar" else known.get(kind, "A value")
 
 
 def _bad_at(evidence: Evidence, row: int, of: Traits) -> _Bad:

@@ -16,7 +16,7 @@ from torchgraph_explorer.printable import printable, printable_path
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import DamageError, inflated
 from torchgraph_explorer.record.limits import SITUATION_BYTES, SITUATIONS_BYTES, TRAINING_BYTES
-from torchgraph_explorer.schema import EqualRows, ParameterGroup, TrainingFacts, Units
+from torchgraph_explorer.schema import EqualRows, NotFinite, ParameterGroup, TrainingFacts, Units
 
 _PER_OUTPUT = 4
 """Whole numbers of each output: units, zero, steps, constant."""
@@ -58,6 +58,7 @@ def encode_training(head: pb.Frame, facts: TrainingFacts | None) -> None:
             units=[number for one in facts.units for number in (one.units, one.zero, one.steps, one.constant)],
             spreads=[one.spread for one in facts.units],
             rows=[number for one in facts.equal_rows for number in (one.rows, one.equal)],
+            not_finite=_not_finite_message(facts.not_finite),
         )
     )
 
@@ -68,6 +69,10 @@ def _written(names: Iterable[str]) -> list[str]:
 
 def _names_message(names: Sequence[str] | None) -> pb.Situation.Names | None:
     return None if names is None else pb.Situation.Names(name=_written(names))
+
+
+def _not_finite_message(one: NotFinite | None) -> pb.TrainingNumbers.NotFinite | None:
+    return None if one is None else pb.TrainingNumbers.NotFinite(step=one.step, what=printable_path(one.what))
 
 
 def _number(value: float | None) -> float:
@@ -173,7 +178,13 @@ def _facts(situation: pb.Situation, numbers: pb.TrainingNumbers) -> TrainingFact
         equal_rows=tuple(
             EqualRows(name, *numbers.rows[2 * at : 2 * at + 2]) for at, name in enumerate(situation.equal_rows)
         ),
+        not_finite=_not_finite(numbers),
     )
+
+
+def _not_finite(numbers: pb.TrainingNumbers) -> NotFinite | None:
+    one = numbers.not_finite
+    return NotFinite(one.step, one.what) if numbers.HasField("not_finite") else None
 
 
 def _units(of: pb.Situation.Output, counts: Sequence[int], spread: float) -> Units:

@@ -1,0 +1,137 @@
+"""Looks between logged steps whether what a model returns, and what an optimizer gets, is finite.
+
+Only one number of one tensor is looked at, at most for a small share of the training's time, and nothing is waited for:
+from a GPU, the number is read when it has come to the host. Nothing is put on the user's tensors.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from torchgraph_explorer.capture.call_context import is_captured
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_memory, is_readable
+from torchgraph_explorer.capture.tensor_tree import tensors
+
+SHARE = 0.003
+"""Share of the time that each of the two is given. In fast trainings, only some steps are looked at."""
+
+LARGEST = 1 << 16
+"""Elements of a gradient. One of the first parameters with no more is looked at: NaN goes back through all of them."""
+
+FEW = 8
+"""Tensors of an output, and parameters of an optimizer, that may be chosen from."""
+
+Found: TypeAlias = "Callable[[int, str], object]"
+"""Called with a step, and what was not finite in it."""
+
+_DTYPES = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
+
+
+class FiniteChecks:
+    """Looks at outputs and gradients until the first of each was not finite."""
+
+    def __init__(self, found: Found) -> None:
+        """Call `found` once for an output, and once for a gradient."""
+        self._found = found
+        self._over: set[str] = set()
+        self._late: dict[str, _Late] = {}
+        self._seconds: dict[str, float] = {}
+        self._next: dict[str, float] = {}
+
+    def look_at_output(self, output: object, step: int) -> None:
+        """The model has returned. Minus infinity may be meant, where it masks."""
+        if (began := self._begin("output")) is not None:
+            trained = (one for _, one in tensors(output, "")[:FEW] if one.requires_grad)
+            self._look("output", step, trained)
+            self._end("output", began)
+
+    def look_at_gradient(self, optimizer: Optimizer, step: int) -> None:
+        """An optimizer is about to move the model. One that a scaler tells of infinity moves nothing then."""
+        if getattr(optimizer, "found_inf", None) is None and (began := self._begin("gradient")) is not None:
+            few = optimizer.param_groups[0]["params"][:FEW]
+            gradients = (one.grad for one in few if one.grad is not None and one.grad.numel() <= LARGEST)
+            self._look("gradient", step, gradients)
+            self._end("gradient", began)
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._over |= {"output", "gradient"}
+
+    def _begin(self, what: str) -> float | None:
+        """The time now; None if it is too early to look again, or known that something was not finite."""
+        now = time.perf_counter()
+        return None if what in self._over or now < self._next.get(what, 0.0) else now
+
+    def _end(self, what: str, began: float) -> None:
+        """Wait until this takes no more than its share. The shorter of two times counts: one may be an accident."""
+        now = time.perf_counter()
+        seconds = now - began
+        self._next[what] = now + min(seconds, self._seconds.get(what, 0.0)) / SHARE
+        self._seconds[what] = seconds
+
+    def _look(self, what: str, step: int, some: Iterable[Tensor]) -> None:
+        with NoDispatch():
+            if (late := self._late.get(what)) is not None:
+                if not late.is_there:
+                    return
+                del self._late[what]
+                self._judge(what, late.step, late.value)
+            if what in self._over or (tensor := next(filter(_can_be_read, some), None)) is None:
+                return
+            number = torch.amax(tensor.detach()) if what == "output" else _largest(tensor.detach())
+            if number.is_cpu:
+                self._judge(what, step, number.item())
+            else:
+                self._late[what] = _Late(number, step)
+
+    def _judge(self, what: str, step: int, value: float) -> None:
+        is_bad = math.isnan(value) or value == math.inf
+        if is_bad:
+            self._over.add(what)
+            self._found(step, what)
+
+
+class _Late:
+    """A number on a GPU, on its way to the host.
+
+    Attributes:
+        step: The step that it is of.
+    """
+
+    def __init__(self, number: Tensor, step: int) -> None:
+        self.step = step
+        self._host = torch.empty((), dtype=number.dtype, pin_memory=True)
+        self._host.copy_(number, non_blocking=True)
+        self._copied = torch.cuda.Event()
+        self._copied.record(torch.cuda.current_stream(number.device))
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it has come."""
+        return self._copied.query()
+
+    @property
+    def value(self) -> float:
+        """The number, once it has come."""
+        return self._host.item()
+
+
+def _largest(gradient: Tensor) -> Tensor:
+    """The largest magnitude; NaN if there is one."""
+    return torch.linalg.vector_norm(gradient, math.inf)
+
+
+def _can_be_read(tensor: Tensor) -> bool:
+    """Whether torch alone can tell its largest element, here or on a GPU, now."""
+    if type(tensor) not in ORDINARY or tensor.dtype not in _DTYPES or tensor.layout is not torch.strided:
+        return False
+    if not tensor.numel() or not is_readable(tensor) or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return False
+    return has_memory(tensor) and (tensor.is_cpu or (tensor.is_cuda and not is_captured()))
