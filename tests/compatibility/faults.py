@@ -135,6 +135,7 @@ NOT_CALLED = {
     "capture.facts.names.version_of": "called where a parameter has no optimizer",
     "capture.facts.units.UnitWindows.__init__": BY_WATCH,
     "capture.finite_checks.FiniteChecks.__init__": BY_WATCH,
+    "capture.finite_checks._Pace.__init__": BY_WATCH,
     "capture.finite_checks._Late": "reads a number from a GPU; no case trains on one",
     "capture.forward_modes.ForwardModes._leave_if_left": BY_AN_INTERRUPT,
     "capture.forward_modes.ForwardModes.leave_later": BY_AN_INTERRUPT,

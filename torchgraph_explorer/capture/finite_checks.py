@@ -20,7 +20,10 @@ from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_me
 from torchgraph_explorer.capture.tensor_tree import tensors
 
 SHARE = 0.003
-"""Share of the time that each of the two is given. In fast trainings, only some steps are looked at."""
+"""Share of the time that each of the two is given, at most. In fast trainings, only some steps are looked at."""
+
+MOST_LEFT_OUT = 100
+"""Steps between two looks."""
 
 LARGEST = 1 << 16
 """Elements of a gradient. One of the first parameters with no more is looked at: NaN goes back through all of them."""
@@ -42,39 +45,28 @@ class FiniteChecks:
         self._found = found
         self._over: set[str] = set()
         self._late: dict[str, _Late] = {}
-        self._seconds: dict[str, float] = {}
-        self._next: dict[str, float] = {}
+        self._paces = {"output": _Pace(), "gradient": _Pace()}
 
     def look_at_output(self, output: object, step: int) -> None:
         """The model has returned. Minus infinity may be meant, where it masks."""
-        if (began := self._begin("output")) is not None:
+        pace = self._paces["output"]
+        if "output" not in self._over and pace.is_due():
             trained = (one for _, one in tensors(output, "")[:FEW] if one.requires_grad)
             self._look("output", step, trained)
-            self._end("output", began)
+            pace.looked()
 
     def look_at_gradient(self, optimizer: Optimizer, step: int) -> None:
         """An optimizer is about to move the model. One that a scaler tells of infinity moves nothing then."""
-        if getattr(optimizer, "found_inf", None) is None and (began := self._begin("gradient")) is not None:
+        pace = self._paces["gradient"]
+        if "gradient" not in self._over and getattr(optimizer, "found_inf", None) is None and pace.is_due():
             few = optimizer.param_groups[0]["params"][:FEW]
             gradients = (one.grad for one in few if one.grad is not None and one.grad.numel() <= LARGEST)
             self._look("gradient", step, gradients)
-            self._end("gradient", began)
+            pace.looked()
 
     def stop(self) -> None:
         """Look no more."""
         self._over |= {"output", "gradient"}
-
-    def _begin(self, what: str) -> float | None:
-        """The time now; None if it is too early to look again, or known that something was not finite."""
-        now = time.perf_counter()
-        return None if what in self._over or now < self._next.get(what, 0.0) else now
-
-    def _end(self, what: str, began: float) -> None:
-        """Wait until this takes no more than its share. The shorter of two times counts: one may be an accident."""
-        now = time.perf_counter()
-        seconds = now - began
-        self._next[what] = now + min(seconds, self._seconds.get(what, 0.0)) / SHARE
-        self._seconds[what] = seconds
 
     def _look(self, what: str, step: int, some: Iterable[Tensor]) -> None:
         with NoDispatch():
@@ -96,6 +88,28 @@ class FiniteChecks:
         if is_bad:
             self._over.add(what)
             self._found(step, what)
+
+
+class _Pace:
+    """At which calls to look, so that this takes no more than its share of the time.
+
+    The shortest of the latest times counts, of steps and of looks: others had to wait for the processor.
+    """
+
+    def __init__(self) -> None:
+        self._left, self._last = 0, 0.0
+        self._between = self._taken = math.inf
+
+    def is_due(self) -> bool:
+        now = time.perf_counter()
+        self._between, self._last = min(1.01 * self._between, now - self._last), now
+        self._left -= 1
+        return self._left < 0
+
+    def looked(self) -> None:
+        taken = time.perf_counter() - self._last
+        shortest, self._taken = min(taken, self._taken), taken
+        self._left = min(int(shortest / (SHARE * max(self._between, 1e-9))), MOST_LEFT_OUT)
 
 
 class _Late:
