@@ -17,6 +17,7 @@ from torchgraph_explorer.errors import NotFoundError, OptionError, TorchgraphErr
 from torchgraph_explorer.version import __version__
 
 if TYPE_CHECKING:
+    from torchgraph_explorer.findings.own_rules import OwnRule
     from torchgraph_explorer.record.model_record import ModelRecord
     from torchgraph_explorer.record.run_record import RunRecord
 
@@ -74,6 +75,7 @@ def _add_serve(commands: Any) -> None:
     parser.add_argument(
         "logdir", metavar="LOGDIR", help="folder of runs, folder of one run, or URL that fsspec can read"
     )
+    _add_rules(parser)
     _add_address(parser, host=True)
     parser.set_defaults(act=_serve)
 
@@ -121,7 +123,7 @@ def _add_check(commands: Any) -> None:
         choices=("warning", "error"),
         help="exit with status 1 if there is a finding of this severity or a worse one",
     )
-    parser.add_argument("--rules", metavar="FILE", help="a Python file with rules of your own, in a list RULES")
+    _add_rules(parser)
     parser.set_defaults(act=_check)
 
 
@@ -156,6 +158,17 @@ def _add_xray(commands: Any) -> None:
     parser.add_argument("--model", metavar="NAME", help="the model to draw; needed if the run has several")
     parser.add_argument("--no-findings", action="store_true", help="leave out the marks of findings")
     parser.set_defaults(act=_xray)
+
+
+def _add_rules(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rules", metavar="FILE", help="a Python file with rules of your own, in a list RULES")
+
+
+def _own_rules(options: argparse.Namespace) -> tuple[OwnRule, ...]:
+    """The rules in the file that was named. It is run."""
+    from torchgraph_explorer.findings.own_rules import load_rules
+
+    return load_rules(options.rules) if options.rules is not None else ()
 
 
 def _add_export(commands: Any) -> None:
@@ -194,6 +207,7 @@ def _add_export(commands: Any) -> None:
     parser.add_argument(
         "--model", action="append", metavar="NAME", help="a model to show; can be repeated (default: all)"
     )
+    _add_rules(parser)
     parser.set_defaults(act=_export)
 
 
@@ -238,7 +252,7 @@ def _serve(options: argparse.Namespace) -> None:
 
     if not is_url(options.logdir) and not Path(options.logdir).is_dir():
         raise NotFoundError(f"{options.logdir} is not a folder. Name the folder that watch(logdir=...) writes to.")
-    server = listen(options.logdir, host=options.host, port=options.port)
+    server = listen(options.logdir, host=options.host, port=options.port, rules=_own_rules(options))
     if options.port not in (0, server.port):
         print(f"Port {options.port} is taken; using {server.port}.")
     print(f"Showing {options.logdir} at {server.url}")
@@ -281,6 +295,7 @@ def _export(options: argparse.Namespace) -> None:
         series=options.series,
         tensors=options.tensors,
         compare=others,
+        rules=_own_rules(options),
     )
     print(f"Wrote {options.output}, {len(page):,} bytes.")
 
@@ -307,11 +322,10 @@ def _write(path: str, content: bytes) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from torchgraph_explorer.findings.own_rules import load_rules
     from torchgraph_explorer.findings.report import as_json, as_markdown, as_text
     from torchgraph_explorer.run import open_run
 
-    rules = load_rules(options.rules) if options.rules is not None else ()
+    rules = _own_rules(options)
     run = open_run(options.run)
     found = {name: run.model(name).findings(rules=rules) for name in options.model or run.models}
     if options.format == "json":

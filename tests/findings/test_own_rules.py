@@ -12,9 +12,15 @@ import pytest
 
 from examples import my_rules
 from tests.findings.records import chain, module, recorded, weight
+from tests.server.asking import ask
+from tests.server.pages import read_page
 from torchgraph_explorer import Finding, OptionError
 from torchgraph_explorer.cli import main
+from torchgraph_explorer.findings.own_rules import load_rules
 from torchgraph_explorer.run import Model
+from torchgraph_explorer.server import findings
+from torchgraph_explorer.server.open_runs import Runs
+from torchgraph_explorer.server.routes import app
 
 EXAMPLE = my_rules.__file__
 
@@ -41,6 +47,22 @@ def test_check_runs_the_rules_of_a_file(growing: Model, tmp_path: Path, capsys: 
     [one] = json.loads(capsys.readouterr().out)["models"][0]["findings"]
     assert (status, one["kind"], one["path"]) == (1, "weights-growing", "weight")
     assert one["evidence"] == {"norm": pytest.approx(32 * 30**0.5), "first_norm": pytest.approx(30**0.5)}
+
+
+@pytest.mark.usefixtures("growing")
+def test_the_server_runs_the_rules_that_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "WAIT_SECONDS", 60.0)
+    for rules, expected in (((), []), (load_rules(EXAMPLE), ["weights-growing"])):
+        said = ask(app(Runs(tmp_path / "run", rules=rules)), "/api/findings", {"run": ".", "model": "net"}).json
+        assert [one["kind"] for one in said["findings"]] == expected
+
+
+@pytest.mark.usefixtures("growing")
+def test_a_page_has_what_the_rules_of_a_file_say(tmp_path: Path) -> None:
+    for more, expected in (([], []), (["--rules", str(EXAMPLE)], ["weights-growing"])):
+        assert main(["export", str(tmp_path / "run"), "-o", str(tmp_path / "page.html"), *more]) == 0
+        [model] = read_page((tmp_path / "page.html").read_bytes()).meta["models"]
+        assert [one["kind"] for one in model["findings"]["findings"]] == expected
 
 
 def raising(_model: Model) -> Iterator[Finding]:

@@ -56,7 +56,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
     """Rules that end when the semaphore is released, and that nobody waits for."""
     turns = threading.Semaphore(0)
     monkeypatch.setattr(findings, "WAIT_SECONDS", 0.0)
-    monkeypatch.setattr(findings, "judge", lambda evidence: turns.acquire() and judge(evidence))
+    monkeypatch.setattr(findings, "judge", lambda evidence, **_: turns.acquire() and judge(evidence))
     yield turns
     turns.release(100)
 
@@ -77,7 +77,7 @@ def completed(served: App) -> dict[str, Any]:
 
 def finding_with(monkeypatch: pytest.MonkeyPatch, other: Judge) -> None:
     """Put `other` in the place of the rules."""
-    monkeypatch.setattr(findings, "judge", other)
+    monkeypatch.setattr(findings, "judge", lambda evidence, **_: other(evidence))
 
 
 def test_it_tells_what_the_rules_found_and_which_steps_they_looked_at(tmp_path: Path) -> None:

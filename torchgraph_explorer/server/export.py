@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from torchgraph_explorer.errors import OptionError, TorchgraphError
+from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
 from torchgraph_explorer.layout.placing import MOST_WORK
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
@@ -96,6 +97,7 @@ def export_page(
     series: int | None = None,
     tensors: float = 0.0,
     compare: Sequence[RunRecord] = (),
+    rules: Sequence[OwnRule] = (),
 ) -> bytes:
     """The page of `run`, which is also written to `path` if that is given.
 
@@ -112,13 +114,16 @@ def export_page(
             in it by default.
         compare: Other runs, which the page opens compared with `run`: of each the models with the names of those of
             `run`, or its first model. `steps` and `series` hold for each run.
+        rules: Rules of your own, whose findings are on the page, too.
 
     Raises:
         NotFoundError: The run has no such model.
-        OptionError: `steps` is below 1, `series` or `tensors` below 0, `models` empty, or `path` cannot be written.
+        OptionError: `steps` is below 1, `series` or `tensors` below 0, `models` empty, `path` cannot be written, or
+            `rules` is no list of functions.
         TorchgraphError: The viewer is not built.
     """
-    page = page_of(run, models=models, steps=steps, series=series, tensors=tensors, compare=compare)
+    own = check_rules(rules, "rules=") if rules else ()
+    page = page_of(run, models=models, steps=steps, series=series, tensors=tensors, compare=compare, own=own)
     if path is not None:
         _write(Path(path), page)
     return page
@@ -132,6 +137,7 @@ def page_of(
     series: int | None = None,
     tensors: float = 0.0,
     compare: Sequence[RunRecord] = (),
+    own: Sequence[OwnRule] = (),
     most_work: int = MOST_WORK,
 ) -> bytes:
     """The page that `export_page` writes. Graphviz places only insides of up to `most_work`, see `layout`.
@@ -143,7 +149,7 @@ def page_of(
     shown = _shown(run, models, compare)
     viewer = _inlined_bundle(BUNDLE)
     records = [one.model for one in shown]
-    troubles, judged = [trouble_of(model) for model in records], [findings_json(model) for model in records]
+    troubles, judged = [trouble_of(model) for model in records], [findings_json(model, own) for model in records]
     frames = [
         with_frames(spread(len(model), steps), [trouble.first, *first_frames(model, found)])
         for model, trouble, found in zip(records, troubles, judged, strict=True)

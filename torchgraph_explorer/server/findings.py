@@ -20,6 +20,7 @@ from torchgraph_explorer.errors import TorchgraphError
 from torchgraph_explorer.findings.engine import judge
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.own_rules import OwnRule
 from torchgraph_explorer.findings.report import as_json
 from torchgraph_explorer.record.model_record import ModelRecord
 
@@ -65,9 +66,9 @@ class _Judged:
 class Findings:
     """What the rules say of the models of one run. For many threads."""
 
-    def __init__(self, turn: threading.Lock | None = None) -> None:
-        """Judge a model only while holding `turn`, which several runs may share."""
-        self._turn = turn or threading.Lock()
+    def __init__(self, turn: threading.Lock | None = None, own: Sequence[OwnRule] = ()) -> None:
+        """Judge a model only while holding `turn`, which several runs may share, also by the user's `own` rules."""
+        self._turn, self._own = turn or threading.Lock(), own
         self._lock = threading.Lock()
         self._judged: dict[str, _Judged] = {}
 
@@ -106,7 +107,7 @@ class Findings:
         with self._turn:
             begun = time.monotonic()
             try:
-                key, found = _key(model, epoch), findings_json(model)
+                key, found = _key(model, epoch), findings_json(model, self._own)
             except TorchgraphError as fault:  # the model is gone
                 key, found = (epoch,), _answer(problem=str(fault))
             now = time.monotonic()
@@ -117,11 +118,14 @@ class Findings:
         judged.done.set()
 
 
-def findings_json(model: ModelRecord) -> Json:
-    """What the rules say of the model, or why they could not be run; a page has the same."""
+def findings_json(model: ModelRecord, own: Sequence[OwnRule] = ()) -> Json:
+    """What the rules say of the model, or why they could not be run; a page has the same.
+
+    `own` are rules of the user's, from a file that the user has named: a record names none that would be run.
+    """
     try:
         evidence = Evidence(model)
-        found = judge(evidence)
+        found = judge(evidence, own=own)
     except TorchgraphError as fault:  # damaged, or gone
         return _answer(problem=str(fault))
     except Exception as fault:  # a record may be crafted; a fault of ours must not look like a healthy run

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from torchgraph_explorer.errors import NotFoundError, TorchgraphError
+from torchgraph_explorer.findings.own_rules import OwnRule
 from torchgraph_explorer.record.discovery import RunInfo, list_runs
 from torchgraph_explorer.record.folder import LocalFolder, leads_in_a_circle
 from torchgraph_explorer.record.model_record import ModelRecord
@@ -94,9 +95,14 @@ class _Slot:
 class Runs:
     """The runs below one logdir, opened when they are first asked for. For many threads."""
 
-    def __init__(self, logdir: str | os.PathLike[str], *, bins: BinCache | None = None) -> None:
-        """Serve what is below `logdir`, a folder or URL, now and later. All its runs share `bins`."""
-        self.logdir = os.fspath(logdir)
+    def __init__(
+        self, logdir: str | os.PathLike[str], *, bins: BinCache | None = None, rules: Sequence[OwnRule] = ()
+    ) -> None:
+        """Serve what is below `logdir`, a folder or URL, now and later.
+
+        All its runs share `bins`. They are also judged by the user's own `rules`.
+        """
+        self.logdir, self._rules = os.fspath(logdir), rules
         self._bins = bins if bins is not None else BinCache()
         self._turn, self._comparisons = threading.Lock(), Comparisons()
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
@@ -123,9 +129,10 @@ class Runs:
     def _opened(self, name: str, slot: _Slot) -> OpenRun:
         place = _place(self.logdir, name)
         with slot.lock:
-            opened = slot.opened = slot.opened or OpenRun(
-                _open(place, name), self._bins, findings=Findings(self._turn), comparisons=self._comparisons
-            )
+            if slot.opened is None:
+                findings = Findings(self._turn, self._rules)
+                slot.opened = OpenRun(_open(place, name), self._bins, findings=findings, comparisons=self._comparisons)
+            opened = slot.opened
         self._refresh(slot, opened.run)
         if not opened.run.models:  # its files are gone
             raise _no_such_run(name)

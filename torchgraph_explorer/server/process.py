@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from torchgraph_explorer.errors import OptionError, TorchgraphWarning
+from torchgraph_explorer.findings.own_rules import OwnRule
 from torchgraph_explorer.server.embedding import embeddable_in_notebooks
 from torchgraph_explorer.server.guard import LAST_PORT, LOOPBACK, own_hosts_only, token_only
 from torchgraph_explorer.server.http_server import BACKLOG, HttpServer
@@ -75,15 +76,15 @@ class Server:
         self._http.close()
 
 
-def listen(logdir: str, *, host: str, port: int) -> Server:
-    """Listen on `host` and on `port`, or the next free one; port 0 takes any.
+def listen(logdir: str, *, host: str, port: int, rules: Sequence[OwnRule] = ()) -> Server:
+    """Listen on `host` and on `port`, or the next free one; port 0 takes any. Runs are judged by own `rules`, too.
 
     On anything but this machine's own addresses, an access token is demanded.
 
     Raises:
         OptionError: The address is not this machine's, or no port near is free.
     """
-    return listen_with(app(Runs(logdir)), host=host, port=port)
+    return listen_with(app(Runs(logdir, rules=rules)), host=host, port=port)
 
 
 def listen_with(served: App, *, host: str, port: int, changes: bool = False) -> Server:
