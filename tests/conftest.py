@@ -41,15 +41,14 @@ def _ctrl_c() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-LOADED = [0]
-"""How many Python modules there were when the collector last looked at what they hold."""
+SEARCHED = 5_000
+"""So many objects the collector may know of before a test begins."""
 
 
 @pytest.fixture(autouse=True)
 def _only_what_tests_make_is_searched() -> None:
-    """Where dynamo is loaded, `watch` looks through all objects for compiled modules. Most are torch's own."""
-    if len(sys.modules) > LOADED[0] + 50:
-        LOADED[0] = len(sys.modules)
+    """`watch` searches all objects for optimizers and compiled modules; those of torch and earlier tests are many."""
+    if len(gc.get_objects()) > SEARCHED:
         gc.collect()
         gc.freeze()
 
