@@ -8,6 +8,7 @@ from. Whether gradient flows along an edge is read from the autograd graph.
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -236,8 +237,9 @@ class Trace(TorchDispatchMode):
         inside.label_stale()
         if tensor.requires_grad:
             flowing, passed = reached(edge_of(tensor), inside.labels, inside.first)
-            spans = inside.spans if passed else ()
-            flowing |= {node for start, end, node in spans if any(start <= number < end for number in passed)}
+            numbers = sorted(passed)
+            spans = inside.spans if numbers else ()
+            flowing |= {node for start, end, node in spans if bisect_left(numbers, start) < bisect_left(numbers, end)}
         sources = self._sources(tensor, inside) or frozenset(flowing)
         overshot = bool(flowing - sources)
         for source in sources:
