@@ -7,7 +7,6 @@ from copy import deepcopy
 from functools import lru_cache
 
 import torch
-from sklearn.datasets import load_breast_cancer, load_wine
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -28,6 +27,8 @@ from benchmarks.programs.program import (
 @lru_cache
 def wine() -> tuple[Tensor, Tensor]:
     """Chemical analyses of wines, each feature in its own unit: `[178, 13]`."""
+    from sklearn.datasets import load_wine  # takes seconds, and those who only list the programs need none
+
     samples, targets = load_wine(return_X_y=True)
     return torch.tensor(samples, dtype=torch.float32), torch.tensor(targets, dtype=torch.long)
 
@@ -35,6 +36,8 @@ def wine() -> tuple[Tensor, Tensor]:
 @lru_cache
 def cancer() -> tuple[Tensor, Tensor]:
     """Measurements of cell nuclei, each feature in its own unit: `[569, 30]`."""
+    from sklearn.datasets import load_breast_cancer
+
     samples, targets = load_breast_cancer(return_X_y=True)
     return torch.tensor(samples, dtype=torch.float32), torch.tensor(targets, dtype=torch.long)
 

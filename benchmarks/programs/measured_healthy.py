@@ -7,7 +7,6 @@ from copy import deepcopy
 from functools import lru_cache
 
 import torch
-from sklearn.datasets import load_diabetes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -29,6 +28,8 @@ from benchmarks.programs.program import (
 @lru_cache
 def diabetes() -> tuple[Tensor, Tensor]:
     """Ten measurements of patients and how their illness went on, both standardised: `[442, 10]` and `[442, 1]`."""
+    from sklearn.datasets import load_diabetes
+
     samples, targets = (torch.tensor(one, dtype=torch.float32) for one in load_diabetes(return_X_y=True))
     return (samples - samples.mean(0)) / samples.std(0), ((targets - targets.mean()) / targets.std())[:, None]
 
