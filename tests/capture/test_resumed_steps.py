@@ -411,6 +411,7 @@ def test_only_a_number_is_taken_for_a_count(count: object, updates: int) -> None
 
 
 @pytest.mark.slow  # imports Lightning
+@pytest.mark.xdist_group("frameworks")
 @pytest.mark.filterwarnings("ignore")  # what Lightning advises
 def test_a_lightning_module_whose_optimizer_keeps_no_count_goes_on_at_its_trainers(tmp_path: Path) -> None:
     lightning = pytest.importorskip("lightning")

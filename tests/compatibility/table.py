@@ -105,8 +105,8 @@ def case_of(name: str) -> Case:
 
 
 def group_of(case: Case) -> str:
-    """The tests of a case share its unwatched training; the cases that need libraries, the seconds to load them."""
-    return case.theme if case.needs else case.id
+    """The tests of a case share its unwatched training; the cases that need libraries, the seconds to load these."""
+    return "frameworks" if case.needs else case.id
 
 
 def is_first_of_its_theme(case: Case) -> bool:

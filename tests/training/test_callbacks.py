@@ -12,7 +12,11 @@ from torch import Tensor, nn
 from torchgraph_explorer import open_run
 from torchgraph_explorer.training.watcher import Watcher
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # imports trainers, which advise much
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("frameworks"),  # one process imports the trainers
+    pytest.mark.filterwarnings("ignore"),  # what they advise
+]
 
 
 class Trained:
