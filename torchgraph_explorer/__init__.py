@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from torchgraph_explorer.findings.finding import Finding as Finding
     from torchgraph_explorer.histogram import Histograms as Histograms
     from torchgraph_explorer.histogram import quantiles as quantiles
+    from torchgraph_explorer.own_views.selection import ViewSelection as ViewSelection
     from torchgraph_explorer.per_label import PerLabel as PerLabel
     from torchgraph_explorer.record.discovery import list_runs as list_runs
     from torchgraph_explorer.run import compare as compare
@@ -55,6 +56,7 @@ _HOMES = {
     "TorchgraphError": "errors",
     "TorchgraphWarning": "errors",
     "UnknownBackendError": "errors",
+    "ViewSelection": "own_views.selection",
     "Watcher": "training.watcher",
     "attach": "training.attach",
     "compare": "run",

@@ -76,6 +76,21 @@ def _add_serve(commands: Any) -> None:
         "logdir", metavar="LOGDIR", help="folder of runs, folder of one run, or URL that fsspec can read"
     )
     _add_rules(parser)
+    parser.add_argument(
+        "--view",
+        action="append",
+        default=[],
+        metavar="FILE.py",
+        help="a Python file whose function `view` draws what is chosen; FILE.py:FUNCTION for another one; can be "
+        "repeated",
+    )
+    parser.add_argument(
+        "--view-seconds",
+        type=float,
+        default=20.0,
+        metavar="SECONDS",
+        help="how long such a function may take (default: %(default)g)",
+    )
     _add_address(parser, host=True)
     parser.set_defaults(act=_serve)
 
@@ -247,12 +262,14 @@ def _demo(options: argparse.Namespace) -> None:
 
 
 def _serve(options: argparse.Namespace) -> None:
+    from torchgraph_explorer.own_views.views import Views
     from torchgraph_explorer.record.remote import is_url
     from torchgraph_explorer.server.process import end_in_order_by_sigterm, listen
 
     if not is_url(options.logdir) and not Path(options.logdir).is_dir():
         raise NotFoundError(f"{options.logdir} is not a folder. Name the folder that watch(logdir=...) writes to.")
-    server = listen(options.logdir, host=options.host, port=options.port, rules=_own_rules(options))
+    views = Views(options.view, seconds=options.view_seconds) if options.view else None
+    server = listen(options.logdir, host=options.host, port=options.port, rules=_own_rules(options), views=views)
     if options.port not in (0, server.port):
         print(f"Port {options.port} is taken; using {server.port}.")
     print(f"Showing {options.logdir} at {server.url}")
@@ -262,7 +279,11 @@ def _serve(options: argparse.Namespace) -> None:
     if not options.no_browser and sys.stdout.isatty():
         browse(server.url)
     end_in_order_by_sigterm()
-    server.run()
+    try:
+        server.run()
+    finally:
+        if views is not None:
+            views.close()
 
 
 def _explore(options: argparse.Namespace) -> None:

@@ -24,6 +24,7 @@ from torchgraph_explorer.server.embedding import embeddable_in_notebooks
 from torchgraph_explorer.server.guard import LAST_PORT, LOOPBACK, own_hosts_only, token_only
 from torchgraph_explorer.server.http_server import BACKLOG, HttpServer
 from torchgraph_explorer.server.open_runs import Runs
+from torchgraph_explorer.server.own_views import OwnViews
 from torchgraph_explorer.server.response import App
 from torchgraph_explorer.server.routes import app
 
@@ -76,15 +77,19 @@ class Server:
         self._http.close()
 
 
-def listen(logdir: str, *, host: str, port: int, rules: Sequence[OwnRule] = ()) -> Server:
-    """Listen on `host` and on `port`, or the next free one; port 0 takes any. Runs are judged by own `rules`, too.
+def listen(
+    logdir: str, *, host: str, port: int, rules: Sequence[OwnRule] = (), views: OwnViews | None = None
+) -> Server:
+    """Listen on `host` and on `port`, or the next free one; port 0 takes any. Serve the runs in `logdir`, and `views`.
+
+    Runs are judged by own `rules`, too.
 
     On anything but this machine's own addresses, an access token is demanded.
 
     Raises:
         OptionError: The address is not this machine's, or no port near is free.
     """
-    return listen_with(app(Runs(logdir, rules=rules)), host=host, port=port)
+    return listen_with(app(Runs(logdir, rules=rules), views=views), host=host, port=port)
 
 
 def listen_with(served: App, *, host: str, port: int, changes: bool = False) -> Server:

@@ -38,12 +38,13 @@ OWN_PAGES = "'self'"
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer: its status, content type, body, and further headers."""
+    """An answer: its status, content type, body, further headers, and its Content-Security-Policy."""
 
     status: int
     content_type: str
     body: bytes
     headers: tuple[tuple[str, str], ...] = (("Cache-Control", "no-store"),)
+    policy: str = POLICY
 
 
 def json_response(value: Any, status: int = 200) -> Response:
@@ -66,12 +67,13 @@ def send(response: Response, environment: Environment, start_response: StartResp
     response = _compressed(response, environment.get("HTTP_ACCEPT_ENCODING", ""))
     headers = [("Content-Type", response.content_type), ("Content-Length", str(len(response.body)))]
     status = f"{response.status} {HTTPStatus(response.status).phrase}"
-    start_response(status, [*headers, *response.headers, *_safety(environment.get(FRAME_ANCESTORS, OWN_PAGES))])
+    safety = _safety(response.policy, environment.get(FRAME_ANCESTORS, OWN_PAGES))
+    start_response(status, [*headers, *response.headers, *safety])
     return [] if environment.get("REQUEST_METHOD") == "HEAD" else [response.body]
 
 
-def _safety(ancestors: str) -> list[tuple[str, str]]:
-    policy = f"{POLICY}; frame-ancestors {ancestors}" if ancestors else POLICY
+def _safety(policy: str, ancestors: str) -> list[tuple[str, str]]:
+    policy = f"{policy}; frame-ancestors {ancestors}" if ancestors else policy
     headers = [
         ("X-Content-Type-Options", "nosniff"),
         ("Referrer-Policy", "no-referrer"),

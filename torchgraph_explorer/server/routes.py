@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeVar, get_args
+from typing import Any, TypeAlias, TypeVar, get_args
 from urllib.parse import parse_qs, quote
 
 from torchgraph_explorer.errors import NotFoundError, OptionError, RecordError, TorchgraphError
@@ -17,6 +17,7 @@ from torchgraph_explorer.server.answers import (
     frame_answer,
     graph_answer,
     layout_answer,
+    plain,
     require_drawable,
     runs_answer,
     updates_answer,
@@ -26,6 +27,7 @@ from torchgraph_explorer.server.flow import ROUTES as FLOW
 from torchgraph_explorer.server.flow import FlowRoutes, FlowSource
 from torchgraph_explorer.server.histories import WantedHistory, history_answer
 from torchgraph_explorer.server.open_runs import OpenRun, RunSource
+from torchgraph_explorer.server.own_views import OwnViews, page_response
 from torchgraph_explorer.server.response import (
     BINARY,
     App,
@@ -62,40 +64,92 @@ _STATUSES = ((NotFoundError, 404), (OptionError, 400), (RecordError, 422))
 
 WordT = TypeVar("WordT", bound=str)
 
+Route: TypeAlias = Callable[[Mapping[str, str], RunSource], Response]
+
 log = logging.getLogger(__name__)
 
 
-def app(runs: RunSource, flow: FlowSource | None = None) -> App:
-    """The WSGI app that serves `runs` and the viewer; and `flow`, a model in this process, if there is one."""
-    routes = None if flow is None else FlowRoutes(flow)
+def app(runs: RunSource, flow: FlowSource | None = None, views: OwnViews | None = None) -> App:
+    """The WSGI app that serves `runs` and the viewer.
+
+    Args:
+        runs: The runs.
+        flow: A model in this process, if there is one.
+        views: Views of the user's own, if there are any.
+    """
+    flow_routes = None if flow is None else FlowRoutes(flow)
+    routes = _routes(flow, views)
 
     def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
-        path = environment.get("PATH_INFO", "")
-        if routes is not None and path.startswith(FLOW):
-            return send(routes.answer(environment), environment, start_response)
-        if routes is not None and path == "/api/runs":
-            answer = json_response({**runs_answer(runs.logdir, runs.list()), "flow": True})
-            return send(answer, environment, start_response)
-        return send(_answer(environment, runs), environment, start_response)
+        if flow_routes is not None and environment.get("PATH_INFO", "").startswith(FLOW):
+            return send(flow_routes.answer(environment), environment, start_response)
+        return send(_answer(environment, runs, routes), environment, start_response)
 
     return serve
 
 
-def _answer(environment: Environment, runs: RunSource) -> Response:
+def _routes(flow: FlowSource | None, views: OwnViews | None) -> Mapping[str, Route]:
+    """`ROUTES`, and those of what is beside the runs."""
+    if flow is None and views is None:
+        return ROUTES
+
+    def list_runs(_query: Mapping[str, str], runs: RunSource) -> Response:
+        beside: dict[str, object] = {} if flow is None else {"flow": True}
+        if views is not None:
+            beside["views"] = plain(views.infos())
+        return json_response({**runs_answer(runs.logdir, runs.list()), **beside})
+
+    def view(query: Mapping[str, str], runs: RunSource) -> Response:
+        assert views is not None
+        page = views.page(_text(query, "view"), _asked_of_view(query, runs), is_fresh=query.get("fresh") == "1")
+        return page_response(page)
+
+    return {**ROUTES, "/api/runs": list_runs, **({} if views is None else {"/api/view": view})}
+
+
+def _asked_of_view(query: Mapping[str, str], runs: RunSource) -> dict[str, Any]:
+    """What is chosen in the viewer, as `own_views.selection` reads it."""
+    opened, model = _open(query, runs)
+    wanted = _wanted_tensor(query) if "role" in query else None
+    sample = query.get("sample", "all")
+    return {
+        "path": opened.run.path,
+        "run": _text(query, "run"),
+        "model": model.name,
+        "optimizer": model.optimizer,
+        "step": _whole(query, "step") if "step" in query else None,
+        "module": query.get("module"),
+        "series": None if wanted is None else wanted.series.key,
+        "loss": query.get("loss", ""),
+        "sample": _whole(query, "sample") if sample.isdecimal() else sample,
+        "index": [*_places(query["index"])] if "index" in query else None,
+        "rank": _whole(query, "rank") if "rank" in query else None,
+        "theme": _one_of(query, "theme", ("light", "dark"), default="light"),
+    }
+
+
+def _places(text: str) -> Iterator[int]:
+    """An index, which may have the same number twice."""
+    return (_as_whole("index", part) for part in text.split(",") if part)
+
+
+def _answer(environment: Environment, runs: RunSource, routes: Mapping[str, Route]) -> Response:
     method, path = environment.get("REQUEST_METHOD", "GET"), environment.get("PATH_INFO", "")
     if method not in ("GET", "HEAD"):
         answer = problem(405, f"{method} is not allowed; everything here is read with GET.")
         return replace(answer, headers=(*answer.headers, ("Allow", "GET, HEAD")))
     if not path:  # addresses in the page are relative to its folder
         return redirect(308, f"./{quote(environment.get('SCRIPT_NAME', '').rpartition('/')[2].encode('latin-1'))}/")
-    return respond(path, _query(environment), runs)
+    return respond(path, _query(environment), runs, routes=routes)
 
 
-def respond(path: str, query: Mapping[str, str], runs: RunSource) -> Response:
-    """Answer one GET. Every error becomes an answer that explains it."""
+def respond(
+    path: str, query: Mapping[str, str], runs: RunSource, *, routes: Mapping[str, Route] | None = None
+) -> Response:
+    """Answer one GET by `routes`, or by `ROUTES`. Every error becomes an answer that explains it."""
     try:
         if path.startswith("/api/"):
-            return ROUTES.get(path, _no_route)(query, runs)
+            return (routes or ROUTES).get(path, _no_route)(query, runs)
         return bundle_file(path)
     except TorchgraphError as fault:
         status = next((status for kind, status in _STATUSES if isinstance(fault, kind)), 500)
@@ -253,7 +307,7 @@ def _health(_query: Mapping[str, str], runs: RunSource) -> Response:
     return json_response({"product": "torchgraph_explorer", "version": __version__, "logdir": runs.logdir})
 
 
-ROUTES: dict[str, Callable[[Mapping[str, str], RunSource], Response]] = {
+ROUTES: dict[str, Route] = {
     "/api/runs": _runs,
     "/api/updates": _updates,
     "/api/graph": _graph,

@@ -22,6 +22,7 @@ const NOTHING: Choices = {
   xray: null,
   xrayStatistic: null,
   view: 'graph',
+  ownView: null,
   tensors: TENSOR_DEFAULTS,
   finding: null,
   comparison: COMPARISON_DEFAULTS,
@@ -48,6 +49,7 @@ const EVERYTHING: Choices = {
   xray: true,
   xrayStatistic: 'zeros',
   view: 'tensors',
+  ownView: 'attention of a head',
   tensors: {
     id: '["a, b|c",null,"param","weight"]',
     kind: 'gradient',

@@ -38,6 +38,14 @@ export interface Runs {
   runs: RunInfo[];
   /** A model is behind the server, whose gradient flow can be explored. */
   flow?: boolean;
+  /** Views of the user's own. */
+  views?: OwnViewInfo[];
+}
+
+export interface OwnViewInfo {
+  name: string;
+  /** Another one whenever its file was changed. */
+  version: string;
 }
 
 export interface Session {

@@ -5,8 +5,8 @@ import type {Variant} from './names';
 import type {ScaleChoice} from './shade';
 
 /** Which page takes the middle of the screen. */
-export type View = 'graph' | 'tensors' | 'network';
-export const VIEWS: readonly View[] = ['graph', 'tensors', 'network'];
+export type View = 'graph' | 'tensors' | 'network' | 'own';
+export const VIEWS: readonly View[] = ['graph', 'tensors', 'network', 'own'];
 
 /** A kept sample by its position among them; all of them; or a statistic of each neuron over the whole batch. */
 export type Sample = number | 'all' | 'mean' | 'std' | 'largest';

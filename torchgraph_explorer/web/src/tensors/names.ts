@@ -104,17 +104,28 @@ export function groupsOf(tensors: Iterable<Kept>, words: string): Group[] {
   }
   return [...groups].map(([module, found]) => ({
     module,
-    tensors: found.sort((a, b) => ROLE_ORDER.indexOf(a.info.role) - ROLE_ORDER.indexOf(b.info.role)),
+    tensors: inOrder(found),
   }));
 }
 
-/** The same tensor of the other calls of its module, in order. */
-export function callsOf(tensors: ReadonlyMap<TensorId, Kept>, id: TensorId): number[] {
+/** By role; and `memory #2` after `memory`, also if others were first seen between. */
+function inOrder(tensors: Kept[]): Kept[] {
+  const number = / #(\d+)$/;
+  const nameOf = ({info: {path}}: Kept): string => path.replace(number, '');
+  const names = [...new Set(tensors.map(nameOf))];
+  const placeOf = (one: Kept): number[] => [ROLE_ORDER.indexOf(one.info.role), names.indexOf(nameOf(one)), Number(number.exec(one.info.path)?.[1] ?? 1)];
+  const places = new Map(tensors.map((one) => [one, placeOf(one)]));
+  const before = (a: readonly number[], b: readonly number[]): number => (a.map((one, i) => one - (b[i] as number)).find((one) => one !== 0) ?? 0);
+  return [...tensors].sort((a, b) => before(places.get(a) as number[], places.get(b) as number[]));
+}
+
+/** The same tensor of the other calls of its module, in order; if a step is given, only those that were kept there. */
+export function callsOf(kept: KeptTensors, id: TensorId, step: number | null = null): number[] {
   const key = parseId(id);
   if (key === null || key.call === null) return [];
-  const calls = [...tensors.values()].flatMap(({info}) =>
-    info.module === key.module && info.role === key.role && info.path === key.path && info.call !== null ? [info.call] : [],
-  );
+  const layout = step === null ? undefined : kept.layouts[kept.layout[kept.steps.indexOf(step)] ?? -1];
+  const infos = layout === undefined ? kept.tensors : layout.map((at) => kept.tensors[at] as KeptInfo);
+  const calls = infos.flatMap((info) => (info.module === key.module && info.role === key.role && info.path === key.path && info.call !== null ? [info.call] : []));
   return [...new Set(calls)].sort((a, b) => a - b);
 }
 

@@ -70,7 +70,7 @@ export function App() {
 /** The page that was chosen. */
 function Columns() {
   const {isDocked} = arrangement.value;
-  if (choices.view.value === 'tensors') return <TensorsPage />;
+  if (choices.view.value === 'tensors' || choices.view.value === 'own') return <TensorsPage />;
   if (choices.view.value === 'network') return <NetworkPage />;
   return (
     <>

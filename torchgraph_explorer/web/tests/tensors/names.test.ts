@@ -43,8 +43,16 @@ describe('kept tensors', () => {
     expect(groupsOf(tensors.values(), 'FC weig').flatMap((one) => one.tensors).length).toBe(1);
   });
 
+  test('attached several times under one name are listed in order, also if later steps had more of them', () => {
+    const paths = ['memory', 'memory #2', 'loss', 'memory #10', 'memory #3'];
+    const found = tensorsOf({...KEPT, tensors: paths.map((path) => info({module: '', role: 'attached', path}))});
+    const listed = groupsOf(found.values(), '').flatMap(({tensors}) => tensors.map(({info: {path}}) => path));
+    expect(listed).toEqual(['memory', 'memory #2', 'memory #3', 'memory #10', 'loss']);
+  });
+
   test('have calls, steps and labels', () => {
-    expect(callsOf(tensors, idOf(info()))).toEqual([0, 1]);
+    expect(callsOf(KEPT, idOf(info()))).toEqual([0, 1]);
+    expect([callsOf(KEPT, idOf(info()), 0), callsOf(KEPT, idOf(info()), 10)]).toEqual([[0], [0, 1]]);
     expect([stepsOf(KEPT, info()), stepsOf(KEPT, info({call: 1})), stepsOf(KEPT, info({loss: 'critic'}))]).toEqual([[0, 10, 20], [10], []]);
     expect([stepsOf(KEPT, info(), 'eval'), labelsOf(KEPT)]).toEqual([[0], ['eval']]);
   });

@@ -15,7 +15,8 @@ export function startTheme(): void {
   });
 }
 
-function isDark(): boolean {
+/** Whether the page is dark. */
+export function isDark(): boolean {
   return choices.theme.value === 'auto' ? (hostIsDark.value ?? systemIsDark.value) : choices.theme.value === 'dark';
 }
 

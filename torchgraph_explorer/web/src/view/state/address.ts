@@ -37,6 +37,8 @@ export interface Choices {
   /** The statistic that it shows. */
   xrayStatistic: string | null;
   view: View;
+  /** Name of a view of the user's own. */
+  ownView: string | null;
   tensors: TensorChoice;
   /** Key of the chosen finding. */
   finding: string | null;
@@ -71,6 +73,7 @@ export function encode(choices: Choices): string {
   if (choices.xray !== null) query.set('xray', choices.xray ? '1' : '0');
   if (choices.xrayStatistic !== null) query.set('cells', choices.xrayStatistic);
   if (choices.view !== 'graph') query.set('view', choices.view);
+  if (choices.ownView !== null) query.set('own', choices.ownView);
   addTensorChoice(query, choices.tensors);
   addComparison(query, choices.comparison);
   return query.toString();
@@ -98,6 +101,7 @@ export function decode(fragment: string): Choices {
     xrayStatistic: query.get('cells'),
     curve: query.get('curve'),
     view: VIEWS.find((one) => one === query.get('view')) ?? 'graph',
+    ownView: query.get('own'),
     tensors: tensorChoiceIn(query),
     finding: query.get('finding'),
     comparison: comparisonIn(query),

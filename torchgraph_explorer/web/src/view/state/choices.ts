@@ -51,6 +51,8 @@ export const curve: Signal<string | null> = signal(null);
 
 /** Which page takes the middle of the screen. */
 export const view: Signal<View> = signal<View>('graph');
+/** Name of the view of the user's own that is shown on its page; null for the first one. */
+export const ownView: Signal<string | null> = signal(null);
 /** What is chosen about kept tensors. */
 export const tensors: Signal<TensorChoice> = signal(TENSOR_DEFAULTS);
 

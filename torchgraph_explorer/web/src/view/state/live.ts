@@ -7,6 +7,7 @@ import type {Runs} from '../../api/types';
 import {hostRunFilter, isHiddenByHost, whenShown} from '../../host/tensorboard';
 import {updateCompared} from '../comparison/state';
 import {hasFlow} from '../flow/state';
+import {ownViews} from '../own/views';
 import * as choices from './choices';
 import {filtered, runFilter} from './runFilter';
 import {chosenRun, connection, logdir, problem, retryAt, runs} from './runs';
@@ -115,9 +116,10 @@ function fail(cause: unknown): void {
   });
 }
 
-function showRuns({logdir: folder, runs: found, flow}: Runs): void {
+function showRuns({logdir: folder, runs: found, flow, views = []}: Runs): void {
   batch(() => {
     hasFlow.value = flow === true;
+    if (JSON.stringify(ownViews.value) !== JSON.stringify(views)) ownViews.value = views;
     logdir.value = folder;
     if (JSON.stringify(runs.value) !== JSON.stringify(found)) runs.value = found;
     const chosen = choices.run.value;

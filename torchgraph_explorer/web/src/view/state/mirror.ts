@@ -78,6 +78,7 @@ function choices(): Choices {
     xray: chosen.xray.value,
     xrayStatistic: chosen.xrayStatistic.value,
     view: chosen.view.value,
+    ownView: chosen.ownView.value,
     tensors: chosen.tensors.value,
     finding: chosen.finding.value,
     comparison: chosen.comparison.value,
@@ -101,6 +102,7 @@ function adopt(choices: Choices): void {
     chosen.xray.value = choices.xray;
     chosen.xrayStatistic.value = choices.xrayStatistic;
     chosen.view.value = choices.view;
+    chosen.ownView.value = choices.ownView;
     chosen.tensors.value = choices.tensors;
     chosen.finding.value = choices.finding;
     chosen.comparison.value = choices.comparison;

@@ -82,5 +82,5 @@ export function openBeside(by: number): void {
   const all = listed().map(({id}) => id);
   const next = store.beyond(all, current === null ? '' : listedId(current), by);
   if (next !== null) store.open(next);
-  choices.view.value = 'tensors';
+  if (choices.view.value !== 'own') choices.view.value = 'tensors';
 }

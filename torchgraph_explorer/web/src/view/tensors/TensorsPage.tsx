@@ -7,6 +7,8 @@ import type {JSX} from 'preact';
 import {IconButton} from '../controls/Icon';
 import {windowSize} from '../layout/sides';
 import {MenuButton, Popover} from '../pane/GraphPane';
+import {OwnView} from '../own/OwnView';
+import {ownView} from '../own/views';
 import * as choices from '../state/choices';
 import {ViewTabs} from './ViewTabs';
 import * as shown from '../state/shown';
@@ -22,8 +24,11 @@ const LEAST_BESIDE = 760;
 export function TensorsPage(): JSX.Element {
   const isNarrow = windowSize.value.width < LEAST_BESIDE;
   const isOpen = useSignal(false);
+  const isOwn = choices.view.value === 'own';
+  const hasList = !isOwn || store.hasKept.value;
   const current = store.current.value;
   const info = store.info.value;
+  const title = current === null ? (isOwn && ownView.value?.name) || 'Tensors' : fullName(shown.graph.value, current.info, store.calls.value.length > 1);
   const id = choices.tensors.value.id;
   const lastId = useSignal(id);
   if (lastId.value !== id) {
@@ -35,9 +40,9 @@ export function TensorsPage(): JSX.Element {
       <div class="pane-bar">
         <MenuButton />
         <ViewTabs />
-        {isNarrow && <IconButton icon="menu" label="Kept tensors" onPress={() => (isOpen.value = !isOpen.value)} isExpanded={isOpen.value} />}
-        <h2 class="tensor-title" title={current === null ? undefined : fullName(shown.graph.value, current.info, store.calls.value.length > 1)}>
-          {current === null ? 'Tensors' : fullName(shown.graph.value, current.info, store.calls.value.length > 1)}
+        {isNarrow && hasList && <IconButton icon="menu" label="Kept tensors" onPress={() => (isOpen.value = !isOpen.value)} isExpanded={isOpen.value} />}
+        <h2 class="tensor-title" title={title}>
+          {title}
         </h2>
         {info !== null && <span class="dim tensor-shape-text">{shapeOf(info)}</span>}
         <div class="spacer" />
@@ -46,16 +51,20 @@ export function TensorsPage(): JSX.Element {
             Dependencies
           </button>
         )}
-        <IconButton icon="previous" label="Previous tensor (k)" onPress={() => openBeside(-1)} />
-        <IconButton icon="next" label="Next tensor (j)" onPress={() => openBeside(1)} />
+        {hasList && (
+          <>
+            <IconButton icon="previous" label="Previous tensor (k)" onPress={() => openBeside(-1)} />
+            <IconButton icon="next" label="Next tensor (j)" onPress={() => openBeside(1)} />
+          </>
+        )}
       </div>
       {store.kept.value.note && <p class="tensor-note dim">{store.kept.value.note}</p>}
       {store.keptProblem.value !== null && <p class="tensor-problem">{store.keptProblem.value}</p>}
       <div class="tensors-columns">
-        {(!isNarrow || isOpen.value) && <TensorList />}
+        {hasList && (!isNarrow || isOpen.value) && <TensorList />}
         <div class="tensors-main">
           {choices.tensors.value.isGraph && store.hasKept.value && <Dependencies />}
-          <ValuePanel />
+          {isOwn ? <OwnView key={choices.ownView.value} /> : <ValuePanel />}
         </div>
       </div>
       <Popover />

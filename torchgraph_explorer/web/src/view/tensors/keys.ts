@@ -25,7 +25,7 @@ const ACTIONS: Readonly<Record<string, () => void>> = {
 /** True if the key has a meaning here. */
 export function tensorKeys(event: KeyboardEvent): boolean {
   const action = ACTIONS[event.key];
-  if (action === undefined || choices.view.value !== 'tensors') return false;
+  if (action === undefined || !(choices.view.value === 'tensors' || choices.view.value === 'own')) return false;
   event.preventDefault();
   action();
   return true;

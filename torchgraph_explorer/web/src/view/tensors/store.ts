@@ -109,7 +109,7 @@ export const positions: ReadonlySignal<number[]> = computed(() => {
   });
 });
 
-export const calls: ReadonlySignal<number[]> = computed(() => (current.value === null ? [] : callsOf(tensors.value, current.value.id)));
+export const calls: ReadonlySignal<number[]> = computed(() => (current.value === null ? [] : callsOf(kept.value, current.value.id, step.value)));
 
 /** What is asked about a tensor at a step, apart from which part of it. */
 export function wantedTensor(info: KeptInfo, step: number): WantedTensor {
