@@ -18,10 +18,12 @@ import numpy.typing as npt
 
 from torchgraph_explorer.histogram import Histograms
 
-Role: TypeAlias = Literal["input", "output", "param", "attached"]
+Role: TypeAlias = Literal["input", "output", "param", "attached", "edge"]
 Kind: TypeAlias = Literal["value", "grad_norm", "grad", "optimizer_grad", "update", "update_ratio"]
 NodeKind: TypeAlias = Literal["input", "output", "call", "attached"]
 StepEnd: TypeAlias = Literal["update", "skipped", "pass", "mark", "unfinished"]
+SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
+"""Module, call, role, path and kind of a series, which identify it across sessions."""
 TensorKind: TypeAlias = Literal["input", "parameter", "intermediate", "target", "loss"]
 Shape: TypeAlias = "tuple[int | None, ...]"
 
@@ -161,11 +163,14 @@ class Edge:
         source: Index in `ModuleGraph.nodes`.
         target: Index in `ModuleGraph.nodes`.
         gradient: Gradient flows back along it; False where only data goes.
+        series: `Series.key` of each series of the gradients that come back along it: several if several tensors go
+            along it; none if they are not recorded.
     """
 
     source: int
     target: int
     gradient: bool
+    series: tuple[SeriesKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +202,8 @@ class Series:
         id: Number of the series within its session.
         module: Qualified name of the module.
         call: Which call of it in the step; None for a parameter, which all calls share.
-        role: What the tensor is to the call.
-        path: Which of them, as in `TensorInfo.path`.
+        role: What the tensor is to the call; `edge` for the gradient that comes back along an edge of its inside.
+        path: Which of them, as in `TensorInfo.path`; of an edge, its ends, as `conv1 -> :output`.
         kind: `value`: its elements. `grad_norm`: the l2 norms of its gradient, one per sample (row of the first
             dimension). `grad`: the elements of a parameter's `.grad`.
         part: Which part of the tensor the writing rank has: ranks with the same part have the same elements. None is a
@@ -214,7 +219,7 @@ class Series:
     part: int | None = None
 
     @property
-    def key(self) -> tuple[str, int | None, Role, str, Kind]:
+    def key(self) -> SeriesKey:
         """Identifies the series across sessions."""
         return (self.module, self.call, self.role, self.path, self.kind)
 
@@ -447,8 +452,8 @@ class NamedTensor:
     Attributes:
         module: Qualified name of the module; empty for the model itself, and for what was attached outside `forward`.
         call: Which call of the module in the step; None for a parameter, and for what was attached outside `forward`.
-        role: What the tensor is to the call.
-        path: Which of them, as in `TensorInfo.path`.
+        role: What the tensor is to the call; `edge` for the gradient that comes back along an edge of its inside.
+        path: Which of them, as in `TensorInfo.path`; of an edge, its ends, as `conv1 -> :output`.
         kind: What it is to the training.
         node: The node that it shares with others, as given to `attach`; empty if it was not given.
     """

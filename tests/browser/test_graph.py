@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.page import Viewer, expect_open
+from tests.browser.page import Viewer, expect_open, number
 
 pytestmark = pytest.mark.browser
 
@@ -161,3 +161,41 @@ def test_nodes_are_coloured_by_a_statistic_of_the_step(at_top: Viewer) -> None:
     at_top.slider.fill("0")
     expect(at_top.readout).to_contain_text("step 0")
     expect(at_top.node("stage3#0").locator(".node-box")).not_to_have_css("fill", last[1])
+
+
+def test_edges_are_as_wide_as_the_gradient_that_comes_back_along_them(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, inside="stage2.0#0")
+    page, skip = viewer.page, "stage2.0.shortcut#0 → stage2.0.relu#1"
+    target = page.locator(f'.edge-target[data-edge="{skip}"]')
+    expect(target).to_be_attached()
+    widths = page.locator(".edge").evaluate_all("(all) => all.map((one) => parseFloat(one.style.strokeWidth))")
+    assert len(widths) > 1
+    assert all(1 <= width <= 8 for width in widths)
+    middle = """(path) => {
+        const point = path.getPointAtLength(path.getTotalLength() / 2).matrixTransform(path.getScreenCTM());
+        return [point.x, point.y];
+    }"""
+    page.mouse.move(*target.evaluate(middle))
+    tip = page.locator(".tooltip")
+    expect(tip).to_contain_text("shortcut → relu #2")
+    told = number(tip.locator("b").last.inner_text())
+    page.mouse.down()
+    page.mouse.up()
+    panel = viewer.panel(skip)
+    expect(panel).to_contain_text("Gradient along the edge")
+    expect(panel.locator("canvas").first).to_be_visible()
+    assert number(panel.locator("text=l2").locator("xpath=..").inner_text().split()[-1]) == pytest.approx(
+        told, rel=0.05
+    )
+    page.reload()
+    expect(viewer.panel(skip)).to_contain_text("shortcut → relu #2")
+    viewer.choose("Width", "None")
+    expect(page.locator(".edge").first).not_to_have_attribute("style", re.compile("stroke-width"))
+    expect(page).to_have_url(re.compile("width=none"))
+
+
+def test_the_facts_of_a_node_lead_to_the_gradient_along_its_edges(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, inside="stage2.0#0", selected="stage2.0.conv1#0")
+    rows = viewer.page.locator(".edge-flows")
+    rows.get_by_role("button", name="x → conv1").press("Enter")
+    expect(viewer.panel("stage2.0#0/input[0] → stage2.0.conv1#0")).to_be_visible()

@@ -29,10 +29,9 @@ class ByHand:
     def forward(self, x: Tensor, side: Tensor) -> Tensor:
         self.see("", 0, "input", "input[0]", x)
         self.see("", 0, "input", "input['side']", side)
-        x = self.output("stem", self.model.stem(self.input("stem", x))).tanh()
-        merged = self.see(
-            "", 0, "attached", "merged", x + self.output("side", self.model.side(self.input("side", side)))
-        )
+        x = self.edge("", "stem -> @merged", self.output("stem", self.model.stem(self.input("stem", x)))).tanh()
+        side = self.edge("", "side -> @merged", self.output("side", self.model.side(self.input("side", side))))
+        merged = self.see("", 0, "attached", "merged", x + side)
         y = self.input("blocks", merged)
         for i, block in enumerate(self.model.blocks):
             y = self.block(f"blocks.{i}", block, y)
@@ -44,7 +43,8 @@ class ByHand:
     def block(self, name: str, block: Any, x: Tensor) -> Tensor:
         x = self.input(name, x)
         y = self.activation(name, self.output(f"{name}.first", block.first(self.input(f"{name}.first", x))))
-        y = self.output(f"{name}.second", block.second(self.input(f"{name}.second", y))) + x
+        y = self.output(f"{name}.second", block.second(self.input(f"{name}.second", y)))
+        y = self.edge(name, "second -> activation#2", y) + self.edge(name, ":input[0] -> activation#2", x)
         return self.see(name, 0, "output", "output", self.activation(name, y))
 
     def activation(self, name: str, x: Tensor) -> Tensor:
@@ -55,6 +55,13 @@ class ByHand:
         """What `module` is given: a copy, whose gradient is that which comes back through `module`."""
         call = self.calls[module] = self.calls.get(module, -1) + 1
         return self.see(module, call, "input", "input[0]", x.clone())
+
+    def edge(self, module: str, path: str, x: Tensor) -> Tensor:
+        """What goes along an edge: a copy, whose gradient is that which comes back along it."""
+        copy = x.clone()
+        copy.retain_grad()
+        self.paths[module, 0, "edge", path, "grad_norm"] = copy
+        return copy
 
     def output(self, module: str, x: Tensor, call: int = 0) -> Tensor:
         return self.see(module, call, "output", "output", x)

@@ -68,7 +68,11 @@ GRAPH = ModuleGraph(
         Node("call", 0, call=2),
         Node("output", 0, tensor=LOGITS),
     ),
-    edges=(Edge(1, 2, False), Edge(2, 4, True), Edge(4, 5, True)),
+    edges=(
+        Edge(1, 2, False),
+        Edge(2, 4, True, (("fc", 1, "output", "output", "grad_norm"), ("", 0, "edge", "fc -> fc#2", "grad_norm"))),
+        Edge(4, 5, True),
+    ),
 )
 
 SERIES = (

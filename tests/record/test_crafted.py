@@ -112,6 +112,40 @@ def test_nodes_of_a_kind_that_is_not_known_are_left_out_of_the_graph(tmp_path: P
     assert run.model().graphs == (GRAPH,)
 
 
+def with_edge_series(**series: int | str) -> tuple[pb.Graph, bytes]:
+    """`GRAPH`, to whose last edge another series was added."""
+    head, body = encode_graph(GRAPH)
+    later = pb.GraphBody.FromString(zlib.decompress(body))
+    later.edges[-1].series.append(pb.EdgeSeries.FromString(pb.EdgeSeries(**series).SerializeToString()))  # type: ignore[arg-type]
+    packed = zlib.compress(later.SerializeToString())
+    head.check = zlib.crc32(packed)
+    return head, packed
+
+
+def test_an_edge_with_a_series_of_an_unknown_role_is_not_recorded(tmp_path: Path) -> None:
+    head, packed = with_edge_series(call=0, role=99, path="later")
+    run = open_run(crafted(tmp_path, enveloped(pb.Head(graph=head).SerializeToString(), packed)))
+    assert run.model().graphs == (GRAPH,)
+
+
+def test_a_graph_whose_edge_names_a_series_of_no_call_is_damaged(tmp_path: Path) -> None:
+    head, packed = with_edge_series(call=9, role=pb.Series.EDGE, path="a -> b")
+    with pytest.warns(TorchgraphWarning, match="it refers to what it does not hold"):
+        run = open_run(crafted(tmp_path, enveloped(pb.Head(graph=head).SerializeToString(), packed)))
+    assert run.model().graphs == ()
+
+
+def test_a_graph_of_an_earlier_release_has_edges_without_series(tmp_path: Path) -> None:
+    head, body = encode_graph(GRAPH)
+    earlier = pb.GraphBody.FromString(zlib.decompress(body))
+    for edge in earlier.edges:
+        del edge.series[:]
+    packed = zlib.compress(earlier.SerializeToString())
+    head.check = zlib.crc32(packed)
+    run = open_run(crafted(tmp_path, enveloped(pb.Head(graph=head).SerializeToString(), packed)))
+    assert [edge.series for edge in run.model().graphs[0].edges] == [(), (), ()]
+
+
 def test_a_marker_inside_a_body_is_not_taken_for_a_record(tmp_path: Path) -> None:
     tricky = Series(4, 3 * MARKER.decode("latin-1"), 0, "input", MARKER.decode("latin-1"), "value")
     write(tmp_path, SERIES, (tricky,), frame(0))

@@ -115,7 +115,7 @@ def test_a_graph_is_told_by_indices(served: App) -> None:
     }
     assert told["modules"][1]["forward_parameters"] == ["input"]
     assert told["nodes"][1] == {"kind": "input", "inside": 0, "call": None, "tensor": image}
-    assert told["edges"][0] == {"source": 1, "target": 2, "gradient": False}
+    assert told["edges"][0] == {"source": 1, "target": 2, "gradient": False, "series": []}
 
 
 def test_a_layout_places_the_nodes_of_one_inside(served: App) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from torchgraph_explorer.capture.captured_step import CapturedStep
+from torchgraph_explorer.capture.edge_series import with_series
 from torchgraph_explorer.capture.graph_merging import is_same, merge, without_empty_insides
 from torchgraph_explorer.capture.module_info import module_facts
 from torchgraph_explorer.schema import Call, ModuleGraph
@@ -76,7 +77,8 @@ class KnownGraphs:
     def _traced(self, one: CapturedStep) -> ModuleGraph:
         trace = one.forward.trace
         assert trace is not None
-        nodes, edges = without_empty_insides(trace.nodes, trace.edges)
+        edges = with_series(trace, one.forward.calls.done, one.forward.calls.edges)
+        nodes, edges = without_empty_insides(trace.nodes, edges)
         return ModuleGraph(
             id=len(self.graphs),
             first_step=one.step,

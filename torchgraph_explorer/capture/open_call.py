@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchgraph_explorer.capture.edge_gradients import InsideGradients
 from torchgraph_explorer.capture.path_gradients import Edge, Walk, sequence_number
 
 
@@ -18,10 +19,11 @@ class OpenCall:
         edges: Where the gradients of its inputs are delivered, as they came in.
         walk: Its part of the autograd graph.
         attached: How often each name was attached in it.
+        inside: What goes from place to place in it; None before it calls another module.
         is_skipped: Neither it nor what it calls is recorded.
     """
 
-    __slots__ = ("attached", "call", "edges", "frame", "index", "is_skipped", "name", "walk")
+    __slots__ = ("attached", "call", "edges", "frame", "index", "inside", "is_skipped", "name", "walk")
 
     def __init__(self, index: int, name: str, call: int, frame: Any) -> None:  # noqa: PLR0917  # made for each call
         """The call begins."""
@@ -29,6 +31,7 @@ class OpenCall:
         self.edges: dict[Edge, list[str]] = {}
         self.walk = Walk(sequence_number())
         self.attached: dict[str, int] | None = None
+        self.inside: InsideGradients | None = None
         self.is_skipped = False
 
     def is_of(self, frame: Any) -> bool:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from torchgraph_explorer.capture.attach_targets import AttachedAs
 from torchgraph_explorer.capture.call_stack import is_caller
+from torchgraph_explorer.capture.edge_series import EdgeSeries
 from torchgraph_explorer.capture.facts.step_facts import StepFactsRecorder
 from torchgraph_explorer.capture.gradient_hooks import GradientHook, GradientHooks, series_key
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable
@@ -40,6 +41,7 @@ class RecordedCalls:
         done: The calls so far, also those that are open, a parent before its children.
         attached: Tensors that were given a name, by call and path.
         open: The calls that are being executed, the innermost last.
+        edges: The series of gradients along edges.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class RecordedCalls:
         self._measures_gradients = "io_grad" in rows.kinds
         self._uses_gradients, self._uses_parameters = rows.uses("io_grad"), rows.uses("params")
         self._counts: dict[str, int] = {}
+        self.edges = EdgeSeries(self.done, hooks)
 
     def unwind(self, frame: Any) -> None:
         """Forget the calls that `frame` is not within: an exception has ended them, and torch called no hook."""
@@ -78,6 +81,8 @@ class RecordedCalls:
             if self._uses_gradients:
                 note_edges(opened.edges, inputs)
             self.done.append(Call(name, number, parent, infos(inputs), ()))
+            if self._measures_gradients and self.open:
+                self.edges.enter(self.open[-1], opened, inputs)
             self.open.append(opened)
             self._observe(opened, "input", inputs)
             if self._facts is not None:
@@ -110,6 +115,8 @@ class RecordedCalls:
             hooks = self._hook(opened, "output", outputs)
             if self._uses_gradients:
                 self._hook_inputs(opened, outputs)
+            if self._measures_gradients:
+                self.edges.leave(self.open[-1] if self.open else None, opened, outputs)
             if tracing is not None:
                 tracing.leave(opened.index, outputs)
                 if tracing.named is not None:
@@ -130,6 +137,8 @@ class RecordedCalls:
                     key = series_key(inside.name, inside.call, "attached", info.path, "value")
                     keeper.describe(key, named.kind, named.node)
             self._hook(inside, "attached", found)
+            if self._measures_gradients:
+                self.edges.attach(inside, found)
             if tracing is not None:
                 tracing.attach(inside.index, found)
                 if tracing.named is not None:

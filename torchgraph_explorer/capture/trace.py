@@ -85,6 +85,8 @@ class Trace(TorchDispatchMode):
         over: Nothing more is traced, even while the mode is still on.
         each: Called for each operation.
         named: The named tensors; None if no tensor is kept.
+        handed_over: By source and target of an edge between calls of the model itself: the paths of the inputs that
+            come along it alone.
     """
 
     supports_higher_order_operators = True
@@ -97,6 +99,7 @@ class Trace(TorchDispatchMode):
         self.over = False
         self.named = named
         self.each: Callable[[], None] = _do_nothing
+        self.handed_over: dict[tuple[int, int], list[str]] = {}
         self._edges: dict[tuple[int, int], bool] = {}
         self._parents: dict[int, tuple[Level, int]] = {}
         self._stack = [_Inside(None, -1, 0)]
@@ -116,7 +119,9 @@ class Trace(TorchDispatchMode):
         self._parents[call] = (outer.level, inside.node)
         placeholders: dict[int, tuple[Tensor, list[int]]] = {}
         for info, tensor in inputs:
-            self._connect(tensor, inside.node, outer)
+            sources = self._connect(tensor, inside.node, outer)
+            if outer.level is None and len(sources) == 1:
+                self.handed_over.setdefault((*sources, inside.node), []).append(info.path)
             placeholder = self._add(Node("input", call, tensor=info))
             placeholders.setdefault(id(tensor), (tensor, []))[1].append(placeholder)
         self._stack.append(inside)
@@ -221,8 +226,8 @@ class Trace(TorchDispatchMode):
         if tensor.requires_grad:
             inside.label(tensor, nodes)
 
-    def _connect(self, tensor: Tensor, target: int, inside: _Inside) -> None:
-        """Add the edges along which `tensor` came to `target`.
+    def _connect(self, tensor: Tensor, target: int, inside: _Inside) -> frozenset[int]:
+        """Add the edges along which `tensor` came to `target`; returns their sources.
 
         The operations say where data came from; autograd says whether gradient goes back there. A node whose results
         have no gradient function of their own, as in a reentrant checkpoint or where it wrote into its input, is
@@ -232,7 +237,7 @@ class Trace(TorchDispatchMode):
             # What other calls have not returned, the training loop has computed from that.
             sources = self._sources(tensor, inside) or made_within(edge_of(tensor), inside.spans)
             self._edges.update(((source, target), True) for source in sources)
-            return
+            return sources
         flowing: set[int] = set()
         inside.label_stale()
         if tensor.requires_grad:
@@ -245,6 +250,7 @@ class Trace(TorchDispatchMode):
         for source in sources:
             gradient = source in flowing or (overshot and source not in inside.labelled)
             self._edges[source, target] = self._edges.get((source, target), False) or gradient
+        return sources
 
     def _sources(self, tensor: Tensor, inside: _Inside) -> frozenset[int]:
         """The nodes of `inside` from which `tensor` was computed.

@@ -6,6 +6,8 @@ without NaN or +∞ beside it does not count
 - in a tensor of only zeros and −∞ that no gradient reaches, which is an additive mask,
 - in an input of a call without any in its outputs: the call uses it as a mask.
 
+What comes back along an edge does not count by itself: the tensors at its ends have it, too.
+
 `web/src/graph/nonfinite.ts` has the same rule.
 """
 
@@ -48,12 +50,14 @@ class Traits:
         is_input: A value of an input.
         is_output: A value of an output.
         is_bare: A value that no gradient was seen of.
+        is_edge: What comes back along an edge.
     """
 
     call: Ints
     is_input: Flags
     is_output: Flags
     is_bare: Flags
+    is_edge: Flags
 
 
 def traits(series: Sequence[Series]) -> Traits:
@@ -74,6 +78,7 @@ def traits(series: Sequence[Series]) -> Traits:
         is_bare=flags(
             [one.kind == "value" and (one.module, one.call, one.role, one.path) not in graded for one in series]
         ),
+        is_edge=flags([one.role == "edge" for one in series]),
     )
 
 
@@ -88,7 +93,7 @@ def _are_nonfinite(series: Ints, counts: Floats, of: Traits) -> Flags:
     is_worse = (nan > 0) | (positive > 0)
     is_low = ~is_worse & (negative > 0)
     is_low &= ~(of.is_bare[series] & (sampled > 0) & (zeros == sampled))
-    found = is_worse | is_low
+    found = (is_worse | is_low) & ~of.is_edge[series]
     calls = of.call[series]
     is_taken = is_low & of.is_input[series] & ~np.isin(calls, calls[found & of.is_output[series]])
     unwanted: Flags = found & ~is_taken

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,7 @@ from torchgraph_explorer.record.discovery import RunInfo
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.record.steps.facts import StepKind, in_order
-from torchgraph_explorer.schema import STATISTICS, Call, ModuleGraph, Series, Session
+from torchgraph_explorer.schema import STATISTICS, Call, Edge, ModuleGraph, Series, Session
 from torchgraph_explorer.server.pack import pack
 
 Json = dict[str, Any]
@@ -140,6 +140,7 @@ def require_drawable(graph: ModuleGraph) -> None:
 def graph_answer(model: ModelRecord, graph: ModuleGraph) -> Json:
     """`api/graph`."""
     number = {module.name: i for i, module in enumerate(graph.modules)}
+    calls: dict[tuple[str, int | None], int] = {(call.module, call.call): i for i, call in enumerate(graph.calls)}
     return {
         "graph": graph.id,
         "revision": model.graph_revision(graph.id),
@@ -147,8 +148,13 @@ def graph_answer(model: ModelRecord, graph: ModuleGraph) -> Json:
         "modules": [plain(module) for module in graph.modules],
         "calls": [_call(call, number[call.module]) for call in graph.calls],
         "nodes": [plain(node) for node in graph.nodes],
-        "edges": [plain(edge) for edge in graph.edges],
+        "edges": [_edge(edge, calls) for edge in graph.edges],
     }
+
+
+def _edge(edge: Edge, calls: Mapping[tuple[str, int | None], int]) -> Json:
+    series = [{"call": calls[module, call], "role": role, "path": path} for module, call, role, path, _ in edge.series]
+    return {"source": edge.source, "target": edge.target, "gradient": edge.gradient, "series": series}
 
 
 def _call(call: Call, module: int) -> Json:

@@ -28,6 +28,8 @@ def tensor_rows(data: ChartData, strips: HeatStrips, text: GraphText) -> Iterabl
     pairs: dict[tuple[str, str, str], list[str]] = {}
     names: dict[tuple[str, str, str], str] = {}
     for number, one in enumerate(data.series):
+        if one.role not in ROLES:  # of an edge, which the chart draws without a number
+            continue
         owner = f"{one.module}#{'*' if one.call is None else one.call}"
         suffix, side = SIDES[one.kind]
         name = text.argument_name(one.module, one.path) if one.role == "input" else one.path

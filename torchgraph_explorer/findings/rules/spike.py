@@ -114,6 +114,8 @@ def _mover(evidence: Evidence, step: int) -> _Mover | None:
     movers = []
     for row, series in zip(*np.nonzero(times > MOVED), strict=True):
         one = evidence.series[int(series)]
+        if one.role == "edge":  # the tensors at its ends have moved, too
+            continue
         order = evidence.places.order(one.module, one.call)
         movers.append(_Mover((int(row), *_phase(one, order)), one, start + int(row), float(times[row, series])))
     return min(movers, key=lambda one: one.rank, default=None)

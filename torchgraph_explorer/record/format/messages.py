@@ -12,7 +12,13 @@ from torchgraph_explorer.record.limits import NOTE_TEXT, moment
 from torchgraph_explorer.schema import Finished, Kind, Noted, Role, Series, Session
 
 ROLES = MappingProxyType(
-    {"input": pb.Series.INPUT, "output": pb.Series.OUTPUT, "param": pb.Series.PARAM, "attached": pb.Series.ATTACHED}
+    {
+        "input": pb.Series.INPUT,
+        "output": pb.Series.OUTPUT,
+        "param": pb.Series.PARAM,
+        "attached": pb.Series.ATTACHED,
+        "edge": pb.Series.EDGE,
+    }
 )
 KINDS = MappingProxyType(
     {

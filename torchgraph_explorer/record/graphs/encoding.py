@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import cast
 
 from torchgraph_explorer.printable import LONGEST_TEXT, printable, printable_path
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import DamageError
+from torchgraph_explorer.record.format.messages import ROLE_NAMES, ROLES
 from torchgraph_explorer.record.graphs.parts import GraphParts, graph_parts
-from torchgraph_explorer.schema import Call, Edge, Module, ModuleGraph, Node, NodeKind, TensorInfo
+from torchgraph_explorer.schema import Call, Edge, Module, ModuleGraph, Node, NodeKind, Role, SeriesKey, TensorInfo
 from torchgraph_explorer.shapes import MOST_SIZES
 
 _KINDS = MappingProxyType(
@@ -24,11 +25,12 @@ _VARIED = -1
 def encode_graph(graph: ModuleGraph) -> tuple[pb.Graph, bytes]:
     """The head and the body of the record of `graph`."""
     numbers = {module.name: number for number, module in enumerate(graph.modules)}
+    places: dict[tuple[str, int | None], int] = {(one.module, one.call): at for at, one in enumerate(graph.calls)}
     message = pb.GraphBody(
         modules=[_module_message(module) for module in graph.modules],
         calls=[_call_message(call, numbers[call.module]) for call in graph.calls],
         nodes=[_node_message(node) for node in graph.nodes],
-        edges=[pb.Edge(source=edge.source, target=edge.target, gradient=edge.gradient) for edge in graph.edges],
+        edges=[_edge_message(edge, places) for edge in graph.edges],
     )
     body = zlib.compress(message.SerializeToString())
     return pb.Graph(id=graph.id, first_step=graph.first_step, check=zlib.crc32(body)), body
@@ -45,23 +47,43 @@ def decode_graph(head: pb.Graph, body: bytes) -> tuple[ModuleGraph, int]:
     parts = graph_parts(body)
     _require_sound(parts)
     modules = tuple(_module_value(module) for module in parts.modules)
+    calls = tuple(_call_value(call, modules[call.module].name) for call in parts.calls)
     known = [at for at, node in enumerate(parts.nodes) if node.kind in _KIND_NAMES]
     graph = ModuleGraph(
         id=head.id,
         first_step=head.first_step,
         modules=modules,
-        calls=tuple(_call_value(call, modules[call.module].name) for call in parts.calls),
+        calls=calls,
         nodes=tuple(_node_value(parts.nodes[at]) for at in known),
-        edges=_edges_between(parts.edges, known),
+        edges=_edges_between(parts.edges, known, calls),
     )
     return graph, len(parts.nodes) - len(known)
 
 
-def _edges_between(edges: Sequence[pb.Edge], known: Sequence[int]) -> tuple[Edge, ...]:
+def _edge_message(edge: Edge, places: Mapping[tuple[str, int | None], int]) -> pb.Edge:
+    series = [
+        pb.EdgeSeries(call=places[module, call], role=ROLES[role], path=printable(path))
+        for module, call, role, path, _ in edge.series
+    ]
+    return pb.Edge(source=edge.source, target=edge.target, gradient=edge.gradient, series=series)
+
+
+def _edge_series(messages: Iterable[pb.EdgeSeries], calls: Sequence[Call]) -> tuple[SeriesKey, ...]:
+    """The series of one edge; none if one of them is not known, since only all of them together are its gradient."""
+    found: list[SeriesKey] = []
+    for one in messages:
+        if one.role not in ROLE_NAMES:
+            return ()
+        call = calls[one.call]
+        found.append((call.module, call.call, cast("Role", ROLE_NAMES[one.role]), one.path, "grad_norm"))
+    return tuple(found)
+
+
+def _edges_between(edges: Sequence[pb.Edge], known: Sequence[int], calls: Sequence[Call]) -> tuple[Edge, ...]:
     """The edges between nodes of known kinds, which are renumbered."""
     place = {node: at for at, node in enumerate(known)}
     return tuple(
-        Edge(place[edge.source], place[edge.target], edge.gradient)
+        Edge(place[edge.source], place[edge.target], edge.gradient, _edge_series(edge.series, calls))
         for edge in edges
         if edge.source in place and edge.target in place
     )
@@ -74,6 +96,7 @@ def _require_sound(parts: GraphParts) -> None:
         all(_is_sound_call(call, at, len(parts.modules)) for at, call in enumerate(parts.calls))
         and all(_is_sound_node(node, len(parts.calls)) for node in parts.nodes)
         and all(edge.source < nodes and edge.target < nodes for edge in parts.edges)
+        and all(one.call < len(parts.calls) for edge in parts.edges for one in edge.series)
     )
     if not sound:
         raise DamageError("it refers to what it does not hold")

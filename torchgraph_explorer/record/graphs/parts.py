@@ -95,7 +95,7 @@ _PARTS: Mapping[int, tuple[str, Callable[[bytes], Any], Callable[[Any], int]]] =
         1: ("modules", pb.Module.FromString, _module_size),
         2: ("calls", pb.Call.FromString, _call_size),
         3: ("nodes", pb.Node.FromString, _node_size),
-        4: ("edges", pb.Edge.FromString, lambda _edge: 1),
+        4: ("edges", pb.Edge.FromString, lambda edge: 1 + len(edge.series)),
     }
 )
 """By field number in `GraphBody`."""

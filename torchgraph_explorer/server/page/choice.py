@@ -16,6 +16,7 @@ from torchgraph_explorer.schema import Frame, Series
 ORDER = (
     ("output", "value"),
     ("output", "grad_norm"),
+    ("edge", "grad_norm"),
     ("param", "grad"),
     ("param", "value"),
     ("input", "value"),

@@ -1,7 +1,7 @@
 import {describe, expect, test} from 'vitest';
 import {colourAt, colourScale, isStrong} from '../src/graph/colours';
 import {nodeText, openableCalls, trail, trainableText} from '../src/graph/facts';
-import {areaOf, areaToKeep, clip, meet, neighbour, nodeArea, splineArea, splinePath} from '../src/graph/geometry';
+import {areaOf, areaToKeep, clip, meet, neighbour, nodeArea, shortened, splineArea, splinePath} from '../src/graph/geometry';
 import {ancestors, outlineOf, rowsOf} from '../src/graph/outline';
 import type {OutlineModule} from '../src/graph/outline';
 import {search} from '../src/graph/search';
@@ -12,6 +12,13 @@ describe('geometry', () => {
   test('a spline is a path of cubic pieces', () => {
     expect(splinePath([[0, 0], [0, 10], [5, 10.04], [5, 20], [5, 30], [6, 30], [6, 40]])).toBe('M0,0C0,10 5,10 5,20C5,30 6,30 6,40');
     expect(splinePath([[0, 0], [1, 1]])).toBe('');
+  });
+
+  test('a spline ends earlier where an arrow is put, unless its last piece is shorter than that', () => {
+    const line = [[0, 0], [0, 10], [0, 20], [0, 30]] as const;
+    expect(splinePath(shortened(line, 14))).toBe('M0,0C0,10 0,6 0,16');
+    expect(shortened(line, 30)).toBe(line);
+    expect(shortened([[0, 0]], 14)).toEqual([[0, 0]]);
   });
 
   test.each([

@@ -46,6 +46,7 @@ describe('the series of a node', () => {
       output: [{path: 'output', value, gradient, optimizer: []}],
       params: [{path: 'weight', value: weight, gradient: null, optimizer: []}],
       attached: [],
+      edge: [],
     });
   });
 

@@ -1,6 +1,6 @@
 /** The answers of `server/http_api.md`, as they are. The words are those of `schema.py`. */
 
-export type Role = 'input' | 'output' | 'param' | 'attached';
+export type Role = 'input' | 'output' | 'param' | 'attached' | 'edge';
 export type Kind = 'value' | 'grad_norm' | 'grad' | 'optimizer_grad' | 'update' | 'update_ratio';
 export type NodeKind = 'input' | 'output' | 'call' | 'attached';
 
@@ -184,6 +184,8 @@ export interface Edge {
   target: number;
   /** False where only data goes. */
   gradient: boolean;
+  /** The series, of kind `grad_norm`, of what comes back along it; `call` is an index in `ModuleGraph.calls`. Records of earlier releases have none. */
+  series?: {call: number; role: Role; path: string}[];
 }
 
 export interface ModuleGraph {

@@ -24,6 +24,19 @@ export function splinePath(points: readonly (readonly [number, number])[]): stri
   return `M${at(start)}${pieces.map((piece) => `C${piece.map(at).join(' ')}`).join('')}`;
 }
 
+/** A spline that ends earlier, by so many pixels, as far as its last piece is longer than that. */
+export function shortened(points: readonly (readonly [number, number])[], by: number): readonly (readonly [number, number])[] {
+  const [before, control, end] = points.slice(-3);
+  const start = points.at(-4);
+  if (!start || !before || !control || !end) return points;
+  const [dx, dy] = [end[0] - start[0], end[1] - start[1]];
+  const [tx, ty] = control[0] === end[0] && control[1] === end[1] ? [dx, dy] : [end[0] - control[0], end[1] - control[1]];
+  const length = Math.hypot(tx, ty);
+  if (length === 0 || Math.hypot(dx, dy) <= by) return points;
+  const back = ([x, y]: readonly [number, number]): readonly [number, number] => [x - (by * tx) / length, y - (by * ty) / length];
+  return [...points.slice(0, -2), back(control), back(end)];
+}
+
 function at([x, y]: readonly [number, number]): string {
   return `${round(x)},${round(y)}`;
 }

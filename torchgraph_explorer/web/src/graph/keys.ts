@@ -18,9 +18,9 @@ export interface ParsedKey {
 
 const KEY = /^(.*?)#(\d+)(?:([/@])(.*))?$/s;
 
-/** What a key says; null for a text that is not a key. */
+/** What a key says; null for a text that is not the key of a node, such as that of an edge (see edges.ts). */
 export function parseKey(key: NodeKey): ParsedKey | null {
-  const match = KEY.exec(key);
+  const match = key.includes(' → ') ? null : KEY.exec(key);
   if (!match) return null;
   const [, module = '', call = '0', mark, path = ''] = match;
   const kind = mark === '/' ? 'placeholder' : mark === '@' ? 'attached' : 'call';

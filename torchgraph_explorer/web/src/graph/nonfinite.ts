@@ -22,13 +22,13 @@ interface Found {
   row: Row;
 }
 
-/** Those of a step. −∞ that masks something is left out: the rule is that of `record/nonfinite.py`, which says why. */
+/** Those of a step. −∞ that masks something is left out, and what comes back along edges, whose ends have it, too: the rule is that of `record/nonfinite.py`, which says why. */
 export function badTensors(statistics: StepStatistics | null, series: readonly SeriesInfo[]): BadTensor[] {
   if (statistics === null) return [];
   const found: Found[] = [];
   statistics.series.forEach((id, at) => {
     const name = series[id];
-    if (name && isBad(statistics.statistics, at)) found.push({name, row: rowAt(statistics.statistics, at)});
+    if (name && name.role !== 'edge' && isBad(statistics.statistics, at)) found.push({name, row: rowAt(statistics.statistics, at)});
   });
   return [...withoutMasks(found, series).map(badTensor), ...(statistics.hidden ?? []).map(hiddenTensor)];
 }

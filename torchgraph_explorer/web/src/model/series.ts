@@ -1,6 +1,7 @@
 /** The series of a node, grouped as its panel shows them. */
 
-import type {SeriesInfo} from '../api/types';
+import type {ModuleGraph, SeriesInfo} from '../api/types';
+import {edgeOf, gradientsByName, seriesOfEdge} from '../graph/edges';
 import {parseKey} from '../graph/keys';
 import type {NodeKey, ParsedKey} from '../graph/keys';
 
@@ -20,6 +21,8 @@ export interface NodeSeries {
   output: TensorSeries[];
   params: TensorSeries[];
   attached: TensorSeries[];
+  /** Of an edge: the gradients that come back along it. */
+  edge: TensorSeries[];
 }
 
 /** Does a series belong to the node: all of a call's tensors, or a placeholder's or attached tensor's own. */
@@ -28,13 +31,13 @@ export function belongs(series: SeriesInfo, {module, call, kind, path}: ParsedKe
   if (series.role === 'param') return kind === 'call';
   if (series.call !== call) return false;
   if (kind === 'attached') return series.role === 'attached' && series.path === path;
-  if (series.role === 'attached') return false;
+  if (series.role === 'attached' || series.role === 'edge') return false;
   return kind === 'call' || series.path === path;
 }
 
 /** Groups the series of one node by what the tensor is to it, in the order in which they came. */
 export function groupSeries(series: Iterable<SeriesInfo>): NodeSeries {
-  const groups: NodeSeries = {input: [], output: [], params: [], attached: []};
+  const groups: NodeSeries = {input: [], output: [], params: [], attached: [], edge: []};
   for (const one of series) {
     const group = groups[one.role === 'param' ? 'params' : one.role];
     let tensor = group.find(({path}) => path === one.path);
@@ -46,8 +49,11 @@ export function groupSeries(series: Iterable<SeriesInfo>): NodeSeries {
   return groups;
 }
 
-/** Those of all `series` that belong to the node. */
-export function seriesOfNode(series: readonly SeriesInfo[], key: NodeKey): NodeSeries {
+/** Those of all `series` that belong to the node, or to the edge, whose series the graph names. */
+export function seriesOfNode(series: readonly SeriesInfo[], key: NodeKey, graph: ModuleGraph | null = null): NodeSeries {
   const parsed = parseKey(key);
-  return groupSeries(parsed ? series.filter((one) => belongs(one, parsed)) : []);
+  const edge = graph === null || parsed !== null ? null : edgeOf(graph, key);
+  if (graph === null || edge === null) return groupSeries(parsed ? series.filter((one) => belongs(one, parsed)) : []);
+  const found = seriesOfEdge(graph, edge, gradientsByName(series));
+  return {...groupSeries([]), edge: found.map((gradient) => ({path: gradient.path, value: null, gradient, optimizer: []}))};
 }

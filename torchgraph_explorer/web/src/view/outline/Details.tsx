@@ -20,6 +20,7 @@ import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import type {TensorSeries} from '../../model/series';
 import {Icon, IconButton} from '../controls/Icon';
+import {EdgeFlows} from './EdgeFlows';
 import {togglePin} from '../pinning';
 import {hasKept} from '../tensors/store';
 import {ValuesLink} from '../tensors/ValuesLink';
@@ -39,6 +40,7 @@ export function Details() {
       <Head title={placeholderName(graph, node)} subtitle={node.kind === 'attached' ? 'attached tensor' : `${node.kind} of the open call`} nodeKey={key} />
       <Tensors title="Tensor" graph={graph} tensors={[{...node.tensor, path: placeholderName(graph, node)}]} />
       <Statistics nodeKey={key} />
+      <EdgeFlows graph={graph} nodeKey={key} />
     </section>
   );
 }
@@ -60,6 +62,7 @@ function CallDetails({graph, index, nodeKey}: {graph: ModuleGraph; index: number
       <Tensors title="Outputs" graph={graph} tensors={call.outputs} />
       <Tensors title="Parameters" graph={graph} tensors={module.params} />
       <Statistics nodeKey={nodeKey} />
+      <EdgeFlows graph={graph} nodeKey={nodeKey} />
     </section>
   );
 }

@@ -6,7 +6,8 @@ import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import type {Edge, Module, Node, PlacedEdge, PlacedNode} from '../../api/types';
 import {nodeText} from '../../graph/facts';
 import {familyOf} from '../../graph/families';
-import {meet, nodeArea, splinePath} from '../../graph/geometry';
+import {edgeKey, NARROWEST, WIDEST} from '../../graph/edges';
+import {meet, nodeArea, shortened, splinePath} from '../../graph/geometry';
 import {nodeIndex, nodeMeasure, nodeStates, openable, pinColours, scene, valueScale} from './scene';
 import type {Scene} from './scene';
 import {marks, originKeys, originText} from './marks';
@@ -21,7 +22,9 @@ import {canvasKeys} from './canvasKeys';
 import {GraphNode} from './GraphNode';
 import type {GraphNodeProps} from './GraphNode';
 import {camera, followPane, useLook} from './look';
-import {hover} from './hover';
+import {areFlowsKnown, lookOf} from './flows';
+import type {EdgeLook} from './flows';
+import {hover, hoverAt} from './hover';
 import type {FindingMark} from '../../findings/places';
 import {findingMarksShown} from '../findings/found';
 import {changeOf} from '../comparison/graph';
@@ -146,8 +149,12 @@ function open(key: NodeKey): void {
   if (call !== undefined && openable.value.has(call)) openCall(call);
 }
 
+/** Edges of a large drawing are drawn in so many widths, each at once. */
+const CLASSES = 4;
+
 function Edges({scene: now}: {scene: Scene}) {
   const {edges} = now.layout;
+  const lookAt = ({edge}: PlacedEdge): EdgeLook => lookOf(now.graph.edges[edge]);
   const hasGradient = ({edge}: PlacedEdge): boolean => now.graph.edges[edge]?.gradient ?? true;
   const isBad = (placed: PlacedEdge): boolean => carriesTrouble(now, placed);
   if (isLarge(now)) {
@@ -155,7 +162,9 @@ function Edges({scene: now}: {scene: Scene}) {
     return (
       <g>
         <Wiring edges={good.filter((placed) => !hasGradient(placed))} hasGradient={false} />
-        <Wiring edges={good.filter(hasGradient)} hasGradient />
+        {[...byLook(good.filter(hasGradient), lookAt)].map(([name, [look, some]]) => (
+          <Wiring key={name} edges={some} hasGradient look={look} />
+        ))}
         {good.length < edges.length && <Wiring edges={edges.filter(isBad)} hasGradient isBad />}
       </g>
     );
@@ -163,9 +172,44 @@ function Edges({scene: now}: {scene: Scene}) {
   return (
     <g>
       {edges.map((placed) => (
-        <EdgePath key={placed.edge} placed={placed} hasGradient={hasGradient(placed)} isBad={isBad(placed)} />
+        <EdgePath key={placed.edge} placed={placed} hasGradient={hasGradient(placed)} isBad={isBad(placed)} look={lookAt(placed)} />
+      ))}
+      {edges.filter(hasGradient).map((placed) => (
+        <EdgeTarget key={placed.edge} scene={now} placed={placed} />
       ))}
     </g>
+  );
+}
+
+/** The edges of each look, whose widths are rounded. */
+function byLook(edges: readonly PlacedEdge[], lookAt: (placed: PlacedEdge) => EdgeLook): Map<string, [EdgeLook, PlacedEdge[]]> {
+  const found = new Map<string, [EdgeLook, PlacedEdge[]]>();
+  for (const placed of edges) {
+    const {width, isMissing} = lookAt(placed);
+    const step = (WIDEST - NARROWEST) / CLASSES;
+    const look = {width: width === null ? null : NARROWEST + step * Math.round((width - NARROWEST) / step), isMissing};
+    const name = `${look.width} ${isMissing}`;
+    const known = found.get(name);
+    if (known) known[1].push(placed);
+    else found.set(name, [look, [placed]]);
+  }
+  return found;
+}
+
+/** What can be pointed at and clicked of an edge: wider than it is drawn. */
+function EdgeTarget({scene: {graph}, placed}: {scene: Scene; placed: PlacedEdge}) {
+  const edge = graph.edges[placed.edge];
+  if (!edge || !areFlowsKnown.value) return null;
+  const key = edgeKey(graph, edge);
+  return (
+    <path
+      class="edge-target"
+      d={splinePath(placed.points)}
+      data-edge={key}
+      onPointerEnter={(event) => hoverAt(key, event)}
+      onPointerLeave={() => hover(null, null)}
+      onClick={() => choices.pin(key)}
+    />
   );
 }
 
@@ -177,15 +221,16 @@ function carriesTrouble({graph}: Scene, {edge}: PlacedEdge): boolean {
 }
 
 /** The edges of a large drawing. From afar they have no arrows, which could not be seen. */
-function Wiring({edges, hasGradient, isBad = false}: {edges: readonly PlacedEdge[]; hasGradient: boolean; isBad?: boolean}) {
+function Wiring({edges, hasGradient, isBad = false, look}: {edges: readonly PlacedEdge[]; hasGradient: boolean; isBad?: boolean; look?: EdgeLook}) {
   const {shared, tips} = wiresOf(edges, sight.value);
   const isFar = detail.value === 'none';
-  const name = `edge${hasGradient ? '' : ' no-gradient'}${isBad ? ' is-bad' : ''}`;
+  const name = `edge${hasGradient ? '' : ' no-gradient'}${isBad ? ' is-bad' : ''}${look?.isMissing ? ' is-missing' : ''}`;
   const arrow = isBad ? 'url(#arrow-bad)' : 'url(#arrow)';
+  const style = widthOf(look);
   return (
     <>
-      <path class={name} d={isFar ? shared + tips.join('') : shared} />
-      {!isFar && tips.map((tip) => <path key={tip} class={name} d={tip} marker-end={arrow} />)}
+      <path class={name} style={style} d={isFar ? shared + tips.join('') : shared} />
+      {!isFar && tips.map((tip) => <path key={tip} class={name} style={style} d={tip} marker-end={arrow} />)}
     </>
   );
 }
@@ -198,7 +243,13 @@ function SelectedEdges({scene: {graph, layout}, selected}: {scene: Scene; select
   return (
     <g class="selected-edges">
       {shown.map((placed) => (
-        <EdgePath key={placed.edge} placed={placed} hasGradient={graph.edges[placed.edge]?.gradient ?? true} isSelected />
+        <EdgePath
+          key={placed.edge}
+          placed={placed}
+          hasGradient={graph.edges[placed.edge]?.gradient ?? true}
+          isSelected
+          look={lookOf(graph.edges[placed.edge])}
+        />
       ))}
     </g>
   );
@@ -211,12 +262,24 @@ interface EdgePathProps {
   isSelected?: boolean;
   /** NaN or infinity goes along it. */
   isBad?: boolean;
+  look: EdgeLook;
 }
 
-function EdgePath({placed, hasGradient, isSelected = false, isBad = false}: EdgePathProps) {
-  const name = `edge${hasGradient ? '' : ' no-gradient'}${isSelected ? ' is-selected' : ''}${isBad ? ' is-bad' : ''}`;
-  const arrow = isSelected ? 'arrow-selected' : isBad ? 'arrow-bad' : 'arrow';
-  return <path class={name} d={splinePath(placed.points)} marker-end={`url(#${arrow})`} />;
+function EdgePath({placed, hasGradient, isSelected = false, isBad = false, look}: EdgePathProps) {
+  const states = `${isSelected ? ' is-selected' : ''}${isBad ? ' is-bad' : ''}${look.isMissing ? ' is-missing' : ''}`;
+  const arrow = isSelected ? 'arrow-selected' : isBad ? 'arrow-bad' : isWide(look) ? 'arrow-wide' : 'arrow';
+  const name = `edge${hasGradient ? '' : ' no-gradient'}${states}`;
+  const points = arrow === 'arrow-wide' ? shortened(placed.points, WIDE_ARROW) : placed.points;
+  return <path class={name} style={widthOf(look)} d={splinePath(points)} marker-end={`url(#${arrow})`} />;
+}
+
+function widthOf(look: EdgeLook | undefined): {strokeWidth: string} | undefined {
+  return look?.width == null ? undefined : {strokeWidth: `${Math.round(look.width * 10) / 10}px`};
+}
+
+/** Its tip would be hidden behind the line. */
+function isWide(look: EdgeLook | undefined): boolean {
+  return (look?.width ?? 0) > 3;
 }
 
 function Definitions() {
@@ -225,6 +288,7 @@ function Definitions() {
       <Arrow id="arrow" />
       <Arrow id="arrow-selected" />
       <Arrow id="arrow-bad" />
+      <Arrow id="arrow-wide" size={16} from={0.9} />
       <pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
         <line class="hatch-line" x1="0" y1="0" x2="0" y2="6" />
       </pattern>
@@ -238,9 +302,12 @@ function Definitions() {
   );
 }
 
-function Arrow({id}: {id: string}) {
+/** Of the arrow of a wide line, which begins where the line ends: the line would hide its tip. */
+const WIDE_ARROW = 14;
+
+function Arrow({id, size = 7, from = 7.5}: {id: string; size?: number; from?: number}) {
   return (
-    <marker id={id} viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="7" markerHeight="7" orient="auto" markerUnits="userSpaceOnUse">
+    <marker id={id} viewBox="0 0 8 8" refX={from} refY="4" markerWidth={size} markerHeight={size} orient="auto" markerUnits="userSpaceOnUse">
       <path d="M0.5,1L7.5,4L0.5,7z" />
     </marker>
   );

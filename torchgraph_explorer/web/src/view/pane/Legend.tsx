@@ -3,10 +3,12 @@
 import './Legend.css';
 
 import {colourAt, troubleColourAt} from '../../graph/colours';
+import {WIDEST} from '../../graph/edges';
 import {FAMILIES, familyOf} from '../../graph/families';
 import type {Family} from '../../graph/families';
 import {differenceMeasures} from '../comparison/graph';
 import {nodeMeasure, openable, scene, stateCounts, valueScale} from './scene';
+import {areFlowsKnown, edgeWidths, missingCount} from './flows';
 import {marks} from './marks';
 import {formatNumber} from '../../numberText';
 import {NODE_MEASURES} from '../../statistics';
@@ -32,6 +34,7 @@ export function Legend() {
       />
       {nodeMeasure.value ? <ScaleLegend /> : <ClassLegend />}
       <MarkLegend />
+      {edges.some((edge) => edge?.gradient) && <WidthLegend />}
       {edges.some((edge) => edge && !edge.gradient) && (
         <div class="legend-item" title="Data flows here, but no gradient comes back">
           <svg width="22" height="8" aria-hidden="true">
@@ -45,6 +48,44 @@ export function Legend() {
         <IconButton icon="down" label={toggleLabel('legend')} onPress={() => toggle('legend')} isExpanded />
       )}
     </div>
+  );
+}
+
+/** What the widths of edges mean at this step. */
+function WidthLegend() {
+  const scale = edgeWidths.value;
+  const isShown = choices.areWidthsShown.value;
+  return (
+    <>
+      <Select
+        label="Width"
+        value={isShown ? 'gradient' : 'none'}
+        options={[
+          {value: 'gradient', label: 'Gradient'},
+          {value: 'none', label: 'None'},
+        ]}
+        onChoose={(value) => (choices.areWidthsShown.value = value === 'gradient')}
+      />
+      {isShown && scale !== null && (
+        <div class="legend-item legend-widths" title="Norm of the gradient that comes back along an edge at this step; the scale is logarithmic, and that of the whole graph">
+          <span>{formatNumber(scale.low)}</span>
+          <svg width="44" height="10" aria-hidden="true">
+            <path class="legend-wedge" d={`M0,${5 - scale.at(scale.low) / 2}L44,${5 - WIDEST / 2}V${5 + WIDEST / 2}L0,${5 + scale.at(scale.low) / 2}z`} />
+          </svg>
+          <span>{formatNumber(scale.high)}</span>
+        </div>
+      )}
+      {isShown && !areFlowsKnown.value && <span class="dim">The gradient along edges was not recorded.</span>}
+      {isShown && areFlowsKnown.value && missingCount.value > 0 && (
+        <div class="legend-item" title={`${missingCount.value} of these edges: gradient flows along them, and how much was not recorded`}>
+          <svg width="22" height="8" aria-hidden="true">
+            <line class="edge is-missing" x1="0" y1="4" x2="22" y2="4" />
+          </svg>
+          not recorded
+          <span class="dim">{missingCount.value}</span>
+        </div>
+      )}
+    </>
   );
 }
 

@@ -2,7 +2,8 @@
 
 import './Tooltip.css';
 
-import type {ModuleGraph, TensorInfo} from '../../api/types';
+import type {Edge, ModuleGraph, TensorInfo} from '../../api/types';
+import {edgeName, endsOf, flowText} from '../../graph/edges';
 import {classText, factText, nameText, placeholderName, tensorLine} from '../../graph/facts';
 import {tensorName} from '../../graph/labels';
 import {markWords} from '../../graph/nonfinite';
@@ -13,7 +14,9 @@ import {stateText} from '../../graph/nodeState';
 import {marks} from './marks';
 import * as shown from '../state/shown';
 import {dragged} from './drag';
+import {edgesOnShow, flowAt} from './flows';
 import {hovered} from './hover';
+import type {Hovered} from './hover';
 import {titleOf} from '../../findings/names';
 import {badgeText} from '../../findings/places';
 import {findingMarksShown} from '../findings/found';
@@ -27,6 +30,8 @@ export function Tooltip() {
   const graph = shown.graph.value;
   const index = now ? nodeIndex.value.get(now.key) : undefined;
   const node = index === undefined ? undefined : graph?.nodes[index];
+  const edge = now ? edgesOnShow.value.get(now.key) : undefined;
+  if (now && graph && edge && !dragged.value) return <EdgeTooltip hovered={now} graph={graph} edge={edge} />;
   if (!now || !graph || !node || dragged.value) return null;
   const {x, ...vertically} = placeBeside(now.box);
   const call = node.call === null ? undefined : graph.calls[node.call];
@@ -54,6 +59,22 @@ export function Tooltip() {
       <ChangeLine nodeKey={now.key} />
       <MarkLine node={index as number} />
       <FindingLines nodeKey={now.key} />
+    </div>
+  );
+}
+
+/** What comes back along an edge. */
+function EdgeTooltip({hovered: {key, box}, graph, edge}: {hovered: Hovered; graph: ModuleGraph; edge: Edge}) {
+  const {x, ...vertically} = placeBeside(box);
+  const ends = endsOf(key);
+  return (
+    <div class="tooltip" role="tooltip" style={{left: `${x}px`, maxWidth: `${WIDTH}px`, ...vertically}}>
+      <b>{ends && edgeName(graph, ends)}</b>
+      <div class="dim">gradient along the edge, norm</div>
+      <div class="tooltip-measure">
+        At this step: <b>{flowText(flowAt(edge))}</b>
+      </div>
+      {flowAt(edge).kind !== 'missing' && <div class="dim">Click for its gradient over time.</div>}
     </div>
   );
 }

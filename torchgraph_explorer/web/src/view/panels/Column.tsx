@@ -5,6 +5,7 @@ import type {JSX} from 'preact';
 import {page} from '../../api/client';
 import type {Setting} from '../../charts/setting';
 import type {Model} from '../../model/model';
+import {endsOf} from '../../graph/edges';
 import {seriesOfNode, type NodeSeries} from '../../model/series';
 import {find, unpin, type Pin} from '../state/choices';
 import {makeWay} from '../layout/sides';
@@ -14,6 +15,7 @@ import {Section} from './Section';
 import {subjectOf, type Subject} from './subject';
 
 const SECTIONS: readonly (readonly [keyof NodeSeries, string])[] = [
+  ['edge', 'Gradient along the edge'],
   ['input', 'Input'],
   ['output', 'Output'],
   ['attached', 'Attached'],
@@ -31,7 +33,8 @@ export interface ColumnProps {
 export function Column({pin, model, setting}: ColumnProps): JSX.Element {
   const data = model?.data.value ?? null;
   const subject = subjectOf(pin.key, model?.graph.value ?? null);
-  const series = seriesOfNode(data?.series ?? [], pin.key);
+  const series = seriesOfNode(data?.series ?? [], pin.key, model?.graph.value ?? null);
+  const what = endsOf(pin.key) === null ? 'node' : 'edge';
   const isEmpty = data !== null && Object.values(series).every((tensors) => tensors.length === 0);
   return (
     <section
@@ -50,7 +53,7 @@ export function Column({pin, model, setting}: ColumnProps): JSX.Element {
           SECTIONS.map(([role, title]) => (
             <Section key={role} title={title} tensors={series[role]} subject={subject} model={model} setting={setting} />
           ))}
-        {isEmpty && <p class="panel-note">{page === null ? 'Nothing of this node was recorded yet.' : 'This page has no numbers of this node.'}</p>}
+        {isEmpty && <p class="panel-note">{page === null ? `Nothing of this ${what} was recorded yet.` : `This page has no numbers of this ${what}.`}</p>}
       </div>
     </section>
   );
@@ -58,7 +61,7 @@ export function Column({pin, model, setting}: ColumnProps): JSX.Element {
 
 function goTo(key: Pin['key']): void {
   makeWay();
-  find(key);
+  find(endsOf(key)?.[1] ?? key);
 }
 
 function Header({pin: {key}, subject: {title, call, detail}}: {pin: Pin; subject: Subject}): JSX.Element {

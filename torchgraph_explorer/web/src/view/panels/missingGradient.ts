@@ -22,7 +22,7 @@ export interface Circumstances {
   isFinished: boolean;
 }
 
-const NAMES = {input: 'input', output: 'output', param: 'parameter', attached: 'tensor'} as const;
+const NAMES = {input: 'input', output: 'output', param: 'parameter', attached: 'tensor', edge: 'edge'} as const;
 
 /** The first reason that holds, from what is certain to what is only so for now. */
 export function missingGradient({series, info, log, inPage, isFinished}: Circumstances): MissingGradient {

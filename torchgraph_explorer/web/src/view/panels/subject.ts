@@ -1,6 +1,7 @@
 /** What a panel is about: its title, and what the graph knows of its tensors. */
 
 import type {ModuleGraph, SeriesInfo, TensorInfo} from '../../api/types';
+import {edgeName, endsOf} from '../../graph/edges';
 import {nameText} from '../../graph/facts';
 import {tensorNameOf} from '../../graph/labels';
 import {parseKey, type NodeKey, type ParsedKey} from '../../graph/keys';
@@ -19,6 +20,8 @@ export interface Subject {
 /** The subject of a node. A node that is not in the graph on show still has its name. */
 export function subjectOf(key: NodeKey, graph: ModuleGraph | null): Subject {
   const parsed = parseKey(key);
+  const ends = endsOf(key);
+  if (ends !== null) return {title: edgeName(graph, ends), call: '', detail: 'gradient along the edge', tensor: () => null};
   if (parsed === null) return {title: key, call: '', detail: '', tensor: () => null};
   const module = graph?.modules.find(({name}) => name === parsed.module);
   const owner = module ? nameText(module) : parsed.module || 'model';

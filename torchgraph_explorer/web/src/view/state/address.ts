@@ -25,6 +25,8 @@ export interface Choices {
   optimizer: string | null;
   chart: Partial<ChartOptions>;
   colourBy: string;
+  /** Edges are drawn as wide as their gradient. */
+  areWidthsShown: boolean;
   theme: Theme;
   /** Parts of the screen that were put away. */
   hidden: readonly Part[];
@@ -67,6 +69,7 @@ export function encode(choices: Choices): string {
   if (choices.step !== null) query.set('step', String(choices.step));
   for (const [name, value] of Object.entries(choices.chart)) query.set(name, String(value));
   if (choices.colourBy !== 'class') query.set('colour', choices.colourBy);
+  if (!choices.areWidthsShown) query.set('width', 'none');
   if (choices.theme !== 'auto') query.set('theme', choices.theme);
   for (const part of PARTS) if (choices.hidden.includes(part)) query.append('hide', part);
   if (choices.scalars !== null) query.set('scalars', choices.scalars ? '1' : '0');
@@ -94,6 +97,7 @@ export function decode(fragment: string): Choices {
     optimizer: query.get('optimizer'),
     chart: chartOf(query),
     colourBy: query.get('colour') ?? 'class',
+    areWidthsShown: query.get('width') !== 'none',
     theme: (THEMES.includes(theme) ? theme : 'auto') as Theme,
     hidden: PARTS.filter((part) => query.getAll('hide').includes(part)),
     scalars: claimIn(query.get('scalars')),

@@ -36,6 +36,8 @@ export const optimizer: Signal<string | null> = signal(null);
 export const chartChoice: Signal<Partial<ChartOptions>> = signal({});
 /** `class`, or the name of a measure. */
 export const colourBy: Signal<string> = signal('class');
+/** Edges are drawn as wide as their gradient. */
+export const areWidthsShown: Signal<boolean> = signal(true);
 export const theme: Signal<Theme> = signal<Theme>('auto');
 /** The parts of the screen that the user has put away. */
 export const hidden: Signal<readonly Part[]> = signal([]);

@@ -71,6 +71,7 @@ function choices(): Choices {
     optimizer: chosen.optimizer.value,
     chart: changedOptions(chosen.chartChoice.value),
     colourBy: chosen.colourBy.value,
+    areWidthsShown: chosen.areWidthsShown.value,
     theme: chosen.theme.value,
     hidden: chosen.hidden.value,
     scalars: chosen.scalars.value,
@@ -95,6 +96,7 @@ function adopt(choices: Choices): void {
     chosen.pins.value = choices.pins;
     chosen.chartChoice.value = choices.chart;
     chosen.colourBy.value = choices.colourBy;
+    chosen.areWidthsShown.value = choices.areWidthsShown;
     chosen.theme.value = choices.theme;
     chosen.hidden.value = choices.hidden;
     chosen.scalars.value = choices.scalars;
