@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
@@ -10,6 +11,14 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 
 from torchgraph_explorer.capture.tensor_tree import input_tensors
 from torchgraph_explorer.errors import OptionError
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Positional and keyword arguments of one call."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
 
 
 class Inputs:
@@ -20,14 +29,13 @@ class Inputs:
     """
 
     def __init__(self, inputs: Any) -> None:
-        """Take `inputs`: a tuple of positional arguments, a mapping of keyword arguments, or one argument.
+        """Take `inputs`: positional arguments in a tuple, keyword arguments in a mapping, both, or one argument.
 
         Raises:
             OptionError: They hold no tensor.
         """
-        is_mapping = isinstance(inputs, Mapping)
-        self._args: tuple[Any, ...] = () if is_mapping else inputs if isinstance(inputs, tuple) else (inputs,)
-        self._kwargs: dict[str, Any] = dict(inputs) if is_mapping else {}
+        given = _arguments(inputs)
+        self._args, self._kwargs = given.args, dict(given.kwargs)
         within = {id(leaf) for leaf in tree_flatten((self._args, self._kwargs))[0]}
         found = input_tensors(self._args, self._kwargs)
         self._names = {id(tensor): name for name, tensor in reversed(found) if id(tensor) in within}
@@ -48,6 +56,14 @@ class Inputs:
 
         args, kwargs = tree_map_only(Tensor, fill, (self._args, self._kwargs))
         return args, kwargs
+
+
+def _arguments(inputs: Any) -> Arguments:
+    if isinstance(inputs, Arguments):
+        return inputs
+    if isinstance(inputs, Mapping):
+        return Arguments((), inputs)
+    return Arguments(inputs if isinstance(inputs, tuple) else (inputs,), {})
 
 
 def _copy(tensor: Tensor) -> Tensor:

@@ -411,22 +411,27 @@ class Watcher:
             except Exception as fault:  # must not fail the end of the user's training
                 warn(f"The viewer at {self.url} may go on until this process ends ({reason(fault)}).")
 
-    def explore(self, inputs: Any, **options: Any) -> FlowSession:
+    def explore(self, inputs: Any = None, **options: Any) -> FlowSession:
         """Explore how gradient flows in the model as it is now, between two steps; the training waits meanwhile.
 
         Nothing of it is recorded, and the training goes on as if it had not happened.
 
         Args:
-            inputs: A batch, as for `explore`.
+            inputs: A batch, as for `explore`. None: the samples that `keep=Keep(":input")` has kept of the last batch.
             options: The other parameters of `explore`. The page has the recorded runs beside it.
 
         Raises:
-            OptionError: The model cannot be explored, or was freed.
+            OptionError: The model cannot be explored, or was freed; or no batch is given, and none was kept.
         """
+        from torchgraph_explorer.exploring.kept_batch import ADVICE, last_kept_batch
         from torchgraph_explorer.exploring.start import explore
 
         if (model := self._model()) is None:
             raise OptionError("The model was freed, and cannot be explored any more.")
+        if inputs is None:
+            if self.run_dir is None:
+                raise OptionError(f"No batch was given, and none is kept: nothing is recorded to a folder. {ADVICE}")
+            inputs = last_kept_batch(self._recorded().model(self.name), model)
         if self.run_dir is not None:
             options.setdefault("logdir", self.run_dir.rpartition(os.sep)[0])
         return explore(model, inputs, **options)
