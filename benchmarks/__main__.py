@@ -18,6 +18,7 @@ PARTS = (
     "tensorboard_tab",
     "wandb_logging",
     "keep",
+    "comgra",
     "flow",
     "gpu",
     "findings",
@@ -27,7 +28,7 @@ PARTS = (
 )
 """Modules of this folder, each with a function `tables`. They are imported one by one: each needs other libraries."""
 
-ONLY_IN_FULL = ("peers",)
+ONLY_IN_FULL = ("peers", "comgra")
 """Benchmarks that install other packages, so they run only with `--full` or if they are named."""
 
 

@@ -530,13 +530,13 @@ static void begin_neurons(Neurons *neurons, const double *row, int64_t length) {
     }
 }
 
-static void add_sample(Neurons *neurons, const double *row, int64_t length) {
+static void add_sample(Neurons *restrict neurons, const double *restrict row, int64_t length) {
     for (int64_t i = 0; i < length; i++) {
         const double value = row[i], distance = value - neurons->shift[i], magnitude = fabs(value);
+        const double known = neurons->largest[i];
         neurons->sum[i] += distance;
         neurons->squares[i] += distance * distance;
-        neurons->largest[i] = magnitude <= neurons->largest[i] || neurons->largest[i] != neurons->largest[i]
-                                  ? neurons->largest[i] : magnitude; /* NaN stays */
+        neurons->largest[i] = known > magnitude || known != known ? known : magnitude; /* NaN stays */
     }
 }
 

@@ -122,17 +122,22 @@ def spread_over(categories: Sequence[str], most: int | None) -> tuple[int, ...]:
 
 
 def copied(
-    tensor: Tensor, *, samples: int | None, batch_dim: int | None, chosen: Mapping[int, tuple[int, ...]] | None = None
+    tensor: Tensor,
+    *,
+    samples: int | None,
+    batch_dim: int | None,
+    chosen: Mapping[int, tuple[int, ...]] | None = None,
+    room: neurons.Room | None = None,
 ) -> Copied:
     """Copy `samples` of `tensor` along `batch_dim`, or all of it if it has no such dimension or that is None.
 
-    Of a batch whose size is in `chosen`, the samples there are copied.
+    Of a batch whose size is in `chosen`, the samples there are copied. Small tensors share the memory in `room`.
 
     Raises:
         NotKeptError: It cannot be copied.
     """
     if type(tensor) in ORDINARY and neurons.is_readable_at_once(tensor):
-        return _copied_at_once(tensor, samples, batch_dim, chosen)
+        return _copied_at_once(tensor, samples, batch_dim, chosen, room or neurons.Room())
     require_keepable(tensor)
     tensor = tensor.detach().as_subclass(Tensor)
     if tensor.is_complex():
@@ -149,7 +154,11 @@ def copied(
 
 
 def _copied_at_once(  # noqa: PLR0917  # called for nearly every tensor
-    tensor: Tensor, samples: int | None, batch_dim: int | None, chosen: Mapping[int, tuple[int, ...]] | None
+    tensor: Tensor,
+    samples: int | None,
+    batch_dim: int | None,
+    chosen: Mapping[int, tuple[int, ...]] | None,
+    room: neurons.Room,
 ) -> Copied:
     """As `copied`, in one pass over a tensor in host memory."""
     shape, dim = tuple(tensor.shape), _dimension(tensor, batch_dim)
@@ -157,7 +166,7 @@ def _copied_at_once(  # noqa: PLR0917  # called for nearly every tensor
         return Copied(neurons.whole(tensor), tensor.dtype, shape, None, (), None)
     given = chosen.get(shape[dim]) if chosen else None
     kept = samples_of(shape[dim], samples) if given is None else given
-    values, statistics = neurons.samples_and_statistics(tensor, dim, kept)
+    values, statistics = neurons.samples_and_statistics(tensor, dim, kept, room)
     return Copied(values, tensor.dtype, shape, dim, kept, statistics)
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from torchgraph_explorer.console import reason
 from torchgraph_explorer.per_label import LabelSchedule, PerLabel
+from torchgraph_explorer.reduce.neurons import Room
 from torchgraph_explorer.schema import KeptArray, TensorKind
 from torchgraph_explorer.tensors.copies import Copied, NotKeptError, copied, spread_over
 from torchgraph_explorer.tensors.keep import Keep
@@ -122,14 +123,14 @@ class KeptSteps:
             known = self._selected[place] = any(each.matches(one) for each in self._keep.patterns)
         return known
 
-    def copy(self, tensor: Tensor, *, is_parameter: bool, chosen: Mapping[int, tuple[int, ...]]) -> Copied:
+    def copy(self, tensor: Tensor, *, is_parameter: bool, chosen: Mapping[int, tuple[int, ...]], room: Room) -> Copied:
         """A copy of what is kept of `tensor`; `chosen` are samples for some sizes of batches.
 
         Raises:
             NotKeptError: It cannot be kept.
         """
         dim = None if is_parameter else self._keep.batch_dim
-        return copied(tensor, samples=self._keep.samples, batch_dim=dim, chosen=chosen)
+        return copied(tensor, samples=self._keep.samples, batch_dim=dim, chosen=chosen, room=room)
 
     def spread(self, categories: Sequence[str]) -> tuple[int, ...]:
         """The kept samples of a batch with these categories."""
@@ -213,7 +214,7 @@ class StepTensors:
         self._told: dict[tuple[str, str, str], tuple[TensorKind | None, str]] = {}
         self._categories: tuple[str, ...] = ()
         self._chosen: dict[int, tuple[int, ...]] = {}
-        self._size = 0
+        self._size, self._room = 0, Room()
         self._read: Callable[[], list[Bytes]] = list
         self._arrays: tuple[KeptArray, ...] | None = None
 
@@ -269,7 +270,7 @@ class StepTensors:
             found = {id(one): _array(one.copied, pieces) for one in self._unique()}
             self._arrays = tuple(self._told_array(found[id(one)], *name) for name, one in self._taken.items())
             self._taken.clear()
-            self._read = list
+            self._read, self._room = list, Room()
         return self._arrays
 
     @property
@@ -302,7 +303,7 @@ class StepTensors:
     def done(self, used: int | None) -> None:
         """It was written, or dropped; so much is on disk now, None if that is not known."""
         self._steps.waiting -= self._size
-        self._size, self._read, self._arrays = 0, list, ()
+        self._size, self._read, self._arrays, self._room = 0, list, (), Room()
         self._taken.clear()
         if used is not None:
             self._steps.used = used
@@ -314,7 +315,7 @@ class StepTensors:
             self._taken[key, ""] = known[2]
             self._note_gradient(key)
             return
-        copied = self._steps.copy(tensor, is_parameter=key[2] == "param", chosen=self._chosen)
+        copied = self._steps.copy(tensor, is_parameter=key[2] == "param", chosen=self._chosen, room=self._room)
         self._require_room(copied.size)
         taken = self._taken[key, ""] = _Taken(copied, current_stream(copied.values))
         self._note_gradient(key)
