@@ -55,6 +55,16 @@ MOST_BYTES = 400 << 20
 """Of memory, for one case, of which the files are at most some hundred kilobytes."""
 
 
+ODD_DTYPES = (
+    ("complex64", (2, 3), 48),
+    ("bfloat16", (4,), 8),
+    ("int64", (), 8),
+    ("bool", (0, 2), 0),
+    ("float8_e5m2", (5,), 5),
+)
+"""Element types, shapes, and bytes."""
+
+
 def small(run: Path) -> None:
     write_small_run(run)
 
@@ -105,7 +115,13 @@ def kept(run: Path) -> None:
         (NamedTensor("fc", None, "param", "weight", "parameter"), NamedTensor("fc", 0, "output", "output", "loss")),
         (TensorEdge(0, 1, gradient=True),),
     )
-    step = KeptStep(0, 1_000.0, 8.0, (output, gradient, weight), "rare", ("loss above 3",), graph)
+    others = [
+        replace(
+            weight, key=("", 0, "attached", dtype, "value"), dtype=dtype, shape=shape, values=np.ones(size, np.uint8)
+        )
+        for dtype, shape, size in ODD_DTYPES
+    ]
+    step = KeptStep(0, 1_000.0, 8.0, (output, gradient, weight, *others), "rare", ("loss above 3",), graph)
     writer = RecordWriter(run)
     records: tuple[Record, ...] = (SESSION, GRAPH, SERIES, replace(frame(0), label="rare"), frame(1))
     for record in records:

@@ -20,6 +20,7 @@ from torchgraph_explorer.run import Run, open_run
 from torchgraph_explorer.server.open_runs import Runs
 from torchgraph_explorer.server.response import App
 from torchgraph_explorer.server.routes import app
+from torchgraph_explorer.server.tensors import PARTS, WHAT
 
 MOST = 12
 """Frames, series and graphs of a model that are looked at."""
@@ -37,7 +38,7 @@ def read_everything(logdir: Path, run: str, rng: random.Random, *, export: bool)
         say("info", str(logdir / run), *rng.choice(((), ("--json",))))  # both are told of the same reading
         say("check", str(logdir / run), "--format", rng.choice(("text", "json", "markdown")))
         if export:
-            say("export", str(logdir / run), "-o", str(logdir / "page.html"))
+            say("export", str(logdir / run), "-o", str(logdir / "page.html"), "--tensors", "1")
 
 
 def read_run(run: Run, rng: random.Random) -> None:
@@ -142,9 +143,33 @@ def read_routes(served: App, run: str, rng: random.Random) -> None:
             asked(served, "/api/scalars", **this, scalars="0,1,2,9", most=64, **known)
         for frame in some(len(updates["frames"]["step"]), rng):
             asked(served, "/api/frame", **this, step=updates["frames"]["step"][frame])
+        read_kept_routes(served, this, rng)
 
 
-def asked(served: App, path: str, **query: Any) -> Any:
+def read_kept_routes(served: App, this: dict[str, Any], rng: random.Random) -> None:
+    """What the page of kept tensors asks."""
+    kept = asked(served, "/api/tensors", **this)
+    if "error" in kept:
+        return
+    again = asked(served, "/api/tensors", **this, version=kept["version"])
+    assert again["is_same"], (kept["version"], again["version"])
+    for at in some(len(kept["steps"]), rng)[:MOST]:
+        step = kept["steps"][at]
+        asked(served, "/api/tensor-graph", **this, step=step)
+        layout = kept["layouts"][kept["layout"][at]]
+        for number in some(len(layout), rng):
+            one = kept["tensors"][layout[number]]
+            wanted = {name: one[name] for name in ("module", "role", "path", "kind", "loss")}
+            wanted |= {"step": step, **({} if one["call"] is None else {"call": one["call"]})}
+            more = {"what": rng.choice(WHAT), "part": rng.choice(tuple(PARTS))}
+            asked(served, "/api/tensor", **this, **wanted, **more)
+            shrink = ",".join(map(str, range(len(one["kept_shape"]))))
+            asked(served, "/api/tensor", **this, **wanted, shrink=shrink, at=rng.choice(("", "0", "0,:", "9,9")))
+            asked(served, "/api/tensor-line", **this, **wanted, **more, over=rng.choice(("steps", "calls")))
+            asked(served, "/api/tensor-line", **this, **wanted, index=",".join("0" for _ in one["kept_shape"]))
+
+
+def asked(served: App, path: str, /, **query: Any) -> Any:
     """The JSON of an answer, which is no failure of the server; of one in binary nothing."""
     answer = ask(served, path, query)
     assert answer.status < 500, (path, query, answer.json)

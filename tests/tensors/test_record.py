@@ -20,10 +20,12 @@ from tests.record.mutations import ListedSegment, change, taken_apart
 from torchgraph_explorer.errors import NotFoundError, RecordError, TorchgraphError, TorchgraphWarning
 from torchgraph_explorer.printable import printable
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.folder import TENSORS, plugin_folder
-from torchgraph_explorer.record.format.envelope import enveloped, file_header
+from torchgraph_explorer.record.folder import TENSORS, LocalFolder, plugin_folder
+from torchgraph_explorer.record.format.envelope import DamageError, enveloped, file_header
 from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.tensors.encoding import ROW_BYTES
+from torchgraph_explorer.record.tensors.index import KeptIndex
 from torchgraph_explorer.record.tensors.reading import KeptInfo
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import Model, open_run
@@ -419,3 +421,13 @@ def test_an_exported_page_is_the_same_with_and_without_kept_tensors(tmp_path: Pa
     first = export_page(open_run(tmp_path / "run"))
     segment(tmp_path / "run").unlink()
     assert export_page(open_run(tmp_path / "run")) == first
+
+
+def test_an_empty_layout_is_damage_each_time_that_it_is_read(tmp_path: Path) -> None:
+    write(tmp_path, kept(0))
+    index = KeptIndex(LocalFolder(tmp_path).of_tensors(), Notices())
+    [ranks] = index.of_model(SESSION.model).values()
+    for _ in range(2):
+        with pytest.raises(DamageError):
+            index.layout(ranks[0]._replace(layout=b""))
+        assert index.layout(ranks[0])

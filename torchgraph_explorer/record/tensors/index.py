@@ -79,7 +79,7 @@ class KeptIndex:
         self._segments: dict[str, _Segment] = {}
         self._layouts: dict[bytes, bytes] = {}
         self._by_model: dict[str, Mapping[int, Mapping[int, KeptRecord]]] = {}
-        self._decoded: tuple[bytes, tuple[KeptLayout | None, ...]] = b"", ()
+        self._decoded: tuple[bytes | None, tuple[KeptLayout | None, ...]] = None, ()
         self._graphs: dict[tuple[str, int], tuple[int, ScannedRecord, SegmentFile]] = {}
 
     @property
