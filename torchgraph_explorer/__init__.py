@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from torchgraph_explorer.record.discovery import list_runs as list_runs
     from torchgraph_explorer.run import compare as compare
     from torchgraph_explorer.run import open_run as open_run
+    from torchgraph_explorer.run import spread as spread
     from torchgraph_explorer.schema import STATISTICS as STATISTICS
     from torchgraph_explorer.server.export import export_page as export_page
     from torchgraph_explorer.tensors.keep import Keep as Keep
@@ -66,6 +67,7 @@ _HOMES = {
     "open_run": "run",
     "quantiles": "histogram",
     "setup": "training.torchexplorer",
+    "spread": "run",
     "watch": "training.watch",
 }
 """Where each public name lives, below this package. No module may have the name of one of them: it would hide it."""

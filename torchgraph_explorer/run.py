@@ -11,7 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, cast
 
+import numpy as np
+import numpy.typing as npt
+
 from torchgraph_explorer.comparison.models import Comparison
+from torchgraph_explorer.comparison.spread import Spread, spread_of
 from torchgraph_explorer.errors import NotFoundError
 from torchgraph_explorer.findings.engine import find as find_findings
 from torchgraph_explorer.findings.finding import Finding
@@ -19,6 +23,7 @@ from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
 from torchgraph_explorer.record.discovery import find_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
+from torchgraph_explorer.schema import Series
 
 FETCHED = {"wandb": "torchgraph_wandb.record_artifact:fetch_record"}
 """Addresses that no file system knows: by scheme, the function that fetches the record and returns its folder."""
@@ -131,6 +136,40 @@ def compare(
     one = _model_of(run_a, model)
     other = _model_of(run_b, model, like=one.name)
     return Comparison(one, other, rename=rename, judge=lambda judged: cast("Model", judged).findings())
+
+
+def spread(
+    runs: Sequence[str | os.PathLike[str] | Run | Model],
+    what: str | Series,
+    *,
+    statistic: str = "mean",
+    model: str | None = None,
+) -> Spread:
+    """One number of several runs, such as those of several seeds, as a band over the steps.
+
+    Args:
+        runs: As for `compare`.
+        what: The name of a scalar, or a series of one of the models, which is found by name in the others.
+        statistic: Which statistic of the series, of `STATISTICS`.
+        model: The watched model; needed if a run has several.
+
+    Raises:
+        NotFoundError: A run, or the scalar or series in one of them, is not there; or no statistic has this name.
+        OptionError: There are no runs, or one has no value.
+        RecordError: A run cannot be read.
+    """
+    return spread_of([_line(_model_of(run, model), what, statistic) for run in runs])
+
+
+def _line(model: Model, what: str | Series, statistic: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    if isinstance(what, str):
+        scalar = model.scalar(what)
+        return scalar.steps, scalar.values
+    found = model.find(what.module, call=what.call, role=what.role, path=what.path, kind=what.kind)
+    if not found:
+        raise NotFoundError(f"Model {model.name!r} has no series {what.module}, {what.path}, {what.kind}.")
+    history = model.history(found[0])
+    return history.steps, history.column(statistic).astype(np.float64)
 
 
 def _model_of(run: str | os.PathLike[str] | Run | Model, name: str | None, *, like: str | None = None) -> Model:
