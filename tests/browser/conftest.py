@@ -106,6 +106,12 @@ def kept(logdir: Path) -> str:
 
 
 @pytest.fixture(scope="session")
+def sweep(logdir: Path) -> str:
+    """The folder of four runs of a small model, which are compared."""
+    return once(logdir, "sweep", runs.record_sweep)
+
+
+@pytest.fixture(scope="session")
 def dependent(logdir: Path) -> str:
     """The name of a run with labels, categories and a dependency graph of its kept tensors."""
     return once(logdir, "dependent", runs.record_dependent)

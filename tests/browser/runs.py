@@ -362,3 +362,42 @@ def record_dependent(logdir: Path, run: str = "dependent") -> None:
         label = "eval" if step == 20 else "train"
         writer.keep(KeptStep(step, 1_000.0 + step, None, tuple(arrays), label, reasons, graph), 1 << 30)
     writer.close()
+
+
+class Trunk(nn.Module):
+    """A layer, an activation and a head, the layer under a name of choice."""
+
+    def __init__(self, layer: str, classes: int) -> None:
+        super().__init__()
+        self.layer = layer
+        self.add_module(layer, nn.Linear(4, 8))
+        self.act = nn.ReLU()
+        self.head = nn.Linear(8, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.act(self.get_submodule(self.layer)(x)))
+
+
+SWEEP_STEPS = 16
+
+
+def record_sweep(logdir: Path, run: str = "sweep") -> None:
+    """Four runs of a model: `base`; `again`, which is equal; `sparse`, every fifth step; `other`, with other names."""
+    for name, layer, classes, every in (
+        ("base", "trunk", 3, 1),
+        ("again", "trunk", 3, 1),
+        ("sparse", "trunk", 3, 5),
+        ("other", "stem", 2, 1),
+    ):
+        torch.manual_seed(0)
+        model = Trunk(layer, classes)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.2 if name == "sparse" else 0.1)
+        options: dict[str, Any] = {"backend": "record", "logdir": logdir / run, "run": f"net_{name}", "verbose": False}
+        clock = ("epoch", lambda _, step: step / 4)
+        with watch(model, log_freq=every, time_log=clock, name="net", **options) as watcher:
+            for step in range(SWEEP_STEPS):
+                optimizer.zero_grad()
+                loss = model(torch.linspace(-1, 1, 32).reshape(8, 4) + step / 10).square().mean()
+                loss.backward()
+                optimizer.step()
+                watcher.log({"loss": loss.item(), "tokens": (step + 1) * (20 if name == "sparse" else 10)})

@@ -7,7 +7,8 @@ import {runLetter, withRun} from '../src/comparison/choice';
 import {graphDifference, outermost} from '../src/comparison/differences';
 import {matchSeries} from '../src/comparison/matching';
 import {shortened, shortNames} from '../src/comparison/names';
-import {distance, outlinesOf} from '../src/comparison/outlines';
+import {distance} from '../src/comparison/distance';
+import {outlinesOf} from '../src/comparison/outlines';
 import {moduleMap, parseRenames} from '../src/comparison/renames';
 import {CHART_DEFAULTS} from '../src/charts/options';
 
@@ -109,11 +110,13 @@ describe('histograms of several runs', () => {
   });
 
   test.each([
-    ['equal', {buckets: [1, 2], counts: [10, 30]}, {buckets: [1, 2], counts: [1, 3]}, 0],
-    ['apart', {buckets: [1], counts: [4]}, {buckets: [2], counts: [9]}, 1],
-    ['half apart', {buckets: [1, 2], counts: [2, 2]}, {buckets: [2, 3], counts: [5, 5]}, 0.5],
-    ['empty', {buckets: [], counts: []}, {buckets: [2], counts: [9]}, NaN],
-  ])('differ by the share that lies elsewhere: %s', (_, one, other, expected) => expect(distance(one, other)).toBe(expected));
+    ['equal', {buckets: [500, 502], counts: [10, 30]}, {buckets: [500, 502], counts: [1, 3]}, 0],
+    ['twice as large', {buckets: [500], counts: [4]}, {buckets: [504], counts: [9]}, 1 / 3],
+    ['of other signs', {buckets: [500], counts: [4]}, {buckets: [-500], counts: [9]}, 1],
+    ['zeros alone', {buckets: [0], counts: [4]}, {buckets: [500], counts: [9]}, 1],
+  ])('are apart: %s', (_, one, other, expected) => expect(distance(one, other)).toBeCloseTo(expected, 2));
+
+  test('have no distance from one without elements', () => expect(distance({buckets: [], counts: []}, {buckets: [2], counts: [9]})).toBeNaN());
 });
 
 function graphOf(modules: Record<string, (number | null)[]>): ModuleGraph {

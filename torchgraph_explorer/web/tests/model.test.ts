@@ -56,7 +56,7 @@ function answering(): void {
   server.frame.mockImplementation((_, step) => later(statisticsOf(step)));
 }
 
-const answers: Answers = {...server, runs: failing, history: failing, nonfinite: failing, findings: failing, scalars: async () => null, xray: async () => null,
+const answers: Answers = {...server, runs: failing, history: failing, nonfinite: failing, findings: failing, scalars: async () => null, xray: async () => null, compare: failing,
     tensors: async () => null, tensor: failing, tensorLine: failing, tensorGraph: failing};
 const step = signal<number | null>(null);
 const graph = signal<number | null>(null);

@@ -33,6 +33,7 @@ const server: Answers = {
   findings: never,
   scalars: async () => null,
   xray: async () => null,
+  compare: never,
     tensors: async () => null,
   tensor: async () => Promise.reject(new Error('not asked')),
   tensorGraph: async () => Promise.reject(new Error('not asked')),

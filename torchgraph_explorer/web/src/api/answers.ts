@@ -2,7 +2,7 @@
 
 import type {WantedXray, XrayAnswer} from './xray';
 import type {KeptTensors, TensorGraph, TensorLine, TensorPart, WantedLine, WantedPart} from './tensors';
-import type {Findings, History, Layout, ModuleGraph, NonFinite, Runs, SameFindings, ScalarNews, StepStatistics, Updates} from './types';
+import type {ComparisonAnswer, Findings, History, Layout, ModuleGraph, NonFinite, Runs, SameFindings, ScalarNews, StepStatistics, Updates} from './types';
 
 /** Which model of which run. */
 export interface ModelName {
@@ -54,6 +54,8 @@ export interface Answers {
   nonfinite: (model: ModelName, known: Pick<Known, 'epoch' | 'frames'>, signal?: AbortSignal) => Promise<NonFinite>;
   /** What the rules say of the model, at the steps of all optimizers, for a client that has `version`. */
   findings: (model: ModelName, version: string, signal?: AbortSignal) => Promise<Findings | SameFindings>;
+  /** How two models differ; `renames` has a rule a line. Takes seconds for long runs. */
+  compare: (model: ModelName, other: ModelName, renames: string, signal?: AbortSignal) => Promise<ComparisonAnswer>;
   /** What was logged; null when nothing is new. */
   scalars: (model: ModelName, wanted: WantedScalars, signal?: AbortSignal) => Promise<ScalarNews | null>;
   /** The whole training in one picture; null when that is still `version`. */

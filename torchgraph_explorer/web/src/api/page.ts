@@ -10,7 +10,7 @@ import {graphIn, lineIn, partIn} from './pageTensors';
 import type {PageTensors} from './pageTensors';
 import {NOTHING_KEPT} from './tensors';
 import {STATISTICS} from './types';
-import type {Findings, HiddenTensor, Layout, ModuleGraph, NonFinite, RunInfo, ScalarInfo, ScalarNews, StepNote, StepStatistics, Updates} from './types';
+import type {ComparisonAnswer, Findings, HiddenTensor, Layout, ModuleGraph, NonFinite, RunInfo, ScalarInfo, ScalarNews, StepNote, StepStatistics, Updates} from './types';
 
 import {xrayOf} from './xray';
 import type {WantedXray, XrayAnswer, XrayFacts} from './xray';
@@ -37,9 +37,17 @@ export interface Page {
 
 interface Meta {
   run: RunInfo;
-  /** Runs that are compared with it. */
+  /** Runs that are compared with it, and how they differ from it. */
   others?: RunInfo[];
+  comparisons?: PageComparison[];
   models: PageModel[];
+}
+
+interface PageComparison {
+  model: string;
+  other_run: string;
+  other_model: string;
+  answer: ComparisonAnswer;
 }
 
 interface PageModel {
@@ -88,7 +96,7 @@ interface OpenModel extends PageModel {
 export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPage): Page | null {
   if (data === undefined) return null;
   const packed = unpack<Meta>(data);
-  const {run, models, others = []} = packed.meta;
+  const {run, models, others = [], comparisons = []} = packed.meta;
   const opened = models.map((model, number) => whole(model, number, numbersIn(packed, model, number)));
   const named = ({run: wanted, model}: ModelName): OpenModel | undefined =>
     opened.find((one) => one.updates.model === model && (others.length === 0 || one.run === wanted));
@@ -111,6 +119,8 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       frame: async (model, step) => statisticsAt(find(model), step),
       nonfinite: async (model, known) => nonfiniteSince(find(model).nonfinite, known),
       findings: async (model) => ({...find(model).findings, version: 'page', is_complete: true}),
+      compare: async (model, other) =>
+        found(comparisons.find((one) => isNamed(one, model, other)), `comparison of ${model.run} with ${other.run}`).answer,
       scalars: async (model, {scalars, known}) => (known === undefined ? scalarsIn(packed, find(model), scalars) : null),
       xray: async (model, wanted) => xrayIn(packed, find(model), wanted),
       tensors: async (model, version) => (version === NOTHING_KEPT.version ? (find(model).tensors?.kept ?? NOTHING_KEPT) : null),
@@ -124,6 +134,11 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
 function ofKept<T>({tensors, number}: OpenModel, read: (kept: PageTensors, prefix: string) => T): T {
   if (!tensors) throw new Error(NO_TENSORS);
   return read(tensors, `${number}.`);
+}
+
+/** A comparison with the first run; the page has no others. */
+function isNamed(one: PageComparison, {model}: ModelName, other: ModelName): boolean {
+  return one.model === model && one.other_run === other.run && one.other_model === other.model;
 }
 
 function numbersIn(packed: Packed<unknown>, {updates}: PageModel, model: number): Numbers {

@@ -32,6 +32,7 @@ export const server: Answers = {
   },
   nonfinite: (model, known, signal) => json('nonfinite', {...model, ...known}, signal),
   findings: ({run, model}, version, signal) => json('findings', {run, model, version}, signal),
+  compare: (model, other, renames, signal) => json('compare', {...model, other_run: other.run, other_model: other.model, rename: renames}, signal),
   scalars: async (model, {scalars, most, known}, signal) => {
     const packed = await binary<ScalarsMeta>('scalars', {...model, scalars: scalars.join(','), most, ...known}, signal);
     const {meta} = packed;

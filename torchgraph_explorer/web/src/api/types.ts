@@ -409,3 +409,53 @@ export interface SameFindings {
   is_same: true;
   is_complete: boolean;
 }
+
+/** A series as `api/compare` names it: by its number in the first run, and by its place. */
+export interface ComparedSeries {
+  id: number;
+  module: string;
+  call: number | null;
+  role: Role;
+  path: string;
+  kind: Kind;
+}
+
+/** Where two runs part. */
+export interface Divergence {
+  step: number;
+  /** The last step that both logged and at which they agree; null before any. */
+  last_equal_step: number | null;
+  /** `data`, `parameter`, `computation`, `gradient` or `update`. */
+  kind: string;
+  module: string;
+  call: number | null;
+  path: string;
+  series: ComparedSeries;
+  text: string;
+}
+
+export interface SeriesDifference {
+  series: ComparedSeries;
+  /** The first step at which they differ, or null. */
+  first_different: number | null;
+  first_beyond_rounding: number | null;
+  first_beyond_fluctuation: number | null;
+  /** Between the histograms, from 0 to 1, and at which step that is. */
+  distance: number | null;
+  distance_step: number | null;
+  /** The largest difference of a statistic, relative to the magnitude. */
+  gap: number | null;
+}
+
+/** How two models differ, from `api/compare`, as far as it is shown. */
+export interface ComparisonAnswer {
+  /** `exact`: steps that both logged were compared. */
+  alignment: 'exact' | 'nearest' | 'none';
+  steps: {compared: number};
+  first_divergence: Divergence | null;
+  first_beyond_rounding: Divergence | null;
+  /** Those that differ most first. */
+  series: SeriesDifference[];
+  series_compared: number;
+  settings: {name: string; a: string; b: string}[];
+}

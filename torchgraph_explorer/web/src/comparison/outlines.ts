@@ -6,7 +6,7 @@ import {elementsIn} from '../charts/heat';
 import type {ChartOptions} from '../charts/options';
 import {linearScale, symlogScale, type ValueScale} from '../charts/scale';
 import {countIn, rebin} from '../histogram/rebin';
-import {sumOf, type Bounds, type Histogram} from '../histogram/histogram';
+import type {Bounds, Histogram} from '../histogram/histogram';
 import {trimmed} from '../histogram/trimmed';
 
 export interface Spread {
@@ -78,22 +78,4 @@ export function outlinePath(shares: Float64Array, height: (share: number) => num
 
 function short(pixels: number): number {
   return Math.round(pixels * 10) / 10;
-}
-
-/**
- * How far two histograms differ: the share of the elements that one would have to move into other buckets to get the other; 0 for
- * equal ones, 1 where they have no bucket in common. NaN without finite elements.
- */
-export function distance(one: Histogram, other: Histogram): number {
-  const [p, q] = [sharesByBucket(one), sharesByBucket(other)];
-  if (p.size === 0 || q.size === 0) return NaN;
-  let sum = 0;
-  for (const bucket of new Set([...p.keys(), ...q.keys()])) sum += Math.abs((p.get(bucket) ?? 0) - (q.get(bucket) ?? 0));
-  return sum / 2;
-}
-
-function sharesByBucket(histogram: Histogram): Map<number, number> {
-  const {buckets, counts} = sumOf([histogram]);
-  const all = Array.from(counts).reduce((sum, count) => sum + count, 0);
-  return new Map(Array.from(buckets, (bucket, i) => [bucket, counts[i]! / all]));
 }

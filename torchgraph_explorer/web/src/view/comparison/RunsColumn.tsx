@@ -12,10 +12,11 @@ import {chooseTime, timeOptions} from '../state/axis';
 import * as choices from '../state/choices';
 import {openModel} from '../state/live';
 import * as shown from '../state/shown';
+import {MostDifferent} from './MostDifferent';
 import {RunChip} from './RunChip';
 import {BesideStep} from './RunsChart';
 import {chooseRuns} from './RunsDialog';
-import {against, change, compared, exchange, problems, renames, toggleRun} from './state';
+import {against, change, compared, exchange, hiddenByHost, problems, renames, toggleRun} from './state';
 import type {Compared} from './state';
 
 export function RunsColumn(): JSX.Element {
@@ -35,6 +36,7 @@ export function RunsColumn(): JSX.Element {
             <RunItem key={run.number} run={run} />
           ))}
         </ul>
+        {hiddenByHost.value > 0 && <p class="runs-problem">{hiddenText(hiddenByHost.value)}</p>}
         {problems.value.map((text) => (
           <p key={text} class="runs-problem" role="status">
             {text}
@@ -44,6 +46,7 @@ export function RunsColumn(): JSX.Element {
           <Select label="Aligned by" value={shown.chart.value.time} options={timeOptions.value} onChoose={chooseTime} />
           <p>{alignmentText(runs)}</p>
         </div>
+        <MostDifferent />
         <RenameMap />
         {runs.slice(1).map((run) => (
           <NoCounterpart key={run.number} run={run} main={runs[0]!} />
@@ -79,6 +82,10 @@ function RunItem({run}: {run: Compared}): JSX.Element {
       )}
     </li>
   );
+}
+
+function hiddenText(count: number): string {
+  return count === 1 ? "TensorBoard's filter of runs leaves one out." : `TensorBoard's filter of runs leaves ${count} out.`;
 }
 
 function show(run: Compared): void {

@@ -2,7 +2,7 @@
 
 import type {JSX} from 'preact';
 import {percent} from '../../charts/format';
-import {distance} from '../../comparison/outlines';
+import {distance} from '../../comparison/distance';
 import {histogramOf, isLost, lostText, rowOfEntry} from '../../history';
 import {formatNumber} from '../../numberText';
 import {nonfinite} from '../../statistics';
@@ -21,7 +21,8 @@ const COLUMNS: readonly {name: string; of: (row: Row) => number; text: (value: n
 ];
 
 /** What the last column means. */
-const ELSEWHERE = 'Share of the elements that lie in other buckets than those of the run on show: 0 for equal histograms, 100 % where none is shared';
+const DISTANCE =
+  'How far the histogram is from that of the run on show, from 0 (equal) to 1: how far elements have to be moved on average, divided by the sum of both mean magnitudes';
 
 export function StatisticsTable({parts, entries}: {parts: readonly RunSeries[]; entries: readonly number[]}): JSX.Element {
   const rows = parts.map(({chosen}, i) => (chosen.value === null || entries[i]! < 0 ? null : rowOfEntry(chosen.value, entries[i]!)));
@@ -36,14 +37,14 @@ export function StatisticsTable({parts, entries}: {parts: readonly RunSeries[]; 
                 {name}
               </th>
             ))}
-            <th scope="col" title={ELSEWHERE}>
-              elsewhere
+            <th scope="col" title={DISTANCE}>
+              distance
             </th>
           </tr>
         </thead>
         <tbody>
           {parts.map((part, i) => (
-            <RunRow key={part.run.number} part={part} entry={entries[i]!} row={rows[i]!} base={i === 0 ? null : rows[0]!} elsewhere={i === 0 ? null : elsewhereOf(parts, entries, i)} />
+            <RunRow key={part.run.number} part={part} entry={entries[i]!} row={rows[i]!} base={i === 0 ? null : rows[0]!} away={i === 0 ? null : distanceOf(parts, entries, i)} />
           ))}
         </tbody>
       </table>
@@ -51,7 +52,7 @@ export function StatisticsTable({parts, entries}: {parts: readonly RunSeries[]; 
   );
 }
 
-function elsewhereOf(parts: readonly RunSeries[], entries: readonly number[], at: number): number {
+function distanceOf(parts: readonly RunSeries[], entries: readonly number[], at: number): number {
   const [ours, theirs] = [parts[0]!.chosen.value, parts[at]!.chosen.value];
   if (ours === null || theirs === null || entries[0]! < 0 || entries[at]! < 0) return NaN;
   return distance(histogramOf(ours, entries[0]!), histogramOf(theirs, entries[at]!));
@@ -63,10 +64,11 @@ interface RunRowProps {
   row: Row | null;
   /** Of the run on show; null in its own row. */
   base: Row | null;
-  elsewhere: number | null;
+  /** Null in the row of the run on show. */
+  away: number | null;
 }
 
-function RunRow({part: {run, chosen, series}, entry, row, base, elsewhere}: RunRowProps): JSX.Element {
+function RunRow({part: {run, chosen, series}, entry, row, base, away}: RunRowProps): JSX.Element {
   const head = (
     <th scope="row" title={run.run}>
       <RunChip number={run.number} />
@@ -87,7 +89,7 @@ function RunRow({part: {run, chosen, series}, entry, row, base, elsewhere}: RunR
           {base !== null && <Difference by={of(row) - of(base)} isShare={name === 'zeros'} />}
         </td>
       ))}
-      <td>{elsewhere === null ? '' : Number.isNaN(elsewhere) ? '–' : elsewhere === 0 ? '0' : percent(elsewhere, 1)}</td>
+      <td>{away === null ? '' : formatNumber(away)}</td>
       {nonfinite(row) > 0 && <td class="is-bad">{nonfinite(row).toLocaleString('en')} NaN or ∞</td>}
     </tr>
   );

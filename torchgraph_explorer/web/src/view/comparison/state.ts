@@ -17,6 +17,7 @@ import type {Matching} from '../../comparison/matching';
 import {shortNames} from '../../comparison/names';
 import {parseRenames} from '../../comparison/renames';
 import type {Renames} from '../../comparison/renames';
+import {hostRunFilter} from '../../host/tensorboard';
 import {Model} from '../../model/model';
 import {settingOf} from '../panels/setting';
 import {timesOf} from '../state/axis';
@@ -54,8 +55,14 @@ const opened = signal<ReadonlyMap<string, Opened>>(new Map());
 export const chosenOthers: ReadonlySignal<readonly ComparedRun[]> = computed(() => {
   const {runs, isAll} = choices.comparison.value;
   const main = {run: choices.run.value ?? '', model: choices.model.value ?? ''};
-  const all = isAll ? matching(known.value ?? [], main.model, runFilter.value) : runs;
+  const all = isAll ? matching(known.value ?? [], main.model, runFilter.value) : filtered(runs, hostRunFilter.value).runs;
   return all.filter((one) => !isSame(one, main));
+});
+
+/** How many chosen runs TensorBoard's filter leaves out. */
+export const hiddenByHost: ReadonlySignal<number> = computed(() => {
+  const {runs, isAll} = choices.comparison.value;
+  return isAll ? 0 : runs.length - filtered(runs, hostRunFilter.value).runs.length;
 });
 
 /** Every run that matches the filter, with its model of this name, or its first. */

@@ -13,6 +13,7 @@ import * as server from '../state/runs';
 import * as shown from '../state/shown';
 import {Canvas} from './Canvas';
 import type {Part} from '../state/parts';
+import {DivergenceLine} from '../comparison/DivergenceLine';
 import {Gone} from '../comparison/Gone';
 import {FindingsButton} from '../findings/FindingsButton';
 import {FirstTrouble} from '../header/FirstTrouble';
@@ -45,6 +46,7 @@ export function GraphPane() {
         {!isDocked.legend && <ToggleButton part="legend" icon="legend" />}
         <DockButton part="panels" icon="right" />
       </div>
+      <DivergenceLine />
       <div class="canvas-box">
         <Canvas />
         <GraphNotice />

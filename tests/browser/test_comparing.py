@@ -1,0 +1,163 @@
+"""Runs that are compared in a browser: the choice, panels, alignment, names that differ, the graph, and a page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser import runs
+from tests.browser.page import Viewer, expect_painted
+from torchgraph_explorer import open_run
+from torchgraph_explorer.server.export import export_page
+
+pytestmark = pytest.mark.browser
+
+LAST = runs.SWEEP_STEPS - 1
+
+
+def others(sweep: str, *names: str) -> list[str]:
+    """The choice of runs, as the address has it."""
+    return [f"{number}.{quote(f'{sweep}/net_{name}', safe='')}/net" for number, name in enumerate(names, start=1)]
+
+
+def compare(viewer: Viewer, sweep: str, *names: str, **choices: object) -> None:
+    """Open the first run with the others beside it."""
+    viewer.open(f"{sweep}/net_{names[0]}", model="net", **{"with": others(sweep, *names[1:])}, **choices)
+    expect(column(viewer).locator(".runs-shown li")).to_have_count(len(names))
+
+
+def column(viewer: Viewer) -> Locator:
+    return viewer.page.get_by_role("region", name="Compared runs")
+
+
+def expect_drawn(strip: Locator) -> None:
+    """The strip is drawn as soon as it can be seen."""
+    strip.scroll_into_view_if_needed()
+    expect_painted(strip)
+
+
+def expect_link(viewer: Viewer, text: str, *, times: int) -> None:
+    """The address has the text so often."""
+    viewer.page.wait_for_function(
+        "([text, times]) => location.hash.split(text).length === times + 1", arg=[text, times]
+    )
+
+
+def test_runs_are_chosen_from_a_list_with_a_filter_and_stay_in_the_link(viewer: Viewer, sweep: str) -> None:
+    viewer.open(f"{sweep}/net_base", model="net")
+    viewer.button("Compare").click()
+    dialog = viewer.page.get_by_role("dialog", name="Compare runs")
+    dialog.get_by_role("searchbox").fill("sweep/net_(again|spa)")
+    expect(dialog.get_by_role("checkbox")).to_have_count(3)  # with that for all that match
+    for box in dialog.locator("li").get_by_role("checkbox").all():
+        box.check()
+    viewer.page.keyboard.press("Escape")
+    items = column(viewer).locator(".runs-shown li")
+    expect(items).to_have_text(
+        [re.compile("^Abase.*on show"), re.compile("^B(again|sparse)"), re.compile("^C(again|sparse)")]
+    )
+    expect_link(viewer, "with=", times=2)
+    viewer.page.reload()
+    expect(items).to_have_count(3)
+    expect(viewer.button("Compare")).to_have_text("Compare: 3 runs")
+    viewer.button("Show sparse").click()
+    expect(items.first).to_contain_text("sparse")
+    expect(items).to_have_count(3)
+    viewer.button("Remove base").click()
+    expect(items).to_have_count(2)
+    viewer.button("Stop comparing").click()
+    expect(column(viewer)).to_have_count(0)
+    expect_link(viewer, "with=", times=0)
+
+
+def test_all_runs_that_match_are_compared_while_that_is_chosen(viewer: Viewer, sweep: str) -> None:
+    viewer.open(f"{sweep}/net_base", model="net", **{"with": "all"})
+    viewer.page.get_by_role("searchbox").fill("sweep/net_[bos]")
+    expect(column(viewer).locator(".run-label")).to_have_text(
+        ["base", re.compile("other|sparse"), re.compile("other|sparse")]
+    )
+    viewer.page.get_by_role("searchbox").fill("")
+
+
+def test_a_panel_shows_each_series_of_all_runs_on_one_axis_and_their_histograms_at_the_step(
+    viewer: Viewer, sweep: str
+) -> None:
+    compare(viewer, sweep, "base", "again", "sparse", pin="0.trunk#0", step=10)
+    strips = [viewer.chart(f"{label}: trunk, output, value") for label in ("base", "again", "sparse")]
+    for strip in strips:
+        expect_drawn(strip)
+    figure = viewer.page.locator("figure").filter(has=strips[0])
+    expect(figure.locator(".outline")).to_have_count(3)
+    rows = figure.locator(".runs-table tbody tr")
+    expect(rows).to_have_count(3)
+    expect(rows.nth(1).locator("small")).to_have_text(["="] * 6)
+    expect(rows.nth(1).locator("td").last).to_have_text("0")
+    expect(rows.nth(2).locator("small").first).to_have_text(re.compile(r"^[+−]"))
+    viewer.select_mode("Line")
+    plot = viewer.panels.get_by_role("slider", name="trunk, output, value, in 3 runs")
+    expect(plot).to_have_attribute("aria-valuetext", re.compile(r"^step 10: A base \S+, B again \S+, C sparse \S+$"))
+    plot.press("ArrowRight")
+    expect(plot).to_have_attribute("aria-valuetext", re.compile(r"step 11: .*C sparse \(step 10\)"))
+    for way in ("Mean and spread", "Side by side"):
+        viewer.choose("Runs", way)
+    expect_drawn(strips[2])
+    for mode in ("Ridge", "Overlay"):
+        viewer.select_mode(mode)
+        viewer.chart("sparse: trunk, output, value").scroll_into_view_if_needed()
+        expect(viewer.chart("sparse: trunk, output, value").locator("path")).to_have_count(4)
+
+
+def test_runs_are_aligned_by_step_clock_or_scalar_at_the_nearest_logged_step(viewer: Viewer, sweep: str) -> None:
+    compare(viewer, sweep, "base", "sparse", "other", step=7)
+    steps = column(viewer).locator(".runs-shown .run-step")
+    expect(steps).to_have_text(["step 7", "step 5", "step 7"])
+    expect(column(viewer)).to_contain_text("Each run is at its logged step nearest to step 7")
+    viewer.choose("Aligned by", "tokens")
+    expect(steps).to_have_text(["step 7", "step 5", "step 7"])
+    viewer.slider.press("Home")
+    expect(steps).to_have_text(["step 0", "step 0", "step 0"])
+    viewer.open(f"{sweep}/net_base", model="net", **{"with": others(sweep, "sparse")}, step=LAST, time="scalar:tokens")
+    expect(steps).to_have_text([f"step {LAST}", "step 5"])  # 160 tokens are nearer to its 120 than to its 220
+    viewer.choose("Aligned by", "epoch")
+    expect(steps).to_have_text([f"step {LAST}", f"step {LAST}"])
+    viewer.page.get_by_role("region", name="Scalars").scroll_into_view_if_needed()
+    loss = viewer.page.get_by_role("img", name=re.compile("A loss"))
+    expect(loss.locator(".scalar-line")).to_have_count(2)
+
+
+def test_modules_are_matched_by_name_or_by_a_rename_map_and_the_graph_shows_what_differs(
+    viewer: Viewer, sweep: str
+) -> None:
+    compare(viewer, sweep, "base", "other", pin="0.trunk#0")
+    unmatched = column(viewer).locator(".runs-unmatched")
+    expect(unmatched).to_contain_text("1 module of A, 1 module of B")
+    expect(viewer.panel("trunk#0").locator(".run-line.is-none").first).to_contain_text("has no such series")
+    expect(viewer.node("trunk#0").locator(".node-change")).to_have_text("not in B")
+    expect(viewer.node("head#0").locator(".node-change")).to_have_text("other shape")
+    expect(viewer.page.get_by_role("note", name="Only in other")).to_contain_text("stem Linear")
+    column(viewer).get_by_text("Renamed modules").click()
+    column(viewer).get_by_role("textbox").fill("trunk = stem")
+    expect(unmatched).to_have_count(0)
+    expect(viewer.node("trunk#0").locator(".node-change")).to_have_count(0)
+    expect(viewer.page.get_by_role("note")).to_have_count(0)
+    expect_drawn(viewer.chart("other: trunk, output, value"))
+    viewer.choose("Colour", "Output standard deviation − that of B")
+    expect(viewer.node("head#0")).to_have_class(re.compile("by-value"))
+    expect_link(viewer, "rename=trunk", times=1)
+    column(viewer).get_by_role("textbox").fill("trunk")
+    expect(column(viewer)).to_contain_text("Write a name on each side of one =")
+
+
+def test_an_exported_page_of_two_runs_opens_with_them_compared(
+    offline: Viewer, logdir: Path, sweep: str, tmp_path: Path
+) -> None:
+    first, second = (open_run(logdir / sweep / f"net_{name}") for name in ("base", "sparse"))
+    export_page(first, tmp_path / "page.html", compare=[second])
+    offline.page.goto(f"{(tmp_path / 'page.html').as_uri()}#pin=0.head%230&step=7")
+    expect(column(offline).locator(".run-label")).to_have_text(["base", "sparse"])
+    expect(column(offline).locator(".runs-shown .run-step")).to_have_text(["step 7", "step 5"])
+    expect_drawn(offline.chart("sparse: head, output, value"))
