@@ -113,3 +113,21 @@ def test_an_exported_page_has_all_steps_of_it(offline: Viewer, logdir: Path, dig
 
     expect(picture(offline)).to_be_visible()
     expect_soon(check)
+
+
+def test_the_table_has_all_modules_and_leads_to_them(shown: Viewer, logdir: Path, digits: str) -> None:
+    shown.page.locator(".xray-bar .segments").get_by_text("Table", exact=True).click()
+    table = shown.page.get_by_role("region", name="Modules at the step")
+    names = table.get_by_role("rowheader")
+    expect(names).to_have_count(len(open_run(logdir / digits).model().cells(Wanted("zeros")).modules))
+    table.get_by_role("button", name="Output share of zeros").click()
+    expect(table.get_by_role("columnheader", name="Output share of zeros")).to_have_attribute("aria-sort", "descending")
+    shown.page.get_by_role("searchbox", name="Filter modules").fill("stage2 relu")
+    expect(names).to_have_count(2)
+    with shown.page.expect_download() as saved:
+        shown.page.get_by_role("button", name="Save 2 modules as CSV").click()
+    lines = saved.value.path().read_text().splitlines()
+    assert lines[0].startswith("module,output_gradient,")
+    assert sorted(line.partition(",")[0] for line in lines[1:]) == ["stage2.0.relu", "stage2.1.relu"]
+    names.get_by_role("button", name="stage2.0.relu").click()
+    expect(shown.panel("stage2.0.relu#0")).to_be_visible()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 from zlib import crc32
 
@@ -135,6 +136,7 @@ class ModelIndex:
         self._series_ids: dict[object, int] = {}
         self._launches: Launches | None = None
         self._damaged = DamagedCopies()
+        self._known_series: set[tuple[str, bytes]] = set()
         self._known_graphs: dict[tuple[str, int], tuple[int, int, int]] = {}
 
     @property
@@ -253,6 +255,9 @@ class ModelIndex:
         self.last_write = max(self.last_write, noted.time)
 
     def _take_series(self, message: pb.SeriesAdded, source: Source) -> None:
+        content = source.session, blake2b(message.SerializeToString(), digest_size=16).digest()
+        if content in self._known_series:
+            return  # series are written again and again, so that damage loses none
         known, unknown = series_value(message)
         session = self.sessions[source.session]
         if max((*(one.id for one in known), *unknown), default=0) > LAST_SERIES:
@@ -261,6 +266,7 @@ class ModelIndex:
             session.add(one.id, reader_id=self._identified(one), part=one.part)
         for number in unknown:
             source.notices.add_unknown("series", (self.name, source.session, number))
+        self._known_series.add(content)
 
     def _identified(self, series: Series) -> int:
         """The reader's id of a session's series; a new one for a series that no session had."""

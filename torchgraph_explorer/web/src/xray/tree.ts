@@ -77,7 +77,8 @@ export function rowOf(rows: readonly XrayRow[], name: string): number {
 /** Labels that have room: each at the row where its module begins, of those that would overlap the outermost. */
 export function labelledRows(rows: readonly XrayRow[], rowHeight: number, labelHeight: number): number[] {
   const taken: number[] = [];
-  const isFree = (row: number): boolean => taken.every((other) => Math.abs(other - row) * rowHeight >= labelHeight);
+  const place = (row: number): number => Math.min(row * rowHeight, rows.length * rowHeight - labelHeight);
+  const isFree = (row: number): boolean => taken.every((other) => Math.abs(place(other) - place(row)) >= labelHeight);
   const order = rows.map((_, row) => row).sort((one, other) => rows[one]!.module.depth - rows[other]!.module.depth || one - other);
   if (rowHeight >= labelHeight) return order;
   for (const row of order) if (isFree(row)) taken.push(row);

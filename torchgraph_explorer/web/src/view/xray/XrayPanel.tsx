@@ -2,22 +2,35 @@
 
 import './xray.css';
 
-import {useComputed, useSignal} from '@preact/signals';
+import {signal, useComputed, useSignal} from '@preact/signals';
+import type {Signal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
 import {stepNumbers} from '../../charts/format';
 import {ticks} from 'd3-array';
 import type {Model} from '../../model/model';
 import {IconButton} from '../controls/Icon';
-import {Select} from '../controls/Select';
+import {Segments, Select} from '../controls/Select';
+import type {Option} from '../controls/Select';
 import * as choices from '../state/choices';
 import {Gutter} from './Gutter';
 import {Legend} from './Legend';
 import {Loss} from './Loss';
 import {Marks} from './Marks';
+import {ModuleTable} from './ModuleTable';
 import {Picture, zoomBy} from './Picture';
 import {domain, follow, folded, forget, inSight, rows, tree, whole, xray} from './store';
 import {foldable} from '../../xray/tree';
+
+type Page = 'picture' | 'table';
+
+/** Which face of the x-ray is shown. */
+const page: Signal<Page> = signal<Page>('picture');
+
+const PAGES: Option[] = [
+  {value: 'picture', label: 'Picture'},
+  {value: 'table', label: 'Table'},
+];
 
 const AXIS_PX = 16;
 const LEAST_PX = 80;
@@ -29,8 +42,14 @@ export function XrayPanel({model}: {model: Model}): JSX.Element {
   return (
     <section class="panel xray" aria-label="X-ray">
       <Bar />
-      <Body />
-      <Legend />
+      {page.value === 'table' ? (
+        <ModuleTable model={model} />
+      ) : (
+        <>
+          <Body />
+          <Legend />
+        </>
+      )}
     </section>
   );
 }
@@ -38,9 +57,6 @@ export function XrayPanel({model}: {model: Model}): JSX.Element {
 function Bar(): JSX.Element {
   const now = whole.value;
   const options = (now?.statistics ?? []).filter(({name}) => now?.available.includes(name)).map(({name, label}) => ({value: name, label}));
-  const isFolded = folded.value.size > 0;
-  const inner = foldable(tree.value).filter(({depth}) => depth === 1);
-  const fold = (): void => void (folded.value = isFolded ? new Set() : new Set(inner.map(({name}) => name)));
   return (
     <header class="panel-header xray-bar">
       <h3>X-ray</h3>
@@ -50,16 +66,28 @@ function Bar(): JSX.Element {
           reading …
         </span>
       )}
+      <Segments label="X-ray as" value={page.value} options={PAGES} onChoose={(chosen) => (page.value = chosen as Page)} />
       <span class="spacer" />
+      {page.value === 'picture' && <PictureButtons />}
+    </header>
+  );
+}
+
+function PictureButtons(): JSX.Element {
+  const isFolded = folded.value.size > 0;
+  const inner = foldable(tree.value).filter(({depth}) => depth === 1);
+  const fold = (): void => void (folded.value = isFolded ? new Set() : new Set(inner.map(({name}) => name)));
+  return (
+    <>
       {inner.length > 0 && (
         <button type="button" class="xray-text-button" aria-pressed={isFolded} onClick={fold}>
           {isFolded ? 'Unfold' : 'Fold'}
         </button>
       )}
       <IconButton icon="minus" label="Show more steps (−)" onPress={() => zoomBy(0.5)} disabled={domain.value === null} />
-      <IconButton icon="plus" label="Show fewer steps (+)" onPress={() => zoomBy(2)} disabled={now === null} />
+      <IconButton icon="plus" label="Show fewer steps (+)" onPress={() => zoomBy(2)} disabled={whole.value === null} />
       <IconButton icon="fit" label="Show all steps (0)" onPress={() => (domain.value = null)} disabled={domain.value === null} />
-    </header>
+    </>
   );
 }
 
