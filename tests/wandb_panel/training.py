@@ -270,8 +270,8 @@ def agent(logdir: str) -> object:
     return {"runs": runs}
 
 
-def many_steps(logdir: str, *, files: int | None = None) -> object:
-    """2,000 steps, each of them logged; and the seconds that each took, and spent on being logged.
+def many_steps(logdir: str, *, files: int | None = None, steps: int = 2000) -> object:
+    """So many steps, each of them logged; and the seconds that each took, and spent on being logged.
 
     This process and those that it starts may each have as many files open as `files` says.
     """
@@ -281,7 +281,7 @@ def many_steps(logdir: str, *, files: int | None = None) -> object:
     with begin() as run:
         model = Net()
         watched(model, logdir)
-        taken = timed_steps(model, 2000, run)
+        taken = timed_steps(model, steps, run)
     return {"run": run.id, "steps": taken, "handing over": handed, "writing": written}
 
 
