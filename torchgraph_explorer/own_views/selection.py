@@ -8,7 +8,6 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.errors import NotFoundError
@@ -91,7 +90,8 @@ class ViewSelection:
             return found
         if self.sample is None:
             return tensor.values
-        return np.take(tensor.values, min(self.sample, len(tensor.samples) - 1), axis=tensor.batch_dim)
+        part: npt.NDArray[Any] = tensor.values.take(min(self.sample, len(tensor.samples) - 1), axis=tensor.batch_dim)
+        return part
 
     def _find(self, name: str, call: int | None) -> KeptInfo:
         kept = self._kept()

@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 
 from torchgraph_explorer.capture.forward_passes import PASSES
 from torchgraph_explorer.findings.own_rules import OwnRule
+from torchgraph_explorer.per_label import PerLabel
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.tensors.keep import Keep
 from torchgraph_explorer.training.on_finding import OnFinding
@@ -28,7 +29,7 @@ LIGHTNING_EPOCHS: TimeLog = ("epoch", lambda module, _step: module.current_epoch
 def watch(
     model: nn.Module,
     log: str | Sequence[str] = KINDS,
-    log_freq: int | str | Schedule = 50,
+    log_freq: int | str | PerLabel | Schedule = 50,
     *,
     backend: str | Sink | Sequence[str | Sink] = "standalone",
     bins: int = 64,

@@ -119,13 +119,17 @@ function inOrder(tensors: Kept[]): Kept[] {
   return [...tensors].sort((a, b) => before(places.get(a) as number[], places.get(b) as number[]));
 }
 
+/** What was kept at a step. */
+export function infosAt({steps, layout, layouts, tensors}: KeptTensors, step: number): Set<KeptInfo> {
+  const numbers = layouts[layout[steps.indexOf(step)] ?? -1] ?? [];
+  return new Set(numbers.map((at) => tensors[at] as KeptInfo));
+}
+
 /** The same tensor of the other calls of its module, in order; if a step is given, only those that were kept there. */
 export function callsOf(kept: KeptTensors, id: TensorId, step: number | null = null): number[] {
   const key = parseId(id);
   if (key === null || key.call === null) return [];
-  const layout = step === null ? undefined : kept.layouts[kept.layout[kept.steps.indexOf(step)] ?? -1];
-  const infos = layout === undefined ? kept.tensors : layout.map((at) => kept.tensors[at] as KeptInfo);
-  const calls = infos.flatMap((info) => (info.module === key.module && info.role === key.role && info.path === key.path && info.call !== null ? [info.call] : []));
+  const calls = [...(step === null ? kept.tensors : infosAt(kept, step))].flatMap((info) => (info.module === key.module && info.role === key.role && info.path === key.path && info.call !== null ? [info.call] : []));
   return [...new Set(calls)].sort((a, b) => a - b);
 }
 

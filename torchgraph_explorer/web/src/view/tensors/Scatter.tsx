@@ -7,7 +7,7 @@ import {Select} from '../controls/Select';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {Fold} from './Controls';
-import {fullName, variantName, variantOf} from '../../tensors/names';
+import {fullName, infosAt, variantName, variantOf} from '../../tensors/names';
 import type {Kept} from '../../tensors/names';
 import {usePart} from './parts';
 import {product} from '../../tensors/request';
@@ -29,19 +29,27 @@ export function Scatter(props: ScatterProps): JSX.Element {
   );
 }
 
-/** The tensors whose neurons can be paired with these: as many of them, and of other kinds the tensor's own. */
-function partners({info}: ScatterProps): {value: string; label: string; info: KeptInfo}[] {
+/** The tensors of the step whose neurons can be paired with these, those of the same module and of modules around it first. */
+function partners({info, step}: ScatterProps): {value: string; label: string; info: KeptInfo}[] {
   const graph = shown.graph.value;
   const wanted = neurons(info);
-  return [...store.tensors.value.values()].flatMap((one) =>
+  const there = infosAt(store.kept.value, step);
+  const found = [...store.tensors.value.values()].flatMap((one) =>
     one.variants
-      .filter((other) => neurons(other) === wanted && other !== info)
+      .filter((other) => neurons(other) === wanted && other !== info && there.has(other))
       .map((other) => ({
         value: JSON.stringify([one.id, variantOf(other)]),
         label: `${fullName(graph, other, true)}${other.kind === 'value' ? '' : `, ${variantName(other).toLowerCase()}`}`,
         info: other,
       })),
   );
+  return found.sort((a, b) => distance(info.module, a.info.module) - distance(info.module, b.info.module));
+}
+
+/** 0 for the same module, 1 for one that has or is in the other, 2 otherwise. */
+function distance(one: string, other: string): number {
+  if (one === other) return 0;
+  return other !== '' && one !== '' && (`${one}.`.startsWith(`${other}.`) || `${other}.`.startsWith(`${one}.`)) ? 1 : 2;
 }
 
 function neurons({kept_shape, batch_dim}: KeptInfo): number {
@@ -73,9 +81,17 @@ function Points(props: ScatterProps): JSX.Element {
   );
 }
 
-/** The numbers of its neurons: of one sample, or the statistic that is on show. */
+/** Elements in one answer. */
+const MOST_ELEMENTS = 1 << 18;
+
+/**
+ * The numbers of its neurons: of one sample, or of all if that is on show and they are not too many; or the statistic.
+ * Of one number for each sample, always of all.
+ */
 function asked(info: KeptInfo, step: number): WantedPart {
   const {sample} = choices.tensors.value;
+  const isStatistic = typeof sample === 'string' && sample !== 'all';
+  if ((sample === 'all' || neurons(info) === 1) && product(info.kept_shape) <= MOST_ELEMENTS && !isStatistic) return {...store.wantedTensor(info, step), what: 'values', at: '', shrink: []};
   const at = typeof sample === 'number' ? Math.min(sample, Math.max(0, info.samples.length - 1)) : 0;
   const what = info.batch_dim === null || typeof sample === 'number' || sample === 'all' ? 'values' : sample;
   const where = what === 'values' ? info.kept_shape.map((_, dim) => (dim === info.batch_dim ? String(at) : ':')).join() : '';
@@ -109,10 +125,10 @@ function Plot({x, y}: {x: ArrayLike<number>; y: ArrayLike<number>}): JSX.Element
       </svg>
       <div class="tensor-line-ends dim">
         <span>
-          across: {formatNumber(across[0])} to {formatNumber(across[1])}
+          across, this tensor: {formatNumber(across[0])} to {formatNumber(across[1])}
         </span>
         <span>
-          up: {formatNumber(up[0])} to {formatNumber(up[1])}
+          up, the other: {formatNumber(up[0])} to {formatNumber(up[1])}
         </span>
       </div>
     </figure>
