@@ -92,7 +92,7 @@ def tensors(name: str, **choices: Any) -> dict[str, Any]:
 
 
 BUG = (
-    Shot("bug-losses", "faulty", {"scalars": 1, "hide": "modules"}, size=(900, 460)),
+    Shot("bug-losses", "faulty", {"scalars": 1, "hide": "modules"}, size=(820, 430)),
     Shot("bug-network", "faulty", {"view": "network"}, size=(1040, 440)),
     Shot(
         "bug-probabilities",
@@ -130,7 +130,7 @@ BUG = (
         ),
         size=(1040, 460),
     ),
-    Shot("bug-mended", "mended", {"scalars": 1, "hide": "modules"}, size=(900, 460)),
+    Shot("bug-mended", "mended", {"scalars": 1, "hide": "modules"}, size=(820, 430)),
     Shot(
         "bug-closest",
         "mended",
@@ -169,6 +169,12 @@ GUIDE = (
     Shot("killed", "killed", tensors(output("2"), sample="all", kind="gradient", closed="time,neurons,scatter")),
     Shot("nan", "nan", tensors(output("2"), sample="all", step=30, closed="time,neurons,scatter"), size=(1040, 560)),
     Shot("initialisation", "initialisation", {"colour": "std", "step": 0}, size=(1040, 760)),
+    Shot(
+        "attention",
+        "attention",
+        tensors(tensor("blocks.1.attention", "attached", "weights"), closed="time,neurons,scatter"),
+        size=(1040, 640),
+    ),
     Shot("collapse", "collapse", tensors(output("2"), sample="std"), size=(1040, 640)),
 )
 

@@ -214,13 +214,15 @@ def test_the_table_of_neurons_is_sorted_and_filtered(viewer: Viewer, kept: str, 
     expect(readout(viewer)).to_contain_text("[sample 0, 2, ")
 
 
-def test_two_tensors_are_correlated(viewer: Viewer, kept: str, logdir: Path) -> None:
-    other = json.dumps([tensor("conv", 0, "output", "output"), "value"], separators=(",", ":"))
-    look(viewer, kept, FEATURES, closed="time,neurons", other=other)
-    relu, conv = (recorded(logdir, name).values[0].ravel() for name in (FEATURES, CONV))
-    expected = np.corrcoef(relu, conv)[0, 1]
-    text = viewer.page.locator(".tensor-scatter b").inner_text()
-    assert float(text.removeprefix("correlation ")) == pytest.approx(expected, abs=5e-3)
+@pytest.mark.parametrize(("sample", "of"), [("0", slice(0, 1)), ("all", slice(None))])
+def test_two_tensors_are_correlated(viewer: Viewer, kept: str, logdir: Path, sample: str, of: slice) -> None:
+    other = json.dumps([CONV, "value"], separators=(",", ":"))
+    look(viewer, kept, FEATURES, closed="time,neurons", other=other, sample=sample)
+    relu, conv = (recorded(logdir, name).values[of].ravel() for name in (FEATURES, CONV))
+    told = viewer.page.locator(".tensor-scatter figcaption")
+    expect(told).to_contain_text(f"{relu.size:,} pairs")
+    text = told.locator("b").inner_text()
+    assert float(text.removeprefix("correlation ")) == pytest.approx(np.corrcoef(relu, conv)[0, 1], abs=5e-3)
 
 
 @pytest.mark.parametrize(
