@@ -2,5 +2,5 @@
 
 Reads the record alone and never imports torch. `engine.find` runs the table of rules; docs/findings.md explains each.
 
-Imported by `cli`, `run`, `server`, `torchgraph_wandb`, `training`.
+Imported by `cli`, `comparison`, `run`, `server`, `torchgraph_wandb`, `training`.
 """

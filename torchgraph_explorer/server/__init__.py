@@ -2,5 +2,5 @@
 
 It only reads, and does not import torch. Requests are answered in several threads.
 
-Imported by `cli`, `exploring`, `run`, `sinks`, `torchgraph_tensorboard`, `torchgraph_wandb`, `training`.
+Imported by `cli`, `exploring`, `own_views`, `run`, `sinks`, `torchgraph_tensorboard`, `torchgraph_wandb`, `training`.
 """
