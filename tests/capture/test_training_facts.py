@@ -74,6 +74,28 @@ def test_batch_size_and_parameter_groups_are_those_of_the_loop() -> None:
     assert {(group.optimizer, group.is_decoupled) for one in facts for group in one.groups} == {("AdamW", True)}
 
 
+def test_parameter_groups_are_known_where_the_optimizer_calls_the_model_itself() -> None:
+    def loop(model: Any, see: Callable[..., None]) -> None:
+        optimizer = torch.optim.AdamW(model.parameters(), 0.01, weight_decay=0.02)
+
+        def closure() -> Tensor:
+            optimizer.zero_grad()
+            loss = loss_of(model)
+            loss.backward()
+            return loss
+
+        for _ in range(STEPS):
+            optimizer.step(closure)
+            see(size=len(optimizer.param_groups[0]["params"]))
+
+    facts, seen = recorded(loop)
+    found = [
+        [(one.optimizer, one.learning_rate, one.weight_decay, len(one.parameters)) for one in each.groups]
+        for each in facts
+    ]
+    assert found == [[("AdamW", 0.01, 0.02, one["size"])] for one in seen]
+
+
 @pytest.mark.parametrize("limit", [0.05, 1e3])
 def test_norms_are_those_before_and_after_clipping(limit: float) -> None:
     def loop(model: Any, see: Callable[..., None]) -> None:

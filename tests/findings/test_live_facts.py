@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.rules.rule import mostly_held
 
 Loop = Callable[[Any], Iterator[object]]
 STEPS = 24
@@ -382,6 +384,39 @@ def test_a_wrong_loop_is_told(loop: Loop, kind: str, module: str | None, tmp_pat
 def test_a_healthy_loop_is_not_told(loop: Loop, every: int, tmp_path: Path) -> None:
     found = told(loop, tmp_path, every=every)
     assert [one for one in found if one.kind in OURS and one.severity != "info"] == []
+
+
+def scaled(model: Any, start: float) -> Iterator[object]:
+    """A scaler that `watch` is not told of, whose scale grows, or falls as the first updates are skipped."""
+    optimizer, scaler = sgd(model), torch.amp.GradScaler("cpu", init_scale=start, growth_interval=6)
+    while True:
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.float16):
+            loss = loss_of(model)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        yield scaler.update()
+
+
+@pytest.mark.parametrize("start", [2.0**6, 2.0**20])
+def test_a_loss_scale_that_watch_is_not_told_of_is_no_fault(start: float, tmp_path: Path) -> None:
+    found = told(lambda model: scaled(model, start), tmp_path)
+    assert [one.kind for one in found if one.severity != "info"] == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        pytest.param("000000001111101111011111", [8, 9, 10, 11, 12, 14, 15, 16, 17, 19, 20, 21, 22, 23], id="breaks"),
+        pytest.param("000000001111111111100000", None, id="over"),
+        pytest.param("000000000000000000000111", None, id="late"),
+        pytest.param("101010101010101010101010", None, id="every other one"),
+        pytest.param("1", None, id="a single one"),
+    ],
+)
+def test_a_condition_mostly_holds_with_a_few_breaks(flags: str, expected: list[int] | None) -> None:
+    kept = mostly_held(np.array([one == "1" for one in flags]), share=0.25, breaks=0.2)
+    assert (None if kept is None else kept.tolist()) == expected
 
 
 @pytest.mark.parametrize("batch", [pytest.param(1, id="one sample"), pytest.param(2, id="two samples")])

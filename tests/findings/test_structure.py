@@ -157,7 +157,7 @@ def test_experts_that_get_nothing_are_told(
 @pytest.mark.parametrize(
     ("growth", "expected"),
     [
-        pytest.param(1.3, [("attention-logits-growing", "warning", "attend", 7)], id="grow"),
+        pytest.param(1.3, [("attention-logits-growing", "warning", "attend", 5)], id="grow"),
         pytest.param(1.02, [], id="do not"),
     ],
 )
@@ -270,17 +270,21 @@ def test_updates_that_round_to_nothing_are_told(
 
 
 @pytest.mark.parametrize(
-    ("scale", "dtype", "is_told"),
+    ("scale", "zeros", "dtype", "is_told"),
     [
-        pytest.param(1e-7, "float16", True, id="float16"),
-        pytest.param(1e-2, "float8_e4m3fn", True, id="float8"),
-        pytest.param(1e-7, "float32", False, id="float32"),
-        pytest.param(1e-2, "float16", False, id="far from the smallest number"),
+        pytest.param(1e-7, 48, "float16", True, id="float16"),
+        pytest.param(1e-2, 48, "float8_e4m3fn", True, id="float8"),
+        pytest.param(1e-7, 48, "float32", False, id="float32"),
+        pytest.param(1e-2, 48, "float16", False, id="far from the smallest number"),
+        pytest.param(3e-7, 8, "float16", True, id="few zeros, and few bits of the others"),
+        pytest.param(2e-5, 8, "float16", False, id="few zeros, and enough bits of the others"),
     ],
 )
-def test_gradients_that_underflow_are_told(*, scale: float, dtype: str, is_told: bool, tmp_path: Path) -> None:
+def test_gradients_that_underflow_are_told(
+    *, scale: float, zeros: int, dtype: str, is_told: bool, tmp_path: Path
+) -> None:
     graph = chain(module("fc1", "Linear", TensorInfo("weight", (8, 8), dtype, True)))
-    gradient = np.where(np.arange(64) < 48, 0, np.clip(NORMAL, -1, 1)) * scale
+    gradient = np.where(np.arange(64) < zeros, 0, np.clip(NORMAL, -1, 1)) * scale
     frames: Frames = [
         {
             ("fc1", "param", "weight", "value"): NORMAL + step,

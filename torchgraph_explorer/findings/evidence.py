@@ -48,7 +48,8 @@ class Evidence:
         steps: Their steps.
         facts: How each of those steps ended; None where that is not known.
         training: What only the live training knew of each of those steps; None where that was not recorded.
-        scales: The loss scale at each; NaN without one.
+        scales: The loss scale that was taken out of the gradients of each; NaN without one.
+        left_scales: The loss scale that is still in the gradients of each, as `watch` was not given the scaler; or 1.
         series: Every series; its index is its column.
         epoch: That of the model: frames and series of another one have other numbers.
         places: Where modules, calls and tensors are in the module graph.
@@ -82,6 +83,7 @@ class Evidence:
         of_training = model.training_facts
         self.training: tuple[TrainingFacts | None, ...] = tuple(of_training[frame] for frame in self.frames.tolist())
         self.scales = model.gradient_scales[self.frames]
+        self.left_scales = _left_scales(self.training, self.scales)
         self.places = Places(model.graphs)
         self.scalars: Mapping[str, Scalar] = model.scalars()
         self.ends_bad = False
@@ -111,6 +113,7 @@ class Evidence:
         found.frames, found.steps, found.facts = self.frames[:stop], self.steps[:stop], self.facts[:stop]
         found.training = self.training[:stop]
         found.scales, found._statistics, found.ends_bad = self.scales[:stop], self._statistics[:, :stop], True
+        found.left_scales = self.left_scales[:stop]
         found.scalars = {name: _before(step, one) for name, one in self.scalars.items()}
         return found
 
@@ -198,6 +201,11 @@ class Evidence:
 
 
 _CACHED = ("is_there", "has_bad", "peaks", "rms", "zero_shares")
+
+
+def _left_scales(training: Iterable[TrainingFacts | None], taken_out: Floats) -> Floats:
+    known = (facts.loss_scale if facts and facts.loss_scale else 1.0 for facts in training)
+    return np.where(np.isnan(taken_out), np.fromiter(known, np.float64, len(taken_out)), 1.0)
 
 
 def _before(step: int, scalar: Scalar) -> Scalar:

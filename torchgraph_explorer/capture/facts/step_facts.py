@@ -137,7 +137,7 @@ class StepFactsRecorder:
 
     def _before_update(self, optimizer: Optimizer, *, is_missed: bool) -> None:
         if sum(map(len, self._groups.values())) < MOST_GROUPS:
-            self._groups[id(optimizer)] = [self._group(one) for one in optimizer.param_groups[:MOST_GROUPS]]
+            self._groups[id(optimizer)] = self._groups_of(optimizer)
         model = self._model
         self._participation.before_update(
             self._parameters, optimizer, lambda these: self._optimizers.without_optimizer(these, model)
@@ -146,6 +146,9 @@ class StepFactsRecorder:
         if is_missed or current_backward() != -1 or getattr(optimizer, "grad_scale", None) is not None:
             return  # the norm after the last backward pass is not known, or the loss scale is still in the gradients
         self._norms.before_update(self._parameters, held_by([optimizer]))
+
+    def _groups_of(self, optimizer: Optimizer) -> list[ParameterGroup]:
+        return [self._group(one) for one in optimizer.param_groups[:MOST_GROUPS]]
 
     def _group(self, group: Mapping[str, Any]) -> ParameterGroup:
         names = (self._parameters[id(one)][0] for one in group["params"] if id(one) in self._parameters)
@@ -164,10 +167,10 @@ class StepFactsRecorder:
     def _after_update(self, named: Iterable[tuple[Optimizer, str]]) -> None:
         for optimizer, name in named:
             is_decoupled = type(optimizer).__name__ in _DECOUPLED
-            made = [
-                replace(one, optimizer=name, is_decoupled=one.is_decoupled or is_decoupled)
-                for one in self._groups.pop(id(optimizer), ())
-            ]
+            groups = self._groups.pop(id(optimizer), None)
+            if groups is None and sum(map(len, self._groups.values())) < MOST_GROUPS:
+                groups = self._groups_of(optimizer)  # its step began before that of the model: it calls a closure
+            made = [replace(one, optimizer=name, is_decoupled=one.is_decoupled or is_decoupled) for one in groups or ()]
             self._facts = replace(self._facts, groups=(*self._facts.groups, *made))
 
     def conclude(self, calls: Sequence[Call]) -> PendingFacts | None:

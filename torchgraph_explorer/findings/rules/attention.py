@@ -15,10 +15,10 @@ from torchgraph_explorer.schema import Series
 
 Floats = npt.NDArray[np.float64]
 
-LARGE = 30.0
+LARGE = 10.0
 """Root mean square of the logits, if queries and keys were independent of each other."""
 
-GROWN = 3.0
+GROWN = 5.0
 """Times those of the first recorded steps."""
 
 HELD = 0.1

@@ -27,7 +27,7 @@ LEAST_CLIPPED = 4
 TOLERANCE = 1e-3
 """A norm that is smaller by less than this share is taken for rounding."""
 
-DECAY_RATIO = 2.0
+DECAY_RATIO = 1.0
 """Decay over gradient, in the median of the first quarter of the steps, where the decay is added to the gradient."""
 
 DECOUPLED_RATIO = 0.5

@@ -75,6 +75,7 @@ def _bad_at(evidence: Evidence, row: int, of: Traits) -> _Bad:
     # A GradScaler finds infinite gradients now and then, and skips the update. That is how it works.
     ended = evidence.facts[row]
     is_scaled = not np.isnan(evidence.scales[row]) or (ended is not None and ended.end == "skipped")
+    is_scaled = is_scaled or bool(evidence.left_scales[row] != 1)
     kinds = _FORWARD if is_scaled else (*_FORWARD, *_BACKWARD, *_UPDATE)
     series = [evidence.series[one] for one in found.tolist()]
     return _Bad(

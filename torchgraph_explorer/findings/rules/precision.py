@@ -23,6 +23,9 @@ SMALLEST = {"float16": 6.1e-5, "float8_e4m3fn": 1.6e-2, "float8_e5m2": 6.1e-5}
 LOST = 0.5
 """Share of zeros in a tensor whose other elements are all below the smallest normal number."""
 
+FEW_BITS = 1 / 64
+"""Below this share of the smallest normal number, even the largest element has no more than a few bits left."""
+
 OFTEN = 0.5
 """Share of the recorded steps at which it has to be so."""
 
@@ -77,7 +80,7 @@ def _unchanged(evidence: Evidence, rows: npt.NDArray[np.intp], *, value: int, gr
 
 
 def underflow(evidence: Evidence) -> Iterator[Finding]:
-    """Most elements of a tensor are zero and the others below the dtype's smallest normal number."""
+    """Most elements of a tensor are zero and the others below the dtype's smallest normal number, or all far below."""
     for column, one in enumerate(evidence.series):
         if one.kind not in {"value", "grad"} or (one.kind == "value" and one.role != "output"):
             continue
@@ -87,7 +90,8 @@ def underflow(evidence: Evidence) -> Iterator[Finding]:
             continue
         rows = np.flatnonzero(evidence.is_there[:, column] & (evidence.peaks[:, column] > 0))
         scale = np.nan_to_num(evidence.scales[rows], nan=1.0)
-        is_lost = (evidence.zero_shares[rows, column] >= LOST) & (evidence.peaks[rows, column] * scale < smallest)
+        peaks, zeros = evidence.peaks[rows, column] * scale, evidence.zero_shares[rows, column]
+        is_lost = ((zeros >= LOST) & (peaks < smallest)) | (peaks < FEW_BITS * smallest)
         if len(rows) < LEAST_ROWS or is_lost.mean() < OFTEN:
             continue
         what = "gradient" if one.kind == "grad" else "output"
@@ -98,8 +102,9 @@ def underflow(evidence: Evidence) -> Iterator[Finding]:
             at=one,
             rows=rows[is_lost],
             numbers={"zeros": np.median(evidence.zero_shares[rows, column]), "smallest_normal": smallest},
-            text=f"Most of the {what} `{one.path}` of {named(one.module)} is zero, and the rest lies below "
-            f"{smallest:.2g}, the smallest normal {info.dtype}: it underflows.",
+            text=f"{zeros[is_lost].mean():.0%} of the {what} `{one.path}` of {named(one.module)} is zero, and the rest "
+            f"is at most {peaks[is_lost].max():.2g}, below the smallest normal {info.dtype}, {smallest:.2g}: it "
+            "underflows.",
             advice="Scale the loss (`torch.amp.GradScaler`), use bfloat16, or compute this module in float32.",
         )
         return

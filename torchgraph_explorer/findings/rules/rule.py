@@ -31,6 +31,17 @@ def held(flags: Flags, *, share: float) -> Rows | None:
     return rows if len(rows) >= max(LEAST_ROWS, share * len(flags)) else None
 
 
+def mostly_held(flags: Flags, *, share: float, breaks: float) -> Rows | None:
+    """As `held`, with some breaks: from the beginning on, and over the last half, `flags` lack at most this share."""
+    for first in np.flatnonzero(flags).tolist():
+        rest = flags[first:]
+        if len(rest) < max(LEAST_ROWS, share * len(flags)):
+            return None
+        if (~rest).mean() <= breaks and (~rest[len(rest) // 2 :]).mean() <= breaks:
+            return first + np.flatnonzero(rest)
+    return None
+
+
 def finding(
     evidence: Evidence,
     kind: str,

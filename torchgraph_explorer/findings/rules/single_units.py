@@ -10,7 +10,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.rules import units
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
-from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, named, quoted
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, mostly_held, named, quoted
 from torchgraph_explorer.schema import Units
 
 DEAD_SHARE = 0.5
@@ -24,6 +24,9 @@ SHRUNK = 0.9
 
 HELD = 0.25
 """Share of the steps at which that was looked at, up to the last one."""
+
+BREAKS = 0.2
+"""Share of those steps at which a single sample may differ: a unit that is dead for all others."""
 
 ALIKE = 1e-3
 """Largest minus smallest value of a unit over its largest magnitude, in the mean, below which all samples are alike."""
@@ -132,7 +135,8 @@ def collapse(evidence: Evidence) -> Iterator[Finding]:
 
 def _alike(seen: list[tuple[int, Units]]) -> list[int] | None:
     """The rows up to the last one at which all samples are alike; None if they are not."""
-    kept = held(np.array([one.spread < ALIKE for _, one in seen], np.bool_), share=HELD)
+    flags = np.array([one.spread < ALIKE for _, one in seen], np.bool_)
+    kept = mostly_held(flags, share=HELD, breaks=BREAKS)
     return None if kept is None else [seen[number][0] for number in kept]
 
 
