@@ -72,7 +72,8 @@ def recorded(
     keys = keys_of(graph)
     series = tuple(Series(number, *key) for number, key in enumerate(keys))  # type: ignore[arg-type]
     frames = [_frame(step, keys, change, has_fingerprints=has_fingerprints) for step in steps]
-    more = [logged(list(steps), **{name: list(values) for name, values in scalars.items()})] if scalars else []
+    values = {name: list(values) for name, values in (scalars or {}).items()}
+    more = [logged(list(steps), notes=(), **values)] if values else []
     write(folder, graph, series, *frames, *more, session=replace(session, clock=None))
     return quietly(folder).model()
 

@@ -15,7 +15,7 @@ from torchgraph_explorer.schema import Series
 Ints: TypeAlias = "npt.NDArray[np.int64]"
 Alignment: TypeAlias = Literal["exact", "nearest", "none"]
 
-MOST_RULES = 1000
+MOST_RULES = 100
 """Rules of a rename map."""
 
 
@@ -131,6 +131,11 @@ class MatchedSeries:
     b: Ints
     only_a: Ints
     only_b: Ints
+
+    def only(self, at: int) -> MatchedSeries:
+        """One pair alone."""
+        none = self.a[:0]
+        return MatchedSeries(self.a[[at]], self.b[[at]], none, none)
 
 
 def match_series(a: tuple[Series, ...], b: tuple[Series, ...], modules: Mapping[str, str]) -> MatchedSeries:

@@ -22,7 +22,6 @@ from torchgraph_explorer.comparison.divergence import Divergence, Step, sentence
 from torchgraph_explorer.comparison.matching import (
     Alignment,
     MatchedFrames,
-    MatchedSeries,
     match_frames,
     match_series,
     module_map,
@@ -30,6 +29,7 @@ from torchgraph_explorer.comparison.matching import (
 )
 from torchgraph_explorer.comparison.scalars import Scalars, scalars
 from torchgraph_explorer.comparison.structure import Changed, Structure, latest_graph, settings, structure
+from torchgraph_explorer.errors import RecordError
 from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.moments import COLUMN
 from torchgraph_explorer.record.model_record import ModelRecord
@@ -227,18 +227,18 @@ class Comparison:
         return [int(step) if there else None for step, there in zip(steps, has, strict=True)]
 
     def _divergence(self, flags: Flags) -> Divergence | None:
-        steps_differ = np.flatnonzero(flags.any(axis=1))
-        if self.alignment != "exact" or not len(steps_differ):
+        row = self._first_row(flags)
+        if row is None:
             return None
-        row = int(steps_differ[0])
         frames, found = self._frames, self._found
         step, before = int(frames.steps_a[row]), int(frames.steps_a[row - 1]) if row else None
         graph = self.a.graph_ids[frames.a[row]]
-        within = Step(self._series, flags[row], self.a.graphs[graph] if graph >= 0 else latest_graph(self.a))
+        differ = flags[row] & self._sound(row)
+        within = Step(self._series, differ, self.a.graphs[graph] if graph >= 0 else latest_graph(self.a))
         is_gap = before is not None and step > before + 1
         first = within.first(data_first=is_gap, suspects=self._suspects(row) if is_gap else None)
         series = self._series[first.at]
-        pair = MatchedSeries(*(ids[[first.at]] for ids in (self._matched.a, self._matched.b)), *2 * (frames.a[:0],))
+        pair = self._matched.only(first.at)
         distance = frame_distances((self.a, self.b), pair, frames.of(np.array([row])))[0, 0]
         is_rounding = not found.rounding[row, first.at]
         return Divergence(
@@ -252,10 +252,28 @@ class Comparison:
             distance=float(np.nan_to_num(distance)),
             gap=float(found.gaps[row, first.at]),
             is_rounding=is_rounding,
-            differing=int(flags[row].sum()),
+            differing=int(differ.sum()),
             compared=int(found.known[row].sum()),
             text=sentence(first, series, step=step, last_equal=before, is_rounding=is_rounding),
         )
+
+    def _first_row(self, flags: Flags) -> int | None:
+        """The first compared step at which a series has a flag, and is not damaged; None if there is none."""
+        if self.alignment != "exact":
+            return None
+        rows = np.flatnonzero(flags.any(axis=1)).tolist()
+        return next((row for row in rows if (flags[row] & self._sound(row)).any()), None)
+
+    def _sound(self, row: int) -> Flags:
+        """Which series have undamaged rows at a compared step; what is read in bulk is not checked."""
+        frames = (self.a, self._frames.a, self._matched.a), (self.b, self._frames.b, self._matched.b)
+        sound = np.ones(len(self._series), np.bool_)
+        for model, numbers, series in frames:
+            try:
+                sound &= np.isin(series, model.frame(int(numbers[row])).series)
+            except RecordError:  # the whole frame is damaged
+                sound[:] = False
+        return sound
 
     def _suspects(self, row: int) -> npt.NDArray[np.float64]:
         """How much each series differs at a compared step, in units of how much it changed since the one before.
@@ -269,7 +287,8 @@ class Comparison:
         with np.errstate(all="ignore"):
             moved = np.abs(a[:, 1] - a[:, 0]).max(axis=0) / scale
             apart = np.abs(a[:, 1] - b).max(axis=0) / scale
-            return np.nan_to_num(apart / np.fmax(moved, FLOAT32_ROUNDING), nan=0.0)
+            scores: npt.NDArray[np.float64] = np.nan_to_num(apart / np.fmax(moved, FLOAT32_ROUNDING), nan=0.0)
+        return scores
 
 
 def _modules(model: ModelRecord) -> Iterator[str]:

@@ -21,8 +21,8 @@ MOST_NAMED = 10
 """Of each list, a text names so many."""
 
 
-def as_json(found: Comparison, *, most_series: int | None = None, with_findings: bool = True) -> dict[str, Any]:
-    """The comparison as plain values, docs/compare.md; of the series, the `most_series` that differ most."""
+def as_json(found: Comparison, *, most: int | None = None, with_findings: bool = True) -> dict[str, Any]:
+    """The comparison as plain values, docs/compare.md; at most `most` of each list, series those that differ most."""
     steps, structure, scalars = found.steps, found.structure, found.scalars
     return {
         "schema": SCHEMA,
@@ -31,21 +31,21 @@ def as_json(found: Comparison, *, most_series: int | None = None, with_findings:
         "steps": {"compared": len(steps), "recorded": [len(found.a), len(found.b)], **_ends(found)},
         "first_divergence": _divergence(found.first_divergence),
         "first_beyond_rounding": _divergence(found.first_beyond_rounding),
-        "series": [_series_difference(one) for one in found.series[:most_series]],
+        "series": [_series_difference(one) for one in found.series[:most]],
         "series_compared": len(found.series),
         "structure": {
-            "only_a": list(structure.only_a),
-            "only_b": list(structure.only_b),
-            "changed": [_changed(one) for one in structure.changed],
+            "only_a": list(structure.only_a[:most]),
+            "only_b": list(structure.only_b[:most]),
+            "changed": [_changed(one) for one in structure.changed[:most]],
             "series_only_a": len(structure.series_only_a),
             "series_only_b": len(structure.series_only_b),
         },
         "scalars": {
-            "both": [_scalar(one) for one in scalars.both],
-            "only_a": list(scalars.only_a),
-            "only_b": list(scalars.only_b),
+            "both": [_scalar(one) for one in scalars.both[:most]],
+            "only_a": list(scalars.only_a[:most]),
+            "only_b": list(scalars.only_b[:most]),
         },
-        "settings": [_changed(one) for one in found.settings],
+        "settings": [_changed(one) for one in found.settings[:most]],
         **(_findings(found) if with_findings else {}),
     }
 

@@ -58,7 +58,8 @@ def _mean(share: Floats, key: npt.NDArray[np.int64], rows: int) -> Floats:
     """The mean magnitude of each row's elements."""
     bucket = key % _WIDTH - LAST_BUCKET
     middle = np.where(bucket == 0, 0.0, np.abs(lower_edge(bucket) + upper_edge(bucket)) / 2)
-    return np.bincount(key // _WIDTH, weights=share * middle, minlength=rows)
+    means: Floats = np.bincount(key // _WIDTH, weights=share * middle, minlength=rows).astype(np.float64, copy=False)
+    return means
 
 
 def _running_sum(values: Floats, row: npt.NDArray[np.int64]) -> Floats:

@@ -18,8 +18,8 @@ from torchgraph_explorer.record.model_record import ModelRecord
 MOST_KEPT = 16
 """Answers that are kept."""
 
-MOST_SERIES = 512
-"""Series that are sent, those that differ most."""
+MOST_LISTED = 512
+"""Of each list, so many entries are sent; of the series, those that differ most."""
 
 MOST_RENAMES = 10_000
 """Characters of a rename map."""
@@ -48,7 +48,7 @@ class Comparisons:
         with self._lock:
             if key not in self._answers:
                 found = Comparison(*models, rename=rules)
-                self._answers[key] = as_json(found, most_series=MOST_SERIES, with_findings=False)
+                self._answers[key] = as_json(found, most=MOST_LISTED, with_findings=False)
             self._answers.move_to_end(key)
             while len(self._answers) > MOST_KEPT:
                 self._answers.popitem(last=False)
