@@ -17,9 +17,11 @@ import numpy.typing as npt
 from torchgraph_explorer.comparison.models import Comparison
 from torchgraph_explorer.comparison.spread import Spread, spread_of
 from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.findings.changes import Changes, find_changes
 from torchgraph_explorer.findings.engine import find as find_findings
 from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
+from torchgraph_explorer.findings.relations import Related, find_related
 from torchgraph_explorer.record.discovery import find_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
@@ -58,6 +60,30 @@ class Model(ModelRecord):
             RecordError: The run is gone.
         """
         return find_findings(self, own=check_rules(rules, "rules=") if rules else ())
+
+    def changes(self, step: int, since: int | None = None) -> Changes:
+        """What changed at a recorded step: every series, ranked by how unlike its own past it is.
+
+        Compared are size, standard deviation, largest magnitude, mean, zeros, NaN and infinity, and the histogram. The
+        past are the recorded steps before, up to 32; or, with `since`, those up to that step.
+
+        Raises:
+            NotFoundError: The step was not recorded, or is the first one.
+            RecordError: The run is gone.
+        """
+        return find_changes(self, step, since)
+
+    def related(self, target: Series | str) -> Related:
+        """Which series move with `target`, or before it, over the whole run.
+
+        Args:
+            target: A series, or the name of a logged scalar.
+
+        Raises:
+            NotFoundError: There is no such scalar, it never changes, or too few steps were recorded.
+            RecordError: The run is gone.
+        """
+        return find_related(self, target)
 
 
 class Run(RunRecord):

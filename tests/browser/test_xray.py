@@ -131,3 +131,20 @@ def test_the_table_has_all_modules_and_leads_to_them(shown: Viewer, logdir: Path
     assert sorted(line.partition(",")[0] for line in lines[1:]) == ["stage2.0.relu", "stage2.1.relu"]
     names.get_by_role("button", name="stage2.0.relu").click()
     expect(shown.panel("stage2.0.relu#0")).to_be_visible()
+
+
+def test_what_changed_is_one_click_from_the_step(shown: Viewer) -> None:
+    shown.page.locator(".xray-bar .segments").get_by_text("Changes", exact=True).click()
+    shown.slider.focus()
+    for _ in range(19):
+        shown.page.keyboard.press("ArrowLeft")
+    expect(shown.readout).to_contain_text("step 20")
+    changes = shown.page.get_by_role("list", name="What changed at this step").get_by_role("listitem")
+    expect(changes.first).to_contain_text("classifier")
+    expect(changes.first).to_contain_text("NaN or infinite: 0 % → 10 %")
+    changes.first.get_by_role("button", name="What moves with").click()
+    expect(shown.panels).to_contain_text("chance alone gives up to")
+    shown.button("Back to what changed").click()
+    changes.first.get_by_role("button").first.click()
+    expect(shown.page.locator("[data-pin]")).to_have_count(1)
+    expect(shown.readout).to_contain_text("step 20")

@@ -98,3 +98,26 @@ def graph(number: int, *modules: str) -> ModuleGraph:
 )
 def test_modules_are_in_the_order_of_execution(modules: list[str], calls: list[list[str]], expected: list[str]) -> None:
     assert execution_order(modules, [graph(number, *names) for number, names in enumerate(calls)]) == expected
+
+
+def told(served: App, route: str, **query: Any) -> Any:
+    return ask(served, route, {"run": ".", "model": "net", **query})
+
+
+def test_what_changed_is_told_as_json(served: App) -> None:
+    answer = told(served, "/api/changes", step=77).json
+    assert (answer["step"], answer["since"]) == (77, 76)
+    first = answer["ranked"][0]
+    assert first["series"] == {"module": "b", "call": 0, "role": "output", "path": "output", "kind": "value"}
+    assert (first["measure"], first["before"], first["now"]) == ("nonfinite", "0 %", "10 %")
+    assert told(served, "/api/changes", step=77, since=50).json["since"] == 50
+    assert told(served, "/api/changes", step=0).status == 404
+
+
+def test_what_is_related_is_told_as_json(served: App) -> None:
+    assert told(served, "/api/related", scalar="gone").status == 404
+    series = {"module": "a", "call": 1, "role": "output", "path": "output", "kind": "value"}
+    assert told(served, "/api/related", **{**series, "module": "gone"}).status == 404
+    answer = told(served, "/api/related", **series)
+    assert answer.json["target"] == "a, output, value"
+    assert {"chance", "steps", "spacing", "count", "beyond_chance", "ranked"} <= set(answer.json)

@@ -23,6 +23,7 @@ from torchgraph_explorer.server.answers import (
     updates_answer,
 )
 from torchgraph_explorer.server.bundle import bundle_file
+from torchgraph_explorer.server.changes import changes_answer, related_answer
 from torchgraph_explorer.server.flow import ROUTES as FLOW
 from torchgraph_explorer.server.flow import FlowRoutes, FlowSource
 from torchgraph_explorer.server.histories import WantedHistory, history_answer
@@ -233,6 +234,29 @@ def _compare(query: Mapping[str, str], runs: RunSource) -> Response:
     return json_response(opened.comparisons.answer(key, (model, other), renames=query.get("rename", "")))
 
 
+def _changes(query: Mapping[str, str], runs: RunSource) -> Response:
+    _, model = _open(query, runs)
+    since = _whole(query, "since") if "since" in query else None
+    return json_response(changes_answer(model, _whole(query, "step"), since))
+
+
+def _related(query: Mapping[str, str], runs: RunSource) -> Response:
+    _, model = _open(query, runs)
+    if "scalar" in query:
+        return json_response(related_answer(model, query["scalar"]))
+    call = _whole(query, "call") if "call" in query else None
+    wanted = model.find(
+        _text(query, "module"),
+        call=call,
+        role=_one_of(query, "role", get_args(Role)),
+        path=_text(query, "path"),
+        kind=_one_of(query, "kind", get_args(Kind)),
+    )
+    if not wanted:
+        raise NotFoundError(f"Model {model.name!r} has no such series.")
+    return json_response(related_answer(model, wanted[0]))
+
+
 def _scalars(query: Mapping[str, str], runs: RunSource) -> Response:
     opened, model = _open(query, runs)
     epoch = opened.epoch(model)
@@ -319,6 +343,8 @@ ROUTES: dict[str, Route] = {
     "/api/compare": _compare,
     "/api/scalars": _scalars,
     "/api/xray": _xray,
+    "/api/changes": _changes,
+    "/api/related": _related,
     "/api/tensors": _tensors,
     "/api/tensor": _tensor,
     "/api/tensor-line": _tensor_line,

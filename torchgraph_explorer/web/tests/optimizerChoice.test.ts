@@ -34,6 +34,8 @@ const server: Answers = {
   scalars: async () => null,
   xray: async () => null,
   compare: never,
+    changes: async () => Promise.reject(new Error()),
+    related: async () => Promise.reject(new Error()),
     tensors: async () => null,
   tensor: async () => Promise.reject(new Error('not asked')),
   tensorGraph: async () => Promise.reject(new Error('not asked')),

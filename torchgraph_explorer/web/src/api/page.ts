@@ -15,6 +15,7 @@ import type {ComparisonAnswer, Findings, HiddenTensor, Layout, ModuleGraph, NonF
 import {xrayOf} from './xray';
 import type {WantedXray, XrayAnswer, XrayFacts} from './xray';
 
+const NOT_ON_A_PAGE = 'This page has not all numbers of the run. Open the run itself with `torchgraph serve`.';
 const NO_TENSORS = 'This page has no values of kept tensors.';
 
 declare global {
@@ -122,6 +123,8 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       compare: async (model, other) =>
         found(comparisons.find((one) => isNamed(one, model, other)), `comparison of ${model.run} with ${other.run}`).answer,
       scalars: async (model, {scalars, known}) => (known === undefined ? scalarsIn(packed, find(model), scalars) : null),
+      changes: async () => Promise.reject(new Error(NOT_ON_A_PAGE)),
+      related: async () => Promise.reject(new Error(NOT_ON_A_PAGE)),
       xray: async (model, wanted) => xrayIn(packed, find(model), wanted),
       tensors: async (model, version) => (version === NOTHING_KEPT.version ? (find(model).tensors?.kept ?? NOTHING_KEPT) : null),
       tensor: async (model, wanted) => ofKept(find(model), (kept, prefix) => partIn(packed, prefix, kept, wanted)),

@@ -8,7 +8,7 @@ import type {Packed} from './pack';
 import {scalarValues} from './scalars';
 import {joinedLine, lineOf, partOf} from './tensors';
 import type {KeptTensors, TensorLine, WantedTensor} from './tensors';
-import type {ScalarInfo, SeriesHistory, StepNote} from './types';
+import type {ScalarInfo, SeriesHistory, SeriesName, StepNote} from './types';
 import {xrayOf} from './xray';
 import type {XrayFacts} from './xray';
 
@@ -44,6 +44,8 @@ export const server: Answers = {
     const packed = await binary<XrayFacts & {is_same: boolean}>('xray', {...model, statistic: statistic ?? '', most, version, ...range}, signal);
     return packed.meta.is_same ? null : xrayOf(packed, packed.meta);
   },
+  changes: (model, step, signal) => json('changes', {...model, step}, signal),
+  related: (model, target, signal) => json('related', {...model, ...('scalar' in target ? target : paramsOf(target))}, signal),
   tensors: async (model, version, signal) => {
     const found = await json<KeptTensors & {is_same: boolean}>('tensors', {...model, version}, signal);
     return found.is_same ? null : found;
@@ -70,7 +72,7 @@ interface LineMeta {
 }
 
 /** Without the call of a parameter, which has none. */
-function paramsOf({call, ...wanted}: WantedTensor): Params {
+function paramsOf({call, ...wanted}: WantedTensor | SeriesName): Params {
   return {...wanted, ...(call === null ? {} : {call})};
 }
 

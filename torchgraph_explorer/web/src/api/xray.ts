@@ -3,6 +3,7 @@
 import type {Xray} from '../xray/matrix';
 import {arrayOf} from './pack';
 import type {Packed} from './pack';
+import type {SeriesName} from './types';
 
 export interface StatisticInfo {
   name: string;
@@ -40,3 +41,46 @@ export function xrayOf(packed: Packed<unknown>, facts: XrayFacts, prefix = '', c
   const cells = new Uint16Array(signed.buffer, signed.byteOffset, signed.length);
   return {...facts, first: floats('first'), last: floats('last'), codes: cells};
 }
+
+/** A series, and how unlike its own past it is at a step. */
+export interface Change {
+  series: SeriesName;
+  /** In robust standard deviations. */
+  score: number;
+  measure: string;
+  before: string;
+  now: string;
+  distance: number | null;
+}
+
+export interface Changes {
+  step: number;
+  /** The last step of the past. */
+  since: number;
+  /** The highest score at a usual step; null if that is not known. */
+  usual: number | null;
+  ranked: Change[];
+  count: number;
+}
+
+export interface Relation {
+  series: SeriesName;
+  correlation: number;
+  /** By how many steps it moves before the target. */
+  ahead: number;
+  is_beyond_chance: boolean;
+}
+
+export interface Related {
+  target: string;
+  /** In 19 of 20 cases, chance alone gives less. */
+  chance: number;
+  steps: number;
+  spacing: number;
+  ranked: Relation[];
+  count: number;
+  beyond_chance: number;
+}
+
+/** A scalar by its name, or a series. */
+export type RelatedTo = {scalar: string} | SeriesName;

@@ -5,6 +5,7 @@ import {labelledRows} from '../../xray/tree';
 import {rows, toggleFold} from './store';
 
 const LABEL_PX = 13;
+const LEAST_FOR_PATHS = 90;
 
 export function Gutter({width, height}: {width: number; height: number}): JSX.Element {
   const all = rows.value;
@@ -15,7 +16,7 @@ export function Gutter({width, height}: {width: number; height: number}): JSX.El
   const labelOf = (at: number): string => {
     const {name, label} = all[at]!.module;
     const around = name.slice(0, Math.max(0, name.length - label.length - 1));
-    return around === '' || named.has(around) ? label : `${around.slice(around.lastIndexOf('.') + 1)}.${label}`;
+    return around === '' || named.has(around) || width < LEAST_FOR_PATHS ? label : `${around.slice(around.lastIndexOf('.') + 1)}.${label}`;
   };
   return (
     <ul class="xray-gutter" aria-label="Modules of the x-ray" style={{width: `${width}px`, height: `${height}px`}}>

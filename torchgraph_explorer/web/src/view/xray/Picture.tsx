@@ -114,7 +114,7 @@ function drawn(canvas: HTMLCanvasElement, {width, height}: Size, before: Buffer 
   buffer.canvas.getContext('2d')!.putImageData(buffer.image, 0, 0);
   context.imageSmoothingEnabled = false;
   context.drawImage(buffer.canvas, 0, 0, across, few.rows, 0, 0, across, down);
-  enlargeBad(context, few, pixels, {across, down, ratio});
+  enlargeBad(context, few, {across, down, ratio});
   return buffer;
 }
 
@@ -124,40 +124,53 @@ function bufferOf(width: number, height: number, before: Buffer | null): Buffer 
   return {canvas, image: new ImageData(width, height)};
 }
 
-let squeezedFor: {matrix: Uint16Array; most: number; found: {matrix: Uint16Array; rows: number}} | null = null;
+interface Squeezed {
+  matrix: Uint16Array;
+  rows: number;
+  /** Where cells are not finite in it, the first ones. */
+  bad: number[];
+}
+
+let squeezedFor: {matrix: Uint16Array; most: number; found: Squeezed} | null = null;
 
 /** Worked out again only when the rows or the height change, not with every frame of a zoom. */
-function squeezedMatrix(most: number): {matrix: Uint16Array; rows: number} {
+function squeezedMatrix(most: number): Squeezed {
   const now = matrix.peek();
   if (squeezedFor?.matrix !== now || squeezedFor.most !== most) {
-    squeezedFor = {matrix: now, most, found: squeezed(now, edges.peek().length - 1, most)};
+    const few = squeezed(now, edges.peek().length - 1, most);
+    squeezedFor = {matrix: now, most, found: {...few, bad: badIn(few.matrix)}};
   }
   return squeezedFor.found;
+}
+
+function badIn(codes: Uint16Array): number[] {
+  const found: number[] = [];
+  for (let cell = 0; cell < codes.length && found.length < MOST_ENLARGED; cell++) if (codes[cell]! >= BAD) found.push(cell);
+  return found;
 }
 
 const LEAST_BAD_PX = 3;
 const MOST_ENLARGED = 4000;
 
 /** Cells that are not finite are at least some pixels large, so that a single one is seen. */
-function enlargeBad(
-  context: CanvasRenderingContext2D,
-  {matrix: codes, rows: count}: {matrix: Uint16Array; rows: number},
-  {starts, stops}: {starts: Int32Array; stops: Int32Array},
-  {across, down, ratio}: {across: number; down: number; ratio: number},
-): void {
-  const [columns, rowHeight, least] = [codes.length / count, down / count, LEAST_BAD_PX * ratio];
+function enlargeBad(context: CanvasRenderingContext2D, {rows: count, bad}: Squeezed, {across, down, ratio}: Room): void {
+  if (bad.length === 0) return;
+  const [{from, to}, at] = [inSight.peek(), edges.peek()];
+  const [columns, rowHeight, least] = [at.length - 1, down / count, LEAST_BAD_PX * ratio];
+  const xOf = (step: number): number => ((step - from) / (to - from)) * across;
   context.fillStyle = getComputedStyle(context.canvas).getPropertyValue('--bad');
-  let left = MOST_ENLARGED;
-  for (let row = 0; row < count && left > 0; row++) {
-    for (let pixel = 0; pixel < across && left > 0; pixel++) {
-      let bad = 0;
-      for (let column = starts[pixel]!; column < stops[pixel]!; column++) bad |= codes[row * columns + column]! & BAD;
-      if (bad === 0) continue;
-      left--;
-      const height = Math.max(rowHeight, least);
-      context.fillRect(pixel - (least - 1) / 2, (row + 0.5) * rowHeight - height / 2, least, height);
-    }
+  for (const cell of bad) {
+    const [row, column] = [Math.floor(cell / columns), cell % columns];
+    const [left, right] = [xOf(at[column]!), xOf(at[column + 1]!)];
+    const [width, height] = [Math.max(right - left, least), Math.max(rowHeight, least)];
+    context.fillRect((left + right - width) / 2, (row + 0.5) * rowHeight - height / 2, width, height);
   }
+}
+
+interface Room {
+  across: number;
+  down: number;
+  ratio: number;
 }
 
 /** The wheel zooms around the pointer. Preact listens passively, and the page would scroll. */

@@ -13,6 +13,7 @@ import {IconButton} from '../controls/Icon';
 import {Segments, Select} from '../controls/Select';
 import type {Option} from '../controls/Select';
 import * as choices from '../state/choices';
+import {ChangesList} from './ChangesList';
 import {Gutter} from './Gutter';
 import {Legend} from './Legend';
 import {Loss} from './Loss';
@@ -22,7 +23,7 @@ import {Picture, zoomBy} from './Picture';
 import {domain, follow, folded, forget, inSight, rows, tree, whole, xray} from './store';
 import {foldable} from '../../xray/tree';
 
-type Page = 'picture' | 'table';
+type Page = 'picture' | 'table' | 'changes';
 
 /** Which face of the x-ray is shown. */
 const page: Signal<Page> = signal<Page>('picture');
@@ -30,6 +31,7 @@ const page: Signal<Page> = signal<Page>('picture');
 const PAGES: Option[] = [
   {value: 'picture', label: 'Picture'},
   {value: 'table', label: 'Table'},
+  {value: 'changes', label: 'Changes'},
 ];
 
 const AXIS_PX = 16;
@@ -44,6 +46,8 @@ export function XrayPanel({model}: {model: Model}): JSX.Element {
       <Bar />
       {page.value === 'table' ? (
         <ModuleTable model={model} />
+      ) : page.value === 'changes' ? (
+        <ChangesList model={model} />
       ) : (
         <>
           <Body />
