@@ -6,6 +6,7 @@ each part when it is there. A newer change ends a computation that is under way.
 
 from __future__ import annotations
 
+import atexit
 import re
 import threading
 import time
@@ -118,9 +119,11 @@ class Desk:
         self._is_closed = False
         self._thread = threading.Thread(target=self._work, name="torchgraph-flow", daemon=True)
         self._thread.start()
+        atexit.register(self.close)  # a page in a notebook may be open until then
 
     def close(self) -> None:
         """Compute no more. Waits a while for what is under way: torch must not be at work when the process ends."""
+        atexit.unregister(self.close)
         with self._news:
             self._is_closed = True
             self._generation += 1
