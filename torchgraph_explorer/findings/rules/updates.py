@@ -130,16 +130,21 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
     is_replaced = len(rows) > 0 and ratios[rows].max() > REPLACING_RATIO
     if not is_replaced and len(large) < max(LEAST_ROWS, LARGE_SHARE * len(rows)):
         return
-    usual = float(np.median(ratios[rows]))
+    usual, most = float(np.median(ratios[rows])), rows[np.argmax(ratios[rows])]
+    text = (
+        f"{len(large)} of {len(rows)} recorded updates change the weights by more than {LARGE_RATIO:.0%}; "
+        f"the median is {usual:.1%}. About 0.1% is usual."
+    )
+    if is_replaced:
+        text = f"The update of step {evidence.steps[most]} is {ratios[most]:.3g} times as large as the weights. {text}"
     yield finding(
         evidence,
         "update-too-large",
         "warning",
         at=None,
         rows=large,
-        numbers={"median_ratio": usual, "largest_ratio": ratios[rows].max(), "steps": len(large)},
-        text=f"{len(large)} of {len(rows)} recorded updates change the weights by more than {LARGE_RATIO:.0%}; "
-        f"the median is {usual:.1%}. About 0.1% is usual.",
+        numbers={"median_ratio": usual, "largest_ratio": ratios[most], "steps": len(large)},
+        text=text,
         advice="Lower the learning rate by a factor of 10, or warm it up.",
     )
 
