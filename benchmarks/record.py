@@ -25,7 +25,7 @@ from torchgraph_explorer.server.open_runs import OpenRun, Runs
 
 STEPS = 20
 
-ROW_BYTES = 60
+ROW_BYTES = 68
 """Bytes of a row in a frame's table: docs/format.md, Body of a frame."""
 
 ELEMENTS = 16_384

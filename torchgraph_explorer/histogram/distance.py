@@ -31,14 +31,14 @@ def distances(a: Histograms, b: Histograms) -> Floats:
     share_a, key_a = _shares(a)
     share_b, key_b = _shares(b)
     keys, at = np.unique(np.concatenate([key_a, key_b]), return_inverse=True)
-    change = np.bincount(at.reshape(-1), weights=np.concatenate([share_a, -share_b]), minlength=len(keys))
+    change = _sums(at.reshape(-1), np.concatenate([share_a, -share_b]), len(keys))
     row, bucket = keys // _WIDTH, keys % _WIDTH - LAST_BUCKET
     low, high = lower_edge(bucket), upper_edge(bucket)
     after = _running_sum(change, row)
     within = (high - low) * _mean_magnitude(after - change, after)
     is_followed = np.append(np.diff(row) == 0, False)[: len(row)]
     between = np.where(is_followed, np.abs(after) * (np.append(low[1:], 0.0)[: len(low)] - high), 0.0)
-    moved = np.bincount(row, weights=within + between, minlength=rows)
+    moved = _sums(row, within + between, rows)
     magnitude = _mean(share_a, key_a, rows) + _mean(share_b, key_b, rows)
     found = np.divide(moved, magnitude, out=np.zeros(rows), where=magnitude > 0)
     is_empty_a, is_empty_b = (np.diff(one.offsets.astype(np.int64)) == 0 for one in (a, b))
@@ -47,10 +47,10 @@ def distances(a: Histograms, b: Histograms) -> Floats:
 
 def _shares(histograms: Histograms) -> tuple[Floats, npt.NDArray[np.int64]]:
     """The share of its row's elements that each entry has, and a key that ascends by row and bucket."""
-    sizes = np.diff(histograms.offsets.astype(np.int64))
+    sizes: npt.NDArray[np.int64] = np.diff(histograms.offsets.astype(np.int64)).astype(np.int64)
     row = np.repeat(np.arange(len(sizes)), sizes)
     counts = histograms.counts.astype(np.float64)
-    totals = np.bincount(row, weights=counts, minlength=len(sizes))
+    totals = _sums(row, counts, len(sizes))
     return counts / totals[row], row * _WIDTH + histograms.buckets + LAST_BUCKET
 
 
@@ -58,8 +58,13 @@ def _mean(share: Floats, key: npt.NDArray[np.int64], rows: int) -> Floats:
     """The mean magnitude of each row's elements."""
     bucket = key % _WIDTH - LAST_BUCKET
     middle = np.where(bucket == 0, 0.0, np.abs(lower_edge(bucket) + upper_edge(bucket)) / 2)
-    means: Floats = np.bincount(key // _WIDTH, weights=share * middle, minlength=rows).astype(np.float64, copy=False)
-    return means
+    return _sums(key // _WIDTH, share * middle, rows)
+
+
+def _sums(group: npt.NDArray[np.int64], values: Floats, groups: int) -> Floats:
+    """The sum of the values of each group."""
+    sums: Floats = np.bincount(group, weights=values, minlength=groups).astype(np.float64, copy=False)
+    return sums
 
 
 def _running_sum(values: Floats, row: npt.NDArray[np.int64]) -> Floats:
@@ -67,12 +72,14 @@ def _running_sum(values: Floats, row: npt.NDArray[np.int64]) -> Floats:
     total = np.cumsum(values)
     starts = np.flatnonzero(np.diff(row, prepend=-1))
     before = np.concatenate([np.zeros(1), total])[starts]
-    sizes = np.diff(np.append(starts, len(row)))
-    return total - np.repeat(before, sizes)
+    sizes: npt.NDArray[np.int64] = np.diff(starts, append=len(row)).astype(np.int64)
+    within: Floats = total - np.repeat(before, sizes)
+    return within
 
 
 def _mean_magnitude(start: Floats, end: Floats) -> Floats:
     """The mean of the magnitude of what goes in a straight line from `start` to `end`."""
     both = np.abs(start) + np.abs(end)
     crossing = np.divide(start**2 + end**2, 2 * both, out=np.zeros_like(both), where=both > 0)
-    return np.where(start * end >= 0, both / 2, crossing)
+    found: Floats = np.where(start * end >= 0, both / 2, crossing)
+    return found
