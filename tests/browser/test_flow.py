@@ -20,7 +20,7 @@ from torchgraph_explorer.exploring.source import LiveSource
 
 pytestmark = pytest.mark.browser
 
-Open = Callable[[nn.Module, Tensor, Callable[[Tensor], Tensor]], Session]
+Open = Callable[..., Session]
 
 
 @pytest.fixture
@@ -31,9 +31,11 @@ def flow(page: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     served: list[Page] = []
     viewer = Viewer(page, "")
 
-    def explore(model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor]) -> Session:
+    def explore(
+        model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor], *, words: list[str] | None = None
+    ) -> Session:
         session = Session(model, x, loss=loss)
-        served.append(Page(LiveSource(session, loss=loss), host="127.0.0.1", port=0, logdir=None))
+        served.append(Page(LiveSource(session, loss=loss, words=words), host="127.0.0.1", port=0, logdir=None))
         page.goto(served[-1].url)
         return session
 
@@ -182,12 +184,16 @@ def test_two_windows_show_the_same_session(page: Tab, flow: Open) -> None:
 
 def test_tokens_are_edited_as_numbers(page: Tab, flow: Open) -> None:
     tokens = torch.tensor([[1, 2, 3, 4, 5, 6, 7]])
-    session = flow(TinyTransformer().eval(), tokens, lambda output: output[0, -1, 3])
+    words = ["pad", "the", "cat", "sat", "on", "a", "mat", "and", "ate", "nine", "fish"]
+    session = flow(TinyTransformer().eval(), tokens, lambda output: output[0, -1, 3], words=words)
+    shown = page.locator(".flow-token span")
+    expect(shown).to_have_text(["the", "cat", "sat", "on", "a", "mat", "and"])
     token = page.get_by_label("input[0][0, 2]")
     expect(token).to_have_value("3")
     token.fill("9")
     token.press("Enter")
     expect(page.locator(".flow-header")).to_contain_text("(before")
+    expect(shown.nth(2)).to_have_text("nine")
     assert session.value("input").tolist() == [[1, 2, 9, 4, 5, 6, 7]]
     card(page, "head").locator("canvas").click(position={"x": 4, "y": 4})
     expect(card(page, "head")).to_contain_text("Selected: [0, 0, 0]")

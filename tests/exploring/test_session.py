@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tests.exploring.models import Attention, Convolutions, Recurrent, Repeated,
 from torchgraph_explorer import NotFoundError, OptionError, RecordError
 from torchgraph_explorer.exploring.case import Case, load
 from torchgraph_explorer.exploring.session import Session
+from torchgraph_explorer.exploring.words import LONGEST, speller
 
 
 def attention() -> Session:
@@ -247,3 +249,31 @@ def test_a_recurrent_cell_is_followed_through_its_calls() -> None:
     torch.testing.assert_close(
         session.contributions("cell#0", "cell#1") + session.past("cell#0", "cell#1"), session.gradient("cell#0")
     )
+
+
+WORDS: dict[str, tuple[object, list[str]]] = {
+    "a list": (["the", "cat", "sat"], ["cat", "sat", "", ""]),
+    "a function, which may fail": (lambda number: ["the", "cat", "sat"][number], ["cat", "sat", "", "sat"]),
+}
+
+
+@pytest.mark.parametrize(("words", "expected"), WORDS.values(), ids=WORDS)
+def test_tokens_have_words(words: Any, expected: list[str]) -> None:
+    spell = speller(words)
+    assert spell is not None
+    assert [spell(number) for number in (1, 2, 9, -1)] == expected
+
+
+def test_a_word_is_short_and_can_be_shown() -> None:
+    spell = speller(lambda number: "\x00" + 200 * str(number))
+    assert spell is not None
+    assert len(spell(7)) < 2 * LONGEST
+    assert "\x00" not in spell(7)
+
+
+@pytest.mark.parametrize("words", [3, "text"], ids=repr)
+def test_words_that_say_nothing_are_refused(words: Any) -> None:
+    with pytest.raises(
+        OptionError, match=r"does not say what tokens stand for\. Pass the word of each number in a list"
+    ):
+        speller(words)

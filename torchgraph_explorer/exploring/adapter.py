@@ -36,7 +36,7 @@ def open_source(text: str) -> Source:
     if not callable(make):
         raise NotFoundError(f"{path} has no function {function!r}. Write one: {EXAMPLE}.")
     made = make()
-    if not (isinstance(made, tuple) and len(made) == 3 and isinstance(made[0], nn.Module)):
+    if not (isinstance(made, tuple) and len(made) in (3, 4) and isinstance(made[0], nn.Module)):
         raise OptionError(f"{text} must return a model, its inputs and a loss: {EXAMPLE}.")
-    model, inputs, loss = made
-    return LiveSource(Session(model, inputs, loss=loss), loss=loss)
+    model, inputs, loss, *words = made
+    return LiveSource(Session(model, inputs, loss=loss), loss=loss, words=words[0] if words else None)

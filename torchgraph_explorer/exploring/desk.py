@@ -50,6 +50,9 @@ SECONDS_TO_END = 10.0
 
 LONGEST_CHAIN = 12
 
+MOST_WORDS = 4096
+"""Tokens of a tensor whose words are shown."""
+
 FILE_NAME = re.compile(r"[\w-][\w.-]{0,99}\.npz", re.ASCII)
 
 Key: TypeAlias = object
@@ -116,6 +119,7 @@ class Desk:
         self._edited_at = 0.0
         self._busy: dict[str, object] | None = None
         self._values = ("", "")
+        self._words: Mapping[str, list[str]] = {}
         self._is_closed = False
         self._thread = threading.Thread(target=self._work, name="torchgraph-flow", daemon=True)
         self._thread.start()
@@ -157,6 +161,7 @@ class Desk:
                     name: {"stamp": part.stamp, "fault": part.fault, "isThere": part.content is not None}
                     for name, part in self._parts.items()
                 },
+                "words": self._words,
                 "estimates": [self._source.is_estimate(a, b) for a, b in pairs(wanted.chain)],
                 "isCurrent": self._done == self._generation,
                 "busy": self._busy,
@@ -340,7 +345,19 @@ class Desk:
         for key in [key for key in found if not is_edited]:
             found[(*key[:2], "before")] = found[key]  # type: ignore[index]
         self._values = self._source.target_values()
+        self._words = self._spelled(found)
         return found
+
+    def _spelled(self, found: Mapping[object, Array]) -> dict[str, list[str]]:
+        """The words of the tensors of whole numbers in the chain."""
+        spell = self._source.spell
+        chain = self._wanted.chain if spell is not None else ()
+        arrays = {name: found[name, "value", "now"] for name in chain}
+        return {
+            name: [spell(int(number)) for number in array.flat]
+            for name, array in arrays.items()
+            if spell is not None and array.dtype.kind in "iu" and array.size <= MOST_WORDS
+        }
 
     def _selection(self) -> dict[object, Array]:
         if self._wanted.selection is None:

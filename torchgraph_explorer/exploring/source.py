@@ -16,6 +16,7 @@ from torchgraph_explorer.exploring.edits import Edits
 from torchgraph_explorer.exploring.grouping import Grouping
 from torchgraph_explorer.exploring.products import Progress
 from torchgraph_explorer.exploring.session import Session, Target, selected
+from torchgraph_explorer.exploring.words import Speller, Words, speller
 
 NO_MODEL = "This is a saved case without its model"
 
@@ -49,6 +50,10 @@ class Source(Protocol):
     @property
     def edits(self) -> Edits | None:
         """The edits of the inputs; None if they cannot be edited."""
+
+    @property
+    def spell(self) -> Speller | None:
+        """What gives the words of tokens."""
 
     def facts(self) -> list[TensorFacts]:
         """Every tensor, in the order of execution."""
@@ -89,8 +94,9 @@ class Source(Protocol):
 class LiveSource:
     """A session, of a model that is in this process."""
 
-    def __init__(self, session: Session, *, loss: Target | None) -> None:
-        """Show `session`, whose target is `loss`."""
+    def __init__(self, session: Session, *, loss: Target | None, words: Words | None = None) -> None:
+        """Show `session`, whose target is `loss`; its tokens stand for `words`."""
+        self.spell = speller(words)
         self._session, self._loss, self._aim = session, loss, 0
         self.title = type(session.model).__name__
         self.value, self.gradient = session.value, session.gradient
@@ -144,6 +150,7 @@ class CaseSource:
 
     def __init__(self, case: Case) -> None:
         """Show `case`."""
+        self.spell: Speller | None = None
         self._case = case
 
     def facts(self) -> list[TensorFacts]:

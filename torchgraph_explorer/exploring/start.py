@@ -9,6 +9,7 @@ from torch import nn
 from torchgraph_explorer.exploring.serving import Page, is_notebook
 from torchgraph_explorer.exploring.session import Session, Target
 from torchgraph_explorer.exploring.source import LiveSource
+from torchgraph_explorer.exploring.words import Words
 
 
 def explore(
@@ -20,6 +21,7 @@ def explore(
     host: str = "127.0.0.1",
     port: int = 8080,
     logdir: str | None = None,
+    words: Words | None = None,
 ) -> Session:
     """Explore how gradient flows between any two tensors of one forward pass of `model`.
 
@@ -36,6 +38,8 @@ def explore(
         host: Address that the page listens on.
         port: Its port; if taken, the next free one; 0 for any.
         logdir: A folder of runs, to be shown beside it.
+        words: What inputs of whole numbers stand for, to be shown in the page: the word of each number, or a function
+            that gives it, such as `tokenizer.decode`.
 
     Returns:
         The session.
@@ -46,7 +50,7 @@ def explore(
     session = Session(model, inputs, loss=loss)
     if not serve:
         return session
-    page = Page(LiveSource(session, loss=loss), host=host, port=port, logdir=logdir)
+    page = Page(LiveSource(session, loss=loss, words=words), host=host, port=port, logdir=logdir)
     session.page = page
     page.show()
     if not is_notebook():

@@ -32,6 +32,8 @@ export interface FlowState {
   /** Null where nothing can be edited. */
   edits: {undoable: number; redoable: number; edited: boolean} | null;
   parts: Record<string, Part>;
+  /** What the elements of tensors of whole numbers stand for, by name, where that is known. */
+  words: Record<string, string[]>;
   /** For each pair of neighbours, whether its contributions are a guess. */
   estimates: boolean[];
   /** Everything that is wanted is computed. */

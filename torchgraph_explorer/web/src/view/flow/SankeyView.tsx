@@ -9,7 +9,7 @@ import {layoutSankey, NODE_WIDTH} from '../../flow/sankey';
 import type {SankeyLink, SankeyNode} from '../../flow/sankey';
 import {act, factsOf, isStrong, most, pointed, select, state, threshold} from './state';
 import type {Links} from '../../flow/types';
-import {useAnswer} from './useAnswer';
+import {useAnswer} from '../useAnswer';
 
 const HEIGHT = 380;
 const FETCHED = 1000;

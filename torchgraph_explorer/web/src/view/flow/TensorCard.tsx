@@ -8,7 +8,7 @@ import {TokenRow} from './TokenRow';
 import {elementOf, elementText, leadingDims} from '../../flow/maps';
 import {factsOf, isStrong, largest, leadOf, leads, quantity, select, state, when} from './state';
 import type {Maps, Quantity, TensorFacts} from '../../flow/types';
-import {useAnswer} from './useAnswer';
+import {useAnswer} from '../useAnswer';
 
 export function TensorCard({name}: {name: string}) {
   const facts = factsOf(name);
@@ -40,7 +40,7 @@ export function TensorCard({name}: {name: string}) {
       </p>
       {maps.value !== null && isTokens && <TokenRow facts={facts} maps={maps.value} />}
       {maps.value !== null && !isTokens && <HeatMap facts={facts} maps={maps.value} received={received.value} isInput={isInput} />}
-      {maps.fault !== null && <p class="dim">{maps.fault}</p>}
+      {maps.problem !== null && <p class="dim">{maps.problem}</p>}
       {side !== '' && received.value !== null && <Received facts={facts} maps={received.value} side={side} />}
       {isSelected && <p class="flow-selected">Selected: {selection.elements.map(elementText).join(' + ')}</p>}
     </section>

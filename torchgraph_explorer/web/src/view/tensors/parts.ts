@@ -1,20 +1,12 @@
 /** Fetches parts of tensors. The last ones are held, so that one can go to and fro. */
 
-import {useEffect, useState} from 'preact/hooks';
 import {answers} from '../../api/client';
 import type {ModelName} from '../../api/answers';
-import {messageOf} from '../../api/errors';
-import {latest} from '../../api/latest';
 import type {TensorGraph, TensorLine, TensorPart, WantedLine, WantedPart} from '../../api/tensors';
+import {useAnswer} from '../useAnswer';
+import type {Answer} from '../useAnswer';
 
-/** What was asked for; an earlier answer until that has come. */
-export interface Answer<T> {
-  value: T | null;
-  /** Why there is no answer, as a sentence. */
-  problem: string | null;
-  /** `value` is what was asked for. */
-  isCurrent: boolean;
-}
+export type {Answer};
 
 const MOST_HELD = 48;
 const MOST_ELEMENTS = 1 << 23;
@@ -50,40 +42,17 @@ const heldLines = new Held<TensorLine>(({step}) => step.length);
 /** A part of a tensor; null asks for nothing. `version` changes when steps may have been written again. */
 export function usePart(model: ModelName | null, wanted: WantedPart | null, version: unknown): Answer<TensorPart> {
   const key = model === null || wanted === null ? null : JSON.stringify([model, wanted, version]);
-  return useAnswer(key, heldParts, (abort) => answers.tensor(model as ModelName, wanted as WantedPart, abort));
+  return useAnswer(key, (abort) => answers.tensor(model as ModelName, wanted as WantedPart, abort), heldParts);
 }
 
 /** A line over steps or calls. */
 export function useLine(model: ModelName | null, wanted: WantedLine | null, version: unknown): Answer<TensorLine> {
   const key = model === null || wanted === null ? null : JSON.stringify([model, wanted, version]);
-  return useAnswer(key, heldLines, (abort) => answers.tensorLine(model as ModelName, wanted as WantedLine, abort));
+  return useAnswer(key, (abort) => answers.tensorLine(model as ModelName, wanted as WantedLine, abort), heldLines);
 }
 
 /** The dependency graph of a step. */
 export function useGraph(model: ModelName | null, step: number | null, version: unknown): Answer<TensorGraph> {
   const key = model === null || step === null ? null : JSON.stringify([model, step, version]);
-  return useAnswer(key, heldGraphs, (abort) => answers.tensorGraph(model as ModelName, step as number, abort));
-}
-
-function useAnswer<T>(key: string | null, held: Held<T>, fetch: (abort: AbortSignal) => Promise<T>): Answer<T> {
-  const [request] = useState(latest);
-  const [state, setState] = useState<{key: string | null; value: T | null; problem: string | null}>({key: null, value: null, problem: null});
-  useEffect(() => {
-    if (key === null) return setState({key, value: null, problem: null});
-    const ready = held.get(key);
-    if (ready !== undefined) {
-      request.abort();
-      return setState({key, value: ready, problem: null});
-    }
-    request.start(
-      fetch,
-      (value) => (held.set(key, value), setState({key, value, problem: null})),
-      (cause) => setState({key, value: null, problem: messageOf(cause)}),
-    );
-    return undefined;
-  }, [key]);
-  useEffect(() => () => request.abort(), []);
-  const ready = key === null || key === state.key ? undefined : held.get(key); // it need not wait for the effect
-  if (ready !== undefined) return {value: ready, problem: null, isCurrent: true};
-  return {value: state.value, problem: state.problem, isCurrent: key === state.key};
+  return useAnswer(key, (abort) => answers.tensorGraph(model as ModelName, step as number, abort), heldGraphs);
 }

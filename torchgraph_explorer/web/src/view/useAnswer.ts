@@ -1,0 +1,46 @@
+/** An answer of the server that is asked for again when what it depends on changes. */
+
+import {useEffect, useState} from 'preact/hooks';
+import {messageOf} from '../api/errors';
+import {latest} from '../api/latest';
+
+/** What was asked for; an earlier answer until that has come. */
+export interface Answer<T> {
+  value: T | null;
+  /** Why there is no answer, as a sentence. */
+  problem: string | null;
+  /** `value` is what was asked for. */
+  isCurrent: boolean;
+}
+
+/** Earlier answers, by key. */
+export interface HeldAnswers<T> {
+  get: (key: string) => T | undefined;
+  set: (key: string, value: T) => void;
+}
+
+const NONE_HELD: {get: (key: string) => undefined; set: (key: string, value: unknown) => void} = {get: () => undefined, set: () => undefined};
+
+/** The answer for `key`, which is asked for again when that changes; null asks for nothing, and has none. What is `held` is not asked for. */
+export function useAnswer<T>(key: string | null, fetch: (abort: AbortSignal) => Promise<T>, held: HeldAnswers<T> = NONE_HELD): Answer<T> {
+  const [request] = useState(latest);
+  const [state, setState] = useState<{key: string | null; value: T | null; problem: string | null}>({key: null, value: null, problem: null});
+  useEffect(() => {
+    if (key === null) return setState({key, value: null, problem: null});
+    const ready = held.get(key);
+    if (ready !== undefined) {
+      request.abort();
+      return setState({key, value: ready, problem: null});
+    }
+    request.start(
+      fetch,
+      (value) => (held.set(key, value), setState({key, value, problem: null})),
+      (cause) => setState({key, value: null, problem: messageOf(cause)}),
+    );
+    return undefined;
+  }, [key]);
+  useEffect(() => () => request.abort(), []);
+  const ready = key === null || key === state.key ? undefined : held.get(key); // it need not wait for the effect
+  if (ready !== undefined) return {value: ready, problem: null, isCurrent: true};
+  return {value: state.value, problem: state.problem, isCurrent: key === state.key};
+}
