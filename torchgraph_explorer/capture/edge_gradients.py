@@ -22,7 +22,7 @@ Place: TypeAlias = "int | tuple[str, str]"
 Ends: TypeAlias = "tuple[Place, Place]"
 """Source and target of an edge."""
 
-Found: TypeAlias = "list[Consumers] | list[str]"
+Found: TypeAlias = "list[Consumers | str]"
 """Where to read the gradients along an edge, one for each tensor that comes along it: the sum of what autograd nodes
 return; or the series of the target's tensor with this path."""
 

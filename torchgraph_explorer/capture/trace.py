@@ -121,7 +121,7 @@ class Trace(TorchDispatchMode):
         for info, tensor in inputs:
             sources = self._connect(tensor, inside.node, outer)
             if outer.level is None and len(sources) == 1:
-                self.handed_over.setdefault((*sources, inside.node), []).append(info.path)
+                self.handed_over.setdefault((min(sources), inside.node), []).append(info.path)
             placeholder = self._add(Node("input", call, tensor=info))
             placeholders.setdefault(id(tensor), (tensor, []))[1].append(placeholder)
         self._stack.append(inside)
