@@ -11,6 +11,9 @@ from urllib.parse import urlsplit
 
 PREFIX = "/proxy/6006"
 
+PASSED_ON = ("content-type", "content-security-policy", "location", "content-encoding", "set-cookie")
+"""Headers of answers that a proxy passes on."""
+
 
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
@@ -39,13 +42,14 @@ def prefix_stripping_proxy(url: str) -> type[BaseHTTPRequestHandler]:
                 self.send_error(404)
                 return
             inner = HTTPConnection(urlsplit(url).netloc, timeout=30)
-            inner.request("GET", self.path.removeprefix(PREFIX), headers={"Accept-Encoding": "identity"})
+            cookie = {"Cookie": self.headers["Cookie"]} if "Cookie" in self.headers else {}
+            inner.request("GET", self.path.removeprefix(PREFIX), headers={"Accept-Encoding": "identity", **cookie})
             answer = inner.getresponse()
             body = answer.read()
             inner.close()
             self.send_response(answer.status)
             for name, value in answer.getheaders():
-                if name.lower() in ("content-type", "content-security-policy", "location", "content-encoding"):
+                if name.lower() in PASSED_ON:
                     self.send_header(name, value)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

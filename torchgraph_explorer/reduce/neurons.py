@@ -65,9 +65,9 @@ def whole(tensor: Tensor) -> npt.NDArray[np.uint8]:
 
 
 def samples_and_statistics(
-    tensor: Tensor, dim: int, chosen: tuple[int, ...], room: Room
+    tensor: Tensor, dim: int, chosen: tuple[int, ...], *, room: Room
 ) -> tuple[npt.NDArray[np.uint8], Statistics]:
-    """The bytes of the samples `chosen` along `dim`, and the statistics of `schema.KeptArray`, as one row, in `room`."""
+    """The bytes of the samples `chosen` along `dim`, and the statistics of `schema.KeptArray`, as one row in `room`."""
     outer, batch, inner = _sizes(tensor.shape, dim)
     neurons, size, dtype = outer * inner, tensor.itemsize, tensor.dtype
     is_double = dtype in DOUBLE

@@ -166,7 +166,7 @@ def _copied_at_once(  # noqa: PLR0917  # called for nearly every tensor
         return Copied(neurons.whole(tensor), tensor.dtype, shape, None, (), None)
     given = chosen.get(shape[dim]) if chosen else None
     kept = samples_of(shape[dim], samples) if given is None else given
-    values, statistics = neurons.samples_and_statistics(tensor, dim, kept, room)
+    values, statistics = neurons.samples_and_statistics(tensor, dim, kept, room=room)
     return Copied(values, tensor.dtype, shape, dim, kept, statistics)
 
 
