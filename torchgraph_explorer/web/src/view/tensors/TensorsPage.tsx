@@ -58,7 +58,7 @@ export function TensorsPage(): JSX.Element {
           </>
         )}
       </div>
-      {store.kept.value.note && <p class="tensor-note dim">{store.kept.value.note}</p>}
+      {store.kept.value.note && <p class="tensor-left-out dim">{store.kept.value.note}</p>}
       {store.keptProblem.value !== null && <p class="tensor-problem">{store.keptProblem.value}</p>}
       <div class="tensors-columns">
         {hasList && (!isNarrow || isOpen.value) && <TensorList />}

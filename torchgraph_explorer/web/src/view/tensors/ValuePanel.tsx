@@ -44,6 +44,7 @@ function NotKept(): JSX.Element {
   const {id} = choices.tensors.value;
   if (!store.isKnown.value) return <p class="tensor-empty">Loading …</p>;
   if (!store.hasKept.value) {
+    if (store.kept.value.note) return <p class="tensor-note">None of the kept tensors fits into this page.</p>;
     return (
       <p class="tensor-note">
         No tensor of this model was kept whole. Pass <code>keep=Keep("name", …)</code> to <code>watch</code>, with the names of what to keep.
