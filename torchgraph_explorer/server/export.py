@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
+from torchgraph_explorer.comparison.models import Comparison
+from torchgraph_explorer.comparison.report import as_json
 from torchgraph_explorer.errors import OptionError, TorchgraphError
 from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
 from torchgraph_explorer.layout.placing import MOST_WORK
@@ -46,6 +48,9 @@ PAGE_BYTES = 2_000_000
 
 MOST_TENSOR_MEGABYTES = 200.0
 """Of a larger page, browsers do not read the text."""
+
+COMPARED_SERIES = 32
+"""Series of which a page says how much they differ from those of another run: those that differ most."""
 
 LEAST_SERIES = 20
 """Series that are kept even if the graph alone fills the page."""
@@ -291,7 +296,13 @@ def _page(
         arrays |= {f"{number}.{name}": array for name, array in own.items()}
     names = list(dict.fromkeys(one.name for one in models))
     first, *others = [_run_json([one for one in models if one.name == name]) for name in names]
-    meta = {"version": __version__, "run": first, "others": others, "models": facts}
+    meta = {
+        "version": __version__,
+        "run": first,
+        "others": others,
+        "comparisons": _comparisons(models),
+        "models": facts,
+    }
     head, *blocks = pieces(meta, arrays)
     loader = _LOADER.read_text(encoding="utf-8")
     shown = ", ".join(dict.fromkeys(model.name for model in records))
@@ -307,6 +318,21 @@ def _page(
         loader=loader,
     )
     return page.encode("utf-8", errors="replace")  # a name may hold half a surrogate pair
+
+
+def _comparisons(models: Sequence[_Shown]) -> list[dict[str, object]]:
+    """How the models of the other runs differ from that of the first run with the same name, or its first model."""
+    own = {one.model.name: one.model for one in models if one.name == models[0].name}
+    pairs = [(own.get(one.model.name, models[0].model), one) for one in models if one.name != models[0].name]
+    return [
+        {
+            "model": first.name,
+            "other_run": other.name,
+            "other_model": other.model.name,
+            "answer": as_json(Comparison(first, other.model), most_series=COMPARED_SERIES, with_findings=False),
+        }
+        for first, other in pairs
+    ]
 
 
 def _run_json(models: Sequence[_Shown]) -> dict[str, object]:
