@@ -298,6 +298,30 @@ def test_the_runs_are_those_that_tensorboard_filters_also_when_that_changes(tmp_
                 expect(run).to_have_value(re.compile(filtered or "."))
 
 
+def test_two_runs_are_compared_as_far_as_tensorboards_filter_lets_them_through(tmp_path: Path, page: Page) -> None:
+    for name in ("alpha", "beta"):
+        record(tmp_path / name, (0, 1))
+        add_scalars(tmp_path / name, [0, 1])
+    with tensorboard("--logdir", str(tmp_path)) as board:
+        for tab in watched(page, board.url):
+            tab.open(run="alpha")
+            tab.viewer.get_by_role("button", name="Compare").click()
+            tab.viewer.get_by_role("dialog").get_by_role("checkbox", name="beta").check()
+            tab.viewer.get_by_role("button", name="Done").click()
+            shown = tab.viewer.locator(".runs-shown .run-label")
+            expect(shown).to_have_text(["alpha", "beta"])
+            shoot(tab, "two runs")
+            for filtered, expected in (("alph", 0), ("", 2)):
+                tab.switch_to("Time Series")
+                box = tab.page.locator('input[placeholder="Filter runs (regex)"]')
+                box.click()
+                box.press("Control+A")
+                box.press("Delete")
+                box.press_sequentially(filtered)
+                tab.switch_to("torchgraph")
+                expect(shown).to_have_count(expected)
+
+
 def check_options(run: Locator, expected: list[str]) -> None:
     assert sorted(run.locator("option").all_text_contents()) == expected
 
