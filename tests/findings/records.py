@@ -11,6 +11,8 @@ import numpy as np
 
 from tests.record.examples import SESSION, quietly, write
 from tests.record.pooling import histograms_of, statistics_of
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.run import Model
 from torchgraph_explorer.schema import (
     Call,
@@ -89,3 +91,24 @@ def _logged(scalars: Mapping[str, Sequence[float]]) -> Logged:
     rows = sorted((step, names.index(name), value) for name in names for step, value in enumerate(scalars[name]))
     steps, name, values = (np.array(column) for column in zip(*rows, strict=True))
     return Logged(names, name.astype(np.uint32), steps.astype(np.int64), np.ones(len(rows)), values.astype(np.float64))
+
+
+def assert_outside_band(model: Model, found: Finding) -> None:
+    """At the first and last step of `found`, its tensor is beyond what the rule allows, as the viewer draws it."""
+    band, evidence = found.band, Evidence(model)
+    assert band is not None
+    [column] = [
+        one.id
+        for one in model.series
+        if (one.module, one.call, one.path, one.kind) == (found.module, found.call, found.path, band.kind)
+    ]
+    values = {
+        "rms": evidence.rms[:, column],
+        "largest": evidence.peaks[:, column],
+        "zero_fraction": evidence.zero_shares[:, column],
+        "std": evidence.column("std", column),
+    }[band.statistic]
+    for step in (found.step, found.last_step):
+        value = values[evidence.steps.tolist().index(step)]
+        is_low = band.low is not None and value <= band.low
+        assert is_low or (band.high is not None and value >= band.high)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.findings.records import Values, chain, module, recorded, weight
+from tests.findings.records import Values, assert_outside_band, chain, module, recorded, weight
 from torchgraph_explorer.findings.causes import FOLLOWS, in_order
 from torchgraph_explorer.findings.engine import find
 from torchgraph_explorer.findings.finding import Finding
@@ -183,6 +183,18 @@ def test_a_fault_is_told_with_its_place_and_step(
     change: Callable[[int, dict[Any, Any]], object], expected: tuple[str, str | None, int], tmp_path: Path
 ) -> None:
     assert told(recorded(tmp_path, perceptron(), steps(change))) == [expected]
+
+
+BANDS = ("constant-output", "bad-init-scale", "input-not-normalised", "dead-units", "exploding-activation")
+
+
+@pytest.mark.parametrize(("change", "expected"), [one for one in CASES if one.values[1][0] in BANDS])
+def test_what_a_finding_is_about_is_not_within_its_band(
+    change: Callable[[int, dict[Any, Any]], object], expected: tuple[str, str | None, int], tmp_path: Path
+) -> None:
+    model = recorded(tmp_path, perceptron(), steps(change))
+    found = next(one for one in model.findings() if one.kind == expected[0])
+    assert_outside_band(model, found)
 
 
 @pytest.mark.parametrize("every", [1, 50])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.findings.records import chain, module, recorded, tensor, weight
+from tests.findings.records import assert_outside_band, chain, module, recorded, tensor, weight
 from torchgraph_explorer.run import Model
 from torchgraph_explorer.schema import Call, Edge, ModuleGraph, Node, StepFacts, TensorInfo
 
@@ -95,7 +95,10 @@ def test_a_branch_that_hardly_counts_is_told(
         }
         for step in range(12)
     ]
-    assert kinds(recorded(tmp_path, joined("deep", "wide"), frames)) == expected
+    model = recorded(tmp_path, joined("deep", "wide"), frames)
+    assert kinds(model) == expected
+    for one in model.findings():
+        assert_outside_band(model, one)
 
 
 def test_a_mask_that_comes_in_is_no_branch(tmp_path: Path) -> None:
@@ -292,8 +295,11 @@ def test_gradients_that_underflow_are_told(
         }
         for step in range(6)
     ]
-    found = [one.kind for one in recorded(tmp_path, graph, frames).findings()]
-    assert ("overflow-ahead" in found) == is_told
+    model = recorded(tmp_path, graph, frames)
+    found = [one for one in model.findings() if one.kind == "overflow-ahead"]
+    assert bool(found) == is_told
+    for one in found:
+        assert_outside_band(model, one)
 
 
 # Mended rules

@@ -103,7 +103,9 @@ def bad_init_scale(evidence: Evidence) -> Iterator[Finding]:
     is_large |= mean > LARGE_DESPITE_NORMALISATION
     if not is_large and (mean >= SMALL_GAIN or is_normalised):
         return
-    one = evidence.series[(largest if is_large and mean <= LARGE_GAIN else layers[0]).column]
+    layer = largest if is_large and mean <= LARGE_GAIN else layers[0]
+    one, unit = evidence.series[layer.column], float(evidence.column("std", layer.column)[0]) / layer.gain
+    high = LARGE_GAIN if mean > LARGE_GAIN else ONE_LARGE_GAIN
     yield finding(
         evidence,
         "bad-init-scale",
@@ -114,6 +116,7 @@ def bad_init_scale(evidence: Evidence) -> Iterator[Finding]:
         text=f"The initial weights scale what passes a layer by {mean:.2g} in the mean and {largest.gain:.2g} at "
         f"most; from the first layer's input to the last layer's output the scale changes by {grown:.2g}.",
         advice=_INITIALISE,
+        band=Band("std", low=SMALL_GAIN * unit, high=high * unit),
     )
 
 

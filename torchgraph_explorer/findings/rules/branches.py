@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.finding import Band, Finding
 from torchgraph_explorer.findings.rules.rule import finding, held, named
 from torchgraph_explorer.schema import Node
 
@@ -61,6 +61,7 @@ def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
             f"of {named(other.module)}, which it meets in {named(junction.place)}, one of {usual.max():.3g}: it hardly "
             "counts there.",
             advice="Normalise the branches before they are added or joined.",
+            band=Band("rms", low=float(usual.max()) / APART),
         )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.finding import Band, Finding
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 
 HALF_ULP = {"bfloat16": 2.0**-9, "float16": 2.0**-12}
@@ -106,5 +106,6 @@ def underflow(evidence: Evidence) -> Iterator[Finding]:
             f"is at most {peaks[is_lost].max():.2g}, below the smallest normal {info.dtype}, {smallest:.2g}: it "
             "underflows.",
             advice="Scale the loss (`torch.amp.GradScaler`), use bfloat16, or compute this module in float32.",
+            band=Band("largest", one.kind, low=smallest / float(scale[is_lost].min())),
         )
         return

@@ -159,6 +159,7 @@ def constant_output(evidence: Evidence) -> Iterator[Finding]:
                 text=f"All elements of the model's `{one.path}` are {mean[-1]:.4g}, whatever the input.",
                 advice="Look for the first module from whose output on nothing depends on the input any more. A "
                 "softmax over a dimension of size 1 gives ones; use a sigmoid there.",
+                band=Band("std", low=CONSTANT * abs(float(mean[-1]))),
             )
 
 
