@@ -21,8 +21,12 @@ export function Legend(): JSX.Element {
           {now.isLog && <span class="dim">log</span>}
         </>
       )}
-      <i class="xray-swatch is-bad" /> <span>NaN or ∞</span>
-      <i class="xray-swatch" /> <span>no value</span>
+      <span class="xray-key">
+        <i class="xray-swatch is-bad" /> NaN or ∞
+      </span>
+      <span class="xray-key">
+        <i class="xray-swatch" /> no value
+      </span>
     </div>
   );
 }

@@ -115,7 +115,7 @@ function Body(): JSX.Element {
       <div class="xray-room" ref={box}>
         {whole.value === null ? (
           <p class="dim pad">Reading the run …</p>
-        ) : rows.value.length === 0 ? (
+        ) : rows.value.length === 0 || whole.value.first.length === 0 ? (
           <p class="dim pad">Nothing is recorded yet.</p>
         ) : (
           width > 0 && (
