@@ -53,6 +53,7 @@ export function App() {
       <div class="app" data-compact={isCompact || undefined} inert={isSearching.value || isHelpOpen.value || isChoosingRuns.value}>
         {isDocked.header && <Header />}
         <main class="columns">
+          <h1 class="sr-only">torchgraph</h1>
           <Columns />
         </main>
         {isDocked.steps ? <TimeBar /> : <StepsAway />}

@@ -1,0 +1,66 @@
+"""The whole viewer against axe-core: names, roles, contrast, keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+import torchgraph_explorer
+from tests.browser.page import Viewer
+
+pytestmark = pytest.mark.browser
+
+AXE = Path(torchgraph_explorer.__file__).parent / "web" / "node_modules" / "axe-core" / "axe.min.js"
+"""A development dependency of the viewer: `npm ci` in its folder installs it."""
+
+LEFT_OUT = {
+    "label-content-name-mismatch": "A badge on a node has a number, which the node's name spells out: `3 findings`.",
+}
+
+FOUND = """(leftOut) => axe.run(document, {
+  resultTypes: ['violations'],
+  rules: Object.fromEntries(leftOut.map((one) => [one, {enabled: false}])),
+}).then(({violations}) => violations.flatMap(({id, nodes}) =>
+  nodes.map(({target, failureSummary}) => `${id}: ${target.join(' ')} ${failureSummary}`)))"""
+
+
+def face(name: str) -> Callable[[Viewer], None]:
+    def show(viewer: Viewer) -> None:
+        viewer.page.locator(".xray-bar .segments").get_by_text(name, exact=True).click()
+        last = viewer.page.get_by_role("listitem") if name == "Changes" else viewer.page.get_by_role("rowheader")
+        expect(last.first).to_be_visible()
+
+    return show
+
+
+def press(key: str) -> Callable[[Viewer], None]:
+    return lambda viewer: viewer.page.keyboard.press(key)
+
+
+STATES: dict[str, tuple[dict[str, Any], Callable[[Viewer], None] | None]] = {
+    "x-ray": ({}, None),
+    "table": ({}, face("Table")),
+    "changes": ({"step": 20}, face("Changes")),
+    "panels": ({"pin": "0.classifier#0", "step": 20}, None),
+    "help": ({}, press("?")),
+    "search": ({}, press("/")),
+}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("choices", "act"), STATES.values(), ids=STATES)
+def test_axe_has_nothing_to_say(
+    viewer: Viewer, digits: str, choices: dict[str, Any], act: Callable[[Viewer], None] | None, theme: str
+) -> None:
+    viewer.open(digits, theme=theme, **choices)
+    expect(viewer.node("classifier#0")).to_be_visible()
+    shown = ".strip canvas[style]" if "pin" in choices else ".xray-picture canvas[style]"
+    expect(viewer.page.locator(shown).first).to_be_visible()
+    if act is not None:
+        act(viewer)
+    viewer.page.evaluate(AXE.read_text(encoding="utf-8"))
+    assert viewer.page.evaluate(FOUND, list(LEFT_OUT)) == []
