@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -40,12 +39,9 @@ def kept(model: Model, module: str, path: str, step: int, *, role: Role = "outpu
 
 def test_a_relu_cannot_reach_negative_targets(logdir: Path) -> None:
     run = model(logdir, "last-relu")
-    output, target = (kept(run, *of, 58, role=role).values for *of, role in OUTPUT_AND_TARGET)
+    output, target = kept(run, "3", "output", 58).values, kept(run, "", "target", 58, role="attached").values
     assert (target < -1).any()
     assert (output[target < 0] < 0.5).all()
-
-
-OUTPUT_AND_TARGET: tuple[tuple[str, str, Any], ...] = (("3", "output", "output"), ("", "target", "attached"))
 
 
 def test_one_tower_gets_less_gradient(logdir: Path) -> None:
