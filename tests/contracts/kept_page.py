@@ -82,10 +82,10 @@ def kept_array(name: str, step: int) -> KeptArray:
     values, key = values_of(name, step), KEYS[name]
     kept = np.frombuffer(values.tobytes(), np.uint8)
     if key[0] == "":
-        return KeptArray(key, str(values.dtype), values.shape, None, (), kept, None)  # type: ignore[arg-type]
+        return KeptArray(key, str(values.dtype), values.shape, None, (), kept, None)
     statistics = np.arange(3 * values[0].size, dtype=np.float32)
     shape = (6, *values.shape[1:])
-    return KeptArray(key, "float32", shape, 0, (1, 4), kept, statistics, categories=("cat", "dog"))  # type: ignore[arg-type]
+    return KeptArray(key, "float32", shape, 0, (1, 4), kept, statistics, categories=("cat", "dog"))
 
 
 def write_kept_run(run_dir: Path) -> None:

@@ -17,7 +17,7 @@ from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.record.folder import TENSORS, plugin_folder
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import open_run
-from torchgraph_explorer.schema import KeptArray, KeptStep
+from torchgraph_explorer.schema import KeptArray, KeptStep, Record
 from torchgraph_explorer.server import export
 from torchgraph_explorer.server.export import export_page
 from torchgraph_explorer.tensors import keep
@@ -32,7 +32,8 @@ def test_the_files_are_what_their_generator_writes() -> None:
 def write(run_dir: Path, *, steps: int, sizes: tuple[int, ...], asked: tuple[int, ...] = ()) -> None:
     """At each step tensors of these sizes, which differ from step to step."""
     writer = RecordWriter(run_dir)
-    for record in (SESSION, GRAPH, SERIES, *(frame(step) for step in range(steps))):
+    records: list[Record] = [SESSION, GRAPH, SERIES, *(frame(step) for step in range(steps))]
+    for record in records:
         writer.write(record)
     for step in range(steps):
         rng = np.random.default_rng(step)
@@ -41,7 +42,7 @@ def write(run_dir: Path, *, steps: int, sizes: tuple[int, ...], asked: tuple[int
             values = rng.normal(size=size).astype(np.float32)
             values[:1] = SECRET
             key = ("fc", 0, "attached", f"of {size}", "value")
-            arrays.append(KeptArray(key, "float32", (size,), None, (), values.view(np.uint8), None))  # type: ignore[arg-type]
+            arrays.append(KeptArray(key, "float32", (size,), None, (), values.view(np.uint8), None))
         writer.keep(KeptStep(step, 1.0, None, tuple(arrays), reasons=("why",) * (step in asked)), 1 << 30)
     writer.close()
 
@@ -93,7 +94,7 @@ def test_numbers_that_are_the_same_at_several_steps_are_in_the_page_once(tmp_pat
     values = np.arange(5_000, dtype=np.float32)
     key = ("fc", None, "param", "weight", "value")
     for step in range(2):
-        array = KeptArray(key, "float32", (5_000,), None, (), values.view(np.uint8), None)  # type: ignore[arg-type]
+        array = KeptArray(key, "float32", (5_000,), None, (), values.view(np.uint8), None)
         writer.keep(KeptStep(step, 1.0, None, (array,)), 1 << 30)
     writer.close()
     page, _ = exported(tmp_path, tensors=1)
