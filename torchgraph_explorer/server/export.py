@@ -329,7 +329,7 @@ def _comparisons(models: Sequence[_Shown]) -> list[dict[str, object]]:
             "model": first.name,
             "other_run": other.name,
             "other_model": other.model.name,
-            "answer": as_json(Comparison(first, other.model), most_series=COMPARED_SERIES, with_findings=False),
+            "answer": as_json(Comparison(first, other.model), most=COMPARED_SERIES, with_findings=False),
         }
         for first, other in pairs
     ]
