@@ -129,7 +129,7 @@ class _Late:
     @property
     def is_there(self) -> bool:
         """Whether it has come."""
-        return self._copied.query()
+        return bool(self._copied.query())
 
     @property
     def value(self) -> float:
@@ -139,7 +139,8 @@ class _Late:
 
 def _largest(gradient: Tensor) -> Tensor:
     """The largest magnitude; NaN if there is one."""
-    return torch.linalg.vector_norm(gradient, math.inf)
+    largest: Tensor = torch.linalg.vector_norm(gradient, math.inf)
+    return largest
 
 
 def _can_be_read(tensor: Tensor) -> bool:
