@@ -79,9 +79,22 @@ def series_of(model: nn.Module) -> set[tuple[str, int | None, str, str, str]]:
     return values | gradients | params | ratios
 
 
+def additions(model: nn.Module) -> Iterator[tuple[str, str]]:
+    """The blocks that add two tensors, and where each comes from: the gradient along such an edge has a series."""
+    for name, module in model.named_modules():
+        if isinstance(module, demo.Block):
+            yield name, "norm2"
+            yield name, "shortcut"
+
+
 @pytest.mark.slow
 def test_the_demo_records_the_series_that_its_model_has(run: Path) -> None:
-    assert {series.key for series in open_run(run).model().series} == series_of(demo.DigitsNet())
+    found = {series.key for series in open_run(run).model().series}
+    edges = {(module, path) for module, _, role, path, _ in found if role == "edge"}
+    assert {key for key in found if key[2] != "edge"} == series_of(demo.DigitsNet())
+    assert edges == {(block, f"{end} -> relu#2") for block, end in additions(demo.DigitsNet())} | {
+        ("", "pool -> @features")
+    }
 
 
 @pytest.mark.slow
@@ -89,7 +102,7 @@ def test_info_agrees_with_the_model(run: Path) -> None:
     (told,) = json.loads(torchgraph("info", str(run), "--json"))["models"]
     calls = Counter(call for call, role in tensors_by_role(demo.DigitsNet()) if role == "output")
     assert told["steps"] == len(range(0, STEPS, demo.LOG_FREQ))
-    assert told["series"] == len(series_of(demo.DigitsNet()))
+    assert told["series"] == len(series_of(demo.DigitsNet())) + 1 + len(list(additions(demo.DigitsNet())))
     assert told["calls"] == sum(calls.values())
 
 

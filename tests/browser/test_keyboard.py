@@ -34,7 +34,7 @@ def test_every_control_has_a_name_and_tab_reaches_it_and_shows_where_it_is(
     viewer: Viewer, digits: str, pins: list[str]
 ) -> None:
     viewer.open(digits, pin=pins, inside="stage2#0", selected="stage2.0#0", step=12)
-    expect(viewer.strips).to_have_count(8 * len(pins))
+    expect(viewer.strips).to_have_count(9 * len(pins))
     expect(viewer.node("stage2.0#0")).to_be_visible()
     controls = viewer.page.evaluate(CONTROLS)
     assert [name for name in controls if name.startswith("<")] == []

@@ -43,13 +43,13 @@ def test_a_level_of_400_calls_is_drawn_and_panned(viewer: Viewer, many: str, tel
 def test_40_strips_of_1000_steps_are_drawn_and_stepped_through(viewer: Viewer, long: str, tell: Tell) -> None:
     viewer.open(long, pin=[f"{i}.{i}#0" for i in range(6)])
     expect(viewer.readout).to_contain_text(f"step {LONG_STEPS - 1}")
-    expect(viewer.strips).to_have_count(47)  # eight a layer, but no gradient reaches the model's input
+    expect(viewer.strips).to_have_count(53)  # nine a layer, but no gradient reaches the model's input
     expect(viewer.page.get_by_text("loading …")).to_have_count(0)
     viewer.chart("0, output, value").scroll_into_view_if_needed()
-    tell("hovering over 47 strips of 1,000 steps", moving_over_a_strip(viewer, "0, output, value", buttons=0))
+    tell("hovering over 53 strips of 1,000 steps", moving_over_a_strip(viewer, "0, output, value", buttons=0))
     expect(viewer.readout).to_contain_text(f"step {LONG_STEPS - 1}")
-    tell("scrubbing through 47 strips of 1,000 steps", moving_over_a_strip(viewer, "0, output, value", buttons=1))
+    tell("scrubbing through 53 strips of 1,000 steps", moving_over_a_strip(viewer, "0, output, value", buttons=1))
     expect(viewer.readout).not_to_contain_text(f"step {LONG_STEPS - 1}")
     for mode in ("Bands", "Line", "Heat"):
         viewer.select_mode(mode)
-    expect(viewer.strips).to_have_count(47)
+    expect(viewer.strips).to_have_count(53)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -147,10 +148,12 @@ def test_the_page_of_a_view_reaches_nothing(page: Page, logdir: Path, kept: str,
             viewer = Viewer(page, url)
             viewer.open(kept, view="own")
             expect(drawn(viewer, "reaching").locator("#done")).to_have_text("reached: ")
-            expect_soon(lambda: _require(any(one.startswith(f"Framing '{elsewhere}") for one in viewer.complaints)))
+            expect_soon(partial(check_said, viewer, f"Framing '{elsewhere}"))
             viewer.leave()
     assert asked == []
 
 
-def _require(claim: object) -> None:
-    assert claim
+def check_said(viewer: Viewer, beginning: str) -> None:
+    """The browser has said so in its console; what it says arrives while it is asked something."""
+    viewer.page.title()
+    assert any(one.startswith(beginning) for one in viewer.complaints)

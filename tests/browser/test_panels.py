@@ -77,7 +77,7 @@ def test_each_tensor_has_its_value_and_gradient_side_by_side_until_its_section_i
     viewer: Viewer, digits: str
 ) -> None:
     viewer.open(digits, pin="0.classifier#0")
-    expect(viewer.strips).to_have_count(8)
+    expect(viewer.strips).to_have_count(9)
     expect(viewer.chart("classifier, x, value")).to_be_visible()
     names = [name.split(":")[0] for name in viewer.strips.evaluate_all("(all) => all.map((one) => one.ariaLabel)")]
     tensors = ("x", "output", "weight", "bias")
@@ -85,7 +85,9 @@ def test_each_tensor_has_its_value_and_gradient_side_by_side_until_its_section_i
     expected = [
         (f"classifier, {path}, value", f"classifier, {path}, {kind}") for path, kind in zip(tensors, kinds, strict=True)
     ]
-    assert names == [name for both in expected for name in both]
+    *others, bias = expected
+    ratio = "classifier, weight, update-to-weight ratio"
+    assert names == [*(name for both in others for name in both), ratio, *bias]
     viewer.panels.get_by_role("button", name="Params").click()
     expect(viewer.strips).to_have_count(4)
 

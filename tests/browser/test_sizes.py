@@ -50,7 +50,7 @@ def check_not_cut_off(viewer: Viewer, what: str) -> None:
 
 def test_two_panels_fit_beside_each_other(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, pin=["0.stage2.0.conv1#0", "1.stage2.0.relu#1"])
-    expect(viewer.strips).to_have_count(10)
+    expect(viewer.strips).to_have_count(11)
     expect_soon(lambda: check_not_cut_off(viewer, ".panels-columns"))
 
 

@@ -57,7 +57,7 @@ def test_hovering_tells_step_bin_count_mean_and_std_and_all_strips_show_where(
     expect(pinned.tip).to_contain_text(f"mean{mean:.3}".replace("-", "−"))
     crosshairs = pinned.page.locator(".strip-crosshair")
     expect(pinned.chart(INPUT).locator(".strip-crosshair")).to_be_visible()
-    expect(crosshairs).to_have_count(8)
+    expect(crosshairs).to_have_count(9)
     expect_one_place(crosshairs)
     pinned.page.mouse.move(5, 5)
     expect(pinned.chart(INPUT).locator(".strip-crosshair")).to_be_hidden()

@@ -77,7 +77,7 @@ def fact(viewer: Viewer, name: str) -> Locator:
 
 def test_every_kept_tensor_is_listed_and_leads_to_its_values(viewer: Viewer, kept: str) -> None:
     viewer.open(kept)
-    viewer.page.get_by_title("Page: Tensors").click()
+    viewer.page.locator(".view-tabs select:visible").select_option(label="Tensors")
     listed = viewer.page.get_by_role("navigation", name="Kept tensors")
     expect(listed.get_by_role("button")).to_have_count(24)
     listed.get_by_label("Find a tensor").fill("head weight")

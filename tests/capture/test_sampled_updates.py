@@ -101,7 +101,7 @@ def test_what_no_optimizer_moves_has_no_ratio() -> None:
 
 def test_a_matrix_of_zeros_has_a_finite_ratio() -> None:
     model, heard = network(), Listening()
-    nn.init.zeros_(model[4].weight)
+    nn.init.zeros_(model.get_parameter("4.weight"))
     train(model, torch.optim.SGD(model.parameters(), lr=0.5), heard)
     assert ratios(heard)["4.weight"] == 0
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tests.record.examples import SESSION, quietly, write
 from tests.record.pooling import histograms_of, statistics_of
@@ -102,12 +103,13 @@ def assert_outside_band(model: Model, found: Finding) -> None:
         for one in model.series
         if (one.module, one.call, one.path, one.kind) == (found.module, found.call, found.path, band.kind)
     ]
-    values = {
+    drawn: dict[str, npt.NDArray[np.floating[Any]]] = {
         "rms": evidence.rms[:, column],
         "largest": evidence.peaks[:, column],
         "zero_fraction": evidence.zero_shares[:, column],
         "std": evidence.column("std", column),
-    }[band.statistic]
+    }
+    values = drawn[band.statistic]
     for step in (found.step, found.last_step):
         value = values[evidence.steps.tolist().index(step)]
         is_low = band.low is not None and value <= band.low

@@ -395,7 +395,8 @@ def scaled(model: Any, start: float) -> Iterator[object]:
             loss = loss_of(model)
         scaler.scale(loss).backward()
         scaler.step(optimizer)
-        yield scaler.update()
+        scaler.update()
+        yield None
 
 
 @pytest.mark.parametrize("start", [2.0**6, 2.0**20])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,7 @@ SERIES = (
 def frame(step: int, *, bad: Sequence[int] = (), time: float = 0.0) -> Frame:
     """Row `i` has mean `i + step / 100`; the series `bad` have a NaN."""
     rows = len(SERIES)
-    numbers = dict.fromkeys(STATISTICS, np.zeros(rows))
+    numbers: dict[str, npt.NDArray[Any]] = dict.fromkeys(STATISTICS, np.zeros(rows))
     mean = np.arange(rows) + step / 100
     numbers |= {"count": np.full(rows, 10.0), "sampled": np.full(rows, 8.0), "zeros": np.full(rows, 2.0)}
     numbers |= {"mean": mean, "absolute_mean": mean, "std": mean, "l2_norm": mean, "min": -mean, "max": mean}

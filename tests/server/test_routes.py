@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from tests.record.examples import GRAPH, SERIES, SESSION, frame, write, write_sm
 from tests.server.asking import Answer, ask, unpack
 from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import STATISTICS, Finished, Frame
-from torchgraph_explorer.server import routes
 from torchgraph_explorer.server.open_runs import Runs
 from torchgraph_explorer.server.response import COMPRESSED_FROM, App
 from torchgraph_explorer.server.routes import ROUTES, app
@@ -296,8 +294,7 @@ def test_a_fault_of_ours_is_an_answer_too(monkeypatch: pytest.MonkeyPatch, serve
     def broken(*_: object) -> Answer:
         raise RuntimeError("wires crossed")
 
-    table: dict[str, Callable[..., Any]] = {**ROUTES, "/api/runs": broken}
-    monkeypatch.setattr(routes, "ROUTES", table)
+    monkeypatch.setitem(ROUTES, "/api/runs", broken)
     answer = ask(served, "/api/runs")
     assert answer.status == 500
     assert answer.json["error"].endswith("fault of torchgraph_explorer: RuntimeError: wires crossed")

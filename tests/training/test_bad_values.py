@@ -120,7 +120,7 @@ def test_the_finding_says_between_which_steps_nan_began(tmp_path: Path) -> None:
 
 def test_looking_between_recorded_steps_takes_a_small_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now, looked = iter(range(1, 10**6)), []
-    monkeypatch.setattr(finite_checks.time, "perf_counter", lambda: float(next(now)))
+    monkeypatch.setattr("torchgraph_explorer.capture.finite_checks.time.perf_counter", lambda: float(next(now)))
     checks = finite_checks.FiniteChecks(lambda *_: None)
     monkeypatch.setattr(checks, "_look", lambda *_: looked.append(1))
     for step in range(2000):

@@ -47,7 +47,7 @@ def digits() -> Digits:
 
 KINDS = {
     "io": {("input", "value"), ("output", "value")},
-    "io_grad": {("input", "grad_norm"), ("output", "grad_norm")},
+    "io_grad": {("input", "grad_norm"), ("output", "grad_norm"), ("edge", "grad_norm")},
     "params": {("param", "value")},
     "params_grad": {("param", "grad")},
 }

@@ -33,8 +33,14 @@ def test_one_clicks_into_a_module_drags_one_out_and_sees_its_histograms(chart: C
     assert set(BLOCK) <= set(panel.data("here_nodes", "key"))
     panel.drag_out("blocks.0.inner#0")
     assert panel.signal("pins") == ["blocks.0.inner#0"]
-    assert panel.data("tensors_0", "path") == ["input[0]", "output", "weight", "bias"]
-    assert sorted(panel.data("strips_0", "side")) == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert panel.data("tensors_0", "path") == [
+        "input[0]",
+        "output",
+        "weight",
+        "weight: update / value",
+        "bias",
+    ]
+    assert sorted(panel.data("strips_0", "side")) == [0, 0, 0, 0, 0, 1, 1, 1, 1]
     lines = panel.hover_strip(0, side=0, share=0.99)
     assert lines[:2] == ["input, values", "step 9"]
     assert re.fullmatch(r".* to .*:  [\d,]+ of 512 \(.*%\)", lines[2])

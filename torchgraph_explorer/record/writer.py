@@ -149,8 +149,9 @@ class RecordWriter:
             case Session():
                 return b""  # in every segment's beginning
             case Frame():
-                frame = self._encode_frame(record)
-                return self._definitions.due(len(frame)) + frame + self._index(lambda cells: cells.add(record))
+                step = record
+                frame = self._encode_frame(step)
+                return self._definitions.due(len(frame)) + frame + self._index(lambda cells: cells.add(step))
             case Noted():
                 return enveloped(pb.Head(noted=noted_message(record)).SerializeToString())
             case Finished():

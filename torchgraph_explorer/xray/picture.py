@@ -132,7 +132,8 @@ class _Picture:
         return self.width - _GUTTER_PX - _RIGHT_PX
 
     def x(self, step: float) -> float:
-        return _GUTTER_PX + (step - self.edges[0]) / (self.edges[-1] - self.edges[0]) * self.plot_px
+        share = (step - self.edges[0]) / (self.edges[-1] - self.edges[0])
+        return _GUTTER_PX + float(share) * self.plot_px
 
     def svg(self, loss: Scalar | None, marks: Sequence[XrayMark]) -> Iterator[str]:
         top = _HEAD_PX + (_LOSS_PX + 6 if loss is not None else 0)
@@ -223,7 +224,7 @@ class _Picture:
         yield _text(x + 238, y + 7, "NaN or ∞")
 
 
-def _thinned(x: np.ndarray, y: np.ndarray) -> Iterator[tuple[float, float]]:  # type: ignore[type-arg]
+def _thinned(x: np.ndarray, y: np.ndarray) -> Iterator[tuple[float, float]]:
     """Of the points on one pixel, the lowest and the highest, in order."""
     for pixel in np.unique(x.round()):
         here = np.flatnonzero(x.round() == pixel)

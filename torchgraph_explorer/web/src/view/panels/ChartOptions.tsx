@@ -47,7 +47,10 @@ export function ChartOptions() {
   const set = <Name extends keyof Options>(name: Name) => (value: string) => choices.setChart({[name]: value} as Partial<Options>);
   return (
     <div class="pane-bar chart-options" role="toolbar" aria-label="Chart options">
-      <Segments label="Chart" value={chart.mode} options={MODES} onChoose={set('mode')} />
+      <span class="chart-mode">
+        <Segments label="Chart" value={chart.mode} options={MODES} onChoose={set('mode')} />
+        <Select label="Chart" value={chart.mode} options={MODES} onChoose={set('mode')} isBare />
+      </span>
       {chart.mode === 'line' && (
         <Select label="Statistic" value={chart.statistic} options={STATISTICS} onChoose={set('statistic')} isBare />
       )}
