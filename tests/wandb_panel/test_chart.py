@@ -37,8 +37,8 @@ def test_one_clicks_into_a_module_drags_one_out_and_sees_its_histograms(chart: C
         "input[0]",
         "output",
         "weight",
-        "weight: update / value",
         "bias",
+        "weight: update / value",
     ]
     assert sorted(panel.data("strips_0", "side")) == [0, 0, 0, 0, 0, 1, 1, 1, 1]
     lines = panel.hover_strip(0, side=0, share=0.99)
