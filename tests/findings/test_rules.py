@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -188,7 +188,7 @@ def test_a_fault_is_told_with_its_place_and_step(
 BANDS = ("constant-output", "bad-init-scale", "input-not-normalised", "dead-units", "exploding-activation")
 
 
-@pytest.mark.parametrize(("change", "expected"), [one for one in CASES if one.values[1][0] in BANDS])
+@pytest.mark.parametrize(("change", "expected"), [one for one in CASES if cast(Any, one.values[1])[0] in BANDS])
 def test_what_a_finding_is_about_is_not_within_its_band(
     change: Callable[[int, dict[Any, Any]], object], expected: tuple[str, str | None, int], tmp_path: Path
 ) -> None:
