@@ -14,7 +14,7 @@ from torchgraph_explorer.errors import RecordError, TorchgraphWarning
 from torchgraph_explorer.printable import printable
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import MARKER, enveloped
-from torchgraph_explorer.record.graphs.encoding import encode_graph
+from torchgraph_explorer.record.graphs.encoding import decode_graph, encode_graph
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.steps.history import History
 from torchgraph_explorer.run import open_run
@@ -110,6 +110,17 @@ def test_nodes_of_a_kind_that_is_not_known_are_left_out_of_the_graph(tmp_path: P
     with pytest.warns(TorchgraphWarning, match="written by a newer release: 1 node of unknown kind is not shown"):
         run = open_run(crafted(tmp_path, enveloped(pb.Head(graph=head).SerializeToString(), packed)))
     assert run.model().graphs == (GRAPH,)
+
+
+def test_a_node_that_is_no_call_refers_to_none() -> None:
+    head, packed = encode_graph(GRAPH)
+    body = pb.GraphBody.FromString(zlib.decompress(packed))
+    node = next(one for one in body.nodes if one.kind == pb.Node.INPUT)
+    node.inside = node.call = 0
+    packed = zlib.compress(body.SerializeToString())
+    head.check = zlib.crc32(packed)
+    graph, _ = decode_graph(head, packed)
+    assert next(one for one in graph.nodes if one.kind == "input").call is None
 
 
 def with_edge_series(**series: int | str) -> tuple[pb.Graph, bytes]:

@@ -171,7 +171,7 @@ def _node_value(message: pb.Node) -> Node:
     return Node(
         kind=cast("NodeKind", _KIND_NAMES[message.kind]),
         inside=message.inside if message.HasField("inside") else None,
-        call=message.call if message.HasField("call") else None,
+        call=message.call if message.kind == pb.Node.CALL else None,
         tensor=_tensor_value(message.tensor) if message.HasField("tensor") else None,
     )
 
