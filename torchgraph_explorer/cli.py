@@ -1,4 +1,4 @@
-"""The command line: `torchgraph demo`, `serve`, `info`, `check`, `xray`, `export` and `explore`."""
+"""The command line: `torchgraph demo`, `serve`, `info`, `check`, `diff`, `xray`, `export`, `explore` and `wandb`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchgraph_explorer.browser import browse
-from torchgraph_explorer.errors import NotFoundError, OptionError, TorchgraphError, TorchgraphWarning
+from torchgraph_explorer.errors import NotFoundError, TorchgraphError, TorchgraphWarning
 from torchgraph_explorer.version import __version__
 
 if TYPE_CHECKING:
@@ -323,6 +323,7 @@ def _export(options: argparse.Namespace) -> None:
 
 def _xray(options: argparse.Namespace) -> None:
     from torchgraph_explorer.run import open_run
+    from torchgraph_explorer.server.export import write_whole
     from torchgraph_explorer.xray.picture import XrayMark, xray_svg
 
     run = open_run(options.run)
@@ -330,16 +331,9 @@ def _xray(options: argparse.Namespace) -> None:
     found = () if options.no_findings else model.findings()
     marks = [XrayMark(one.module, one.step, one.severity, one.text) for one in found]
     picture = xray_svg(model, options.statistic, marks=marks, title=f"{run.name}, {model.name}")
-    size = _write(options.output, picture.encode("utf-8", errors="replace"))
-    print(f"Wrote {options.output}, {size:,} bytes.")
-
-
-def _write(path: str, content: bytes) -> int:
-    try:
-        return Path(path).write_bytes(content)
-    except OSError as fault:
-        advice = "Name a file in a folder that exists, where you may write and there is room."
-        raise OptionError(f"{path} cannot be written: {fault.strerror}. {advice}") from fault
+    content = picture.encode("utf-8", errors="replace")
+    write_whole(Path(options.output), content)
+    print(f"Wrote {options.output}, {len(content):,} bytes.")
 
 
 def _check(options: argparse.Namespace) -> int:

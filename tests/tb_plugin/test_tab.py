@@ -272,6 +272,17 @@ def test_the_tab_names_the_first_nan_and_leads_there(tab: Tab) -> None:
     shoot(tab, "nan")
 
 
+def filter_runs(tab: Tab, text: str) -> None:
+    """Type `text` into TensorBoard's own filter, and come back."""
+    tab.switch_to("Time Series")
+    box = tab.page.locator('input[placeholder="Filter runs (regex)"]')
+    box.click()
+    box.press("Control+A")
+    box.press("Delete")
+    box.press_sequentially(text)
+    tab.switch_to("torchgraph")
+
+
 def test_the_runs_are_those_that_tensorboard_filters_also_when_that_changes(tmp_path: Path, page: Page) -> None:
     for name in ("alpha", "beta", "gamma"):
         record(tmp_path / name, (0, 1))
@@ -286,13 +297,7 @@ def test_the_runs_are_those_that_tensorboard_filters_also_when_that_changes(tmp_
                 ("amm", ["gamma"]),
                 ("", ["alpha", "beta", "gamma"]),
             ):
-                tab.switch_to("Time Series")
-                box = tab.page.locator('input[placeholder="Filter runs (regex)"]')
-                box.click()
-                box.press("Control+A")
-                box.press("Delete")
-                box.press_sequentially(filtered)
-                tab.switch_to("torchgraph")
+                filter_runs(tab, filtered)
                 expect(runs).to_have_value(filtered)
                 expect_soon(partial(check_options, run, expected))
                 expect(run).to_have_value(re.compile(filtered or "."))
@@ -312,13 +317,7 @@ def test_two_runs_are_compared_as_far_as_tensorboards_filter_lets_them_through(t
             expect(shown).to_have_text(["alpha", "beta"])
             shoot(tab, "two runs")
             for filtered, expected in (("alph", 0), ("", 2)):
-                tab.switch_to("Time Series")
-                box = tab.page.locator('input[placeholder="Filter runs (regex)"]')
-                box.click()
-                box.press("Control+A")
-                box.press("Delete")
-                box.press_sequentially(filtered)
-                tab.switch_to("torchgraph")
+                filter_runs(tab, filtered)
                 expect(shown).to_have_count(expected)
 
 

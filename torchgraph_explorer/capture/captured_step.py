@@ -251,13 +251,15 @@ class CapturedStep:
 
     def before_update(self, optimizer: Optimizer) -> None:
         """`optimizer` is about to move its parameters."""
+        if self._gradients.hooks.closed:
+            return
         is_missed = self.forward.passes.is_missed
         moved = parameters_of(optimizer)
         self._gradients.before_update(moved, is_missed=is_missed, measures_update=self._options.updates)
         self._passes_before_update = self.forward.passes.count
-        if self._updates is not None and not self._gradients.hooks.closed:
+        if self._updates is not None:
             self._updates.before_update(moved)
-        if self._facts is not None and not self._gradients.hooks.closed:
+        if self._facts is not None:
             self._facts.before_update(optimizer, is_missed=is_missed)
 
     def after_update(self, optimizers: Sequence[Optimizer], names: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from torchgraph_explorer.capture.call_context import is_captured
-from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_memory, is_readable
+from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, NoDispatch, has_memory, is_readable
 from torchgraph_explorer.capture.tensor_tree import tensors
 
 SHARE = 0.003
@@ -33,8 +33,6 @@ FEW = 8
 
 Found: TypeAlias = "Callable[[int, str], object]"
 """Called with a step, and what was not finite in it."""
-
-_DTYPES = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 
 
 class FiniteChecks:
@@ -145,7 +143,7 @@ def _largest(gradient: Tensor) -> Tensor:
 
 def _can_be_read(tensor: Tensor) -> bool:
     """Whether torch alone can tell its largest element, here or on a GPU, now."""
-    if type(tensor) not in ORDINARY or tensor.dtype not in _DTYPES or tensor.layout is not torch.strided:
+    if type(tensor) not in ORDINARY or tensor.dtype not in FLOATS or tensor.layout is not torch.strided:
         return False
     if not tensor.numel() or not is_readable(tensor) or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return False

@@ -13,6 +13,9 @@ from torchgraph_explorer.interrupts import this_thread
 ORDINARY = frozenset({Tensor, torch.nn.Parameter})
 """Types of tensors that do what torch does, and are not wrapped by Python."""
 
+FLOATS = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
+"""Types of elements that torch computes with on every device."""
+
 _is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
 _is_batched = torch._C._functorch.is_legacy_batchedtensor
 

@@ -11,13 +11,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from torchgraph_explorer.capture.gradient_hooks import series_key
-from torchgraph_explorer.capture.no_dispatch import NoDispatch, has_memory, is_readable, plain
+from torchgraph_explorer.capture.no_dispatch import FLOATS, NoDispatch, has_memory, is_readable, plain
 from torchgraph_explorer.capture.step_parts import StepRows
 
 RUNS, RUN_LENGTH = 64, 16
 """A sample: so many runs, of so many neighbouring elements each. A run of floats is as long as a line of the cache."""
-
-FLOATS = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16})
 
 NamesOf: TypeAlias = "Callable[[Iterable[Tensor]], Iterable[tuple[tuple[str, str], nn.Parameter]]]"
 """Finds the model's own among parameters, and the module and the name of each."""

@@ -130,7 +130,7 @@ def export_page(
     own = check_rules(rules, "rules=") if rules else ()
     page = page_of(run, models=models, steps=steps, series=series, tensors=tensors, compare=compare, own=own)
     if path is not None:
-        _write(Path(path), page)
+        write_whole(Path(path), page)
     return page
 
 
@@ -183,8 +183,12 @@ def _kept_tensors(models: Sequence[ModelRecord], most_bytes: float) -> list[tupl
     return found
 
 
-def _write(path: Path, page: bytes) -> None:
-    """Write the file in one go, so that a browser that opens it meanwhile never finds half a page."""
+def write_whole(path: Path, page: bytes) -> None:
+    """Write the file in one go, so that a browser that opens it meanwhile never finds half a page.
+
+    Raises:
+        OptionError: It cannot be written.
+    """
     is_special = path.exists() and not path.is_file()  # such as /dev/stdout, which must not be replaced
     try:
         path.write_bytes(page) if is_special else _replace(path.resolve(), page)
