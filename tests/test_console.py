@@ -240,7 +240,7 @@ def test_a_process_whose_stderr_is_closed_ends_well(how: str, tmp_path: Path) ->
 
 OWN_WORDS = {
     "torchgraph_explorer/console.py": "the one place",
-    "torchgraph_explorer/cli.py": "a command: what it says is its result",
+    "torchgraph_explorer/cli": "a command: what it says is its result",
     "torchgraph_explorer/demo.py": "the same",
     "torchgraph_explorer/server": "a process of its own",
     "torchgraph_explorer/record/notices.py": "of a record that is read, where a user may make warnings errors",

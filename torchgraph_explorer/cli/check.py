@@ -1,0 +1,44 @@
+"""`torchgraph check`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from torchgraph_explorer.cli.options import add_rules, own_rules
+from torchgraph_explorer.cli.printing import shown
+
+
+def add_command(commands: Any) -> None:
+    """Register the command."""
+    description = "Say what is wrong in a run, where, and since when."
+    parser = commands.add_parser("check", help=description, description=description)
+    parser.add_argument("run", metavar="RUN", help="folder or URL of a run, or a folder with exactly one run")
+    parser.add_argument(
+        "--model", action="append", metavar="NAME", help="a model to check; can be repeated (default: all)"
+    )
+    parser.add_argument("--format", choices=("text", "json", "markdown"), default="text", help="default: %(default)s")
+    parser.add_argument(
+        "--fail-on",
+        choices=("warning", "error"),
+        help="exit with status 1 if there is a finding of this severity or a worse one",
+    )
+    add_rules(parser)
+    parser.set_defaults(act=_check)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from torchgraph_explorer.findings.report import as_json, as_markdown, as_text
+    from torchgraph_explorer.run import open_run
+
+    rules = own_rules(options)
+    run = open_run(options.run)
+    found = {name: run.model(name).findings(rules=rules) for name in options.model or run.models}
+    if options.format == "json":
+        print(json.dumps(as_json(run.name, found), indent=2))
+    else:
+        told = as_markdown(run.name, found) if options.format == "markdown" else as_text(found)
+        print("\n".join(map(shown, told.split("\n"))))
+    severity = options.fail_on
+    return int(severity is not None and any(one.is_at_least(severity) for some in found.values() for one in some))

@@ -1,0 +1,38 @@
+"""`torchgraph xray`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_command(commands: Any) -> None:
+    """Register the command."""
+    from torchgraph_explorer.record.cells.statistics import STATISTIC_NAMES
+
+    description = "Draw the whole training in one picture: modules by steps, coloured by a statistic."
+    parser = commands.add_parser("xray", help=description, description=description)
+    parser.add_argument("run", metavar="RUN", help="folder or URL of a run, or a folder with exactly one run")
+    parser.add_argument("-o", "--output", required=True, metavar="PICTURE", help="the SVG file to write")
+    parser.add_argument(
+        "--statistic", choices=STATISTIC_NAMES, help="what colours mean (default: the first one that was recorded)"
+    )
+    parser.add_argument("--model", metavar="NAME", help="the model to draw; needed if the run has several")
+    parser.add_argument("--no-findings", action="store_true", help="leave out the marks of findings")
+    parser.set_defaults(act=_xray)
+
+
+def _xray(options: argparse.Namespace) -> None:
+    from torchgraph_explorer.run import open_run
+    from torchgraph_explorer.server.export import write_whole
+    from torchgraph_explorer.xray.picture import XrayMark, xray_svg
+
+    run = open_run(options.run)
+    model = run.model(options.model)
+    found = () if options.no_findings else model.findings()
+    marks = [XrayMark(one.module, one.step, one.severity, one.text) for one in found]
+    picture = xray_svg(model, options.statistic, marks=marks, title=f"{run.name}, {model.name}")
+    content = picture.encode("utf-8", errors="replace")
+    write_whole(Path(options.output), content)
+    print(f"Wrote {options.output}, {len(content):,} bytes.")
