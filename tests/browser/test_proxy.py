@@ -13,7 +13,7 @@ from torch import Tensor
 from tests.browser.page import Viewer
 from tests.browser.servers import ServerProcess
 from tests.exploring.models import load_forward_mode, mlp
-from tests.tb_plugin.hosts import PREFIX, prefix_stripping_proxy, serving
+from tests.tb_plugin.hosts import PREFIX, notebook, prefix_stripping_proxy, serving
 from torchgraph_explorer.exploring.serving import Page as FlowPage
 from torchgraph_explorer.exploring.session import Session
 from torchgraph_explorer.exploring.source import LiveSource
@@ -60,17 +60,41 @@ def squares(output: Tensor) -> Tensor:
     return output.square().sum()
 
 
-def test_the_flow_of_gradients_is_shown(
-    tab: Page, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def flow(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlowPage]:
+    """The page of an MLP."""
     monkeypatch.chdir(tmp_path_factory.mktemp("flow"))
     load_forward_mode()
     session = Session(mlp(), torch.randn(2, 6), loss=squares)
     served = FlowPage(LiveSource(session, loss=squares), host="127.0.0.1", port=0, logdir=None)
-    try:
-        with serving(prefix_stripping_proxy(served.url)) as address:
-            tab.goto(f"{address}{PREFIX}/{served.url.partition('://')[2].partition('/')[2]}")
-            expect(tab.locator(".flow-card canvas").first).to_be_visible()
-            leave(tab)
-    finally:
-        served.close()
+    yield served
+    served.close()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({}, id="its own host, the page's origin"),
+        pytest.param({"Host": "hub.example.org", "Origin": "https://hub.example.org:8443"}, id="others, as a hub"),
+        pytest.param({"Origin": "null"}, id="no origin, as a sandbox"),
+    ],
+)
+def test_the_flow_of_gradients_is_shown_and_changed(tab: Page, flow: FlowPage, changed: dict[str, str]) -> None:
+    with serving(prefix_stripping_proxy(flow.url, **changed)) as address:
+        tab.goto(f"{address}{PREFIX}/{flow.url.partition('://')[2].partition('/')[2]}")
+        tab.locator(".flow-card canvas").first.click(position={"x": 4, "y": 4})
+        expect(tab.locator(".flow-selected")).to_have_text("Selected: [0, 0]")
+        leave(tab)
+
+
+def test_the_flow_of_gradients_is_changed_in_an_iframe_of_another_site(tab: Page, flow: FlowPage) -> None:
+    with (
+        serving(prefix_stripping_proxy(flow.url)) as address,
+        serving(notebook(f"{address}{PREFIX}/?{flow.url.partition('?')[2]}")) as outer,
+    ):
+        tab.goto(f"{outer.replace('localhost', '127.0.0.1')}{PREFIX}/")
+        inner = tab.frame_locator("iframe")
+        inner.locator(".flow-card canvas").first.click(position={"x": 4, "y": 4})
+        expect(inner.locator(".flow-selected")).to_have_text("Selected: [0, 0]")
+        assert "/token-" in tab.frames[-1].url  # such an iframe gets no cookies
+        leave(tab)

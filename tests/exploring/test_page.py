@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -225,13 +225,27 @@ def test_nothing_is_told_without_the_token(open_page: OpenPage) -> None:
     [
         pytest.param({"Content-Type": "text/plain"}, 415, id="a form of another page"),
         pytest.param({**CHANGE, "Origin": "http://localhost:1"}, 403, id="another origin"),
-        pytest.param({**CHANGE, "Host": "evil.example"}, 403, id="another host"),
+        pytest.param({**CHANGE, "Origin": "http://localhost:1", "X-Torchgraph-Key": "guessed"}, 403, id="another key"),
+        pytest.param({**CHANGE, "Origin": "http://[", "X-Torchgraph-Key": ""}, 403, id="a broken origin"),
     ],
 )
 def test_changes_come_from_pages_of_this_server_only(headers: dict[str, str], status: int, open_page: OpenPage) -> None:
     _, client = open_page(live()[1])
     client.state()
     assert client.post("edit", headers, kind="undo")[0] == status
+
+
+def test_a_page_that_resolves_its_own_name_to_this_server_has_no_token(open_page: OpenPage) -> None:
+    _, client = open_page(live()[1])
+    request = Request(f"{client.base}api/flow/edit", data=b"{}", headers={**CHANGE, "Host": "evil.example"})
+    with pytest.raises(HTTPError, match="401"):
+        urlopen(request, timeout=10)
+
+
+def test_a_page_behind_a_proxy_changes_with_the_key_of_its_state(open_page: OpenPage) -> None:
+    _, client = open_page(live()[1])
+    headers = {"Origin": "https://hub.example.org", "X-Torchgraph-Key": client.state()["key"]}
+    assert client.post("edit", headers, kind="undo")[0] == 200
 
 
 @pytest.mark.parametrize(

@@ -148,3 +148,15 @@ def test_servers_on_one_host_do_not_take_each_others_cookies(served: App) -> Non
         ask(other, "/", "token=another").headers["Set-Cookie"].partition("=")[0] != cookie_of(served).partition("=")[0]
     )
     assert ask(other, "/", HTTP_COOKIE=cookie_of(served)).status == 401
+
+
+def test_a_page_in_an_iframe_gets_the_token_as_a_folder(served: App) -> None:
+    answer = ask(served, "/", f"token={TOKEN}&a=b", HTTP_SEC_FETCH_DEST="iframe")
+    assert (answer.status, answer.headers["Location"]) == (303, f"./token-{TOKEN}/?a=b")
+    assert "Set-Cookie" not in answer.headers
+    assert ask(served, f"/token-{TOKEN}/api/runs").status == 200
+
+
+@pytest.mark.parametrize("path", ["/token-/", "/token-wrong/", f"/{TOKEN}/", f"//token-{TOKEN}/", f"/a/token-{TOKEN}/"])
+def test_another_folder_does_not_let_in(path: str, served: App) -> None:
+    assert ask(served, path).status == 401

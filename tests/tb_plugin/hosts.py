@@ -14,6 +14,9 @@ PREFIX = "/proxy/6006"
 PASSED_ON = ("content-type", "content-security-policy", "location", "content-encoding", "set-cookie")
 """Headers of answers that a proxy passes on."""
 
+ASKED_WITH = ("content-type", "cookie", "origin", "sec-fetch-dest", "x-torchgraph-key")
+"""Headers of requests that a proxy passes on."""
+
 
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
@@ -33,17 +36,25 @@ class Quiet(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None: ...
 
 
-def prefix_stripping_proxy(url: str) -> type[BaseHTTPRequestHandler]:
-    """Shows below `PREFIX` what is at `url`, as jupyter-server-proxy does."""
+def prefix_stripping_proxy(url: str, **changed: str) -> type[BaseHTTPRequestHandler]:
+    """Shows below `PREFIX` what is at `url`, as jupyter-server-proxy does.
+
+    It asks for the inner server's own host, and passes on the page's origin, unless these headers are `changed`.
+    """
 
     class Proxy(Quiet):
+        def do_POST(self) -> None:
+            self.do_GET()
+
         def do_GET(self) -> None:
             if not self.path.startswith(PREFIX):
                 self.send_error(404)
                 return
             inner = HTTPConnection(urlsplit(url).netloc, timeout=30)
-            cookie = {"Cookie": self.headers["Cookie"]} if "Cookie" in self.headers else {}
-            inner.request("GET", self.path.removeprefix(PREFIX), headers={"Accept-Encoding": "identity", **cookie})
+            sent = {name: value for name, value in self.headers.items() if name.lower() in ASKED_WITH}
+            sent |= {"Accept-Encoding": "identity", **changed}
+            asked = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+            inner.request(self.command, self.path.removeprefix(PREFIX), asked, sent)
             answer = inner.getresponse()
             body = answer.read()
             inner.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 import json
+import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +32,9 @@ MOST_DRAWN = 2**22
 
 MOST_BODY = 2**16
 """Bytes of a request's body."""
+
+KEY = "HTTP_X_TORCHGRAPH_KEY"
+"""The header of the key of the state, in a WSGI environment."""
 
 Array: TypeAlias = "npt.NDArray[Any]"
 
@@ -81,6 +86,7 @@ class FlowRoutes:
     def __init__(self, source: FlowSource) -> None:
         """Answer about `source`."""
         self._source = source
+        self._key = secrets.token_urlsafe(16)
         self._waiting = threading.Semaphore(MOST_WAITING)
 
     def answer(self, environment: Environment) -> Response:
@@ -114,18 +120,21 @@ class FlowRoutes:
 
     def _state(self, known: int) -> Mapping[str, object]:
         if not self._waiting.acquire(blocking=False):
-            return self._source.state(known=-1, seconds=0.0)
+            return {**self._source.state(known=-1, seconds=0.0), "key": self._key}
         try:
-            return self._source.state(known=known, seconds=SECONDS)
+            return {**self._source.state(known=known, seconds=SECONDS), "key": self._key}
         finally:
             self._waiting.release()
 
     def _post(self, route: str, environment: Environment) -> Response:
-        """A change. The page's own requests are JSON, which pages of other origins may not send."""
+        """A change. The page's own requests are JSON, which pages of other origins may not send.
+
+        Behind a proxy, the page's origin is not the host that this server is asked for. So a page also sends the key of
+        its state, which pages of other origins cannot read.
+        """
         if environment.get("CONTENT_TYPE", "").partition(";")[0].strip() != JSON:
             return problem(415, f"Changes are sent as {JSON}.")
-        origin = environment.get("HTTP_ORIGIN")
-        if origin is not None and urlsplit(origin).netloc.lower() != environment.get("HTTP_HOST", "").lower():
+        if not (_is_of_this_host(environment) or self._has_key(environment)):
             return problem(403, "Only pages of this server may change anything.")
         body = environment["wsgi.input"].read(MOST_BODY + 1)
         if len(body) > MOST_BODY:
@@ -134,6 +143,20 @@ class FlowRoutes:
         if not isinstance(arguments, dict):
             raise TypeError("the body is no JSON object")
         return json_response(self._source.change(route, arguments))
+
+    def _has_key(self, environment: Environment) -> bool:
+        return hmac.compare_digest(environment.get(KEY, "").encode(), self._key.encode())
+
+
+def _is_of_this_host(environment: Environment) -> bool:
+    """Whether no page asks, or one whose origin is this server."""
+    origin = environment.get("HTTP_ORIGIN")
+    if origin is None:
+        return True
+    try:
+        return bool(urlsplit(origin).netloc.lower() == environment.get("HTTP_HOST", "").lower())
+    except ValueError:  # a bracket that does not close
+        return False
 
 
 def tensor_answer(array: Array, lead: str) -> bytes:

@@ -20,6 +20,12 @@ LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]", "::1"))
 
 LAST_PORT = 65535
 
+FOLDER = "token-"
+"""What the folder that holds the access token begins with."""
+
+EMBEDDED = ("iframe", "frame", "embed", "object")
+"""What `Sec-Fetch-Dest` says of a page within another page."""
+
 _HOST = re.compile(r"(?P<name>[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[1-9][0-9]{0,4}))?")
 """A Host header: a name or address, and a port. Stricter than RFC 3986: no percent-encoding, zone, or empty port."""
 
@@ -46,14 +52,24 @@ def own_hosts_only(inner: App, hosts: frozenset[str]) -> App:
 
 
 def token_only(inner: App, token: str) -> App:
-    """Refuse a request without the access token, which comes as `?token=` once and as a cookie from then on."""
+    """Refuse a request without the access token, which comes as `?token=` once and as a cookie from then on.
+
+    A page in an iframe of another site gets no cookies, as in the notebooks of VS Code and Colab. There the token
+    becomes the first folder of its path, below which are all addresses that the page asks for: they are relative.
+    """
     # Cookies are shared by all ports of a host, so other servers' tokens need other names.
     name = f"torchgraph_{hashlib.sha256(token.encode()).hexdigest()[:12]}"
     cookie = ("Set-Cookie", f"{name}={token}; HttpOnly; SameSite=Strict; Path=/")
 
     def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
+        folder, rest = _first_folder(environment)
+        if _same(folder, f"{FOLDER}{token}"):
+            root = f"{environment.get('SCRIPT_NAME', '')}/{folder}"
+            return inner({**environment, "SCRIPT_NAME": root, "PATH_INFO": rest}, start_response)
         given = parse_qs(environment.get("QUERY_STRING", "")).get("token", [])
         if any(_same(one, token) for one in given):
+            if environment.get("PATH_INFO") == "/" and environment.get("HTTP_SEC_FETCH_DEST") in EMBEDDED:
+                return send(redirect(303, _with_folder(environment, token)), environment, start_response)
             return send(redirect(303, _without_token(environment), cookie), environment, start_response)
         cookies = environment.get("HTTP_COOKIE", "").split(";")
         if any(_same(one.strip(), f"{name}={token}") for one in cookies):
@@ -64,12 +80,27 @@ def token_only(inner: App, token: str) -> App:
     return serve
 
 
+def _first_folder(environment: Environment) -> tuple[str, str]:
+    """The first folder of the path, and what comes after it, with its slash."""
+    folder, slash, rest = str(environment.get("PATH_INFO", "")).removeprefix("/").partition("/")
+    return folder, slash + rest
+
+
+def _with_folder(environment: Environment, token: str) -> str:
+    """The address of a page at the root, relative to its folder, below the folder of the token."""
+    return f"./{FOLDER}{token}/{_query(environment)}"
+
+
 def _without_token(environment: Environment) -> str:
     """The address of the request, relative to its folder, without the token."""
     path = environment.get("SCRIPT_NAME", "") + environment.get("PATH_INFO", "")
-    last = quote(path.rpartition("/")[2].encode("latin-1"))
+    return f"./{quote(path.rpartition('/')[2].encode('latin-1'))}{_query(environment)}"
+
+
+def _query(environment: Environment) -> str:
+    """The query of the request without the token."""
     query = [(name, value) for name, value in parse_qsl(environment.get("QUERY_STRING", "")) if name != "token"]
-    return f"./{last}{'?' if query else ''}{urlencode(query)}"
+    return f"{'?' if query else ''}{urlencode(query)}"
 
 
 def _same(one: str, other: str) -> bool:

@@ -104,7 +104,7 @@ def listen_with(served: App, *, host: str, port: int, changes: bool = False) -> 
     is_exposed, query = host not in LOOPBACK and not host.startswith("127."), ""
     if is_exposed or changes:
         served, query = _with_token(served)
-    if not is_exposed:
+    else:  # a request from a page that resolves its own name to this address would lack the token, too
         served = own_hosts_only(served, LOOPBACK | {f"[{host}]" if ":" in host else host})
     http = HttpServer(embeddable_in_notebooks(served), sock)
     return Server(f"http://{_shown(host)}:{taken}/{query}", taken, is_exposed, http)

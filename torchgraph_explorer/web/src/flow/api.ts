@@ -39,9 +39,9 @@ async function numbers<Meta>(path: string, signal: AbortSignal): Promise<Packed<
   return packed;
 }
 
-/** Changes what is explored, for all pages that show it. */
-export async function change(what: string, values: Record<string, unknown>): Promise<void> {
-  await ask(what, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(values)});
+/** Changes what is explored, for all pages that show it. `key` is that of the state. */
+export async function change(what: string, values: Record<string, unknown>, key: string): Promise<void> {
+  await ask(what, {method: 'POST', headers: {'Content-Type': 'application/json', 'X-Torchgraph-Key': key}, body: JSON.stringify(values)});
 }
 
 async function ask(path: string, options: RequestInit): Promise<Response> {

@@ -20,6 +20,8 @@ export interface Part {
 
 export interface FlowState {
   version: number;
+  /** What changes are sent with: only pages of this server can read it. */
+  key: string;
   title: string;
   tensors: TensorFacts[];
   /** Names of those that can be edited. */

@@ -76,7 +76,7 @@ let isLost = false;
 /** Changes what is explored; says so if that fails. */
 export async function act(what: string, values: Record<string, unknown> = {}): Promise<boolean> {
   try {
-    await change(what, values);
+    await change(what, values, state.value?.key ?? '');
     problem.value = null;
     return true;
   } catch (cause) {
