@@ -39,7 +39,7 @@ Truth = dict[str, "np.ndarray[Any, Any]"]
 
 
 class Model(nn.Module):
-    """With a part that is left out by turns, for `find_unused_parameters`."""
+    """With a skip, and a part that is left out by turns, for `find_unused_parameters`."""
 
     def __init__(self, *, unused: bool) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Model(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.calls += 1
         x = self.a(x)
-        return self.head(x if self.unused and self.calls % 2 else self.b(x))
+        return self.head(x if self.unused and self.calls % 2 else x + self.b(x))
 
 
 def ddp(model: nn.Module, **options: Any) -> nn.Module:
@@ -112,12 +112,16 @@ def _step(model: nn.Module, plain: nn.Module, step: int, truth: Truth) -> torch.
     for name, parameter in plain.named_parameters():
         truth[f"{step}.value.{name}"] = _local(parameter)
     x = torch.randn(BATCHES[dist.get_rank()], 6)
+    added: list[torch.Tensor] = []
+    hook = plain.head.register_forward_pre_hook(lambda _module, args: added.append(args[0]) or args[0].retain_grad())  # type: ignore[func-returns-value]
     y = model(x)
+    hook.remove()
     y.retain_grad()
     loss = y.square().mean()
     loss.backward()
     truth[f"{step}.input"], truth[f"{step}.output"] = x.numpy(), _local(y)
     truth[f"{step}.norms"] = np.linalg.norm(_local(y.grad).astype(np.float64), axis=1)
+    truth[f"{step}.skip"] = np.linalg.norm(_local(added[0].grad).astype(np.float64), axis=1)
     for name, parameter in plain.named_parameters():
         if parameter.grad is not None:
             truth[f"{step}.grad.{name}"] = _local(parameter.grad)

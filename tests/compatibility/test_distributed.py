@@ -155,6 +155,14 @@ def test_tensors_are_recorded_as_if_the_ranks_were_one(
         assert_row(row, np.concatenate(launched.truth(way, first_pass(way, step), name)), name=(way, step))
 
 
+@pytest.mark.parametrize("way", [way for way in MERGED if way != "ddp_unused"])
+@pytest.mark.parametrize("edge", ["a -> head", "b -> head"])
+def test_the_gradient_along_a_skip_is_recorded_as_if_the_ranks_were_one(way: str, edge: str, launched: Launch) -> None:
+    model = open_run(launched.told(way)[0]["run_dir"]).model()
+    for step, row in enumerate(rows(model, "", "grad_norm", edge)):
+        assert_row(row, np.concatenate(launched.truth(way, first_pass(way, step), "skip")), name=(way, step))
+
+
 @pytest.mark.parametrize("way", ["ddp", "ddp_inner", "ddp_static_graph", "ddp_unused"])
 def test_parameters_and_averaged_gradients_are_counted_once(way: str, launched: Launch) -> None:
     """The gradients are those after the all-reduce, which every rank finds alike."""
