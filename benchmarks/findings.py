@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import tempfile
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import torch
 
-from benchmarks.baselines import Plain, deepchecker, sagemaker
-from benchmarks.programs.program import STEPS, Program, Setup, train
-from benchmarks.programs.script import Script, run_script
+from benchmarks.programs.program import STEPS
+from benchmarks.recorded import BASELINES, AnyProgram, Job, baseline, programs_of, recorded
 from benchmarks.tables import Options, Table
 from torchgraph_explorer.findings.engine import find
 from torchgraph_explorer.findings.finding import Finding
@@ -48,16 +43,7 @@ class Way(NamedTuple):
 
 
 OURS = tuple(Way(name, every) for name in ("rules", "rules, without watcher.log") for every in EVERY)
-BASELINES = {Way("SageMaker Debugger", 1): sagemaker, Way("TheDeepChecker", 1): deepchecker}
-WAYS = (*OURS, *BASELINES)
-
-
-class Job(NamedTuple):
-    """A program of a module of `benchmarks.programs`, by its number, with one seed."""
-
-    module: str
-    number: int
-    seed: int
+WAYS = (*OURS, *(Way(name, 1) for name in BASELINES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +57,7 @@ class Result:
         mended: Of the mended or healthy one.
     """
 
-    program: Program | Script
+    program: AnyProgram
     every: int
     told: Findings
     mended: Findings
@@ -114,14 +100,17 @@ def tables(options: Options) -> Iterator[Table]:
 def measured(title: str, modules: Sequence[str], seeds: Sequence[int]) -> Iterator[Table]:
     """The tables of one half."""
     programs = {name: programs_of(name) for name in modules}
-    jobs = [Job(name, at, seed) for name, of in programs.items() for at in range(len(of)) for seed in seeds]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(PROCESSES, context, initializer=_prepare) as pool:
-        found = [*pool.map(findings_of_job, jobs)]
+    twins = [
+        (Job(name, at, seed, broken=True) if one.kinds else None, Job(name, at, seed, broken=False))
+        for name, of in programs.items()
+        for at, one in enumerate(of)
+        for seed in seeds
+    ]
+    told = judged([job for pair in twins for job in pair if job])
     results = {
         way: [
-            Result(programs[job.module][job.number], way.every, *told[way])
-            for job, told in zip(jobs, found, strict=True)
+            Result(programs[twin.module][twin.number], way.every, told[job][way] if job else (), told[twin][way])
+            for job, twin in twins
         ]
         for way in WAYS
     }
@@ -141,23 +130,16 @@ def measured(title: str, modules: Sequence[str], seeds: Sequence[int]) -> Iterat
     )
 
 
-def programs_of(module: str) -> tuple[Program | Script, ...]:
-    """The faulty and healthy programs of a module."""
-    half = import_module(f"benchmarks.programs.{module}")
-    return (*half.FAULTY, *half.HEALTHY)
+def judged(jobs: Sequence[Job]) -> dict[Job, dict[Way, Findings]]:
+    """What each way tells of each training. What is not recorded yet is trained, which takes most of the time."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(PROCESSES, context, initializer=_prepare) as pool:
+        return dict(zip(jobs, pool.map(findings_of, jobs), strict=True))
 
 
 def _prepare() -> None:
     os.nice(5)
     torch.set_num_threads(1)
-
-
-def findings_of_job(job: Job) -> dict[Way, tuple[Findings, Findings]]:
-    """What each way tells of the broken program and of the mended one."""
-    program = programs_of(job.module)[job.number]
-    told = findings_of(program, job.seed, broken=True) if program.kinds else dict.fromkeys(WAYS, ())
-    mended = findings_of(program, job.seed, broken=False)
-    return {way: (told[way], mended[way]) for way in WAYS}
 
 
 class Unlogged(Model):
@@ -168,24 +150,13 @@ class Unlogged(Model):
         return {}
 
 
-def findings_of(program: Program | Script, seed: int, *, broken: bool) -> dict[Way, Findings]:
+def findings_of(job: Job) -> dict[Way, Findings]:
     """The warnings and errors of one training in each way; without baselines of a script."""
-    plain: list[Plain] = []
-
-    def observe(setup: Setup) -> Plain:
-        plain.append(Plain(setup))
-        return plain[0]
-
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if isinstance(program, Script):
-            run_script(program, Path(folder), broken=broken, seed=seed)
-        else:
-            train(program, Path(folder), broken=broken, seed=seed, observe=observe)
-        run = open_run(folder)
-        models = {"rules": run.model(), "rules, without watcher.log": run._model(Unlogged, None)}
-        told = {way: _severe(models[way.name], way.every) for way in OURS}
-    return {**told, **{way: say(plain[0].seen if plain else []) for way, say in BASELINES.items()}}
+    folder = recorded(job)
+    run = open_run(folder)
+    models = {"rules": run.model(), "rules, without watcher.log": run._model(Unlogged, None)}
+    told = {way: _severe(models[way.name], way.every) for way in OURS}
+    return {**told, **{Way(name, 1): baseline(folder, name) for name in BASELINES}}
 
 
 def _severe(model: Model, every: int) -> Findings:

@@ -43,6 +43,7 @@ SHARED = frozenset(
         "console",
         "errors",
         "families",
+        "finding",
         "gaps",
         "histogram",
         "interrupts",

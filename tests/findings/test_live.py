@@ -17,7 +17,7 @@ from tests.record.examples import GRAPH, SERIES, SESSION, clean
 from torchgraph_explorer.findings import live
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Finding
-from torchgraph_explorer.findings.live import LiveModel, Novelty, key
+from torchgraph_explorer.findings.live import LiveModel, Novelty
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import Run, open_run
 
@@ -186,8 +186,8 @@ def test_what_is_told_while_a_program_trains_is_what_is_found_afterwards(program
     train(program, tmp_path, broken=bool(program.kinds), seed=0, steps=24)
     model = open_run(tmp_path).model()
     told = told_at_every_frame(model)
-    assert {key(one) for one in told} == {key(one) for one in model.findings()}
-    assert len(told) == len({key(one) for one in told})
+    assert {one.key for one in told} == {one.key for one in model.findings()}
+    assert len(told) == len({one.key for one in told})
 
 
 def told_at_every_frame(model: object) -> list[Finding]:

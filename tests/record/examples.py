@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.errors import TorchgraphWarning
+from torchgraph_explorer.finding import Band, Finding, Found, RuleFindings
 from torchgraph_explorer.histogram import Histograms, bucket_of
 from torchgraph_explorer.record.format.envelope import MARKER
 from torchgraph_explorer.record.writer import RecordWriter
@@ -83,6 +84,40 @@ SERIES = (
 )
 
 
+_ROOT = Finding(
+    kind="rate-too-high",
+    severity="error",
+    step=3,
+    last_step=5,
+    evidence={"rate": 0.5, "ratio": float("inf")},
+    text="The rate is\n0.5.",
+    advice="Divide it.",
+)
+FOUND = Found(
+    2_500.0,
+    (
+        RuleFindings(
+            "grows",
+            (
+                _ROOT,
+                Finding(
+                    kind="too-large",
+                    module="fc",
+                    call=0,
+                    path="output",
+                    step=4,
+                    text="Large.",
+                    causes=(_ROOT,),
+                    band=Band("rms", "grad", high=2.0),
+                ),
+            ),
+        ),
+        RuleFindings("quiet", ()),
+    ),
+)
+"""What two rules of a user's found, one of them nothing."""
+
+
 def frame(step: int, *, series: Iterable[int] = (0, 1, 2, 3), graph: int | None = 0, seed: int | None = None) -> Frame:
     """A frame of random numbers; the first two of its series share a row."""
     ids = np.array(list(series), dtype=np.uint32)
@@ -116,7 +151,9 @@ def histograms(rows: int, rng: np.random.Generator) -> Histograms:
     return Histograms(offsets, buckets, counts.astype(np.uint32))
 
 
-def write(run_dir: Path | str, *records: Record, session: Session = SESSION, segment_bytes: int | None = None) -> None:
+def write(
+    run_dir: Path | str, *records: Record | Found, session: Session = SESSION, segment_bytes: int | None = None
+) -> None:
     """Write a session of these records."""
     writer = RecordWriter(run_dir, segment_bytes=segment_bytes)
     for record in (session, *records):

@@ -18,6 +18,7 @@ from types import FrameType
 import numpy as np
 
 from tests.record.examples import (
+    FOUND,
     GRAPH,
     SERIES,
     SESSION,
@@ -79,7 +80,7 @@ def ranks(run: Path) -> None:
 def resumed(run: Path) -> None:
     write(run, GRAPH, SERIES, frame(0), frame(1))
     write(run, GRAPH, SERIES, frame(1), frame(2), session=other_session("later", created=5_000.0))
-    critic = (frame(3), Noted(5.0, "A note."), replace(frame(4), facts=StepFacts("skipped", 1, 1)))
+    critic = (frame(3), Noted(5.0, "A note."), FOUND, replace(frame(4), facts=StepFacts("skipped", 1, 1)))
     write(run, SERIES, *critic, session=other_session("critic", model="critic"))
 
 

@@ -19,7 +19,6 @@ from examples import my_rules
 from tests.held import children, held
 from tests.processes import python, wait_for
 from torchgraph_explorer import Finding, OptionError, TorchgraphWarning, Watcher, open_run, watch
-from torchgraph_explorer.findings.live import key
 from torchgraph_explorer.training import finding_process, live_findings
 from torchgraph_explorer.training.live_findings import LiveFindings
 
@@ -103,8 +102,8 @@ def test_what_is_told_while_training_is_what_is_found_afterwards(tmp_path: Path)
         training.train_until(lambda: len(told) >= 2)
         before_the_end = len(told)
     assert before_the_end >= 2
-    assert {key(one) for one in told} == {key(one) for one in found_in(watcher)}
-    assert len({key(one) for one in told}) == len(told)
+    assert {one.key for one in told} == {one.key for one in found_in(watcher)}
+    assert len({one.key for one in told}) == len(told)
 
 
 @pytest.mark.slow
@@ -229,7 +228,22 @@ def test_own_rules_run_while_training(tmp_path: Path) -> None:
         watcher.log({"loss": 100.0})
         training.train_until(lambda: bool(told))
         assert [one.kind for one in told] == ["loss-too-high"]
+        assert [one.kind for one in found_in(watcher)] == ["loss-too-high"], "it is recorded before the end"
     assert len(told) == 1
+    [recorded] = found_in(watcher)
+    assert (recorded.key, recorded.step, recorded.text) == (told[0].key, told[0].step, told[0].text)
+
+
+def test_what_own_rules_find_stays_with_a_quiet_run(tmp_path: Path) -> None:
+    def mine(model: Any) -> Iterator[Finding]:
+        yield Finding(kind="mine", severity="info", module="0", step=len(model), text="Mine.")
+
+    training = Training(broken=False)
+    with training.watch(tmp_path, rules=[mine], verbose=False) as watcher:
+        training.train()
+    assert [(one.kind, one.severity, one.module, one.step) for one in found_in(watcher)] == [
+        ("mine", "info", "0", STEPS)
+    ]
 
 
 @pytest.mark.parametrize("begin", [0.0, 60.0], ids=["beside another process", "at the end"])
@@ -243,9 +257,10 @@ def test_a_rule_that_cannot_be_sent_runs_at_the_end(
         yield Finding(kind="mine", step=len(model), text=f"process {os.getpid()}")
 
     training = Training(broken=False)
-    with training.watch(tmp_path, rules=[mine], on_finding=told.append, verbose=False):
+    with training.watch(tmp_path, rules=[mine], on_finding=told.append, verbose=False) as watcher:
         training.train()
     assert [(one.kind, one.step, one.text) for one in told] == [("mine", STEPS, f"process {os.getpid()}")]
+    assert [one.text for one in found_in(watcher)] == [told[0].text]
 
 
 def test_a_function_that_raises_at_the_end_is_told(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from typing import TypeAlias
 import numpy as np
 
 from torchgraph_explorer.console import reason
+from torchgraph_explorer.finding import Finding, RuleFindings
 from torchgraph_explorer.findings.causes import in_order
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding
-from torchgraph_explorer.findings.own_rules import OwnRule, findings_of_own
+from torchgraph_explorer.findings.own_rules import OwnRule, run_rules, with_recorded
 from torchgraph_explorer.findings.rules import RULES
 from torchgraph_explorer.findings.rules.rule import Rule
 from torchgraph_explorer.record.model_record import ModelRecord
@@ -34,16 +34,16 @@ def find(
     """What the rules say of `model`, at all its frames or at the given ones: root causes first.
 
     Rules of the user's `own` look at the whole model. A rule that raises is told as a finding of the kind
-    `rule-failed`.
+    `rule-failed`. What other rules of the user's found while the model trained is told as it was recorded.
 
     Raises:
         RecordError: The run is gone.
     """
-    return judge(Evidence(model, frames), rules, own=own)
+    return judge(Evidence(model, frames), rules, own=run_rules(own, model))
 
 
-def judge(evidence: Evidence, rules: Rules = RULES, *, own: Sequence[OwnRule] = ()) -> tuple[Finding, ...]:
-    """What the rules say of `evidence`, and the user's `own` of its model: root causes first.
+def judge(evidence: Evidence, rules: Rules = RULES, *, own: Sequence[RuleFindings] = ()) -> tuple[Finding, ...]:
+    """What the rules say of `evidence`, with what the user's `own` found in its model: root causes first.
 
     Raises:
         RecordError: The run is gone.
@@ -55,7 +55,7 @@ def judge(evidence: Evidence, rules: Rules = RULES, *, own: Sequence[OwnRule] = 
     if any(one.kind == "nan" for one in found):  # what comes after it is rubbish
         evidence = evidence.before(found[0].step)
     found += [one for name, rule in rules.items() if name != "nan" for one in _run(name, rule, evidence)]
-    found += [one for rule in own for one in findings_of_own(rule, model)[:MOST_OF_A_RULE]]
+    found += [one for rule in with_recorded(own, model) for one in rule.findings[:MOST_OF_A_RULE]]
     return in_order(found, places)
 
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from torchgraph_explorer.finding import Finding, RuleFindings
 from torchgraph_explorer.findings.engine import judge
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding
-from torchgraph_explorer.findings.own_rules import OwnRule
+from torchgraph_explorer.findings.own_rules import OwnRule, run_rules
 from torchgraph_explorer.record.model_record import ModelRecord
 
 MOST_CELLS = 1_000_000
@@ -36,11 +36,6 @@ AT_ONCE = ("nan",)
 _Key: TypeAlias = "tuple[str, str | None, int | None, str | None]"
 
 
-def key(one: Finding) -> _Key:
-    """What makes it the same finding at another time."""
-    return one.kind, one.module, one.call, one.path
-
-
 class Novelty:
     """Which findings are told: each once, when it has held for a while."""
 
@@ -50,17 +45,17 @@ class Novelty:
 
     def new(self, findings: Sequence[Finding], *, frames: int, at_end: bool = False) -> list[Finding]:
         """Those of `findings`, which the rules made of so many frames, that are to be told now."""
-        self._since = {key(one): self._since.get(key(one), frames) for one in findings}
+        self._since = {one.key: self._since.get(one.key, frames) for one in findings}
         sure = [one for one in findings if at_end or self._has_held(one, frames=frames)]
-        causes = {key(cause) for one in sure for cause in one.causes}  # which are told with what follows from them
-        wanted = causes.union(map(key, sure)) - self._told
+        causes = {cause.key for one in sure for cause in one.causes}  # which are told with what follows from them
+        wanted = causes.union(one.key for one in sure) - self._told
         self._told |= wanted
-        return [one for one in findings if key(one) in wanted]
+        return [one for one in findings if one.key in wanted]
 
     def _has_held(self, one: Finding, *, frames: int) -> bool:
         if one.kind in AT_ONCE:
             return True
-        since = self._since[key(one)]
+        since = self._since[one.key]
         needed = SLOW[one.kind] * since if one.kind in SLOW else min(PERSISTENCE * since, since + ENOUGH)
         return frames >= max(LEAST_STEPS, needed)
 
@@ -70,6 +65,7 @@ class LiveModel:
 
     Attributes:
         findings: What they said then.
+        own: What each of the user's rules said then, which is among those.
     """
 
     def __init__(
@@ -82,7 +78,8 @@ class LiveModel:
     ) -> None:
         """Nothing was looked at. `own` are the user's rules; `clock` gives seconds."""
         self.findings: tuple[Finding, ...] = ()
-        self._model, self._own, self._most, self._clock = model, own, most, clock
+        self.own: tuple[RuleFindings, ...] = ()
+        self._model, self._rules, self._most, self._clock = model, own, most, clock
         self._evidence: Evidence | None = None
         self._novelty = Novelty()
         self._searched = self._judged = 0
@@ -117,7 +114,8 @@ class LiveModel:
         began = self._clock()
         self._evidence = Evidence(self._model, most=self._most, earlier=self._evidence)
         self._judged = frames = len(self._model)
-        self.findings = judge(self._evidence, own=self._own)
+        self.own = run_rules(self._rules, self._model)
+        self.findings = judge(self._evidence, own=self.own)
         ended = self._clock()
         self._rests_until = ended + LEAST_SHARE_BETWEEN * (ended - began)
         return self._novelty.new(self.findings, frames=frames, at_end=at_end)

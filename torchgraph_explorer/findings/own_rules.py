@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from torchgraph_explorer.console import reason
 from torchgraph_explorer.errors import NotFoundError, OptionError
-from torchgraph_explorer.findings.finding import SEVERITIES, Finding
+from torchgraph_explorer.finding import SEVERITIES, Finding, RuleFindings
 from torchgraph_explorer.printable import printable
 from torchgraph_explorer.record.model_record import ModelRecord
 
@@ -124,6 +124,17 @@ def findings_of_own(rule: OwnRule, model: ModelRecord) -> list[Finding]:
         return list(islice(_checked(rule(model)), MOST))
     except Exception as fault:
         return [_failed(rule, model, fault)]
+
+
+def run_rules(rules: Iterable[OwnRule], model: ModelRecord) -> tuple[RuleFindings, ...]:
+    """What each rule says of `model`."""
+    return tuple(RuleFindings(rule_name(rule), tuple(findings_of_own(rule, model))) for rule in rules)
+
+
+def with_recorded(found: Sequence[RuleFindings], model: ModelRecord) -> tuple[RuleFindings, ...]:
+    """`found`, and what other rules found while the model trained, as it was recorded."""
+    names = {one.rule for one in found}
+    return *found, *(one for one in model.found_by_rules if one.rule not in names)
 
 
 def rule_name(rule: OwnRule) -> str:

@@ -93,8 +93,15 @@ def _watch(asked: dict[str, Any], open_run: OpenRun, lines: queue.SimpleQueue[st
         except TorchgraphError:  # nothing is written yet, or the folder is gone
             continue
         if found:
-            _tell(out, {"found": plain(live.findings), "new": _places(found, live.findings)})
-    _tell(out, {"end": plain(live.findings) if live is not None else None})
+            places = _places(found, live.findings)
+            _tell(out, {"found": plain(live.findings), "new": places, "own": _plain_own(live)})
+    end = {"end": plain(live.findings), "own": _plain_own(live)} if live is not None else {"end": None, "own": []}
+    _tell(out, end)
+
+
+def _plain_own(live: LiveModel) -> list[tuple[str, list[dict[str, Any]]]]:
+    """What each of the user's rules said, which the training's process records."""
+    return [(one.rule, plain(one.findings)) for one in live.own]
 
 
 def _next(lines: queue.SimpleQueue[str], *, seconds: float) -> str | None:

@@ -121,6 +121,12 @@ NOTES = 64
 NOTE_TEXT = 10_100
 """Characters of one of them. Ours have at most 10,000 and a mark, see `printable.py`."""
 
+RULES, FOUND, EVIDENCE = 1 << 8, 1 << 10, 1 << 8
+"""Rules of the user's own in one record of what they found; their findings together; and the numbers of a finding."""
+
+LAST_CALL = 1 << 31
+"""The number of a module's call in a step, in a finding."""
+
 _LAST_MOMENT = 2.0**63
 """In seconds. No clock counts further."""
 

@@ -14,12 +14,14 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from torchgraph_explorer.finding import Found
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.cells.index import CellIndex
 from torchgraph_explorer.record.copies import DamagedCopies
 from torchgraph_explorer.record.folder import ReadAt, SegmentFile
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.format.messages import finished_value, noted_value, series_value
+from torchgraph_explorer.record.found import found_value
 from torchgraph_explorer.record.graphs.encoding import decode_graph
 from torchgraph_explorer.record.graphs.index import GraphIndex
 from torchgraph_explorer.record.limits import LAST_SERIES, NOTES
@@ -63,12 +65,14 @@ class SessionIndex:
         session: As written.
         finished: Its end; None while it is open.
         notes: What it has noted so far.
+        found: What rules of the user's own found; None if there were none.
     """
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.finished: Finished | None = None
         self.notes: tuple[str, ...] = ()
+        self.found: Found | None = None
         self._series: dict[int, tuple[int, int]] = {}
         self._changes = 0
         self._table: tuple[int, SeriesIds, SeriesIds, Parts] | None = None
@@ -218,6 +222,9 @@ class ModelIndex:
                 self.cells.add(head.cells, source.session, source.file.path, **place)
             case "noted":
                 self._take_note(noted_value(head.noted), self.sessions[source.session])
+            case "found":
+                found_by_rules = self.sessions[source.session].found = found_value(head.found)
+                self.last_write = max(self.last_write, found_by_rules.time)
             case _:
                 source.notices.add_unknown("record", (source.file.name, found.offset))
 

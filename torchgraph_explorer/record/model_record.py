@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.finding import RuleFindings
 from torchgraph_explorer.record.cells.reading import CellReader, Columns, Wanted
 from torchgraph_explorer.record.model_index import ModelIndex, SessionIndex
 from torchgraph_explorer.record.nonfinite import Flags, are_nonfinite, nonfinite_frames, traits
@@ -312,6 +313,21 @@ class ModelRecord:
     def step_notes(self) -> tuple[StepNote, ...]:
         """What was noted with `watcher.note`, in the order of steps."""
         return self.logged.notes
+
+    @property
+    def found_by_rules(self) -> tuple[RuleFindings, ...]:
+        """What rules of the user's own found while the model trained; of each rule, in the latest session that ran it.
+
+        The rules themselves are not in the record.
+        """
+        sessions = self._index.sessions.values()
+        found = {one.rule: one for session in sessions if session.found is not None for one in session.found.rules}
+        return tuple(found.values())
+
+    @property
+    def found_times(self) -> tuple[float, ...]:
+        """When each session last wrote what rules of the user's own found, in seconds since the epoch."""
+        return tuple(one.found.time for one in self._index.sessions.values() if one.found is not None)
 
     def statistics(self, frames: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """The statistics of every series at some `frames`, `[STATISTICS, frames, series]`.

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from torchgraph_explorer.console import reason, warn
+from torchgraph_explorer.finding import Found
 from torchgraph_explorer.gaps import Missing
 from torchgraph_explorer.printable import printable
 from torchgraph_explorer.record import record_pb2 as pb
@@ -18,6 +19,7 @@ from torchgraph_explorer.record.definitions import Definitions
 from torchgraph_explorer.record.folder import plugin_folder
 from torchgraph_explorer.record.format.envelope import VERSION, enveloped, file_header
 from torchgraph_explorer.record.format.messages import finished_message, noted_message, session_message
+from torchgraph_explorer.record.found import found_message
 from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
 from torchgraph_explorer.record.remote import RemoteSegments, is_url
 from torchgraph_explorer.record.scalars.encoding import encode_logged
@@ -66,7 +68,7 @@ class RecordWriter:
         self._cells: CellWriter | None = CellWriter()
         self._layout: tuple[tuple[bytes, bytes, int, tuple[str, ...]], bytes] = ((b"", b"", -1, ()), b"")
 
-    def write(self, record: Record) -> None:
+    def write(self, record: Record | Found) -> None:
         """Append `record`. The session comes first, once. What cannot be encoded is left out, with a warning."""
         if isinstance(record, Session):
             assert self._session is None, "a writer writes one session"
@@ -82,7 +84,7 @@ class RecordWriter:
             self._index(lambda cells: cells.define(record))
         self._unwritable.end()
         step = record.step if isinstance(record, Frame) else None
-        self._outbox.add(Encoded(data, step, is_needed=not isinstance(record, Frame | Logged)))
+        self._outbox.add(Encoded(data, step, is_needed=not isinstance(record, Frame | Logged | Found)))
 
     def keep(self, step: KeptStep, most: int) -> int:
         """Append the tensors that were kept at one step, if those of the model then take at most `most` bytes.
@@ -118,7 +120,7 @@ class RecordWriter:
             plugin_folder(Path(self._run_dir)), self._beginning, limit=limit, when_gone=self._note_gone
         )
 
-    def _leave_out(self, record: Record, fault: Exception) -> None:
+    def _leave_out(self, record: Record | Found, fault: Exception) -> None:
         """Warn of the first step that cannot be encoded; `Finished` notes how many there were."""
         if not isinstance(record, Frame):
             self._note(f"{_what(record)} cannot be recorded ({reason(fault)}).")
@@ -143,7 +145,7 @@ class RecordWriter:
         beginning = file_header() + 2 * enveloped(pb.Head(segment=segment).SerializeToString())
         return beginning + self._definitions.whole() if is_whole else beginning
 
-    def _encode(self, record: Record) -> bytes:
+    def _encode(self, record: Record | Found) -> bytes:
         """`record` in its envelope; twice if frames depend on it, so that damage to one copy loses nothing."""
         match record:
             case Session():
@@ -152,8 +154,8 @@ class RecordWriter:
                 step = record
                 frame = self._encode_frame(step)
                 return self._definitions.due(len(frame)) + frame + self._index(lambda cells: cells.add(step))
-            case Noted():
-                return enveloped(pb.Head(noted=noted_message(record)).SerializeToString())
+            case Noted() | Found():
+                return enveloped(_head_alone(record).SerializeToString())
             case Finished():
                 assert self._outbox is not None
                 unwritable = (f"{self._unwritable} could not be recorded.",) * bool(self._unwritable)
@@ -206,7 +208,14 @@ class RecordWriter:
         return encoded
 
 
-def _what(record: Record) -> str:
+def _head_alone(record: Noted | Found) -> pb.Head:
+    """The head of a record that is nothing else."""
+    if isinstance(record, Noted):
+        return pb.Head(noted=noted_message(record))
+    return pb.Head(found=found_message(record))
+
+
+def _what(record: Record | Found) -> str:
     """A record that cannot be encoded, in words."""
     match record:
         case Frame():
@@ -217,5 +226,7 @@ def _what(record: Record) -> str:
             return f"{len(record)} series"
         case Logged():
             return "A block of logged scalars"
+        case Found():
+            return "What rules of your own found"
         case _:
             return f"The {type(record).__name__.lower()}"

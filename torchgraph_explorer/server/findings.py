@@ -20,7 +20,7 @@ from torchgraph_explorer.errors import TorchgraphError
 from torchgraph_explorer.findings.engine import judge
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Finding
-from torchgraph_explorer.findings.own_rules import OwnRule
+from torchgraph_explorer.findings.own_rules import OwnRule, run_rules
 from torchgraph_explorer.findings.report import as_json
 from torchgraph_explorer.record.model_record import ModelRecord
 
@@ -125,7 +125,7 @@ def findings_json(model: ModelRecord, own: Sequence[OwnRule] = ()) -> Json:
     """
     try:
         evidence = Evidence(model)
-        found = judge(evidence, own=own)
+        found = judge(evidence, own=run_rules(own, model))
     except TorchgraphError as fault:  # damaged, or gone
         return _answer(problem=str(fault))
     except Exception as fault:  # a record may be crafted; a fault of ours must not look like a healthy run
@@ -160,4 +160,5 @@ def _key(model: ModelRecord, epoch: int) -> Key:
         tuple(model.graph_revision(graph.id) for graph in model.graphs),
         (logged.epoch, logged.blocks),
         model.finished is not None,
+        model.found_times,
     )

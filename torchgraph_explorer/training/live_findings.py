@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
@@ -10,8 +11,10 @@ from typing import Any, TypeAlias
 
 from torchgraph_explorer.console import info, reason, warn
 from torchgraph_explorer.errors import TorchgraphError
-from torchgraph_explorer.findings.finding import Finding
-from torchgraph_explorer.findings.own_rules import OwnRule, address_of, findings_of_own
+from torchgraph_explorer.finding import Finding, Found, RuleFindings
+from torchgraph_explorer.findings.engine import judge
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.own_rules import OwnRule, address_of, run_rules
 from torchgraph_explorer.findings.report import as_lines, as_summary, from_plain
 from torchgraph_explorer.record.remote import is_url
 from torchgraph_explorer.run import Model, open_run
@@ -33,10 +36,20 @@ Tell: TypeAlias = Callable[[Sequence[Finding]], None]
 class LiveFindings:
     """A sink that starts the process which runs the rules, and hands on what that finds.
 
-    All calls come from the writer's thread. It writes nothing; the process reads the run's folder.
+    All calls come from the writer's thread. The process reads the run's folder. What the user's own rules find is
+    recorded, so that it stays with the run; what the package's rules find is not, since they can be run again.
     """
 
-    def __init__(self, run_dir: str, model: str, *, rules: Sequence[OwnRule], tell: Sequence[Tell], says: bool) -> None:
+    def __init__(
+        self,
+        run_dir: str,
+        model: str,
+        *,
+        rules: Sequence[OwnRule],
+        tell: Sequence[Tell],
+        says: bool,
+        record: Callable[[Found], None] | None = None,
+    ) -> None:
         """Look at `model` of the run in `run_dir`.
 
         Args:
@@ -45,6 +58,7 @@ class LiveFindings:
             rules: Of the user's own.
             tell: Called with what is new.
             says: Whether it is also said in the terminal, with a summary at the end.
+            record: Called with what `rules` found when that has changed.
         """
         self._run_dir, self._model = run_dir, model
         known = [(rule, address_of(rule)) for rule in rules]
@@ -57,6 +71,9 @@ class LiveFindings:
         self._first: float | None = None
         self._frames = 0
         self._found: tuple[Finding, ...] | None = None
+        self._record = record
+        self._own: dict[str, RuleFindings] = {}
+        self._recorded: set[object] = set()
 
     def also_tell(self, tell: Tell) -> None:
         """Call `tell` with what is new, too."""
@@ -107,9 +124,12 @@ class LiveFindings:
         for one in messages:
             if "found" in one:
                 self._found = from_plain(one["found"])
+                self._own |= _own_of(one)
+                self._record_own()
                 self._tell([self._found[number] for number in one["new"]])
             elif "end" in one:
                 self._found = from_plain(one["end"]) if one["end"] is not None else None
+                self._own |= _own_of(one)
             elif "unloaded" in one:
                 warn(
                     f"{self._model}: the rule {one['unloaded']!r} does not run while the model trains, since its file "
@@ -129,6 +149,7 @@ class LiveFindings:
                 self._read(self._run_own)
         elif self._frames and not self._is_refused:
             self._read(self._look_once)
+        self._record_own(is_last=True)
         if says and self._found:
             for line in as_summary(self._model, self._found, self._command):
                 info(line)
@@ -144,13 +165,25 @@ class LiveFindings:
 
     def _look_once(self, model: Model) -> None:
         if len(model) * len(model.series) <= MOST_CELLS_HERE:
-            self._found = model.findings(rules=self._rules)
+            ran = run_rules(self._rules, model)
+            self._own |= {one.rule: one for one in ran}
+            self._found = judge(Evidence(model), own=ran)
             self._tell(self._found)
 
     def _run_own(self, model: Model) -> None:
-        own = [one for rule in self._here for one in findings_of_own(rule, model)]
+        ran = run_rules(self._here, model)
+        self._own |= {one.rule: one for one in ran}
+        own = [one for rule in ran for one in rule.findings]
         self._found = (*(self._found or ()), *own)
         self._tell(own)
+
+    def _record_own(self, *, is_last: bool = False) -> None:
+        """Record what the user's rules found; before the end only if there is a finding more or less."""
+        keys = {(rule, one.key) for rule, found in self._own.items() for one in found.findings}
+        if self._record is None or not self._own or (keys == self._recorded and not is_last):
+            return
+        self._recorded = keys
+        self._record(Found(time.time(), tuple(self._own.values())))
 
     def _tell(self, new: Sequence[Finding]) -> None:
         if not new:
@@ -163,3 +196,8 @@ class LiveFindings:
                 tell(new)
             except Exception as fault:
                 warn(f"{self._model}: a finding could not be handed on ({reason(fault)}).")
+
+
+def _own_of(message: dict[str, Any]) -> dict[str, RuleFindings]:
+    """What each of the user's rules said, as the process tells it."""
+    return {rule: RuleFindings(rule, from_plain(found)) for rule, found in message["own"]}

@@ -186,9 +186,11 @@ def _live_findings(
     tell = [sink.found for sink in sinks if hasattr(sink, "found")] + ([inbox.put] if inbox is not None else [])
     says = request.display.verbose and inbox is None
     keep = request.settings.keep
-    if not (tell or says or (keep is not None and keep.is_flagged)):
+    rules = request.display.rules
+    if not (tell or says or rules or (keep is not None and keep.is_flagged)):
         return None
-    return LiveFindings(context.run_dir, context.model_name, rules=request.display.rules, tell=tell, says=says)
+    record = next((sink.write for sink in sinks if isinstance(sink, RecordWriter)), None)
+    return LiveFindings(context.run_dir, context.model_name, rules=rules, tell=tell, says=says, record=record)
 
 
 def _begun(

@@ -112,7 +112,7 @@ def watch(
         port: Its port; if taken, the next free one.
         rules: Rules of your own that are looked at besides, while the model trains: functions of the model's record
             that yield findings. Those of a module of yours run in another process; those of the script that is run,
-            and functions within functions, run when the watch is closed.
+            and functions within functions, run when the watch is closed. What they find is recorded with the run.
         on_finding: Called with each new finding, between two steps in the training's thread; at the latest when the
             watcher is closed. If it raises, that ends the training. Nothing is printed of findings then.
         verbose: Print where the viewer and the run are, and what is found to be wrong.

@@ -1,0 +1,125 @@
+"""Recorded trainings of `benchmarks.programs`, which are kept as long as the code that records them is the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import torch
+
+from benchmarks.baselines import Plain, Seen, deepchecker, sagemaker
+from benchmarks.programs.program import STEPS, Program, Setup, train
+from benchmarks.programs.script import Script, run_script
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.report import from_plain, plain
+
+ROOT = Path(__file__).parents[1]
+RECORDS = ("capture", "reduce", "record", "tensors", "training", "callbacks")
+"""Folders of the package that a recording depends on. The rules are not among them."""
+
+BASELINES: Mapping[str, Callable[[list[Seen]], tuple[Finding, ...]]] = {
+    "SageMaker Debugger": sagemaker,
+    "TheDeepChecker": deepchecker,
+}
+TOLD = "baselines.json"
+"""What the baselines said, beside the run."""
+
+AnyProgram: TypeAlias = "Program | Script"
+
+
+class Job(NamedTuple):
+    """One training: a program of a module of `benchmarks.programs`, by its number, with one seed."""
+
+    module: str
+    number: int
+    seed: int
+    broken: bool
+
+
+def cache_folder() -> Path:
+    """Where recordings are kept, some 2 MB each."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "torchgraph-explorer", "findings")
+
+
+def programs_of(module: str) -> tuple[AnyProgram, ...]:
+    """The faulty and healthy programs of a module."""
+    half = import_module(f"benchmarks.programs.{module}")
+    return (*half.FAULTY, *half.HEALTHY)
+
+
+def recorded(job: Job) -> Path:
+    """The folder of the job's recording, which is made if there is none of the present code."""
+    program = programs_of(job.module)[job.number]
+    name = f"{re.sub(r'[^a-z0-9]+', '-', program.name.lower())}-{job.seed}-{'broken' if job.broken else 'mended'}"
+    kept = cache_folder() / job.module / name
+    folder = kept / version_of(job.module)
+    if not folder.exists():
+        shutil.rmtree(kept, ignore_errors=True)  # of other versions
+        kept.mkdir(parents=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
+            record(program, Path(scratch, "run"), broken=job.broken, seed=job.seed)
+            Path(scratch, "run").rename(folder)
+    return folder
+
+
+def record(program: AnyProgram, folder: Path, *, broken: bool, seed: int) -> None:
+    """Train with every step recorded, and note what the baselines say; they see nothing of a script."""
+    looked: list[Plain] = []
+
+    def observe(setup: Setup) -> Plain:
+        looked.append(Plain(setup))
+        return looked[0]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if isinstance(program, Script):
+            run_script(program, folder, broken=broken, seed=seed)
+        else:
+            train(program, folder, broken=broken, seed=seed, observe=observe)
+    seen = looked[0].seen if looked else []
+    (folder / TOLD).write_text(json.dumps({name: plain(say(seen)) for name, say in BASELINES.items()}))
+
+
+def baseline(folder: Path, name: str) -> tuple[Finding, ...]:
+    """What a baseline said of a recorded training."""
+    return from_plain(json.loads((folder / TOLD).read_text())[name])
+
+
+@cache
+def version_of(module: str) -> str:
+    """Changes with whatever a recording of the module's programs depends on."""
+    digest = sha256(f"{torch.__version__} {STEPS}".encode())
+    for file in sorted(_sources(module)):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _sources(module: str) -> Iterator[Path]:
+    package = ROOT / "torchgraph_explorer"
+    yield package / "schema.py"
+    for folder in RECORDS:
+        yield from (one for one in (package / folder).rglob("*.*") if one.suffix in {".py", ".c", ".proto"})
+    yield ROOT / "benchmarks" / "baselines.py"
+    yield from _programs([module])
+
+
+def _programs(modules: Sequence[str]) -> set[Path]:
+    """The files of some modules of programs, and of those that they import."""
+    found: set[Path] = set()
+    waiting = list(modules)
+    while waiting:
+        file = ROOT / "benchmarks" / "programs" / f"{waiting.pop()}.py"
+        if file not in found:
+            found.add(file)
+            waiting += re.findall(r"^from benchmarks\.programs\.(\w+) import", file.read_text(), re.MULTILINE)
+    return found
