@@ -135,14 +135,32 @@ def test_rare_kinds_of_steps_are_logged_by_a_schedule_of_their_own(moment: str, 
     assert model.session.log_freq == "PerLabel(every=10, backoff=1.0)"
 
 
-def test_one_in_so_many_of_the_steps_that_labels_select_is_kept(tmp_path: Path) -> None:
+def test_the_first_one_from_each_multiple_on_of_the_steps_that_labels_select_is_kept(tmp_path: Path) -> None:
     def say(watcher: Watcher, step: int, now: str) -> None:
         if now == "after forward":
             watcher.label(rare(step))
 
-    model = Loop(tmp_path, log_freq=PerLabel(every=5), keep=Keep("head", log_freq=2)).run(30, say)
-    assert len(model.steps) < 15
-    assert model.kept.steps.tolist() == model.steps.tolist()[::2]
+    model = Loop(tmp_path, log_freq=PerLabel(every=5), keep=Keep("head", log_freq=10)).run(30, say)
+    steps = model.steps.tolist()
+    assert len(steps) < 15
+    assert model.kept.steps.tolist() == [min(step for step in steps if step >= first) for first in (0, 10, 20)]
+
+
+@pytest.mark.parametrize(
+    ("logged", "kept", "expected"),
+    [
+        pytest.param(2, 6, [0, 6, 12], id="a multiple"),
+        pytest.param(4, 6, [0, 8, 12], id="no multiple"),
+        pytest.param(5, 2, [0, 5, 10], id="less than what is logged"),
+    ],
+)
+def test_log_freq_of_keep_counts_steps_of_the_training(
+    logged: int, kept: int, expected: list[int], tmp_path: Path
+) -> None:
+    assert (
+        Loop(tmp_path, log_freq=logged, keep=Keep("head", log_freq=kept)).run(14, lambda *_: None).kept.steps.tolist()
+        == expected
+    )
 
 
 def test_rare_kinds_are_kept_by_a_schedule_of_their_own(tmp_path: Path) -> None:

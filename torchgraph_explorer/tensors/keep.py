@@ -27,7 +27,7 @@ class Keep:
     Attributes:
         patterns: What selects them.
         samples: Samples of a batch that are kept; None for all.
-        log_freq: One in so many logged steps is kept, or a schedule for each label; None for each.
+        log_freq: Steps of the training between kept ones, or a schedule for each label; None: each logged step is kept.
         megabytes: The most that the kept tensors of a run take on disk, in 10⁶ bytes.
         batch_dim: The dimension along which samples are taken.
         when: `logged`: steps are kept as they come. `flagged`: they wait in memory until something asks for them.
@@ -65,8 +65,9 @@ class Keep:
                 `":output"` is what the model itself returns.
             samples: How many samples of a batch to keep, spread evenly over it; None for all. Parameters, and tensors
                 without a batch dimension, are kept whole.
-            log_freq: Keep one in so many of the logged steps; None for each of them. `PerLabel(every=10)` does so for
-                each label that `watcher.label` gives.
+            log_freq: Keep one in so many steps of the training, of those that are logged: with `watch(log_freq=10)`, 100
+                keeps one in ten logged steps. None keeps each of them. `PerLabel(every=100)` has a schedule for each
+                label that `watcher.label` gives.
             megabytes: The most that the kept tensors of a run may take on disk. When half of what is left is used,
                 steps are kept half as often.
             batch_dim: The dimension along which samples are taken.
@@ -89,7 +90,7 @@ class Keep:
             )
         if log_freq is not None and not isinstance(log_freq, PerLabel) and not _is_whole(log_freq, least=1):
             raise OptionError(
-                f"log_freq={log_freq!r} is no number of logged steps. Pass a whole number from 1, a PerLabel, or None."
+                f"log_freq={log_freq!r} is no number of steps. Pass a whole number from 1, a PerLabel, or None."
             )
         if not _is_positive(megabytes):
             raise OptionError(f"megabytes={megabytes!r} is no size. Pass a number above 0.")

@@ -40,8 +40,8 @@ SEEN_SEVERAL_TIMES = ("value", "grad_norm")
 class KeptSteps:
     """Decides which logged steps are kept, and which tensors of them.
 
-    The first half of the space on disk is for each step of `log_freq`, a quarter for one in two of those, an eighth for
-    one in four, and so on.
+    With `log_freq`, the first logged step from each multiple of it on is kept. The first half of the space on disk is
+    for each of these, a quarter for one in two of them, an eighth for one in four, and so on.
 
     Attributes:
         most: Bytes that may be on disk.
@@ -62,6 +62,8 @@ class KeptSteps:
         self._keep, self._note = keep, note
         self.most = int(keep.megabytes * 1e6 * share)
         self._logged, self._spacing, self._largest = 0, 1, 0
+        self._latest: int | None = None
+        self._one_before: int | None = None
         self._selected: dict[tuple[str, str, str], bool] = {}
         self._noted: set[object] = set()
         self._is_checked = self.is_asked = False
@@ -77,38 +79,44 @@ class KeptSteps:
         """Whether only steps are kept that something asks for."""
         return self._keep.is_flagged
 
-    def begin(self, label: str | None = None) -> StepTensors | None:
-        """A logged step begins: what copies its tensors, or None if it is not kept. None if its label is not known."""
-        number, self._logged = self._logged, self._logged + 1
-        is_selected = self._is_selected(number, label) and self._has_room() and self._is_selected(number, label)
+    def begin(self, step: int, label: str | None = None) -> StepTensors | None:
+        """`step` is logged: what copies its tensors, or None if it is not kept. `label` is None if it is not known."""
+        is_selected = self._is_selected(step, label) and self._has_room() and self._is_selected(step, label)
+        self._logged, self._one_before = self._logged + 1, self._latest
+        if is_selected:
+            self._latest = step
         if not (is_selected or (self.is_asked and not self.is_flagged)):
             return None
         if self.waiting and self.waiting + self._largest > MOST_WAITING:
             self.note_once("behind", f"Tensors of some steps are not kept: {MOST_WAITING >> 20} MB wait to be written.")
             return None
-        return StepTensors(self, number, is_selected=is_selected)
+        return StepTensors(self, step, is_selected=is_selected)
 
     def discard(self) -> None:
         """The latest step turned out not to be logged."""
-        self._logged -= 1
+        self._logged, self._latest = self._logged - 1, self._one_before
 
     def note_label(self, label: str | None) -> None:
         """There are steps with this label."""
         if self._schedule is not None:
             self._schedule.note(label)
 
-    def keeps(self, number: int, label: str | None) -> bool:
-        """Whether logged step number `number`, which `begin` has selected and which has this label, is kept."""
-        if self._schedule is not None and not self._schedule.take(number, label):
+    def keeps(self, step: int, label: str | None) -> bool:
+        """Whether `step`, which `begin` has selected and which has this label, is kept."""
+        if self._schedule is not None and not self._schedule.take(step, label):
             return False
         return not self.is_flagged
 
-    def _is_selected(self, number: int, label: str | None) -> bool:
-        if self._schedule is None:
-            return number % self._distance == 0
-        is_rare = self._spacing > 1 and number % self._spacing
-        known = self._schedule.may_select(number) if label is None else self._schedule.selects(number, label)
-        return known and not is_rare
+    def _is_selected(self, step: int, label: str | None) -> bool:
+        """Whether it is time to keep a step again: `log_freq` counts steps of the training, as that of `watch` does."""
+        every = self._keep.log_freq
+        if isinstance(every, int):
+            distance = every * self._spacing
+            return self._latest is None or step // distance != self._latest // distance
+        is_rare = self._logged % self._spacing != 0
+        if self._schedule is None or is_rare:
+            return not is_rare
+        return self._schedule.may_select(step) if label is None else self._schedule.selects(step, label)
 
     @property
     def room(self) -> float:
@@ -158,12 +166,6 @@ class KeptSteps:
             if not any(pattern.matches(place) for place in places):
                 self._note(f"keep: {pattern.text!r} selects no tensor of the first kept step. {_near(pattern, places)}")
 
-    @property
-    def _distance(self) -> int:
-        """One in so many logged steps is kept."""
-        every = self._keep.log_freq
-        return self._spacing * every if isinstance(every, int) else self._spacing
-
     def _has_room(self) -> bool:
         """Whether there is room on disk for one more step; makes steps rarer where that is due."""
         if self.room <= self._largest:
@@ -203,9 +205,9 @@ class StepTensors:
         reasons: Why it was asked for.
     """
 
-    def __init__(self, steps: KeptSteps, number: int, *, is_selected: bool) -> None:
+    def __init__(self, steps: KeptSteps, step: int, *, is_selected: bool) -> None:
         """There are none."""
-        self._steps, self._number, self._is_selected = steps, number, is_selected
+        self._steps, self._step, self._is_selected = steps, step, is_selected
         self.is_kept = False
         self.reasons: list[str] = []
         self._taken: dict[tuple[SeriesKey, str], _Taken] = {}
@@ -257,7 +259,7 @@ class StepTensors:
 
     def finish(self, label: str | None = None) -> None:
         """The step, which has this label, is over: begin to copy what is on a GPU. Not called if the step is lost."""
-        self.is_kept = self._is_selected and self._steps.keeps(self._number, label)
+        self.is_kept = self._is_selected and self._steps.keeps(self._step, label)
         self._latest.clear()
         self._size = self._count()
         self._steps.ended(self._size)

@@ -231,7 +231,7 @@ class Pipeline:
         kept = None
         if self._keeps is not None:
             try:
-                kept = self._keeps.begin(told.label)
+                kept = self._keeps.begin(told.step, told.label)
                 if kept is not None and told.categories:
                     kept.choose(told.categories)
             except Exception as fault:
