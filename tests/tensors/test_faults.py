@@ -23,6 +23,7 @@ MODULES = (
     "torchgraph_explorer.capture.named_tensors",
     "torchgraph_explorer.reduce.neurons",
     "torchgraph_explorer.tensors.copies",
+    "torchgraph_explorer.tensors.odd_samples",
     "torchgraph_explorer.tensors.step_tensors",
     "torchgraph_explorer.tensors.transfer",
     "torchgraph_explorer.record.tensors.encoding",
@@ -109,7 +110,10 @@ class Net(nn.Module):
         return self.second(self.first(x).relu_())
 
 
-FLAGGED = ("before", "size", "is_flagged", "_ask_if_nonfinite")
+FLAGGED = (
+    *("before", "size", "is_flagged", "_ask_if_nonfinite"),
+    *("_chooses_odd_samples", "odd_samples", "_is_finite", "_with_others"),
+)
 """Functions that only a flight recorder calls."""
 
 
@@ -127,6 +131,7 @@ def train(folder: Path | None, *, when: str = "logged") -> tuple[list[Tensor], A
                 watcher.samples("aabab")
             watcher.label("one")
         batch = attach(torch.randn(5, 4), name="batch", kind="input")
+        attach(torch.tensor([0.0, 1.0, 0.0, torch.inf, 0.0]), name="one is infinite")
         loss = attach(model(batch).square().sum(), name="loss", kind="loss")
         loss.backward()
         if watcher is not None:

@@ -17,7 +17,8 @@ from torchgraph_explorer import Keep, OptionError, PerLabel, attach, open_run, w
 from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.run import Model
 from torchgraph_explorer.schema import Series
-from torchgraph_explorer.tensors.copies import spread_over
+from torchgraph_explorer.tensors.copies import copied, spread_over
+from torchgraph_explorer.tensors.odd_samples import INFINITE, NAN, odd_samples
 from torchgraph_explorer.training.live_findings import LiveFindings
 from torchgraph_explorer.training.watcher import Watcher
 
@@ -40,6 +41,7 @@ class Loop:
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
         self.options = {"log_freq": 1, "backend": "record", "logdir": folder, "run": "run", "verbose": False, **options}
         self.watcher: Watcher
+        self.bad: tuple[int, ...] = ()
 
     @contextmanager
     def watched(self) -> Iterator[Watcher]:
@@ -266,6 +268,66 @@ def test_nan_asks_for_the_step_that_it_begins_in(tmp_path: Path) -> None:
     model = loop.run(8, say)
     assert model.kept.steps.tolist() == [3, 4]
     assert "NaN or infinity in value of" in model.kept_at(4).reasons[0]
+
+
+def test_the_flight_recorder_keeps_the_samples_that_are_not_finite(tmp_path: Path) -> None:
+    """Also of the tensors before the one that shows it, if they are there still; and some others."""
+    loop = Loop(tmp_path, keep=Keep(":input", "head", "body", "seen", samples=3, when="flagged", before=1))
+
+    def say(_: Watcher, step: int, now: str) -> None:
+        if now == "before":
+            loop.bad = (7,) if step == 3 else ()
+        if now == "after forward" and step == 3:
+            attach(torch.arange(12.0), name="seen")
+
+    class Divides(Net):
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.body(x)
+            divisor = torch.ones(len(x), 1)
+            divisor[list(loop.bad)] = 0
+            return self.head((y - y) / divisor + y)
+
+    torch.manual_seed(0)
+    loop.model = Divides()
+    loop.optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.0)
+    model = loop.run(5, say, batch=12)
+    assert model.kept.steps.tolist() == [2, 3]
+    found = {one.series.key[0] or one.series.key[3]: one for one in model.kept_at(3).tensors}
+    assert {name: one.samples for name, one in found.items()} == dict.fromkeys(
+        ("input[0]", "body", "head", "seen"), (0, 4, 7)
+    )
+    head = model.tensor(found["head"].series, 3)
+    assert np.isnan(head.values).any(1).tolist() == [False, False, True]
+    assert not np.isnan(model.tensor(found["body"].series, 3).values).any()
+    assert {one.samples for one in model.kept_at(2).tensors} == {(0, 4, 8)}
+
+
+@pytest.mark.parametrize(
+    ("values", "samples", "known", "expected"),
+    [
+        pytest.param([0, 0, 0, 0], (0, 2), 0, None, id="all finite"),
+        pytest.param([0, 0, 0, "nan"], (0, 2), 0, (NAN, (0, 3)), id="one"),
+        pytest.param([0, "inf", 0, "nan"], (0, 2), 0, (NAN, (0, 3)), id="NaN before infinity"),
+        pytest.param([0, "-inf", 0, 0], (0, 2), 0, (INFINITE, (0, 1)), id="infinity"),
+        pytest.param([0, "-inf", 0, 0], (0, 2), INFINITE, None, id="infinity again"),
+        pytest.param([0, 0, 0, "nan"], (0, 2), INFINITE, (NAN, (0, 3)), id="NaN after infinity"),
+        pytest.param([0, 0, 0, "nan"], (0, 2), NAN, None, id="NaN again"),
+        pytest.param(["nan"] * 4, (0, 2), 0, None, id="all"),
+        pytest.param([0, "nan", "nan", "nan"], (0, 2), 0, (NAN, (0, 1)), id="more than are kept"),
+        pytest.param([0, "nan", "nan", "nan"], (0,), 0, (NAN, (1,)), id="room for one"),
+        pytest.param([0, 0, 0, "nan"], (0, 1, 2, 3), 0, None, id="all are kept"),
+        pytest.param([3e38, 3e38, 3e38, 3e38], (0, 2), 0, None, id="a sum that overflows"),
+    ],
+)
+@pytest.mark.parametrize("is_contiguous", [True, False], ids=["contiguous", "strided"])
+def test_odd_samples_are_those_with_nan_or_infinity(
+    values: list[Any], samples: tuple[int, ...], known: int, expected: object, is_contiguous: bool
+) -> None:
+    tensor = torch.tensor([[float(value), 1.0] for value in values])
+    tensor = tensor if is_contiguous else tensor.T.contiguous().T
+    copy = copied(tensor, samples=len(samples), batch_dim=0, chosen={4: samples})
+    found = odd_samples(tensor, copy, known=known)
+    assert (found and (found.weight, found.samples)) == expected
 
 
 def test_an_exception_of_the_training_asks_for_the_latest_steps(tmp_path: Path) -> None:

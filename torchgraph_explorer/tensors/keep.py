@@ -65,9 +65,9 @@ class Keep:
                 `":output"` is what the model itself returns.
             samples: How many samples of a batch to keep, spread evenly over it; None for all. Parameters, and tensors
                 without a batch dimension, are kept whole.
-            log_freq: Keep one in so many steps of the training, of those that are logged: with `watch(log_freq=10)`, 100
-                keeps one in ten logged steps. None keeps each of them. `PerLabel(every=100)` has a schedule for each
-                label that `watcher.label` gives.
+            log_freq: Keep one in so many steps of the training, of those that are logged: with `watch(log_freq=10)`, a
+                100 keeps one in ten logged steps. None keeps each of them. `PerLabel(every=100)` has a schedule for
+                each label that `watcher.label` gives.
             megabytes: The most that the kept tensors of a run may take on disk. When half of what is left is used,
                 steps are kept half as often.
             batch_dim: The dimension along which samples are taken.

@@ -18,6 +18,7 @@ from torchgraph_explorer.reduce.neurons import Room
 from torchgraph_explorer.schema import KeptArray, TensorKind
 from torchgraph_explorer.tensors.copies import Copied, NotKeptError, copied, spread_over
 from torchgraph_explorer.tensors.keep import Keep
+from torchgraph_explorer.tensors.odd_samples import odd_samples
 from torchgraph_explorer.tensors.patterns import Pattern, Place, nearest
 from torchgraph_explorer.tensors.transfer import Bytes, Stream, current_stream, on_host
 
@@ -216,6 +217,7 @@ class StepTensors:
         self._told: dict[tuple[str, str, str], tuple[TensorKind | None, str]] = {}
         self._categories: tuple[str, ...] = ()
         self._chosen: dict[int, tuple[int, ...]] = {}
+        self._odd: dict[int, int] = {}
         self._size, self._room = 0, Room()
         self._read: Callable[[], list[Bytes]] = list
         self._arrays: tuple[KeptArray, ...] | None = None
@@ -317,13 +319,38 @@ class StepTensors:
             self._taken[key, ""] = known[2]
             self._note_gradient(key)
             return
-        copied = self._steps.copy(tensor, is_parameter=key[2] == "param", chosen=self._chosen, room=self._room)
+        copied = self._copy(tensor, is_parameter=key[2] == "param")
+        if self._steps.is_flagged and self._chooses_odd_samples(tensor, copied):
+            copied = self._copy(tensor, is_parameter=False)
         self._require_room(copied.size)
         taken = self._taken[key, ""] = _Taken(copied, current_stream(copied.values))
         self._note_gradient(key)
         self._size += copied.size
         if version is not None:
             self._latest[id(tensor)] = weakref.ref(tensor), version, taken
+
+    def _copy(self, tensor: Tensor, *, is_parameter: bool) -> Copied:
+        return self._steps.copy(tensor, is_parameter=is_parameter, chosen=self._chosen, room=self._room)
+
+    def _chooses_odd_samples(self, tensor: Tensor, copied: Copied) -> bool:
+        """Whether samples with NaN or infinity are kept from now on.
+
+        Earlier tensors that are there still, as they were when they were copied, are copied again.
+        """
+        batch = copied.shape[copied.batch_dim] if copied.batch_dim is not None else 0
+        odd = odd_samples(tensor, copied, known=self._odd.get(batch, 0))
+        if odd is None:
+            return False
+        self._odd[batch], self._chosen[batch] = odd.weight, odd.samples
+        again: dict[int, _Taken] = {}
+        for at, (ref, version, taken) in list(self._latest.items()):
+            earlier, known = ref(), taken.copied
+            is_of_batch = known.batch_dim is not None and known.shape[known.batch_dim] == batch
+            if earlier is not None and is_of_batch and _version(earlier) == version:
+                again[id(taken)] = copy = _Taken(self._copy(earlier, is_parameter=False), taken.stream)
+                self._latest[at] = ref, version, copy
+        self._taken = {name: again.get(id(taken), taken) for name, taken in self._taken.items()}
+        return True
 
     def _note_gradient(self, key: SeriesKey) -> None:
         if key[4] in GRADIENTS:
