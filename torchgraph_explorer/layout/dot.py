@@ -6,7 +6,7 @@ import threading
 
 import pygraphviz
 
-from torchgraph_explorer.layout.structure import Line, Placement, Point, Structure, layer_of
+from torchgraph_explorer.layout.structure import Line, Placement, Point, Structure, layer_of, loop_line
 
 PX_PER_INCH = 72.0
 
@@ -51,10 +51,11 @@ def _drawing(structure: Structure) -> pygraphviz.AGraph:
     drawing.edge_attr.update(EDGE)
     for node, (width, height) in enumerate(structure.sizes):
         drawing.add_node(str(node), width=f"{width / PX_PER_INCH:.4f}", height=f"{height / PX_PER_INCH:.4f}")
-    trunk = _trunk(structure)
+    trunk, back = _trunk(structure), set(structure.back)
     for edge, (source, target) in enumerate(structure.edges):
         weight = TRUNK_WEIGHT if edge in trunk else 1
-        drawing.add_edge(str(source), str(target), key=str(edge), weight=str(weight))
+        ranks = "false" if edge in back else "true"
+        drawing.add_edge(str(source), str(target), key=str(edge), weight=str(weight), constraint=ranks)
     for rank, nodes in (("source", structure.first), ("sink", structure.last)):
         if nodes:
             drawing.add_subgraph([str(node) for node in nodes], rank=rank)
@@ -90,11 +91,19 @@ def _read(drawing: pygraphviz.AGraph, structure: Structure) -> Placement:
             raise UndrawnEdgeError(text)
         return tuple(point(one) for one in [*points[:-1], tip or points[-1]])
 
+    centres = tuple(point(drawing.get_node(str(node)).attr["pos"]) for node in range(len(structure.sizes)))
+    loops = [
+        loop_line(centres[source], structure.sizes[source]) for source, target in structure.edges if source == target
+    ]
+    reach = max((x for points in loops for x, _ in points), default=0.0)
     return Placement(
-        width=round(right - left, 1),
+        width=round(max(right - left, reach), 1),
         height=round(top - bottom, 1),
-        centres=tuple(point(drawing.get_node(str(node)).attr["pos"]) for node in range(len(structure.sizes))),
-        lines=tuple(line(edge, source, target) for edge, (source, target) in enumerate(structure.edges)),
+        centres=centres,
+        lines=tuple(
+            loop_line(centres[source], structure.sizes[source]) if source == target else line(edge, source, target)
+            for edge, (source, target) in enumerate(structure.edges)
+        ),
     )
 
 

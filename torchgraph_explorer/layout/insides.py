@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from torchgraph_explorer.labels import label_within, tensor_name
+from torchgraph_explorer.layout.folding import Folded, folded, unfolded
 from torchgraph_explorer.layout.sizes import call_size, tensor_size
 from torchgraph_explorer.layout.structure import Size, Structure
 from torchgraph_explorer.schema import ModuleGraph, Node
@@ -20,13 +21,11 @@ class Inside:
     """One inside, to be placed.
 
     Attributes:
-        nodes: Indices in `ModuleGraph.nodes`.
-        edges: Indices in `ModuleGraph.edges`.
+        folded: Its nodes and edges, as they are drawn.
         structure: The same without names, in the same order.
     """
 
-    nodes: tuple[int, ...]
-    edges: tuple[int, ...]
+    folded: Folded
     structure: Structure
 
 
@@ -43,19 +42,20 @@ class _Identical:
         return isinstance(other, _Identical) and other.graph is self.graph
 
 
-def inside_of(graph: ModuleGraph, call: int | None) -> Inside:
-    """The inside of the call with this index; None for the top."""
+def inside_of(graph: ModuleGraph, call: int | None, *, folds: bool) -> Inside:
+    """The inside of the call with this index; None for the top. `folds` draws repeated calls as one node."""
     members = _members(_Identical(graph))
     nodes, edges = members.nodes.get(call, []), members.edges.get(call, [])
-    number = {node: i for i, node in enumerate(nodes)}
-    drawn = [graph.nodes[node] for node in nodes]
+    found = folded(graph, nodes, edges) if folds else unfolded(graph, nodes, edges)
+    drawn = [graph.nodes[some[0]] for some in found.nodes]
     structure = Structure(
-        sizes=tuple(_size(graph, members, node) for node in drawn),
-        edges=tuple((number[graph.edges[edge].source], number[graph.edges[edge].target]) for edge in edges),
+        sizes=tuple(_size(graph, members, some) for some in found.nodes),
+        edges=tuple((edge.source, edge.target) for edge in found.edges),
         first=_of_kind(drawn, "input"),
         last=_of_kind(drawn, "output"),
+        back=tuple(at for at, edge in enumerate(found.edges) if edge.is_back),
     )
-    return Inside(tuple(nodes), tuple(edges), structure)
+    return Inside(found, structure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +83,17 @@ def _members(identical: _Identical) -> _Members:
     return _Members(nodes, edges, classes, {module.name: module.forward_parameters for module in graph.modules})
 
 
-def _size(graph: ModuleGraph, members: _Members, node: Node) -> Size:
+def _size(graph: ModuleGraph, members: _Members, some: Sequence[int]) -> Size:
+    """The size of the node that stands for `some`."""
+    node, times = graph.nodes[some[0]], len(some)
     outer = "" if node.inside is None else graph.calls[node.inside].module
     if node.call is None:
-        return tensor_size(tensor_name(node.tensor.path, members.parameters[outer]) if node.tensor else "")
-    call = graph.calls[node.call]
+        path = (node.tensor.path if times == 1 else graph.nodes[some[-1]].tensor.path) if node.tensor else ""
+        return tensor_size(tensor_name(path, members.parameters[outer]), times=times)
+    call = graph.calls[graph.nodes[some[-1]].call or 0] if times > 1 else graph.calls[node.call]
     label = label_within(call.module, outer, members.classes)
-    return call_size(call, label, members.classes[call.module], has_inside=node.call in members.nodes)
+    has_inside = any(graph.nodes[one].call in members.nodes for one in some)
+    return call_size(call, label, members.classes[call.module], has_inside=has_inside, times=times)
 
 
 def _of_kind(drawn: Sequence[Node], kind: str) -> tuple[int, ...]:

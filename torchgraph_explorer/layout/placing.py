@@ -36,21 +36,38 @@ _placing = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class PlacedNode:
-    """A box: its node's index in `ModuleGraph.nodes`, its centre, and its size, in pixels."""
+    """A box.
+
+    Attributes:
+        node: Its node's index in `ModuleGraph.nodes`; of a box that stands for several, the first of them.
+        x: Of its centre, in pixels.
+        y: Of its centre.
+        width: In pixels.
+        height: In pixels.
+        all: Where a repeated call is folded: all nodes that it stands for, in the order of their calls; else empty.
+    """
 
     node: int
     x: float
     y: float
     width: float
     height: float
+    all: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedEdge:
-    """A line: its edge's index in `ModuleGraph.edges`, and a cubic spline whose last point is the arrow's tip."""
+    """A line.
+
+    Attributes:
+        edge: Its edge's index in `ModuleGraph.edges`; of a line that stands for several, the first of them.
+        points: A cubic spline whose last point is the arrow's tip.
+        all: All edges that it stands for, if they are several; else empty.
+    """
 
     edge: int
     points: Line
+    all: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +76,7 @@ class Layout:
 
     Attributes:
         approximate: Why a simpler layout was used, in a sentence; None if it was not.
+        loops: The repeated calls that take turns, as indices in `nodes`.
     """
 
     width: float
@@ -66,23 +84,31 @@ class Layout:
     nodes: tuple[PlacedNode, ...]
     edges: tuple[PlacedEdge, ...]
     approximate: str | None
+    loops: tuple[tuple[int, ...], ...] = ()
 
 
-def layout(graph: ModuleGraph, inside: int | None, *, most_work: int = MOST_WORK) -> Layout:
+def layout(graph: ModuleGraph, inside: int | None, *, most_work: int = MOST_WORK, folds: bool = False) -> Layout:
     """Place the inside of the call with index `inside`; None places the top, where the model's own calls are.
 
-    Graphviz places up to `most_work` nodes and crossings of layers (see `MOST_WORK`); 0 does without it.
+    Graphviz places up to `most_work` nodes and crossings of layers (see `MOST_WORK`); 0 does without it. With `folds`,
+    calls of a module in a row are one box (see `folding`).
     """
-    found = inside_of(graph, inside)
+    found = inside_of(graph, inside, folds=folds)
     placing = place(found.structure, most_work=most_work)
-    placed = zip(found.nodes, placing.centres, found.structure.sizes, strict=True)
+    placed = zip(found.folded.nodes, placing.centres, found.structure.sizes, strict=True)
+    drawn = zip(found.folded.edges, placing.lines, strict=True)
     return Layout(
         placing.width,
         placing.height,
-        tuple(PlacedNode(node, x, y, width, height) for node, (x, y), (width, height) in placed),
-        tuple(PlacedEdge(edge, points) for edge, points in zip(found.edges, placing.lines, strict=True)),
+        tuple(PlacedNode(some[0], x, y, width, height, _several(some)) for some, (x, y), (width, height) in placed),
+        tuple(PlacedEdge(one.edges[0], points, _several(one.edges)) for one, points in drawn),
         placing.approximate,
+        found.folded.loops,
     )
+
+
+def _several(some: tuple[int, ...]) -> tuple[int, ...]:
+    return some if len(some) > 1 else ()
 
 
 def place(structure: Structure, *, most_work: int = MOST_WORK) -> Placement:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from torchgraph_explorer.layout.structure import Line, Placement, Point, Structure, layers
+from torchgraph_explorer.layout.structure import STACK, Line, Placement, Point, Structure, layers, loop_line
 
 ROW_GAP, COLUMN_GAP, MARGIN = 34.0, 24.0, 8.0
 
@@ -42,8 +42,13 @@ def place_in_rows(structure: Structure, *, reason: str) -> Placement:
     """
     rows = _place_rows(structure, _rows(structure))
     lanes = _lanes(structure, rows)
-    lines = [_line(*_ends(structure, rows, edge), lane=lanes.get(edge)) for edge in range(len(structure.edges))]
-    outermost = max([*rows.reach, *(abs(x) for x in lanes.values())]) + MARGIN
+    back = {edge: _line_back(structure, rows, edge) for edge in structure.back}
+    lines = [
+        back.get(edge) or _line(*_ends(structure, rows, edge), lane=lanes.get(edge))
+        for edge in range(len(structure.edges))
+    ]
+    beside = [*lanes.values(), *(x for line in back.values() for x, _ in line)]
+    outermost = max([*rows.reach, *(abs(x) for x in beside)]) + MARGIN
     return Placement(
         width=round(2 * outermost, 1),
         height=round(rows.height, 1),
@@ -142,6 +147,20 @@ def _line(start: Point, end: Point, *, lane: float | None) -> Line:
         return _bend(start, end)
     above, below = (lane, start[1] + ROW_GAP), (lane, end[1] - ROW_GAP)
     return (*_bend(start, above), above, below, *_bend(below, end))
+
+
+def _line_back(structure: Structure, rows: _RowLayout, edge: int) -> Line:
+    """From the right side of the source to that of the target, around what stands there."""
+    source, target = structure.edges[edge]
+    if source == target:
+        return loop_line(rows.centres[source], structure.sizes[source])
+    (from_x, from_y), (to_x, to_y) = rows.centres[source], rows.centres[target]
+    start = from_x + structure.sizes[source][0] / 2 + STACK, from_y + structure.sizes[source][1] / 4
+    end = to_x + structure.sizes[target][0] / 2 + STACK, to_y - structure.sizes[target][1] / 4
+    low, high = sorted((rows.row_of[source], rows.row_of[target]))
+    lane = max(rows.reach[low : high + 1]) + COLUMN_GAP
+    middle = lane, (start[1] + end[1]) / 2
+    return start, (lane, start[1]), (lane, start[1]), middle, (lane, end[1]), (lane, end[1]), end
 
 
 def _bend(start: Point, end: Point) -> Line:

@@ -11,21 +11,33 @@ LABEL_PX, DETAIL_PX, SHAPE_PX = 8.3, 6.6, 6.6
 
 PADDING_PX, CHEVRON_PX, GAP_PX = 24, 16, 12
 CALL_HEIGHT, TENSOR_HEIGHT = 46.0, 30.0
+STRIP_HEIGHT = 12.0
+"""Of the strip that shows all calls of a repeated module, below the lines of its node."""
 LEAST_CALL_WIDTH, LEAST_TENSOR_WIDTH, MOST_WIDTH = 96.0, 64.0, 270.0
 
 
-def call_size(call: Call, label: str, class_name: str, *, has_inside: bool) -> Size:
-    """Width and height of a call's node, in pixels; `label` is its module's label there."""
+def call_size(call: Call, label: str, class_name: str, *, has_inside: bool, times: int = 1) -> Size:
+    """Width and height of a call's node, in pixels; `label` is its module's label there.
+
+    A node that stands for several calls says how many `times`; `call` is the last of them.
+    """
     detail = f"{class_name} #{call.call + 1}" if call.call else class_name
     shape = shape_text(call.outputs[0], {}) if call.outputs else ""
-    upper = len(label or class_name) * LABEL_PX + (CHEVRON_PX if has_inside else 0)  # the model itself has no name
+    name = (label or class_name) + _times_text(times)  # the model itself has no name
+    upper = len(name) * LABEL_PX + (CHEVRON_PX if has_inside else 0)
     lower = len(detail) * DETAIL_PX + (GAP_PX + len(shape) * SHAPE_PX if shape else 0)
-    return _bounded(max(upper, lower) + PADDING_PX, least=LEAST_CALL_WIDTH), CALL_HEIGHT
+    return _bounded(max(upper, lower) + PADDING_PX, least=LEAST_CALL_WIDTH), CALL_HEIGHT + (
+        STRIP_HEIGHT if times > 1 else 0
+    )
 
 
-def tensor_size(label: str) -> Size:
+def tensor_size(label: str, *, times: int = 1) -> Size:
     """Width and height of the node of an input, output or attached tensor, in pixels."""
-    return _bounded(len(label) * LABEL_PX + PADDING_PX, least=LEAST_TENSOR_WIDTH), TENSOR_HEIGHT
+    return _bounded(len(label + _times_text(times)) * LABEL_PX + PADDING_PX, least=LEAST_TENSOR_WIDTH), TENSOR_HEIGHT
+
+
+def _times_text(times: int) -> str:
+    return f" ×{times}" if times > 1 else ""
 
 
 def _bounded(width: float, *, least: float) -> float:

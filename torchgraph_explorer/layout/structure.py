@@ -19,12 +19,14 @@ class Structure:
         edges: Numbers of the nodes at both ends of each edge.
         first: Nodes at the top: the inputs.
         last: Nodes at the bottom: the outputs.
+        back: Edges that lead back up, as indices in `edges`: from one iteration of a loop to the next one.
     """
 
     sizes: tuple[Size, ...]
     edges: tuple[tuple[int, int], ...]
     first: tuple[int, ...] = ()
     last: tuple[int, ...] = ()
+    back: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,18 @@ class Placement:
     centres: tuple[Point, ...]
     lines: tuple[Line, ...]
     approximate: str | None = None
+
+
+LOOP_REACH, STACK = 26.0, 6.0
+"""How far the line of a loop reaches beyond its node, and how far behind the node its other calls are seen."""
+
+
+def loop_line(centre: Point, size: Size) -> Line:
+    """From the right side of a node around to the same side, above."""
+    (x, y), (width, height) = centre, size
+    right, low, high = x + width / 2 + STACK, y + height / 4, y - height / 4
+    out = right + LOOP_REACH
+    return (right, low), (out, low), (out, y), (out, y), (out, y), (out, high), (right, high)
 
 
 def layers(structure: Structure) -> list[list[int]]:
@@ -71,9 +85,11 @@ def _depths(structure: Structure) -> list[int]:
     count = len(structure.sizes)
     targets: list[list[int]] = [[] for _ in range(count)]
     waits = [0] * count
-    for source, target in structure.edges:
-        targets[source].append(target)
-        waits[target] += 1
+    back = set(structure.back)
+    for edge, (source, target) in enumerate(structure.edges):
+        if edge not in back:
+            targets[source].append(target)
+            waits[target] += 1
     first = set(structure.first)
     depths = [0 if node in first else 1 for node in range(count)]
     ready = [node for node in range(count) if waits[node] == 0]

@@ -161,9 +161,14 @@ def _call(call: Call, module: int) -> Json:
     return {**plain(call), "module": module}
 
 
-def layout_answer(graph: ModuleGraph, inside: int | None) -> Json:
+def layout_answer(graph: ModuleGraph, inside: int | None, *, folds: bool = True) -> Json:
     """`api/layout`."""
-    placed: Json = plain(layout(graph, inside))
+    placed: Json = plain(layout(graph, inside, folds=folds))
+    if not placed["loops"]:
+        del placed["loops"]
+    for one in [*placed["nodes"], *placed["edges"]]:
+        if not one["all"]:
+            del one["all"]
     return placed
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from torchgraph_explorer.layout.placing import MOST_WORK, layout
+from torchgraph_explorer.layout.placing import MOST_WORK, Layout, layout
 from torchgraph_explorer.schema import ModuleGraph
 
 Json = dict[str, Any]
@@ -31,7 +31,23 @@ def _insides(graph: ModuleGraph, numbers: dict[str, int], most_work: int) -> lis
 
 
 def _drawing(graph: ModuleGraph, inside: int | None, most_work: int) -> str:
-    placed = asdict(layout(graph, inside, most_work=most_work))
+    found = layout(graph, inside, most_work=most_work, folds=True)
+    placed = asdict(found)
     placed["nodes"] = [[one["x"], one["y"], one["width"], one["height"]] for one in placed["nodes"]]
     placed["edges"] = [[number for point in one["points"] for number in point] for one in placed["edges"]]
-    return json.dumps(placed)
+    if not placed.pop("loops"):
+        return json.dumps(placed)
+    return json.dumps({**placed, **_folds(graph, inside, found)})
+
+
+def _folds(graph: ModuleGraph, inside: int | None, found: Layout) -> Json:
+    """Which nodes and edges each box and line of a drawing with loops stands for, numbered within the inside."""
+    nodes = [at for at, node in enumerate(graph.nodes) if node.inside == inside]
+    number = {node: at for at, node in enumerate(nodes)}
+    edges = [at for at, edge in enumerate(graph.edges) if edge.source in number and edge.target in number]
+    number_of_edge = {edge: at for at, edge in enumerate(edges)}
+    return {
+        "loops": found.loops,
+        "of_nodes": [[number[one] for one in placed.all or (placed.node,)] for placed in found.nodes],
+        "of_edges": [[number_of_edge[one] for one in placed.all or (placed.edge,)] for placed in found.edges],
+    }
