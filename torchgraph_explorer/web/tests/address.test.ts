@@ -15,6 +15,8 @@ const NOTHING: Choices = {
   optimizer: null,
   chart: {},
   colourBy: 'class',
+  chosenCalls: {},
+  areCallsSingle: false,
   areWidthsShown: true,
   theme: 'auto',
   hidden: [],
@@ -37,12 +39,14 @@ const EVERYTHING: Choices = {
   selected: "blocks.0#1/input['a b']",
   pins: [
     {key: '#0@logits', colour: 7},
-    {key: 'fc#0', colour: 0},
+    {key: 'fc#0', colour: 0, isOfAll: true},
   ],
   step: 0,
   optimizer: 'Adam #2',
   chart: {mode: 'line', statistic: 'std', range: 'full', scale: 'symlog', counts: 'log', time: 'scalar:train/tokens & more', curves: 'log', runs: 'beside', bins: 32, reject: 0.05},
   colourBy: 'grad_norm',
+  chosenCalls: {'cell#0': 412, "a.b#2/input['x']": 3},
+  areCallsSingle: true,
   areWidthsShown: false,
   theme: 'dark',
   hidden: ['modules', 'steps'],
@@ -100,7 +104,7 @@ describe('the address', () => {
   test('is empty while nothing is chosen', () => expect(encode(NOTHING)).toBe(''));
 
   test('takes what it does not understand as not said', () => {
-    const odd = '#mode=pie&theme=blue&step=-3&bins=1e9&reject=x&pin=9.fc%230&pin=fc&unknown=1&hide=moon&scale=symlog&time=noon&scalars=x&with=run&with=0.a%2Fb&with=1.%25/b&against=-1&runs=pie';
+    const odd = '#mode=pie&theme=blue&step=-3&bins=1e9&reject=x&pin=9.fc%230&pin=fc&unknown=1&hide=moon&scale=symlog&time=noon&scalars=x&with=run&with=0.a%2Fb&with=1.%25/b&against=-1&runs=pie&turn=x.fc%230&calls=many';
     expect(decode(odd)).toEqual({...NOTHING, chart: {scale: 'symlog'}});
   });
 

@@ -19,6 +19,12 @@ export interface Known {
   series: number;
 }
 
+export interface WantedLayout {
+  graph: number;
+  inside: number | null;
+  isSingle: boolean;
+}
+
 export interface WantedHistory {
   series: number[];
   from: number;
@@ -44,8 +50,8 @@ export interface Answers {
   /** What is new for a client that holds `known`; `{epoch: -1, frames: 0, series: 0}` for everything. */
   updates: (model: ModelName, known: Known, signal?: AbortSignal) => Promise<Updates>;
   graph: (model: ModelName, graph: number, signal?: AbortSignal) => Promise<ModuleGraph>;
-  /** Where the nodes inside call `inside` stand; null is the top. */
-  layout: (model: ModelName, graph: number, inside: number | null, signal?: AbortSignal) => Promise<Layout>;
+  /** Where the nodes inside call `inside` stand; null is the top. Repeated calls are one node unless they are wanted singly. */
+  layout: (model: ModelName, wanted: WantedLayout, signal?: AbortSignal) => Promise<Layout>;
   /** Frames `from` and later of each of `series` that has them. */
   history: (model: ModelName, wanted: WantedHistory, signal?: AbortSignal) => Promise<History>;
   /** The statistics of every series at a recorded step. */

@@ -83,6 +83,10 @@ interface Drawing {
   nodes: [number, number, number, number][];
   /** x, y, x, y, … */
   edges: number[][];
+  /** Where repeated calls are folded: which nodes and edges of the inside each of these stands for. */
+  of_nodes?: number[][];
+  of_edges?: number[][];
+  loops?: number[][];
 }
 
 interface OpenModel extends PageModel {
@@ -112,7 +116,7 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       runs: async () => ({logdir: '', runs: [run, ...others]}),
       updates: async (model, known) => updatesSince(find(model).updates, known),
       graph: async (model, graph) => graphOf(find(model), graph),
-      layout: async (model, graph, inside) => layoutOf(find(model), graph, inside),
+      layout: async (model, {graph, inside}) => layoutOf(find(model), graph, inside),
       history: async (model, {series}) => {
         const {numbers, kept} = find(model);
         return {epoch: 0, frames: kept.length, unit: 1, from: 0, series: new Map(series.map((one) => [one, numbers.history(one, kept)]))};
@@ -212,11 +216,19 @@ function layoutOf(model: PageModel, graph: number, inside: number | null): Layou
   const isDrawn = nodes.map((node) => node.inside === inside);
   const nodesDrawn = nodes.flatMap((_, i) => (isDrawn[i] ? [i] : []));
   const edgesDrawn = edges.flatMap(({source, target}, i) => (isDrawn[source] && isDrawn[target] ? [i] : []));
+  const {of_nodes: ofNodes, of_edges: ofEdges, ...rest} = drawing;
+  const all = (drawn: readonly number[], groups: readonly number[][] | undefined, i: number): number[] =>
+    (groups?.[i] ?? [i]).map((at) => drawn[at] as number);
   return {
-    ...drawing,
-    nodes: drawing.nodes.map(([x, y, width, height], i) => ({node: nodesDrawn[i] as number, x, y, width, height})),
-    edges: drawing.edges.map((line, i) => ({edge: edgesDrawn[i] as number, points: pairs(line)})),
+    ...rest,
+    nodes: drawing.nodes.map(([x, y, width, height], i) => ({...standing('node', all(nodesDrawn, ofNodes, i)), x, y, width, height})),
+    edges: drawing.edges.map((line, i) => ({...standing('edge', all(edgesDrawn, ofEdges, i)), points: pairs(line)})),
   };
+}
+
+/** What a box or a line stands for: its first one, and all if they are several. */
+function standing<Name extends 'node' | 'edge'>(name: Name, all: number[]): {all?: number[]} & Record<Name, number> {
+  return {[name]: all[0], ...(all.length > 1 ? {all} : {})} as {all?: number[]} & Record<Name, number>;
 }
 
 function pairs(line: readonly number[]): [number, number][] {

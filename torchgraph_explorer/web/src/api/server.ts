@@ -18,7 +18,9 @@ export const server: Answers = {
   runs: (signal) => json('runs', {}, signal),
   updates: (model, known, signal) => json('updates', {...model, ...known}, signal),
   graph: (model, graph, signal) => json('graph', {...model, graph}, signal),
-  layout: (model, graph, inside, signal) => json('layout', {...model, graph, ...(inside === null ? {} : {inside})}, signal),
+  layout: (model, {graph, inside, isSingle}, signal) => {
+    return json('layout', {...model, graph, ...(inside === null ? {} : {inside}), ...(isSingle ? {single: 1} : {})}, signal);
+  },
   history: async (model, {series, ...wanted}, signal) => {
     const packed = await binary<HistoryMeta>('history', {...model, series: series.join(','), ...wanted}, signal);
     const {epoch, frames, unit, from} = packed.meta;

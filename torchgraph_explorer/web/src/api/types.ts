@@ -206,6 +206,8 @@ export interface PlacedNode {
   y: number;
   width: number;
   height: number;
+  /** Where it stands for a repeated call: all its nodes, in the order of the calls; else empty or left out. */
+  all?: number[];
 }
 
 export interface PlacedEdge {
@@ -213,6 +215,8 @@ export interface PlacedEdge {
   edge: number;
   /** A start point, then three points per cubic piece; the last is the arrow's tip. */
   points: [number, number][];
+  /** All edges that it stands for, if they are several. */
+  all?: number[];
 }
 
 export interface Layout {
@@ -222,6 +226,8 @@ export interface Layout {
   approximate: string | null;
   nodes: PlacedNode[];
   edges: PlacedEdge[];
+  /** Repeated calls that take turns, as indices in `nodes`. */
+  loops?: number[][];
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import {computed, effect, signal} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
-import type {Answers, Known, ModelName} from '../api/answers';
+import type {Answers, Known, ModelName, WantedLayout} from '../api/answers';
 import {keepCurrent} from '../api/current';
 import {messageOf} from '../api/errors';
 import type {Findings, GraphInfo, Layout, ModuleGraph, NonFinite, StepStatistics} from '../api/types';
@@ -111,8 +111,8 @@ export class Model {
   }
 
   /** Where the nodes inside call `inside` stand; null is the top. */
-  layout(graph: number, inside: number | null, abort: AbortSignal): Promise<Layout> {
-    return this.answers.layout(this.name, graph, inside, abort);
+  layout(wanted: WantedLayout, abort: AbortSignal): Promise<Layout> {
+    return this.answers.layout(this.name, wanted, abort);
   }
 
   /** Ends all requests. */

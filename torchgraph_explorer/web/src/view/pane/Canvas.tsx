@@ -24,9 +24,10 @@ import type {GraphNodeProps} from './GraphNode';
 import {camera, followPane, useLook} from './look';
 import {areFlowsKnown, lookOf} from './flows';
 import type {EdgeLook} from './flows';
+import {findingsOfBox, markOfBox, standsFor, strips} from './folding';
+import {isFolded, nodesOf} from '../../graph/folds';
 import {hover, hoverAt} from './hover';
 import type {FindingMark} from '../../findings/places';
-import {findingMarksShown} from '../findings/found';
 import {changeOf} from '../comparison/graph';
 import {goToFinding} from '../findings/goToFinding';
 
@@ -88,19 +89,19 @@ function isNear(placed: PlacedNode, now: Scene): boolean {
 
 function Nodes({scene: now, selected}: {scene: Scene; selected: number | undefined}) {
   const {graph, layout} = now;
-  const shown = layout.nodes.filter((placed) => placed.node === selected || isNear(placed, now));
+  const shown = layout.nodes.map((placed, at) => [placed, at] as const).filter(([placed]) => placed.node === selected || isNear(placed, now));
   const measure = nodeMeasure.value;
   const origin = originKeys.value.find((key) => nodeIndex.value.has(key));
   return (
     <g>
-      {shown.map((placed) => {
+      {shown.map(([placed, at]) => {
         const node = graph.nodes[placed.node] as Node;
         const key = nodeKey(graph, placed.node);
         const canOpen = node.call !== null && openable.value.has(node.call);
         const module = node.call === null ? null : (graph.modules[graph.calls[node.call]?.module ?? 0] as Module);
         return (
           <GraphNode
-            key={placed.node}
+            key={isFolded(placed) ? `loop ${at}` : placed.node}
             id={`node-${placed.node}`}
             placed={placed}
             nodeKey={key}
@@ -108,12 +109,13 @@ function Nodes({scene: now, selected}: {scene: Scene; selected: number | undefin
             family={module ? familyOf(module.class_name, canOpen) : 'other'}
             text={nodeText(graph, node)}
             isOpenable={canOpen}
-            isSelected={placed.node === selected}
-            pin={pinColours.value.get(key) ?? null}
+            isSelected={selected !== undefined && nodesOf(placed).includes(selected)}
+            pin={pinColours.value.get(key) ?? (isFolded(placed) ? pinOfAny(placed) : null)}
+            calls={callsOf(placed, at)}
             heat={heatOf(placed.node)}
-            mark={marks.value.nodes.get(placed.node) ?? null}
-            origin={key === origin ? originText.value : null}
-            findings={findingMarksShown.value.calls.get(key) ?? null}
+            mark={markOfBox(placed)}
+            origin={origin !== undefined && standsFor(placed, origin) ? originText.value : null}
+            findings={findingsOfBox(placed, key)}
             change={changeOf(key)}
             isSigned={measure?.isSigned ?? false}
             isCount={measure?.isCount ?? false}
@@ -126,6 +128,18 @@ function Nodes({scene: now, selected}: {scene: Scene; selected: number | undefin
       })}
     </g>
   );
+}
+
+/** The pin of one of the calls that a box stands for. */
+function pinOfAny(placed: PlacedNode): number | null {
+  return choices.pins.value.find(({key}) => standsFor(placed, key))?.colour ?? null;
+}
+
+/** How often it is called, and what the strip below it shows. */
+function callsOf(placed: PlacedNode, at: number): GraphNodeProps['calls'] {
+  if (!isFolded(placed)) return null;
+  const all = nodesOf(placed);
+  return {count: all.length, turn: all.indexOf(placed.node), strip: strips.value.get(at) ?? []};
 }
 
 function heatOf(node: number): GraphNodeProps['heat'] {
@@ -172,7 +186,7 @@ function Edges({scene: now}: {scene: Scene}) {
   return (
     <g>
       {edges.map((placed) => (
-        <EdgePath key={placed.edge} placed={placed} hasGradient={hasGradient(placed)} isBad={isBad(placed)} look={lookAt(placed)} />
+        <EdgePath key={placed.all?.[0] ?? placed.edge} placed={placed} hasGradient={hasGradient(placed)} isBad={isBad(placed)} look={lookAt(placed)} />
       ))}
       {edges.filter(hasGradient).map((placed) => (
         <EdgeTarget key={placed.edge} scene={now} placed={placed} />
@@ -214,10 +228,13 @@ function EdgeTarget({scene: {graph}, placed}: {scene: Scene; placed: PlacedEdge}
 }
 
 /** NaN or infinity comes out of the one end and into the other. */
-function carriesTrouble({graph}: Scene, {edge}: PlacedEdge): boolean {
+function carriesTrouble({graph}: Scene, {edge, all = []}: PlacedEdge): boolean {
   const {gives, takes} = marks.value;
-  const ends = graph.edges[edge];
-  return ends !== undefined && gives.has(ends.source) && takes.has(ends.target);
+  const isBad = (one: number): boolean => {
+    const ends = graph.edges[one];
+    return ends !== undefined && gives.has(ends.source) && takes.has(ends.target);
+  };
+  return gives.size > 0 && (isBad(edge) || all.some(isBad));
 }
 
 /** The edges of a large drawing. From afar they have no arrows, which could not be seen. */

@@ -7,6 +7,7 @@ import {colourAt, isStrong, troubleColourAt} from '../../graph/colours';
 import type {NodeText} from '../../graph/facts';
 import {markText, markWords} from '../../graph/nonfinite';
 import type {Mark} from '../../graph/nonfinite';
+import type {StripCell} from '../../graph/folds';
 import type {NodeKey} from '../../graph/keys';
 import {badgeText, badgeWords, severityOf} from '../../findings/places';
 import type {FindingMark} from '../../findings/places';
@@ -19,6 +20,8 @@ const DETAIL = {weight: 400, px: 11};
 const SHAPE_PX = 6.1;
 const PAD = 10;
 const GAP = 4;
+/** Of the strip of a repeated call: as in `layout/sizes.py`. */
+const STRIP_PX = 12;
 
 export interface GraphNodeProps {
   id: string;
@@ -30,6 +33,8 @@ export interface GraphNodeProps {
   isOpenable: boolean;
   isSelected: boolean;
   pin: number | null;
+  /** Where it stands for a repeated call: how often, which of them is shown, and all of them in a strip; else null. */
+  calls: {count: number; turn: number; strip: readonly StripCell[]} | null;
   /** Where it is on the colour scale, from 0 to 1, or a look of its own; null was not recorded; undefined is coloured by class. */
   heat: number | 'zero' | 'nonfinite' | 'empty' | null | undefined;
   /** It, or something inside of it, holds NaN or infinity. */
@@ -50,7 +55,7 @@ export interface GraphNodeProps {
 }
 
 export function GraphNode(props: GraphNodeProps) {
-  const {placed, nodeKey, kind, text, isOpenable, isSelected, pin, mark, findings, change} = props;
+  const {placed, nodeKey, kind, text, isOpenable, isSelected, pin, mark, findings, change, calls} = props;
   const {width, height} = placed;
   const box = {width, height, rx: kind === 'call' ? 6 : height / 2};
   return (
@@ -59,7 +64,7 @@ export function GraphNode(props: GraphNodeProps) {
       class={classOf(props)}
       role="option"
       aria-selected={isSelected}
-      aria-label={`${text.label}, ${text.detail}${isOpenable ? ', has an inside' : ''}${mark ? `, ${markWords(mark)}` : ''}${findings ? `, ${badgeWords(findings)}` : ''}${change ? `, ${change.words}` : ''}${pin === null ? '' : ', pinned'}`}
+      aria-label={`${text.label}, ${text.detail}${calls === null ? '' : `, one of ${calls.count} calls`}${isOpenable ? ', has an inside' : ''}${mark ? `, ${markWords(mark)}` : ''}${findings ? `, ${badgeWords(findings)}` : ''}${change ? `, ${change.words}` : ''}${pin === null ? '' : ', pinned'}`}
       data-key={nodeKey}
       transform={`translate(${placed.x - width / 2},${placed.y - height / 2})`}
       style={styleOf(props)}
@@ -69,17 +74,55 @@ export function GraphNode(props: GraphNodeProps) {
       onPointerEnter={(event) => props.onHover(nodeKey, event.currentTarget)}
       onPointerLeave={() => props.onHover(null, null)}
     >
-      {isOpenable && <rect class="node-behind" x={3} y={3} width={width} height={height} rx={6} />}
+      {calls !== null && <rect class="node-behind" {...box} x={6} y={6} />}
+      {(isOpenable || calls !== null) && <rect class="node-behind" {...box} x={3} y={3} />}
       <rect class="node-box" {...box} />
       {props.heat === null && <rect class="node-hatch" {...box} />}
       {(props.heat === 'zero' || props.heat === 'empty') && <rect class={`node-${props.heat}`} {...box} />}
       {(mark !== null || props.heat === 'nonfinite') && <rect class="node-bad" {...box} />}
       {kind === 'call' && <rect class="node-stripe" x={0} y={0} width={4} height={height} rx={2} />}
-      <NodeLines text={text} isCall={kind === 'call'} isOpenable={isOpenable} width={width} height={height} />
+      <NodeLines
+        text={text}
+        isCall={kind === 'call'}
+        isOpenable={isOpenable}
+        times={calls?.count ?? 1}
+        width={width}
+        height={calls !== null && kind === 'call' ? height - STRIP_PX : height}
+      />
+      {calls !== null && kind === 'call' && <CallStrip {...calls} isSigned={props.isSigned} isCount={props.isCount} width={width} height={height} />}
       {mark && <MarkBadge text={props.origin ?? markText(mark)} isOrigin={props.origin !== null} />}
       {findings && <FindingBadge mark={findings} width={width} besides={mark ? (props.origin ?? markText(mark)) : null} onPress={props.onFinding} />}
       {change && <ChangeBadge change={change} height={height} />}
       {pin !== null && <circle class="node-pin" cx={width} cy={0} r={6} style={{fill: `var(--pin-${pin})`}} />}
+    </g>
+  );
+}
+
+interface CallStripProps {
+  count: number;
+  turn: number;
+  strip: readonly StripCell[];
+  isSigned: boolean;
+  isCount: boolean;
+  width: number;
+  height: number;
+}
+
+/** All calls from the first to the last, coloured as the nodes are, and which of them is shown. */
+function CallStrip({count, turn, strip, isSigned, isCount, width, height}: CallStripProps) {
+  const [left, long, top] = [PAD + 2, width - 2 * PAD - 2, height - STRIP_PX - 1];
+  const wide = long / strip.length;
+  const colour = (t: number): string => (isCount ? troubleColourAt(t) : colourAt(t, isSigned));
+  return (
+    <g class="node-calls" transform={`translate(${left},${top})`}>
+      <rect class="node-calls-track" width={long} height={6} />
+      {strip.map(
+        (cell, i) =>
+          cell !== null && (
+            <rect key={i} class={cell === 'bad' ? 'is-bad' : ''} x={i * wide} width={wide + 0.3} height={6} style={cell === 'bad' ? {} : {fill: colour(cell)}} />
+          ),
+      )}
+      <path class="node-calls-turn" d={`M${(long * (turn + 0.5)) / count},-1.5v9`} />
     </g>
   );
 }
@@ -145,16 +188,19 @@ interface LinesProps {
   text: NodeText;
   isCall: boolean;
   isOpenable: boolean;
+  times: number;
   width: number;
   height: number;
 }
 
-function NodeLines({text, isCall, isOpenable, width, height}: LinesProps) {
+function NodeLines({text, isCall, isOpenable, times, width, height}: LinesProps) {
+  const often = times > 1 ? ` ×${times}` : '';
   const room = width - 2 * PAD;
   if (!isCall) {
     return (
       <text class="node-label" x={width / 2} y={height / 2} text-anchor="middle" dominant-baseline="central">
-        {fitting(text.label, room + 8, LABEL)}
+        {fitting(text.label, room + 8 - textWidth(often, LABEL), LABEL)}
+        {often && <tspan class="node-times">{often}</tspan>}
       </text>
     );
   }
@@ -167,7 +213,8 @@ function NodeLines({text, isCall, isOpenable, width, height}: LinesProps) {
   return (
     <>
       <text class="node-label" x={PAD + 2} y={y(0)} dominant-baseline="central">
-        {fitting(text.label, room - (isOpenable ? 18 : 0), LABEL)}
+        {fitting(text.label, room - (isOpenable ? 18 : 0) - textWidth(often, LABEL), LABEL)}
+        {often && <tspan class="node-times">{often}</tspan>}
       </text>
       <text class="node-detail" x={PAD + 2} y={y(1)} dominant-baseline="central">
         {fitting(text.detail, room - (shape && !isTall ? shapeWidth + GAP : 0), DETAIL)}

@@ -11,6 +11,7 @@ import {canLeadOut, isAlone, leadOut, openCall} from '../state/navigate';
 import * as choices from '../state/choices';
 import * as server from '../state/runs';
 import * as shown from '../state/shown';
+import {CallsBar} from './CallsBar';
 import {Canvas} from './Canvas';
 import type {Part} from '../state/parts';
 import {DivergenceLine} from '../comparison/DivergenceLine';
@@ -47,6 +48,7 @@ export function GraphPane() {
         <DockButton part="panels" icon="right" />
       </div>
       <DivergenceLine />
+      <CallsBar />
       <div class="canvas-box">
         <Canvas />
         <GraphNotice />

@@ -7,6 +7,8 @@ import {fit as fitted, isInSight, reveal, seen, viewFor} from '../../graph/views
 import type {Subject, Window} from '../../graph/views';
 import {meet, nodeArea} from '../../graph/geometry';
 import type {Area, Box} from '../../graph/geometry';
+import {nodesOf} from '../../graph/folds';
+import {showCallOf} from './folding';
 import {nodeIndex, scene} from './scene';
 import type {Scene} from './scene';
 import {callKey} from '../../graph/keys';
@@ -43,7 +45,7 @@ export function useLook(): void {
 /** What the user chose to see. The graph of a step may be another one: that is still the same choice. */
 function choiceOf({graph, inside}: Scene): string {
   const open = inside === null ? null : callKey(graph, inside);
-  return JSON.stringify([choices.run.peek(), choices.model.peek(), shown.data.peek()?.epoch, choices.graphChoice.peek(), open]);
+  return JSON.stringify([choices.run.peek(), choices.model.peek(), shown.data.peek()?.epoch, choices.graphChoice.peek(), choices.areCallsSingle.peek(), open]);
 }
 
 function open(eye: Camera, now: Scene): void {
@@ -60,8 +62,9 @@ function settle(eye: Camera, now: Scene): void {
 
 function look(eye: Camera, now: Scene, key: NodeKey, isSmooth: boolean): void {
   const node = nodeIndex.peek().get(key);
-  const placed = now.layout.nodes.find((one) => one.node === node);
+  const placed = node === undefined ? undefined : now.layout.nodes.find((one) => nodesOf(one).includes(node));
   if (placed) {
+    showCallOf(key);
     show(eye, now, placed, isSmooth);
     choices.wanted.value = null;
     choices.selected.value = key;
@@ -178,5 +181,5 @@ function isWithin(area: Area, {width, height}: Box): boolean {
 /** The placed node with that key, if it is on show. */
 export function placedNode(key: NodeKey | null): PlacedNode | undefined {
   const node = key === null ? undefined : nodeIndex.peek().get(key);
-  return scene.peek()?.layout.nodes.find((one) => one.node === node);
+  return node === undefined ? undefined : scene.peek()?.layout.nodes.find((one) => nodesOf(one).includes(node));
 }

@@ -16,6 +16,8 @@ import * as shown from '../state/shown';
 import {colourScale} from '../../graph/colours';
 import type {ColourScale} from '../../graph/colours';
 import {openableCalls} from '../../graph/facts';
+import {loopsOf, nodesOf, resolved} from '../../graph/folds';
+import type {Loop} from '../../graph/folds';
 import {stateOf} from '../../graph/nodeState';
 import type {NodeState} from '../../graph/nodeState';
 
@@ -28,7 +30,20 @@ export interface Scene {
   key: string;
 }
 
-export const scene: Signal<Scene | null> = signal(null);
+/** As it was fetched, whichever of its repeated calls are on show. */
+const fetched: Signal<Scene | null> = signal(null);
+
+/** What is drawn; each box that stands for repeated calls shows one of them. */
+export const scene: ReadonlySignal<Scene | null> = computed(() => {
+  const now = fetched.value;
+  return now && {...now, layout: resolved(now.graph, now.layout, choices.chosenCalls.value)};
+});
+
+/** The loops of what is drawn. */
+export const loops: ReadonlySignal<Loop[]> = computed(() => {
+  const now = fetched.value;
+  return now === null ? [] : loopsOf(now.graph, now.layout, choices.chosenCalls.value);
+});
 export const layoutProblem: Signal<string | null> = signal(null);
 
 const KEPT = 200;
@@ -48,7 +63,8 @@ function followLayout(): void {
   const model = shown.model.value;
   const epoch = shown.data.value?.epoch;
   if (graph === null || model === null || graph.calls.length === 0) return showNothing();
-  const key = JSON.stringify([model.name.run, model.name.model, epoch, graph.graph, inside]);
+  const isSingle = choices.areCallsSingle.value;
+  const key = JSON.stringify([model.name.run, model.name.model, epoch, graph.graph, inside, isSingle]);
   const name = `${key}${graph.revision}`;
   const known = kept.get(name);
   const show = (layout: Layout): void => {
@@ -56,26 +72,27 @@ function followLayout(): void {
     keep(name, layout);
     showScene({graph, inside, layout, key});
   };
-  wantLayout(known ? null : {key, version: graph, fetch: (abort) => model.layout(graph.graph, inside, abort), show});
+  wantLayout(known ? null : {key, version: graph, fetch: (abort) => model.layout({graph: graph.graph, inside, isSingle}, abort), show});
   if (known) show(known);
 }
 
 function showNothing(): void {
   wantLayout(null);
   layoutProblem.value = null;
-  scene.value = null;
+  fetched.value = null;
 }
 
 /** Shows a scene; what is on show already is left as it is, so that nothing is drawn again. */
 function showScene(next: Scene): void {
-  const now = scene.peek();
+  const now = fetched.peek();
   layoutProblem.value = null;
-  if (now?.graph !== next.graph || now.layout !== next.layout || now.key !== next.key) scene.value = next;
+  if (now?.graph !== next.graph || now.layout !== next.layout || now.key !== next.key) fetched.value = next;
 }
 
 /** False for the layout of a newer revision, which the server has and of which the graph is still to come. */
 function isOf({nodes, edges}: ModuleGraph, layout: Layout): boolean {
-  return layout.nodes.every(({node}) => node < nodes.length) && layout.edges.every(({edge}) => edge < edges.length);
+  const areNodes = layout.nodes.every((placed) => nodesOf(placed).every((node) => node < nodes.length));
+  return areNodes && layout.edges.every(({edge, all = []}) => edge < edges.length && all.every((one) => one < edges.length));
 }
 
 function keep(name: string, layout: Layout): void {
@@ -128,13 +145,16 @@ export function statisticsOf(series: number): Row | null {
   return rowAt(statistics, row);
 }
 
-/** The state of each node of the scene whose tensor was recorded: of a call's first output that has data, or of the tensor itself. */
+/**
+ * The state of each node of the scene whose tensor was recorded, and of the calls that a node stands for: of a call's first output
+ * that has data, or of the tensor itself.
+ */
 export const nodeStates: ReadonlySignal<Map<number, NodeState>> = computed(() => {
   const measure = nodeMeasure.value;
   const now = scene.value;
   const found = new Map<number, NodeState>();
   if (!measure || !now) return found;
-  for (const {node} of now.layout.nodes) {
+  for (const node of now.layout.nodes.flatMap(nodesOf)) {
     const recorded = recordedOf(now.graph, node, measure);
     const state = recorded && (isDifference(measure) ? differenceState(recorded.series, recorded.row, measure) : stateOf(recorded.row, measure));
     if (state) found.set(node, state);

@@ -8,6 +8,7 @@ import {PARTS} from './parts';
 import type {Part} from './parts';
 import {CHART_DEFAULTS} from '../../charts/options';
 import type {ChartOptions} from '../../charts/options';
+import type {ChosenCalls} from '../../graph/folds';
 import type {Pin, Theme} from './choices';
 
 /** Everything chosen. */
@@ -25,6 +26,8 @@ export interface Choices {
   optimizer: string | null;
   chart: Partial<ChartOptions>;
   colourBy: string;
+  chosenCalls: ChosenCalls;
+  areCallsSingle: boolean;
   /** Edges are drawn as wide as their gradient. */
   areWidthsShown: boolean;
   theme: Theme;
@@ -65,7 +68,9 @@ export function encode(choices: Choices): string {
     if (choices[name] !== null) query.set(name, choices[name]);
   }
   if (choices.graph !== null) query.set('graph', String(choices.graph));
-  for (const {key, colour} of choices.pins) query.append('pin', `${colour}.${key}`);
+  for (const {key, colour, isOfAll} of choices.pins) query.append('pin', `${colour}${isOfAll ? '*' : ''}.${key}`);
+  for (const [key, call] of Object.entries(choices.chosenCalls)) if (call > 0) query.append('turn', `${call}.${key}`);
+  if (choices.areCallsSingle) query.set('calls', 'single');
   if (choices.step !== null) query.set('step', String(choices.step));
   for (const [name, value] of Object.entries(choices.chart)) query.set(name, String(value));
   if (choices.colourBy !== 'class') query.set('colour', choices.colourBy);
@@ -97,6 +102,8 @@ export function decode(fragment: string): Choices {
     optimizer: query.get('optimizer'),
     chart: chartOf(query),
     colourBy: query.get('colour') ?? 'class',
+    chosenCalls: Object.fromEntries(query.getAll('turn').flatMap(turnOf)),
+    areCallsSingle: query.get('calls') === 'single',
     areWidthsShown: query.get('width') !== 'none',
     theme: (THEMES.includes(theme) ? theme : 'auto') as Theme,
     hidden: PARTS.filter((part) => query.getAll('hide').includes(part)),
@@ -117,8 +124,13 @@ function claimIn(text: string | null): boolean | null {
 }
 
 function pinOf(text: string): Pin[] {
-  const match = /^([0-7])\.(.+)$/s.exec(text);
-  return match ? [{colour: Number(match[1]), key: match[2] as string}] : [];
+  const match = /^([0-7])(\*?)\.(.+)$/s.exec(text);
+  return match ? [{colour: Number(match[1]), key: match[3] as string, ...(match[2] === '*' ? {isOfAll: true} : {})}] : [];
+}
+
+function turnOf(text: string): [string, number][] {
+  const match = /^(\d{1,9})\.(.+)$/s.exec(text);
+  return match ? [[match[2] as string, Number(match[1])]] : [];
 }
 
 function chartOf(query: URLSearchParams): Partial<ChartOptions> {

@@ -5,6 +5,7 @@ import type {Signal} from '@preact/signals';
 import type {ChartOptions} from '../../charts/options';
 import {COMPARISON_DEFAULTS} from '../../comparison/choice';
 import type {ComparisonChoice} from '../../comparison/choice';
+import type {ChosenCalls} from '../../graph/folds';
 import type {NodeKey} from '../../graph/keys';
 import type {Part} from './parts';
 import {TENSOR_DEFAULTS} from '../../tensors/choice';
@@ -16,6 +17,8 @@ export interface Pin {
   key: NodeKey;
   /** Index of its colour: `var(--pin-0)` … `var(--pin-7)`. */
   colour: number;
+  /** Its panel shows all calls of its module, at the step on show, and not one of them over the steps. */
+  isOfAll?: boolean;
 }
 
 const PIN_COLOURS = 8;
@@ -36,6 +39,10 @@ export const optimizer: Signal<string | null> = signal(null);
 export const chartChoice: Signal<Partial<ChartOptions>> = signal({});
 /** `class`, or the name of a measure. */
 export const colourBy: Signal<string> = signal('class');
+/** Which call each loop of repeated calls shows. */
+export const chosenCalls: Signal<ChosenCalls> = signal({});
+/** Repeated calls are drawn one by one, and not as one node. */
+export const areCallsSingle: Signal<boolean> = signal(false);
 /** Edges are drawn as wide as their gradient. */
 export const areWidthsShown: Signal<boolean> = signal(true);
 export const theme: Signal<Theme> = signal<Theme>('auto');
@@ -90,6 +97,12 @@ export function pin(key: NodeKey): void {
 
 export function unpin(key: NodeKey): void {
   pins.value = pins.value.filter((one) => one.key !== key);
+}
+
+/** The panel of a pin shows something else; nothing where that has a panel of its own. */
+export function changePin(key: NodeKey, change: Partial<Pin>): void {
+  if (change.key !== undefined && change.key !== key && isPinned(change.key)) return;
+  pins.value = pins.value.map((one) => (one.key === key ? {...one, ...change} : one));
 }
 
 export function isPinned(key: NodeKey): boolean {

@@ -71,6 +71,8 @@ function choices(): Choices {
     optimizer: chosen.optimizer.value,
     chart: changedOptions(chosen.chartChoice.value),
     colourBy: chosen.colourBy.value,
+    chosenCalls: chosen.chosenCalls.value,
+    areCallsSingle: chosen.areCallsSingle.value,
     areWidthsShown: chosen.areWidthsShown.value,
     theme: chosen.theme.value,
     hidden: chosen.hidden.value,
@@ -96,6 +98,8 @@ function adopt(choices: Choices): void {
     chosen.pins.value = choices.pins;
     chosen.chartChoice.value = choices.chart;
     chosen.colourBy.value = choices.colourBy;
+    chosen.chosenCalls.value = choices.chosenCalls;
+    chosen.areCallsSingle.value = choices.areCallsSingle;
     chosen.areWidthsShown.value = choices.areWidthsShown;
     chosen.theme.value = choices.theme;
     chosen.hidden.value = choices.hidden;
