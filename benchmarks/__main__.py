@@ -15,6 +15,7 @@ PARTS = (
     "graphs",
     "viewer",
     "server",
+    "xray",
     "tensorboard_tab",
     "wandb_logging",
     "keep",

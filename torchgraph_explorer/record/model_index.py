@@ -280,7 +280,8 @@ class ModelIndex:
         known = self._series_ids.get(series.key)
         if known is None:
             known = self._series_ids[series.key] = len(self._series)
-            self._series.append(replace(series, id=known, part=None))
+            is_same = series.id == known and series.part is None
+            self._series.append(series if is_same else replace(series, id=known, part=None))
         return known
 
     def _take_graph(self, head: pb.Graph, found: ScannedRecord, source: Source) -> None:

@@ -12,6 +12,7 @@ from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.folder import Folder, ReadAt, SegmentFile, reading
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.format.messages import session_value
+from torchgraph_explorer.record.known_series import KnownSeries
 from torchgraph_explorer.record.limits import SEGMENT_BYTES
 from torchgraph_explorer.record.model_index import ModelIndex, Source
 from torchgraph_explorer.record.model_record import ModelRecord
@@ -60,6 +61,7 @@ class RunRecord:
         self._segments: dict[str, _Segment] = {}
         self._models: dict[str, ModelIndex] = {}
         self._epochs: dict[str, int] = {}
+        self._known_series: dict[tuple[str, str], KnownSeries] = {}
         self._kept: KeptIndex | None = None
         self._update(at_once=True)
         self._require_models()
@@ -160,7 +162,7 @@ class RunRecord:
         if all(_continues(now.get(name), segment.file) for name, segment in self._segments.items()):
             return False
         self._epochs |= {name: model.epoch + 1 for name, model in self._models.items()}
-        self._segments, self._models = {}, {}
+        self._segments, self._models, self._known_series = {}, {}, {}
         return True
 
     def _read_segment(self, file: SegmentFile) -> bool:
@@ -193,7 +195,9 @@ class RunRecord:
                 self._begin(segment, head.segment)
             elif segment.session is not None:
                 model, session = segment.session
-                self._models[model].take(head, found, Source(read, file, session, self._notices))
+                if not self._skip_known(segment, found, read):
+                    self._models[model].take(head, found, Source(read, file, session, self._notices))
+                    self._remember(segment, found, read)
             else:
                 self._notices.add(
                     f"segment {file.name}: its first records are damaged, so the model of the others is not known; "
@@ -204,6 +208,20 @@ class RunRecord:
         except Exception:
             segment.scanner.position = found.offset
             raise
+
+    def _skip_known(self, segment: _Segment, found: ScannedRecord, read: ReadAt) -> bool:
+        """Pass over a record of series, and those after it, if the session has written them before; True if so."""
+        known = self._known_series.get(segment.session) if segment.session and found.is_series else None
+        if known is None:
+            return False
+        repeated = known.repeated(read, found.offset, _bytes(segment, found, read))
+        segment.scanner.position = max(segment.scanner.position, found.offset + repeated)
+        return repeated > 0
+
+    def _remember(self, segment: _Segment, found: ScannedRecord, read: ReadAt) -> None:
+        if segment.session and found.is_series:
+            known = self._known_series.setdefault(segment.session, KnownSeries())
+            known.add(_bytes(segment, found, read))
 
     def _note_damage(self, file: SegmentFile, found: ScannedRecord, cause: str = "") -> None:
         what = f"record at byte {found.offset} is damaged and was skipped{f': {cause}' if cause else ''}"
@@ -229,6 +247,11 @@ class RunRecord:
             self._notices.add(
                 f"segment {file.name}: record at byte {scanner.position} is incomplete; its writer was interrupted"
             )
+
+
+def _bytes(segment: _Segment, found: ScannedRecord, read: ReadAt) -> bytes:
+    """The record, from its header up to the next one."""
+    return read(found.offset, segment.scanner.position - found.offset)
 
 
 def _continues(now: SegmentFile | None, before: SegmentFile) -> bool:

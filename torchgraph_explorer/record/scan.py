@@ -24,7 +24,7 @@ from torchgraph_explorer.record.format.envelope import (
 )
 from torchgraph_explorer.record.limits import HEAD_BYTES
 
-_WINDOW = 512
+_WINDOW = 1 << 12
 """Bytes read at a record's beginning: enough for the header and head of nearly every frame."""
 
 _STRIDE, _LONGEST_STRIDE = 1 << 12, 1 << 20
@@ -45,6 +45,11 @@ class ScannedRecord(NamedTuple):
     head: pb.Head | None
     body: int = 0
     body_size: int = 0
+
+    @property
+    def is_series(self) -> bool:
+        """Whether it defines series and nothing else."""
+        return self.head is not None and self.head.HasField("series") and not self.body_size
 
 
 @dataclass(slots=True)
@@ -96,13 +101,14 @@ class Scanner:
         start, stop = self.position, RECORD_HEADER_SIZE + header.head_size
         if header.head_size > HEAD_BYTES:
             return self._lose(read, size)
-        if start + header.record_size > size:
+        body_offset, record_size = header.body_offset, header.record_size
+        if start + record_size > size:
             return None
         if stop > len(data):
             data = read(start, stop)
         head = _head(data[RECORD_HEADER_SIZE:stop], header.head_check)
-        self.position += header.record_size  # last, since reading may fail: then this record is the next one again
-        return ScannedRecord(start, head, start + header.body_offset, header.body_size)
+        self.position += record_size  # last, since reading may fail: then this record is the next one again
+        return ScannedRecord(start, head, start + body_offset, header.body_size)
 
     def _lose(self, read: ReadAt, size: int) -> ScannedRecord | None:
         """Report damage at `position`. Zeros up to the end are none: a file system may show them before the data."""

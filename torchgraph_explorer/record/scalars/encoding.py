@@ -64,7 +64,7 @@ def _require_in_range(logged: Logged) -> None:
     steps, times = logged.steps, logged.times
     if len(logged.name) and int(logged.name.max()) >= len(logged.names):
         raise DamageError("a value is of a scalar without a name")
-    if ((steps < 0) | (steps > LAST_STEP)).any():
+    if len(steps) and not 0 <= int(steps.min()) <= int(steps.max()) <= LAST_STEP:
         raise DamageError("a step is out of range")
     for time in (times.min(initial=0.0), times.max(initial=0.0)):  # NaN if any is
         moment(float(time), "time")

@@ -21,8 +21,12 @@ ROW = np.dtype([("step", np.int64), ("time", np.float64), ("value", np.float64),
 """A value in memory; `name` is the number of its scalar in the model."""
 
 
+MOST_WAITING = 4096
+"""Records that are not yet put together."""
+
+
 class _Block(NamedTuple):
-    """The rows of a record, and the least and the largest step among them."""
+    """The rows of one or several records of a session, and the least and the largest step among them."""
 
     first: int
     last: int
@@ -81,7 +85,8 @@ class ScalarIndex:
         self._blocks: dict[str, list[_Block]] = {}
         self._notes: dict[str, list[StepNote]] = {}
         self._names: dict[str, int] = {}
-        self._count = self._records = 0
+        self._waiting: list[tuple[str, Logged]] = []
+        self._count = self._filled = 0
         self._parts: dict[int, list[Rows]] = {}
         self._last: tuple[str, int] | None = None
         self._joined_before: float = np.inf
@@ -112,15 +117,16 @@ class ScalarIndex:
             self._notes.setdefault(session, []).extend(logged.notes)
             self._count += len(logged.values)
             self._blocks.setdefault(session, [])
-            if len(rows := self._rows(logged)):
-                block = _Block(int(rows["step"].min()), int(rows["step"].max()), rows)
-                self._blocks[session].append(block)
-                self._append(session, block)
-            self._records += 1
+            if len(logged.values):
+                self._filled += 1
+                self._waiting.append((session, logged))
+            if len(self._waiting) >= MOST_WAITING:
+                self._put_together()
 
     def read(self, places: Mapping[str, Member]) -> LoggedSoFar:
         """All that is known now. `places` says which launch each session belongs to, and its rank there."""
         with self._lock:
+            self._put_together()
             limits = self._limits(places)
             if self._joined_before < np.inf:
                 self._join(places, limits)
@@ -131,16 +137,25 @@ class ScalarIndex:
                 for note in noted
                 if note.step < limits[places[session].launch]
             ]
-            blocks = sum(map(len, self._blocks.values()))
-            return LoggedSoFar(
-                self._epoch, blocks, scalars, tuple(sorted(notes, key=lambda note: (note.step, note.time)))
-            )
+            ordered = tuple(sorted(notes, key=lambda note: (note.step, note.time)))
+            return LoggedSoFar(self._epoch, self._filled, scalars, ordered)
 
-    def _rows(self, logged: Logged) -> Rows:
-        number = np.array([self._names[name] for name in logged.names], dtype=np.uint32)
-        rows = np.empty(len(logged.values), dtype=ROW)
-        rows["step"], rows["time"], rows["value"] = logged.steps, logged.times, logged.values
-        rows["name"] = number[logged.name] if len(number) else 0
+    def _put_together(self) -> None:
+        """Add what waits, as one block for each session: a record often has a single value."""
+        for session, records in itertools.groupby(self._waiting, key=lambda one: one[0]):
+            rows = self._rows([logged for _, logged in records])
+            block = _Block(int(rows["step"].min()), int(rows["step"].max()), rows)
+            self._blocks[session].append(block)
+            self._append(session, block)
+        self._waiting = []
+
+    def _rows(self, records: list[Logged]) -> Rows:
+        rows = np.empty(sum(len(one.values) for one in records), dtype=ROW)
+        for column, name in (("step", "steps"), ("time", "times"), ("value", "values"), ("name", "name")):
+            np.concatenate([getattr(one, name) for one in records], out=rows[column])
+        numbers = np.array([self._names[name] for one in records for name in one.names], dtype=np.uint32)
+        first = np.cumsum([0, *(len(one.names) for one in records[:-1])])
+        rows["name"] = numbers[rows["name"] + np.repeat(first, [len(one.values) for one in records])]
         return rows
 
     def _append(self, session: str, block: _Block) -> None:
