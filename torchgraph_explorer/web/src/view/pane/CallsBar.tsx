@@ -18,6 +18,9 @@ import {loops, scene} from './scene';
 
 const MOST_LOOPS = 3;
 
+/** The passes of a model have no boxes beside each other, since the first one is open: from two on there is a slider. */
+const LEAST_PASSES = 2;
+
 export function CallsBar() {
   const now = scene.value;
   const shownLoops = loops.value.slice(0, MOST_LOOPS);
@@ -70,7 +73,7 @@ function openLoop(graph: ModuleGraph, inside: number | null): OpenLoop | null {
   for (let depth = open.length - 1; depth >= 0; depth--) {
     const one = graph.calls[open[depth]!]!;
     const calls = graph.calls.flatMap(({module, parent}, at) => (module === one.module && parent === one.parent ? [at] : []));
-    if (calls.length >= LEAST_CALLS) return {calls, turn: calls.indexOf(open[depth]!), below: open.slice(depth)};
+    if (calls.length >= (one.parent === null ? LEAST_PASSES : LEAST_CALLS)) return {calls, turn: calls.indexOf(open[depth]!), below: open.slice(depth)};
   }
   return null;
 }

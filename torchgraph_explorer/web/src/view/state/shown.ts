@@ -4,7 +4,7 @@ import {computed, effect, signal, untracked} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
 import type {ModelName} from '../../api/answers';
 import {answers} from '../../api/client';
-import type {GraphInfo, ModuleGraph, NonFinite, StepStatistics} from '../../api/types';
+import type {Call, GraphInfo, ModuleGraph, NonFinite, StepStatistics} from '../../api/types';
 import {CHART_DEFAULTS} from '../../charts/options';
 import type {ChartOptions} from '../../charts/options';
 import {callKey} from '../../graph/keys';
@@ -80,15 +80,24 @@ export const callIndex: ReadonlySignal<Map<NodeKey, number>> = computed(() => {
   return new Map((now?.calls ?? []).map((_, i) => [callKey(now as ModuleGraph, i), i]));
 });
 
-/** Index of the call that is open; null is the top. By default the model's own call, where there is just one. */
+/** Index of the call that is open; null is the top. By default the model's own call, the first if it is called several times. */
 export const inside: ReadonlySignal<number | null> = computed(() => {
   const key = choices.insideKey.value;
   if (key === '') return null;
   const chosen = key === null ? undefined : callIndex.value.get(key);
   if (chosen !== undefined) return chosen;
-  const roots = (graph.value?.calls ?? []).flatMap((call, i) => (call.parent === null ? [i] : []));
-  return roots.length === 1 ? (roots[0] as number) : null;
+  return firstOpened(graph.value?.calls ?? []);
 });
+
+/** The top of a model that is called again and again, as for accumulated gradients, would be the same box many times. */
+function firstOpened(calls: readonly Call[]): number | null {
+  const roots = calls.flatMap((call, i) => (call.parent === null ? [i] : []));
+  const first = roots[0];
+  if (first === undefined) return null;
+  const isOne = roots.every((root) => calls[root]?.module === calls[first]?.module);
+  const hasInside = calls.some(({parent}) => parent === first);
+  return roots.length === 1 || (isOne && hasInside) ? first : null;
+}
 
 /** The series of a node of the model on show, grouped as its panel shows them. */
 export function seriesOfNode(key: NodeKey): NodeSeries {
