@@ -48,7 +48,7 @@ class Placement:
     approximate: str | None = None
 
 
-LOOP_REACH, STACK = 26.0, 6.0
+LOOP_REACH, STACK = 40.0, 6.0
 """How far the line of a loop reaches beyond its node, and how far behind the node its other calls are seen."""
 
 
@@ -57,7 +57,7 @@ def loop_line(centre: Point, size: Size) -> Line:
     (x, y), (width, height) = centre, size
     right, low, high = x + width / 2 + STACK, y + height / 4, y - height / 4
     out = right + LOOP_REACH
-    return (right, low), (out, low), (out, y), (out, y), (out, y), (out, high), (right, high)
+    return (right, low), (out, low + STACK), (out, high - STACK), (right, high)
 
 
 def layers(structure: Structure) -> list[list[int]]:

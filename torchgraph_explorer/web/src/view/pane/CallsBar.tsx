@@ -13,7 +13,7 @@ import {TurnSlider} from '../controls/TurnSlider';
 import {openCall} from '../state/navigate';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
-import {couldFold, showTurn} from './folding';
+import {couldFold, showTurn, timesOf} from './folding';
 import {loops, scene} from './scene';
 
 const MOST_LOOPS = 3;
@@ -56,8 +56,9 @@ function LoopSlider({loop}: {loop: Loop}) {
   const names = drawn.map(({node}) => nodeText(now.graph, now.graph.nodes[node]!).label);
   const label = names.length > 3 ? `${names.slice(0, 2).join(', ')} and ${names.length - 2} more` : names.join(', ');
   const callOf = (node: number | undefined): number => now.graph.calls[now.graph.nodes[node ?? -1]?.call ?? -1]?.call ?? loop.chosen;
-  const text = turnText(callOf(most.node), loop.chosen, loop.count, callOf(most.all?.at(-1)));
-  return <TurnSlider label={label} turn={loop.chosen} count={loop.count} text={text} onChoose={(turn) => showTurn(loop, turn)} />;
+  const last = Math.max(callOf(most.all?.at(-1)), timesOf(most) - 1);
+  const text = turnText(callOf(most.node), loop.chosen, loop.count, last);
+  return <TurnSlider label={label} name={label} turn={loop.chosen} count={loop.count} text={text} onChoose={(turn) => showTurn(loop, turn)} />;
 }
 
 /** The innermost open call that is one of many in a row: those calls, and how far inside of it one is. */
@@ -83,7 +84,7 @@ function OpenSlider({graph, open: {calls, turn, below}}: {graph: ModuleGraph; op
   const label = callLabel(graph, here, graph.calls[here]?.parent ?? null);
   const numberOf = (at: number): number => graph.calls[at]?.call ?? 0;
   const text = turnText(numberOf(here), turn, calls.length, numberOf(calls.at(-1)!));
-  return <TurnSlider label={`Inside ${label}`} turn={turn} count={calls.length} text={text} onChoose={(next) => openCall(counterpart(graph, below, calls[next]!))} />;
+  return <TurnSlider label={label} name={`${label}, which is open`} turn={turn} count={calls.length} text={text} onChoose={(next) => openCall(counterpart(graph, below, calls[next]!))} />;
 }
 
 /** The call in `other` that stands where the innermost of `below` does in the first of them; `other` itself where there is none. */

@@ -24,7 +24,7 @@ import type {GraphNodeProps} from './GraphNode';
 import {camera, followPane, useLook} from './look';
 import {areFlowsKnown, lookOf} from './flows';
 import type {EdgeLook} from './flows';
-import {findingsOfBox, markOfBox, standsFor, strips} from './folding';
+import {findingsOfBox, markOfBox, standsFor, strips, timesOf} from './folding';
 import {isFolded, nodesOf} from '../../graph/folds';
 import {hover, hoverAt} from './hover';
 import type {FindingMark} from '../../findings/places';
@@ -139,7 +139,7 @@ function pinOfAny(placed: PlacedNode): number | null {
 function callsOf(placed: PlacedNode, at: number): GraphNodeProps['calls'] {
   if (!isFolded(placed)) return null;
   const all = nodesOf(placed);
-  return {count: all.length, turn: all.indexOf(placed.node), strip: strips.value.get(at) ?? []};
+  return {count: all.length, times: timesOf(placed), turn: all.indexOf(placed.node), strip: strips.value.get(at) ?? []};
 }
 
 function heatOf(node: number): GraphNodeProps['heat'] {

@@ -34,7 +34,7 @@ export interface GraphNodeProps {
   isSelected: boolean;
   pin: number | null;
   /** Where it stands for a repeated call: how often, which of them is shown, and all of them in a strip; else null. */
-  calls: {count: number; turn: number; strip: readonly StripCell[]} | null;
+  calls: {count: number; times: number; turn: number; strip: readonly StripCell[]} | null;
   /** Where it is on the colour scale, from 0 to 1, or a look of its own; null was not recorded; undefined is coloured by class. */
   heat: number | 'zero' | 'nonfinite' | 'empty' | null | undefined;
   /** It, or something inside of it, holds NaN or infinity. */
@@ -64,7 +64,7 @@ export function GraphNode(props: GraphNodeProps) {
       class={classOf(props)}
       role="option"
       aria-selected={isSelected}
-      aria-label={`${text.label}, ${text.detail}${calls === null ? '' : `, one of ${calls.count} calls`}${isOpenable ? ', has an inside' : ''}${mark ? `, ${markWords(mark)}` : ''}${findings ? `, ${badgeWords(findings)}` : ''}${change ? `, ${change.words}` : ''}${pin === null ? '' : ', pinned'}`}
+      aria-label={`${text.label}, ${text.detail}${calls === null ? '' : `, one of ${calls.times} calls`}${isOpenable ? ', has an inside' : ''}${mark ? `, ${markWords(mark)}` : ''}${findings ? `, ${badgeWords(findings)}` : ''}${change ? `, ${change.words}` : ''}${pin === null ? '' : ', pinned'}`}
       data-key={nodeKey}
       transform={`translate(${placed.x - width / 2},${placed.y - height / 2})`}
       style={styleOf(props)}
@@ -85,7 +85,7 @@ export function GraphNode(props: GraphNodeProps) {
         text={text}
         isCall={kind === 'call'}
         isOpenable={isOpenable}
-        times={calls?.count ?? 1}
+        times={calls?.times ?? 1}
         width={width}
         height={calls !== null && kind === 'call' ? height - STRIP_PX : height}
       />

@@ -10,6 +10,7 @@ import {nodeKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
 import type {FindingMark} from '../../findings/places';
 import * as choices from '../state/choices';
+import * as shown from '../state/shown';
 import {findingMarksShown} from '../findings/found';
 import {marks} from './marks';
 import {loops, nodeIndex, nodeStates, scene, valueScale} from './scene';
@@ -57,6 +58,13 @@ export function markOfBox(placed: PlacedNode): Mark | null {
   const found = marks.value.nodes;
   if (!isFolded(placed)) return found.get(placed.node) ?? null;
   return found.size === 0 ? null : foldedMark(nodesOf(placed), found);
+}
+
+/** How often what a box stands for was called; of the model itself also in passes that are not recorded. */
+export function timesOf(placed: PlacedNode): number {
+  const [count, frame] = [nodesOf(placed).length, shown.frame.value];
+  const [passes = 0, recorded = 0] = scene.value?.inside === null && frame !== null ? (shown.data.value?.passes[frame] ?? []) : [];
+  return recorded === count ? Math.max(count, passes) : count;
 }
 
 /** The findings of all calls that a box stands for, each once. */

@@ -6,8 +6,12 @@ import {page} from '../../api/client';
 import type {Setting} from '../../charts/setting';
 import type {Model} from '../../model/model';
 import {endsOf} from '../../graph/edges';
+import type {ModuleGraph} from '../../api/types';
+import {LEAST_CALLS, turnText} from '../../graph/folds';
+import {parseKey} from '../../graph/keys';
 import {seriesOfNode, type NodeSeries} from '../../model/series';
-import {find, unpin, type Pin} from '../state/choices';
+import {TurnSlider} from '../controls/TurnSlider';
+import {changePin, find, unpin, type Pin} from '../state/choices';
 import {makeWay} from '../layout/sides';
 import {FindingCard} from '../findings/FindingCard';
 import {chosen, panelOfChosen} from '../findings/found';
@@ -35,6 +39,8 @@ export function Column({pin, model, setting}: ColumnProps): JSX.Element {
   const subject = subjectOf(pin.key, model?.graph.value ?? null);
   const series = seriesOfNode(data?.series ?? [], pin.key, model?.graph.value ?? null);
   const what = endsOf(pin.key) === null ? 'node' : 'edge';
+  const calls = callsOfPin(model?.graph.value ?? null, pin);
+  const onCall = pin.isOfAll && calls.length >= LEAST_CALLS ? (call: number) => changeCall(pin, call) : null;
   const isEmpty = data !== null && Object.values(series).every((tensors) => tensors.length === 0);
   return (
     <section
@@ -44,6 +50,7 @@ export function Column({pin, model, setting}: ColumnProps): JSX.Element {
       data-pin={pin.key}
     >
       <Header pin={pin} subject={subject} />
+      {calls.length >= LEAST_CALLS && <Calls pin={pin} calls={calls} title={subject.title} />}
       <div class="panel-body">
         {model !== null && setting !== null && chosen.value && panelOfChosen.value === pin.key && (
           <FindingCard finding={chosen.value} model={model} setting={setting} />
@@ -51,11 +58,44 @@ export function Column({pin, model, setting}: ColumnProps): JSX.Element {
         {model !== null &&
           setting !== null &&
           SECTIONS.map(([role, title]) => (
-            <Section key={role} title={title} tensors={series[role]} subject={subject} model={model} setting={setting} />
+            <Section key={role} title={title} tensors={series[role]} subject={subject} model={model} setting={setting} onCall={onCall} />
           ))}
         {isEmpty && <p class="panel-note">{page === null ? `Nothing of this ${what} was recorded yet.` : `This page has no numbers of this ${what}.`}</p>}
       </div>
     </section>
+  );
+}
+
+/** The numbers of all calls of the module that is pinned, in order. */
+function callsOfPin(graph: ModuleGraph | null, {key}: Pin): number[] {
+  const parsed = parseKey(key);
+  if (graph === null || parsed?.kind !== 'call') return [];
+  const module = graph.modules.findIndex(({name}) => name === parsed.module);
+  return graph.calls.flatMap((call) => (call.module === module ? [call.call] : [])).sort((a, b) => a - b);
+}
+
+function changeCall(pin: Pin, call: number): void {
+  changePin(pin.key, {key: `${parseKey(pin.key)?.module ?? ''}#${call}`});
+}
+
+/** Which call of a repeated module is shown, or all of them. */
+function Calls({pin, calls, title}: {pin: Pin; calls: readonly number[]; title: string}): JSX.Element {
+  const call = parseKey(pin.key)?.call ?? 0;
+  const turn = Math.max(0, calls.indexOf(call));
+  return (
+    <div class="panel-calls">
+      <TurnSlider
+        label="Call"
+        name={`${title} in its panel`}
+        turn={turn}
+        count={calls.length}
+        text={turnText(call, turn, calls.length, calls.at(-1) ?? 0)}
+        onChoose={(next) => changeCall(pin, calls[next] ?? call)}
+      />
+      <button type="button" aria-pressed={pin.isOfAll ?? false} onClick={() => changePin(pin.key, {isOfAll: !pin.isOfAll})}>
+        All calls
+      </button>
+    </div>
   );
 }
 

@@ -8,7 +8,9 @@ import type {JSX} from 'preact';
 import {useMemo} from 'preact/hooks';
 
 import type {Histories} from '../../model/histories';
+import {parseKey} from '../../graph/keys';
 import * as choices from '../state/choices';
+import type {Pin} from '../state/choices';
 import * as shown from '../state/shown';
 import {areScalarsShown} from '../scalars/shownScalars';
 import {RunsColumn} from '../comparison/RunsColumn';
@@ -28,6 +30,7 @@ export function Panels(): JSX.Element {
   const pins = choices.pins.value;
   const model = shown.model.value;
   const setting = useMemo(() => model && settingOf(model), [model]);
+  const names = columnNames(pins);
   return (
     <div class="panels">
       {model && <Problem histories={model.histories} />}
@@ -44,12 +47,18 @@ export function Panels(): JSX.Element {
           {model && isXrayShown.value && <XrayPanel model={model} />}
           {model && areScalarsShown.value && <Scalars key={JSON.stringify(model.name)} model={model} />}
           {pins.map((pin) => (
-            <Column key={pin.key} pin={pin} model={model} setting={setting} />
+            <Column key={names.get(pin) ?? pin.key} pin={pin} model={model} setting={setting} />
           ))}
         </div>
       )}
     </div>
   );
+}
+
+/** What tells columns apart: not the call that is shown, since one may choose another in its column. */
+function columnNames(pins: readonly Pin[]): Map<Pin, string> {
+  const names = pins.map((pin) => `${pin.colour} ${parseKey(pin.key)?.module ?? pin.key}`);
+  return new Map(pins.map((pin, at) => [pin, names.indexOf(names[at]!) === at ? names[at]! : pin.key]));
 }
 
 function Empty(): JSX.Element {

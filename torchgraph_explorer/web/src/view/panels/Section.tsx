@@ -15,6 +15,7 @@ import type {TensorSeries} from '../../model/series';
 import {RunsChart} from '../comparison/RunsChart';
 import {compared, keyOf} from '../comparison/state';
 import {ValuesLink} from '../tensors/ValuesLink';
+import {CallsChart} from './CallsChart';
 import {Chart, chartName, TITLES} from './Chart';
 import {missingGradient} from './missingGradient';
 import type {Subject} from './subject';
@@ -25,6 +26,8 @@ export interface SectionProps {
   subject: Subject;
   model: Model;
   setting: Setting;
+  /** Chooses a call, where all calls of the module are shown; else null. */
+  onCall?: ((call: number) => void) | null;
 }
 
 /** A section that can be folded. Folded charts are neither drawn nor fetched. */
@@ -46,11 +49,11 @@ export function Section({title, tensors, ...shared}: SectionProps): JSX.Element 
   );
 }
 
-interface TensorProps extends Pick<SectionProps, 'subject' | 'model' | 'setting'> {
+interface TensorProps extends Pick<SectionProps, 'subject' | 'model' | 'setting' | 'onCall'> {
   tensor: TensorSeries;
 }
 
-function Tensor({tensor, subject, model, setting}: TensorProps): JSX.Element {
+function Tensor({tensor, subject, model, setting, onCall = null}: TensorProps): JSX.Element {
   const {value, gradient, optimizer} = tensor;
   const series = (value ?? gradient ?? optimizer[0])!;
   const info = subject.tensor(series);
@@ -58,7 +61,9 @@ function Tensor({tensor, subject, model, setting}: TensorProps): JSX.Element {
   const graph = model.graph.value;
   const runs = compared.value;
   const chartOf = (one: SeriesInfo): JSX.Element =>
-    runs.length > 0 ? (
+    onCall !== null && one.call !== null ? (
+      <CallsChart key={`calls ${one.kind}`} model={model} series={one} subject={subject.title} onChoose={onCall} />
+    ) : runs.length > 0 ? (
       <RunsChart key={keyOf(runs, one)} runs={runs} series={one} title={TITLES[one.kind]} name={chartName(name, graph, one)} />
     ) : (
       <Chart key={JSON.stringify([model.name, one.series])} model={model} setting={setting} series={one} subject={name} />
