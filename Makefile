@@ -21,7 +21,7 @@ BUILT_FROM := pyproject.toml hatch_build.py torchgraph_explorer/record/record.pr
 # Real programs that are trained with and without watch(), in an environment that has their packages besides .venv's.
 EXAMPLES := $(VENV)/examples
 
-.PHONY: help demo install test check format fast lint types types-web test-web test-python bench examples clean
+.PHONY: help demo install test check format fast lint types types-web test-web test-python bench examples docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo "make check    lint and types only"
 	@echo "make bench    measure it: BENCH=--full as in docs/performance.md, BENCH=server one part"
 	@echo "make examples train real programs with and without watch(), and compare: EXAMPLE=ppo only that one"
+	@echo "make docs     build the documentation site in build/site"
 	@echo "make format   let ruff rewrite the Python files"
 	@echo "make clean    remove what was built and installed"
 
@@ -68,6 +69,9 @@ bench: install
 
 examples: install $(STAMPS)/examples
 	$(EXAMPLES)/bin/python -m examples.loops $(EXAMPLE)
+
+docs: install
+	$(BIN)/python docs/site/build.py build/site
 
 format: $(STAMPS)/dev
 	$(BIN)/ruff check --fix .

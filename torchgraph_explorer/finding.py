@@ -54,6 +54,10 @@ class Finding:
         advice: What to try.
         causes: The findings that it follows from, if any. In a list they stand before it.
         band: What the rule allows; None if that is no fixed range of one tensor's values or statistic.
+
+    Example:
+        >>> for finding in open_run("runs").model().findings():
+        ...     print(finding.severity, finding.kind, finding.module, finding.step)
     """
 
     kind: str

@@ -18,6 +18,11 @@ class PerLabel:
     Attributes:
         every: The distance of two selected steps of one label, in steps.
         backoff: What that distance is multiplied by after each selected step of the label.
+
+    Example:
+        >>> watcher = watch(model, log_freq=PerLabel(every=10), backend="none")
+        >>> watcher.label("long sequences")
+        >>> watcher.close()
     """
 
     every: int = 10

@@ -32,7 +32,13 @@ FETCHED = {"wandb": "torchgraph_wandb.record_artifact:fetch_record"}
 
 
 class Model(ModelRecord):
-    """One watched model of a run: its sessions, graphs, series and frames."""
+    """One watched model of a run: its sessions, graphs, series and frames.
+
+    Example:
+        >>> model = open_run("runs").model()
+        >>> model.name, len(model.steps)
+        ('DigitsNet', 2)
+    """
 
     def updated_by(self, optimizer: str) -> Model:
         """The same model with only the steps that one of its `optimizers` made; their frames are numbered from 0.
@@ -92,6 +98,11 @@ class Run(RunRecord):
     Attributes:
         name: The run's name, in its logdir.
         path: Its folder, or URL.
+
+    Example:
+        >>> run = open_run("runs")
+        >>> run.name, run.models
+        ('example', ('DigitsNet',))
     """
 
     def model(self, name: str | None = None) -> Model:
@@ -132,6 +143,12 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     Raises:
         NotFoundError: There is nothing, or there are several runs to choose from.
         RecordError: It is no run, or a newer release wrote it.
+
+    Example:
+        >>> model = open_run("runs").model()
+        >>> [series] = model.find("stage1.0.conv1", role="output", kind="value")
+        >>> model.history(series).steps
+        array([ 0, 50])
     """
     folder, name, found = find_run(_fetched(os.fspath(path)))
     return Run(folder, name=name, path=found)
@@ -158,6 +175,9 @@ def compare(
         NotFoundError: There is no such run or model, or there are several to choose from.
         OptionError: `rename` is no map of names.
         RecordError: It is no run, or a newer release wrote it.
+
+    Example:
+        >>> compare("runs", "runs").first_divergence
     """
     one = _model_of(run_a, model)
     other = _model_of(run_b, model, like=one.name)
@@ -183,6 +203,11 @@ def spread(
         NotFoundError: A run, or the scalar or series in one of them, is not there; or no statistic has this name.
         OptionError: There are no runs, or one has no value.
         RecordError: A run cannot be read.
+
+    Example:
+        >>> band = spread(["runs", "runs"], "loss")
+        >>> band.steps
+        array([ 1, 50])
     """
     return spread_of([_line(_model_of(run, model), what, statistic) for run in runs])
 

@@ -83,6 +83,10 @@ class Comparison:
             step of the one with fewer is held against the nearest of the other one, and nothing is said of a first
             divergence. `none`: one of them has no steps.
         steps: The compared steps of both models, `[n, 2]` int64.
+
+    Example:
+        >>> compare("runs", "runs").is_equal
+        True
     """
 
     def __init__(

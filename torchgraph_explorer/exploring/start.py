@@ -46,6 +46,11 @@ def explore(
 
     Raises:
         OptionError: The model cannot be explored, the inputs hold no tensor, or there is no such address.
+
+    Example:
+        >>> session = explore(model, torch.rand(1, 1, 8, 8), loss=torch.sum, serve=False)
+        >>> len(session.tensors) > 0
+        True
     """
     session = Session(model, inputs, loss=loss)
     if not serve:

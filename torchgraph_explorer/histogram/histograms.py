@@ -27,6 +27,13 @@ class Histograms:
         offsets: Row `r` has the entries `offsets[r]:offsets[r + 1]` of the two fields below; `[rows + 1]` uint32.
         buckets: Bucket numbers, ascending within a row, int16.
         counts: Elements in each of those buckets, at least 1, uint32.
+
+    Example:
+        >>> model = open_run("runs").model()
+        >>> [series] = model.find("", role="input", kind="value")
+        >>> histograms = model.history(series).histograms
+        >>> int(histograms.counts.sum()) > 0
+        True
     """
 
     offsets: npt.NDArray[np.uint32]

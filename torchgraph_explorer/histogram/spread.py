@@ -30,6 +30,14 @@ def quantiles(
 
     Elements are taken as spread evenly within their bucket, and `low` and `high`, the rows' smallest and largest
     element, bound the result. So the error is at most one bucket: a quarter of an octave.
+
+    Example:
+        >>> model = open_run("runs").model()
+        >>> [series] = model.find("", role="input", kind="value")
+        >>> history = model.history(series)
+        >>> low, high = history.column("min"), history.column("max")
+        >>> quantiles(history.histograms, [0.25, 0.75], low=low, high=high).shape
+        (2, 2)
     """
     share = np.atleast_1d(np.asarray(share, dtype=np.float64))
     lows = np.broadcast_to(np.asarray(low, dtype=np.float64), (len(histograms),))

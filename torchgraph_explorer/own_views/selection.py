@@ -38,6 +38,10 @@ class ViewSelection:
         index: Index of the element that was clicked; None without.
         rank: The rank that is chosen; None for the lowest one.
         theme: `light` or `dark`.
+
+    Example:
+        >>> def view(selection: ViewSelection) -> str:
+        ...     return f"<p>{selection.module} at step {selection.step}</p>"
     """
 
     run: str

@@ -67,6 +67,10 @@ def list_runs(logdir: str | os.PathLike[str]) -> list[RunInfo]:
 
     Raises:
         RecordError: A URL cannot be reached.
+
+    Example:
+        >>> [(run.name, run.models) for run in list_runs("runs")]
+        [('example', ('DigitsNet',))]
     """
     place = os.fspath(logdir)
     found = [_info(name, _join(place, name), segments) for name, segments in _segments_below(place).items()]

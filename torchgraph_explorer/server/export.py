@@ -126,6 +126,11 @@ def export_page(
         OptionError: `steps` is below 1, `series` or `tensors` below 0, `models` empty, `path` cannot be written, or
             `rules` is no list of functions.
         TorchgraphError: The viewer is not built.
+
+    Example:
+        >>> page = export_page(open_run("runs"), "page.html")
+        >>> pathlib.Path("page.html").stat().st_size == len(page)
+        True
     """
     own = check_rules(rules, "rules=") if rules else ()
     page = page_of(run, models=models, steps=steps, series=series, tensors=tensors, compare=compare, own=own)

@@ -33,6 +33,12 @@ class Keep:
         when: `logged`: steps are kept as they come. `flagged`: they wait in memory until something asks for them.
         before: Steps before one that was asked for, which are kept with it.
         wandb_megabytes: The most that they add to W&B's page, in 10⁶ bytes.
+
+    Example:
+        >>> with watch(model, keep=Keep("classifier"), backend="record", run="kept", log_freq=1, verbose=False):
+        ...     train(model)
+        >>> open_run("runs/kept").model().kept.steps
+        array([0])
     """
 
     patterns: tuple[Pattern, ...]

@@ -50,6 +50,13 @@ def attach(
 
     Raises:
         OptionError: The name is missing, or the kind is not one of those.
+
+    Example:
+        >>> class Block(nn.Module):
+        ...     def forward(self, x):
+        ...         return attach(x + 1, self, "sum")
+        >>> Block()(torch.zeros(2))
+        tensor([1., 1.])
     """
     module = parent if module is None else module
     if name is None:

@@ -59,7 +59,11 @@ def takes_old_parameters(watch: Callable[P, T]) -> Callable[P, T]:
 
 
 def setup(*_args: object, **_kwargs: object) -> None:
-    """Do nothing. TorchExplorer needs this call before `wandb.init()`; it is here so that old code runs."""
+    """Do nothing. TorchExplorer needs this call before `wandb.init()`; it is here so that old code runs.
+
+    Example:
+        >>> setup()
+    """
     info("setup() is not needed any more. To log to W&B, pass backend='wandb' to watch(): it is not the default here.")
 
 

@@ -124,6 +124,13 @@ def watch(
     Raises:
         OptionError: An argument is not one of those allowed.
         UnknownBackendError: No backend has that name.
+
+    Example:
+        >>> with watch(model, log_freq=10, backend="record", run="watched", verbose=False) as watcher:
+        ...     for _ in range(20):
+        ...         train(model)
+        >>> open_run("runs/watched").model().steps
+        array([ 0, 10])
     """
     settings = Settings(
         log=(log,) if isinstance(log, str) else tuple(log),

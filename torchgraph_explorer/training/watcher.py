@@ -64,6 +64,14 @@ class Watcher:
         url: Where the live viewer is; None without one.
         viewer: The live viewer, until `close` ends it.
         pid: The process that it was made in. A process that is forked from that has neither its threads nor its files.
+
+    Example:
+        >>> watcher = watch(model, backend="record", run="logged", verbose=False)
+        >>> train(model)
+        >>> watcher.log({"loss": 0.5})
+        >>> watcher.close()
+        >>> open_run("runs/logged").model().scalar("loss").values
+        array([0.5])
     """
 
     def __init__(
