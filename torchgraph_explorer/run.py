@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from torchgraph_explorer.comparison.models import Comparison
 from torchgraph_explorer.comparison.spread import Spread, spread_of
 from torchgraph_explorer.errors import NotFoundError
 from torchgraph_explorer.findings.changes import Changes, find_changes
+from torchgraph_explorer.findings.cooccurrence import CoOccurrences, find_cooccurrences, finding_name
 from torchgraph_explorer.findings.engine import find as find_findings
 from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
@@ -79,16 +80,29 @@ class Model(ModelRecord):
         """
         return find_changes(self, step, since)
 
-    def related(self, target: Series | str) -> Related:
-        """Which series move with `target`, or before it, over the whole run.
+    @overload
+    def related(self, target: Series | str) -> Related: ...
+
+    @overload
+    def related(self, target: Finding) -> CoOccurrences: ...
+
+    def related(self, target: Series | str | Finding) -> Related | CoOccurrences:
+        """What moves with `target`, or before it: series and scalars, and what chance gives.
+
+        Of a series or scalar, the changes over the whole run are compared. Of a finding, its steps are compared with
+        the others: how often is something unusual while the finding lasts, and was it before?
 
         Args:
-            target: A series, or the name of a logged scalar.
+            target: A series, the name of a logged scalar, or one of `findings()`.
 
         Raises:
-            NotFoundError: There is no such scalar, it never changes, or too few steps were recorded.
+            NotFoundError: There is no such scalar, it never changes, or too few steps were recorded, with the finding
+                or without.
             RecordError: The run is gone.
         """
+        if isinstance(target, Finding):
+            name = finding_name(target)
+            return find_cooccurrences(self, target.step, target.last_step, name=name)
         return find_related(self, target)
 
 

@@ -121,3 +121,11 @@ def test_what_is_related_is_told_as_json(served: App) -> None:
     answer = told(served, "/api/related", **series)
     assert answer.json["target"] == "a, output, value"
     assert {"chance", "steps", "spacing", "count", "beyond_chance", "ranked"} <= set(answer.json)
+
+
+def test_what_is_unusual_at_some_steps_is_told_as_json(served: App) -> None:
+    assert told(served, "/api/related", **{"from": 5_000, "to": 5_001}).status == 404
+    answer = told(served, "/api/related", **{"from": 77, "to": 77}).json
+    assert (answer["steps"], answer["others"]) == (1, STEPS - 1)
+    first = answer["ranked"][0]
+    assert (first["series"]["module"], first["measure"], first["share"]) == ("b", "nonfinite", 1.0)

@@ -1,4 +1,4 @@
-"""Which series move with a series or a scalar, or before it: rank correlation of changes, with a lag."""
+"""Which series and scalars move with one of them, or before it: rank correlation of changes, with a lag."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy.typing as npt
 
 from torchgraph_explorer.errors import NotFoundError
 from torchgraph_explorer.findings.changes import is_no_output, once_each
+from torchgraph_explorer.findings.cooccurrence import at_steps
 from torchgraph_explorer.findings.measures import MEASURES, Floats, measures_of
 from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.scalars.index import Scalar
 from torchgraph_explorer.schema import Series
 
 MOST_CELLS = 4_000_000
@@ -34,16 +36,16 @@ _SIZE = MEASURES.index("size")
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """How a series moves with another one.
+    """How a series or scalar moves with another one.
 
     Attributes:
-        series: The series.
+        what: The series, or the name of the scalar.
         correlation: Spearman's, between the changes of both from step to step, from -1 to 1.
-        ahead: How many steps the series moves before the other one; 0 if they move together.
+        ahead: How many steps it moves before the other one; 0 if they move together.
         is_beyond_chance: Its magnitude is larger than `Related.chance`.
     """
 
-    series: Series
+    what: Series | str
     correlation: float
     ahead: int
     is_beyond_chance: bool
@@ -55,7 +57,7 @@ class Related:
 
     Attributes:
         target: Its name.
-        ranked: The other series, the strongest relation first; of those with the same numbers, one.
+        ranked: The other series and scalars, the strongest relation first; of those with the same numbers, one.
         chance: In 19 of 20 cases, the strongest of so many relations of series that have nothing to do with the target
             is weaker than this. It is found by shifting the target in time: of relations that are weaker, none tells
             anything by itself.
@@ -77,24 +79,26 @@ def find_related(model: ModelRecord, target: Series | str) -> Related:
         raise NotFoundError(
             f"Model {model.name!r} has {len(frames)} recorded steps; related series are found from {LEAST_STEPS} on."
         )
-    values = measures_of(model.statistics(frames))[_SIZE]
-    followed = _scalar(model, target, model.steps[frames]) if isinstance(target, str) else values[:, target.id]
+    steps, scalars = model.steps[frames], _scalars(model, target)
+    lines = [at_steps(scalar, steps)[:, None] for scalar in scalars.values()]
+    values = np.concatenate([measures_of(model.statistics(frames))[_SIZE], *lines], axis=1)
+    known: list[Series | str] = [*model.series, *scalars]
+    followed = values[:, known.index(target) if isinstance(target, str) else target.id]
     moves, wanted = _ranks(np.diff(values, axis=0)), _ranks(np.diff(followed)[:, None])
     if not wanted.any():
         raise NotFoundError(f"{_name(target)} never changed at the recorded steps, so nothing can be related to it.")
     targets = np.concatenate([wanted, _shifted(wanted[:, 0])], axis=1)
     lags = range(min(LAGS, len(moves) // 4) + 1)
     found = np.stack([_correlations(moves, targets, lag) for lag in lags])  # [lags, series, 1 + shifts]
-    if isinstance(target, Series):
-        found[:, target.id] = 0.0
+    found[:, known.index(target)] = 0.0
     chance = float(np.quantile(np.abs(found[:, :, 1:]).max(axis=(0, 1)), CONFIDENCE))
     strongest = np.abs(found[:, :, 0]).argmax(axis=0)
     correlation = np.take_along_axis(found[:, :, 0], strongest[None], axis=0)[0]
-    gap = int(np.median(np.diff(model.steps[frames])))
+    gap = int(np.median(np.diff(steps)))
     ranked = tuple(
-        Relation(series, float(correlation[at]), int(strongest[at]) * gap, bool(abs(correlation[at]) > chance))
-        for at in once_each(model.frame(-1), np.lexsort((is_no_output(model.series), -np.abs(correlation))))
-        if (series := model.series[at]) != target and correlation[at] != 0
+        Relation(known[at], float(correlation[at]), int(strongest[at]) * gap, bool(abs(correlation[at]) > chance))
+        for at in _once_each(model, correlation)
+        if known[at] != target and correlation[at] != 0
     )
     return Related(_name(target), ranked, chance, len(frames), spacing)
 
@@ -109,14 +113,17 @@ def _frames(model: ModelRecord) -> tuple[npt.NDArray[np.int64], int]:
     return np.arange(0, len(model), spacing), spacing
 
 
-def _scalar(model: ModelRecord, name: str, steps: npt.NDArray[np.int64]) -> Floats:
-    """The scalar at the steps: straight lines between its finite values."""
-    scalar = model.scalar(name)
-    is_there = np.isfinite(scalar.values)
-    if not is_there.any():
-        raise NotFoundError(f"Scalar {name!r} has no finite value, so nothing can be related to it.")
-    found: Floats = np.interp(steps, scalar.steps[is_there], scalar.values[is_there])
-    return found
+def _once_each(model: ModelRecord, correlation: Floats) -> list[int]:
+    """The strongest first, without series that share their numbers with another one."""
+    is_last = np.append(is_no_output(model.series), np.zeros(len(correlation) - len(model.series), dtype=np.bool_))
+    return once_each(model.frame(-1), np.lexsort((is_last, -np.abs(correlation))))
+
+
+def _scalars(model: ModelRecord, target: Series | str) -> dict[str, Scalar]:
+    """Those with a finite value, and the target if it is one."""
+    if isinstance(target, str) and not np.isfinite(model.scalar(target).values).any():
+        raise NotFoundError(f"Scalar {target!r} has no finite value, so nothing can be related to it.")
+    return {name: one for name, one in model.scalars().items() if np.isfinite(one.values).any()}
 
 
 def _ranks(changes: Floats) -> Floats:

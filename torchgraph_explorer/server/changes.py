@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from torchgraph_explorer.findings.changes import Change, find_changes
+from torchgraph_explorer.findings.cooccurrence import CoOccurrence, find_cooccurrences
 from torchgraph_explorer.findings.measures import size_text
 from torchgraph_explorer.findings.relations import Relation, find_related
 from torchgraph_explorer.record.model_record import ModelRecord
@@ -43,6 +44,19 @@ def related_answer(model: ModelRecord, target: Series | str) -> Json:
     }
 
 
+def cooccurrences_answer(model: ModelRecord, first: int, last: int) -> Json:
+    """`api/related` for the steps of a finding."""
+    found = find_cooccurrences(model, first, last, name=f"What is asked about, from step {first} to {last},")
+    return {
+        "chance": found.chance,
+        "steps": found.steps,
+        "others": found.others,
+        "ranked": [_cooccurrence(one) for one in found.ranked[:MOST_RANKED]],
+        "count": len(found.ranked),
+        "beyond_chance": sum(one.is_beyond_chance for one in found.ranked),
+    }
+
+
 def _change(one: Change) -> Json:
     is_distance = one.measure == "distribution"
     before, now = (
@@ -60,11 +74,28 @@ def _change(one: Change) -> Json:
 
 def _relation(one: Relation) -> Json:
     return {
-        "series": series_json(one.series),
+        **_named(one.what),
         "correlation": one.correlation,
         "ahead": one.ahead,
         "is_beyond_chance": one.is_beyond_chance,
     }
+
+
+def _cooccurrence(one: CoOccurrence) -> Json:
+    return {
+        **_named(one.what),
+        "measure": one.measure,
+        "score": one.score,
+        "share": one.share,
+        "elsewhere": one.elsewhere,
+        "ahead": one.ahead,
+        "is_beyond_chance": one.is_beyond_chance,
+    }
+
+
+def _named(what: Series | str) -> Json:
+    """A series by its names, or a scalar by its name."""
+    return {"scalar": what} if isinstance(what, str) else {"series": series_json(what)}
 
 
 def series_json(one: Series) -> Json:

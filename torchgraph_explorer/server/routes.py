@@ -23,7 +23,7 @@ from torchgraph_explorer.server.answers import (
     updates_answer,
 )
 from torchgraph_explorer.server.bundle import bundle_file
-from torchgraph_explorer.server.changes import changes_answer, related_answer
+from torchgraph_explorer.server.changes import changes_answer, cooccurrences_answer, related_answer
 from torchgraph_explorer.server.flow import ROUTES as FLOW
 from torchgraph_explorer.server.flow import FlowRoutes, FlowSource
 from torchgraph_explorer.server.histories import WantedHistory, history_answer
@@ -244,6 +244,8 @@ def _related(query: Mapping[str, str], runs: RunSource) -> Response:
     _, model = _open(query, runs)
     if "scalar" in query:
         return json_response(related_answer(model, query["scalar"]))
+    if "from" in query:
+        return json_response(cooccurrences_answer(model, _whole(query, "from"), _whole(query, "to")))
     call = _whole(query, "call") if "call" in query else None
     wanted = model.find(
         _text(query, "module"),

@@ -1,0 +1,69 @@
+"""`model.related(finding)`: what is unusual while a finding lasts, on series that are known to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.findings.test_changes import NOISY, STEPS, name_of, recorded, steady
+from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.findings.finding import Finding
+
+Floats = npt.NDArray[np.float64]
+
+
+def finding(first: int, last: int) -> Finding:
+    return Finding(kind="loss-spike", severity="warning", module=None, step=first, last_step=last, text="It jumped.")
+
+
+def shrunk(step: int) -> Floats:
+    """Series 7 is small at the steps 40 to 49, and from 37 on; the loss, and series 0, are large at them."""
+    scales = np.ones(NOISY)
+    scales[7] = 0.01 if 37 <= step < 50 else 1.0
+    scales[0] = 9.0 if 40 <= step < 50 else 1.0
+    return scales
+
+
+def test_what_is_unusual_at_the_steps_of_a_finding_comes_first(tmp_path: Path) -> None:
+    found = recorded(tmp_path, shrunk).related(finding(40, 49))
+    known = {name_of(one.what): one for one in found.ranked[:3]}
+    assert set(known) == {"m7", "m0", "loss"}
+    small = known["m7"]
+    assert (small.measure, small.share, small.ahead, small.is_beyond_chance) == ("size", 1.0, 3, True)
+    assert small.score < 0 < known["loss"].score
+    assert small.elsewhere <= 0.1
+    assert (known["m0"].ahead, known["loss"].ahead) == (0, 0)
+    assert not any(one.is_beyond_chance for one in found.ranked[3:])
+    assert (found.target, found.steps, found.others) == ("loss-spike of the run", 10, STEPS - 10)
+
+
+def test_a_finding_of_one_step_is_compared_by_how_far_things_are(tmp_path: Path) -> None:
+    found = recorded(tmp_path, shrunk).related(finding(40, 40))
+    assert {name_of(one.what) for one in found.ranked[:3]} == {"m7", "m0", "loss"}
+
+
+def test_of_noise_hardly_anything_is_beyond_chance(tmp_path: Path) -> None:
+    model = recorded(tmp_path, steady)
+    alarms = [any(one.is_beyond_chance for one in model.related(finding(at, at + 5)).ranked) for at in range(2, 74, 3)]
+    assert sum(alarms) <= 5  # of 24; 1 is expected, and neighbours share their steps
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "message"),
+    [
+        pytest.param(900, 910, "loss-spike of the run is at none of the recorded steps", id="other run"),
+        pytest.param(0, 75, "is at 76 of 80 recorded steps. What is usual without it is told from 8", id="always"),
+    ],
+)
+def test_a_finding_without_other_steps_is_refused(tmp_path: Path, first: int, last: int, message: str) -> None:
+    with pytest.raises(NotFoundError, match=message):
+        recorded(tmp_path, steady).related(finding(first, last))
+
+
+def test_scalars_are_related_to_scalars_and_series(tmp_path: Path) -> None:
+    walk = np.exp(np.random.default_rng(3).standard_normal(STEPS).cumsum() / 2)
+    model = recorded(tmp_path, lambda step: np.where(np.arange(NOISY) == 0, walk[step], 1.0))
+    assert "loss" in [one.what for one in model.related(model.series[0]).ranked[:2]]

@@ -1,0 +1,208 @@
+"""What is unusual while a finding lasts, and before it: series and scalars, with what chance gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.findings.changes import is_no_output, once_each
+from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.measures import MEASURES, Floats, measures_of
+from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.scalars.index import Scalar
+from torchgraph_explorer.schema import Series
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+MOST_CELLS = 1_000_000
+"""Steps times series that are read."""
+
+MOST_STEPS = 1_000
+"""Steps that are read, at equal distance; and as many of those of the finding."""
+
+LEAST_OTHERS = 8
+"""Fewer recorded steps without the finding tell nothing."""
+
+BEFORE = 16
+"""Recorded steps before the finding's first one at which a series may be unusual already."""
+
+SHIFTS = 99
+"""Random shifts of the finding in time, which tell what chance gives."""
+
+CONFIDENCE = 0.95
+
+USUAL = 0.95
+"""The usual range is what so many of the other steps are below, or above."""
+
+FLOORS = {"size": 0.02, "mean": 0.02, "zeros": 0.005, "nonfinite": 1e-9}
+"""The measures that are looked at, and the least spread that each is taken to have."""
+
+FARTHEST = 20.0
+"""Steps that are farther away than so many spreads count as if they were so far."""
+
+_NORMAL = 1.4826
+"""The standard deviation of a normal distribution, divided by its median absolute deviation."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoOccurrence:
+    """How unusual something is while a finding lasts.
+
+    Attributes:
+        what: The series, or the name of a scalar.
+        measure: Which of its measures: one of `MEASURES`, or `value` of a scalar.
+        score: How much larger the measure is at the finding's steps than at others, in robust standard deviations, at
+            most `FARTHEST` a step; negative if it is smaller.
+        share: Of the finding's steps, at how many the measure is above (below) what 95 % of the other steps have.
+        elsewhere: Of the other steps, at how many it is.
+        ahead: For how many steps it was so already when the finding began, without a break.
+        is_beyond_chance: The score is larger than `CoOccurrences.chance`.
+    """
+
+    what: Series | str
+    measure: str
+    score: float
+    share: float
+    elsewhere: float
+    ahead: int
+    is_beyond_chance: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CoOccurrences:
+    """What is unusual while a finding lasts.
+
+    Attributes:
+        target: The finding's kind and place.
+        ranked: Series and scalars, the largest score first; of those with the same numbers, one.
+        chance: In 19 of 20 cases, the largest score of as many series and scalars is smaller than this at as many steps
+            that have nothing to do with them. It is found by shifting the finding in time.
+        steps: How many of the finding's steps were compared.
+        others: With how many other ones.
+    """
+
+    target: str
+    ranked: tuple[CoOccurrence, ...]
+    chance: float
+    steps: int
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """Where the values of a series or scalar come from; a series has one for each measure."""
+
+    what: Series | str
+    measure: str
+
+
+def find_cooccurrences(model: ModelRecord, first: int, last: int, *, name: str) -> CoOccurrences:
+    """Rank what is unusual at the steps from `first` to `last`; see `Model.related`. `name` is what lasts so long."""
+    frames, during = _frames(model, first, last)
+    if not during.any():
+        raise NotFoundError(f"{name} is at none of the recorded steps. Choose a finding of this model.")
+    if (~during).sum() < LEAST_OTHERS:
+        raise NotFoundError(
+            f"{name} is at {during.sum()} of {len(during)} recorded steps. What is usual without it is told from "
+            f"{LEAST_OTHERS} other steps on."
+        )
+    columns, values = _values(model, frames)
+    scores, chance = _scores(_standardized(columns, values), during)
+    order = _once_each(model, columns, np.argsort(-np.abs(scores), kind="stable"))
+    when = model.steps[frames], during
+    ranked = (_facts(columns[at], values[:, at], float(scores[at]), when=when, chance=chance) for at in order)
+    return CoOccurrences(name, tuple(ranked), chance, int(during.sum()), int((~during).sum()))
+
+
+def finding_name(finding: Finding) -> str:
+    """Kind and place."""
+    place = [finding.module or "the model", finding.path] if finding.module is not None else ["the run"]
+    return f"{finding.kind} of {', '.join(filter(None, place))}"
+
+
+def _frames(model: ModelRecord, first: int, last: int) -> tuple[Ints, Flags]:
+    """The frames to look at, and which of them are from `first` to `last`."""
+    steps = model.steps
+    most = min(MOST_STEPS, max(4 * LEAST_OTHERS, MOST_CELLS // max(2 * len(model.series), 1)))
+    start, stop = np.searchsorted(steps, [first, last + 1])
+    parts = (np.arange(len(steps)), np.arange(start, stop), np.arange(max(0, start - BEFORE), start))
+    frames = np.unique(np.concatenate([part[:: max(1, -(-len(part) // most))] for part in parts]))
+    return frames, (frames >= start) & (frames < stop)
+
+
+def _values(model: ModelRecord, frames: Ints) -> tuple[list[_Column], Floats]:
+    """All columns, `[steps, columns]`; those of a series follow each other."""
+    measured = measures_of(model.statistics(frames))
+    of_series = np.stack([measured[MEASURES.index(name)] for name in FLOORS], axis=2)
+    columns = [_Column(one, name) for one in model.series for name in FLOORS]
+    scalars = {name: found for name, found in model.scalars().items() if np.isfinite(found.values).any()}
+    steps = model.steps[frames]
+    lines = [at_steps(scalar, steps)[:, None] for scalar in scalars.values()]
+    values = np.concatenate([of_series.reshape(len(frames), -1), *lines], axis=1)
+    return columns + [_Column(name, "value") for name in scalars], values
+
+
+def at_steps(scalar: Scalar, steps: Ints) -> Floats:
+    """A scalar at the steps: straight lines between its finite values."""
+    is_there = np.isfinite(scalar.values)
+    found: Floats = np.interp(steps, scalar.steps[is_there], scalar.values[is_there])
+    return found
+
+
+def _standardized(columns: list[_Column], values: Floats) -> Floats:
+    """The distance from the median, in robust standard deviations; 0 without a number."""
+    floors = np.array([FLOORS.get(one.measure, 1e-12) for one in columns])
+    median = _median(values)
+    spread = np.maximum(_NORMAL * _median(np.abs(values - median)), floors)
+    return np.nan_to_num(np.clip((values - median) / spread, -FARTHEST, FARTHEST), nan=0.0)
+
+
+def _median(values: Floats) -> Floats:
+    """Over the steps; 0 without a number."""
+    ordered = np.sort(values, axis=0)  # NaN last
+    count = (~np.isnan(values)).sum(axis=0)
+    found: Floats = np.take_along_axis(ordered, np.maximum(count - 1, 0)[None] // 2, axis=0)[0]
+    return np.nan_to_num(found, nan=0.0)
+
+
+def _scores(standardized: Floats, during: Flags) -> tuple[Floats, float]:
+    """The score of each column, and what chance gives."""
+    steps = len(during)
+    by = np.random.default_rng(0).integers(1, steps, SHIFTS)
+    masks = np.stack([during, *(np.roll(during, one) for one in by)]).astype(np.float64)
+    weights = masks / masks.sum(axis=1, keepdims=True) - (1 - masks) / (1 - masks).sum(axis=1, keepdims=True)
+    found: Floats = weights @ standardized
+    return found[0], float(np.quantile(np.abs(found[1:]).max(axis=1, initial=0.0), CONFIDENCE))
+
+
+def _once_each(model: ModelRecord, columns: list[_Column], order: Ints) -> list[int]:
+    """The best column of each series and scalar, in `order`, without series that share their numbers with another."""
+    best: dict[Series | str, int] = {}
+    for at in order.tolist():
+        best.setdefault(columns[at].what, at)
+    place = {one: number for number, one in enumerate(best)}
+    series = sorted(
+        (one for one in best if isinstance(one, Series)), key=lambda one: (is_no_output([one])[0], place[one])
+    )
+    kept = set(once_each(model.frame(-1), np.array([one.id for one in series], dtype=np.int64)))
+    return [at for one, at in best.items() if isinstance(one, str) or one.id in kept]
+
+
+def _facts(column: _Column, values: Floats, score: float, *, when: tuple[Ints, Flags], chance: float) -> CoOccurrence:
+    steps, during = when
+    sign = 1.0 if score >= 0 else -1.0
+    directed = sign * values
+    others = directed[~during & ~np.isnan(directed)]
+    limit = float(np.quantile(others, USUAL)) if len(others) else np.inf
+    is_beyond = directed > limit
+    first = int(np.flatnonzero(during)[0])
+    before = is_beyond[:first][::-1]
+    length = len(before) if before.all() else int(np.argmin(before))
+    ahead = int(steps[first] - steps[first - length]) if length else 0
+    share, elsewhere = float(is_beyond[during].mean()), float(is_beyond[~during].mean())
+    return CoOccurrence(column.what, column.measure, score, share, elsewhere, ahead, abs(score) > chance)
