@@ -27,7 +27,7 @@ from torchgraph_explorer.capture.sampled_updates import SampledUpdates
 from torchgraph_explorer.capture.step_gradients import StepGradients
 from torchgraph_explorer.capture.step_parts import Forward, ForwardParts, Keeper, StepRows, WatchedModules
 from torchgraph_explorer.capture.step_states import Event, State, StepState
-from torchgraph_explorer.capture.tensor_infos import described, hookable
+from torchgraph_explorer.capture.tensor_infos import described, differentiable, hookable
 from torchgraph_explorer.capture.tensor_tree import tensors
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.schema import NamedTensor, StepEnd
@@ -126,7 +126,7 @@ class CapturedStep:
             ended=self._on_backward_end,
         )
         self._measures_parameters = rows.uses("params")
-        calls = RecordedCalls(rows, self._gradients.hooks, self._parameters, facts=facts)
+        calls = RecordedCalls(rows, self._gradients.hooks, self._parameters, facts=facts, is_traced=trace is not None)
         passes = ForwardPasses(options.choice, options.expected)
         self.forward = forward(
             ForwardParts(
@@ -217,9 +217,9 @@ class CapturedStep:
                 return
             for info, each in found:
                 keep_in_loop(keeper, info.path, each, name=name)
-            for info, each in hookable(found, are_results=False) if self.state.is_open else ():
-                if keeper.selects("", "attached", info.path):
-                    self._gradients.hooks.on_tensor(each, series_key("", None, "attached", info.path, "grad_norm"))
+            for path, each, *_ in hookable(differentiable(found), are_results=False) if self.state.is_open else ():
+                if keeper.selects("", "attached", path):
+                    self._gradients.hooks.on_tensor(each, series_key("", None, "attached", path, "grad_norm"))
             if not self.forward.calls.open:
                 self._gradients.hooks.forget_graph()
 

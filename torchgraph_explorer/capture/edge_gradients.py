@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from torchgraph_explorer.capture.path_gradients import Consumers, Edge, sequence_number
@@ -58,7 +58,7 @@ class _Reading:
     where: str | Consumers | None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Target:
     """What was given to a place.
 
@@ -68,9 +68,9 @@ class _Target:
         arcs: Those that lead from `starts` to places, by node.
     """
 
-    handed_on: list[tuple[Place, Edge, str]] = field(default_factory=list)
-    starts: list[tuple[Edge, str]] = field(default_factory=list)
-    arcs: dict[Any, list[_Arc]] = field(default_factory=dict)
+    handed_on: list[tuple[Place, Edge, str]]
+    starts: list[tuple[Edge, str]]
+    arcs: dict[Any, list[_Arc]]
 
     def sources_behind(self, node: Any) -> set[Place]:
         """The places that the arcs lead to from `node`."""
@@ -94,25 +94,29 @@ class InsideGradients:
         self._places: dict[Edge, Place] = {edge: ("input", paths[0]) for edge, paths in inputs.items()}
         self._starts: list[int] = []
         self._ends: list[tuple[int, Place]] = []
-        self._targets: dict[Place, _Target] = {}
+        self._given: dict[Place, list[tuple[Place | None, Edge, str]]] = {}
+        self._arcs_from: dict[Place, dict[Any, list[_Arc]]] = {}
         self._unchanged: dict[Place, set[Edge]] = {}
         self._arcs = 0
 
     def take(self, target: Place, edge: Edge, path: str) -> None:
         """A tensor is given to `target`, whose gradient is delivered to `edge`."""
-        into = self._targets.setdefault(target, _Target())
         place = self._place_of(edge)
-        if place is not None:
-            into.handed_on.append((place, edge, path))
-        elif self._is_own(edge[0]):
-            into.starts.append((edge, path))
-            self._walk(edge[0], into)
+        if place is None and self._is_own(edge[0]):
+            self._walk(edge[0], self._arcs_from.setdefault(target, {}))
+        elif place is None:
+            return
+        given = self._given.get(target)
+        if given is None:
+            self._given[target] = [(place, edge, path)]
+        else:
+            given.append((place, edge, path))
 
     def give(self, source: Place, edge: Edge) -> None:
         """A tensor comes from `source`, which may have been given it."""
-        known = self._targets.get(source)
-        if known is not None and any(edge == given for _, given, _ in known.handed_on):
-            self._unchanged.setdefault(source, set()).add(edge)
+        for place, given, _ in self._given.get(source, ()):
+            if given == edge and place is not None:
+                self._unchanged.setdefault(source, set()).add(edge)
         self._places[edge] = source
 
     def end(self, call: int, first: int) -> None:
@@ -120,15 +124,30 @@ class InsideGradients:
         self._starts.append(first)
         self._ends.append((sequence_number(), call))
 
+    @property
+    def needs_hooks(self) -> bool:
+        """Whether there may be an edge whose gradient is not that of a tensor which a place was given."""
+        return bool(self._arcs_from)
+
+    def _targets(self) -> dict[Place, _Target]:
+        """What was given to each place, in the order in which they were given something."""
+        found = {}
+        for place, given in self._given.items():
+            handed_on = [(source, edge, path) for source, edge, path in given if source is not None]
+            starts = [(edge, path) for source, edge, path in given if source is None]
+            found[place] = _Target(handed_on, starts, self._arcs_from.get(place, {}))
+        return found
+
     def found(self) -> dict[Ends, Found]:
         """Where to read the gradient along each edge. An edge for which that is not known is left out."""
         if self._arcs > MOST_ARCS:
             return {}
-        takers = Counter(node for target in self._targets.values() for node in target.arcs)
-        uses = Counter(arc.to for each in self._targets.values() for arcs in each.arcs.values() for arc in arcs)
-        uses.update(edge for place, each in self._targets.items() for edge in self._used_by(place, each))
+        targets = self._targets()
+        takers = Counter(node for target in targets.values() for node in target.arcs)
+        uses = Counter(arc.to for each in targets.values() for arcs in each.arcs.values() for arc in arcs)
+        uses.update(edge for place, each in targets.items() for edge in self._used_by(place, each))
         found: dict[Ends, Found] = {}
-        for place, target in self._targets.items():
+        for place, target in targets.items():
             readings: dict[Place, list[_Reading]] = {}
             for source, reading in (*self._handed_on(place, target, uses), *_computed(place, target, takers)):
                 readings.setdefault(source, []).append(reading)
@@ -141,18 +160,18 @@ class InsideGradients:
         """By an edge whose target hands its tensor on unchanged, to one place: the edge to there."""
         if not self._unchanged:
             return {}
-        targets, found = self._targets.items(), dict[Ends, Ends]()
-        takers = [(source, to) for to, each in targets for source, _, _ in each.handed_on if source != to]
+        targets, found = self._targets(), dict[Ends, Ends]()
+        takers = [(source, to) for to, each in targets.items() for source, _, _ in each.handed_on if source != to]
         takers += [
             (arc.place, to)
-            for to, each in targets
+            for to, each in targets.items()
             for arcs in each.arcs.values()
             for arc in arcs
             if arc.place is not None
         ]
         for place, edges in self._unchanged.items():
             onward = [to for source, to in takers if source == place]
-            for source, edge, _ in self._targets[place].handed_on if len(onward) == len(edges) == 1 else ():
+            for source, edge, _ in targets[place].handed_on if len(onward) == len(edges) == 1 else ():
                 if edge in edges:
                     found[source, place] = place, onward[0]
         return found
@@ -183,14 +202,14 @@ class InsideGradients:
     def _is_own(self, node: Any) -> bool:
         return bool(node._sequence_nr() >= self._first)
 
-    def _walk(self, start: Any, into: _Target) -> None:
-        """Go back from `start` to places."""
+    def _walk(self, start: Any, into: dict[Any, list[_Arc]]) -> None:
+        """Go back from `start` to places, adding the arcs on the way by node."""
         todo = [start]
         while todo and self._arcs <= MOST_ARCS:
             node = todo.pop()
-            if node in into.arcs:
+            if node in into:
                 continue
-            arcs = into.arcs[node] = []
+            arcs = into[node] = []
             for slot, edge in enumerate(node.next_functions):
                 self._arcs += 1
                 place = None if edge[0] is None else self._place_of(edge)

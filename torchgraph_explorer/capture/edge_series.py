@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -10,8 +10,7 @@ from torchgraph_explorer.capture.edge_gradients import Ends, InsideGradients, Pl
 from torchgraph_explorer.capture.gradient_hooks import GradientHooks, SeriesKey, series_key
 from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.path_gradients import Edge as GradientEdge
-from torchgraph_explorer.capture.path_gradients import edge_of, is_stale
-from torchgraph_explorer.capture.tensor_infos import Described
+from torchgraph_explorer.capture.tensor_infos import Differentiable
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.schema import Call, Edge, Node
 from torchgraph_explorer.schema import SeriesKey as KeyOfSeries
@@ -25,22 +24,22 @@ class EdgeSeries:
             they are the gradient, if several tensors come along the edge.
     """
 
-    def __init__(self, calls: Sequence[Call], hooks: GradientHooks) -> None:
-        """No call was made. `calls` are those of the step, which grow."""
+    def __init__(self, calls: Sequence[Call], hooks: GradientHooks, *, are_named: bool) -> None:
+        """No call was made. `calls` are those of the step, which grow. `known` is filled if edges `are_named`."""
         self.known: dict[tuple[int, Ends], tuple[SeriesKey, ...]] = {}
-        self._calls, self._hooks = calls, hooks
+        self._calls, self._hooks, self._are_named = calls, hooks, are_named
 
-    def enter(self, outer: OpenCall, opened: OpenCall, inputs: Described) -> None:
+    def enter(self, outer: OpenCall, opened: OpenCall, inputs: Sequence[Differentiable]) -> None:
         """`opened`, inside of `outer`, is given `inputs`."""
         inside = outer.inside
         if inside is None:
             inside = outer.inside = InsideGradients(outer.walk.first, outer.edges)
-        stale = {info.path for info, tensor in inputs if tensor.requires_grad and is_stale(tensor)}
+        stale = {each.path for each in inputs if each.is_stale}
         for edge, paths in opened.edges.items():
             if paths[0] not in stale:
                 inside.take(opened.index, edge, paths[0])
 
-    def attach(self, outer: OpenCall, found: Described) -> None:
+    def attach(self, outer: OpenCall, found: Sequence[Differentiable]) -> None:
         """Tensors in `outer` were given names."""
         if (inside := outer.inside) is None:
             inside = outer.inside = InsideGradients(outer.walk.first, outer.edges)
@@ -48,9 +47,9 @@ class EdgeSeries:
             inside.take(("attached", path), edge, path)
             inside.give(("attached", path), edge)
 
-    def leave(self, outer: OpenCall | None, opened: OpenCall, outputs: Described) -> None:
+    def leave(self, outer: OpenCall | None, opened: OpenCall, outputs: Sequence[Differentiable]) -> None:
         """`opened`, inside of `outer`, has returned `outputs`."""
-        given = list(_edges(outputs))
+        given = _edges(outputs)
         if outer is not None and outer.inside is not None:
             for _, edge in given:
                 outer.inside.give(opened.index, edge)
@@ -59,7 +58,8 @@ class EdgeSeries:
         if inside is not None:
             for path, edge in given:
                 inside.take(("output", path), edge, path)
-            self._name(opened, inside)
+            if self._are_named or inside.needs_hooks:
+                self._name(opened, inside)
 
     def _name(self, opened: OpenCall, inside: InsideGradients) -> None:
         """Give the gradients along the edges inside of `opened` their series."""
@@ -103,11 +103,9 @@ class EdgeSeries:
         return f"{call.module.removeprefix(prefix) if call.module.startswith(prefix) else f'/{call.module}'}{number}"
 
 
-def _edges(found: Described) -> Iterator[tuple[str, GradientEdge]]:
+def _edges(found: Sequence[Differentiable]) -> list[tuple[str, GradientEdge]]:
     """Where the gradients of tensors are delivered; without stale views, of which that is not known."""
-    for info, tensor in found:
-        if tensor.requires_grad and not is_stale(tensor):
-            yield info.path, edge_of(tensor)
+    return [(each.path, each.edge) for each in found if not each.is_stale]
 
 
 def with_series(trace: Trace, calls: Sequence[Call], series: EdgeSeries) -> tuple[Edge, ...]:

@@ -129,13 +129,16 @@ class GradientHooks:
     _paths: dict[object, GradientHook] = field(default_factory=dict)
     _pending: dict[tuple[int, GradientHook], _Sum] = field(default_factory=dict)
 
-    def on_tensor(self, tensor: Tensor, key: SeriesKey | None) -> GradientHook:
+    def on_tensor(self, tensor: Tensor, key: SeriesKey | None, *, edge: Edge | None = None) -> GradientHook:
         """Read the gradient of `tensor` as series `key`; without a key, only note that a backward pass is on.
+
+        `edge` is that of a tensor that is not a stale view.
 
         Returns:
             The hook, which autograd keeps alive as long as gradient can still come.
         """
-        edge = edge_in_use(tensor)
+        if edge is None:
+            edge = edge_in_use(tensor)
         hook = self._outputs.get(edge)
         if hook is None:
             hook = self._outputs[edge] = GradientHook(self)

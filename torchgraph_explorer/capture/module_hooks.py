@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
@@ -171,10 +172,15 @@ class _Leave(_CallHook):
 
     @interrupts.entry
     def __call__(self, *arguments: Any) -> None:
-        """Call the hook safely. No hook is removed meanwhile if torch is iterating over them."""
+        """As of every hook. No hook is removed meanwhile if torch is iterating over them."""
+        if torch.compiler.is_compiling():
+            return
         try:
             self._module_hooks.is_walked = are_walked()
-            super().__call__(*arguments)
+            try:
+                self.act(*arguments)
+            except Exception as fault:
+                self._report(fault)
             self._module_hooks.is_walked = False
         except BaseException:
             interrupts.restore_all()

@@ -39,7 +39,7 @@ def _facts(name: str, module: nn.Module, signatures: Signatures) -> Module:
 
 def has_values(parameter: nn.Parameter) -> bool:
     """Whether it has a shape yet; a lazy module's has none until the first call."""
-    return not bool(is_lazy(parameter))
+    return type(parameter) is nn.Parameter or not is_lazy(parameter)
 
 
 def extra_repr_rows(module: nn.Module) -> tuple[tuple[str, str], ...]:

@@ -16,6 +16,8 @@ ORDINARY = frozenset({Tensor, torch.nn.Parameter})
 FLOATS = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 """Types of elements that torch computes with on every device."""
 
+_DisableTorchFunction = torch._C.DisableTorchFunction
+_is_grad_enabled, _set_grad_enabled = torch.is_grad_enabled, torch._C._set_grad_enabled
 _is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
 _is_batched = torch._C._functorch.is_legacy_batchedtensor
 
@@ -33,13 +35,14 @@ class NoDispatch:
         self._functions: Any = None
         self._gradient: bool | None = None
         self._modes: OutsideModes | None = None
-        self._depth = len(this_thread.changed)
-        this_thread.changed.append(self)  # before anything is changed: see `interrupts`
+        changed = this_thread.changed
+        self._depth = len(changed)
+        changed.append(self)  # before anything is changed: see `interrupts`
         try:
-            self._functions = torch._C.DisableTorchFunction()
-            self._functions.__enter__()
-            self._gradient = torch.is_grad_enabled()
-            torch._C._set_grad_enabled(False)  # as `no_grad`, at a tenth of its cost
+            functions = self._functions = _DisableTorchFunction()
+            functions.__enter__()
+            self._gradient = _is_grad_enabled()
+            _set_grad_enabled(False)  # as `no_grad`, at a tenth of its cost
             if are_modes_on():
                 self._modes = OutsideModes()
                 self._modes.leave()
@@ -56,7 +59,7 @@ class NoDispatch:
         if self._modes is not None:
             self._modes.restore()
         if self._gradient is not None:
-            torch._C._set_grad_enabled(self._gradient)
+            _set_grad_enabled(self._gradient)
         if self._functions is not None:
             self._functions.__exit__(None, None, None)
 
@@ -77,8 +80,9 @@ def plain(tensor: Tensor) -> Tensor:
 
 def is_readable(tensor: Tensor) -> bool:
     """Whether there are elements to read. There are none on the meta device, and while shapes are only simulated."""
-    simulated = type(tensor) not in ORDINARY and type(tensor).__name__ == "FakeTensor"
-    return not (tensor.is_meta or simulated or _is_batched(tensor))
+    if type(tensor) not in ORDINARY and type(tensor).__name__ == "FakeTensor":
+        return False
+    return not (tensor.is_meta or _is_batched(tensor))
 
 
 def has_memory(tensor: Tensor) -> bool:
@@ -90,4 +94,4 @@ def has_memory(tensor: Tensor) -> bool:
         return True
     if not tensor.is_contiguous():
         span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
-    return tensor.untyped_storage().nbytes() >= (tensor.storage_offset() + span) * tensor.element_size()
+    return tensor.untyped_storage().nbytes() >= (tensor.storage_offset() + span) * tensor.itemsize

@@ -37,9 +37,7 @@ def edge_of(tensor: Tensor) -> Edge:
 
     A stale view has no such edge yet. For it, an edge like the one that it will get is returned.
     """
-    if tensor._is_view():
-        return _edge_of_view(tensor)[0]
-    return edge_in_use(tensor)
+    return edge_and_staleness(tensor)[0]
 
 
 def is_stale(tensor: Tensor) -> bool:
@@ -50,10 +48,15 @@ def is_stale(tensor: Tensor) -> bool:
     return tensor._is_view() and _edge_of_view(tensor)[1]
 
 
+def edge_and_staleness(tensor: Tensor) -> tuple[Edge, bool]:
+    """`edge_of` and `is_stale`."""
+    return _edge_of_view(tensor) if tensor._is_view() else (edge_in_use(tensor), False)
+
+
 def edge_in_use(tensor: Tensor) -> Edge:
     """As `edge_of`, but uses a stale view. To be called before a hook is put on one, since torch would crash."""
-    if tensor.grad_fn is not None:
-        return tensor.grad_fn, tensor.output_nr
+    if (node := tensor.grad_fn) is not None:
+        return node, tensor.output_nr
     return torch.autograd.graph.get_gradient_edge(tensor).node, 0
 
 
@@ -84,7 +87,8 @@ def _make_stale(view: Tensor) -> None:
 
 def sequence_number() -> int:
     """The number that this thread's next autograd node will get."""
-    return int(_sequence_number())
+    number: int = _sequence_number()
+    return number
 
 
 def made_within(edge: Edge, spans: Sequence[tuple[int, int, int]]) -> frozenset[int]:
@@ -121,24 +125,27 @@ class Walk:
         """A call begins. Its autograd nodes will be numbered from `first`."""
         self.first = first
         self.crossing: dict[Edge, Consumers] = {}
-        self._children: dict[Any, list[Walk]] = {}
+        self._children: dict[Any, list[Walk]] | None = None
 
     def add_child(self, child: Walk, outputs: Iterable[Edge]) -> None:
         """Note that `child`, whose walk is done, returned `outputs`."""
         for node, _ in outputs:
             if node._sequence_nr() >= child.first:
+                if self._children is None:
+                    self._children = {}
                 self._children.setdefault(node, []).append(child)
 
     def run(self, inputs: Container[Edge], outputs: Iterable[Edge]) -> None:
         """Walk from `outputs` back to `inputs` and to everything else that is older than the call."""
         todo = [edge[0] for edge in outputs if edge not in inputs]
+        first, crossing, of_children = self.first, self.crossing, self._children or {}
         seen = set()
         while todo:
             node = todo.pop()
-            if node in seen or node._sequence_nr() < self.first:
+            if node in seen or node._sequence_nr() < first:
                 continue
             seen.add(node)
-            children = self._children.get(node)
+            children = of_children.get(node)
             if children is not None:
                 todo += self._through(children, inputs)
                 continue
@@ -146,11 +153,11 @@ class Walk:
                 source = edge[0]
                 if source is None:
                     continue
-                if edge in inputs or source._sequence_nr() < self.first:
-                    self.crossing.setdefault(edge, []).append((node, slot))
+                if edge in inputs or source._sequence_nr() < first:
+                    crossing.setdefault(edge, []).append((node, slot))
                 else:
                     todo.append(source)
-        self._children.clear()
+        self._children = None
 
     def _through(self, children: list[Walk], inputs: Container[Edge]) -> Iterable[Any]:
         """Skip the calls that this one made; yields the nodes to continue with."""

@@ -15,9 +15,15 @@ from torchgraph_explorer.capture.gradient_hooks import GradientHook, GradientHoo
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable
 from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.parameters import Parameters
-from torchgraph_explorer.capture.path_gradients import edge_of
 from torchgraph_explorer.capture.step_parts import StepRows
-from torchgraph_explorer.capture.tensor_infos import Described, described, hookable, infos, note_edges
+from torchgraph_explorer.capture.tensor_infos import (
+    Described,
+    Differentiable,
+    described,
+    differentiable,
+    hookable,
+    infos,
+)
 from torchgraph_explorer.capture.tensor_tree import input_tensors, tensors
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.schema import Call, NamedTensor, Role, TensorInfo, TensorKind
@@ -45,9 +51,15 @@ class RecordedCalls:
     """
 
     def __init__(
-        self, rows: StepRows, hooks: GradientHooks, parameters: Parameters, *, facts: StepFactsRecorder | None = None
+        self,
+        rows: StepRows,
+        hooks: GradientHooks,
+        parameters: Parameters,
+        *,
+        facts: StepFactsRecorder | None = None,
+        is_traced: bool = True,
     ) -> None:
-        """There are none."""
+        """There are none. Only in a step that `is_traced` the edges of a graph get their series."""
         self._facts = facts
         self.done: list[Call] = []
         self.attached: dict[tuple[int, str], TensorInfo] = {}
@@ -55,8 +67,9 @@ class RecordedCalls:
         self._rows, self._hooks, self._parameters = rows, hooks, parameters
         self._measures_gradients = "io_grad" in rows.kinds
         self._uses_gradients, self._uses_parameters = rows.uses("io_grad"), rows.uses("params")
+        self._hooks_results = self._uses_gradients or "params_grad" in rows.kinds
         self._counts: dict[str, int] = {}
-        self.edges = EdgeSeries(self.done, hooks)
+        self.edges = EdgeSeries(self.done, hooks, are_named=is_traced)
 
     def unwind(self, frame: Any) -> None:
         """Forget the calls that `frame` is not within: an exception has ended them, and torch called no hook."""
@@ -78,11 +91,12 @@ class RecordedCalls:
             inputs = described(input_tensors(args, kwargs))
             parent = self.open[-1].index if self.open else None
             opened = OpenCall(len(self.done), name, number, frame)
-            if self._uses_gradients:
-                note_edges(opened.edges, inputs)
+            given = differentiable(inputs) if self._uses_gradients else []
+            for path, _, edge, _ in given:
+                opened.edges.setdefault(edge, []).append(path)
             self.done.append(Call(name, number, parent, infos(inputs), ()))
             if self._measures_gradients and self.open:
-                self.edges.enter(self.open[-1], opened, inputs)
+                self.edges.enter(self.open[-1], opened, given)
             self.open.append(opened)
             self._observe(opened, "input", inputs)
             if self._facts is not None:
@@ -112,11 +126,14 @@ class RecordedCalls:
             self._observe(opened, "output", outputs)
             if self._facts is not None:
                 self._facts.end_call(opened.name, opened.call, outputs)
-            hooks = self._hook(opened, "output", outputs)
+            made = differentiable(outputs) if self._hooks_results else []
+            hooks = self._hook(opened, "output", made)
+            if not self.open and made and all(each.is_stale for each in made):
+                made = differentiable(outputs)  # the hooks have made torch use the views
             if self._uses_gradients:
-                self._hook_inputs(opened, outputs)
+                self._hook_inputs(opened, made)
             if self._measures_gradients:
-                self.edges.leave(self.open[-1] if self.open else None, opened, outputs)
+                self.edges.leave(self.open[-1] if self.open else None, opened, made)
             if tracing is not None:
                 tracing.leave(opened.index, outputs)
                 if tracing.named is not None:
@@ -136,9 +153,10 @@ class RecordedCalls:
                 for info, _ in found:
                     key = series_key(inside.name, inside.call, "attached", info.path, "value")
                     keeper.describe(key, named.kind, named.node)
-            self._hook(inside, "attached", found)
+            named_here = differentiable(found) if self._hooks_results else []
+            self._hook(inside, "attached", named_here)
             if self._measures_gradients:
-                self.edges.attach(inside, found)
+                self.edges.attach(inside, named_here)
             if tracing is not None:
                 tracing.attach(inside.index, found)
                 if tracing.named is not None:
@@ -157,20 +175,18 @@ class RecordedCalls:
     def _is_kept(self, module: str, role: str, path: str) -> bool:
         return (keeper := self._rows.keeper) is not None and keeper.selects(module, role, path)
 
-    def _hook(self, opened: OpenCall, role: str, found: Described) -> list[GradientHook]:
+    def _hook(self, opened: OpenCall, role: str, found: list[Differentiable]) -> list[GradientHook]:
         """Put hooks where the gradients of these tensors arrive, and return them."""
-        if not self._uses_gradients and "params_grad" not in self._rows.kinds:
-            return []
         hooks = []
-        for info, tensor in hookable(found, are_results=not self.open):
-            is_read = self._measures_gradients or self._is_kept(opened.name, role, info.path)
-            key = series_key(opened.name, opened.call, role, info.path, "grad_norm") if is_read else None
-            hooks.append(self._hooks.on_tensor(tensor, key))
+        for path, tensor, edge, is_stale in hookable(found, are_results=not self.open):
+            is_read = self._measures_gradients or self._is_kept(opened.name, role, path)
+            key = series_key(opened.name, opened.call, role, path, "grad_norm") if is_read else None
+            hooks.append(self._hooks.on_tensor(tensor, key, edge=None if is_stale else edge))
         return hooks
 
-    def _hook_inputs(self, opened: OpenCall, outputs: Described) -> None:
+    def _hook_inputs(self, opened: OpenCall, outputs: list[Differentiable]) -> None:
         """Put hooks where the gradient of each input comes back through this call."""
-        made = [edge_of(tensor) for _, tensor in outputs if tensor.requires_grad]
+        made = [each.edge for each in outputs]
         opened.walk.run(opened.edges, made)
         for edge, paths in opened.edges.items():
             consumers = opened.walk.crossing.get(edge)
@@ -181,7 +197,6 @@ class RecordedCalls:
                 if consumers:
                     self._hooks.on_path(consumers, key)
                 elif edge in made:  # returned as it came: the gradient of the tensor comes through this call
-                    tensor: Tensor = next(t for _, t in outputs if t.requires_grad and edge_of(t) == edge)
-                    self._hooks.on_tensor(tensor, key)
+                    self._hooks.on_tensor(outputs[made.index(edge)].tensor, key)
         if self.open:
             self.open[-1].walk.add_child(opened.walk, made)

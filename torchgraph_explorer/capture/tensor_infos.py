@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from torch import Tensor
 
 from torchgraph_explorer.capture.no_dispatch import plain
-from torchgraph_explorer.capture.path_gradients import Edge, edge_of, is_stale
+from torchgraph_explorer.capture.path_gradients import Edge, edge_and_staleness
 from torchgraph_explorer.capture.tensor_tree import tensor_info
 from torchgraph_explorer.schema import TensorInfo
 
@@ -17,7 +17,7 @@ Described: TypeAlias = "list[tuple[TensorInfo, Tensor]]"
 
 def described(found: Iterable[tuple[str, Tensor]]) -> Described:
     """Each tensor, without the wrappers of `torch.func` and the like, with what is known of it."""
-    return [(tensor_info(path, tensor), tensor) for path, tensor in ((path, plain(each)) for path, each in found)]
+    return [(tensor_info(path, tensor := plain(each)), tensor) for path, each in found]
 
 
 def infos(found: Described) -> tuple[TensorInfo, ...]:
@@ -25,19 +25,34 @@ def infos(found: Described) -> tuple[TensorInfo, ...]:
     return tuple(info for info, _ in found)
 
 
-def note_edges(edges: dict[Edge, list[str]], inputs: Described) -> None:
-    """Add to `edges` where the gradients of inputs are delivered, with the paths of those inputs."""
-    for info, tensor in inputs:
-        if tensor.requires_grad:
-            edges.setdefault(edge_of(tensor), []).append(info.path)
+class Differentiable(NamedTuple):
+    """A tensor that requires a gradient.
+
+    Attributes:
+        path: Its path.
+        tensor: The tensor.
+        edge: Where its gradient is delivered; see `path_gradients.edge_of`.
+        is_stale: See `path_gradients.is_stale`.
+    """
+
+    path: str
+    tensor: Tensor
+    edge: Edge
+    is_stale: bool
 
 
-def hookable(found: Described, *, are_results: bool) -> Described:
-    """Those with a gradient that a hook can be put on without making torch use a stale view.
+def differentiable(found: Described) -> list[Differentiable]:
+    """Those that require a gradient. Each is looked at once: asking torch takes long, and a stale view longer."""
+    return [
+        Differentiable(info.path, tensor, *edge_and_staleness(tensor)) for info, tensor in found if info.requires_grad
+    ]
+
+
+def hookable(found: list[Differentiable], *, are_results: bool) -> list[Differentiable]:
+    """Those that a hook can be put on without making torch use a stale view.
 
     If they `are_results` of the whole forward pass, and all of them are stale views, these are returned: without any
     hook, the backward pass would not be noticed.
     """
-    with_gradient = [each for each in found if each[1].requires_grad]
-    fresh = [each for each in with_gradient if not is_stale(each[1])]
-    return fresh or (with_gradient if are_results else [])
+    fresh = [each for each in found if not each.is_stale]
+    return fresh or (found if are_results else [])

@@ -24,6 +24,8 @@ ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, slice, tor
 
 def input_tensors(args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[Leaf]:
     """The tensors among a call's arguments with their paths: `input[0]`, `input['mask']`."""
+    if len(args) == 1 and not kwargs and isinstance(args[0], Tensor):  # most calls
+        return [("input[0]", args[0])]
     found: list[Leaf] = []
     for i, value in enumerate(args):
         _find(value, f"input[{i}]", found)
@@ -34,6 +36,8 @@ def input_tensors(args: tuple[object, ...], kwargs: Mapping[str, object]) -> lis
 
 def tensors(value: object, path: str) -> list[Leaf]:
     """Every tensor in `value` and in the containers and dataclasses within it, in order. `path` is that of `value`."""
+    if isinstance(value, Tensor):
+        return [(path, value)]
     found: list[Leaf] = []
     _find(value, path, found)
     return found

@@ -16,8 +16,8 @@ from torchgraph_explorer.reduce.sampling import (
     Sampler,
     flat,
     has_readable_bits,
-    is_contiguous_plain,
     is_strided,
+    plain_elements,
     without_repeats,
 )
 
@@ -100,8 +100,11 @@ class Batch:
         return row
 
     def _measure(self, tensor: Tensor, divisor: float = 1.0) -> int:
+        found = plain_elements(tensor)
+        if found is not None and self._is_in_host_memory(tensor):
+            return self._rows.add_elements(found, self._sampler.positions(found[2], self._step), divisor)
         elements, repeats, whole = tensor, 1, None
-        if not is_contiguous_plain(tensor):
+        if found is None:
             if is_strided(tensor):
                 elements, repeats = without_repeats(tensor.detach())
             elif has_readable_bits(tensor) and self._is_in_host_memory(tensor):
@@ -130,14 +133,17 @@ class Batch:
 
     def _measure_norms(self, gradient: Tensor) -> int:
         one, repeats, within = gradient, 1, 1
-        if self._is_in_host_memory(gradient) and is_strided(gradient) and not is_contiguous_plain(gradient):
-            one, within = without_repeats(gradient.detach(), first=1)
-            one, repeats = without_repeats(one)
-            one = one.resolve_neg().contiguous()
-        if self._is_in_host_memory(one) and is_contiguous_plain(one):
-            samples = one.shape[0] if one.dim() else 1
-            divisor = self._scale / math.sqrt(within)
-            return self._rows.add_norms(one, samples=samples, divisor=divisor, repeats=repeats)
+        if self._is_in_host_memory(gradient):
+            found = plain_elements(gradient)
+            if found is None and is_strided(gradient):
+                one, within = without_repeats(gradient.detach(), first=1)
+                one, repeats = without_repeats(one)
+                one = one.resolve_neg().contiguous()
+                found = plain_elements(one)
+            if found is not None:
+                samples = one.shape[0] if one.dim() else 1
+                divisor = self._scale / math.sqrt(within)
+                return self._rows.add_norms(found, samples=samples, divisor=divisor, repeats=repeats)
         return self._measure(sample_norms(gradient), self._scale)
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,9 @@ TYPES = {
     torch.bool: 8,
 }
 """The element types that `rows.c` reads."""
+
+Elements: TypeAlias = "tuple[int, int, int]"
+"""Elements in host memory: the address of the first one, their type as in `TYPES`, and how many they are."""
 
 BUILT = Path(__file__).parent / "built"
 PLAIN, WITH_AVX2 = "rows.so", "rows-avx2.so"
@@ -157,6 +160,13 @@ class RowBuffer:
             self._memory.put_fingerprint(fingerprint)
         return self._added(repeats)
 
+    def add_elements(self, elements: Elements, positions: tuple[int, int, int], divisor: float) -> int:
+        """As `add`, of elements whose place is known: of those at `positions` as `Sampler.positions` gives them."""
+        while not self._memory.add_row(*elements, *positions, divisor):
+            self._grow()
+        self._count += 1
+        return self._count - 1
+
     def add_sample(
         self, sample: Tensor, *, count: int, non_finite: tuple[int, int, int], divisor: float, repeats: int = 1
     ) -> int:
@@ -170,10 +180,11 @@ class RowBuffer:
             self._grow()
         return self._added(repeats)
 
-    def add_norms(self, tensor: Tensor, *, samples: int, divisor: float, repeats: int = 1) -> int:
-        """Add the row of the l2 norms of `tensor` cut into `samples` equal pieces; returns its number."""
-        size = tensor.numel() // samples if samples else 0
-        while not self._memory.add_norms(tensor.data_ptr(), TYPES[tensor.dtype], samples, size, divisor):
+    def add_norms(self, elements: Elements, *, samples: int, divisor: float, repeats: int = 1) -> int:
+        """Add the row of the l2 norms of `elements` cut into `samples` equal pieces; returns its number."""
+        address, kind, count = elements
+        size = count // samples if samples else 0
+        while not self._memory.add_norms(address, kind, samples, size, divisor):
             self._grow()
         return self._added(repeats)
 

@@ -9,9 +9,10 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from torchgraph_explorer.reduce.row_buffer import TYPES
+from torchgraph_explorer.reduce.row_buffer import TYPES, Elements
 
 _WORD = (1 << 64) - 1
+_STRIDED = torch.strided
 
 
 @lru_cache(maxsize=4096)
@@ -52,7 +53,8 @@ def flat(tensor: Tensor) -> Tensor:
     if tensor._is_zerotensor():  # all zeros, without memory
         tensor = tensor.clone()
     elements = _memory(tensor.resolve_neg())
-    return elements if _has_memory(elements) else _read_out(elements)
+    is_there = _is_in_memory(elements, elements.data_ptr(), elements.numel())
+    return elements if is_there else _read_out(elements)
 
 
 def _read_out(elements: Tensor) -> Tensor:
@@ -62,22 +64,32 @@ def _read_out(elements: Tensor) -> Tensor:
     return torch.empty(elements.shape, dtype=elements.dtype).copy_(elements)
 
 
+def plain_elements(tensor: Tensor) -> Elements | None:
+    """The elements of `tensor`, if `rows.c` can read them where they are.
+
+    For that, all are in memory, in order, and of a type in `TYPES`.
+    """
+    kind = TYPES.get(tensor.dtype)
+    if (
+        kind is None
+        or tensor.layout is not _STRIDED
+        or tensor.is_nested
+        or not tensor.is_contiguous()
+        or tensor.is_neg()
+    ):
+        return None
+    address, count = tensor.data_ptr(), tensor.numel()
+    return (address, kind, count) if _is_in_memory(tensor, address, count) else None
+
+
 def is_contiguous_plain(tensor: Tensor) -> bool:
-    """Whether `rows.c` can read the elements where they are: all in memory, in order, and of a type in `TYPES`."""
-    return (
-        tensor.dtype in TYPES
-        and tensor.layout is torch.strided
-        and not tensor.is_nested
-        and tensor.is_contiguous()
-        and not tensor.is_neg()
-        and _has_memory(tensor)
-    )
+    """Whether there are such `plain_elements`."""
+    return plain_elements(tensor) is not None
 
 
-def _has_memory(tensor: Tensor) -> bool:
+def _is_in_memory(tensor: Tensor, address: int, count: int) -> bool:
     """Whether all elements of a contiguous tensor are in memory: its storage may have been freed or cut."""
-    count = tensor.numel()
-    if count == 0 or tensor.data_ptr() == 0:
+    if count == 0 or address == 0:
         return count == 0
     return (tensor.storage_offset() + count) * tensor.itemsize <= tensor.untyped_storage().nbytes()
 
@@ -146,6 +158,8 @@ class Sampler:
 
     def positions(self, count: int, step: int = 0) -> tuple[int, int, int]:
         """The sample of `count` elements at a step: index of the first, stride, and length."""
+        if self.most is None or count <= self.most:
+            return 0, 1, count
         stride = stride_for(count, self.most)
         if stride == 1:
             return 0, 1, count

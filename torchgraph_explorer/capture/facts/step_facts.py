@@ -98,12 +98,12 @@ class StepFactsRecorder:
 
     def begin_call(self, name: str, call: int, inputs: Described) -> None:
         """Module `name` is called, for the time `call` in the step."""
-        if (units := self._units) is not None:
+        if (units := self._units) is not None and units.looks_at(name):
             self._try(lambda: units.begin(name, call, [tensor for _, tensor in inputs]))
 
     def end_call(self, name: str, call: int, outputs: Described) -> None:
         """It has returned `outputs`."""
-        if (units := self._units) is not None:
+        if (units := self._units) is not None and units.looks_at(name):
             self._try(lambda: units.end(name, call, [tensor for _, tensor in outputs]))
 
     def begin_backward(self, *, is_missed: bool) -> None:

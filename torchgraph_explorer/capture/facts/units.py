@@ -45,6 +45,7 @@ ACTIVATIONS = frozenset(
 )
 _CONVOLUTIONS = frozenset(["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"])
 _LAYERS = _CONVOLUTIONS | {"Linear"}
+_LOOKED_AT = ACTIVATIONS | _LAYERS
 
 
 class _Peaks(NamedTuple):
@@ -91,6 +92,10 @@ class UnitRows:
         self._measure, self._windows, self._classes = measure, windows, classes
         self._measured: list[_Measured] = []
         self._has_channels = self._is_activated = False
+
+    def looks_at(self, name: str) -> bool:
+        """Whether the calls of module `name` matter."""
+        return name == "" or self._classes.get(name) in _LOOKED_AT
 
     def begin(self, name: str, call: int, inputs: list[Tensor]) -> None:
         """Module `name` is called."""
