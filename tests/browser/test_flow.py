@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from playwright.sync_api import Locator, expect
@@ -186,17 +187,27 @@ def test_tokens_are_edited_as_numbers(page: Tab, flow: Open) -> None:
     tokens = torch.tensor([[1, 2, 3, 4, 5, 6, 7]])
     words = ["pad", "the", "cat", "sat", "on", "a", "mat", "and", "ate", "nine", "fish"]
     session = flow(TinyTransformer().eval(), tokens, lambda output: output[0, -1, 3], words=words)
-    shown = page.locator(".flow-token span")
-    expect(shown).to_have_text(["the", "cat", "sat", "on", "a", "mat", "and"])
+    shown = page.locator(".flow-token input[type=text]")
+    for one, word in enumerate(words[1:8]):
+        expect(shown.nth(one)).to_have_value(word)
     token = page.get_by_label("input[0][0, 2]")
     expect(token).to_have_value("3")
     token.fill("9")
     token.press("Enter")
     expect(page.locator(".flow-header")).to_contain_text("(before")
-    expect(shown.nth(2)).to_have_text("nine")
+    expect(shown.nth(2)).to_have_value("nine")
     assert session.value("input").tolist() == [[1, 2, 9, 4, 5, 6, 7]]
     card(page, "head").locator("canvas").click(position={"x": 4, "y": 4})
     expect(card(page, "head")).to_contain_text("Selected: [0, 0, 0]")
+    shown.nth(1).fill("Fish")
+    expect(page.locator("datalist option")).to_have_attribute("value", "fish")
+    shown.nth(1).press("Enter")
+    expect(page.get_by_label("input[0][0, 1]")).to_have_value("10")
+    shown.nth(0).fill("o")
+    shown.nth(0).press("Enter")
+    expect(page.get_by_role("alert")).to_have_text("No token has the word 'o'. Near are 'on'.")
+    expect(shown.nth(0)).to_have_value("the")
+    assert session.value("input").tolist() == [[1, 10, 9, 4, 5, 6, 7]]
 
 
 def test_what_leads_past_a_tensor_is_a_link_of_its_own(page: Tab, flow: Open) -> None:
@@ -230,3 +241,111 @@ def test_a_case_is_saved_from_the_page(page: Tab, flow: Open) -> None:
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved case.npz")).to_be_visible()
     assert [one.name for one in Path.cwd().iterdir()] == ["case.npz"]
+
+
+def test_a_region_is_selected_as_a_sum_and_by_index(page: Tab, flow: Open) -> None:
+    session = flow(*digits())
+    middle = card(page, "2")
+    drag(page, middle, (4, 4), (40, 20))
+    expect(middle).to_contain_text("Selected: [0, 0, 0:2, 0:3]")
+    field = middle.get_by_label("Index in 2")
+    field.fill("0, 1:3, 2:4, :")
+    field.press("Enter")
+    expect(middle).to_contain_text("Selected: [0, 1:3, 2:4, ·]")
+    gradient = session.gradient("2")[0, 1:3, 2:4].sum()
+    expect(middle).to_contain_text("16 elements on these maps, sum of gradient: ")
+    assert number(middle.locator(".flow-selected-box b")) == pytest.approx(float(gradient), rel=1e-2)
+    for name in ("input", "0", "4"):
+        first, second = (name, "2") if name != "4" else ("2", "4")
+        which = {"to" if name != "4" else "from_": (0, slice(1, 3), slice(2, 4))}
+        expected = session.contributions(first, second, **which).sum()
+        total = card(page, "input[0]" if name == "input" else name).locator(".flow-received b")
+        page.wait_for_function(IS_NEAR, arg=[total.element_handle(), float(expected)])
+    field.fill("0, 6, 0, 0")
+    middle.get_by_role("button", name="Add").click()
+    expect(middle.get_by_role("alert")).to_contain_text("'6' is no index into a dimension of size 6")
+
+
+def test_maps_are_zoomed_together_from_corresponding_places(page: Tab, flow: Open) -> None:
+    flow(*digits())
+    page.get_by_label("Link maps").check()
+    stride = card(page, "2").get_by_label("Stride of the rows of 2 over input[0]")
+    expect(stride).to_have_value("2")
+    for part in ("rows", "columns"):  # the convolution has a padding of one
+        offset = card(page, "2").get_by_label(f"Offset of the {part} of 2 over input[0]")
+        offset.fill("0")
+        offset.press("Enter")
+    field = card(page, "2").get_by_label("Index in 2")
+    field.fill("0, 0, 1:3, 2:4")
+    field.press("Enter")
+    card(page, "2").get_by_role("button", name="Zoom to [0, 0, 1:3, 2:4]").click()
+    expect(card(page, "2").locator(".flow-part")).to_contain_text("rows 1:3, columns 2:4")
+    expect(card(page, "input[0]").locator(".flow-part")).to_contain_text("rows 1:6, columns 3:8")
+    expect(card(page, "6").locator(".flow-part")).to_have_count(0)  # it has other dimensions
+    canvas = card(page, "input[0]").locator("canvas")
+    canvas.focus()
+    canvas.press("ArrowUp")  # out of the part that is shown
+    expect(card(page, "input[0]").locator(".flow-part")).to_contain_text("rows 0:5, columns 3:8")
+    page.keyboard.press("a")
+    expect(page.locator(".flow-part")).to_have_count(1)
+    expect(page.locator(".flow-part")).not_to_contain_text("rows")
+
+
+def test_regions_of_the_input_are_zeroed_copied_and_pasted(page: Tab, flow: Open) -> None:
+    session = flow(*digits())
+    before = session.value("input[0]")
+    image = card(page, "input[0]")
+    page.get_by_label("Edit the input", exact=True).last.check()
+    canvas = image.locator("canvas")
+    canvas.focus()
+    for key in ("ArrowDown", "Shift+ArrowDown", "Shift+ArrowRight"):
+        canvas.press(key)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    canvas.press("Control+c")
+    rows = page.evaluate("navigator.clipboard.readText()").split("\n")
+    gradient = session.gradient("input[0]")[0, 0, 1:3, 0:2]
+    np.testing.assert_allclose([[float(one) for one in row.split("\t")] for row in rows], gradient, rtol=1e-6)
+    page.evaluate("navigator.clipboard.writeText('[[ 2.  nan]\\n [-1e-1 0.5]]')")
+    canvas.press("Escape")
+    for key in ("ArrowDown", "ArrowRight", "Control+v"):
+        canvas.press(key)
+    expect(page.locator(".flow-header")).to_contain_text("nan")
+    pasted = torch.tensor([[2.0, float("nan")], [-0.1, 0.5]])
+    expected = before.clone()
+    expected[0, 0, 3:5, 2:4] = pasted
+    torch.testing.assert_close(session.value("input[0]"), expected, equal_nan=True)
+    drag_with_shift(page, image, (4, 4), (230, 60))
+    page.get_by_role("button", name="Zero", exact=True).click()
+    expect(page.get_by_role("button", name="Undo")).to_be_enabled()
+    expected[0, 0, 0:3] = 0
+    page.wait_for_function("document.querySelector('.flow-busy') === null")
+    torch.testing.assert_close(session.value("input[0]"), expected, equal_nan=True)
+    canvas.focus()
+    page.evaluate("navigator.clipboard.writeText('a cat')")
+    canvas.press("Control+v")
+    expect(page.get_by_role("alert")).to_contain_text("What was pasted is no table of numbers.")
+
+
+IS_NEAR = """([node, expected]) =>
+    Math.abs(Number(node.textContent.replace('\u2212', '-')) - expected) <= 0.01 * Math.abs(expected) + 1e-6"""
+"""Whether an element shows a number."""
+
+
+def number(shown: Locator) -> float:
+    return float(shown.inner_text().replace("\N{MINUS SIGN}", "-"))
+
+
+def drag_with_shift(page: Tab, where: Locator, start: tuple[int, int], stop: tuple[int, int]) -> None:
+    page.keyboard.down("Shift")
+    drag(page, where, start, stop)
+    page.keyboard.up("Shift")
+
+
+def drag(page: Tab, where: Locator, start: tuple[int, int], stop: tuple[int, int]) -> None:
+    """Over the canvas of a card, in its pixels."""
+    box = where.locator("canvas").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + start[0], box["y"] + start[1])
+    page.mouse.down()
+    page.mouse.move(box["x"] + stop[0], box["y"] + stop[1], steps=4)
+    page.mouse.up()

@@ -16,7 +16,7 @@ from tests.exploring.models import Attention, Convolutions, Recurrent, Repeated,
 from torchgraph_explorer import NotFoundError, OptionError, RecordError
 from torchgraph_explorer.exploring.case import Case, load
 from torchgraph_explorer.exploring.session import Session
-from torchgraph_explorer.exploring.words import LONGEST, speller
+from torchgraph_explorer.exploring.words import LONGEST, vocabulary
 
 
 def attention() -> Session:
@@ -253,22 +253,43 @@ def test_a_recurrent_cell_is_followed_through_its_calls() -> None:
 
 WORDS: dict[str, tuple[object, list[str]]] = {
     "a list": (["the", "cat", "sat"], ["cat", "sat", "", ""]),
+    "a dict, as of a tokenizer": ({"the": 0, "cat": 1, "sat": 2}, ["cat", "sat", "", ""]),
     "a function, which may fail": (lambda number: ["the", "cat", "sat"][number], ["cat", "sat", "", "sat"]),
 }
 
 
 @pytest.mark.parametrize(("words", "expected"), WORDS.values(), ids=WORDS)
 def test_tokens_have_words(words: Any, expected: list[str]) -> None:
-    spell = speller(words)
-    assert spell is not None
-    assert [spell(number) for number in (1, 2, 9, -1)] == expected
+    known = vocabulary(words)
+    assert known is not None
+    assert [known.spell(number) for number in (1, 2, 9, -1)] == expected
 
 
 def test_a_word_is_short_and_can_be_shown() -> None:
-    spell = speller(lambda number: "\x00" + 200 * str(number))
-    assert spell is not None
-    assert len(spell(7)) < 2 * LONGEST
-    assert "\x00" not in spell(7)
+    known = vocabulary(lambda number: "\x00" + 200 * str(number))
+    assert known is not None
+    assert len(known.spell(7)) < 2 * LONGEST
+    assert "\x00" not in known.spell(7)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("cat", [2, 5, 4, 1, 3, 0], id="equal, then longer ones, then those that contain it"),
+        pytest.param("CATS", [1], id="another case"),
+        pytest.param("Cat", [4, 2, 5, 1, 3, 0], id="the same case first"),
+        pytest.param(" \n", [], id="nothing"),
+        pytest.param("dog", [], id="no such word"),
+    ],
+)
+@pytest.mark.parametrize("kind", [list, dict, "function"], ids=str)
+def test_tokens_are_found_by_their_words(kind: Any, text: str, expected: list[int]) -> None:
+    words = ["concatenate", "cats", "cat", "catalogue", "Cat", " cat"]
+    given = {word: number for number, word in enumerate(words)} if kind is dict else words
+    known = vocabulary(words.__getitem__ if kind == "function" else given, size=7)
+    assert known is not None
+    assert [number for number, _ in known.search(text, most=20)] == expected
+    assert [number for number, _ in known.search(text, most=2)] == expected[:2]
 
 
 @pytest.mark.parametrize("words", [3, "text"], ids=repr)
@@ -276,4 +297,4 @@ def test_words_that_say_nothing_are_refused(words: Any) -> None:
     with pytest.raises(
         OptionError, match=r"does not say what tokens stand for\. Pass the word of each number in a list"
     ):
-        speller(words)
+        vocabulary(words)

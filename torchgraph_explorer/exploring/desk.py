@@ -53,6 +53,9 @@ LONGEST_CHAIN = 12
 MOST_WORDS = 4096
 """Tokens of a tensor whose words are shown."""
 
+MOST_FOUND = 20
+"""Tokens that a search for a word finds."""
+
 FILE_NAME = re.compile(r"[\w-][\w.-]{0,99}\.npz", re.ASCII)
 
 Key: TypeAlias = object
@@ -162,6 +165,7 @@ class Desk:
                     for name, part in self._parts.items()
                 },
                 "words": self._words,
+                "hasWords": self._source.vocabulary is not None,
                 "estimates": [self._source.is_estimate(a, b) for a, b in pairs(wanted.chain)],
                 "isCurrent": self._done == self._generation,
                 "busy": self._busy,
@@ -186,6 +190,11 @@ class Desk:
         """The links between tensor `pair` of the chain and the next one."""
         found: Links = self._content(f"links{pair}")
         return found
+
+    def words(self, text: str) -> Sequence[tuple[int, str]]:
+        """Tokens whose words are like `text`, the most like it first."""
+        vocabulary = self._source.vocabulary
+        return [] if vocabulary is None else vocabulary.search(text, most=MOST_FOUND)
 
     def _content(self, part: str) -> Any:
         with self._news:
@@ -350,13 +359,14 @@ class Desk:
 
     def _spelled(self, found: Mapping[object, Array]) -> dict[str, list[str]]:
         """The words of the tensors of whole numbers in the chain."""
-        spell = self._source.spell
-        chain = self._wanted.chain if spell is not None else ()
-        arrays = {name: found[name, "value", "now"] for name in chain}
+        vocabulary = self._source.vocabulary
+        if vocabulary is None:
+            return {}
+        arrays = {name: found[name, "value", "now"] for name in self._wanted.chain}
         return {
-            name: [spell(int(number)) for number in array.flat]
+            name: [vocabulary.spell(int(number)) for number in array.flat]
             for name, array in arrays.items()
-            if spell is not None and array.dtype.kind in "iu" and array.size <= MOST_WORDS
+            if array.dtype.kind in "iu" and array.size <= MOST_WORDS
         }
 
     def _selection(self) -> dict[object, Array]:

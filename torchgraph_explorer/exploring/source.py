@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.exploring.case import Case
@@ -16,7 +16,7 @@ from torchgraph_explorer.exploring.edits import Edits
 from torchgraph_explorer.exploring.grouping import Grouping
 from torchgraph_explorer.exploring.products import Progress
 from torchgraph_explorer.exploring.session import Session, Target, selected
-from torchgraph_explorer.exploring.words import Speller, Words, speller
+from torchgraph_explorer.exploring.words import Vocabulary, Words, vocabulary
 
 NO_MODEL = "This is a saved case without its model"
 
@@ -52,8 +52,8 @@ class Source(Protocol):
         """The edits of the inputs; None if they cannot be edited."""
 
     @property
-    def spell(self) -> Speller | None:
-        """What gives the words of tokens."""
+    def vocabulary(self) -> Vocabulary | None:
+        """The words that tokens stand for."""
 
     def facts(self) -> list[TensorFacts]:
         """Every tensor, in the order of execution."""
@@ -96,7 +96,7 @@ class LiveSource:
 
     def __init__(self, session: Session, *, loss: Target | None, words: Words | None = None) -> None:
         """Show `session`, whose target is `loss`; its tokens stand for `words`."""
-        self.spell = speller(words)
+        self.vocabulary = vocabulary(words, size=_embeddings(session.model))
         self._session, self._loss, self._aim = session, loss, 0
         self.title = type(session.model).__name__
         self.value, self.gradient = session.value, session.gradient
@@ -142,6 +142,12 @@ class LiveSource:
         return self._session.state(), self._aim
 
 
+def _embeddings(model: nn.Module) -> int:
+    """How many numbers the largest embedding of `model` knows: tokens, as far as that can be told."""
+    kinds = nn.Embedding, nn.EmbeddingBag
+    return max((module.num_embeddings for module in model.modules() if isinstance(module, kinds)), default=0)
+
+
 class CaseSource:
     """A saved case."""
 
@@ -150,7 +156,7 @@ class CaseSource:
 
     def __init__(self, case: Case) -> None:
         """Show `case`."""
-        self.spell: Speller | None = None
+        self.vocabulary: Vocabulary | None = None
         self._case = case
 
     def facts(self) -> list[TensorFacts]:

@@ -72,6 +72,9 @@ class FlowSource(Protocol):
             TorchgraphError: They are not there, or not yet.
         """
 
+    def words(self, text: str) -> Sequence[tuple[int, str]]:
+        """Tokens whose words are like `text`, with their words, the most like it first."""
+
     def change(self, what: str, arguments: Mapping[str, Any]) -> Mapping[str, object]:
         """Change what is explored; what follows from it is computed in another thread.
 
@@ -115,8 +118,10 @@ class FlowRoutes:
                 return Response(200, BINARY, tensor_answer(array, query.get("lead", "")))
             case "links":
                 return Response(200, BINARY, links_answer(self._source.links(int(query["pair"])), int(query["most"])))
+            case "words":
+                return json_response({"found": self._source.words(query["like"])})
             case _:
-                return problem(404, f"There is no route {route!r}: there are state, tensor and links.")
+                return problem(404, f"There is no route {route!r}: there are state, tensor, links and words.")
 
     def _state(self, known: int) -> Mapping[str, object]:
         if not self._waiting.acquire(blocking=False):

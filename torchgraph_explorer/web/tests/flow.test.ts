@@ -1,7 +1,7 @@
 import {describe, expect, test} from 'vitest';
 
 import {diverging, stepOf} from '../src/view/flow/colour';
-import {cellAt, cellOf, elementOf, elementText, firstLead, flatPlace, groupElement, groupOf, isWithin, layoutMaps, placeOf} from '../src/flow/maps';
+import {cellAt, cellOf, elementOf, elementText, firstLead, flatPlace, groupElement, groupOf, isWithin, layoutMaps, nearestCell, placeOf} from '../src/flow/maps';
 import {layoutSankey} from '../src/flow/sankey';
 import type {PairLinks, SankeyOptions} from '../src/flow/sankey';
 
@@ -137,4 +137,23 @@ test('colours run from negative to positive, with zero in the middle', () => {
   expect(stepOf(-9, 3)).toBe(0);
   expect(stepOf(0, 0)).toBe(stepOf(0, 1));
   expect(stepOf(NaN, 1)).toBe(-1);
+});
+
+describe('a part of maps', () => {
+  const layout = layoutMaps([2, 8, 8], 1, {rows: [2, 6], columns: [4, 6]});
+
+  test('has larger cells, whose rows and columns are those of the whole', () => {
+    expect(layout.cell).toBeGreaterThan(layoutMaps([2, 8, 8], 1).cell - 1);
+    const cell = {map: 1, row: 5, column: 4};
+    const {x, y} = placeOf(layout, cell);
+    expect(cellAt(layout, x + 1, y + 1)).toEqual(cell);
+    expect(placeOf(layout, {map: 0, row: 2, column: 4})).toEqual({x: 0, y: 0});
+  });
+
+  test.each([
+    [-50, -50, {map: 0, row: 2, column: 4}],
+    [5000, 5000, {map: 0, row: 5, column: 5}],
+  ])('is not left by a drag to (%i, %i)', (x, y, expected) => {
+    expect(nearestCell(layout, 0, x, y)).toEqual(expected);
+  });
 });

@@ -32,6 +32,12 @@ export async function askLinks(pair: number, most: number, signal: AbortSignal):
   return {...packed.meta, source: whole('source'), target: whole('target'), value: floats('value'), past: floats('past')};
 }
 
+/** Tokens whose words are like `text`, the most like it first. */
+export async function askWords(text: string, signal?: AbortSignal): Promise<[number, string][]> {
+  const answer = await ask(`words?${new URLSearchParams({like: text})}`, signal ? {signal} : {});
+  return ((await answer.json()) as {found: [number, string][]}).found;
+}
+
 /** Numbers that are not there any more are no failed request: there is a newer state. */
 async function numbers<Meta>(path: string, signal: AbortSignal): Promise<Packed<Meta>> {
   const packed = unpack<Meta & {fault?: string}>(await (await ask(path, {signal})).arrayBuffer());

@@ -1,5 +1,6 @@
 /** Where the cells of a tensor's maps are drawn, and which element each one is. */
 
+import type {Span} from './region';
 import type {Element} from './types';
 
 /** Pixels between maps. */
@@ -10,8 +11,12 @@ const ROOM = 232;
 
 export interface MapLayout {
   maps: number;
+  /** Of the part that is shown. */
   rows: number;
   columns: number;
+  /** The first row and column that are shown. */
+  top: number;
+  left: number;
   /** Side of a cell, in pixels. */
   cell: number;
   /** Maps beside each other. */
@@ -26,33 +31,49 @@ export interface Cell {
   column: number;
 }
 
-/** Maps side by side, in a shape near a square; `zoom` is a factor. */
-export function layoutMaps([maps, rows, columns]: readonly [number, number, number], zoom: number): MapLayout {
+/** Maps side by side, in a shape near a square; `zoom` is a factor. Only a part of each is shown, if that is given. */
+export function layoutMaps([maps, allRows, allColumns]: readonly [number, number, number], zoom: number, part: Span | null = null): MapLayout {
+  const [top, bottom] = part?.rows ?? [0, allRows];
+  const [left, right] = part?.columns ?? [0, allColumns];
+  const [rows, columns] = [bottom - top, right - left];
   const across = Math.min(maps, Math.max(1, Math.ceil(Math.sqrt((maps * rows) / Math.max(1, columns)))));
   const down = Math.ceil(maps / across);
   const fitting = Math.floor((ROOM - (across - 1) * GAP) / Math.max(1, across * columns));
   const low = Math.floor((ROOM * 1.5) / Math.max(1, down * rows));
   const cell = Math.max(1, Math.round(Math.max(2, Math.min(LARGEST, fitting, low)) * zoom));
   const width = across * columns * cell + (across - 1) * GAP;
-  return {maps, rows, columns, cell, across, width, height: down * rows * cell + (down - 1) * GAP};
+  return {maps, rows, columns, top, left, cell, across, width, height: down * rows * cell + (down - 1) * GAP};
 }
 
 /** The left upper corner of a cell. */
-export function placeOf({cell, across, rows, columns}: MapLayout, {map, row, column}: Cell): {x: number; y: number} {
-  const x = (map % across) * (columns * cell + GAP) + column * cell;
-  const y = Math.floor(map / across) * (rows * cell + GAP) + row * cell;
+export function placeOf({cell, across, rows, columns, top, left}: MapLayout, {map, row, column}: Cell): {x: number; y: number} {
+  const x = (map % across) * (columns * cell + GAP) + (column - left) * cell;
+  const y = Math.floor(map / across) * (rows * cell + GAP) + (row - top) * cell;
   return {x, y};
 }
 
+/** Whether a cell is in the part that is shown. */
+export function isOnShow({maps, rows, columns, top, left}: MapLayout, {map, row, column}: Cell): boolean {
+  return map >= 0 && map < maps && row >= top && row < top + rows && column >= left && column < left + columns;
+}
+
 /** The cell at a pixel; null in a gap. */
-export function cellAt({cell, across, rows, columns, maps}: MapLayout, x: number, y: number): Cell | null {
+export function cellAt({cell, across, rows, columns, maps, top, left}: MapLayout, x: number, y: number): Cell | null {
   const [wide, high] = [columns * cell + GAP, rows * cell + GAP];
   const [right, down] = [Math.floor(x / wide), Math.floor(y / high)];
   const map = down * across + right;
   const column = Math.floor((x - right * wide) / cell);
   const row = Math.floor((y - down * high) / cell);
   const isInside = x >= 0 && y >= 0 && right < across && map < maps && column < columns && row < rows;
-  return isInside ? {map, row, column} : null;
+  return isInside ? {map, row: row + top, column: column + left} : null;
+}
+
+/** The cell of a map that is nearest to a pixel. */
+export function nearestCell(layout: MapLayout, map: number, x: number, y: number): Cell {
+  const {rows, columns, top, left, cell} = layout;
+  const corner = placeOf(layout, {map, row: top, column: left});
+  const within = (at: number, count: number) => Math.min(Math.max(Math.floor(at / cell), 0), count - 1);
+  return {map, row: top + within(y - corner.y, rows), column: left + within(x - corner.x, columns)};
 }
 
 /** The dimensions that a selector chooses in: all but the last two. */

@@ -36,6 +36,8 @@ export interface FlowState {
   parts: Record<string, Part>;
   /** What the elements of tensors of whole numbers stand for, by name, where that is known. */
   words: Record<string, string[]>;
+  /** Words can be searched. */
+  hasWords: boolean;
   /** For each pair of neighbours, whether its contributions are a guess. */
   estimates: boolean[];
   /** Everything that is wanted is computed. */

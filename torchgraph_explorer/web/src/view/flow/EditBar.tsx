@@ -1,14 +1,16 @@
 /** Edits the inputs: what a click does, and undo. */
 
 import {useState} from 'preact/hooks';
-import {brush, edit, isEditing, state} from './state';
+import {elementText} from '../../flow/maps';
+import {brush, edit, isEditing, marked, state} from './state';
 
 export function EditBar() {
   const {edits, inputs} = state.value!;
   const [std, setStd] = useState(0.1);
   const [tensor = inputs[0] as string, setTensor] = useState<string>();
   const facts = state.value!.tensors.find(({name}) => name === tensor);
-  const region = facts?.shape.map(() => null) ?? [];
+  const mark = marked.value?.tensor === tensor ? marked.value.element : null;
+  const region = mark ?? facts?.shape.map(() => null) ?? [];
   const columns = (facts?.shape.length ?? 1) - 1;
   const shift = (dim: number, by: number) => edit({kind: 'shift', tensor, dim, by});
   if (edits === null) return null;
@@ -28,6 +30,19 @@ export function EditBar() {
         <span class="select-label">Value</span>
         <input type="number" step="any" value={brush.value} aria-label="Value that the brush sets" onChange={(event) => (brush.value = Number(event.currentTarget.value))} />
       </label>
+      <span class="dim" title="Drag over the map with Shift, or press Shift and arrows, to mark a region of the input">
+        {mark === null ? 'All of it:' : `${elementText(mark)}:`}
+      </span>
+      {mark !== null && (
+        <>
+          <button type="button" class="button" aria-label="Mark nothing" title="Mark nothing" onClick={() => (marked.value = null)}>
+            ×
+          </button>
+          <button type="button" class="button" onClick={() => edit({kind: 'fill', tensor, region, value: brush.value})}>
+            Fill
+          </button>
+        </>
+      )}
       <button type="button" class="button" onClick={() => edit({kind: 'fill', tensor, region, value: 0})}>
         Zero
       </button>

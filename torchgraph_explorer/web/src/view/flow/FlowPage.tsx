@@ -12,7 +12,8 @@ import {EditBar} from './EditBar';
 import {SankeyView} from './SankeyView';
 import {TensorCard} from './TensorCard';
 import {Toolbar} from './Toolbar';
-import {act, edit, follow, isAway, problem, state} from './state';
+import {spanOfElement} from '../../flow/region';
+import {act, edit, factsOf, follow, isAway, marked, problem, show, spans, state} from './state';
 
 export function FlowPage() {
   useEffect(() => {
@@ -115,6 +116,17 @@ function Faults() {
   );
 }
 
+function escape(): void {
+  marked.value = null;
+  void act('select', {tensor: null});
+}
+
+function zoomToMark(): void {
+  const region = marked.value;
+  const facts = region === null ? undefined : factsOf(region.tensor);
+  if (facts !== undefined) show(facts, spanOfElement(facts.shape, region!.element));
+}
+
 const TEXT_FIELDS = 'input:not([type=checkbox], [type=radio], [type=range]), select, textarea';
 
 function keys(event: KeyboardEvent): void {
@@ -125,7 +137,9 @@ function keys(event: KeyboardEvent): void {
   if (isCommand && key === 'z') edit({kind: event.shiftKey ? 'redo' : 'undo'});
   else if (isCommand && key === 'y') edit({kind: 'redo'});
   else if (!isCommand && key === 't') nextTheme();
-  else if (key === 'escape') void act('select', {tensor: null});
+  else if (key === 'escape') escape();
+  else if (!isCommand && key === 'z') zoomToMark();
+  else if (!isCommand && key === 'a') spans.value = {};
   else return;
   event.preventDefault();
 }

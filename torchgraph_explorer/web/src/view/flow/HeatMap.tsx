@@ -1,13 +1,16 @@
-/** The maps of a tensor as heat. A click selects an element, or edits it; arrows move a cursor. */
+/** The maps of a tensor as heat. A click selects an element, or edits it; dragging takes a region; arrows move a cursor. */
 
 import {useEffect, useRef, useState} from 'preact/hooks';
 import {formatNumber} from '../../numberText';
-import {followColours, stepOf} from './colour';
-import type {Colours} from './colour';
-import {cellAt, elementOf, elementText, flatPlace, isWithin, layoutMaps, placeOf} from '../../flow/maps';
+import {followColours} from './colour';
+import {copyRegion, pasteAt} from './clipboard';
+import {correspondingSpan} from '../../flow/lining';
+import {cellAt, elementOf, elementText, flatPlace, isWithin, layoutMaps, nearestCell} from '../../flow/maps';
 import type {Cell, MapLayout} from '../../flow/maps';
-import {brush, edit, isEditing, isOneScale, isStrong, largest, leadOf, pointed, select, state, zoom} from './state';
-import type {Maps, TensorFacts} from '../../flow/types';
+import {countOf, regionOf, spanOf, spanOfElement} from '../../flow/region';
+import {box, eachCell, paint, placeIn, ring} from './paintMaps';
+import {brush, edit, isEditing, isLinked, isOneScale, isStrong, largest, leadOf, linedUp, liningOf, marked, pointed, select, show, spans, state, zoom} from './state';
+import type {Element, Maps, TensorFacts} from '../../flow/types';
 
 interface HeatMapProps {
   facts: TensorFacts;
@@ -24,80 +27,122 @@ const MOVES: Record<string, readonly [number, number]> = {
   ArrowRight: [0, 1],
 };
 
+const LINE = 3;
+
 export function HeatMap({facts, maps, received, isInput}: HeatMapProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [cursor, setCursor] = useState<Cell | null>(null);
   const painted = useRef<Map<number, number> | null>(null);
-  const layout = layoutMaps(maps.shape, zoom.value);
+  const [anchor, setAnchor] = useState<Cell | null>(null);
+  const layout = layoutMaps(maps.shape, zoom.value, spans.value[facts.name] ?? null);
   const colours = followColours().value;
   const lead = leadOf(facts);
   const scale = isOneScale.value ? Math.max(...Object.values(largest.value), 0) : Math.max(Math.abs(maps.low), Math.abs(maps.high));
   const selected = state.value!.selection?.tensor === facts.name ? state.value!.selection.elements : [];
+  const mark = marked.value?.tensor === facts.name ? marked.value.element : null;
   const hovered = pointed.value?.tensor === facts.name ? pointed.value.element : null;
   const element = (cell: Cell) => elementOf(facts.shape, lead, cell);
   const matches = received !== null && received.values.length === maps.values.length ? received : null;
+  const dragged = anchor !== null && cursor !== null && anchor.map === cursor.map ? spanOf(anchor, cursor) : null;
 
   useEffect(() => {
     const context = canvas.current?.getContext('2d');
     if (!context) return;
     paint(context, layout, maps, {colours, scale});
-    const outline = (cell: Cell, colour: string, width: number) => ring(context, layout, cell, {colour, width});
-    eachCell(layout, (cell, i) => {
-      if (matches !== null && isStrong(Math.abs(matches.values[i]!), Math.max(Math.abs(matches.low), Math.abs(matches.high)))) {
-        outline(cell, matches.values[i]! < 0 ? colours.negative : colours.positive, 2);
+    eachCell(layout, (cell) => {
+      const value = matches?.values[placeIn(maps, cell)] ?? 0;
+      if (matches !== null && isStrong(Math.abs(value), Math.max(Math.abs(matches.low), Math.abs(matches.high)))) {
+        ring(context, layout, cell, {colour: value < 0 ? colours.negative : colours.positive, width: 2});
       }
-      const here = element(cell);
-      if (selected.some((one) => isWithin(here, one))) outline(cell, colours.mark, 3);
-      else if (hovered !== null && isWithin(here, hovered)) outline(cell, colours.mark, 1);
+      if (hovered !== null && isWithin(element(cell), hovered)) ring(context, layout, cell, {colour: colours.mark, width: 1});
     });
-    if (cursor !== null && document.activeElement === canvas.current) outline(cursor, colours.mark, 1);
+    const frame = (region: Element, width: number, isDashed = false) => {
+      const span = spanOfElement(facts.shape, region);
+      for (let map = 0; map < maps.shape[0]; map++) {
+        const inside = element({map, row: span.rows[0], column: span.columns[0]});
+        if (isWithin(inside, region)) box(context, layout, map, span, {colour: colours.mark, width, isDashed});
+      }
+    };
+    for (const one of selected) frame(one, LINE);
+    if (mark !== null && !selected.some((one) => JSON.stringify(one) === JSON.stringify(mark))) frame(mark, 2, true);
+    if (dragged !== null) box(context, layout, anchor!.map, dragged, {colour: colours.mark, width: 2, isDashed: true});
+    const over = linkedSpan(facts);
+    if (over !== null) for (let map = 0; map < maps.shape[0]; map++) box(context, layout, map, over, {colour: colours.mark, width: 1, isDashed: true});
+    if (cursor !== null && document.activeElement === canvas.current) ring(context, layout, cursor, {colour: colours.mark, width: 1});
   });
 
   const cellOfEvent = (event: PointerEvent): Cell | null => {
-    const box = canvas.current!.getBoundingClientRect();
-    return cellAt(layout, event.clientX - box.left, event.clientY - box.top);
+    const place = canvas.current!.getBoundingClientRect();
+    const [x, y] = [event.clientX - place.left, event.clientY - place.top];
+    return anchor === null ? cellAt(layout, x, y) : nearestCell(layout, anchor.map, x, y);
   };
   const canEdit = isInput && isEditing.value;
-  const press = (cell: Cell, adds: boolean) => {
-    setCursor(cell);
-    if (canEdit) {
-      const value = maps.values[placeIn(layout, cell)] === brush.value ? 0 : brush.value;
-      edit({kind: 'cells', tensor: facts.name, places: [flatPlace(facts.shape, element(cell))], values: [value]});
-    } else if (facts.gradient) select(facts.name, element(cell), adds);
+  const brushed = (cell: Cell) => (maps.values[placeIn(maps, cell)] === brush.value ? 0 : brush.value);
+  /** An element or a region was chosen. */
+  const take = (region: Element, cell: Cell, adds: boolean) => {
+    const isRegion = countOf(facts.shape, region) > 1;
+    marked.value = isRegion ? {tensor: facts.name, element: region} : null;
+    if (!canEdit) facts.gradient && select(facts.name, region, adds);
+    else if (isRegion) edit({kind: 'fill', tensor: facts.name, region, value: brush.value});
+    else edit({kind: 'cells', tensor: facts.name, places: [flatPlace(facts.shape, element(cell))], values: [brushed(cell)]});
   };
   const down = (event: PointerEvent) => {
     const cell = cellOfEvent(event);
     if (cell === null || event.button !== 0) return;
     canvas.current!.focus();
-    if (!canEdit) return press(cell, event.shiftKey || event.ctrlKey || event.metaKey);
     canvas.current!.setPointerCapture(event.pointerId);
     setCursor(cell);
+    if (!canEdit || event.shiftKey) return setAnchor(cell);
+    setAnchor(null);
     painted.current = new Map();
     drag(event);
   };
   const drag = (event: PointerEvent) => {
     const cell = cellOfEvent(event);
-    pointed.value = cell === null ? null : {tensor: facts.name, element: element(cell)};
+    pointed.value = cell === null || anchor !== null ? null : {tensor: facts.name, element: element(cell)};
     if (cell !== null) setCursor(cell);
     if (cell === null || painted.current === null) return;
     const first = painted.current.values().next().value as number | undefined;
-    const value = first ?? (maps.values[placeIn(layout, cell)] === brush.value ? 0 : brush.value);
-    painted.current.set(flatPlace(facts.shape, element(cell)), value);
+    painted.current.set(flatPlace(facts.shape, element(cell)), first ?? brushed(cell));
   };
-  const up = () => {
+  const up = (event: PointerEvent) => {
     const cells = painted.current;
     painted.current = null;
     if (cells !== null && cells.size > 0) edit({kind: 'cells', tensor: facts.name, places: [...cells.keys()], values: [...cells.values()]});
+    if (dragged === null) return;
+    const region = regionOf(facts.shape, lead, anchor!.map, dragged);
+    setAnchor(null);
+    if (canEdit) marked.value = {tensor: facts.name, element: region};
+    else take(region, cursor!, event.shiftKey || event.ctrlKey || event.metaKey);
   };
   const keys = (event: KeyboardEvent) => {
     const move = MOVES[event.key];
-    const from = cursor ?? {map: 0, row: 0, column: 0};
-    if (move) setCursor(moved(layout, from, move));
-    else if (event.key === 'Enter' || event.key === ' ') press(from, event.shiftKey);
-    else return;
+    const from = cursor ?? {map: 0, row: layout.top, column: layout.left};
+    if (move) {
+      const to = moved(maps, layout, from, move);
+      setCursor(to);
+      follow(facts, layout, to);
+      const held = anchor ?? from;
+      setAnchor(event.shiftKey && held.map === to.map ? held : null);
+    } else if (event.key === 'Enter' || event.key === ' ') {
+      const region = regionOf(facts.shape, lead, from.map, dragged ?? spanOf(from, from));
+      setAnchor(null);
+      take(region, from, event.shiftKey && dragged === null);
+    } else return;
     event.preventDefault();
   };
-  const here = cursor === null ? null : placeIn(layout, cursor);
+  const copy = (event: ClipboardEvent) => {
+    const region = dragged !== null ? regionOf(facts.shape, lead, anchor!.map, dragged) : (mark ?? (cursor === null ? null : element(cursor)));
+    const text = region === null ? null : copyRegion(facts, maps, region);
+    if (text === null) return;
+    event.clipboardData?.setData('text/plain', text);
+    event.preventDefault();
+  };
+  const paste = (event: ClipboardEvent) => {
+    event.preventDefault();
+    pasteAt(facts, event.clipboardData?.getData('text/plain') ?? '', cursor === null ? null : element(cursor));
+  };
+  const here = cursor === null ? null : placeIn(maps, cursor);
   return (
     <>
       <div class="flow-scroll">
@@ -108,61 +153,49 @@ export function HeatMap({facts, maps, received, isInput}: HeatMapProps) {
           height={layout.height}
           tabIndex={0}
           role="img"
-          aria-label={`${facts.name}: ${layout.maps} maps of ${layout.rows} × ${layout.columns}. Arrows move, Enter ${canEdit ? 'edits' : 'selects'}`}
+          aria-label={`${facts.name}: ${layout.maps} maps of ${layout.rows} × ${layout.columns}. Arrows move, with Shift they take a region, Enter ${canEdit ? 'edits' : 'selects'}`}
           onPointerDown={down}
           onPointerMove={drag}
           onPointerUp={up}
           onPointerLeave={() => (pointed.value = null)}
           onKeyDown={keys}
-          onFocus={() => cursor === null && setCursor({map: 0, row: 0, column: 0})}
+          onCopy={copy}
+          onPaste={paste}
+          onFocus={() => cursor === null && setCursor({map: 0, row: layout.top, column: layout.left})}
+          onBlur={() => setAnchor(null)}
         />
       </div>
       <p class="flow-readout mono" aria-live="polite">
-        {cursor !== null && here !== null && here < maps.values.length
-          ? `${elementText(element(cursor))} ${formatNumber(maps.values[here]!)}${matches === null ? '' : `, contribution ${formatNumber(matches.values[here]!)}`}`
-          : '\u00a0'}
+        {dragged !== null
+          ? elementText(regionOf(facts.shape, lead, anchor!.map, dragged))
+          : cursor !== null && here !== null && here < maps.values.length
+            ? `${elementText(element(cursor))} ${formatNumber(maps.values[here]!)}${matches === null ? '' : `, contribution ${formatNumber(matches.values[here]!)}`}`
+            : '\u00a0'}
       </p>
     </>
   );
 }
 
-/** The place of a cell among the values of the maps. */
-function placeIn({rows, columns}: MapLayout, {map, row, column}: Cell): number {
-  return (map * rows + row) * columns + column;
+/** The part of a tensor that lies over what is pointed at in another one, where they are linked. */
+function linkedSpan(facts: TensorFacts) {
+  const other = pointed.value === null || !isLinked.value ? undefined : linedUp(facts).find(({name}) => name === pointed.value!.tensor);
+  if (other === undefined || other.name === facts.name) return null;
+  return correspondingSpan(spanOfElement(other.shape, pointed.value!.element), liningOf(other), liningOf(facts), facts.shape);
 }
 
-function eachCell({maps, rows, columns}: MapLayout, visit: (cell: Cell, place: number) => void): void {
-  let place = 0;
-  for (let map = 0; map < maps; map++) for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) visit({map, row, column}, place++);
+/** Moves the part that is shown with a cursor that has left it. */
+function follow(facts: TensorFacts, {top, left, rows, columns}: MapLayout, {row, column}: Cell): void {
+  if (spans.value[facts.name] === undefined) return;
+  const shift = (at: number, first: number, count: number) => (at < first ? at : at >= first + count ? at - count + 1 : first);
+  const [newTop, newLeft] = [shift(row, top, rows), shift(column, left, columns)];
+  if (newTop !== top || newLeft !== left) show(facts, {rows: [newTop, newTop + rows], columns: [newLeft, newLeft + columns]});
 }
 
 /** Beyond the edge of a map, into the one beside it. */
-function moved(layout: MapLayout, {map, row, column}: Cell, [down, right]: readonly [number, number]): Cell {
-  const {maps, rows, columns, across} = layout;
+function moved({shape: [maps, rows, columns]}: Maps, {across}: MapLayout, {map, row, column}: Cell, [down, right]: readonly [number, number]): Cell {
   const wanted = {map, row: row + down, column: column + right};
   const next = wanted.row < 0 ? map - across : wanted.row >= rows ? map + across : wanted.column < 0 ? map - 1 : wanted.column >= columns ? map + 1 : map;
   if (next === map) return wanted;
   if (next < 0 || next >= maps) return {map, row, column};
   return {map: next, row: (wanted.row + rows) % rows, column: (wanted.column + columns) % columns};
 }
-
-function paint(context: CanvasRenderingContext2D, layout: MapLayout, maps: Maps, {colours, scale}: {colours: Colours; scale: number}): void {
-  context.clearRect(0, 0, layout.width, layout.height);
-  const inset = layout.cell > 5 ? 1 : 0;
-  eachCell(layout, (cell, place) => {
-    const step = stepOf(maps.values[place]!, scale);
-    const {x, y} = placeOf(layout, cell);
-    const [r, g, b] = step < 0 ? [] : colours.table.subarray(step * 4, step * 4 + 3);
-    context.fillStyle = step < 0 ? colours.nonfinite : `rgb(${r} ${g} ${b})`;
-    context.fillRect(x, y, layout.cell - inset, layout.cell - inset);
-  });
-}
-
-function ring(context: CanvasRenderingContext2D, layout: MapLayout, cell: Cell, {colour, width}: {colour: string; width: number}): void {
-  const {x, y} = placeOf(layout, cell);
-  const line = Math.min(width, Math.max(1, layout.cell / 4));
-  context.strokeStyle = colour;
-  context.lineWidth = line;
-  context.strokeRect(x + line / 2, y + line / 2, Math.max(1, layout.cell - line), Math.max(1, layout.cell - line));
-}
-

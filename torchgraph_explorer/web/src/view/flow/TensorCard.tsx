@@ -4,8 +4,10 @@ import {useEffect} from 'preact/hooks';
 import {formatNumber} from '../../numberText';
 import {askMaps} from '../../flow/api';
 import {HeatMap} from './HeatMap';
+import {PartOnShow} from './PartOnShow';
+import {SelectByIndex} from './SelectByIndex';
 import {TokenRow} from './TokenRow';
-import {elementOf, elementText, leadingDims} from '../../flow/maps';
+import {elementOf, elementText, isWithin, leadingDims} from '../../flow/maps';
 import {factsOf, isStrong, largest, leadOf, leads, quantity, select, state, when} from './state';
 import type {Maps, Quantity, TensorFacts} from '../../flow/types';
 import {useAnswer} from '../useAnswer';
@@ -42,8 +44,34 @@ export function TensorCard({name}: {name: string}) {
       {maps.value !== null && !isTokens && <HeatMap facts={facts} maps={maps.value} received={received.value} isInput={isInput} />}
       {maps.problem !== null && <p class="dim">{maps.problem}</p>}
       {side !== '' && received.value !== null && <Received facts={facts} maps={received.value} side={side} />}
-      {isSelected && <p class="flow-selected">Selected: {selection.elements.map(elementText).join(' + ')}</p>}
+      {isSelected && <Selected facts={facts} maps={maps.value} shown={shown} />}
+      {maps.value !== null && !isTokens && <PartOnShow facts={facts} />}
+      {facts.gradient && <SelectByIndex facts={facts} />}
     </section>
+  );
+}
+
+/** What is selected, and the sum of what its maps show. */
+function Selected({facts, maps, shown}: {facts: TensorFacts; maps: Maps | null; shown: Quantity}) {
+  const {elements} = state.value!.selection!;
+  const lead = leadOf(facts);
+  let [count, sum] = [0, 0];
+  if (maps !== null) {
+    const [, rows, columns] = maps.shape;
+    maps.values.forEach((value, i) => {
+      const element = elementOf(facts.shape, lead, {map: Math.floor(i / (rows * columns)), row: Math.floor(i / columns) % rows, column: i % columns});
+      if (elements.some((one) => isWithin(element, one))) [count, sum] = [count + 1, sum + value];
+    });
+  }
+  return (
+    <div class="flow-selected-box">
+      <p class="flow-selected">Selected: {elements.map(elementText).join(' + ')}</p>
+      {count > 1 && (
+        <p class="dim">
+          {count} elements on these maps, sum of {shown}: <b>{formatNumber(sum)}</b>
+        </p>
+      )}
+    </div>
   );
 }
 

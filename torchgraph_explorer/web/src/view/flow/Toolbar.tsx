@@ -2,7 +2,7 @@
 
 import {useState} from 'preact/hooks';
 import {Segments, Select} from '../controls/Select';
-import {act, isOneScale, quantity, state, threshold, when, zoom} from './state';
+import {act, isLinked, isOneScale, quantity, state, threshold, when, zoom} from './state';
 import type {Quantity, When} from '../../flow/types';
 
 export function Toolbar() {
@@ -32,6 +32,9 @@ export function Toolbar() {
       )}
       <label class="flow-check">
         <input type="checkbox" checked={isOneScale.value} onChange={(event) => (isOneScale.value = event.currentTarget.checked)} /> One scale
+      </label>
+      <label class="flow-check" title="Zooming into one map shows the corresponding parts of the others, and pointing at a place outlines it in all">
+        <input type="checkbox" checked={isLinked.value} onChange={(event) => (isLinked.value = event.currentTarget.checked)} /> Link maps
       </label>
       <Threshold />
       <label class="select">

@@ -4,7 +4,10 @@ import {batch, computed, signal} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
 import {isAbort, messageOf} from '../../api/errors';
 import {askState, change} from '../../flow/api';
+import {correspondingSpan, liningFor} from '../../flow/lining';
+import type {Lining} from '../../flow/lining';
 import {firstLead} from '../../flow/maps';
+import type {Span} from '../../flow/region';
 import type {Element, FlowState, Quantity, TensorFacts, When} from '../../flow/types';
 
 const RETRY_MS = 2000;
@@ -33,6 +36,14 @@ export const isEditing: Signal<boolean> = signal(false);
 export const brush: Signal<number> = signal(1);
 /** For each tensor, which of its maps are shown. */
 export const leads: Signal<Record<string, string[]>> = signal({});
+/** For each tensor, the part of its maps that is shown; all of them without. */
+export const spans: Signal<Record<string, Span>> = signal({});
+/** The parts that are shown of all tensors correspond. */
+export const isLinked: Signal<boolean> = signal(false);
+/** For each tensor, how it lies over the first one, where that was changed. */
+export const linings: Signal<Record<string, Lining>> = signal({});
+/** The region that was marked last. */
+export const marked: Signal<{tensor: string; element: Element} | null> = signal(null);
 /** The element or group under the pointer. */
 export const pointed: Signal<{tensor: string; element: Element} | null> = signal(null);
 /** The largest size that each tensor shows, for one scale. */
@@ -44,6 +55,30 @@ export function factsOf(name: string): TensorFacts | undefined {
 
 export function leadOf(facts: TensorFacts): string[] {
   return leads.value[facts.name] ?? firstLead(facts.shape);
+}
+
+/** The tensors of the chain that lie over each other: those with as many dimensions as this one, with rows among them. */
+export function linedUp({shape}: TensorFacts): TensorFacts[] {
+  if (shape.length < 2) return [];
+  return (state.value?.chain ?? []).flatMap((name) => factsOf(name) ?? []).filter((one) => one.shape.length === shape.length);
+}
+
+/** How a tensor lies over the first one of these. */
+export function liningOf(facts: TensorFacts): Lining {
+  return linings.value[facts.name] ?? liningFor(facts.shape, linedUp(facts)[0]?.shape ?? facts.shape);
+}
+
+/** Shows a part of a tensor's maps, or all of them, and the corresponding parts of the others where they are linked. */
+export function show(facts: TensorFacts, span: Span | null): void {
+  const others = isLinked.value ? linedUp(facts).filter(({name}) => name !== facts.name) : [];
+  const changed = [facts.name, ...others.map(({name}) => name)];
+  const kept = Object.fromEntries(Object.entries(spans.value).filter(([name]) => !changed.includes(name)));
+  if (span === null) {
+    spans.value = kept;
+    return;
+  }
+  const corresponding = others.map((other) => [other.name, correspondingSpan(span, liningOf(facts), liningOf(other), other.shape)]);
+  spans.value = {...kept, ...Object.fromEntries(corresponding), [facts.name]: span};
 }
 
 /** Whether a contribution or link is strong enough to be shown. */
