@@ -39,8 +39,8 @@ def explore(
         port: Its port; if taken, the next free one; 0 for any.
         logdir: A folder of runs, to be shown beside it.
         words: What inputs of whole numbers stand for, to be shown and searched in the page: the word of each number,
-            the number of each word in a dict, as `tokenizer.get_vocab()`, or a function that gives a number's word, such
-            as `tokenizer.decode`.
+            the number of each word in a dict, as `tokenizer.get_vocab()`, or a function that gives a number's word, as
+            `tokenizer.decode`.
 
     Returns:
         The session.

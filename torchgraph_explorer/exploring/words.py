@@ -48,11 +48,11 @@ class Vocabulary:
         if not plain:
             return []
         found = [
-            (_distance(word, its_plain, wanted, plain), number, word)
+            (0 if word.strip() == wanted else _distance(its_plain, plain), len(word), number, word)
             for number, (word, its_plain) in enumerate(self._all)
             if plain in its_plain
         ]
-        return [(number, word) for _, number, word in sorted(found)[:most]]
+        return [(number, word) for *_, number, word in sorted(found)[:most]]
 
     @cached_property
     def _all(self) -> list[tuple[str, str]]:
@@ -63,12 +63,9 @@ def _plain(word: str) -> str:
     return word.strip().casefold()
 
 
-def _distance(word: str, its_plain: str, wanted: str, plain: str) -> tuple[int, int]:
-    """How far a word that contains what is wanted is from it: by how it contains it, and by its length."""
-    if word.strip() == wanted:
-        return 0, len(word)
-    kinds = (its_plain == plain, its_plain.startswith(plain), True)
-    return 1 + kinds.index(True), len(word)
+def _distance(word: str, wanted: str) -> int:
+    """How far a word that contains `wanted` is from it."""
+    return 1 if word == wanted else 2 if word.startswith(wanted) else 3
 
 
 def vocabulary(words: Any, *, size: int = 0) -> Vocabulary | None:
@@ -85,8 +82,8 @@ def vocabulary(words: Any, *, size: int = 0) -> Vocabulary | None:
         return Vocabulary(by_number.__getitem__, size=int(max(whole, default=-1)) + 1)
     if isinstance(words, str) or not (callable(words) or (hasattr(words, "__len__") and hasattr(words, "__getitem__"))):
         raise OptionError(
-            f"words={words!r:.80} does not say what tokens stand for. Pass the word of each number in a list, the number "
-            f"of each word in a dict, as tokenizer.get_vocab(), or a function such as tokenizer.decode."
+            f"words={words!r:.80} does not say what tokens stand for. Pass the word of each number in a list, the "
+            f"number of each word in a dict, as tokenizer.get_vocab(), or a function such as tokenizer.decode."
         )
     if callable(words):
         return Vocabulary(words, size=size)
