@@ -25,7 +25,8 @@ PROCESSES = 2
 HALVES = {
     "the thresholds were chosen on": ("chosen", "earlier", "further"),
     "were only measured": ("measured",),
-    "are in other people's styles, and were only measured": ("fresh",),
+    "are in other people's styles": ("fresh",),
+    "were written for other kinds of networks": ("unseen",),
 }
 """The modules of `benchmarks.programs` with the programs of each half."""
 
@@ -52,7 +53,7 @@ class Result:
 
     Attributes:
         program: The program.
-        every: The steps between those that were looked at.
+        every: Its `log_freq`.
         told: Of the broken one; empty if it is always healthy.
         mended: Of the mended or healthy one.
     """
@@ -101,7 +102,11 @@ def measured(title: str, modules: Sequence[str], seeds: Sequence[int]) -> Iterat
     """The tables of one half."""
     programs = {name: programs_of(name) for name in modules}
     twins = [
-        (Job(name, at, seed, broken=True) if one.kinds else None, Job(name, at, seed, broken=False))
+        (
+            Job(name, at, seed, broken=True, log_freq=every) if one.kinds else None,
+            Job(name, at, seed, broken=False, log_freq=every),
+        )
+        for every in EVERY
         for name, of in programs.items()
         for at, one in enumerate(of)
         for seed in seeds
@@ -111,6 +116,7 @@ def measured(title: str, modules: Sequence[str], seeds: Sequence[int]) -> Iterat
         way: [
             Result(programs[twin.module][twin.number], way.every, told[job][way] if job else (), told[twin][way])
             for job, twin in twins
+            if twin.log_freq == way.every
         ]
         for way in WAYS
     }
@@ -155,13 +161,12 @@ def findings_of(job: Job) -> dict[Way, Findings]:
     folder = recorded(job)
     run = open_run(folder)
     models = {"rules": run.model(), "rules, without watcher.log": run._model(Unlogged, None)}
-    told = {way: _severe(models[way.name], way.every) for way in OURS}
-    return {**told, **{Way(name, 1): baseline(folder, name) for name in BASELINES}}
+    told = {way: _severe(models[way.name]) for way in OURS if way.every == job.log_freq}
+    return {**told, **{way: baseline(folder, way.name) for way in WAYS[len(OURS) :] if way.every == job.log_freq}}
 
 
-def _severe(model: Model, every: int) -> Findings:
-    frames = [at for at, step in enumerate(model.steps.tolist()) if step % every == 0]
-    return tuple(one for one in find(model, frames=frames) if one.is_at_least("warning"))
+def _severe(model: Model) -> Findings:
+    return tuple(one for one in find(model) if one.is_at_least("warning"))
 
 
 def summary(results: Sequence[Result]) -> list[str]:

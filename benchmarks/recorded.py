@@ -24,8 +24,8 @@ from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.report import from_plain, plain
 
 ROOT = Path(__file__).parents[1]
-RECORDS = ("capture", "reduce", "record", "tensors", "training", "callbacks")
-"""Folders of the package that a recording depends on. The rules are not among them."""
+MEASURES = ("capture", "reduce")
+"""Folders of the package that decide what is measured. Others carry it on, and the rules only read it."""
 
 BASELINES: Mapping[str, Callable[[list[Seen]], tuple[Finding, ...]]] = {
     "SageMaker Debugger": sagemaker,
@@ -38,12 +38,13 @@ AnyProgram: TypeAlias = "Program | Script"
 
 
 class Job(NamedTuple):
-    """One training: a program of a module of `benchmarks.programs`, by its number, with one seed."""
+    """One training: a program of a module of `benchmarks.programs`, by its number, with one seed and `log_freq`."""
 
     module: str
     number: int
     seed: int
     broken: bool
+    log_freq: int = 1
 
 
 def cache_folder() -> Path:
@@ -60,20 +61,26 @@ def programs_of(module: str) -> tuple[AnyProgram, ...]:
 def recorded(job: Job) -> Path:
     """The folder of the job's recording, which is made if there is none of the present code."""
     program = programs_of(job.module)[job.number]
-    name = f"{re.sub(r'[^a-z0-9]+', '-', program.name.lower())}-{job.seed}-{'broken' if job.broken else 'mended'}"
-    kept = cache_folder() / job.module / name
+    kept = cache_folder() / job.module / folder_name(program, job)
     folder = kept / version_of(job.module)
     if not folder.exists():
         shutil.rmtree(kept, ignore_errors=True)  # of other versions
         kept.mkdir(parents=True)
         with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
-            record(program, Path(scratch, "run"), broken=job.broken, seed=job.seed)
+            record(program, Path(scratch, "run"), job=job)
             Path(scratch, "run").rename(folder)
     return folder
 
 
-def record(program: AnyProgram, folder: Path, *, broken: bool, seed: int) -> None:
-    """Train with every step recorded, and note what the baselines say; they see nothing of a script."""
+def folder_name(program: AnyProgram, job: Job) -> str:
+    """The name of the job's folder, which says what it is."""
+    title = re.sub(r"[^a-z0-9]+", "-", program.name.lower())
+    every = f"-{job.log_freq}" if job.log_freq != 1 else ""
+    return f"{title}-{job.seed}-{'broken' if job.broken else 'mended'}{every}"
+
+
+def record(program: AnyProgram, folder: Path, *, job: Job) -> None:
+    """Train and record, and note what the baselines say: of a `Program` whose every step is recorded."""
     looked: list[Plain] = []
 
     def observe(setup: Setup) -> Plain:
@@ -83,9 +90,10 @@ def record(program: AnyProgram, folder: Path, *, broken: bool, seed: int) -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if isinstance(program, Script):
-            run_script(program, folder, broken=broken, seed=seed)
+            run_script(program, folder, broken=job.broken, seed=job.seed, log_freq=job.log_freq)
         else:
-            train(program, folder, broken=broken, seed=seed, observe=observe)
+            observed = observe if job.log_freq == 1 else None
+            train(program, folder, broken=job.broken, seed=job.seed, log_freq=job.log_freq, observe=observed)
     seen = looked[0].seen if looked else []
     (folder / TOLD).write_text(json.dumps({name: plain(say(seen)) for name, say in BASELINES.items()}))
 
@@ -107,8 +115,8 @@ def version_of(module: str) -> str:
 def _sources(module: str) -> Iterator[Path]:
     package = ROOT / "torchgraph_explorer"
     yield package / "schema.py"
-    for folder in RECORDS:
-        yield from (one for one in (package / folder).rglob("*.*") if one.suffix in {".py", ".c", ".proto"})
+    for folder in MEASURES:
+        yield from (one for one in (package / folder).rglob("*.*") if one.suffix in {".py", ".c"})
     yield ROOT / "benchmarks" / "baselines.py"
     yield from _programs([module])
 

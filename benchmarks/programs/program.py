@@ -81,14 +81,15 @@ def train(
     broken: bool,
     seed: int,
     steps: int = STEPS,
+    log_freq: int = 1,
     observe: Callable[[Setup], Observer] | None = None,
 ) -> None:
-    """Train `program` with every step recorded below `logdir`, and its losses logged."""
+    """Train `program`, recorded below `logdir` at every step or less often, with the losses of each step logged."""
     torch.manual_seed(seed)
     setup = program.build(broken)
     watcher = watch(
         setup.model,
-        log_freq=1,
+        log_freq=log_freq,
         backend="record",
         logdir=logdir,
         optimizer=setup.optimizer,

@@ -19,11 +19,11 @@ class Watched:
     """The one line of a script that watches, and what it logs.
 
     Attributes:
-        options: Of `watch`, and of the callbacks of trainers: each step is recorded, below a folder.
+        options: Of `watch`, and of the callbacks of trainers: how often it is recorded, and below which folder.
     """
 
-    def __init__(self, logdir: Path) -> None:
-        self.options: dict[str, Any] = {"log_freq": 1, "backend": "record", "logdir": logdir, "verbose": False}
+    def __init__(self, logdir: Path, log_freq: int) -> None:
+        self.options: dict[str, Any] = {"log_freq": log_freq, "backend": "record", "logdir": logdir, "verbose": False}
         self._watcher: Watcher | None = None
 
     def watch(self, model: nn.Module, **options: Any) -> Callable[[Losses], None]:
@@ -56,10 +56,10 @@ class Script:
     since: int = 0
 
 
-def run_script(script: Script, logdir: Path, *, broken: bool, seed: int) -> None:
-    """Train `script` with every step recorded below `logdir`."""
+def run_script(script: Script, logdir: Path, *, broken: bool, seed: int, log_freq: int = 1) -> None:
+    """Train `script`, recorded below `logdir` at every step or less often."""
     torch.manual_seed(seed)
-    watched = Watched(logdir)
+    watched = Watched(logdir, log_freq)
     script.run(broken, watched)
     watched.close()
 

@@ -53,7 +53,7 @@ class Evidence:
         series: Every series; its index is its column.
         epoch: That of the model: frames and series of another one have other numbers.
         places: Where modules, calls and tensors are in the module graph.
-        scalars: What the training loop logged, by name, at every step at which it did so.
+        scalars: What the training loop logged, by name, at every step at which it did so; also to TensorBoard or W&B.
         ends_bad: The step after the last one has NaN or infinity that should not be there.
     """
 
@@ -85,7 +85,7 @@ class Evidence:
         self.scales = model.gradient_scales[self.frames]
         self.left_scales = _left_scales(self.training, self.scales)
         self.places = Places(model.graphs)
-        self.scalars: Mapping[str, Scalar] = model.scalars()
+        self.scalars: Mapping[str, Scalar] = {**model.scalars_elsewhere(), **model.scalars()}
         self.ends_bad = False
         known = earlier is not None and earlier.epoch == self.epoch
         self._statistics = model.statistics(self.frames) if not known or earlier is None else self._read_on(earlier)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from torchgraph_explorer.errors import NotFoundError
 from torchgraph_explorer.finding import RuleFindings
 from torchgraph_explorer.record.cells.reading import CellReader, Columns, Wanted
+from torchgraph_explorer.record.elsewhere.scalars import LoggedElsewhere
 from torchgraph_explorer.record.model_index import ModelIndex, SessionIndex
 from torchgraph_explorer.record.nonfinite import Flags, are_nonfinite, nonfinite_frames, traits
 from torchgraph_explorer.record.notices import Notices
@@ -68,9 +69,10 @@ class ModelRecord:
         notices: Notices,
         *,
         kept: Callable[[], KeptIndex],
+        elsewhere: LoggedElsewhere | None = None,
         optimizer: str | None = None,
     ) -> None:
-        self.optimizer = optimizer
+        self.optimizer, self._elsewhere = optimizer, elsewhere
         self._find_index, self._find_kept = index, kept
         self._notices = notices
 
@@ -172,7 +174,9 @@ class ModelRecord:
 
     def of_optimizer(self: ModelT, optimizer: str) -> ModelT:
         """The same model with only the frames whose step `optimizer` made; they are numbered anew."""
-        return type(self)(self._find_index, self._notices, kept=self._find_kept, optimizer=optimizer)
+        return type(self)(
+            self._find_index, self._notices, kept=self._find_kept, elsewhere=self._elsewhere, optimizer=optimizer
+        )
 
     @property
     def kinds(self) -> dict[int, StepKind]:
@@ -308,6 +312,13 @@ class ModelRecord:
             choices = f"Choose one of {', '.join(map(repr, found))}." if found else "No scalar was logged."
             raise NotFoundError(f"Model {self.name!r} has no scalar {name!r}. {choices}")
         return found[name]
+
+    def scalars_elsewhere(self) -> Mapping[str, Scalar]:
+        """The scalars that the same training logged to TensorBoard or W&B, as far as their files lie with the run.
+
+        They are placed at the steps of the record. Empty for a run at a URL.
+        """
+        return {} if self._elsewhere is None else self._elsewhere.scalars(self.times, self.steps)
 
     @property
     def step_notes(self) -> tuple[StepNote, ...]:

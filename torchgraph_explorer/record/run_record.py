@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.elsewhere.scalars import LoggedElsewhere
 from torchgraph_explorer.record.folder import Folder, ReadAt, SegmentFile, reading
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.format.messages import session_value
@@ -17,6 +19,7 @@ from torchgraph_explorer.record.limits import SEGMENT_BYTES
 from torchgraph_explorer.record.model_index import ModelIndex, Source
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.notices import Notices
+from torchgraph_explorer.record.remote import is_url
 from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
 from torchgraph_explorer.record.tensors.index import KeptIndex
 
@@ -63,6 +66,7 @@ class RunRecord:
         self._epochs: dict[str, int] = {}
         self._known_series: dict[tuple[str, str], KnownSeries] = {}
         self._kept: KeptIndex | None = None
+        self._elsewhere = None if is_url(path) else LoggedElsewhere(Path(path))
         self._update(at_once=True)
         self._require_models()
         self._notices.announce()
@@ -110,7 +114,7 @@ class RunRecord:
         if name is None:
             raise NotFoundError(f"Run {self.name!r} holds {len(self.models)} models. {self._choices()}")
         self._index(name)
-        return kind(lambda: self._index(name), self._notices, kept=self._kept_index)
+        return kind(lambda: self._index(name), self._notices, kept=self._kept_index, elsewhere=self._elsewhere)
 
     def _kept_index(self) -> KeptIndex:
         """Where the kept tensors are. Made only when it is asked for."""

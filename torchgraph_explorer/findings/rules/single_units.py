@@ -13,7 +13,7 @@ from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, mostly_held, named, quoted
 from torchgraph_explorer.schema import Units
 
-DEAD_SHARE = 0.5
+DEAD_SHARE = 0.6
 """Share of the units of a layer that are zero for all samples of several recorded steps."""
 
 LEAST_WINDOW = 4

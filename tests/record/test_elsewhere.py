@@ -1,0 +1,131 @@
+"""Scalars that the same training logged to TensorBoard or W&B, read from their files without their libraries."""
+
+from __future__ import annotations
+
+import random
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from torch.utils.tensorboard import SummaryWriter
+
+from tests.record.examples import GRAPH, SERIES, frame, write
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.elsewhere.files import EventFile, WandbFile
+from torchgraph_explorer.record.elsewhere.scalars import LoggedElsewhere
+from torchgraph_explorer.run import Model, open_run
+
+TIMES, STEPS = 1_000.0 + np.arange(0.0, 60.0, 5.0), np.arange(0, 120, 10)
+"""Of the frames of a run: two steps a second, each tenth recorded."""
+
+
+def event_file(folder: Path, *, factor: int = 1) -> Path:
+    """A loss of each of 120 steps, and what is no scalar; its steps are counted `factor` times."""
+    with SummaryWriter(str(folder)) as writer:
+        for step in range(120):
+            writer.add_scalar("Loss/train", 3.0 - 0.01 * step, factor * step, walltime=1_000.2 + step / 2)
+            writer.add_scalar("rate", step, factor * step, walltime=1_000.2 + step / 2, new_style=True)
+        writer.add_histogram("weights", np.arange(10.0), 3)
+        writer.add_text("note", "hello", 3)
+    [path] = folder.glob("*.tfevents.*")
+    return path
+
+
+def wandb_file(path: Path, *, long: bool = False) -> Path:
+    """A W&B run's file, as its client writes it: pieces in blocks of 32 KiB."""
+    data = bytearray(b":W&B\xe1\xbe\x00")
+    for step in range(120):
+        items = [("_step", str(step)), ("_timestamp", str(1_000.2 + step / 2)), ("loss", str(3.0 - 0.01 * step))]
+        more = [("table", '{"_type": "table-file"}'), ("text", '"' + 40_000 * "x" + '"' if long else '"x"')]
+        record = pb.WandbRecord()
+        for key, value in items + more:
+            record.history.item.add(key=key, value_json=value)
+        record.history.item.add(nested_key=["train", "rate"], value_json="0.5")
+        append(data, record.SerializeToString())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def append(data: bytearray, record: bytes) -> None:
+    begun = False
+    while record or not begun:
+        left = 32_768 - len(data) % 32_768
+        if left < 7:
+            data += bytes(left)
+            continue
+        piece, record = record[: left - 7], record[left - 7 :]
+        kind = (3 if begun else 2) if record else (4 if begun else 1)
+        data += struct.pack("<IHB", 0, len(piece), kind) + piece
+        begun = True
+
+
+@pytest.mark.parametrize("factor", [1, 32], ids=["steps", "samples"])
+def test_scalars_of_event_files_come_at_the_steps_of_the_record(factor: int, tmp_path: Path) -> None:
+    event_file(tmp_path / "run", factor=factor)
+    found = LoggedElsewhere(tmp_path / "run").scalars(TIMES, STEPS)
+    assert set(found) == {"Loss/train", "rate"}
+    loss = found["Loss/train"]
+    assert loss.steps.tolist() == list(range(120))
+    assert loss.values == pytest.approx(3.0 - 0.01 * np.arange(120))
+
+
+@pytest.mark.parametrize("long", [False, True], ids=["short", "in several blocks"])
+def test_scalars_of_a_wandb_run_are_found_beside_its_record(tmp_path: Path, *, long: bool) -> None:
+    wandb_file(tmp_path / "wandb" / "offline-run-20261122_100000-ab12" / "run-ab12.wandb", long=long)
+    found = LoggedElsewhere(tmp_path / "runs" / "wandb-ab12").scalars(TIMES, STEPS)
+    assert set(found) == {"loss", "train.rate"}
+    assert found["loss"].steps.tolist() == list(range(120))
+    assert found["loss"].values == pytest.approx(3.0 - 0.01 * np.arange(120))
+
+
+def test_steps_of_epochs_are_placed_by_their_time(tmp_path: Path) -> None:
+    with SummaryWriter(str(tmp_path)) as writer:
+        for epoch, second in enumerate((-3.0, 10.1, 11.1, 40.1)):
+            writer.add_scalar("epoch_loss", epoch, epoch, walltime=1_000.0 + second)
+    found = LoggedElsewhere(tmp_path).scalars(TIMES, STEPS)["epoch_loss"]
+    assert (found.steps.tolist(), found.values.tolist()) == ([20, 22, 80], [1.0, 2.0, 3.0])
+
+
+def test_a_file_that_grows_is_read_on(tmp_path: Path) -> None:
+    whole = event_file(tmp_path / "whole").read_bytes()
+    growing = tmp_path / "growing"
+    file, found = EventFile(growing), 0
+    for stop in range(0, len(whole) + 1, 997):
+        growing.write_bytes(whole[:stop])
+        found += len([*file.new()])
+    growing.write_bytes(whole)
+    assert found + len([*file.new()]) == 240
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damaged_files_give_what_can_be_read(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    for kind, path in ((EventFile, event_file(tmp_path)), (WandbFile, wandb_file(tmp_path / "a.wandb", long=seed < 3))):
+        data = bytearray(path.read_bytes())
+        for _ in range(rng.randint(1, 30)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        path.write_bytes(data[: rng.randrange(len(data))])
+        for value in kind(path).new():
+            assert isinstance(value.value, float)
+        assert len(LoggedElsewhere(tmp_path).scalars(TIMES, STEPS)) < 300
+
+
+def unlogged(folder: Path) -> Model:
+    """A model that takes a step each second, and of which no loss was recorded."""
+    write(folder, GRAPH, SERIES, *(replace(frame(step), time=1_000.0 + step) for step in range(60)))
+    return open_run(folder).model()
+
+
+def test_a_loss_that_only_tensorboard_has_is_judged(tmp_path: Path) -> None:
+    model = unlogged(tmp_path / "run")
+    assert [one.kind for one in model.findings()] == []
+    with SummaryWriter(str(tmp_path / "run")) as writer:
+        for step, moment in zip(model.steps.tolist(), model.times.tolist(), strict=True):
+            writer.add_scalar("train/loss", 1.0 + 0.1 * step, step, walltime=moment)
+    [found] = model.findings()
+    assert (found.kind, found.module) == ("loss-diverging", None)
+    assert "`train/loss`" in found.text
+    assert dict(model.scalars()) == {}, "the record itself has none"
