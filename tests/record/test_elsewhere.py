@@ -121,11 +121,10 @@ def unlogged(folder: Path) -> Model:
 
 def test_a_loss_that_only_tensorboard_has_is_judged(tmp_path: Path) -> None:
     model = unlogged(tmp_path / "run")
-    assert [one.kind for one in model.findings()] == []
+    assert "loss-diverging" not in {one.kind for one in model.findings()}
     with SummaryWriter(str(tmp_path / "run")) as writer:
         for step, moment in zip(model.steps.tolist(), model.times.tolist(), strict=True):
             writer.add_scalar("train/loss", 1.0 + 0.1 * step, step, walltime=moment)
-    [found] = model.findings()
-    assert (found.kind, found.module) == ("loss-diverging", None)
+    [found] = [one for one in model.findings() if one.kind == "loss-diverging"]
     assert "`train/loss`" in found.text
     assert dict(model.scalars()) == {}, "the record itself has none"
