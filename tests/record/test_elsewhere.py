@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from torch.utils.tensorboard import SummaryWriter
 
-from tests.record.examples import GRAPH, SERIES, frame, write
+from tests.record.examples import SERIES, frame, logged, write
+from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.elsewhere.files import EventFile, WandbFile
 from torchgraph_explorer.record.elsewhere.scalars import LoggedElsewhere
-from torchgraph_explorer.run import Model, open_run
+from torchgraph_explorer.run import open_run
 
 TIMES, STEPS = 1_000.0 + np.arange(0.0, 60.0, 5.0), np.arange(0, 120, 10)
 """Of the frames of a run: two steps a second, each tenth recorded."""
@@ -113,18 +114,15 @@ def test_damaged_files_give_what_can_be_read(seed: int, tmp_path: Path) -> None:
         assert len(LoggedElsewhere(tmp_path).scalars(TIMES, STEPS)) < 300
 
 
-def unlogged(folder: Path) -> Model:
-    """A model that takes a step each second, and of which no loss was recorded."""
-    write(folder, GRAPH, SERIES, *(replace(frame(step), time=1_000.0 + step) for step in range(60)))
-    return open_run(folder).model()
-
-
-def test_a_loss_that_only_tensorboard_has_is_judged(tmp_path: Path) -> None:
-    model = unlogged(tmp_path / "run")
-    assert "loss-diverging" not in {one.kind for one in model.findings()}
-    with SummaryWriter(str(tmp_path / "run")) as writer:
-        for step, moment in zip(model.steps.tolist(), model.times.tolist(), strict=True):
-            writer.add_scalar("train/loss", 1.0 + 0.1 * step, step, walltime=moment)
-    [found] = [one for one in model.findings() if one.kind == "loss-diverging"]
-    assert "`train/loss`" in found.text
-    assert dict(model.scalars()) == {}, "the record itself has none"
+def test_the_rules_see_a_loss_that_only_tensorboard_has(tmp_path: Path) -> None:
+    write(tmp_path, SERIES, *(replace(frame(step), time=1_000.0 + step) for step in range(20)), logged([3], lr=[0.5]))
+    model = open_run(tmp_path).model()
+    assert set(Evidence(model).scalars) == {"lr"}
+    with SummaryWriter(str(tmp_path)) as writer:
+        for step in range(20):
+            writer.add_scalar("train/loss", 3.0 - step, step, walltime=1_000.5 + step)
+            writer.add_scalar("lr", 1.0, step, walltime=1_000.5 + step)
+    scalars = Evidence(model).scalars
+    assert scalars["train/loss"].values.tolist() == [3.0 - step for step in range(20)]
+    assert scalars["lr"].values.tolist() == [0.5], "what the record has comes from there"
+    assert set(model.scalars()) == {"lr"}
