@@ -10,17 +10,25 @@ import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Band, Finding
-from torchgraph_explorer.findings.rules.rule import finding, held, named
+from torchgraph_explorer.findings.places import dimensions
+from torchgraph_explorer.findings.rules.rule import Rows, finding, held, named, quoted
 from torchgraph_explorer.schema import Node
 
 APART = 300.0
 """Ratio of the root mean squares of the largest and the smallest branch."""
+
+SWAMPED = 100.0
+"""The same ratio of a parameter and the tensor that it is added to."""
 
 SOON = 3
 """In so many times the recorded steps."""
 
 HELD = 0.5
 """Share of the recorded steps, up to the last one, at which it has to be so."""
+
+
+AS_LARGE, LEAST_DIMENSIONS = 0.1, 2
+"""A sum in which one part does not count is as large as the other, up to this share; and of how many dimensions."""
 
 
 class _Junction(NamedTuple):
@@ -37,6 +45,7 @@ class _Junction(NamedTuple):
 
 def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
     """One of the branches that come together is smaller than another by far, at half of the steps and to the end."""
+    yield from _swamped(evidence)
     told: set[int] = set()
     for junction in _junctions(evidence):
         scales = evidence.rms[:, junction.branches]
@@ -63,6 +72,53 @@ def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
             advice="Normalise the branches before they are added or joined.",
             band=Band("rms", low=float(usual.max()) / APART),
         )
+
+
+def _swamped(evidence: Evidence) -> Iterator[Finding]:
+    """A parameter, such as of positions, that is added to a module's output and is larger than it by far."""
+    places = evidence.places
+    for number, call in enumerate(places.calls):
+        sources = places.sources.get(number, ())
+        source = places.producer(number) if len(sources) == 1 else None
+        if source is None or len(call.inputs) != 1 or len(places.calls[source].outputs) != 1:
+            continue
+        before = places.calls[source]
+        small = evidence.find(before.module, before.call, "output", before.outputs[0].path)
+        large = evidence.find(call.module, call.call, "input", call.inputs[0].path)
+        if small is None or large is None:
+            continue
+        scales = evidence.rms[:, (small, large)]
+        rows = np.flatnonzero((scales > 0).all(axis=1) & np.isfinite(scales).all(axis=1))
+        kept = held(scales[rows, 1] > SWAMPED * scales[rows, 0], share=HELD) if len(rows) else None
+        added = None if kept is None else _added(evidence, number, rows=rows[kept], scales=scales[rows[kept], 1])
+        if kept is None or added is None:
+            continue
+        at, usual = evidence.series[added], np.median(scales[rows[kept]], axis=0)
+        yield finding(
+            evidence,
+            "imbalanced-branches",
+            "warning",
+            at=at,
+            rows=rows[kept],
+            numbers={"small": usual[0], "large": usual[1], "ratio": usual[1] / usual[0]},
+            text=f"`{quoted(at.path)}` of {named(at.module)} is added to the output of {named(before.module)}, which "
+            f"has a root mean square of {usual[0]:.3g}; what goes into {named(call.module)} then has one of "
+            f"{usual[1]:.3g}. So that output hardly counts.",
+            advice="Initialise the parameter smaller, with a standard deviation of 0.02, say.",
+        )
+        return
+
+
+def _added(evidence: Evidence, call: int, *, rows: Rows, scales: npt.NDArray[np.float64]) -> int | None:
+    """The column of a matrix of a module around `call` that has these root mean squares."""
+    around = {evidence.places.calls[one].module for one in evidence.places.ancestors(call)}
+    for column in evidence.of_kind("value", "param"):
+        one = evidence.series[column]
+        if one.module in around and dimensions(evidence.places.tensor(one)) >= LEAST_DIMENSIONS:
+            ratios = evidence.rms[rows, column] / scales
+            if (np.abs(ratios - 1) < AS_LARGE).all():
+                return column
+    return None
 
 
 def _comes_up(scales: npt.NDArray[np.float64], small: int, large: int) -> bool:

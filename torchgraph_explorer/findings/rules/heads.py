@@ -1,4 +1,4 @@
-"""A softmax or sigmoid at the end of a network whose loss applies another one."""
+"""A softmax or sigmoid at the end of a network whose loss applies another one, or wants logarithms."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.findings.rules.loss import judged
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Flags, Rows, finding, named
 from torchgraph_explorer.schema import Series, TensorInfo
 
@@ -24,6 +25,12 @@ AS_EXPECTED = 0.2
 MOST_OF_SIGMOID = 0.76
 """The largest gradient at a sigmoid of a loss that applies another one: the sigmoid of 1, and a margin."""
 
+LEAST_CLASSES = 3
+"""Of so many samples or classes on, a mean of one over their number is no chance."""
+
+EQUAL = 1e-3
+"""By how much the gradients of the samples differ at most where each is one over their number."""
+
 OFTEN = 0.75
 """Share of the recorded steps at which it has to be so."""
 
@@ -36,12 +43,18 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
         norms = evidence.find(one.module, one.call, "output", one.path, "grad_norm")
         if one.module or one.call or info is None or norms is None or len(info.shape) < 2:
             continue
+        if (over_batch := _over_the_batch(evidence, column, info)) is not None:
+            yield over_batch
+            continue
         softmax = _is_softmax(evidence, column, info)
         if not softmax and not _is_sigmoid(evidence, column):
             continue
         measured = evidence.column("mean", norms).astype(np.float64)
         rows = np.flatnonzero(np.isfinite(measured) & (measured > 0))
         size, width = _samples(evidence, info, column), _width(info)
+        if softmax and _wants_logarithms(evidence, norms, size=size, rows=rows):
+            yield _without_logarithm(evidence, one, rows)
+            continue
         if softmax:
             matches = _of_cross_entropy(info, measured[rows], size[rows])
         else:
@@ -49,6 +62,69 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
         if len(rows) < LEAST_ROWS or matches.mean() < OFTEN or not matches[0]:
             continue
         yield _twice(evidence, one, rows, is_softmax=softmax)
+
+
+def _over_the_batch(evidence: Evidence, column: int, info: TensorInfo) -> Finding | None:
+    """The finding if the output sums to one over the samples, rather than over the classes."""
+    size, means = _samples(evidence, info, column), evidence.column("mean", column).astype(np.float64)
+    rows = np.flatnonzero(np.isfinite(means))
+    if len(rows) < LEAST_ROWS or not _lie_within(evidence, column) or _is_sampled(evidence, column):
+        return None
+    is_over_batch = (np.abs(means[rows] * size[rows] - 1) < WITHIN) & (size[rows] >= LEAST_CLASSES)
+    if not is_over_batch.all() or _is_softmax(evidence, column, info) or _is_constant(evidence, column, rows):
+        return None
+    return finding(
+        evidence,
+        "softmax-before-loss",
+        "warning",
+        at=evidence.series[column],
+        rows=rows,
+        numbers={"samples": float(size[rows[0]]), "mean": float(means[rows[0]])},
+        text=f"The model's output sums to one over the {size[rows[0]]:.0f} samples of the batch, not over the classes: "
+        "a softmax has the wrong dimension, so the samples compete with each other.",
+        advice="Give the softmax the dimension of the classes, `dim=1` or `dim=-1`. If the loss applies a softmax, as "
+        "`cross_entropy` does, remove it.",
+    )
+
+
+def _is_constant(evidence: Evidence, column: int, rows: Rows) -> bool:
+    return bool((evidence.column("min", column)[rows] == evidence.column("max", column)[rows]).all())
+
+
+def _wants_logarithms(evidence: Evidence, norms: int, *, size: Floats, rows: Rows) -> bool:
+    """Whether the loss is linear in the probabilities: it is meant for their logarithms.
+
+    The gradient of `-log(p)` at a sample has at least the norm 1. Without the logarithm it is the target, however good
+    the answer is: exactly 1 for a label, and less for a distribution. A squared error can be so small, too, but the
+    loss is then not negative.
+    """
+    scaled = [evidence.column(name, norms)[rows] * size[rows] for name in ("min", "max")]
+    if not len(rows) or not all((one < 1 + EQUAL).all() for one in scaled):
+        return False
+    is_label = all((np.abs(one - 1) < EQUAL).all() for one in scaled)
+    loss = judged(evidence)
+    return is_label or (loss is not None and len(loss.values) >= LEAST_ROWS and bool((loss.values < 0).all()))
+
+
+def _without_logarithm(evidence: Evidence, one: Series, rows: Rows) -> Finding:
+    return finding(
+        evidence,
+        "softmax-before-loss",
+        "warning",
+        at=_last_softmax(evidence) or one,
+        rows=rows,
+        numbers={"steps": len(rows)},
+        text="The model's output are probabilities, and the gradient that comes back does not depend on them: the loss "
+        "takes them for their logarithms, as `nll_loss` and `kl_div` do.",
+        advice="End the network with `log_softmax` instead of `softmax`, or hand logits to `cross_entropy`.",
+    )
+
+
+def _last_softmax(evidence: Evidence) -> str | None:
+    places = evidence.places
+    calls = [number for number in range(len(places.calls)) if places.is_leaf(number)]
+    last = places.calls[calls[-1]].module if calls else ""
+    return last if places.class_of(last) in {"Softmax", "Softmax2d"} else None
 
 
 def _is_softmax(evidence: Evidence, column: int, info: TensorInfo) -> bool:

@@ -18,7 +18,7 @@ SMALL_RATIO = 5e-6
 """Largest ratio of the norms of update and weight, over the whole run, below which nothing is learned."""
 
 SLOW_RATIO = 3e-5
-"""The same if the loss was logged and does not fall."""
+"""The same for the median of the run, if the loss was logged and stays where it began."""
 
 LARGE_RATIO = 0.1
 """Ratio of the norms of update and weight, in the median of the weights, above which an update is too large."""
@@ -94,14 +94,14 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
     """The weights get gradients, and hardly change or do not change at all."""
     ratios = _ratios(evidence)
     rows = np.flatnonzero(np.isfinite(ratios))
-    is_small = len(rows) > LEAST_ROWS and ratios[rows].max() < (SLOW_RATIO if _is_loss_flat(evidence) else SMALL_RATIO)
+    is_small = len(rows) > LEAST_ROWS and _are_small(ratios[rows], is_flat=_is_loss_flat(evidence))
     is_unchanged = all_unchanged(evidence)
     if not len(rows):
         is_small, ratios, rows = _are_still(evidence), np.zeros(len(evidence)), np.arange(len(evidence))
     if not is_small and not is_unchanged:
         return
     most = float(ratios[rows].max()) if len(rows) else 0.0
-    how = "None of the weights changes at all" if is_unchanged else f"Updates are at most {most:.1g} of the weights"
+    how = "None of the weights changes at all" if is_unchanged else f"Updates are {_size(ratios[rows])} of the weights"
     yield finding(
         evidence,
         "update-too-small",
@@ -113,6 +113,16 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
         advice="Raise the learning rate. Check that `optimizer.step()` is called, that the optimizer has this model's "
         "parameters, and that a schedule does not begin at zero.",
     )
+
+
+def _are_small(ratios: npt.NDArray[np.float64], *, is_flat: bool) -> bool:
+    """Whether updates of these ratios teach nothing. If the loss is flat, it is enough that most of them do not."""
+    return bool(ratios.max() < SMALL_RATIO or (is_flat and np.median(ratios) < SLOW_RATIO))
+
+
+def _size(ratios: npt.NDArray[np.float64]) -> str:
+    most, usual = float(ratios.max()), float(np.median(ratios))
+    return f"at most {most:.1g}" if most < SLOW_RATIO else f"{usual:.1g} in the median, after {most:.1g} at most,"
 
 
 def _is_loss_flat(evidence: Evidence) -> bool:
