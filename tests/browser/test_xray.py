@@ -148,3 +148,31 @@ def test_what_changed_is_one_click_from_the_step(shown: Viewer) -> None:
     changes.first.get_by_role("button").first.click()
     expect(shown.page.locator("[data-pin]")).to_have_count(1)
     expect(shown.readout).to_contain_text("step 20")
+
+
+def test_two_steps_are_compared_in_the_list_and_in_the_colours_of_the_graph(shown: Viewer) -> None:
+    shown.page.locator(".xray-bar .segments").get_by_text("Changes", exact=True).click()
+    before = shown.page.get_by_role("spinbutton", name="Compare with step")
+    expect(before).to_have_value("38")
+    before.fill("10")
+    before.press("Enter")
+    expect(shown.panels).to_contain_text("Step 39 against the recorded steps up to 10")
+    shown.button("Colour the graph by it").click()
+    expect(shown.page).to_have_url(re.compile("since=10.*colour=since.std|colour=since.std.*since=10"))
+    legend = shown.page.get_by_role("group", name="Legend")
+    expect(legend).to_contain_text("Output standard deviation: log₂ of its ratio to step 10")
+    expect(shown.node("stem#0")).to_have_attribute("style", re.compile("--fill"))
+    shown.button("Colour the graph by it").click()
+    expect(shown.page.get_by_label("Colour", exact=True)).to_have_value("class")
+
+
+def test_what_moved_first_is_one_click_from_a_finding(shown: Viewer) -> None:
+    findings = shown.page.get_by_role("tree", name=re.compile("^Findings"))
+    findings.get_by_role("treeitem").first.click()
+    shown.button("What moved first?").click()
+    expect(shown.panels).to_contain_text("recorded steps of it against")
+    expect(shown.panels).to_contain_text("Chance alone gives up to")
+    unusual = shown.page.get_by_role("list", name=re.compile("^What is unusual during")).get_by_role("listitem")
+    expect(unusual.first).to_contain_text("NaN or infinite at 100 % of its steps, 0 % of others")
+    unusual.first.get_by_role("button").first.click()
+    expect(shown.readout).to_contain_text("step 20")

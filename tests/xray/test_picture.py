@@ -50,7 +50,9 @@ def image_of(svg: str) -> np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]:
 def test_the_picture_has_a_row_a_module_the_loss_and_red_where_it_is_not_finite(folder: Path) -> None:
     svg = xray_svg(open_run(folder).model(), "output_std", marks=[XrayMark("b", 77, "error", "NaN <here>")])
     root = ET.fromstring(svg)
-    assert [one.text for one in root.iter(f"{SVG}text")][:5] == ["net: output std", "loss", "ResNet", "a", "b"]
+    assert [one.text for one in root.iter(f"{SVG}text")][:6] == [
+        *("net: output std", "loss", "0.00667 to 1", "ResNet", "a", "b")
+    ]
     assert root.find(f"{SVG}polyline") is not None
     assert [one.text for one in root.iter(f"{SVG}title")] == ["NaN <here>"]
     pixels = image_of(svg)
@@ -65,6 +67,17 @@ def test_colours_go_from_the_least_to_the_largest_number() -> None:
     pixels = pixels_of(codes, scale_of(codes, is_share=False))
     expected = [STOPS[0], STOPS[2], STOPS[4], EMPTY_COLOUR, BAD_COLOUR]
     np.testing.assert_allclose(pixels.astype(int), expected, atol=2)
+
+
+def test_a_spike_of_the_loss_is_in_the_picture_whole(tmp_path: Path) -> None:
+    values = [4_094.0 if step == 50 else 1 + step / STEPS for step in range(STEPS)]
+    write(tmp_path, SERIES, *frames(range(0, STEPS, 7)), logged(list(range(STEPS)), loss=values))
+    root = ET.fromstring(xray_svg(open_run(tmp_path).model()))
+    assert "1 to 4.09e+03, log" in [one.text for one in root.iter(f"{SVG}text")]
+    line = root.find(f"{SVG}polyline")
+    assert line is not None
+    heights = [float(point.partition(",")[2]) for point in line.attrib["points"].split()]
+    assert sorted(heights)[1] - min(heights) > 20
 
 
 BAD_NAMES = {"markup": "<x>&\"'", "control": "\x00\x1b", "half": "\ud800", "long": "ﬁ" * 3000}

@@ -43,7 +43,7 @@ FLOORS = {"size": 0.02, "mean": 0.02, "zeros": 0.005, "nonfinite": 1e-9}
 """The measures that are looked at, and the least spread that each is taken to have."""
 
 FARTHEST = 20.0
-"""Steps that are farther away than so many spreads count as if they were so far."""
+"""Steps that are farther away than so many spreads count as if they were so far; of NaN and infinity, as twice that."""
 
 _NORMAL = 1.4826
 """The standard deviation of a normal distribution, divided by its median absolute deviation."""
@@ -56,8 +56,8 @@ class CoOccurrence:
     Attributes:
         what: The series, or the name of a scalar.
         measure: Which of its measures: one of `MEASURES`, or `value` of a scalar.
-        score: How much larger the measure is at the finding's steps than at others, in robust standard deviations, at
-            most `FARTHEST` a step; negative if it is smaller.
+        score: How much larger the measure is at the finding's steps than at others, in robust standard deviations;
+            negative if it is smaller. A step counts at most `FARTHEST`.
         share: Of the finding's steps, at how many the measure is above (below) what 95 % of the other steps have.
         elsewhere: Of the other steps, at how many it is.
         ahead: For how many steps it was so already when the finding began, without a break.
@@ -159,7 +159,8 @@ def _standardized(columns: list[_Column], values: Floats) -> Floats:
     floors = np.array([FLOORS.get(one.measure, 1e-12) for one in columns])
     median = _median(values)
     spread = np.maximum(_NORMAL * _median(np.abs(values - median)), floors)
-    return np.nan_to_num(np.clip((values - median) / spread, -FARTHEST, FARTHEST), nan=0.0)
+    most = np.array([2 * FARTHEST if one.measure == "nonfinite" else FARTHEST for one in columns])
+    return np.nan_to_num(np.clip((values - median) / spread, -most, most), nan=0.0)
 
 
 def _median(values: Floats) -> Floats:

@@ -29,6 +29,8 @@ MOST_NAMED = 40
 
 _WIDTH, _ROWS_PX, _LOSS_PX, _FOOT_PX, _HEAD_PX = 640, 240, 44, 40, 26
 _GUTTER_PX, _RIGHT_PX = 112, 10
+_WIDE = 20
+"""The loss is drawn logarithmically if its whole range is so many times that of 99 % of its values."""
 _LEAST_ROW_PX = 9
 
 
@@ -189,10 +191,13 @@ class _Picture:
                 yield f'<rect {place} fill="{_hex(BAD_COLOUR)}"/>'
         if not len(values):
             return
-        low, high = float(values.min()), float(np.quantile(values, 0.99))
-        span = high - low or 1.0
+        label = f"{values.min():.3g} to {values.max():.3g}"
+        if _is_wide(values):
+            values, label = np.log(values), f"{label}, log"
+        yield _text(_GUTTER_PX - 4, _HEAD_PX + 25, label, anchor="end", colour="#656e7e")
+        low, high = float(values.min()), float(values.max())
         x = np.array([self.x(step) for step in steps.tolist()])
-        y = _HEAD_PX + _LOSS_PX * (1 - np.clip((values - low) / span, 0, 1))
+        y = _HEAD_PX + _LOSS_PX * (1 - (values - low) / (high - low or 1.0))
         points = " ".join(f"{one:.1f},{other:.1f}" for one, other in _thinned(x, y))
         yield f'<polyline points="{points}" fill="none" stroke="#2458d3" stroke-width="1.1"/>'
 
@@ -222,6 +227,12 @@ class _Picture:
         yield _text(x + 148, y + 7, high)
         yield f'<rect x="{x + 226}" y="{y}" width="8" height="8" fill="{_hex(BAD_COLOUR)}"/>'
         yield _text(x + 238, y + 7, "NaN or ∞")
+
+
+def _is_wide(values: np.ndarray) -> bool:
+    """Whether the largest of positive values would press all others flat."""
+    low = values.min()
+    return bool(low > 0 and values.max() - low > _WIDE * (np.quantile(values, 0.99) - low))
 
 
 def _thinned(x: np.ndarray, y: np.ndarray) -> Iterator[tuple[float, float]]:

@@ -24,6 +24,7 @@ const NOTHING: Choices = {
   curve: null,
   xray: null,
   xrayStatistic: null,
+  since: null,
   view: 'graph',
   ownView: null,
   tensors: TENSOR_DEFAULTS,
@@ -54,6 +55,7 @@ const EVERYTHING: Choices = {
   curve: 'train/loss',
   xray: true,
   xrayStatistic: 'zeros',
+  since: 100,
   view: 'tensors',
   ownView: 'attention of a head',
   tensors: {

@@ -35,6 +35,7 @@ const server: Answers = {
   xray: async () => null,
   compare: never,
     changes: async () => Promise.reject(new Error()),
+    cooccurring: async () => Promise.reject(new Error()),
     related: async () => Promise.reject(new Error()),
     tensors: async () => null,
   tensor: async () => Promise.reject(new Error('not asked')),

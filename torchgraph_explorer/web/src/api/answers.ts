@@ -1,6 +1,6 @@
 /** What the viewer asks. A server answers it, or the page itself when it was exported. */
 
-import type {Changes, Related, RelatedTo, WantedXray, XrayAnswer} from './xray';
+import type {Changes, CoOccurrences, Related, RelatedTo, WantedXray, XrayAnswer} from './xray';
 import type {KeptTensors, TensorGraph, TensorLine, TensorPart, WantedLine, WantedPart} from './tensors';
 import type {ComparisonAnswer, Findings, History, Layout, ModuleGraph, NonFinite, Runs, SameFindings, ScalarNews, StepStatistics, Updates} from './types';
 
@@ -67,9 +67,12 @@ export interface Answers {
   /** The whole training in one picture; null when that is still `version`. */
   xray: (model: ModelName, wanted: WantedXray, signal?: AbortSignal) => Promise<XrayAnswer | null>;
   /** Which series are unlike their own past at a recorded step. */
-  changes: (model: ModelName, step: number, signal?: AbortSignal) => Promise<Changes>;
+  /** Also against the steps up to `since`; null for those before the step. */
+  changes: (model: ModelName, step: number, since: number | null, signal?: AbortSignal) => Promise<Changes>;
   /** Which series move with a scalar or a series, or before it. */
   related: (model: ModelName, target: RelatedTo, signal?: AbortSignal) => Promise<Related>;
+  /** What is unusual at the steps from the first to the last of `steps`. */
+  cooccurring: (model: ModelName, steps: readonly [number, number], signal?: AbortSignal) => Promise<CoOccurrences>;
   /** Which tensors were kept whole at which steps; null when that is still `version`. */
   tensors: (model: ModelName, version: string, signal?: AbortSignal) => Promise<KeptTensors | null>;
   /** A part of a kept tensor. */

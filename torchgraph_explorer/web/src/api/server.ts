@@ -46,7 +46,8 @@ export const server: Answers = {
     const packed = await binary<XrayFacts & {is_same: boolean}>('xray', {...model, statistic: statistic ?? '', most, version, ...range}, signal);
     return packed.meta.is_same ? null : xrayOf(packed, packed.meta);
   },
-  changes: (model, step, signal) => json('changes', {...model, step}, signal),
+  changes: (model, step, since, signal) => json('changes', {...model, step, ...(since === null ? {} : {since})}, signal),
+  cooccurring: (model, [from, to], signal) => json('related', {...model, from, to}, signal),
   related: (model, target, signal) => json('related', {...model, ...('scalar' in target ? target : paramsOf(target))}, signal),
   tensors: async (model, version, signal) => {
     const found = await json<KeptTensors & {is_same: boolean}>('tensors', {...model, version}, signal);

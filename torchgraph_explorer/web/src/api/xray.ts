@@ -63,8 +63,13 @@ export interface Changes {
   count: number;
 }
 
-export interface Relation {
-  series: SeriesName;
+/** A series, or a scalar by its name. */
+export interface Named {
+  series?: SeriesName;
+  scalar?: string;
+}
+
+export interface Relation extends Named {
   correlation: number;
   /** By how many steps it moves before the target. */
   ahead: number;
@@ -78,6 +83,29 @@ export interface Related {
   steps: number;
   spacing: number;
   ranked: Relation[];
+  count: number;
+  beyond_chance: number;
+}
+
+/** How unusual something is at some steps. */
+export interface CoOccurrence extends Named {
+  measure: string;
+  /** In robust standard deviations; negative where it is smaller than at other steps. */
+  score: number;
+  /** Of the steps, at how many it is beyond what 95 % of the others have; and of the others. */
+  share: number;
+  elsewhere: number;
+  /** For how many steps it was so already. */
+  ahead: number;
+  is_beyond_chance: boolean;
+}
+
+export interface CoOccurrences {
+  /** In 19 of 20 cases, chance alone gives a lower score. */
+  chance: number;
+  steps: number;
+  others: number;
+  ranked: CoOccurrence[];
   count: number;
   beyond_chance: number;
 }

@@ -52,6 +52,17 @@ export function curveScale({low: lows, high: highs, value}: Pick<ScalarValues, '
   return {low, high, kind, position: (value) => (value - low) / length, valueAt: (position) => low + position * length};
 }
 
+const WIDE = 20;
+const USUAL = 0.99;
+
+/** The scale that holds every value: logarithmic also where the largest ones would press all others flat, if none is below 0. */
+export function wholeScale(values: Pick<ScalarValues, 'low' | 'high' | 'value'>, kind: 'linear' | 'log'): CurveScale | null {
+  const all = curveScale(values, kind);
+  const usual = curveScale(values, kind, USUAL);
+  const isFlat = all !== null && usual !== null && all.kind === 'linear' && all.high - all.low > WIDE * (usual.high - usual.low);
+  return isFlat && all.low > 0 ? curveScale(values, 'log') : all;
+}
+
 /** The values of several runs, for a scale that holds all. */
 export function joinedValues(all: readonly ScalarValues[]): Pick<ScalarValues, 'low' | 'high' | 'value'> {
   if (all.length === 1) return all[0]!;

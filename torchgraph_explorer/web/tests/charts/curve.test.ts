@@ -1,7 +1,7 @@
 import {describe, expect, test} from 'vitest';
 import {ofSteps} from '../../src/api/scalars';
 import type {ScalarValues} from '../../src/api/types';
-import {curvePaths, curvePoints, curveScale, entriesAt, mergedEntry} from '../../src/charts/curve';
+import {curvePaths, curvePoints, curveScale, entriesAt, mergedEntry, wholeScale} from '../../src/charts/curve';
 import {exactNumber} from '../../src/charts/format';
 import {interpolated} from '../../src/charts/interpolate';
 import {scalarGroups} from '../../src/charts/scalarGroups';
@@ -69,6 +69,16 @@ describe('the scale of a curve', () => {
   test('may leave the largest values out', () => {
     expect(curveScale(valued([0, 1, 2, 3, 99]), 'linear', 0.97)).toMatchObject({low: 0, high: 3});
     expect(curveScale(valued([7]), 'linear', 0.97)!.position(7)).toBeCloseTo(0.5);
+  });
+
+  test.each([
+    ['is linear where values are alike', [1, 2, 3, 4], 'linear', 4],
+    ['is logarithmic where one would press the others flat', [...Array(200).fill(0).map((_, i) => 1 + i / 10), 4094], 'log', 4094],
+    ['stays linear where some are below 0', [-1, ...Array(200).fill(1), 4094], 'linear', 4094],
+  ] as const)('of all values %s', (_, values, kind, high) => {
+    const scale = wholeScale(valued([...values]), 'linear')!;
+    expect(scale.kind).toBe(kind);
+    expect(scale.high).toBeCloseTo(high);
   });
 
   test('holds the largest numbers there are', () => {

@@ -81,13 +81,18 @@ export const goneHere: ReadonlySignal<readonly {name: string; className: string}
   return names.map((name) => ({name, className: theirs.modules.find((one) => one.name === name)?.class_name ?? ''}));
 });
 
-/** A measure whose difference to the other run colours the nodes. */
+/** A measure whose difference to another run, or another step, colours the nodes. */
 export interface DifferenceMeasure extends NodeMeasure {
   isDifference: true;
+  /** What a series has there; null without any. */
+  counterpart: (series: SeriesInfo) => Row | null;
+  /** How this one differs from that. */
+  between: (row: Row, other: Row) => number;
 }
 
 const PREFIX = 'difference.';
-const OF: readonly NodeMeasure[] = [
+/** What can be compared. */
+export const COMPARED_MEASURES: readonly NodeMeasure[] = [
   ...MEASURES.filter(({name}) => name !== 'nonfinite').map((measure) => ({...measure, label: `Output ${measure.label.toLowerCase()}`, kind: 'value' as const, isCount: false})),
   ...NODE_MEASURES.filter(({name}) => name === 'grad_norm'),
 ];
@@ -96,7 +101,15 @@ const OF: readonly NodeMeasure[] = [
 export const differenceMeasures: ReadonlySignal<readonly DifferenceMeasure[]> = computed(() => {
   const other = against.value;
   if (other === null) return [];
-  return OF.map((one) => ({...one, name: PREFIX + one.name, label: `${one.label} − that of ${runLetter(other.number)}`, isSigned: true, isDifference: true}));
+  return COMPARED_MEASURES.map((one) => ({
+    ...one,
+    name: PREFIX + one.name,
+    label: `${one.label} − that of ${runLetter(other.number)}`,
+    isSigned: true,
+    isDifference: true,
+    counterpart,
+    between: (row, their) => one.of(row) - one.of(their),
+  }));
 });
 
 export function isDifference(measure: NodeMeasure): measure is DifferenceMeasure {
@@ -116,13 +129,13 @@ function counterpart(series: SeriesInfo): Row | null {
   return row === undefined || !statistics || statistics.length < (row + 1) * STATISTICS.length ? null : rowAt(statistics, row);
 }
 
-/** What a node is coloured by where it is the difference of a statistic; null where the other run has none. */
+/** What a node is coloured by where it is the difference of a statistic; null where the other run, or step, has none. */
 export function differenceState(series: SeriesInfo, row: Row, measure: DifferenceMeasure): NodeState | null {
-  const other = counterpart(series);
+  const other = measure.counterpart(series);
   if (other === null) return null;
   const lost = [row, other].find((one) => nonfinite(one) > 0);
   if (lost !== undefined) return {kind: 'nonfinite', row: lost};
-  const value = measure.of(row) - measure.of(other);
+  const value = measure.between(row, other);
   if (Number.isNaN(value)) return {kind: 'empty'};
   return value === 0 ? {kind: 'zero'} : {kind: 'value', value};
 }

@@ -4,6 +4,7 @@ import './findings.css';
 
 import {useComputed} from '@preact/signals';
 import {useMemo} from 'preact/hooks';
+import {page} from '../../api/client';
 import type {Band, Finding, SeriesInfo} from '../../api/types';
 import type {Setting} from '../../charts/setting';
 import {bandIn, bandText} from '../../findings/bands';
@@ -17,6 +18,7 @@ import * as shown from '../state/shown';
 import {FindingText} from './FindingText';
 import {found} from './found';
 import {goToFinding} from './goToFinding';
+import {showRelated} from '../xray/face';
 import {SeverityIcon} from './SeverityIcon';
 
 interface FindingCardProps {
@@ -54,6 +56,11 @@ export function FindingCard({finding, model, setting}: FindingCardProps) {
             {titleOf(cause.kind)}
           </button>
         </p>
+      )}
+      {page === null && (
+        <button type="button" class="finding-related" onClick={() => showRelated(finding)}>
+          What moved first?
+        </button>
       )}
       {series && <OwnChart key={findingKey(finding)} series={series} band={band} title={title} model={model} setting={setting} />}
     </article>

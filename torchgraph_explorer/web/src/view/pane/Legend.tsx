@@ -7,6 +7,7 @@ import {WIDEST} from '../../graph/edges';
 import {FAMILIES, familyOf} from '../../graph/families';
 import type {Family} from '../../graph/families';
 import {differenceMeasures} from '../comparison/graph';
+import {stepMeasures} from '../comparison/steps';
 import {nodeMeasure, openable, scene, stateCounts, valueScale} from './scene';
 import {areFlowsKnown, edgeWidths, missingCount} from './flows';
 import {marks} from './marks';
@@ -29,7 +30,7 @@ export function Legend() {
       <Select
         label="Colour"
         value={nodeMeasure.value?.name ?? 'class'}
-        options={[...COLOURS, ...differenceMeasures.value.map(({name, label}) => ({value: name, label}))]}
+        options={[...COLOURS, ...[...differenceMeasures.value, ...stepMeasures.value].map(({name, label}) => ({value: name, label}))]}
         onChoose={(value) => (choices.colourBy.value = value)}
       />
       {nodeMeasure.value ? <ScaleLegend /> : <ClassLegend />}

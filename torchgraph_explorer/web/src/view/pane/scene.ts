@@ -11,6 +11,7 @@ import type {NodeKey} from '../../graph/keys';
 import {NODE_MEASURES, rowAt} from '../../statistics';
 import type {NodeMeasure, Row} from '../../statistics';
 import {differenceMeasures, differenceState, isDifference} from '../comparison/graph';
+import {stepMeasures} from '../comparison/steps';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {colourScale} from '../../graph/colours';
@@ -117,7 +118,7 @@ export const pinColours: ReadonlySignal<Map<NodeKey, number>> = computed(
 
 /** The measure that colours the nodes; null when their class does. */
 export const nodeMeasure: ReadonlySignal<NodeMeasure | null> = computed(
-  () => [...NODE_MEASURES, ...differenceMeasures.value].find(({name}) => name === choices.colourBy.value) ?? null,
+  () => [...NODE_MEASURES, ...differenceMeasures.value, ...stepMeasures.value].find(({name}) => name === choices.colourBy.value) ?? null,
 );
 
 /** `module#call` → the series of that call, but for its parameters. */

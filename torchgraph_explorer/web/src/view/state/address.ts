@@ -41,6 +41,8 @@ export interface Choices {
   xray: boolean | null;
   /** The statistic that it shows. */
   xrayStatistic: string | null;
+  /** The step that the one on show is compared with. */
+  since: number | null;
   view: View;
   /** Name of a view of the user's own. */
   ownView: string | null;
@@ -80,6 +82,7 @@ export function encode(choices: Choices): string {
   if (choices.scalars !== null) query.set('scalars', choices.scalars ? '1' : '0');
   if (choices.xray !== null) query.set('xray', choices.xray ? '1' : '0');
   if (choices.xrayStatistic !== null) query.set('cells', choices.xrayStatistic);
+  if (choices.since !== null) query.set('since', String(choices.since));
   if (choices.view !== 'graph') query.set('view', choices.view);
   if (choices.ownView !== null) query.set('own', choices.ownView);
   addTensorChoice(query, choices.tensors);
@@ -110,6 +113,7 @@ export function decode(fragment: string): Choices {
     scalars: claimIn(query.get('scalars')),
     xray: claimIn(query.get('xray')),
     xrayStatistic: query.get('cells'),
+    since: numberIn(query.get('since'), 0, Number.MAX_SAFE_INTEGER),
     curve: query.get('curve'),
     view: VIEWS.find((one) => one === query.get('view')) ?? 'graph',
     ownView: query.get('own'),

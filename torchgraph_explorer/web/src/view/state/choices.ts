@@ -55,6 +55,8 @@ export const scalars: Signal<boolean | null> = signal(null);
 export const xray: Signal<boolean | null> = signal(null);
 /** The statistic that the x-ray shows; null for the first one that the model has. */
 export const xrayStatistic: Signal<string | null> = signal(null);
+/** The step that the one on show is compared with; null for the recorded one before it. */
+export const since: Signal<number | null> = signal(null);
 /** Name of the scalar behind the time bar; `''` is none, null the usual one. */
 export const curve: Signal<string | null> = signal(null);
 

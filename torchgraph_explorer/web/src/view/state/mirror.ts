@@ -80,6 +80,7 @@ function choices(): Choices {
     curve: chosen.curve.value,
     xray: chosen.xray.value,
     xrayStatistic: chosen.xrayStatistic.value,
+    since: chosen.since.value,
     view: chosen.view.value,
     ownView: chosen.ownView.value,
     tensors: chosen.tensors.value,
@@ -107,6 +108,7 @@ function adopt(choices: Choices): void {
     chosen.curve.value = choices.curve;
     chosen.xray.value = choices.xray;
     chosen.xrayStatistic.value = choices.xrayStatistic;
+    chosen.since.value = choices.since;
     chosen.view.value = choices.view;
     chosen.ownView.value = choices.ownView;
     chosen.tensors.value = choices.tensors;

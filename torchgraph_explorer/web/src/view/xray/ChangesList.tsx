@@ -1,18 +1,22 @@
 /** What changed at the step on show, and what moves with a series or the loss: lists that lead to the strips. */
 
-import {useSignal} from '@preact/signals';
+import {batch, useSignal} from '@preact/signals';
 import type {ComponentChildren, JSX} from 'preact';
 import {useEffect} from 'preact/hooks';
 import {answers} from '../../api/client';
 import {messageOf} from '../../api/errors';
 import {latest} from '../../api/latest';
 import type {SeriesName} from '../../api/types';
-import type {Change, Changes, Related, RelatedTo, Relation} from '../../api/xray';
+import type {Change, Changes, CoOccurrence, CoOccurrences, Named, Related, RelatedTo, Relation} from '../../api/xray';
 import type {Model} from '../../model/model';
+import {colourSince, sinceStep, stepMeasures} from '../comparison/steps';
 import {goToPlace} from '../goToPlace';
 import {keysOf} from '../pane/marks';
 import {curveName} from '../state/axis';
+import * as choices from '../state/choices';
 import * as shown from '../state/shown';
+import {isLasting, target} from './face';
+import type {Lasting} from './face';
 
 const MEASURES: Record<string, string> = {
   size: 'root mean square',
@@ -22,11 +26,11 @@ const MEASURES: Record<string, string> = {
   zeros: 'zeros',
   nonfinite: 'NaN or infinite',
   distribution: 'distance of the histogram',
+  value: 'value',
 };
 const KINDS: Record<string, string> = {value: '', grad_norm: 'gradient norms', grad: 'gradient', optimizer_grad: 'gradient at the update', update: 'update', update_ratio: 'update ratio'};
 
 export function ChangesList({model}: {model: Model}): JSX.Element {
-  const target = useSignal<RelatedTo | null>(null);
   const scalar = curveName.value;
   return (
     <div class="xray-changes">
@@ -38,8 +42,10 @@ export function ChangesList({model}: {model: Model}): JSX.Element {
             </button>
           )}
         </Changed>
+      ) : isLasting(target.value) ? (
+        <Lasted model={model} lasting={target.value} />
       ) : (
-        <Moved model={model} target={target.value} onBack={() => (target.value = null)} />
+        <Moved model={model} target={target.value} />
       )}
     </div>
   );
@@ -47,11 +53,12 @@ export function ChangesList({model}: {model: Model}): JSX.Element {
 
 function Changed({model, onRelate, children}: {model: Model; onRelate: (series: SeriesName) => void; children: ComponentChildren}): JSX.Element {
   const step = shown.step.value;
-  const {answer, problem} = useAnswer<Changes>((abort) => (step === null ? null : answers.changes(model.name, step, abort)), [model, step]);
+  const {answer, problem} = useAnswer<Changes>((abort) => (step === null ? null : answers.changes(model.name, step, choices.since.value, abort)), [model, step, choices.since.value]);
   return (
     <>
       <div class="xray-changes-head">
         {children}
+        <Against />
         {answer !== null && (
           <p>
             {`Step ${answer.step.toLocaleString('en')} against the recorded steps up to ${answer.since.toLocaleString('en')}. `}
@@ -63,7 +70,7 @@ function Changed({model, onRelate, children}: {model: Model; onRelate: (series: 
       </div>
       <ol aria-label="What changed at this step">
         {answer?.ranked.map((one) => (
-          <Item key={JSON.stringify(one.series)} series={one.series} step={answer.step} isPale={answer.usual !== null && one.score <= answer.usual} value={scoreText(one.score)} facts={changeText(one)}>
+          <Item key={JSON.stringify(one.series)} named={one} step={answer.step} isPale={answer.usual !== null && one.score <= answer.usual} value={scoreText(one.score)} facts={changeText(one)}>
             <button type="button" class="xray-text-button" aria-label={`What moves with ${seriesText(one.series)}?`} title="What moves with it, or before it?" onClick={() => onRelate(one.series)}>
               ↔
             </button>
@@ -74,19 +81,35 @@ function Changed({model, onRelate, children}: {model: Model; onRelate: (series: 
   );
 }
 
-function Moved({model, target, onBack}: {model: Model; target: RelatedTo; onBack: () => void}): JSX.Element {
-  const {answer, problem} = useAnswer<Related>((abort) => answers.related(model.name, target, abort), [model, JSON.stringify(target)]);
-  const name = 'scalar' in target ? target.scalar : seriesText(target);
+/** Which earlier step the one on show is compared with, and the way to see that in the graph. */
+function Against(): JSX.Element | null {
+  const [steps, since, step] = [shown.data.value?.steps ?? [], sinceStep.value, shown.step.value];
+  if (since === null || steps.length < 2) return null;
+  const isColoured = stepMeasures.value.some(({name}) => name === choices.colourBy.value);
+  return (
+    <div class="xray-against">
+      <label class="select" title="Empty: the recorded step before">
+        <span class="select-label">against step</span>
+        <input type="number" aria-label="Compare with step" min={steps[0]} max={steps.at(-1)} value={since} onChange={(event) => (choices.since.value = Number.isNaN(event.currentTarget.valueAsNumber) ? null : event.currentTarget.valueAsNumber)} />
+      </label>
+      <button type="button" class="button" aria-pressed={isColoured} disabled={since === step} onClick={() => (isColoured ? (choices.colourBy.value = 'class') : colourSince(since))}>
+        Colour the graph by it
+      </button>
+    </div>
+  );
+}
+
+function Moved({model, target: to}: {model: Model; target: RelatedTo}): JSX.Element {
+  const {answer, problem} = useAnswer<Related>((abort) => answers.related(model.name, to, abort), [model, JSON.stringify(to)]);
+  const name = 'scalar' in to ? to.scalar : seriesText(to);
   return (
     <>
       <div class="xray-changes-head">
-        <button type="button" class="button" onClick={onBack}>
-          Back to what changed
-        </button>
+        <Back />
         <h4>{`What moves with ${name}, or before it`}</h4>
         {answer !== null && (
           <p>
-            {`Rank correlation of changes over ${answer.steps.toLocaleString('en')} steps. Among ${answer.count.toLocaleString('en')} series, chance alone gives up to ${answer.chance.toFixed(2)} in 19 of 20 cases; ${answer.beyond_chance.toLocaleString('en')} are beyond, the others paler.`}
+            {`Rank correlation of changes over ${answer.steps.toLocaleString('en')} steps. Among ${answer.count.toLocaleString('en')} series and scalars, chance alone gives up to ${answer.chance.toFixed(2)} in 19 of 20 cases; ${answer.beyond_chance.toLocaleString('en')} are beyond, the others paler.`}
           </p>
         )}
         {problem !== null && <p role="status">{problem}</p>}
@@ -94,15 +117,52 @@ function Moved({model, target, onBack}: {model: Model; target: RelatedTo; onBack
       </div>
       <ol aria-label={`What moves with ${name}`}>
         {answer?.ranked.map((one) => (
-          <Item key={JSON.stringify(one.series)} series={one.series} step={shown.step.value ?? 0} isPale={!one.is_beyond_chance} value={signed(one.correlation)} facts={aheadText(one)} />
+          <Item key={keyOf(one)} named={one} step={shown.step.value ?? 0} isPale={!one.is_beyond_chance} value={signed(one.correlation)} facts={aheadText(one)} />
         ))}
       </ol>
     </>
   );
 }
 
+/** What is unusual while a finding lasts. */
+function Lasted({model, lasting: {name, steps}}: {model: Model; lasting: Lasting}): JSX.Element {
+  const {answer, problem} = useAnswer<CoOccurrences>((abort) => answers.cooccurring(model.name, steps, abort), [model, ...steps]);
+  return (
+    <>
+      <div class="xray-changes-head">
+        <Back />
+        <h4>{`What is unusual during “${name}”, or was before it`}</h4>
+        {answer !== null && (
+          <p>
+            {`${answer.steps.toLocaleString('en')} recorded ${answer.steps === 1 ? 'step' : 'steps'} of it against ${answer.others.toLocaleString('en')} others. The number counts robust standard deviations. Chance alone gives up to ${scoreText(answer.chance)} in 19 of 20 cases; ${answer.beyond_chance.toLocaleString('en')} of ${answer.count.toLocaleString('en')} series and scalars are beyond, the others paler.`}
+          </p>
+        )}
+        {problem !== null && <p role="status">{problem}</p>}
+        {answer === null && problem === null && <p class="dim">Comparing …</p>}
+      </div>
+      <ol aria-label={`What is unusual during ${name}`}>
+        {answer?.ranked.map((one) => (
+          <Item key={keyOf(one)} named={one} step={Math.max(0, steps[0] - one.ahead)} isPale={!one.is_beyond_chance} value={signedScore(one.score)} facts={lastingText(one, answer.steps)} />
+        ))}
+      </ol>
+    </>
+  );
+}
+
+function Back(): JSX.Element {
+  return (
+    <button type="button" class="button" onClick={() => (target.value = null)}>
+      Back to what changed
+    </button>
+  );
+}
+
+function keyOf({series, scalar}: Named): string {
+  return JSON.stringify(series ?? scalar);
+}
+
 interface ItemProps {
-  series: SeriesName;
+  named: Named;
   step: number;
   isPale: boolean;
   value: string;
@@ -110,19 +170,24 @@ interface ItemProps {
   children?: ComponentChildren;
 }
 
-function Item({series, step, isPale, value, facts, children}: ItemProps): JSX.Element {
+function Item({named, step, isPale, value, facts, children}: ItemProps): JSX.Element {
   return (
     <li class={isPale ? 'is-pale' : undefined}>
-      <button type="button" class="xray-change" onClick={() => goToPlace(step, keysOf(series))} title="Show its strips">
+      <button type="button" class="xray-change" onClick={() => goToNamed(named, step)} title={named.series ? 'Show its strips' : 'Show its curve'}>
         <b>{value}</b>
         <span>
-          <bdi>{seriesText(series)}</bdi>
+          <bdi>{named.series ? seriesText(named.series) : named.scalar}</bdi>
           <small>{facts}</small>
         </span>
       </button>
       {children}
     </li>
   );
+}
+
+function goToNamed({series, scalar}: Named, step: number): void {
+  if (series) return goToPlace(step, keysOf(series));
+  batch(() => ((choices.curve.value = scalar ?? null), (choices.step.value = step)));
 }
 
 function seriesText({module, call, path, kind}: SeriesName): string {
@@ -133,6 +198,22 @@ function seriesText({module, call, path, kind}: SeriesName): string {
 
 function changeText({measure, before, now}: Change): string {
   return `${MEASURES[measure] ?? measure}: ${before} → ${now}`;
+}
+
+/** `smaller root mean square at 87 % of its steps, 5 % of others; for 3 steps before it already`. */
+function lastingText({measure, score, share, elsewhere, ahead}: CoOccurrence, steps: number): string {
+  const what = `${score < 0 ? 'lower' : 'higher'} ${MEASURES[measure] ?? measure}`;
+  const often = steps === 1 ? (share > 0 ? 'at this step' : 'slightly, at this step') : `at ${percent(share)} of its steps`;
+  const before = ahead === 0 ? '' : `; for ${ahead.toLocaleString('en')} ${ahead === 1 ? 'step' : 'steps'} before it already`;
+  return `${what} ${often}, ${percent(elsewhere)} of others${before}`;
+}
+
+function percent(share: number): string {
+  return `${Math.round(100 * share)} %`;
+}
+
+function signedScore(score: number): string {
+  return `${score < 0 ? '−' : '+'}${scoreText(Math.abs(score))}`;
 }
 
 function aheadText({ahead}: Relation): string {

@@ -1,14 +1,13 @@
 /** The loss above the cells, on the same axis. */
 
 import type {JSX} from 'preact';
-import {curvePaths, curvePoints, curveScale} from '../../charts/curve';
+import {curvePaths, curvePoints, wholeScale} from '../../charts/curve';
 import {axisNumber} from '../../charts/format';
 import {curveName} from '../state/axis';
 import * as shown from '../state/shown';
 import {inSight} from './store';
 
 export const LOSS_HEIGHT = 44;
-const USUAL = 0.99;
 
 export function Loss({width, gutter}: {width: number; gutter: number}): JSX.Element | null {
   const data = shown.model.value?.scalars.data.value;
@@ -16,7 +15,7 @@ export function Loss({width, gutter}: {width: number; gutter: number}): JSX.Elem
   const values = data?.values.get(number);
   if (values === undefined) return null;
   const {from, to} = inSight.value;
-  const scale = curveScale(values, shown.chart.value.curves, USUAL);
+  const scale = wholeScale(values, shown.chart.value.curves);
   const box = {width, height: LOSS_HEIGHT, left: from, right: to};
   const points = curvePoints(values, (step) => (step >= from && step <= to ? step : NaN));
   const paths = scale && curvePaths(values, points, scale, box);
@@ -24,7 +23,7 @@ export function Loss({width, gutter}: {width: number; gutter: number}): JSX.Elem
     <div class="xray-loss">
       <span class="xray-loss-name" style={{width: `${gutter}px`}}>
         <bdi title={curveName.value ?? ''}>{curveName.value}</bdi>
-        {scale && <small>{`${axisNumber(scale.low, scale.high - scale.low)} to ${axisNumber(scale.high, scale.high - scale.low)}`}</small>}
+        {scale && <small>{`${axisNumber(scale.low, scale.high - scale.low)} to ${axisNumber(scale.high, scale.high - scale.low)}${scale.kind === 'log' ? ', log' : ''}`}</small>}
       </span>
       <svg width={width} height={LOSS_HEIGHT} role="img" aria-label={`${curveName.value ?? ''} over the steps in sight`}>
         {paths && (

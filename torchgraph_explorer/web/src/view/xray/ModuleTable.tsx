@@ -1,6 +1,6 @@
 /** The x-ray's modules as a table: sorted by any statistic at the step, its change since another step, or its trend. */
 
-import {signal, useComputed, useSignal} from '@preact/signals';
+import {useComputed, useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect} from 'preact/hooks';
 import {answers} from '../../api/client';
@@ -13,6 +13,7 @@ import {arranged, csvOf, tableOf} from '../../xray/table';
 import type {Order, TableRow} from '../../xray/table';
 import {download, fileName} from '../controls/download';
 import {Icon} from '../controls/Icon';
+import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {goToCell} from './goToCell';
 import {whole} from './store';
@@ -20,16 +21,13 @@ import {whole} from './store';
 /** Rows in the page; the others are found by the filter, and are in the CSV. */
 const MOST_ROWS = 300;
 
-/** The other step; null for the first one. */
-const since = signal<number | null>(null);
-
 export function ModuleTable({model}: {model: Model}): JSX.Element {
   const order = useSignal<Order>({by: 'module', isDescending: false});
   const filter = useSignal('');
   const all = whole.value;
   const steps = shown.data.value?.steps ?? [];
   const step = shown.step.value ?? 0;
-  const other = steps[frameAtStep(steps, since.value ?? steps[0] ?? 0) ?? 0] ?? 0;
+  const other = steps[frameAtStep(steps, choices.since.value ?? steps[0] ?? 0) ?? 0] ?? 0;
   const now = useColumns(model, all?.available ?? [], step);
   const before = useColumns(model, all ? [all.statistic] : [], other);
   const rows = useComputed(() => {
@@ -56,7 +54,7 @@ export function ModuleTable({model}: {model: Model}): JSX.Element {
         </label>
         <label class="select" title="Change is of the chosen statistic">
           <span class="select-label">since step</span>
-          <input type="number" aria-label="Change since step" min={steps[0] ?? 0} max={steps.at(-1) ?? 0} value={other} onChange={(event) => (since.value = event.currentTarget.valueAsNumber || 0)} />
+          <input type="number" aria-label="Change since step" min={steps[0] ?? 0} max={steps.at(-1) ?? 0} value={other} onChange={(event) => (choices.since.value = event.currentTarget.valueAsNumber || 0)} />
         </label>
         <span class="spacer" />
         <button type="button" class="xray-text-button" onClick={save} aria-label={`Save ${found.length} modules as CSV`} title="Save as CSV">

@@ -2,8 +2,7 @@
 
 import './xray.css';
 
-import {signal, useComputed, useSignal} from '@preact/signals';
-import type {Signal} from '@preact/signals';
+import {useComputed, useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
 import {stepNumbers} from '../../charts/format';
@@ -14,6 +13,8 @@ import {Segments, Select} from '../controls/Select';
 import type {Option} from '../controls/Select';
 import * as choices from '../state/choices';
 import {ChangesList} from './ChangesList';
+import {face} from './face';
+import type {Face} from './face';
 import {Gutter} from './Gutter';
 import {Legend} from './Legend';
 import {Loss} from './Loss';
@@ -22,11 +23,6 @@ import {ModuleTable} from './ModuleTable';
 import {Picture, zoomBy} from './Picture';
 import {domain, follow, folded, forget, inSight, rows, tree, whole, xray} from './store';
 import {foldable} from '../../xray/tree';
-
-type Page = 'picture' | 'table' | 'changes';
-
-/** Which face of the x-ray is shown. */
-const page: Signal<Page> = signal<Page>('picture');
 
 const PAGES: Option[] = [
   {value: 'picture', label: 'Picture'},
@@ -44,9 +40,9 @@ export function XrayPanel({model}: {model: Model}): JSX.Element {
   return (
     <section class="panel xray" aria-label="X-ray">
       <Bar />
-      {page.value === 'table' ? (
+      {face.value === 'table' ? (
         <ModuleTable model={model} />
-      ) : page.value === 'changes' ? (
+      ) : face.value === 'changes' ? (
         <ChangesList model={model} />
       ) : (
         <>
@@ -70,9 +66,9 @@ function Bar(): JSX.Element {
           reading …
         </span>
       )}
-      <Segments label="X-ray as" value={page.value} options={PAGES} onChoose={(chosen) => (page.value = chosen as Page)} />
+      <Segments label="X-ray as" value={face.value} options={PAGES} onChoose={(chosen) => (face.value = chosen as Face)} />
       <span class="spacer" />
-      {page.value === 'picture' && <PictureButtons />}
+      {face.value === 'picture' && <PictureButtons />}
     </header>
   );
 }

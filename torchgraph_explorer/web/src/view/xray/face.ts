@@ -1,0 +1,42 @@
+/** Which face of the x-ray is shown, and what its list of related series is about. */
+
+import {batch, signal} from '@preact/signals';
+import type {Signal} from '@preact/signals';
+import type {Finding} from '../../api/types';
+import type {RelatedTo} from '../../api/xray';
+import {placeText, titleOf} from '../../findings/names';
+import {reveal} from '../layout/sides';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
+
+export type Face = 'picture' | 'table' | 'changes';
+
+export const face: Signal<Face> = signal<Face>('picture');
+
+/** The steps of a finding, and what it is called. */
+export interface Lasting {
+  name: string;
+  steps: readonly [first: number, last: number];
+}
+
+export type Target = RelatedTo | Lasting;
+
+/** Null for what changed at the step. */
+export const target: Signal<Target | null> = signal(null);
+
+export function isLasting(one: Target): one is Lasting {
+  return 'steps' in one;
+}
+
+/** Shows what is unusual while a finding lasts, and what was before it. */
+export function showRelated(finding: Finding): void {
+  const {kind, step, last_step} = finding;
+  batch(() => {
+    const where = placeText(finding, shown.data.value?.session?.class_name ?? '');
+    target.value = {name: `${titleOf(kind)}, ${where}`, steps: [step, last_step]};
+    face.value = 'changes';
+    choices.xray.value = true;
+    choices.view.value = 'graph';
+    reveal('panels');
+  });
+}
