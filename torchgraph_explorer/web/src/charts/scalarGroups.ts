@@ -6,7 +6,7 @@ export interface ScalarGroup {
   names: string[];
 }
 
-/** The groups, and in each the scalars, in the order of first logging. */
+/** The groups, and in each the scalars: the losses first, then in the order of first logging. */
 export function scalarGroups(names: readonly string[]): ScalarGroup[] {
   const groups = new Map<string, string[]>([['', []]]);
   for (const name of names) {
@@ -14,5 +14,11 @@ export function scalarGroups(names: readonly string[]): ScalarGroup[] {
     const prefix = at > 0 ? name.slice(0, at) : '';
     groups.set(prefix, [...(groups.get(prefix) ?? []), name]);
   }
-  return [...groups].flatMap(([prefix, own]) => (own.length === 0 ? [] : [{prefix, names: own}]));
+  return [...groups].flatMap(([prefix, own]) => (own.length === 0 ? [] : [{prefix, names: lossesFirst(own)}]));
+}
+
+const LOSS = /(^|[/_.\-\s])loss$/i;
+
+function lossesFirst(names: readonly string[]): string[] {
+  return [...names.filter((name) => LOSS.test(name)), ...names.filter((name) => !LOSS.test(name))];
 }

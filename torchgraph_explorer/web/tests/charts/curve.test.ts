@@ -174,7 +174,7 @@ test.each([
 ])('all digits of %d are %s', (value, text) => expect(exactNumber(value)).toBe(text));
 
 test('scalars are grouped by prefix, those without one first', () => {
-  expect(scalarGroups(['train/loss', 'lr', 'eval/a/b', 'train/acc', '/odd'])).toEqual([
+  expect(scalarGroups(['train/acc', 'lr', 'eval/a/b', 'train/loss', '/odd'])).toEqual([
     {prefix: '', names: ['lr', '/odd']},
     {prefix: 'train', names: ['train/loss', 'train/acc']},
     {prefix: 'eval', names: ['eval/a/b']},
