@@ -21,7 +21,7 @@ BUILT_FROM := pyproject.toml hatch_build.py torchgraph_explorer/record/record.pr
 # Real programs that are trained with and without watch(), in an environment that has their packages besides .venv's.
 EXAMPLES := $(VENV)/examples
 
-.PHONY: help demo install test check format fast lint types types-web test-web test-python bench examples docs clean
+.PHONY: help demo install test check format fast lint types types-web test-web test-python bench examples docs release clean
 .DELETE_ON_ERROR:
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo "make bench    measure it: BENCH=--full as in docs/performance.md, BENCH=server one part"
 	@echo "make examples train real programs with and without watch(), and compare: EXAMPLE=ppo only that one"
 	@echo "make docs     build the documentation site in build/site"
+	@echo "make release  write a version and its section of the changelog: VERSION=1.2.3"
 	@echo "make format   let ruff rewrite the Python files"
 	@echo "make clean    remove what was built and installed"
 
@@ -72,6 +73,9 @@ examples: install $(STAMPS)/examples
 
 docs: install
 	$(BIN)/python docs/site/build.py build/site
+
+release:
+	$(PYTHON) .ci/release.py $(VERSION)
 
 format: $(STAMPS)/dev
 	$(BIN)/ruff check --fix .

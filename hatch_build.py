@@ -31,6 +31,9 @@ TARGETS = {
 }
 """The platforms of torch: the compiler's target and the wheel's platform tag."""
 
+BUILD_FOR = "TORCHGRAPH_BUILD_FOR"
+"""The environment variable that names a platform of `TARGETS` to build for, in place of this machine."""
+
 INSTALL_ADVICE = (
     "The viewer's libraries come from the npm registry, as package-lock.json lists them: check the network, "
     "the proxy and npm's own configuration (~/.npmrc), or install a wheel, which has the viewer built in."
@@ -50,7 +53,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchlin
         root = Path(self.root)
         try:
             generate_record(root)
-            platform_tag = build_native(root / NATIVE, f"{platform.system()} {platform.machine()}")
+            platform_tag = build_native(root / NATIVE, os.environ.get(BUILD_FOR) or this_machine())
             build_viewer(root / WEB)
         except BuildError as error:
             # An exception would be printed below forty lines of pip's and hatchling's frames.
@@ -72,6 +75,11 @@ def generate_record(root: Path) -> None:
     code = subprocess.run(protoc, cwd=root, check=False).returncode
     if code:
         raise BuildError(f"protoc refused {PROTO} with code {code}. {BUILD_ADVICE}")
+
+
+def this_machine() -> str:
+    """This machine, as a key of `TARGETS` if there is a build for it."""
+    return f"{platform.system()} {platform.machine()}"
 
 
 def build_native(folder: Path, machine: str) -> str:

@@ -1,0 +1,38 @@
+"""Install the wheel and the sdist in a folder into empty environments, and run the demo in each."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SMOKE = Path(__file__).parent / "smoke.py"
+
+
+def main() -> None:
+    """Try both packages, or with `--wheel` only the one that fits this machine."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("packages", type=Path, metavar="FOLDER")
+    parser.add_argument("--wheel", action="store_true", help="only the wheel")
+    options = parser.parse_args()
+    folder = str(options.packages.resolve())
+    # pip chooses the wheel that fits this machine.
+    try_package("--find-links", folder, "--only-binary", "torchgraph-explorer", "torchgraph-explorer[demo]")
+    if not options.wheel:
+        (sdist,) = options.packages.resolve().glob("*.tar.gz")
+        try_package(f"torchgraph-explorer[demo] @ {sdist.as_uri()}")
+
+
+def try_package(*arguments: str) -> None:
+    """Install it into an environment of its own, and run the demo there."""
+    with tempfile.TemporaryDirectory() as place:
+        subprocess.run([sys.executable, "-m", "venv", place], check=True)
+        python = Path(place) / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *arguments], check=True)
+        subprocess.run([python, "-I", SMOKE], check=True)
+
+
+if __name__ == "__main__":
+    main()
