@@ -62,7 +62,7 @@ ROOMS = {
     **dict.fromkeys(SHARED, room()),
     "__init__": room(),
     "browser": room(),
-    "callbacks": room("training", libraries="lightning torch transformers"),
+    "callbacks": room("training", libraries="accelerate lightning torch transformers"),
     "capture": room(libraries="torch"),
     "cli": room(
         "__init__",
@@ -84,7 +84,7 @@ ROOMS = {
     "findings": room("record"),
     "layout": room(libraries="pygraphviz"),
     "own_views": room("record", "run", "server"),
-    "record": room(libraries="fsspec google"),
+    "record": room(libraries="fsspec google pandas polars"),
     "reduce": room(libraries="torch"),
     "run": room("comparison", "findings", "record", "server"),
     "server": room("comparison", "findings", "layout", "record", "xray", libraries="IPython tornado"),

@@ -1,4 +1,4 @@
-"""Callbacks: Lightning's Trainer and Hugging Face's are watched from a training's beginning to its end."""
+"""Callbacks of Lightning, Hugging Face's Trainer and accelerate watch from a training's beginning to its end."""
 
 from __future__ import annotations
 
@@ -217,3 +217,38 @@ def test_what_transformers_logs_is_recorded(tmp_path: Path) -> None:
     logged = scalars(trained)
     assert logged["train/loss"] == [1, 3]
     assert logged["train/train_runtime"] == [4]
+
+
+def accelerate_trained(folder: Path, *, is_watched: bool) -> tuple[list[bytes], Any]:
+    from accelerate import Accelerator
+
+    from torchgraph_explorer.callbacks.accelerate import WatchTracker
+
+    torch.manual_seed(0)
+    model: Any = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+    tracker = WatchTracker(model, backend="record", logdir=folder, log_freq=2, verbose=False)
+    accelerator = Accelerator(cpu=True, log_with=tracker if is_watched else None)
+    prepared, optimizer = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    accelerator.init_trackers("a project", config={"lr": 0.1})
+    for step in range(6):
+        optimizer.zero_grad()
+        loss = prepared(torch.randn(3, 4)).square().mean()
+        accelerator.backward(loss)
+        optimizer.step()
+        accelerator.log({"loss": loss.item(), "tensor": loss, "said": "a word", "several": torch.ones(3)}, step=step)
+    accelerator.end_training()
+    return [each.detach().numpy().tobytes() for each in model.parameters()], tracker
+
+
+def test_a_loop_of_accelerate_is_watched_from_its_trackers_to_its_end(tmp_path: Path) -> None:
+    plain, unused = accelerate_trained(tmp_path, is_watched=False)
+    watched, tracker = accelerate_trained(tmp_path, is_watched=True)
+    assert watched == plain
+    assert unused.tracker is None
+    model = open_run(str(tracker.tracker.run_dir)).model()
+    assert (model.steps.tolist(), model.notes) == ([0, 2, 4], ())
+    assert {name: scalar.steps.tolist() for name, scalar in model.scalars().items()} == {
+        "loss": [*range(6)],
+        "tensor": [*range(6)],
+    }
+    assert tracker.tracker.finished

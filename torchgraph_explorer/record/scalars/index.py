@@ -6,11 +6,12 @@ import itertools
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from torchgraph_explorer.record.dataframes import dataframe
 from torchgraph_explorer.record.limits import LOGGED_VALUES, SCALARS, STEP_NOTES
 from torchgraph_explorer.record.ranks.groups import Member
 from torchgraph_explorer.schema import Logged, StepNote
@@ -51,6 +52,17 @@ class Scalar:
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    def to_dataframe(self, library: str = "pandas") -> Any:
+        """A table with a row for each step: `step`, `time` and `value`, as a `DataFrame` of pandas or polars.
+
+        Args:
+            library: `"pandas"` or `"polars"`, which must be installed.
+
+        Raises:
+            OptionError: The library is another one, or is not installed.
+        """
+        return dataframe({"step": self.steps, "time": self.times, "value": self.values}, library)
 
 
 class LoggedSoFar(NamedTuple):

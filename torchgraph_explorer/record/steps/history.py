@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.errors import NotFoundError
 from torchgraph_explorer.histogram import QUANTILES, Histograms, quantiles
+from torchgraph_explorer.record.dataframes import dataframe
 from torchgraph_explorer.schema import STATISTICS, Series
 
 
@@ -48,3 +50,22 @@ class History:
     def quantiles(self, shares: npt.ArrayLike = QUANTILES) -> npt.NDArray[np.float64]:
         """The values below which each of `shares` of the elements lies, `[n, shares]`; NaN where there were none."""
         return quantiles(self.histograms, shares, low=self.column("min"), high=self.column("max"))
+
+    def to_dataframe(self, library: str = "pandas") -> Any:
+        """A table with a row for each frame: `step`, `time` and the statistics, as a `DataFrame` of pandas or polars.
+
+        Args:
+            library: `"pandas"` or `"polars"`, which must be installed.
+
+        Raises:
+            OptionError: The library is another one, or is not installed.
+
+        Example:
+            >>> model = open_run("runs").model()
+            >>> [series] = model.find("stage1.0.conv1", role="output", kind="value")
+            >>> table = model.history(series).to_dataframe()
+            >>> table[["step", "std"]].shape
+            (2, 2)
+        """
+        statistics = {name: self.statistics[:, column] for column, name in enumerate(STATISTICS)}
+        return dataframe({"step": self.steps, "time": self.times, **statistics}, library)
