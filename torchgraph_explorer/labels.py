@@ -32,6 +32,14 @@ def _positional(at: int, parameters: Sequence[str]) -> str | None:
     return parameters[at] if at <= last else None
 
 
+def signature_place(path: str, forward_parameters: Sequence[str]) -> int:
+    """Which parameter of its module's `forward` an input was given to; after all of them for one that is not known."""
+    name = tensor_name(path, forward_parameters)
+    starts = (parameter.lstrip("*") for parameter in forward_parameters)
+    found = (at for at, start in enumerate(starts) if re.match(rf"{re.escape(start)}(?!\w)", name))
+    return next(found, len(forward_parameters))
+
+
 def module_label(name: str, classes: Mapping[str, str]) -> str:
     """The last part of a module's name; in a list or dictionary of modules, after the label of that.
 

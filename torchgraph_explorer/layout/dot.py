@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 
 import pygraphviz
 
@@ -59,6 +60,8 @@ def _drawing(structure: Structure) -> pygraphviz.AGraph:
     for rank, nodes in (("source", structure.first), ("sink", structure.last)):
         if nodes:
             drawing.add_subgraph([str(node) for node in nodes], rank=rank)
+    for left, right in pairwise(structure.first):
+        drawing.add_edge(str(left), str(right), key="order", style="invis")
     return drawing
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from torchgraph_explorer.labels import label_within, tensor_name
+from torchgraph_explorer.labels import label_within, signature_place, tensor_name
 from torchgraph_explorer.layout.folding import Folded, folded, unfolded
 from torchgraph_explorer.layout.sizes import call_size, tensor_size
 from torchgraph_explorer.layout.structure import Size, Structure
@@ -51,7 +51,7 @@ def inside_of(graph: ModuleGraph, call: int | None, *, folds: bool) -> Inside:
     structure = Structure(
         sizes=tuple(_size(graph, members, some) for some in found.nodes),
         edges=tuple((edge.source, edge.target) for edge in found.edges),
-        first=_of_kind(drawn, "input"),
+        first=_by_signature(drawn, _of_kind(drawn, "input"), members.parameters[_module_of(graph, call)]),
         last=_of_kind(drawn, "output"),
         back=tuple(at for at, edge in enumerate(found.edges) if edge.is_back),
     )
@@ -86,7 +86,7 @@ def _members(identical: _Identical) -> _Members:
 def _size(graph: ModuleGraph, members: _Members, some: Sequence[int]) -> Size:
     """The size of the node that stands for `some`."""
     node, times = graph.nodes[some[0]], len(some)
-    outer = "" if node.inside is None else graph.calls[node.inside].module
+    outer = _module_of(graph, node.inside)
     if node.call is None:
         path = (node.tensor.path if times == 1 else graph.nodes[some[-1]].tensor.path) if node.tensor else ""
         return tensor_size(tensor_name(path, members.parameters[outer]), times=times)
@@ -94,6 +94,17 @@ def _size(graph: ModuleGraph, members: _Members, some: Sequence[int]) -> Size:
     label = label_within(call.module, outer, members.classes)
     has_inside = any(graph.nodes[one].call in members.nodes for one in some)
     return call_size(call, label, members.classes[call.module], has_inside=has_inside, times=times)
+
+
+def _module_of(graph: ModuleGraph, call: int | None) -> str:
+    """The module whose call this is; the model for None."""
+    return "" if call is None else graph.calls[call].module
+
+
+def _by_signature(drawn: Sequence[Node], inputs: Sequence[int], parameters: Sequence[str]) -> tuple[int, ...]:
+    """The inputs in the order of the parameters of `forward`."""
+    paths = {node: tensor.path if (tensor := drawn[node].tensor) else "" for node in inputs}
+    return tuple(sorted(inputs, key=lambda node: signature_place(paths[node], parameters)))
 
 
 def _of_kind(drawn: Sequence[Node], kind: str) -> tuple[int, ...]:

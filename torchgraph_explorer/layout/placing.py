@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 
 from torchgraph_explorer.layout.dot import UndrawnEdgeError, place_with_dot
 from torchgraph_explorer.layout.insides import inside_of
 from torchgraph_explorer.layout.rows import place_in_rows
 from torchgraph_explorer.layout.structure import Line, Placement, Structure, layer_of
+from torchgraph_explorer.layout.stub_lines import with_stubs
+from torchgraph_explorer.layout.stubs import passing, stub_edges, without_stubs
 from torchgraph_explorer.schema import ModuleGraph
 
 MOST_WORK = 3_000
@@ -23,7 +23,7 @@ connections, all-to-all, random and fanned-out graphs alike; from 4,500 on up to
 """
 
 MOST_ABREAST = 18
-"""Nodes of one layer, or lines beside it, up to which Graphviz is asked: beyond, its drawings are wide and tangled."""
+"""Nodes of one layer up to which Graphviz is asked: beyond, its drawings are wide and tangled."""
 
 IN_ROWS = "They stand in plain rows, where lines from one node, or to one, share their way."
 
@@ -63,11 +63,13 @@ class PlacedEdge:
         edge: Its edge's index in `ModuleGraph.edges`; of a line that stands for several, the first of them.
         points: A cubic spline whose last point is the arrow's tip.
         all: All edges that it stands for, if they are several; else empty.
+        is_stub: It is drawn as a label at its target and a count at its source, and as a line only when asked for.
     """
 
     edge: int
     points: Line
     all: tuple[int, ...] = ()
+    is_stub: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,10 @@ def layout(graph: ModuleGraph, inside: int | None, *, most_work: int = MOST_WORK
         placing.width,
         placing.height,
         tuple(PlacedNode(some[0], x, y, width, height, _several(some)) for some, (x, y), (width, height) in placed),
-        tuple(PlacedEdge(one.edges[0], points, _several(one.edges)) for one, points in drawn),
+        tuple(
+            PlacedEdge(one.edges[0], points, _several(one.edges), at in placing.stubs)
+            for at, (one, points) in enumerate(drawn)
+        ),
         placing.approximate,
         found.folded.loops,
     )
@@ -121,6 +126,11 @@ def place(structure: Structure, *, most_work: int = MOST_WORK) -> Placement:
 def _place(structure: Structure, most_work: int) -> Placement:
     if not structure.sizes:
         return Placement(0.0, 0.0, (), ())
+    stubs = stub_edges(structure)
+    return with_stubs(structure, _place_lines(without_stubs(structure, stubs), most_work), stubs)
+
+
+def _place_lines(structure: Structure, most_work: int) -> Placement:
     reason = _not_for_graphviz(structure, most_work)
     if reason is None:
         try:
@@ -133,21 +143,9 @@ def _place(structure: Structure, most_work: int) -> Placement:
 def _not_for_graphviz(structure: Structure, most_work: int) -> str | None:
     """Why Graphviz is not to place `structure`; None if it is."""
     layer = layer_of(structure)
-    nodes, passing = Counter(layer), _passing(layer, structure.edges)
-    if len(layer) + len(structure.edges) + sum(passing) > most_work:
+    nodes = Counter(layer)
+    if len(layer) + len(structure.edges) + sum(passing(layer, structure.edges)) > most_work:
         return f"{len(layer):,} nodes and {len(structure.edges):,} lines are too many for Graphviz."
     if max(nodes.values()) > MOST_ABREAST:
         return f"{max(nodes.values())} nodes would stand side by side."
-    if max(passing) > MOST_ABREAST:
-        return f"{max(passing)} lines would run side by side."
     return None
-
-
-def _passing(layer: Sequence[int], edges: Sequence[tuple[int, int]]) -> list[int]:
-    """How many edges cross each layer without an end in it."""
-    changes = [0] * (max(layer) + 2)
-    for source, target in edges:
-        if layer[target] - layer[source] > 1:
-            changes[layer[source] + 1] += 1
-            changes[layer[target]] -= 1
-    return list(accumulate(changes))

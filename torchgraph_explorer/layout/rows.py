@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 
+from torchgraph_explorer.layout.lanes import LANE_GAP, TURN, bundles, line, slots
 from torchgraph_explorer.layout.structure import STACK, Line, Placement, Point, Structure, layers, loop_line
 
-ROW_GAP, COLUMN_GAP, MARGIN = 34.0, 24.0, 8.0
+ROW_GAP, COLUMN_GAP, MARGIN = TURN, 24.0, 8.0
 
 WIDEST_ROW = 12
 """Nodes in one row; a layer that has more takes several."""
 
-LANE_GAP, ALL_LANES = 10.0, 400.0
-"""Distance between lines beside the rows, and how far all of them reach on one side at most."""
+ALL_LANES = 400.0
+"""How far all lines beside the rows reach on one side at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +43,16 @@ def place_in_rows(structure: Structure, *, reason: str) -> Placement:
     lanes = _lanes(structure, rows)
     back = {edge: _line_back(structure, rows, edge) for edge in structure.back}
     lines = [
-        back.get(edge) or _line(*_ends(structure, rows, edge), lane=lanes.get(edge))
+        back.get(edge) or line(*_ends(structure, rows, edge), lane=lanes.get(edge))
         for edge in range(len(structure.edges))
     ]
-    beside = [*lanes.values(), *(x for line in back.values() for x, _ in line)]
+    beside = [*lanes.values(), *(x for one in back.values() for x, _ in one)]
     outermost = max([*rows.reach, *(abs(x) for x in beside)]) + MARGIN
     return Placement(
         width=round(2 * outermost, 1),
         height=round(rows.height, 1),
         centres=_moved(rows.centres, outermost),
-        lines=tuple(_moved(line, outermost) for line in lines),
+        lines=tuple(_moved(one, outermost) for one in lines),
         approximate=reason,
     )
 
@@ -90,43 +89,18 @@ def _lanes(structure: Structure, rows: _RowLayout) -> dict[int, float]:
     far = [
         edge for edge, (source, target) in enumerate(structure.edges) if rows.row_of[target] - rows.row_of[source] > 1
     ]
-    bundles = _bundles(structure, far)
-    spans = {bundle: _span(structure, rows, edges) for bundle, edges in bundles.items()}
-    slots = _slots(spans)
-    gap = min(LANE_GAP, ALL_LANES / (1 + max(slots.values(), default=0) // 2))
-    x = {bundle: _lane_x(slots[bundle], gap, max(rows.reach[slice(*spans[bundle])])) for bundle in bundles}
-    return {edge: x[bundle] for bundle, edges in bundles.items() for edge in edges}
-
-
-def _bundles(structure: Structure, edges: Sequence[int]) -> dict[tuple[str, int], list[int]]:
-    """The edges by the end that more of them share."""
-    leaving = Counter(structure.edges[edge][0] for edge in edges)
-    coming = Counter(structure.edges[edge][1] for edge in edges)
-    found: dict[tuple[str, int], list[int]] = {}
-    for edge in edges:
-        source, target = structure.edges[edge]
-        bundle = ("from", source) if leaving[source] >= coming[target] else ("to", target)
-        found.setdefault(bundle, []).append(edge)
-    return found
+    bundled = bundles(structure, far)
+    spans = {bundle: _span(structure, rows, edges) for bundle, edges in bundled.items()}
+    slot = slots(spans)
+    gap = min(LANE_GAP, ALL_LANES / (1 + max(slot.values(), default=0) // 2))
+    x = {bundle: _lane_x(slot[bundle], gap, max(rows.reach[slice(*spans[bundle])])) for bundle in bundled}
+    return {edge: x[bundle] for bundle, edges in bundled.items() for edge in edges}
 
 
 def _span(structure: Structure, rows: _RowLayout, edges: Sequence[int]) -> tuple[int, int]:
     """The first row that `edges` touch, and the one after the last."""
     touched = [rows.row_of[end] for edge in edges for end in structure.edges[edge]]
     return min(touched), max(touched) + 1
-
-
-def _slots(spans: dict[tuple[str, int], tuple[int, int]]) -> dict[tuple[str, int], int]:
-    """A slot for each bundle, such that no two bundles of one slot stand side by side."""
-    free: list[int] = []
-    taken: list[tuple[int, int]] = []  # from which row on each is free again, and which it is
-    slots: dict[tuple[str, int], int] = {}
-    for bundle, (start, stop) in sorted(spans.items(), key=lambda item: item[1]):
-        while taken and taken[0][0] <= start:
-            heappush(free, heappop(taken)[1])
-        slots[bundle] = heappop(free) if free else len(taken)
-        heappush(taken, (stop, slots[bundle]))
-    return slots
 
 
 def _lane_x(slot: int, gap: float, reach: float) -> float:
@@ -142,13 +116,6 @@ def _ends(structure: Structure, rows: _RowLayout, edge: int) -> tuple[Point, Poi
     return (from_x, from_y + structure.sizes[source][1] / 2), (to_x, to_y - structure.sizes[target][1] / 2)
 
 
-def _line(start: Point, end: Point, *, lane: float | None) -> Line:
-    if lane is None:
-        return _bend(start, end)
-    above, below = (lane, start[1] + ROW_GAP), (lane, end[1] - ROW_GAP)
-    return (*_bend(start, above), above, below, *_bend(below, end))
-
-
 def _line_back(structure: Structure, rows: _RowLayout, edge: int) -> Line:
     """From the right side of the source to that of the target, around what stands there."""
     source, target = structure.edges[edge]
@@ -161,12 +128,6 @@ def _line_back(structure: Structure, rows: _RowLayout, edge: int) -> Line:
     lane = max(rows.reach[low : high + 1]) + COLUMN_GAP
     middle = lane, (start[1] + end[1]) / 2
     return start, (lane, start[1]), (lane, start[1]), middle, (lane, end[1]), (lane, end[1]), end
-
-
-def _bend(start: Point, end: Point) -> Line:
-    """A piece that leaves and arrives vertically."""
-    middle = (start[1] + end[1]) / 2
-    return start, (start[0], middle), (end[0], middle), end
 
 
 def _moved(points: Sequence[Point], right: float) -> tuple[Point, ...]:

@@ -17,7 +17,7 @@ class Structure:
     Attributes:
         sizes: Width and height of each node, in pixels.
         edges: Numbers of the nodes at both ends of each edge.
-        first: Nodes at the top: the inputs.
+        first: Nodes at the top, from left to right: the inputs.
         last: Nodes at the bottom: the outputs.
         back: Edges that lead back up, as indices in `edges`: from one iteration of a loop to the next one.
     """
@@ -39,6 +39,7 @@ class Placement:
         centres: Of the nodes.
         lines: Of the edges: cubic splines, a start point and three points for each piece.
         approximate: Why a simpler layout was used, in a sentence; None if it was not.
+        stubs: Edges that are drawn as labelled stubs at their ends. Their lines run in lanes on the left.
     """
 
     width: float
@@ -46,6 +47,7 @@ class Placement:
     centres: tuple[Point, ...]
     lines: tuple[Line, ...]
     approximate: str | None = None
+    stubs: frozenset[int] = frozenset()
 
 
 LOOP_REACH, STACK = 40.0, 6.0
@@ -63,12 +65,15 @@ def loop_line(centre: Point, size: Size) -> Line:
 def layers(structure: Structure) -> list[list[int]]:
     """Nodes by the length of the longest path to them; the first layer has only inputs, the last only outputs.
 
-    Linear in nodes and edges. Nodes in a circle are placed by their other edges.
+    What depends on no input stands as low as its targets allow. Linear in nodes and edges. Nodes in a circle are placed
+    by their other edges.
     """
     depths = _depths(structure)
     found: list[list[int]] = [[] for _ in range(max(depths, default=-1) + 1)]
     for node, depth in enumerate(depths):
         found[depth].append(node)
+    if structure.first:
+        found[0] = list(structure.first)
     return [layer for layer in found if layer]
 
 
@@ -83,13 +88,14 @@ def layer_of(structure: Structure) -> list[int]:
 
 def _depths(structure: Structure) -> list[int]:
     count = len(structure.sizes)
+    sources: list[list[int]] = [[] for _ in range(count)]
     targets: list[list[int]] = [[] for _ in range(count)]
-    waits = [0] * count
     back = set(structure.back)
     for edge, (source, target) in enumerate(structure.edges):
         if edge not in back:
+            sources[target].append(source)
             targets[source].append(target)
-            waits[target] += 1
+    waits = [len(one) for one in sources]
     first = set(structure.first)
     depths = [0 if node in first else 1 for node in range(count)]
     ready = [node for node in range(count) if waits[node] == 0]
@@ -99,7 +105,20 @@ def _depths(structure: Structure) -> list[int]:
             waits[target] -= 1
             if waits[target] == 0:
                 ready.append(target)
+    _lower(depths, ready, sources, targets, first)
     bottom = max(depths, default=0) + 1
     for node in structure.last:
         depths[node] = bottom
     return depths
+
+
+def _lower(  # noqa: PLR0917  # all of one graph
+    depths: list[int], order: list[int], sources: list[list[int]], targets: list[list[int]], first: set[int]
+) -> None:
+    """Move what comes from no input down to its targets; `order` has each node behind its sources."""
+    free = [False] * len(depths)
+    for node in order:
+        free[node] = node not in first and all(free[source] for source in sources[node])
+    for node in reversed(order):
+        if free[node] and targets[node]:
+            depths[node] = max(depths[node], min(depths[target] for target in targets[node]) - 1)
