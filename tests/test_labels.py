@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.contracts.labels import CONTRACT, graph_of, tensor_of
-from torchgraph_explorer.labels import label_within, tensor_name
+from torchgraph_explorer.labels import label_within, signature_place, tensor_name
 from torchgraph_explorer.schema import TensorInfo
 from torchgraph_explorer.shapes import MOST_SIZES, joined, letters, shape_text
 
@@ -15,6 +15,11 @@ from torchgraph_explorer.shapes import MOST_SIZES, joined, letters, shape_text
 @pytest.mark.parametrize("case", CONTRACT["tensors"], ids=lambda case: f"{case['path']!r} of {case['parameters']}")
 def test_a_tensor_goes_by_the_parameter_that_it_was_given_as(case: dict[str, Any]) -> None:
     assert tensor_name(case["path"], case["parameters"]) == case["name"]
+
+
+@pytest.mark.parametrize("case", CONTRACT["signatures"], ids=lambda case: f"{case['parameters']}")
+def test_inputs_are_in_the_order_of_the_parameters_of_forward(case: dict[str, Any]) -> None:
+    assert sorted(case["paths"], key=lambda path: signature_place(path, case["parameters"])) == case["order"]
 
 
 @pytest.mark.parametrize("case", CONTRACT["modules"], ids=lambda case: f"{case['name']!r} in {case['outer']!r}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from torchgraph_explorer.schema import Call
+
 _ARGUMENT = re.compile(r"input\[(?:(\d+)|'([^'\\]*)'|\"([^\"\\]*)\")\](.*)", re.ASCII | re.DOTALL)
 
 
@@ -62,6 +64,11 @@ def label_within(name: str, outer: str, classes: Mapping[str, str]) -> str:
         return name
     child, dot, rest = name[len(prefix) :].partition(".")
     return module_label(prefix + child, classes) + dot + rest
+
+
+def numbered(label: str, call: Call) -> str:
+    """The label of a call of a module: `act`, then `act #2` and so on."""
+    return f"{label} #{call.call + 1}" if call.call else label
 
 
 def _is_index(part: str) -> bool:

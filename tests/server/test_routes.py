@@ -120,7 +120,7 @@ def test_a_layout_places_the_nodes_of_one_inside(served: App) -> None:
     told = ask(served, "/api/layout", {**OF_NET, "graph": 0, "inside": 0}).json
     assert set(told) == {"width", "height", "nodes", "edges", "approximate"}
     assert [node["node"] for node in told["nodes"]] == [1, 2, 3, 4, 5]
-    assert set(told["edges"][0]) == {"edge", "points"}
+    assert set(told["edges"][0]) == {"edge", "points", "is_stub"}
     assert [node["node"] for node in ask(served, "/api/layout", {**OF_NET, "graph": 0}).json["nodes"]] == [0]
 
 

@@ -51,7 +51,7 @@ def inside_of(graph: ModuleGraph, call: int | None, *, folds: bool) -> Inside:
     structure = Structure(
         sizes=tuple(_size(graph, members, some) for some in found.nodes),
         edges=tuple((edge.source, edge.target) for edge in found.edges),
-        first=_by_signature(drawn, _of_kind(drawn, "input"), members.parameters[_module_of(graph, call)]),
+        first=_by_signature(drawn, _of_kind(drawn, "input"), members.parameters.get(_module_of(graph, call), ())),
         last=_of_kind(drawn, "output"),
         back=tuple(at for at, edge in enumerate(found.edges) if edge.is_back),
     )

@@ -23,7 +23,7 @@ connections, all-to-all, random and fanned-out graphs alike; from 4,500 on up to
 """
 
 MOST_ABREAST = 18
-"""Nodes of one layer up to which Graphviz is asked: beyond, its drawings are wide and tangled."""
+"""Nodes of one layer, or lines beside it, up to which Graphviz is asked: beyond, its drawings are wide and tangled."""
 
 IN_ROWS = "They stand in plain rows, where lines from one node, or to one, share their way."
 
@@ -143,9 +143,11 @@ def _place_lines(structure: Structure, most_work: int) -> Placement:
 def _not_for_graphviz(structure: Structure, most_work: int) -> str | None:
     """Why Graphviz is not to place `structure`; None if it is."""
     layer = layer_of(structure)
-    nodes = Counter(layer)
-    if len(layer) + len(structure.edges) + sum(passing(layer, structure.edges)) > most_work:
+    nodes, lines = Counter(layer), passing(layer, structure.edges)
+    if len(layer) + len(structure.edges) + sum(lines) > most_work:
         return f"{len(layer):,} nodes and {len(structure.edges):,} lines are too many for Graphviz."
     if max(nodes.values()) > MOST_ABREAST:
         return f"{max(nodes.values())} nodes would stand side by side."
+    if max(lines) > MOST_ABREAST:
+        return f"{max(lines)} lines would run side by side."
     return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -10,16 +9,16 @@ from itertools import accumulate
 from torchgraph_explorer.layout.structure import Size, Structure, layer_of
 
 FAN_OUT, FAN_IN = 4, 6
-"""Far edges from which on those that leave a node, or those that arrive at one, are stubs. An edge is far if it passes
-a layer."""
+"""Layers to which far edges lead from one node, and from which they lead to one, from which on they are stubs. An edge
+is far if it passes a layer. Many edges to one layer belong to nodes side by side, which lines show best."""
 
-MOST_LINES = 12
-"""Lines that pass one layer; where there are more, the longest of them are stubs."""
+MOST_LINES, SHORT = 12, 2
+"""Lines that pass one layer; where there are more, the longest of them are stubs, but for those of so few layers."""
 
 MOST_LOOKED_AT = 4_000
 """Far edges up to which it is tried which of them have room; beyond, all of them are stubs."""
 
-LABEL_ROOM, COUNT_ROOM = 100.0, 46.0
+LABEL_ROOM, COUNT_ROOM = 116.0, 42.0
 """Pixels kept free on each side of a node for the labels of stubs that arrive, or for the count of those that leave."""
 
 
@@ -32,8 +31,8 @@ def stub_edges(structure: Structure) -> frozenset[int]:
     layer = layer_of(structure)
     length = [layer[target] - layer[source] for source, target in structure.edges]
     far = [edge for edge, layers in enumerate(length) if layers > 1]
-    fans = _fans(structure, far)
-    crowded = _crowded(structure, layer, [edge for edge in far if edge not in fans])
+    fans = _fans(structure, layer, far)
+    crowded = _crowded(structure, layer, [edge for edge in far if length[edge] > SHORT and edge not in fans])
     return frozenset(fans | crowded) - _kept(structure, length, fans | crowded)
 
 
@@ -69,14 +68,15 @@ def _with_room(size: Size, room: float) -> Size:
     return size[0] + 2 * room, size[1]
 
 
-def _fans(structure: Structure, far: Sequence[int]) -> set[int]:
-    leaving = Counter(structure.edges[edge][0] for edge in far)
-    arriving = Counter(structure.edges[edge][1] for edge in far)
-    return {
-        edge
-        for edge in far
-        if leaving[structure.edges[edge][0]] >= FAN_OUT or arriving[structure.edges[edge][1]] >= FAN_IN
-    }
+def _fans(structure: Structure, layer: Sequence[int], far: Sequence[int]) -> set[int]:
+    to: dict[int, set[int]] = {}
+    come: dict[int, set[int]] = {}
+    for edge in far:
+        source, target = structure.edges[edge]
+        to.setdefault(source, set()).add(layer[target])
+        come.setdefault(target, set()).add(layer[source])
+    ends = ((edge, *structure.edges[edge]) for edge in far)
+    return {edge for edge, source, target in ends if len(to[source]) >= FAN_OUT or len(come[target]) >= FAN_IN}
 
 
 def _crowded(structure: Structure, layer: Sequence[int], far: Sequence[int]) -> set[int]:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from torchgraph_explorer.labels import label_within, tensor_name
+from torchgraph_explorer.labels import label_within, numbered, tensor_name
 from torchgraph_explorer.schema import STATISTICS, Call, Frame, Module, ModuleGraph, Node, Series, TensorInfo
 from torchgraph_explorer.shapes import Letters, letters, shape_text
 
@@ -34,9 +34,9 @@ class GraphText:
     letters: Letters
 
     def call_label(self, call: Call, inside: int | None) -> str:
-        """The label of a call in an inside; the model itself is labelled with its class."""
+        """The label of a call in an inside, with `#2` on a second call; the model itself is labelled with its class."""
         outer = "" if inside is None else self.graph.calls[inside].module
-        return label_within(call.module, outer, self.classes) or self.classes[call.module]
+        return numbered(label_within(call.module, outer, self.classes) or self.classes[call.module], call)
 
     def tensor_label(self, node: Node) -> str:
         """The label of the node of an input, output or attached tensor."""
@@ -111,4 +111,4 @@ def graph_text(graph: ModuleGraph) -> GraphText:
 
 def class_text(module: Module, call: Call) -> str:
     """`ReLU`, and `ReLU #2` for the second call of a module."""
-    return module.class_name if call.call == 0 else f"{module.class_name} #{call.call + 1}"
+    return numbered(module.class_name, call)

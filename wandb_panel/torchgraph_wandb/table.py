@@ -17,7 +17,7 @@ import numpy as np
 from torchgraph_explorer.families import FAMILIES, family_of
 from torchgraph_explorer.schema import ModuleGraph, Node, Series
 from torchgraph_wandb.chart_data import ChartData, call_key
-from torchgraph_wandb.chart_text import LINE_WIDTH, GraphText, class_text, graph_text
+from torchgraph_wandb.chart_text import LINE_WIDTH, GraphText, graph_text
 from torchgraph_wandb.graph_layout import InsideLayouts
 from torchgraph_wandb.heat_strips import ROWS, STEP_STATISTICS, HeatStrips, heat_strips
 from torchgraph_wandb.node_statistics import NodeStatistics, node_statistics, typical_ranges
@@ -247,7 +247,7 @@ def _title(contents: ChartContents, inside: int | None) -> str:
     if inside is None:
         return "all calls"
     call = contents.data.graph.calls[inside]
-    return contents.text.call_label(call, call.parent) + (f" #{call.call + 1}" if call.call else "")
+    return contents.text.call_label(call, call.parent)
 
 
 def _nodes(contents: ChartContents) -> Iterable[tuple[str, ...]]:
@@ -287,7 +287,7 @@ def _node(contents: ChartContents, node: Node, inside: str) -> tuple[str, ...]:
         "",
         opens,
         label,
-        class_text(module, call),
+        module.class_name,
         shape,
         family,
         _listed(text.call_tooltip(call)),

@@ -34,6 +34,7 @@ def _drawing(graph: ModuleGraph, inside: int | None, most_work: int) -> str:
     found = layout(graph, inside, most_work=most_work, folds=True)
     placed = asdict(found)
     placed["nodes"] = [[one["x"], one["y"], one["width"], one["height"]] for one in placed["nodes"]]
+    placed["stubs"] = [at for at, one in enumerate(placed["edges"]) if one["is_stub"]]
     placed["edges"] = [[number for point in one["points"] for number in point] for one in placed["edges"]]
     if not placed.pop("loops"):
         return json.dumps(placed)

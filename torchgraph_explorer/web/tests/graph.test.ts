@@ -32,8 +32,8 @@ describe('geometry', () => {
     expect(neighbour(nodes, nodes[0]!, direction)?.node ?? null).toBe(expected);
   });
 
-  test('a text that is too long ends with an ellipsis', () => {
-    expect([clip('conv', 40, 10), clip('convolution', 40, 10), clip('conv', 15, 10)]).toEqual(['conv', 'con…', '']);
+  test('a text that is too long is cut in its middle', () => {
+    expect([clip('conv', 40, 10), clip('layers.11', 60, 10), clip('conv', 20, 10), clip('conv', 15, 10)]).toEqual(['conv', 'lay…11', 'c…', '']);
   });
 });
 
@@ -80,7 +80,7 @@ describe('outline', () => {
 
 describe('facts', () => {
   test('a second call is numbered', () => {
-    expect(nodeText(GRAPH, GRAPH.nodes[6] as Node)).toEqual({label: 'act', detail: 'ReLU #2', shape: 'N×8'});
+    expect(nodeText(GRAPH, GRAPH.nodes[6] as Node)).toEqual({label: 'act #2', detail: 'ReLU', shape: 'N×8'});
   });
 
   test('a call that holds only placeholders has no inside to open', () => expect([...openableCalls(GRAPH)]).toEqual([0, 1]));

@@ -1,12 +1,13 @@
 import {readFileSync} from 'node:fs';
 import {describe, expect, test} from 'vitest';
 import type {ModuleGraph, TensorInfo} from '../src/api/types';
-import {labelWithin, tensorName} from '../src/graph/labels';
+import {bySignature, labelWithin, tensorName} from '../src/graph/labels';
 import {lettersOf, shapeText, variedText} from '../src/graph/shapes';
 import {GRAPH, tensor} from './fixtures';
 
 interface Contract {
   tensors: {path: string; parameters: string[]; name: string}[];
+  signatures: {parameters: string[]; paths: string[]; order: string[]}[];
   modules: {name: string; outer: string; label: string}[];
   classes: Record<string, string>;
   shapes: {about: string; tensors: [(number | null)[], number[][]][]; texts: string[]}[];
@@ -18,6 +19,10 @@ const classes = new Map(Object.entries(contract.classes));
 describe('tests/contracts/labels.json', () => {
   test.each(contract.tensors)('$path of $parameters is $name', ({path, parameters, name}) => {
     expect(tensorName(path, parameters)).toBe(name);
+  });
+
+  test.each(contract.signatures)('inputs in the order of $parameters', ({parameters, paths, order}) => {
+    expect(bySignature(paths.map((path) => ({path})), parameters).map(({path}) => path)).toEqual(order);
   });
 
   test.each(contract.modules)('$name in $outer is $label', ({name, outer, label}) => {

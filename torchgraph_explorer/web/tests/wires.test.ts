@@ -8,7 +8,7 @@ type Points = [number, number][];
 /** From a node at the top, down a lane at x = 100 to a row at `y`, and to a node there. */
 function beside(edge: number, y: number, x = 0): PlacedEdge {
   const points: Points = [[0, 0], [0, 5], [100, 5], [100, 10], [100, 10], [100, y - 10], [100, y - 10], [100, y - 5], [x, y - 5], [x, y]];
-  return {edge, points};
+  return {edge, points, is_stub: false};
 }
 
 describe('the wires of a large drawing', () => {
@@ -24,7 +24,7 @@ describe('the wires of a large drawing', () => {
 
   test('keep gaps between runs at one place', () => {
     const late: Points = [[100, 400], [100, 410], [100, 420], [100, 430], [100, 440], [0, 440], [0, 450]];
-    expect(wiresOf([beside(0, 100), {edge: 1, points: late}], null).shared).toContain('M100,10V90M100,400V430');
+    expect(wiresOf([beside(0, 100), {edge: 1, points: late, is_stub: false}], null).shared).toContain('M100,10V90M100,400V430');
   });
 
   test('leave out what is far away', () => {
@@ -33,6 +33,6 @@ describe('the wires of a large drawing', () => {
   });
 
   test('that are short are tips alone', () => {
-    expect(wiresOf([{edge: 0, points: [[0, 0], [0, 5], [9, 5], [9, 9]]}], null)).toEqual({shared: '', tips: ['M0,0C0,5 9,5 9,9']});
+    expect(wiresOf([{edge: 0, points: [[0, 0], [0, 5], [9, 5], [9, 9]], is_stub: false}], null)).toEqual({shared: '', tips: ['M0,0C0,5 9,5 9,9']});
   });
 });

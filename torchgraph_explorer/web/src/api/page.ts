@@ -83,6 +83,8 @@ interface Drawing {
   nodes: [number, number, number, number][];
   /** x, y, x, y, … */
   edges: number[][];
+  /** Which of `edges` are stubs. */
+  stubs: number[];
   /** Where repeated calls are folded: which nodes and edges of the inside each of these stands for. */
   of_nodes?: number[][];
   of_edges?: number[][];
@@ -220,10 +222,11 @@ function layoutOf(model: PageModel, graph: number, inside: number | null): Layou
   const {of_nodes: ofNodes, of_edges: ofEdges, ...rest} = drawing;
   const all = (drawn: readonly number[], groups: readonly number[][] | undefined, i: number): number[] =>
     (groups?.[i] ?? [i]).map((at) => drawn[at] as number);
+  const stubs = new Set(drawing.stubs);
   return {
     ...rest,
     nodes: drawing.nodes.map(([x, y, width, height], i) => ({...standing('node', all(nodesDrawn, ofNodes, i)), x, y, width, height})),
-    edges: drawing.edges.map((line, i) => ({...standing('edge', all(edgesDrawn, ofEdges, i)), points: pairs(line)})),
+    edges: drawing.edges.map((line, i) => ({...standing('edge', all(edgesDrawn, ofEdges, i)), points: pairs(line), is_stub: stubs.has(i)})),
   };
 }
 

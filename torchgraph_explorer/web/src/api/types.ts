@@ -217,6 +217,8 @@ export interface PlacedEdge {
   points: [number, number][];
   /** All edges that it stands for, if they are several. */
   all?: number[];
+  /** It is drawn as a label at its target and a count at its source; `points` is its line where it is asked for. */
+  is_stub: boolean;
 }
 
 export interface Layout {

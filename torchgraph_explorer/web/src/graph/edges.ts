@@ -34,10 +34,7 @@ export function edgeName(graph: ModuleGraph | null, ends: readonly [NodeKey, Nod
 function placeName(graph: ModuleGraph | null, key: NodeKey): string {
   const at = graph?.nodes.findIndex((_, i) => nodeKey(graph, i) === key) ?? -1;
   const node = graph?.nodes[at];
-  if (!graph || !node) return key;
-  const {label} = nodeText(graph, node);
-  const again = node.call === null ? 0 : (graph.calls[node.call]?.call ?? 0);
-  return again === 0 ? label : `${label} #${again + 1}`;
+  return graph && node ? nodeText(graph, node).label : key;
 }
 
 /** What tells one series of gradients of tensors from another. */

@@ -1,7 +1,8 @@
 /** What is said of modules, calls and tensors, as text. */
 
 import type {Call, Module, ModuleGraph, Node, TensorInfo} from '../api/types';
-import {callLabel, moduleNameOf, tensorNameOf} from './labels';
+import {twinNumber} from './keys';
+import {callLabel, moduleNameOf, numbered, tensorNameOf} from './labels';
 import {lettersOf, shapeText} from './shapes';
 
 /** `float32` as `f32`, short enough for a table. */
@@ -15,9 +16,9 @@ export function factText([key, value]: readonly [string, string]): string {
 }
 
 export interface NodeText {
-  /** The module's name within the call, or the tensor's. */
+  /** The module's name within the call, with `#2` on its second call; or the tensor's. No other node there has that label. */
   label: string;
-  /** Class, with `#2` on a second call. */
+  /** Class of the module, or kind of the tensor. */
   detail: string;
   /** Of the first output. */
   shape: string;
@@ -28,19 +29,21 @@ export function nodeText(graph: ModuleGraph, node: Node): NodeText {
   const shapeOf = (tensor: TensorInfo | null | undefined): string => (tensor ? shapeText(tensor, lettersOf(graph)) : '');
   if (node.call === null) return {label: placeholderName(graph, node), detail: node.kind, shape: shapeOf(node.tensor)};
   const call = graph.calls[node.call] as Call;
-  const detail = classText(graph.modules[call.module] as Module, call);
-  return {label: callLabel(graph, node.call, node.inside), detail, shape: shapeOf(call.outputs[0])};
+  const label = numbered(callLabel(graph, node.call, node.inside), call.call + 1);
+  return {label, detail: (graph.modules[call.module] as Module).class_name, shape: shapeOf(call.outputs[0])};
 }
 
 /** The name of an input, output or attached tensor of the call whose inside it is in. */
-export function placeholderName(graph: ModuleGraph, {kind, inside, tensor}: Node): string {
+export function placeholderName(graph: ModuleGraph, node: Node): string {
+  const {kind, inside, tensor} = node;
   const path = tensor?.path ?? '';
-  return kind === 'input' ? tensorNameOf(graph, inside === null ? '' : moduleNameOf(graph, inside), path) : path;
+  const name = kind === 'input' ? tensorNameOf(graph, inside === null ? '' : moduleNameOf(graph, inside), path) : path;
+  return numbered(name, twinNumber(graph, node));
 }
 
 /** `ReLU`, and `ReLU #2` for the second call of one module. */
 export function classText(module: Module, call: Call): string {
-  return call.call === 0 ? module.class_name : `${module.class_name} #${call.call + 1}`;
+  return numbered(module.class_name, call.call + 1);
 }
 
 /** A module's name as one reads it: the model itself goes by its class. */

@@ -111,9 +111,10 @@ function offset(from: PlacedNode, to: PlacedNode, direction: Direction): {ahead:
   return {ahead: sign * (isAcross ? dx : dy), aside: Math.abs(isAcross ? dy : dx)};
 }
 
-/** `text` cut with an ellipsis to what fits into `width`, at about `perLetter` pixels a letter. */
+/** `text` cut in its middle to what fits into `width`, at about `perLetter` pixels a letter: names differ at their ends. */
 export function clip(text: string, width: number, perLetter: number): string {
   const fits = Math.floor(width / perLetter);
   if (text.length <= fits) return text;
-  return fits < 2 ? '' : `${text.slice(0, fits - 1)}…`;
+  const tail = Math.floor((fits - 1) / 2);
+  return fits < 2 ? '' : `${text.slice(0, fits - 1 - tail)}…${tail === 0 ? '' : text.slice(-tail)}`;
 }

@@ -51,6 +51,23 @@ export function labelWithin(name: string, outer: string, classes: Classes): stri
   return moduleLabel(prefix + child, classes) + inner.slice(child.length);
 }
 
+/** The label of the first of several, then `act #2` and so on. */
+export function numbered(label: string, number: number): string {
+  return number === 1 ? label : `${label} #${number}`;
+}
+
+/** Which parameter of its module's `forward` an input was given to; after all of them for one that is not known. */
+export function signaturePlace(path: string, parameters: readonly string[]): number {
+  const name = tensorName(path, parameters);
+  const at = parameters.map((one) => one.replace(/^\*/, '')).findIndex((one) => name.startsWith(one) && !/^\w/.test(name.slice(one.length)));
+  return at < 0 ? parameters.length : at;
+}
+
+/** Inputs in the order of the parameters of `forward`. */
+export function bySignature<T extends {path: string}>(inputs: readonly T[], parameters: readonly string[]): T[] {
+  return [...inputs].sort((a, b) => signaturePlace(a.path, parameters) - signaturePlace(b.path, parameters));
+}
+
 const classesOf = new WeakMap<ModuleGraph, Classes>();
 
 /** Name of the class of each module of a graph. */

@@ -6,7 +6,7 @@ import type {ComponentChildren} from 'preact';
 import {lostText} from '../../history';
 import type {Call, Module, ModuleGraph, TensorInfo} from '../../api/types';
 import {classText, dtypeText, nameText, placeholderName, trainableText} from '../../graph/facts';
-import {seriesName, tensorName} from '../../graph/labels';
+import {bySignature, seriesName, tensorName} from '../../graph/labels';
 import {nodeIndex, openable, statisticsOf} from '../pane/scene';
 import {lettersOf, shapeText, variedText} from '../../graph/shapes';
 import {countsText, isAll} from '../../graph/nodeState';
@@ -58,7 +58,7 @@ function CallDetails({graph, index, nodeKey}: {graph: ModuleGraph; index: number
         </button>
       )}
       <Rows rows={moduleRows(module, call)} />
-      <Tensors title="Inputs" graph={graph} tensors={call.inputs} parameters={module.forward_parameters} />
+      <Tensors title="Inputs" graph={graph} tensors={bySignature(call.inputs, module.forward_parameters ?? [])} parameters={module.forward_parameters} />
       <Tensors title="Outputs" graph={graph} tensors={call.outputs} />
       <Tensors title="Parameters" graph={graph} tensors={module.params} />
       <Statistics nodeKey={nodeKey} />

@@ -27,6 +27,8 @@ import type {EdgeLook} from './flows';
 import {findingsOfBox, markOfBox, standsFor, strips, timesOf} from './folding';
 import {isFolded, nodesOf} from '../../graph/folds';
 import {hover, hoverAt} from './hover';
+import {led} from './led';
+import {Stubs} from './Stubs';
 import type {FindingMark} from '../../findings/places';
 import {changeOf} from '../comparison/graph';
 import {goToFinding} from '../findings/goToFinding';
@@ -47,7 +49,7 @@ export function Canvas() {
   }, []);
   useLook();
   const now = scene.value;
-  useLayoutEffect(() => hover(null, null), [now?.key]); // a node that is no longer drawn is not left by the pointer
+  useLayoutEffect(() => void (hover(null, null), (led.value = null)), [now?.key]); // a node that is no longer drawn is not left by the pointer
   const selected = choices.selected.value === null ? undefined : nodeIndex.value.get(choices.selected.value);
   return (
     <svg
@@ -66,7 +68,8 @@ export function Canvas() {
         {now && (
           <g key={now.key} class="inside">
             <Edges scene={now} />
-            <SelectedEdges scene={now} selected={selected} />
+            <Stubs scene={now} sight={isLarge(now) ? sight.value : null} />
+            <FollowedEdges scene={now} selected={selected} />
             <Nodes scene={now} selected={selected} />
           </g>
         )}
@@ -167,7 +170,7 @@ function open(key: NodeKey): void {
 const CLASSES = 4;
 
 function Edges({scene: now}: {scene: Scene}) {
-  const {edges} = now.layout;
+  const edges = now.layout.edges.filter(({is_stub: isStub}) => !isStub);
   const lookAt = ({edge}: PlacedEdge): EdgeLook => lookOf(now.graph.edges[edge]);
   const hasGradient = ({edge}: PlacedEdge): boolean => now.graph.edges[edge]?.gradient ?? true;
   const isBad = (placed: PlacedEdge): boolean => carriesTrouble(now, placed);
@@ -252,11 +255,11 @@ function Wiring({edges, hasGradient, isBad = false, look}: {edges: readonly Plac
   );
 }
 
-/** The edges of the selected node once more, on top of the others. */
-function SelectedEdges({scene: {graph, layout}, selected}: {scene: Scene; selected: number | undefined}) {
-  if (selected === undefined) return null;
-  const touches = ({source, target}: Edge): boolean => source === selected || target === selected;
-  const shown = layout.edges.filter((placed) => touches(graph.edges[placed.edge] as Edge));
+/** The edges of the selected node, and those whose labels are pointed at, on top of the others. */
+function FollowedEdges({scene: {graph, layout, key}, selected}: {scene: Scene; selected: number | undefined}) {
+  const pointed = led.value?.scene === key ? led.value.edges : null;
+  const touches = ({source, target}: Edge): boolean => selected !== undefined && (source === selected || target === selected);
+  const shown = layout.edges.filter(({edge}) => touches(graph.edges[edge] as Edge) || pointed?.has(edge));
   return (
     <g class="selected-edges">
       {shown.map((placed) => (

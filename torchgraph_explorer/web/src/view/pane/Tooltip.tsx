@@ -5,7 +5,7 @@ import './Tooltip.css';
 import type {Edge, ModuleGraph, TensorInfo} from '../../api/types';
 import {edgeName, endsOf, flowText} from '../../graph/edges';
 import {classText, factText, nameText, placeholderName, tensorLine} from '../../graph/facts';
-import {tensorName} from '../../graph/labels';
+import {bySignature, tensorName} from '../../graph/labels';
 import {markWords} from '../../graph/nonfinite';
 import {changeOf} from '../comparison/graph';
 import {nodeIndex, nodeMeasure, nodeStates} from './scene';
@@ -42,7 +42,7 @@ export function Tooltip() {
         <>
           <b>{nameText(module)}</b>
           <div class="dim">{classText(module, call)}</div>
-          <Tensors label="in" graph={graph} tensors={call.inputs} parameters={module.forward_parameters} />
+          <Tensors label="in" graph={graph} tensors={bySignature(call.inputs, module.forward_parameters ?? [])} parameters={module.forward_parameters} />
           <Tensors label="out" graph={graph} tensors={call.outputs} />
           <Varied graph={graph} tensors={[...call.inputs, ...call.outputs]} />
           {module.extra_repr.length > 0 && <div class="mono facts-line">{module.extra_repr.map(factText).join(', ')}</div>}
@@ -70,10 +70,12 @@ function EdgeTooltip({hovered: {key, box}, graph, edge}: {hovered: Hovered; grap
   return (
     <div class="tooltip" role="tooltip" style={{left: `${x}px`, maxWidth: `${WIDTH}px`, ...vertically}}>
       <b>{ends && edgeName(graph, ends)}</b>
-      <div class="dim">gradient along the edge, norm</div>
-      <div class="tooltip-measure">
-        At this step: <b>{flowText(flowAt(edge))}</b>
-      </div>
+      <div class="dim">{edge.gradient ? 'gradient along the edge, norm' : 'data, no gradient'}</div>
+      {edge.gradient && (
+        <div class="tooltip-measure">
+          At this step: <b>{flowText(flowAt(edge))}</b>
+        </div>
+      )}
       {flowAt(edge).kind !== 'missing' && <div class="dim">Click for its gradient over time.</div>}
     </div>
   );

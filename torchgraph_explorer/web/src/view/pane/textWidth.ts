@@ -28,7 +28,7 @@ function measure(text: string, {weight, px}: Type): number {
   return context.measureText(text).width;
 }
 
-/** The text, cut with an ellipsis to what fits into `width` pixels. */
+/** The text, cut in its middle to what fits into `width` pixels. */
 export function fitting(text: string, width: number, type: Type): string {
   const all = textWidth(text, type);
   return all <= width ? text : clip(text, width, all / text.length);
