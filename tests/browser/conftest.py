@@ -52,6 +52,12 @@ def digits(logdir: Path) -> str:
 
 
 @pytest.fixture(scope="session")
+def denoiser(logdir: Path) -> str:
+    """The name of a run of a model that gives one tensor to all of its equal blocks."""
+    return once(logdir, "denoiser", runs.record_denoiser)
+
+
+@pytest.fixture(scope="session")
 def many(logdir: Path) -> str:
     """The name of a run of a model that calls very many modules one after the other."""
     return once(logdir, "many", runs.record_many_calls)

@@ -129,6 +129,47 @@ def record_many_calls(logdir: Path, run: str = "many") -> None:
         train(model, [(torch.randn(8, 4),)] * 2, mean_square)
 
 
+class Conditioned(nn.Module):
+    """A block that also gets the embedding of the timestep."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.main, self.condition = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
+        """A residual block."""
+        return x + torch.tanh(self.main(x) + self.condition(embedding))
+
+
+class Denoiser(nn.Module):
+    """A chain of equal blocks, all of which get one embedding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.time_emb = nn.Linear(1, 8)
+        self.blocks = nn.ModuleList(Conditioned() for _ in range(8))
+        self.a_head_whose_name_is_longer_than_any_node_of_the_graph_is_wide = nn.Linear(8, 1)
+
+    def forward(self, sample: Tensor, timestep: Tensor) -> Tensor:
+        """The blocks one after the other."""
+        embedding = self.time_emb(timestep)
+        for block in self.blocks:
+            sample = block(sample, embedding)
+        result: Tensor = self.a_head_whose_name_is_longer_than_any_node_of_the_graph_is_wide(sample)
+        return result
+
+
+def record_denoiser(logdir: Path, run: str = "denoiser") -> None:
+    """One tensor that goes to all of eight equal blocks; the arguments are given in another order."""
+    model = Denoiser()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watching(model, logdir, run):
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(timestep=torch.rand(4, 1), sample=torch.rand(4, 8)).square().mean().backward()
+            optimizer.step()
+
+
 def record_long(logdir: Path, run: str = "long") -> None:
     """Six layers over `LONG_STEPS` steps: each has eight series."""
     torch.manual_seed(0)

@@ -48,7 +48,7 @@ class Folded:
     Attributes:
         nodes: For each drawn node, those that it stands for; one alone where nothing is repeated.
         edges: Between drawn nodes.
-        loops: The repeated nodes that are called in turn, as indices in `nodes`.
+        loops: The repeated nodes that are called in turn, and each stack, as indices in `nodes`.
     """
 
     nodes: tuple[Repeated, ...]
@@ -56,12 +56,14 @@ class Folded:
     loops: tuple[tuple[int, ...], ...]
 
 
-def unfolded(graph: ModuleGraph, nodes: Sequence[int], edges: Sequence[int]) -> Folded:
-    """Each node and each edge of an inside alone."""
-    return _folded(graph, [(node,) for node in nodes], edges, loops=())
-
-
-def folded(graph: ModuleGraph, nodes: Sequence[int], edges: Sequence[int]) -> Folded:
+def folded(
+    graph: ModuleGraph,
+    nodes: Sequence[int],
+    edges: Sequence[int],
+    *,
+    repeats: bool = True,
+    stacks: Sequence[Repeated] = (),
+) -> Folded:
     """Repeated calls, and repeated attached tensors, of an inside as one node each.
 
     A stretch of calls in which each module is called `LEAST_CALLS` times or more is a loop: `embed, cell, head, embed,
@@ -72,31 +74,42 @@ def folded(graph: ModuleGraph, nodes: Sequence[int], edges: Sequence[int]) -> Fo
         graph: The graph.
         nodes: The nodes of the inside, in the order of execution.
         edges: The edges of the inside.
+        repeats: False leaves repeated calls alone.
+        stacks: Other nodes that are drawn as one, none of which is repeated.
     """
-    loops = [_by_name(loop) for loop in _loops(_items(graph, nodes), MOST_ROUNDS)]
+    loops = [_by_name(loop) for loop in _loops(_items(graph, nodes), MOST_ROUNDS)] if repeats else []
+    loops += [[stack] for stack in stacks]
     repeated = {node: each for loop in loops for each in loop for node in each}
     groups = list(dict.fromkeys(repeated.get(node, (node,)) for node in nodes))
     number = {group: at for at, group in enumerate(groups)}
-    return _folded(graph, groups, edges, loops=tuple(tuple(number[each] for each in loop) for loop in loops))
+    found = _edges(graph, groups, edges, stacks=frozenset(stacks), is_folded=bool(loops))
+    return Folded(tuple(groups), found, tuple(tuple(number[each] for each in loop) for loop in loops))
 
 
-def _folded(
-    graph: ModuleGraph, groups: Sequence[Repeated], edges: Sequence[int], *, loops: tuple[tuple[int, ...], ...]
-) -> Folded:
+def _edges(
+    graph: ModuleGraph,
+    groups: Sequence[Repeated],
+    edges: Sequence[int],
+    *,
+    stacks: frozenset[Repeated],
+    is_folded: bool,
+) -> tuple[FoldedEdge, ...]:
+    """The edges between groups; those within a stack are not drawn."""
     number = {node: at for at, group in enumerate(groups) for node in group}
-    is_folded = bool(loops)
     between: dict[tuple[int, int, int], list[int]] = {}
     for at in edges:
         edge = graph.edges[at]
         between.setdefault((number[edge.source], number[edge.target], 0 if is_folded else at), []).append(at)
-    found = tuple(
-        FoldedEdge(source, target, tuple(some), _leads_back(groups[source], groups[target]))
+    return tuple(
+        FoldedEdge(source, target, tuple(some), _leads_back(groups[source], groups[target], stacks))
         for (source, target, _), some in between.items()
+        if source != target or groups[source] not in stacks
     )
-    return Folded(tuple(groups), found, loops)
 
 
-def _leads_back(source: Repeated, target: Repeated) -> bool:
+def _leads_back(source: Repeated, target: Repeated, stacks: frozenset[Repeated]) -> bool:
+    if source in stacks or target in stacks:
+        return False
     return len(source) + len(target) > 2 and source[0] >= target[0]
 
 

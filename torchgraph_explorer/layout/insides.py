@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from torchgraph_explorer.labels import label_within, signature_place, tensor_name
-from torchgraph_explorer.layout.folding import Folded, folded, unfolded
+from torchgraph_explorer.layout.folding import Folded, folded
 from torchgraph_explorer.layout.sizes import call_size, tensor_size
+from torchgraph_explorer.layout.stacks import Stack, kinds_of, stacks_of
 from torchgraph_explorer.layout.structure import Size, Structure
 from torchgraph_explorer.schema import ModuleGraph, Node
 
@@ -23,10 +24,12 @@ class Inside:
     Attributes:
         folded: Its nodes and edges, as they are drawn.
         structure: The same without names, in the same order.
+        stacks: The equal siblings that can be drawn as one node, or are.
     """
 
     folded: Folded
     structure: Structure
+    stacks: tuple[Stack, ...]
 
 
 class _Identical:
@@ -42,11 +45,17 @@ class _Identical:
         return isinstance(other, _Identical) and other.graph is self.graph
 
 
-def inside_of(graph: ModuleGraph, call: int | None, *, folds: bool) -> Inside:
-    """The inside of the call with this index; None for the top. `folds` draws repeated calls as one node."""
+def inside_of(graph: ModuleGraph, call: int | None, *, folds: bool, stacked: Collection[int] | None = ()) -> Inside:
+    """The inside of the call with this index; None for the top.
+
+    `folds` draws repeated calls as one node, and `stacked` the equal siblings that begin with one of these nodes; None
+    is all of them.
+    """
     members = _members(_Identical(graph))
     nodes, edges = members.nodes.get(call, []), members.edges.get(call, [])
-    found = folded(graph, nodes, edges) if folds else unfolded(graph, nodes, edges)
+    stacks = tuple(stacks_of(graph, nodes, edges, kinds=members.kinds))
+    chosen = [stack for stack in stacks if stacked is None or stack[0] in stacked]
+    found = folded(graph, nodes, edges, repeats=folds, stacks=chosen)
     drawn = [graph.nodes[some[0]] for some in found.nodes]
     structure = Structure(
         sizes=tuple(_size(graph, members, some) for some in found.nodes),
@@ -55,17 +64,18 @@ def inside_of(graph: ModuleGraph, call: int | None, *, folds: bool) -> Inside:
         last=_of_kind(drawn, "output"),
         back=tuple(at for at, edge in enumerate(found.edges) if edge.is_back),
     )
-    return Inside(found, structure)
+    return Inside(found, structure, stacks)
 
 
 @dataclass(frozen=True, slots=True)
 class _Members:
-    """The nodes and the edges of each inside, and of each module its class and the parameters of its `forward`."""
+    """The nodes and edges of each inside; the class, the parameters of `forward` and the kind of each module."""
 
     nodes: dict[int | None, list[int]]
     edges: dict[int | None, list[int]]
     classes: dict[str, str]
     parameters: dict[str, tuple[str, ...]]
+    kinds: dict[str, int]
 
 
 @lru_cache(maxsize=KEPT)
@@ -80,7 +90,8 @@ def _members(identical: _Identical) -> _Members:
         if inside == graph.nodes[edge.target].inside:
             edges.setdefault(inside, []).append(number)
     classes = {module.name: module.class_name for module in graph.modules}
-    return _Members(nodes, edges, classes, {module.name: module.forward_parameters for module in graph.modules})
+    parameters = {module.name: module.forward_parameters for module in graph.modules}
+    return _Members(nodes, edges, classes, parameters, kinds_of(graph))
 
 
 def _size(graph: ModuleGraph, members: _Members, some: Sequence[int]) -> Size:

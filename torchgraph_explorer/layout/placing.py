@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -78,7 +79,8 @@ class Layout:
 
     Attributes:
         approximate: Why a simpler layout was used, in a sentence; None if it was not.
-        loops: The repeated calls that take turns, as indices in `nodes`.
+        loops: The repeated calls that take turns, and each stack, as indices in `nodes`.
+        stacks: The equal siblings that can be drawn as one box, or are, as indices in `ModuleGraph.nodes`.
     """
 
     width: float
@@ -87,15 +89,24 @@ class Layout:
     edges: tuple[PlacedEdge, ...]
     approximate: str | None
     loops: tuple[tuple[int, ...], ...] = ()
+    stacks: tuple[tuple[int, ...], ...] = ()
 
 
-def layout(graph: ModuleGraph, inside: int | None, *, most_work: int = MOST_WORK, folds: bool = False) -> Layout:
+def layout(
+    graph: ModuleGraph,
+    inside: int | None,
+    *,
+    most_work: int = MOST_WORK,
+    folds: bool = False,
+    stacked: Collection[int] | None = (),
+) -> Layout:
     """Place the inside of the call with index `inside`; None places the top, where the model's own calls are.
 
     Graphviz places up to `most_work` nodes and crossings of layers (see `MOST_WORK`); 0 does without it. With `folds`,
-    calls of a module in a row are one box (see `folding`).
+    calls of a module in a row are one box (see `folding`), and so are the equal siblings (see `stacks`) that begin with
+    one of the nodes `stacked`; None stacks all.
     """
-    found = inside_of(graph, inside, folds=folds)
+    found = inside_of(graph, inside, folds=folds, stacked=stacked)
     placing = place(found.structure, most_work=most_work)
     placed = zip(found.folded.nodes, placing.centres, found.structure.sizes, strict=True)
     drawn = zip(found.folded.edges, placing.lines, strict=True)
@@ -109,6 +120,7 @@ def layout(graph: ModuleGraph, inside: int | None, *, most_work: int = MOST_WORK
         ),
         placing.approximate,
         found.folded.loops,
+        found.stacks,
     )
 
 

@@ -161,11 +161,12 @@ def _call(call: Call, module: int) -> Json:
     return {**plain(call), "module": module}
 
 
-def layout_answer(graph: ModuleGraph, inside: int | None, *, folds: bool = True) -> Json:
+def layout_answer(graph: ModuleGraph, inside: int | None, *, folds: bool = True, stacked: Collection[int] = ()) -> Json:
     """`api/layout`."""
-    placed: Json = plain(layout(graph, inside, folds=folds))
-    if not placed["loops"]:
-        del placed["loops"]
+    placed: Json = plain(layout(graph, inside, folds=folds, stacked=stacked))
+    for name in ("loops", "stacks"):
+        if not placed[name]:
+            del placed[name]
     for one in [*placed["nodes"], *placed["edges"]]:
         if not one["all"]:
             del one["all"]

@@ -181,7 +181,8 @@ def _layout(query: Mapping[str, str], runs: RunSource) -> Response:
     inside = _whole(query, "inside") if "inside" in query else None
     if inside is not None and inside >= len(graph.calls):
         raise NotFoundError(f"Graph {graph.id} has no call {inside}; it has {len(graph.calls)}.")
-    return json_response(layout_answer(graph, inside, folds="single" not in query))
+    stacked = _numbers(query, "stack") if "stack" in query else ()
+    return json_response(layout_answer(graph, inside, folds="single" not in query, stacked=stacked))
 
 
 def _history(query: Mapping[str, str], runs: RunSource) -> Response:

@@ -23,6 +23,8 @@ export interface WantedLayout {
   graph: number;
   inside: number | null;
   isSingle: boolean;
+  /** The equal siblings that begin with these nodes are drawn as one. */
+  stacked: readonly number[];
 }
 
 export interface WantedHistory {

@@ -1,6 +1,6 @@
 /** An exported page answers for itself: its data are in it, where `server/page/loader.js` has unpacked them. */
 
-import type {Answers, Known, ModelName} from './answers';
+import type {Answers, Known, ModelName, WantedLayout} from './answers';
 import {numbersOf} from './numbers';
 import type {Numbers} from './numbers';
 import {unpack} from './pack';
@@ -58,7 +58,7 @@ interface PageModel {
   graphs: ModuleGraph[];
   drawings: Drawing[];
   /** Per graph: pairs of an inside and the number of its drawing. */
-  insides: {graph: number; insides: [number | null, number][]}[];
+  insides: {graph: number; insides: [number | null, number][]; /** With all equal siblings stacked, where there are some. */ stacked?: [number | null, number][]}[];
   recorded: Recorded;
   nonfinite: NonFinite & {hidden: Hidden};
   scalars: {scalars: ScalarInfo[]; notes: StepNote[]; unit: number};
@@ -88,6 +88,7 @@ interface Drawing {
   /** Where repeated calls are folded: which nodes and edges of the inside each of these stands for. */
   of_nodes?: number[][];
   of_edges?: number[][];
+  stacks?: number[][];
   loops?: number[][];
 }
 
@@ -118,7 +119,7 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       runs: async () => ({logdir: '', runs: [run, ...others]}),
       updates: async (model, known) => updatesSince(find(model).updates, known),
       graph: async (model, graph) => graphOf(find(model), graph),
-      layout: async (model, {graph, inside}) => layoutOf(find(model), graph, inside),
+      layout: async (model, wanted) => layoutOf(find(model), wanted),
       history: async (model, {series}) => {
         const {numbers, kept} = find(model);
         return {epoch: 0, frames: kept.length, unit: 1, from: 0, series: new Map(series.map((one) => [one, numbers.history(one, kept)]))};
@@ -211,20 +212,23 @@ function graphOf({graphs}: PageModel, graph: number): ModuleGraph {
   return found(graphs.find((one) => one.graph === graph), `graph ${graph}`);
 }
 
-function layoutOf(model: PageModel, graph: number, inside: number | null): Layout {
+/** On a page, all siblings of an inside are stacked as soon as some of them are to be. */
+function layoutOf(model: PageModel, {graph, inside, stacked}: WantedLayout): Layout {
   const {nodes, edges} = graphOf(model, graph);
-  const insides = model.insides.find((one) => one.graph === graph)?.insides ?? [];
+  const drawn = model.insides.find((one) => one.graph === graph);
+  const insides = [...(stacked.length > 0 ? (drawn?.stacked ?? []) : []), ...(drawn?.insides ?? [])];
   const number = found(insides.find(([one]) => one === inside), `drawing of the inside ${inside}`)[1];
   const drawing = model.drawings[number] as Drawing;
   const isDrawn = nodes.map((node) => node.inside === inside);
   const nodesDrawn = nodes.flatMap((_, i) => (isDrawn[i] ? [i] : []));
   const edgesDrawn = edges.flatMap(({source, target}, i) => (isDrawn[source] && isDrawn[target] ? [i] : []));
-  const {of_nodes: ofNodes, of_edges: ofEdges, ...rest} = drawing;
+  const {of_nodes: ofNodes, of_edges: ofEdges, stacks = [], ...rest} = drawing;
   const all = (drawn: readonly number[], groups: readonly number[][] | undefined, i: number): number[] =>
     (groups?.[i] ?? [i]).map((at) => drawn[at] as number);
   const stubs = new Set(drawing.stubs);
   return {
     ...rest,
+    stacks: stacks.map((stack) => stack.map((at) => nodesDrawn[at] as number)),
     nodes: drawing.nodes.map(([x, y, width, height], i) => ({...standing('node', all(nodesDrawn, ofNodes, i)), x, y, width, height})),
     edges: drawing.edges.map((line, i) => ({...standing('edge', all(edgesDrawn, ofEdges, i)), points: pairs(line), is_stub: stubs.has(i)})),
   };

@@ -18,8 +18,9 @@ export const server: Answers = {
   runs: (signal) => json('runs', {}, signal),
   updates: (model, known, signal) => json('updates', {...model, ...known}, signal),
   graph: (model, graph, signal) => json('graph', {...model, graph}, signal),
-  layout: (model, {graph, inside, isSingle}, signal) => {
-    return json('layout', {...model, graph, ...(inside === null ? {} : {inside}), ...(isSingle ? {single: 1} : {})}, signal);
+  layout: (model, {graph, inside, isSingle, stacked}, signal) => {
+    const folding = {...(isSingle ? {single: 1} : {}), ...(stacked.length > 0 ? {stack: stacked.join(',')} : {})};
+    return json('layout', {...model, graph, ...(inside === null ? {} : {inside}), ...folding}, signal);
   },
   history: async (model, {series, ...wanted}, signal) => {
     const packed = await binary<HistoryMeta>('history', {...model, series: series.join(','), ...wanted}, signal);

@@ -230,6 +230,8 @@ export interface Layout {
   edges: PlacedEdge[];
   /** Repeated calls that take turns, as indices in `nodes`. */
   loops?: number[][];
+  /** Equal siblings that can be drawn as one node, or are, as indices in `ModuleGraph.nodes`. */
+  stacks?: number[][];
 }
 
 /**

@@ -21,6 +21,8 @@ export interface Loop {
   count: number;
   /** Which of them is shown, from 0. */
   chosen: number;
+  /** They are calls of different modules, which are equal, and take no turns. */
+  isStack: boolean;
 }
 
 export function loopsOf(graph: ModuleGraph, {nodes, loops = []}: Layout, chosen: ChosenCalls): Loop[] {
@@ -29,8 +31,14 @@ export function loopsOf(graph: ModuleGraph, {nodes, loops = []}: Layout, chosen:
     if (first === undefined || more.length === 0) return [];
     const key = nodeKey(graph, first);
     const count = Math.max(...loop.map((at) => nodes[at]?.all?.length ?? 1));
-    return [{key, nodes: loop, count, chosen: within(chosen[key] ?? 0, count)}];
+    return [{key, nodes: loop, count, chosen: within(chosen[key] ?? 0, count), isStack: isStack(graph, [first, ...more])}];
   });
+}
+
+/** Are these nodes equal siblings, and not calls of one module? */
+export function isStack({nodes, calls}: ModuleGraph, all: readonly number[]): boolean {
+  const [first, second] = all.map((node) => calls[nodes[node]?.call ?? -1]?.module);
+  return first !== undefined && second !== undefined && first !== second;
 }
 
 /** The layout with each repeated node and edge standing for the call that is chosen. */

@@ -18,6 +18,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['Backspace', 'Lead out'],
   ['P, or drag to the right', "Pin: show the node's histograms"],
   ['F', 'Fit the graph'],
+  ['S', 'Stack equal modules, or open the stacks'],
   ['+ −, wheel', 'Zoom'],
   [', .', 'Step back, step forward'],
   ['L', 'Follow the latest step'],

@@ -33,7 +33,7 @@ export function CallsBar() {
       {shownLoops.map((loop) => (
         <LoopSlider key={loop.key} loop={loop} />
       ))}
-      {page === null && (shownLoops.length > 0 || canFold) && (
+      {page === null && (loops.value.some(({isStack}) => !isStack) || canFold) && (
         <button
           type="button"
           class="calls-single"
@@ -57,7 +57,7 @@ function LoopSlider({loop}: {loop: Loop}) {
   const label = names.length > 3 ? `${names.slice(0, 2).join(', ')} and ${names.length - 2} more` : names.join(', ');
   const callOf = (node: number | undefined): number => now.graph.calls[now.graph.nodes[node ?? -1]?.call ?? -1]?.call ?? loop.chosen;
   const last = Math.max(callOf(most.all?.at(-1)), timesOf(most) - 1);
-  const text = turnText(callOf(most.node), loop.chosen, loop.count, last);
+  const text = loop.isStack ? `${loop.chosen + 1} of ${loop.count}` : turnText(callOf(most.node), loop.chosen, loop.count, last);
   return <TurnSlider label={label} name={label} turn={loop.chosen} count={loop.count} text={text} onChoose={(turn) => showTurn(loop, turn)} />;
 }
 

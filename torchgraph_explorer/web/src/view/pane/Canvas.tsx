@@ -24,8 +24,8 @@ import type {GraphNodeProps} from './GraphNode';
 import {camera, followPane, useLook} from './look';
 import {areFlowsKnown, lookOf} from './flows';
 import type {EdgeLook} from './flows';
-import {findingsOfBox, markOfBox, standsFor, strips, timesOf} from './folding';
-import {isFolded, nodesOf} from '../../graph/folds';
+import {findingsOfBox, markOfBox, openStack, standsFor, strips, timesOf} from './folding';
+import {isFolded, isStack, nodesOf} from '../../graph/folds';
 import {hover, hoverAt} from './hover';
 import {led} from './led';
 import {Stubs} from './Stubs';
@@ -138,11 +138,18 @@ function pinOfAny(placed: PlacedNode): number | null {
   return choices.pins.value.find(({key}) => standsFor(placed, key))?.colour ?? null;
 }
 
+/** Opens a stack; null for what is none. */
+function openOf(placed: PlacedNode): (() => void) | null {
+  const graph = scene.value?.graph;
+  const [first] = nodesOf(placed);
+  return graph && first !== undefined && isStack(graph, nodesOf(placed)) ? () => openStack(nodeKey(graph, first)) : null;
+}
+
 /** How often it is called, and what the strip below it shows. */
 function callsOf(placed: PlacedNode, at: number): GraphNodeProps['calls'] {
   if (!isFolded(placed)) return null;
   const all = nodesOf(placed);
-  return {count: all.length, times: timesOf(placed), turn: all.indexOf(placed.node), strip: strips.value.get(at) ?? []};
+  return {count: all.length, times: timesOf(placed), turn: all.indexOf(placed.node), strip: strips.value.get(at) ?? [], onOpen: openOf(placed)};
 }
 
 function heatOf(node: number): GraphNodeProps['heat'] {

@@ -34,7 +34,7 @@ export interface GraphNodeProps {
   isSelected: boolean;
   pin: number | null;
   /** Where it stands for a repeated call: how often, which of them is shown, and all of them in a strip; else null. */
-  calls: {count: number; times: number; turn: number; strip: readonly StripCell[]} | null;
+  calls: {count: number; times: number; turn: number; strip: readonly StripCell[]; /** Of a stack of equal siblings. */ onOpen: (() => void) | null} | null;
   /** Where it is on the colour scale, from 0 to 1, or a look of its own; null was not recorded; undefined is coloured by class. */
   heat: number | 'zero' | 'nonfinite' | 'empty' | null | undefined;
   /** It, or something inside of it, holds NaN or infinity. */
@@ -64,7 +64,7 @@ export function GraphNode(props: GraphNodeProps) {
       class={classOf(props)}
       role="option"
       aria-selected={isSelected}
-      aria-label={`${text.label}, ${text.detail}${calls === null ? '' : `, one of ${calls.times} calls`}${isOpenable ? ', has an inside' : ''}${mark ? `, ${markWords(mark)}` : ''}${findings ? `, ${badgeWords(findings)}` : ''}${change ? `, ${change.words}` : ''}${pin === null ? '' : ', pinned'}`}
+      aria-label={`${text.label}, ${text.detail}${calls === null ? '' : `, one of ${calls.times} ${calls.onOpen === null ? 'calls' : 'equal modules'}`}${isOpenable ? ', has an inside' : ''}${mark ? `, ${markWords(mark)}` : ''}${findings ? `, ${badgeWords(findings)}` : ''}${change ? `, ${change.words}` : ''}${pin === null ? '' : ', pinned'}`}
       data-key={nodeKey}
       transform={`translate(${placed.x - width / 2},${placed.y - height / 2})`}
       style={styleOf(props)}
@@ -90,10 +90,32 @@ export function GraphNode(props: GraphNodeProps) {
         height={calls !== null && kind === 'call' ? height - STRIP_PX : height}
       />
       {calls !== null && kind === 'call' && <CallStrip {...calls} isSigned={props.isSigned} isCount={props.isCount} width={width} height={height} />}
+      {calls !== null && calls.onOpen !== null && <OpenBadge count={calls.count} width={width} height={height} onOpen={calls.onOpen} />}
       {mark && <MarkBadge text={props.origin ?? markText(mark)} isOrigin={props.origin !== null} />}
       {findings && <FindingBadge mark={findings} width={width} besides={mark ? (props.origin ?? markText(mark)) : null} onPress={props.onFinding} />}
       {change && <ChangeBadge change={change} height={height} />}
       {pin !== null && <circle class="node-pin" cx={width} cy={0} r={6} style={{fill: `var(--pin-${pin})`}} />}
+    </g>
+  );
+}
+
+/** On the lower edge: a click draws the modules of a stack one by one. */
+function OpenBadge({count, width, height, onOpen}: {count: number; width: number; height: number; onOpen: () => void}) {
+  const text = `Open ${count}`;
+  const long = textWidth(text, BADGE) + 10;
+  return (
+    <g
+      class="stack-open"
+      transform={`translate(${width - long - 8},${height - 4})`}
+      onClick={(event) => {
+        event.stopPropagation();
+        onOpen();
+      }}
+    >
+      <rect width={long} height={15} rx={7} />
+      <text x={5} y={8} dominant-baseline="central">
+        {text}
+      </text>
     </g>
   );
 }

@@ -21,6 +21,7 @@ import {FirstTrouble} from '../header/FirstTrouble';
 import {HeaderItems} from '../header/Header';
 import {IconButton} from '../controls/Icon';
 import type {IconName} from '../controls/Icon';
+import {stacks, toggleStacks} from './folding';
 import {Legend} from './Legend';
 import {camera, fit} from './look';
 import {GraphNotice} from './Notice';
@@ -43,6 +44,7 @@ export function GraphPane() {
         <Breadcrumb />
         <GraphChooser />
         <IconButton icon="search" label="Search (/)" onPress={() => (isSearching.value = true)} />
+        <StackButton />
         <SaveMenu />
         {!isDocked.legend && <ToggleButton part="legend" icon="legend" />}
         <DockButton part="panels" icon="right" />
@@ -65,6 +67,13 @@ export function GraphPane() {
       <Popover />
     </section>
   );
+}
+
+/** Draws equal siblings, such as `layers.0` to `layers.31`, as one node; only where there are some. */
+function StackButton() {
+  const {loose, drawn} = stacks.value;
+  if (loose.length === 0 && drawn.length === 0) return null;
+  return <IconButton icon="stack" label={loose.length > 0 ? 'Stack equal modules (S)' : 'Open stacks (S)'} onPress={toggleStacks} isPressed={loose.length === 0} />;
 }
 
 /** Shows what is wrong when there is no header: where NaN or infinity began, and how many findings there are. */

@@ -8,6 +8,7 @@ import {leadOut, openCall} from '../state/navigate';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {bringIntoSight, camera, fit, placedNode} from './look';
+import {toggleStacks} from './folding';
 import {togglePin} from '../pinning';
 import {closeOver} from '../layout/sides';
 
@@ -20,6 +21,7 @@ const ACTIONS: Record<string, () => void> = {
   Backspace: leadOut,
   p: () => togglePin(),
   f: fit,
+  s: toggleStacks,
   '+': () => camera.value?.zoomBy(ZOOM),
   '=': () => camera.value?.zoomBy(ZOOM),
   '-': () => camera.value?.zoomBy(1 / ZOOM),

@@ -2,6 +2,7 @@
 
 import {batch, computed} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
+import {page} from '../../api/client';
 import type {Mark} from '../../graph/nonfinite';
 import type {PlacedNode} from '../../api/types';
 import {foldedMark, isFolded, LEAST_CALLS, nodesOf, stripCells, turnFor} from '../../graph/folds';
@@ -76,6 +77,29 @@ export function findingsOfBox(placed: PlacedNode, key: NodeKey): FindingMark | n
   if (some.length === 0) return null;
   const own = new Set(some.flatMap((one) => one.own));
   return {own: [...own], inside: [...new Set(some.flatMap((one) => one.inside))].filter((one) => !own.has(one))};
+}
+
+/** The equal siblings of the drawing that are not drawn as one, and the keys of the stacks that are. */
+export const stacks: ReadonlySignal<{loose: NodeKey[]; drawn: NodeKey[]}> = computed(() => {
+  const now = scene.value;
+  if (now === null) return {loose: [], drawn: []};
+  const drawn = loops.value.flatMap(({key, isStack}) => (isStack ? [key] : []));
+  const all = (now.layout.stacks ?? []).flatMap(([first]) => (first === undefined ? [] : [nodeKey(now.graph, first)]));
+  return {loose: all.filter((key) => !drawn.includes(key)), drawn};
+});
+
+/** Draws all equal siblings of the drawing as one node each; one by one if they are already. */
+export function toggleStacks(): void {
+  const {loose, drawn} = stacks.peek();
+  if (loose.length > 0) choices.stacked.value = [...new Set([...choices.stacked.peek(), ...loose, ...drawn])];
+  else drawn.forEach(openStack);
+}
+
+/** Draws the siblings of a stack one by one. */
+export function openStack(key: NodeKey): void {
+  const isOnPage = page !== null; // there, all stacks of an inside are drawn, or none of them
+  const opened = isOnPage ? stacks.peek().drawn : [key];
+  choices.stacked.value = choices.stacked.peek().filter((one) => !opened.includes(one));
 }
 
 const MOST_CELLS = 60;

@@ -65,7 +65,8 @@ function followLayout(): void {
   const epoch = shown.data.value?.epoch;
   if (graph === null || model === null || graph.calls.length === 0) return showNothing();
   const isSingle = choices.areCallsSingle.value;
-  const key = JSON.stringify([model.name.run, model.name.model, epoch, graph.graph, inside, isSingle]);
+  const stacked = stackedIn(graph, inside);
+  const key = JSON.stringify([model.name.run, model.name.model, epoch, graph.graph, inside, isSingle, stacked]);
   const name = `${key}${graph.revision}`;
   const known = kept.get(name);
   const show = (layout: Layout): void => {
@@ -73,8 +74,14 @@ function followLayout(): void {
     keep(name, layout);
     showScene({graph, inside, layout, key});
   };
-  wantLayout(known ? null : {key, version: graph, fetch: (abort) => model.layout({graph: graph.graph, inside, isSingle}, abort), show});
+  wantLayout(known ? null : {key, version: graph, fetch: (abort) => model.layout({graph: graph.graph, inside, isSingle, stacked}, abort), show});
   if (known) show(known);
+}
+
+/** The nodes of an inside with which a stack begins that is to be drawn. */
+function stackedIn({nodes}: ModuleGraph, inside: number | null): number[] {
+  const found = choices.stacked.value.map((key) => nodeIndex.value.get(key));
+  return found.filter((node) => node !== undefined && nodes[node]?.inside === inside) as number[];
 }
 
 function showNothing(): void {

@@ -28,6 +28,7 @@ export interface Choices {
   colourBy: string;
   chosenCalls: ChosenCalls;
   areCallsSingle: boolean;
+  stacked: readonly string[];
   /** Edges are drawn as wide as their gradient. */
   areWidthsShown: boolean;
   theme: Theme;
@@ -73,6 +74,7 @@ export function encode(choices: Choices): string {
   for (const {key, colour, isOfAll} of choices.pins) query.append('pin', `${colour}${isOfAll ? '*' : ''}.${key}`);
   for (const [key, call] of Object.entries(choices.chosenCalls)) if (call > 0) query.append('turn', `${call}.${key}`);
   if (choices.areCallsSingle) query.set('calls', 'single');
+  for (const key of choices.stacked) query.append('stack', key);
   if (choices.step !== null) query.set('step', String(choices.step));
   for (const [name, value] of Object.entries(choices.chart)) query.set(name, String(value));
   if (choices.colourBy !== 'class') query.set('colour', choices.colourBy);
@@ -107,6 +109,7 @@ export function decode(fragment: string): Choices {
     colourBy: query.get('colour') ?? 'class',
     chosenCalls: Object.fromEntries(query.getAll('turn').flatMap(turnOf)),
     areCallsSingle: query.get('calls') === 'single',
+    stacked: query.getAll('stack'),
     areWidthsShown: query.get('width') !== 'none',
     theme: (THEMES.includes(theme) ? theme : 'auto') as Theme,
     hidden: PARTS.filter((part) => query.getAll('hide').includes(part)),

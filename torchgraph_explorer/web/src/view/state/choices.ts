@@ -41,6 +41,8 @@ export const chartChoice: Signal<Partial<ChartOptions>> = signal({});
 export const colourBy: Signal<string> = signal('class');
 /** Which call each loop of repeated calls shows. */
 export const chosenCalls: Signal<ChosenCalls> = signal({});
+/** Equal siblings that are drawn as one node: the keys of the first of each. */
+export const stacked: Signal<readonly NodeKey[]> = signal([]);
 /** Repeated calls are drawn one by one, and not as one node. */
 export const areCallsSingle: Signal<boolean> = signal(false);
 /** Edges are drawn as wide as their gradient. */

@@ -73,6 +73,7 @@ function choices(): Choices {
     colourBy: chosen.colourBy.value,
     chosenCalls: chosen.chosenCalls.value,
     areCallsSingle: chosen.areCallsSingle.value,
+    stacked: chosen.stacked.value,
     areWidthsShown: chosen.areWidthsShown.value,
     theme: chosen.theme.value,
     hidden: chosen.hidden.value,
@@ -101,6 +102,7 @@ function adopt(choices: Choices): void {
     chosen.colourBy.value = choices.colourBy;
     chosen.chosenCalls.value = choices.chosenCalls;
     chosen.areCallsSingle.value = choices.areCallsSingle;
+    chosen.stacked.value = choices.stacked;
     chosen.areWidthsShown.value = choices.areWidthsShown;
     chosen.theme.value = choices.theme;
     chosen.hidden.value = choices.hidden;
