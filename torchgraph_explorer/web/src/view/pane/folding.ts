@@ -91,8 +91,18 @@ export const stacks: ReadonlySignal<{loose: NodeKey[]; drawn: NodeKey[]}> = comp
 /** Draws all equal siblings of the drawing as one node each; one by one if they are already. */
 export function toggleStacks(): void {
   const {loose, drawn} = stacks.peek();
-  if (loose.length > 0) choices.stacked.value = [...new Set([...choices.stacked.peek(), ...loose, ...drawn])];
-  else drawn.forEach(openStack);
+  if (loose.length === 0) return drawn.forEach(openStack);
+  batch(() => {
+    showSelectedOf(scene.peek()?.layout.stacks ?? []);
+    choices.stacked.value = [...new Set([...choices.stacked.peek(), ...loose])];
+  });
+}
+
+/** A stack that holds the selected node shows it. */
+function showSelectedOf(all: readonly (readonly number[])[]): void {
+  const [graph, node] = [scene.peek()?.graph, nodeIndex.peek().get(choices.selected.peek() ?? '')];
+  const [first, turn] = all.flatMap((stack) => (node !== undefined && stack.includes(node) ? [stack[0]!, stack.indexOf(node)] : []));
+  if (graph && first !== undefined && turn !== undefined) choices.chosenCalls.value = {...choices.chosenCalls.peek(), [nodeKey(graph, first)]: turn};
 }
 
 /** Draws the siblings of a stack one by one. */
