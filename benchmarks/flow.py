@@ -57,7 +57,8 @@ def tables(options: Options) -> Iterator[Table]:
         rows,
         "A page's click computes what the element sends to a tensor before it (a vector-Jacobian product) and what it "
         "gets from one after it (a second pass with forward-mode derivatives where they exist, and a check). "
-        "`page beyond` is the time until the page has the new state, without these two.",
+        "`page beyond` is what else the processor does until the page has the new state: of the clock, "
+        "other programs take a part that differs from one click to the next.",
     )
 
 
@@ -67,22 +68,22 @@ def measured(case: Case, *, repeats: int) -> list[Cell]:
     model, x = make(), batch()
     session = Session(model, x, loss=mean_square)
     session.gradient(clicked)
-    passes = timed(lambda: mean_square(model(x.clone().requires_grad_())).backward(), repeats)
+    passes, _ = timed(lambda: mean_square(model(x.clone().requires_grad_())).backward(), repeats)
     session.gradient(clicked)  # the parameters are as before, so its pass is, too
-    sends = timed(lambda: session.received(clicked, element, [before]), repeats)
-    gets = timed(lambda: session.sent(clicked, element, [after]), repeats)
-    clicks = in_page(session, (before, clicked, after), element, repeats=repeats)
-    ratio = clicks.median / passes.median
-    return [name, *(one / 1e-3 for one in (passes, sends, gets, clicks)), ratio, beyond(clicks, sends, gets)]
+    sends, cpu_of_sends = timed(lambda: session.received(clicked, element, [before]), repeats)
+    gets, cpu_of_gets = timed(lambda: session.sent(clicked, element, [after]), repeats)
+    clicks, cpu = in_page(session, (before, clicked, after), element, repeats=repeats)
+    beyond = (cpu.median - cpu_of_sends.median - cpu_of_gets.median) * 1e3
+    return [name, *(one / 1e-3 for one in (passes, sends, gets, clicks)), clicks.median / passes.median, beyond]
 
 
-def beyond(clicks: Spread, sends: Spread, gets: Spread) -> float:
-    """Milliseconds of a click in a page without the computations."""
-    return (clicks.median - sends.median - gets.median) * 1e3
+def in_page(
+    session: Session, chain: tuple[str, ...], element: tuple[int, ...], *, repeats: int
+) -> tuple[Spread, Spread]:
+    """Seconds from the request that selects an element until the state with its contributions is there.
 
-
-def in_page(session: Session, chain: tuple[str, ...], element: tuple[int, ...], *, repeats: int) -> Spread:
-    """Seconds from the request that selects an element until the state with its contributions is there."""
+    Those of the clock, and those of the processor, in all threads.
+    """
     page = Page(LiveSource(session, loss=mean_square), host="127.0.0.1", port=0, logdir=None)
     client = build_opener(HTTPCookieProcessor(CookieJar()))
     base = page.url.partition("?")[0] + "api/flow/"
@@ -105,7 +106,7 @@ def in_page(session: Session, chain: tuple[str, ...], element: tuple[int, ...], 
         parts: dict[str, dict[str, object]] = found["parts"]  # type: ignore[assignment]
         return parts["selection"]["stamp"]
 
-    seconds = []
+    seconds, cpu = [], []
     try:
         client.open(page.url).close()
         wait(lambda found: bool(found["chain"]))
@@ -114,24 +115,26 @@ def in_page(session: Session, chain: tuple[str, ...], element: tuple[int, ...], 
         wait(lambda found: found["chain"] == list(chain) and found["isCurrent"] is True)
         for i in range(repeats + 1):
             known = stamp(state(-1))
-            began = time.perf_counter()
+            began, cpu_began = time.perf_counter(), time.process_time()
             change("select", tensor=chain[1], elements=[[*element[:-1], element[-1] + i % 2]])
             wait(lambda found, known=known: stamp(found) != known)  # type: ignore[misc]
             seconds.append(time.perf_counter() - began)
+            cpu.append(time.process_time() - cpu_began)
             wait(lambda found: found["isCurrent"] is True)
     finally:
         page.close()
-    return spread(seconds[1:])
+    return spread(seconds[1:]), spread(cpu[1:])
 
 
-def timed(work: Callable[[], object], repeats: int) -> Spread:
-    """Seconds of `work`, after one that is not counted."""
-    seconds = []
+def timed(work: Callable[[], object], repeats: int) -> tuple[Spread, Spread]:
+    """Seconds of `work`, of the clock and of the processor, after one that is not counted."""
+    seconds, cpu = [], []
     for _ in range(repeats + 1):
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.process_time()
         work()
         seconds.append(time.perf_counter() - began)
-    return spread(seconds[1:])
+        cpu.append(time.process_time() - cpu_began)
+    return spread(seconds[1:]), spread(cpu[1:])
 
 
 if __name__ == "__main__":

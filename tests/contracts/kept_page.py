@@ -120,6 +120,7 @@ def questions() -> list[dict[str, Any]]:
         {**first, "step": 10, "over": over, "index": index}
         for over, index in product(("steps", "calls"), (None, "1,2,3"))
     ]
+    lines += [{**first, "step": 10, "over": over, "index": None, "by": "category"} for over in ("steps", "calls")]
     asked = [*({"route": "tensor", **one} for one in (*whole, *more)), *({"route": "line", **one} for one in lines)]
     return [{"what": "values", "part": "abs", **one} for one in asked]
 
@@ -129,7 +130,8 @@ def answer_of(model: ModelRecord, asked: dict[str, Any]) -> dict[str, Any]:
     series = Series(-1, *(asked[name] for name in ("module", "call", "role", "path", "kind")))
     wanted = WantedTensor(series, asked["step"], what=asked["what"], part=asked["part"])
     if asked["route"] == "line":
-        found = line_answer(model, wanted, index=asked["index"], over=asked["over"], from_step=0)
+        how = {name: asked[name] for name in ("index", "over", "by") if name in asked}
+        found = line_answer(model, wanted, from_step=0, **how)
     else:
         found = tensor_answer(model, wanted, at=asked["at"], shrink=())
     meta, arrays = unpack(found)

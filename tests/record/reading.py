@@ -166,6 +166,7 @@ def read_kept_routes(served: App, this: dict[str, Any], rng: random.Random) -> N
             shrink = ",".join(map(str, range(len(one["kept_shape"]))))
             asked(served, "/api/tensor", **this, **wanted, shrink=shrink, at=rng.choice(("", "0", "0,:", "9,9")))
             asked(served, "/api/tensor-line", **this, **wanted, **more, over=rng.choice(("steps", "calls")))
+            asked(served, "/api/tensor-line", **this, **wanted, by="category")
             asked(served, "/api/tensor-line", **this, **wanted, index=",".join("0" for _ in one["kept_shape"]))
 
 

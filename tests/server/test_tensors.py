@@ -259,6 +259,43 @@ def test_a_whole_tensor_is_followed_by_its_facts(served: App) -> None:
     assert arrays["bad"].tolist() == [0, 0, 0]
 
 
+def test_samples_are_followed_by_category(tmp_path: Path) -> None:
+    """One number for each sample, as a loss, and categories that come and go; NaN counts for nothing."""
+    key: Key = ("fc", 0, "output", "output", "value")
+    steps = {0: ("cat", "dog", "cat"), 10: ("dog", "dog", "dog"), 20: ("cat", "ant", "dog")}
+    of_step = {step: values_at(step, key) for step in steps}
+    of_step[20][2, 0, :2] = np.nan
+    served = write(
+        tmp_path,
+        *(
+            KeptStep(step, 1.0, None, (replace(batched(key, of_step[step]), categories=names),))
+            for step, names in steps.items()
+        ),
+    )
+    meta, arrays = asked(served, "/api/tensor-line", key=key, by="category")
+    assert meta["categories"] == ["cat", "dog", "ant"]
+    found = [
+        (step, meta["categories"][int(number)], count)
+        for step, number, count in zip(arrays["step"], arrays["category"], arrays["count"], strict=True)
+    ]
+    assert found == [(0, "cat", 2), (0, "dog", 1), (10, "dog", 3), (20, "cat", 1), (20, "ant", 1), (20, "dog", 1)]
+    for row, (step, category, _) in enumerate(found):
+        samples = [one for one, name in zip(of_step[step], steps[step], strict=True) if name == category]
+        means = [np.nanmean(one.astype(np.float64)) for one in samples]
+        np.testing.assert_allclose((arrays["mean"][row], arrays["std"][row]), (np.mean(means), np.std(means)))
+
+
+@pytest.mark.parametrize("wanted", [{"by": "size"}, {"by": "category", "index": "0,0,0"}], ids=str)
+def test_a_line_by_something_else_is_refused(wanted: dict[str, str], served: App) -> None:
+    status, error = refused(served, "/api/tensor-line", **wanted)
+    assert (status, "category is allowed, without an index" in error) == (400, True)
+
+
+def test_samples_without_categories_have_no_lines(served: App) -> None:
+    meta, arrays = asked(served, "/api/tensor-line", by="category")
+    assert (meta["skipped"], len(arrays["mean"])) == (3, 0)
+
+
 def test_a_line_that_takes_long_is_continued_by_the_client(served: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tensors, "SECONDS", -1.0)
     found: list[float] = []

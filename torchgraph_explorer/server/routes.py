@@ -294,6 +294,7 @@ def _tensor_line(query: Mapping[str, str], runs: RunSource) -> Response:
         index=query.get("index"),
         over=query.get("over", "steps"),
         from_step=_whole(query, "from") if "from" in query else 0,
+        by=query.get("by", ""),
     )
     return Response(200, BINARY, found)
 

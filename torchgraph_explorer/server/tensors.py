@@ -16,9 +16,11 @@ from torchgraph_explorer.record.tensors.catalog import KeptCatalog
 from torchgraph_explorer.record.tensors.encoding import KeptLayout
 from torchgraph_explorer.record.tensors.reading import KeptTensor
 from torchgraph_explorer.schema import Series
+from torchgraph_explorer.server import tensor_categories
 from torchgraph_explorer.server.answers import MOST_PARTS, plain
 from torchgraph_explorer.server.pack import pack
 from torchgraph_explorer.server.selection import MOST_ELEMENTS, is_rounded, selected, spans_of, summary
+from torchgraph_explorer.server.tensor_categories import category_rows
 
 MOST_BYTES = 1 << 27
 """A tensor that takes more is not read for the viewer."""
@@ -183,21 +185,27 @@ def tensor_answer(
 
 
 @np.errstate(all="ignore")  # values may be as large as they like
-def line_answer(model: ModelRecord, wanted: WantedTensor, *, index: str | None, over: str, from_step: int) -> bytes:
+def line_answer(
+    model: ModelRecord, wanted: WantedTensor, *, index: str | None, over: str, from_step: int, by: str = ""
+) -> bytes:
     """`api/tensor-line`: an element, or facts of all elements, at each kept step from `from_step` on, or of each call.
 
-    Reads for `SECONDS`; `next` says where to continue.
+    With `by="category"`, a row for each category of the kept samples. Reads for `SECONDS`; `next` says where to
+    continue.
     """
     found = model.kept_catalog
+    if by not in ("", "category") or (by and index is not None):
+        raise OptionError(f"by={by[:40]!r} with index={index!r:.40}: category is allowed, without an index.")
+    rows = _ByCategory() if by else _Facts(index)
     if over == "calls":
-        return _packed(model, _calls(found, wanted), index)
+        return _packed(model, _calls(found, wanted), rows)
     if over != "steps":
         raise OptionError(f"over={over[:40]!r} is neither steps nor calls.")
     key = (wanted.series.key, wanted.loss)
     has = [any((one.key, one.loss) == key for one in layout) for layout in found.layouts]
     steps = [step for step, number in zip(found.steps, found.layout, strict=True) if has[number] and step >= from_step]
     asked = (replace(wanted, step=step) for step in steps)
-    return _packed(model, asked, index)
+    return _packed(model, asked, rows)
 
 
 def _calls(found: KeptCatalog, wanted: WantedTensor) -> list[WantedTensor]:
@@ -216,23 +224,49 @@ def _calls(found: KeptCatalog, wanted: WantedTensor) -> list[WantedTensor]:
     return [replace(wanted, series=replace(one, call=call)) for call in calls]
 
 
-def _packed(model: ModelRecord, asked: Iterable[WantedTensor], index: str | None) -> bytes:
-    """A row for each tensor that can be read, with its step and call."""
+class _Facts:
+    """An element at `index`, or facts of all elements."""
+
+    def __init__(self, index: str | None) -> None:
+        self._index = index
+        self.columns = COLUMNS if index is None else ("value",)
+        self.meta: dict[str, object] = {}
+
+    def of(self, tensor: KeptTensor, wanted: WantedTensor) -> Iterable[tuple[float, ...]]:
+        return (_row(_numbers(tensor, wanted), self._index),)
+
+
+class _ByCategory:
+    """Facts of the samples of each category."""
+
+    def __init__(self) -> None:
+        self.columns = tensor_categories.COLUMNS
+        self._known: dict[str, int] = {}
+
+    @property
+    def meta(self) -> dict[str, object]:
+        return {"categories": list(self._known)}
+
+    def of(self, tensor: KeptTensor, wanted: WantedTensor) -> Iterable[tuple[float, ...]]:
+        return category_rows(tensor, _numbers(tensor, wanted), self._known)
+
+
+def _packed(model: ModelRecord, asked: Iterable[WantedTensor], of_tensor: _Facts | _ByCategory) -> bytes:
+    """The rows of each tensor that can be read, with its step and call."""
     rows: list[tuple[float, ...]] = []
-    names = ("step", "call", *(COLUMNS if index is None else ("value",)))
+    names = ("step", "call", *of_tensor.columns)
     ends, following, skipped = time.monotonic() + SECONDS, None, 0
     for one in asked:
         if rows and time.monotonic() > ends:
             following = one.step
             break
         try:
-            facts = _row(_numbers(_read(model, one), one), index)
-            rows.append((one.step, one.series.call or 0, *facts))
+            rows += [(one.step, one.series.call or 0, *facts) for facts in of_tensor.of(_read(model, one), one)]
         except (NotFoundError, RecordError, _OutsideError):
             skipped += 1
     table = np.array(rows, np.float64).reshape(len(rows), len(names))
     arrays = {name: np.ascontiguousarray(table[:, column]) for column, name in enumerate(names)}
-    return pack({"next": following, "skipped": skipped}, arrays)
+    return pack({"next": following, "skipped": skipped, **of_tensor.meta}, arrays)
 
 
 class _OutsideError(TorchgraphError):

@@ -14,7 +14,7 @@ const {answers} = openPage(new Uint8Array(readFileSync(FILE)).buffer) as Page;
 interface Case {
   name: string;
   asked: Record<string, unknown>;
-  answer: {dtype: string; arrays: Record<string, (number | string)[]>; summary: Record<string, number | null>; skipped: number};
+  answer: {dtype: string; arrays: Record<string, (number | string)[]>; summary: Record<string, number | null>; skipped: number; categories?: string[]};
 }
 
 const cases = (asked as Case[]).map((one) => ({...one, name: JSON.stringify(one.asked)}));
@@ -47,9 +47,10 @@ describe('the kept tensors of an exported page', () => {
   });
 
   test.each(lines)('are lines as a server answers to $name', async ({asked: wanted, answer}) => {
-    const {step = [], call, ...columns} = answer.arrays;
+    const {step = [], call, category = [], ...columns} = answer.arrays;
     const found = await answers.tensorLine(MODEL, wanted as unknown as WantedLine);
     expect([plain(found.step), plain(found.call), found.skipped]).toEqual([step, call, answer.skipped]);
+    expect(found.categories).toEqual(category.map((at) => answer.categories?.[at as number]));
     expect([...found.columns.keys()]).toEqual(Object.keys(columns));
     for (const [name, values] of found.columns) expectNear(plain(values), columns[name] ?? []);
   });

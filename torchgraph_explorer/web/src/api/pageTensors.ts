@@ -66,20 +66,22 @@ export function partIn(packed: Packed<unknown>, prefix: string, page: PageTensor
 }
 
 /** An element, or facts of all elements, over the steps or calls of the page, as `api/tensor-line` gives it. */
-export function lineIn(packed: Packed<unknown>, prefix: string, page: PageTensors, {over, index, ...wanted}: WantedLine): TensorLine {
+export function lineIn(packed: Packed<unknown>, prefix: string, page: PageTensors, {over, index, by, ...wanted}: WantedLine): TensorLine {
   const asked = over === 'calls' ? callsOf(page, wanted) : page.kept.steps.filter((step) => entryOf(page, {...wanted, step}) !== null).map((step) => ({...wanted, step}));
-  const names = index === null ? ['mean', 'std', 'low', 'high', 'bad'] : ['value'];
-  const rows: {one: WantedTensor; row: number[]}[] = [];
+  const names = by === 'category' ? ['count', 'mean', 'std'] : index === null ? ['mean', 'std', 'low', 'high', 'bad'] : ['value'];
+  const rows: {one: WantedTensor; row: number[]; category?: string}[] = [];
   let skipped = 0;
   for (const one of asked) {
     try {
-      rows.push({one, row: rowOf(numbersOf(packed, prefix, page, one), index)});
+      const found = numbersOf(packed, prefix, page, one);
+      if (by === 'category') rows.push(...categoryRows(found).map((row) => ({one, ...row})));
+      else rows.push({one, row: rowOf(found, index)});
     } catch {
       skipped++; // it is smaller there
     }
   }
   const columns = new Map(names.map((name, at) => [name, Float64Array.from(rows, ({row}) => row[at] as number)]));
-  return {step: Float64Array.from(rows, ({one}) => one.step), call: Float64Array.from(rows, ({one}) => one.call ?? 0), columns, skipped};
+  return {step: Float64Array.from(rows, ({one}) => one.step), call: Float64Array.from(rows, ({one}) => one.call ?? 0), columns, categories: rows.flatMap(({category}) => category ?? []), skipped};
 }
 
 /** The dependency graph of a step. */
@@ -87,6 +89,21 @@ export function graphIn({graphs, graph_of}: PageTensors, step: number): TensorGr
   const found = graphs[graph_of[step] ?? -1];
   if (found === undefined) throw new Error(`This page has no dependency graph of step ${step}.`);
   return {...found, step};
+}
+
+/** For each category of the samples: how many have it, and the mean and standard deviation of their means. */
+function categoryRows({numbers, size, facts}: Found): {category: string; row: number[]}[] {
+  const batch = facts.batch_dim;
+  if (batch === null || facts.categories.length === 0) throw new Error('The samples of this tensor have no categories.');
+  const means = new Map<string, number[]>();
+  facts.categories.forEach((category, at) => {
+    const sample = selected(numbers, size, size.map((length, dim) => (dim === batch ? [at, at + 1] : [0, length])), [], Infinity).values;
+    means.set(category, [...(means.get(category) ?? []), summaryOf(sample).mean ?? NaN]);
+  });
+  return [...means].map(([category, own]) => {
+    const {mean, std} = summaryOf(Float64Array.from(own));
+    return {category, row: [own.length, mean ?? NaN, std ?? NaN]};
+  });
 }
 
 function rowOf({numbers, size}: Found, index: string | null): number[] {

@@ -142,14 +142,18 @@ export interface WantedLine extends WantedTensor {
   over: 'steps' | 'calls';
   /** Of one element; null for facts of all. */
   index: string | null;
+  /** Facts of the samples of each category. */
+  by?: 'category';
 }
 
 /** Over steps or calls. NaN stands for what is not known. */
 export interface TensorLine {
   step: Float64Array;
   call: Float64Array;
-  /** By name: `value`, or `mean`, `std`, `low`, `high` and `bad`. */
+  /** By name: `value`; or `mean`, `std`, `low`, `high` and `bad`; or, by category, `count`, `mean` and `std`. */
   columns: Map<string, Float64Array>;
+  /** Of each row, by category; else empty. */
+  categories: string[];
   /** Steps where the tensor is damaged, or smaller. */
   skipped: number;
 }
@@ -173,18 +177,19 @@ function numbersIn(packed: Packed<unknown>, name: string): Numbers {
   throw new PackError(`binary answer has no numbers called ${name}`);
 }
 
-const COLUMNS = ['value', 'mean', 'std', 'low', 'high', 'bad'];
+const COLUMNS = ['value', 'count', 'mean', 'std', 'low', 'high', 'bad'];
 
 /** Reads one binary answer of `api/tensor-line`. */
-export function lineOf(packed: Packed<{next: number | null; skipped: number}>): TensorLine {
+export function lineOf(packed: Packed<{next: number | null; skipped: number; categories?: string[]}>): TensorLine {
   const floats = (name: string): Float64Array => arrayOf(packed, name, Float64Array);
   const columns = COLUMNS.flatMap((name) => (packed.arrays.has(name) ? [[name, floats(name)] as const] : []));
-  return {step: floats('step'), call: floats('call'), columns: new Map(columns), skipped: packed.meta.skipped};
+  const categories = packed.arrays.has('category') ? Array.from(floats('category'), (at) => packed.meta.categories?.[at] ?? '') : [];
+  return {step: floats('step'), call: floats('call'), columns: new Map(columns), categories, skipped: packed.meta.skipped};
 }
 
 /** One line, of which `rest` is the continuation. */
 export function joinedLine(line: TensorLine, rest: TensorLine): TensorLine {
   const both = (one: Float64Array, other: Float64Array): Float64Array => Float64Array.of(...one, ...other);
   const columns = [...line.columns].map(([name, values]) => [name, both(values, rest.columns.get(name) ?? new Float64Array(0))] as const);
-  return {step: both(line.step, rest.step), call: both(line.call, rest.call), columns: new Map(columns), skipped: line.skipped + rest.skipped};
+  return {step: both(line.step, rest.step), call: both(line.call, rest.call), columns: new Map(columns), categories: [...line.categories, ...rest.categories], skipped: line.skipped + rest.skipped};
 }

@@ -13,7 +13,7 @@ export type Sample = number | 'all' | 'mean' | 'std' | 'largest';
 export type Look = 'auto' | 'heat' | 'bars' | 'grey' | 'rgb';
 export type Over = 'steps' | 'calls';
 /** The parts below the picture. */
-export type Section = 'time' | 'neurons' | 'scatter';
+export type Section = 'categories' | 'time' | 'neurons' | 'scatter';
 
 /** What stands beside the tensor, to be compared with it. */
 export type Beside = {step: number} | {sample: number} | {run: string};
@@ -59,7 +59,7 @@ export interface TensorChoice extends OwnChoice {
 }
 
 export const OWN_DEFAULTS: OwnChoice = {axes: null, at: [], ranges: null, pick: null, page: 0};
-export const SECTIONS: readonly Section[] = ['time', 'neurons', 'scatter'];
+export const SECTIONS: readonly Section[] = ['categories', 'time', 'neurons', 'scatter'];
 export const TENSOR_DEFAULTS: TensorChoice = {
   ...OWN_DEFAULTS,
   id: null,

@@ -14,12 +14,12 @@ export interface LinePlot {
   xs: number[];
 }
 
-export function linePlot(places: ArrayLike<number>, values: ArrayLike<number>, {width, height}: {width: number; height: number}, bounds?: {low: number; high: number}): LinePlot {
+export function linePlot(places: ArrayLike<number>, values: ArrayLike<number>, {width, height}: {width: number; height: number}, bounds?: {low: number; high: number}, ends?: {first: number; last: number}): LinePlot {
   const all = Array.from(values);
   const finite = all.filter(Number.isFinite);
   const low = bounds?.low ?? finite.reduce((least, one) => Math.min(least, one), Infinity);
   const high = bounds?.high ?? finite.reduce((most, one) => Math.max(most, one), -Infinity);
-  const [first, last] = [places[0] ?? 0, places[places.length - 1] ?? 1];
+  const [first, last] = ends === undefined ? [places[0] ?? 0, places[places.length - 1] ?? 1] : [ends.first, ends.last];
   const xOf = (place: number): number => (last > first ? ((place - first) / (last - first)) * width : width / 2);
   const yOf = (value: number): number => (high > low ? height * (1 - (value - low) / (high - low)) : height / 2);
   const xs = Array.from(places, xOf);

@@ -13,6 +13,7 @@ import {ValueLegend} from './Legend';
 import {lookOf} from '../../tensors/look';
 import {fullName} from '../../tensors/names';
 import type {Kept} from '../../tensors/names';
+import {CategoriesOverTime} from './CategoriesOverTime';
 import {NeuronTable} from './NeuronTable';
 import {usePart} from './parts';
 import type {Answer} from './parts';
@@ -33,6 +34,7 @@ export function ValuePanel(): JSX.Element {
       <Manner info={info} />
       <Pictures kept={kept} info={info} step={step} />
       <Categories info={info} step={step} />
+      <CategoriesOverTime info={info} step={step} />
       <TimeLine info={info} step={step} />
       <NeuronTable kept={kept} info={info} step={step} />
       <Scatter kept={kept} info={info} step={step} />

@@ -1,0 +1,46 @@
+/** Facts of the samples of each category over steps: a line for each category, all on one scale. Pure. */
+
+import type {TensorLine} from '../api/tensors';
+import {linePlot} from './linePlot';
+import type {LinePlot} from './linePlot';
+
+export interface CategoryLine {
+  category: string;
+  steps: number[];
+  values: number[];
+  counts: number[];
+  plot: LinePlot;
+}
+
+export interface CategoryPlot {
+  /** Those with the largest latest value first. */
+  lines: CategoryLine[];
+  /** Categories that are not drawn. */
+  others: number;
+  low: number;
+  high: number;
+  first: number;
+  last: number;
+}
+
+/** Lines that are drawn; more cannot be told apart. */
+export const MOST_LINES = 8;
+
+export function categoryPlot(line: TensorLine, column: string, box: {width: number; height: number}): CategoryPlot {
+  const of = line.columns.get(column) ?? new Float64Array(0);
+  const counts = line.columns.get('count') ?? new Float64Array(0);
+  const rows = new Map<string, number[]>();
+  line.categories.forEach((category, i) => rows.set(category, [...(rows.get(category) ?? []), i]));
+  const latest = (at: number[]): number => at.map((i) => of[i] as number).filter(Number.isFinite).at(-1) ?? -Infinity;
+  const sorted = [...rows].sort(([, a], [, b]) => latest(b) - latest(a));
+  const drawn = sorted.slice(0, MOST_LINES);
+  const finite = drawn.flatMap(([, at]) => at.map((i) => of[i] as number)).filter(Number.isFinite);
+  const [low, high] = finite.reduce(([least, most], one) => [Math.min(least, one), Math.max(most, one)], [Infinity, -Infinity]);
+  const [first, last] = line.step.reduce(([least, most], one) => [Math.min(least, one), Math.max(most, one)], [Infinity, -Infinity]);
+  const lines = drawn.map(([category, at]) => {
+    const [steps, values] = [at.map((i) => line.step[i] as number), at.map((i) => of[i] as number)];
+    const own = {category, steps, values, counts: at.map((i) => counts[i] as number)};
+    return {...own, plot: linePlot(steps, values, box, {low, high}, {first, last})};
+  });
+  return {lines, others: sorted.length - drawn.length, low: finite.length > 0 ? low : NaN, high: finite.length > 0 ? high : NaN, first, last};
+}

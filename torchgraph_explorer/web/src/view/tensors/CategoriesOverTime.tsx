@@ -1,0 +1,127 @@
+/** The samples of each category over the kept steps: the mean, and how far samples of one category differ. */
+
+import {useSignal} from '@preact/signals';
+import type {JSX} from 'preact';
+import type {KeptInfo, TensorLine} from '../../api/tensors';
+import {runColour, runDashes} from '../../comparison/choice';
+import {formatNumber} from '../../numberText';
+import {categoryPlot, MOST_LINES} from '../../tensors/categoryLines';
+import type {CategoryLine} from '../../tensors/categoryLines';
+import {nearest} from '../../tensors/linePlot';
+import * as choices from '../state/choices';
+import * as shown from '../state/shown';
+import {Fold} from './Controls';
+import {useLine} from './parts';
+import {isOpen, toggle} from './sections';
+import * as store from './store';
+
+export function CategoriesOverTime({info, step}: {info: KeptInfo; step: number}): JSX.Element | null {
+  if (info.categories.length === 0 || store.steps.value.length < 2) return null;
+  return (
+    <Fold title="By category over time" isOpen={isOpen('categories')} onToggle={() => toggle('categories')}>
+      <Charts info={info} step={step} />
+    </Fold>
+  );
+}
+
+function Charts({info, step}: {info: KeptInfo; step: number}): JSX.Element {
+  const version = [shown.data.value?.epoch, store.steps.value.length];
+  const wanted = {...store.wantedTensor(info, step), what: 'values' as const, over: 'steps' as const, index: null, by: 'category' as const};
+  const {value: line, problem, isCurrent} = useLine(shown.model.value?.name ?? null, wanted, version);
+  const isNumber = info.kept_shape.reduce((count, size) => count * size, 1) === info.samples.length;
+  return (
+    <>
+      <p class="dim">
+        {isNumber ? 'Of the kept samples of each category' : "Of the kept samples of each category, each sample's mean"}. A category is drawn at the steps where a sample of it was kept.
+      </p>
+      {problem !== null && (
+        <p class="tensor-problem" role="status">
+          {problem}
+        </p>
+      )}
+      <div class="tensor-lines" aria-busy={!isCurrent}>
+        {line !== null && <Chart name="mean" column="mean" line={line} step={step} />}
+        {line !== null && <Chart name="std between samples" column="std" line={line} step={step} />}
+      </div>
+    </>
+  );
+}
+
+const BOX = {width: 360, height: 140};
+
+function Chart({name, column, line, step}: {name: string; column: string; line: TensorLine; step: number}): JSX.Element {
+  const {lines, others, low, high, first, last} = categoryPlot(line, column, BOX);
+  const pointed = useSignal<number | null>(null);
+  const at = pointed.value ?? step;
+  const steps = [...new Set(line.step)].sort((a, b) => a - b);
+  const xs = steps.map((one) => (last > first ? ((one - first) / (last - first)) * BOX.width : BOX.width / 2));
+  const here = xs[steps.indexOf(at)];
+  const press = (event: KeyboardEvent): void => {
+    const by = {ArrowLeft: -1, ArrowRight: 1}[event.key];
+    if (by === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    pointed.value = null;
+    choices.step.value = steps[Math.max(0, Math.min(steps.length - 1, steps.indexOf(step) + by))] ?? step;
+  };
+  return (
+    <figure class="tensor-line tensor-category-lines">
+      <figcaption>
+        {name} <span class="dim">at step {at}</span>
+      </figcaption>
+      <svg
+        viewBox={`-4 -4 ${BOX.width + 8} ${BOX.height + 8}`}
+        role="slider"
+        tabindex={0}
+        aria-label={`${name} of each category over steps`}
+        aria-valuemin={first}
+        aria-valuemax={last}
+        aria-valuenow={at}
+        aria-valuetext={`step ${at}: ${lines.map((one) => `${one.category} ${valueText(one, at)}`).join(', ')}`}
+        onKeyDown={press}
+        onPointerMove={(event) => {
+          const place = event.currentTarget.getBoundingClientRect();
+          const found = nearest(xs, ((event.clientX - place.left) / place.width) * (BOX.width + 8) - 4);
+          pointed.value = found === null ? null : (steps[found] as number);
+        }}
+        onPointerLeave={() => (pointed.value = null)}
+        onClick={() => pointed.value !== null && (choices.step.value = pointed.value)}
+      >
+        {here !== undefined && <path class="here" d={`M${here} 0V${BOX.height}`} />}
+        {lines.map(({category, plot}, i) => (
+          <g key={category} style={{color: runColour(i)}}>
+            <path class="line" style={{stroke: runColour(i)}} stroke-dasharray={runDashes(i).join(' ') || undefined} d={plot.path} />
+            {plot.dots.length <= 60 && plot.dots.map(([x, y]) => <circle key={x} cx={x} cy={y} r="2" style={{fill: runColour(i)}} />)}
+          </g>
+        ))}
+      </svg>
+      <div class="tensor-line-ends dim">
+        <span>{first}</span>
+        <span>
+          {formatNumber(low)} to {formatNumber(high)}
+        </span>
+        <span>{last}</span>
+      </div>
+      <ul class="tensor-category-legend">
+        {lines.map((one, i) => (
+          <li key={one.category}>
+            <svg width="18" height="8" aria-hidden="true">
+              <path d="M0 4H18" style={{stroke: runColour(i)}} stroke-width="2" stroke-dasharray={runDashes(i).join(' ') || undefined} />
+            </svg>
+            {one.category} <b>{valueText(one, at)}</b>
+          </li>
+        ))}
+        {others > 0 && (
+          <li class="dim">
+            {others} more; the {MOST_LINES} with the largest latest value are drawn
+          </li>
+        )}
+      </ul>
+    </figure>
+  );
+}
+
+function valueText({steps, values}: CategoryLine, step: number): string {
+  const at = steps.indexOf(step);
+  return at < 0 ? '–' : formatNumber(values[at] as number);
+}
