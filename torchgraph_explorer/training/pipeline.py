@@ -373,8 +373,8 @@ class Pipeline:
             kept.ask(reason)
         elif not (self._keeps.is_flagged or self._keeps.is_asked):
             self.note(
-                f"step {step} was not copied, and cannot be kept: Keep(log_freq=) has not selected it. From now on, "
-                f"each logged step is copied, so that watcher.keep() can keep it."
+                f"step {step} was not copied, and cannot be kept: log_freq= of watch() or of Keep() has not selected it. "
+                f"From now on, each logged step is copied, so that watcher.keep() can keep it."
             )
         self._keeps.is_asked = True
         self._writer.ask(step, reason)

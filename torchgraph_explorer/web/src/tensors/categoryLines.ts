@@ -13,7 +13,7 @@ export interface CategoryLine {
 }
 
 export interface CategoryPlot {
-  /** Those with the largest latest value first. */
+  /** Those with the largest latest mean first, so that a category is the same line in each plot. */
   lines: CategoryLine[];
   /** Categories that are not drawn. */
   others: number;
@@ -27,11 +27,13 @@ export interface CategoryPlot {
 export const MOST_LINES = 8;
 
 export function categoryPlot(line: TensorLine, column: string, box: {width: number; height: number}): CategoryPlot {
-  const of = line.columns.get(column) ?? new Float64Array(0);
   const counts = line.columns.get('count') ?? new Float64Array(0);
+  const means = line.columns.get('mean') ?? new Float64Array(0);
+  // One sample does not differ from others.
+  const of = (line.columns.get(column) ?? means).map((one, i) => (column === 'std' && (counts[i] as number) < 2 ? NaN : one));
   const rows = new Map<string, number[]>();
   line.categories.forEach((category, i) => rows.set(category, [...(rows.get(category) ?? []), i]));
-  const latest = (at: number[]): number => at.map((i) => of[i] as number).filter(Number.isFinite).at(-1) ?? -Infinity;
+  const latest = (at: number[]): number => at.map((i) => means[i] as number).filter(Number.isFinite).at(-1) ?? -Infinity;
   const sorted = [...rows].sort(([, a], [, b]) => latest(b) - latest(a));
   const drawn = sorted.slice(0, MOST_LINES);
   const finite = drawn.flatMap(([, at]) => at.map((i) => of[i] as number)).filter(Number.isFinite);

@@ -34,6 +34,17 @@ describe('lines of categories', () => {
     expect([lines.length, others, lines[0]?.category]).toEqual([MOST_LINES, 12 - MOST_LINES, 'c11']);
   });
 
+  test('are the same ones in each plot, and say nothing of the spread of one sample', () => {
+    const line = lineOf([[0, 'a', 1], [0, 'z', 2], [10, 'a', 1], [10, 'z', 2]]);
+    line.columns.set('std', Float64Array.of(9, 1, 8, 0)).set('count', Float64Array.of(2, 2, 2, 1));
+    const {lines, low, high} = categoryPlot(line, 'std', BOX);
+    expect(lines.map(({category, values}) => [category, values])).toEqual([
+      ['z', [1, NaN]],
+      ['a', [9, 8]],
+    ]);
+    expect([low, high]).toEqual([1, 9]);
+  });
+
   test('may have nothing finite, or nothing at all', () => {
     expect(categoryPlot(lineOf([[0, 'a', NaN]]), 'mean', BOX)).toMatchObject({low: NaN, high: NaN, others: 0});
     expect(categoryPlot(lineOf([]), 'mean', BOX).lines).toEqual([]);

@@ -113,7 +113,7 @@ function Chart({name, column, line, step}: {name: string; column: string; line: 
         ))}
         {others > 0 && (
           <li class="dim">
-            {others} more; the {MOST_LINES} with the largest latest value are drawn
+            {others} more; the {MOST_LINES} with the largest latest mean are drawn
           </li>
         )}
       </ul>
@@ -123,5 +123,5 @@ function Chart({name, column, line, step}: {name: string; column: string; line: 
 
 function valueText({steps, values}: CategoryLine, step: number): string {
   const at = steps.indexOf(step);
-  return at < 0 ? '–' : formatNumber(values[at] as number);
+  return at < 0 || Number.isNaN(values[at]) ? '–' : formatNumber(values[at] as number);
 }
