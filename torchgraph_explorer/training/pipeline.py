@@ -373,7 +373,7 @@ class Pipeline:
             kept.ask(reason)
         elif not (self._keeps.is_flagged or self._keeps.is_asked):
             self.note(
-                f"step {step} was not copied, and cannot be kept: log_freq= of watch() or of Keep() has not selected it. "
+                f"step {step} was not copied, and cannot be kept: log_freq= of watch() or Keep() has not selected it. "
                 f"From now on, each logged step is copied, so that watcher.keep() can keep it."
             )
         self._keeps.is_asked = True
