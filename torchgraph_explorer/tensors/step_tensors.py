@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -186,8 +186,7 @@ class KeptSteps:
         return f"Kept tensors take {self.used / 1e6:.3g} of {self.most / 1e6:.3g} MB (Keep(megabytes=))."
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
+class _Taken(NamedTuple):
     """A copy, and the stream that made it."""
 
     copied: Copied
@@ -322,10 +321,11 @@ class StepTensors:
         copied = self._copy(tensor, is_parameter=key[2] == "param")
         if self._steps.is_flagged and self._chooses_odd_samples(tensor, copied):
             copied = self._copy(tensor, is_parameter=False)
-        self._require_room(copied.size)
+        size = copied.size
+        self._require_room(size)
         taken = self._taken[key, ""] = _Taken(copied, current_stream(copied.values))
         self._note_gradient(key)
-        self._size += copied.size
+        self._size += size
         if version is not None:
             self._latest[id(tensor)] = weakref.ref(tensor), version, taken
 
