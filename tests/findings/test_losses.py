@@ -47,6 +47,28 @@ def spiked(height: float, at: int = 120) -> Values:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
+        pytest.param(PLATEAU, ["update-too-small"], id="the loss stays where it began"),
+        pytest.param(FALLING, [], id="the loss has fallen before"),
+    ],
+)
+def test_updates_that_are_soon_too_small_are_told_where_nothing_is_learned(
+    values: Values, expected: list[str], tmp_path: Path
+) -> None:
+    ratios = 1e-3 * 0.5**STEPS + 1e-9
+    frames = [
+        {
+            ("fc1", "param", "weight", "value"): NOISE[:4] * (1 + 1e-3 * step),
+            ("fc1", "param", "weight", "grad"): NOISE[4:8],
+            ("fc1", "param", "weight", "update_ratio"): [ratio],
+        }
+        for step, ratio in enumerate(ratios.tolist())
+    ]
+    assert kinds(trained(tmp_path, {"loss": values.tolist()}, frames)) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
         pytest.param(PLATEAU, ["loss-not-falling"], id="stays where it began"),
         pytest.param(2.3 + np.append(0.2, 0.05 * NOISE[1:]), ["loss-not-falling"], id="learns only the frequencies"),
         pytest.param(FALLING[::-1] + 0.02 * NOISE, ["loss-diverging"], id="rises"),

@@ -101,6 +101,32 @@ def test_a_branch_that_hardly_counts_is_told(
         assert_outside_band(model, one)
 
 
+@pytest.mark.parametrize(
+    ("positions", "expected"),
+    [
+        pytest.param(200.0, [("imbalanced-branches", "warning", "", 0)], id="larger by far"),
+        pytest.param(20.0, [], id="larger"),
+    ],
+)
+def test_positions_that_drown_what_they_are_added_to_are_told(
+    positions: float, expected: list[tuple[str, str, str, int]], tmp_path: Path
+) -> None:
+    graph = joined("embed")
+    root = replace(graph.modules[0], params=(TensorInfo("position", (8, 8), "float32", True),))
+    graph = replace(graph, modules=(root, *graph.modules[1:]))
+    place = RNG.standard_normal(64) * positions
+    frames: Frames = [
+        {
+            ("", "param", "position", "value"): place,
+            ("embed", "output", "output", "value"): NORMAL,
+            ("head", "input", "input[0]", "value"): NORMAL + place,
+        }
+        for _ in range(12)
+    ]
+    found = [one for one in kinds(recorded(tmp_path, graph, frames)) if one[0] == "imbalanced-branches"]
+    assert found == expected
+
+
 def test_a_mask_that_comes_in_is_no_branch(tmp_path: Path) -> None:
     graph = joined("deep")
     mask = Node("input", 0, tensor=tensor("input[0]", requires_grad=False))
@@ -205,8 +231,10 @@ def probabilities(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(powers / powers.sum(1, keepdims=True))
 
 
+Array = np.ndarray[Any, Any]
 SHOWN = probabilities(RNG.standard_normal((16, 4)))
 LABELS = np.eye(4)[RNG.integers(4, size=16)]
+WANTED = probabilities(RNG.standard_normal((16, 4)))
 SQUASHED = 1 / (1 + np.exp(-RNG.standard_normal((16, 1))))
 ANSWERS = RNG.integers(2, size=(16, 1))
 
@@ -217,6 +245,8 @@ ANSWERS = RNG.integers(2, size=(16, 1))
         pytest.param("Softmax", SHOWN, probabilities(SHOWN) - LABELS, True, id="cross entropy of probabilities"),
         pytest.param("Softmax", SHOWN, -LABELS / SHOWN, False, id="likelihood of probabilities"),
         pytest.param("Softmax", SHOWN, 2 / 4 * (SHOWN - LABELS), False, id="squared error of probabilities"),
+        pytest.param("Softmax", SHOWN, -LABELS, True, id="likelihood without the logarithm"),
+        pytest.param("Softmax", SHOWN, -WANTED, False, id="small gradients"),
         pytest.param("LogSoftmax", np.log(SHOWN), -LABELS, False, id="likelihood of log-softmax"),
         pytest.param("Linear", SHOWN * 5, probabilities(SHOWN) - LABELS, False, id="cross entropy of logits"),
         pytest.param("Sigmoid", SQUASHED, 1 / (1 + np.exp(-SQUASHED)) - ANSWERS, True, id="sigmoid twice"),
@@ -227,6 +257,12 @@ ANSWERS = RNG.integers(2, size=(16, 1))
 def test_a_softmax_before_a_loss_with_one_is_told(
     *, class_name: str, shown: np.ndarray[Any, Any], gradient: np.ndarray[Any, Any], is_told: bool, tmp_path: Path
 ) -> None:
+    found = kinds(ending(tmp_path, class_name, shown=shown, gradient=gradient))
+    assert found == ([("softmax-before-loss", "warning", "last", 0)] if is_told else [])
+
+
+def ending(folder: Path, class_name: str, *, shown: Array, gradient: Array, **options: Any) -> Model:
+    """A run of a network that ends with a module of this class, its output and the gradient of the loss at it."""
     graph = chain(module("fc1", "Linear", weight(2, 2)), module("last", class_name))
     info = TensorInfo("output", shown.shape, "float32", True)
     calls = [replace(one, outputs=(info,)) for one in graph.calls]
@@ -236,8 +272,22 @@ def test_a_softmax_before_a_loss_with_one_is_told(
         for name in ("last", "")
         for kind, values in (("value", shown.ravel()), ("grad_norm", norms))
     }
-    found = kinds(recorded(tmp_path, replace(graph, calls=tuple(calls)), [frame] * 4))
-    assert found == ([("softmax-before-loss", "warning", "last", 0)] if is_told else [])
+    return recorded(folder, replace(graph, calls=tuple(calls)), [frame] * 4, **options)
+
+
+@pytest.mark.parametrize(("loss", "is_told"), [(-1.5, True), (1.5, False)], ids=["negative", "positive"])
+def test_a_divergence_that_takes_probabilities_for_logarithms_is_told(
+    loss: float, *, is_told: bool, tmp_path: Path
+) -> None:
+    model = ending(tmp_path, "Softmax", shown=SHOWN, gradient=-WANTED, scalars={"loss": [loss] * 4})
+    assert kinds(model) == ([("softmax-before-loss", "warning", "last", 0)] if is_told else [])
+
+
+def test_a_softmax_over_the_batch_is_told(tmp_path: Path) -> None:
+    over_batch = probabilities(RNG.standard_normal((4, 16))).T
+    [found] = ending(tmp_path, "Softmax", shown=over_batch, gradient=-LABELS / over_batch).findings()
+    assert (found.kind, found.module, found.evidence["samples"]) == ("softmax-before-loss", "", 16)
+    assert "over the 16 samples of the batch" in found.text
 
 
 # Low precision
