@@ -1,4 +1,4 @@
-"""What the rules cost while a model trains: in their process a logged step, and for the training's process nothing."""
+"""What the rules cost: while a model trains, in their process and in the training's; and on a run that is finished."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ STEPS = (100, 1_000, 4_000)
 GOAL_MS = 20.0
 """A logged step of 500 series, in the process that runs the rules."""
 
+
+FINISHED_STEPS, FINISHED_GOAL = 10_000, 10.0
+"""Steps of a finished run, and the seconds in which its rules are to have run."""
 
 REPEATS = 3
 TRAINED = 100
@@ -56,6 +59,12 @@ def tables(_options: Options) -> Iterator[Table]:
         ],
         "Processor time of reading what is new and running the rules whenever the record has grown, looking after each "
         "logged step, divided by the steps. In the process of the rules.",
+    )
+    opened, judged = finished(begun, frames)
+    yield Table(
+        f"Rules on a finished run of {FINISHED_STEPS:,} steps and {count} series",
+        ["", "processor time, s", "goal"],
+        [["open the run", opened, ""], ["run the rules", judged, ""], ["together", opened + judged, FINISHED_GOAL]],
     )
     plain, looked_at = zip(*(pair() for _ in range(REPEATS)), strict=True)
     yield Table(
@@ -110,6 +119,22 @@ def trained(**options: Any) -> float:
         with watch(model, log_freq=1, backend="record", logdir=folder, verbose=False, **options):
             train(model, TRAINED)
         return 1e3 * (time.process_time() - began) / TRAINED
+
+
+def finished(begun: list[Record], frames: list[Frame]) -> tuple[float, float]:
+    """Seconds to open a finished run, and to run the rules over it."""
+    with tempfile.TemporaryDirectory() as folder:
+        writer = RecordWriter(Path(folder))
+        for record in begun:
+            writer.write(record)
+        for step in range(FINISHED_STEPS):
+            writer.write(replace(frames[step % len(frames)], step=step))
+        writer.close()
+        began = time.process_time()
+        model = open_run(folder).model()
+        opened = time.process_time()
+        model.findings()
+        return opened - began, time.process_time() - opened
 
 
 def measured(begun: list[Record], frames: list[Frame], steps: int) -> tuple[float, float, int]:

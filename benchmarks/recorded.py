@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
@@ -64,11 +65,13 @@ def recorded(job: Job) -> Path:
     kept = cache_folder() / job.module / folder_name(program, job)
     folder = kept / version_of(job.module)
     if not folder.exists():
-        shutil.rmtree(kept, ignore_errors=True)  # of other versions
-        kept.mkdir(parents=True)
+        kept.mkdir(parents=True, exist_ok=True)
+        for older in kept.iterdir():
+            shutil.rmtree(older, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
             record(program, Path(scratch, "run"), job=job)
-            Path(scratch, "run").rename(folder)
+            with suppress(OSError):  # another process has recorded it meanwhile
+                Path(scratch, "run").rename(folder)
     return folder
 
 
