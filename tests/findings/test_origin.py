@@ -79,3 +79,30 @@ def test_nan_is_told_where_it_began(
     one = first_finding(make(), tmp_path)
     assert (one.module, one.call, one.step) == (module, call, BAD_STEP)
     assert (one.path or "").startswith(role)
+
+
+class Overwritten(nn.Module):
+    """One element of one weight becomes NaN in the forward pass of some step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor, offset: float) -> Tensor:
+        with torch.no_grad():
+            self.two.weight[0, 0] *= float("nan") if offset < 0 else 1.0
+        return self.two(self.one(x))
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        pytest.param(Between, "The model, a Between, made NaN or infinity of finite inputs in its own `fo", id="model"),
+        pytest.param(Reused, "The Root `root` made NaN or infinity of finite inputs.", id="module"),
+        pytest.param(
+            Overwritten, f"The parameter `weight` of `two` is not finite when step {BAD_STEP} begins. ", id="one"
+        ),
+    ],
+)
+def test_its_origin_is_said_in_a_sentence(make: Callable[[], nn.Module], text: str, tmp_path: Path) -> None:
+    assert first_finding(make(), tmp_path).text.startswith(text)

@@ -122,8 +122,8 @@ def _in_parameters(evidence: Evidence, first: Series, rows: list[int], *, count:
         at=first,
         rows=rows,
         numbers={"parameters": count, "last_finite_step": -1 if before is None else before},
-        text=f"The parameter `{first.path}` of {named(first.module)} is not finite when step {step} begins; {count} "
-        f"parameters are not. {when}.",
+        text=f"The parameter `{first.path}` of {named(first.module)} is not finite when step {step} begins"
+        f"{f'; in all, {count} parameters are not' if count > 1 else ''}. {when}.",
         advice="Lower the learning rate or clip the gradient's norm; look at gradients and updates of the steps "
         "before. Log more often to see the step itself.",
     )
@@ -151,7 +151,7 @@ def _in_forward(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
         at=at,
         rows=rows,
         numbers={**_counts(evidence, rows[0], at), "largest_input": _largest_input(evidence, rows[0], at)},
-        text=f"{_class(evidence, call.module)}{named(call.module)} made NaN or infinity of finite inputs{inside}.",
+        text=f"{_subject(evidence, call.module)} made NaN or infinity of finite inputs{inside}.",
         advice="Look for a logarithm or root of zero or less, a division by zero, an exponential of large values, or a "
         "value beyond the range of the dtype. Clamp the argument, or compute in a stable form or in float32.",
     )
@@ -234,6 +234,9 @@ def _largest_input(evidence: Evidence, row: int, at: Series) -> float:
     return float(np.nanmax(found)) if len(found) and not np.isnan(found).all() else 0.0
 
 
-def _class(evidence: Evidence, module: str) -> str:
+def _subject(evidence: Evidence, module: str) -> str:
+    """A module and its class, at the beginning of a sentence."""
     name = evidence.places.class_of(module)
-    return f"The {name} " if name else ""
+    if not module:
+        return f"The model, a {name}," if name else "The model"
+    return f"The {name} {named(module)}" if name else named(module)
