@@ -1,16 +1,24 @@
-"""The programs in examples/loops of which the development environment has the packages; `make examples` runs all."""
+"""The programs in examples/loops of which the development environment has the packages, and two more examples.
+
+`make examples` runs all of examples/loops.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from examples.loops import __main__ as loops
 from examples.loops.__main__ import Told, differences, faults
 from tests import warm
-from torchgraph_explorer.run import Run
+from torchgraph_explorer.run import Run, open_run
+
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.slow
@@ -18,6 +26,7 @@ from torchgraph_explorer.run import Run
     ("program", "modules"),
     [
         pytest.param("maml", warm.TORCH, id="maml"),
+        pytest.param("char_gpt", warm.TORCH, id="a GPT like nanoGPT's"),
         pytest.param("lightning_by_hand", (*warm.TORCH, "lightning"), id="Lightning, by hand"),
     ],
 )
@@ -41,3 +50,26 @@ def test_whatever_differs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         "no output of '5'",
         "no gradient of '5.bias'",
     ]
+
+
+@pytest.mark.slow
+def test_the_sharded_example_is_recorded_without_a_note(tmp_path: Path) -> None:
+    done = warm.run("-m", "examples.sharded", cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert done.returncode == 0, done.stderr
+    model = open_run(str(tmp_path / "runs")).model()
+    assert (model.steps.tolist(), model.notes) == ([0, 3], ())
+    assert len(model.find("blocks.0", role="output", kind="value")) == 1
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_from_top_to_bottom_and_shows_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    notebook = nbformat.read(ROOT / "examples/notebook.ipynb", as_version=4)
+    assert [cell.outputs for cell in notebook.cells if cell.cell_type == "code" and cell.outputs] == []
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": tmp_path}}).execute()
+    shown, printed = (cell.outputs for cell in [notebook.cells[5], notebook.cells[7]])
+    assert "<iframe" in shown[0].data["text/html"]
+    assert printed[0].text.startswith("{0: ")

@@ -1,4 +1,4 @@
-"""Linters find nothing in the workflows; issue forms and CITATION.cff are complete; a release is written in one step."""
+"""Linters find nothing in the workflows, issue forms and CITATION.cff are whole, and a release is one step."""
 
 from __future__ import annotations
 
