@@ -18,6 +18,7 @@ from torchgraph_explorer.capture.facts.step_facts import StepFactsRecorder
 from torchgraph_explorer.capture.forward_passes import ForwardPasses, PassChoice
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.capture.gradient_hooks import series_key
+from torchgraph_explorer.capture.module_selection import ModuleSelection
 from torchgraph_explorer.capture.named_tensors import NamedTensors
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.optimizer_steps import parameters_of
@@ -51,6 +52,7 @@ class StepOptions:
         is_first: No update was seen before.
         choice: Which passes are recorded.
         expected: Forward passes through each entrance in the logged step before.
+        selection: Which modules are recorded.
     """
 
     until_update: bool = False
@@ -58,6 +60,7 @@ class StepOptions:
     is_first: bool = False
     choice: PassChoice = field(default_factory=PassChoice)
     expected: Mapping[str, int] = field(default_factory=dict)
+    selection: ModuleSelection = field(default_factory=ModuleSelection)
 
 
 def keep_in_loop(keeper: Keeper, path: str, tensor: Tensor, *, name: AttachedAs) -> None:
@@ -75,6 +78,7 @@ class CapturedStep:
         step: Its number: how many steps of training were before it.
         state: How far it has come.
         rows: The row of each series.
+        selection: Which modules are recorded.
         forward: Its forward passes.
         end: What has ended it, so far as is known.
         optimizers: The names of those that have moved the model's parameters in it.
@@ -105,6 +109,7 @@ class CapturedStep:
             forward: What makes the part that records the forward passes.
         """
         self.model, self.step, self.rows = model, step, rows.rows
+        self.selection = options.selection
         self.state, self.optimizers = StepState(), dict[str, None]()
         self.end: StepEnd | None = None
         self._facts = facts

@@ -53,6 +53,7 @@ class ForwardRecorder:
         if parts.trace is not None:
             parts.trace.each = self._look
         self._dropped: set[str] = set()
+        self._recorded = frozenset(parts.modules.names.values())
         self._trained: set[int] = set()
         self._skipped = 0
         self._exception_before: BaseException | None = None
@@ -99,6 +100,10 @@ class ForwardRecorder:
             self.enter("", args, kwargs)
         else:
             self.passes.miss("")
+
+    def records(self, name: str) -> bool:
+        """Whether hooks are on module `name`."""
+        return name in self._recorded
 
     def is_ours(self, name: str) -> bool:
         """Whether a call of `name` belongs to the forward pass, and not to another thread or a recomputation."""

@@ -82,7 +82,7 @@ class KnownGraphs:
         return ModuleGraph(
             id=len(self.graphs),
             first_step=one.step,
-            modules=module_facts(one.model),
+            modules=module_facts(one.model, one.selection),
             calls=tuple(one.forward.calls.done),
             nodes=nodes,
             edges=edges,

@@ -5,9 +5,12 @@ from __future__ import annotations
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from torchgraph_explorer.capture.module_selection import ModuleSelection
 from torchgraph_explorer.capture.signatures import Signatures
 from torchgraph_explorer.capture.tensor_tree import tensor_info
 from torchgraph_explorer.schema import Module
+
+EVERYTHING = ModuleSelection()
 
 OPENING, CLOSING = "([{", ")]}"
 
@@ -15,10 +18,13 @@ PLAIN = (bool, int, float, str, tuple)
 """Types of the arguments that a module prints in its `extra_repr`."""
 
 
-def module_facts(model: nn.Module) -> tuple[Module, ...]:
-    """One record for each module of `model`, in `named_modules()` order."""
-    signatures = Signatures()
-    return tuple(_facts(name, module, signatures) for name, module in model.named_modules())
+def module_facts(model: nn.Module, selection: ModuleSelection = EVERYTHING) -> tuple[Module, ...]:
+    """One record for each module of `model` that `selection` chooses, in `named_modules()` order."""
+    signatures, modules = Signatures(), list(model.named_modules())
+    if not selection.is_all:
+        chosen = selection.chosen(name for name, _ in modules)
+        modules = [(name, module) for name, module in modules if name in chosen]
+    return tuple(_facts(name, module, signatures) for name, module in modules)
 
 
 def _facts(name: str, module: nn.Module, signatures: Signatures) -> Module:

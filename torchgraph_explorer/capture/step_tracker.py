@@ -25,6 +25,7 @@ from torchgraph_explorer.capture.finite_checks import FiniteChecks
 from torchgraph_explorer.capture.forward_passes import PassChoice
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
+from torchgraph_explorer.capture.module_selection import ModuleSelection
 from torchgraph_explorer.capture.named_tensors import NamedTensors
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.observation import OPTIMIZER, StepListener
@@ -70,6 +71,7 @@ class StepTracker:
         inline: bool = False,
         by_updates: bool = True,
         choice: PassChoice | None = None,
+        selection: ModuleSelection | None = None,
     ) -> None:
         """Watch the passes of `model` in `phase`.
 
@@ -82,10 +84,11 @@ class StepTracker:
             inline: Compiled models stay compiled in logged steps, except in those that are traced.
             by_updates: Steps are counted by the updates of optimizers; else each pass is one.
             choice: Which passes of a step are recorded.
+            selection: Which modules are recorded; all without it.
         """
         self._listener, self._kinds = listener, kinds
         self.silence = Silence(expected=not by_updates)
-        self._choice = choice or PassChoice()
+        self._choice, self._selection = choice or PassChoice(), selection or ModuleSelection()
         self._measures_updates, self._by_updates = optimizer is not None, by_updates
         self._lock = interrupts.lock()
         self._broken: set[str] = set()
@@ -369,14 +372,14 @@ class StepTracker:
             is_frozen = not self._counter.takes(model)
             if self._admission.admits(model, is_frozen=is_frozen) and (one := current.one) is not None:
                 process_state.attach_targets.enter(one)
-                if isinstance(one.forward, ForwardRecorder):
+                if isinstance(one.forward, ForwardRecorder) and one.forward.records(name):
                     one.forward.enter(name, args, kwargs)
 
     def _new_step(self, called: nn.Module, step: int, compiled: bool) -> CapturedStep:
         model = unwrapped(called)
         inline = self._compiled.forward() if compiled else None
         is_traced = self._current.known.traces > 0 and inline is None
-        names = {module: name for name, module in model.named_modules() if name not in self._broken}
+        names = self._names(model)
         measure = self._listener.measure(step)
         self._logged += 1
         facts = (
@@ -412,6 +415,7 @@ class StepTracker:
                 is_first=not self._counter.has_updates,
                 choice=self._choice,
                 expected=self._current.passes,
+                selection=self._selection,
             ),
             facts=facts,
             forward=inline or ForwardRecorder,
@@ -420,6 +424,14 @@ class StepTracker:
         if named:
             self._name_ahead(one, named)
         return one
+
+    def _names(self, model: nn.Module) -> dict[nn.Module, str]:
+        """The modules that are recorded, with their names."""
+        names = {module: name for name, module in model.named_modules() if name not in self._broken}
+        if self._selection.is_all:
+            return names
+        chosen = self._selection.chosen(names.values())
+        return {module: name for module, name in names.items() if name in chosen}
 
     def _name_ahead(self, one: CapturedStep, named: Mapping[str, _NamedAhead]) -> None:
         """Add the tensors that the loop has named before this step to its dependency graph."""

@@ -12,6 +12,8 @@ from torch import nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer.capture.forward_passes import PASSES, PassChoice
+from torchgraph_explorer.capture.module_selection import ModuleSelection
+from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
 from torchgraph_explorer.per_label import PerLabel
@@ -64,6 +66,8 @@ class Settings:
     compiled: str = "eager"
     passes: Passes = PASSES
     keep: Keep | None = None
+    only: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,7 @@ def check(model: object, settings: Settings) -> None:
             f"them, or 'all', which keeps each as a model of its own."
         )
     _check_keep(settings.keep)
+    _check_selection(model, settings)
     if settings.optimizer is not None and not isinstance(settings.optimizer, Optimizer):
         raise OptionError(
             f"optimizer={settings.optimizer!r} is not an optimizer. Pass the torch.optim.Optimizer that trains."
@@ -198,3 +203,38 @@ def _check_time_log(time_log: object) -> None:
         f"time_log={time_log!r} is no time axis. Pass its name and a function of the model and the step: "
         f"time_log=('epoch', lambda model, step: epoch)."
     )
+
+
+def module_selection(settings: Settings) -> ModuleSelection:
+    """Which modules `settings` record."""
+    return ModuleSelection(settings.only, settings.without)
+
+
+def patterns(given: object, option: str) -> tuple[str, ...]:
+    """The patterns of module names that were passed as `option`.
+
+    Raises:
+        OptionError: They are neither a pattern nor several.
+    """
+    several = (given,) if isinstance(given, str) else given
+    if not isinstance(several, list | tuple) or not all(isinstance(one, str) and one for one in several):
+        raise OptionError(
+            f"{option}={given!r} names no modules. Pass a pattern such as 'encoder.layers.0', or a list of patterns."
+        )
+    return tuple(several)
+
+
+def _check_selection(model: nn.Module, settings: Settings) -> None:
+    selection = module_selection(settings)
+    if selection.is_all:
+        return
+    if settings.compiled == "inline":
+        raise OptionError("only= and except_= choose modules of steps that run as written. Pass compiled='eager'.")
+    names = [name for name, _ in unwrapped(model).named_modules() if name]
+    if idle := selection.idle(names):
+        raise OptionError(
+            f"{', '.join(map(repr, idle))} in only= or except_= matches no module of {type(model).__name__}. Its "
+            f"modules are {', '.join(names[:5])}{', …' if len(names) > 5 else ''}; * stands for any characters."
+        )
+    if settings.only == () or selection.chosen(names) == {""}:
+        raise OptionError("only= and except_= leave no module to record. Choose at least one.")

@@ -31,7 +31,7 @@ from torchgraph_explorer.training.bad_values import BadValues
 from torchgraph_explorer.training.evaluation_turns import EvaluationTurns
 from torchgraph_explorer.training.first_step import recorded_again
 from torchgraph_explorer.training.idle_timer import IdleTimer
-from torchgraph_explorer.training.options import Settings, pass_choice
+from torchgraph_explorer.training.options import Settings, module_selection, pass_choice
 from torchgraph_explorer.training.rank_decisions import decisions
 from torchgraph_explorer.training.scalar_log import NO_ROOM, ScalarLog
 from torchgraph_explorer.training.schedule import Schedule
@@ -98,6 +98,7 @@ class Pipeline:
             inline=inline,
             by_updates=isinstance(phase, Training),
             choice=pass_choice(settings.passes),
+            selection=module_selection(settings),
         )
         self._phase = phase
         self._log, self._bad_values = ScalarLog(), BadValues()

@@ -15,7 +15,7 @@ from torchgraph_explorer.per_label import PerLabel
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.tensors.keep import Keep
 from torchgraph_explorer.training.on_finding import OnFinding
-from torchgraph_explorer.training.options import KINDS, Display, Passes, Scaler, Settings, Target, TimeLog
+from torchgraph_explorer.training.options import KINDS, Display, Passes, Scaler, Settings, Target, TimeLog, patterns
 from torchgraph_explorer.training.schedule import Schedule
 from torchgraph_explorer.training.start import start
 from torchgraph_explorer.training.torchexplorer import takes_old_parameters
@@ -43,6 +43,8 @@ def watch(
     compiled: str = "eager",
     passes: Passes = PASSES,
     keep: Keep | None = None,
+    only: str | Sequence[str] | None = None,
+    except_: str | Sequence[str] = (),
     name: str | None = None,
     logdir: str | os.PathLike[str] = "runs",
     run: str | Any = None,
@@ -97,6 +99,9 @@ def watch(
             several modules, each has that many. How many there will be is taken from the logged step before.
         keep: Which tensors of training steps to keep whole, besides their histograms: `Keep("head", "*.weight")` keeps
             values and gradients of 8 samples, and statistics of each neuron over the batch. None keeps no tensor.
+        only: Record these modules alone: a pattern of qualified names, or a list. `*` stands for any characters, also
+            dots; a pattern also chooses what is in the modules it names. The modules that they are in are recorded too.
+        except_: Do not record these modules and what is in them: patterns, as in `only`.
         ranks: Where several processes train the model: `"merged"` makes one record of them, as if the tensors were
             concatenated; with `"all"` each rank is a model of its own, `<name> (rank 0)` and so on.
         name: The model's name in the run; by default its class.
@@ -146,6 +151,8 @@ def watch(
         compiled=compiled,
         passes=passes,
         keep=keep,
+        only=None if only is None else patterns(only, "only"),
+        without=patterns(except_, "except_"),
     )
     target = Target(
         backend=backend, name=name, logdir=logdir, given_run=run, writer=writer, upload_record=upload_record
