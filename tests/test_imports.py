@@ -93,7 +93,7 @@ ROOMS = {
         "record", "server", "sinks", libraries="fsspec google tensorboard torchgraph_tensorboard"
     ),
     "torchgraph_wandb": room(
-        "findings", "layout", "record", "server", "sinks", libraries="torchgraph_wandb wandb wandb_workspaces"
+        "findings", "layout", "record", "server", "sinks", "xray", libraries="torchgraph_wandb wandb wandb_workspaces"
     ),
     "tensors": room("reduce", libraries="torch"),
     "xray": room("record"),

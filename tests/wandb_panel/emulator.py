@@ -171,7 +171,7 @@ class Panel:
         self.page.mouse.click(x + width / 2 - 9 * zoom, y - height / 2 + 10 * zoom)
         self.settle()
 
-    def hover_strip(self, slot: int, *, side: int, share: float, down: float = 0.5, strip: int = 0) -> list[str]:
+    def hover_strip(self, slot: int | str, *, side: int, share: float, down: float = 0.5, strip: int = 0) -> list[str]:
         """Point at a strip of a column, at a share of its width and height; the lines of the tooltip."""
         there = [item for item in self.items(f"strip_{slot}") if item["datum"]["side"] == side][strip]
         width, height = there["right"] - there["left"], there["bottom"] - there["top"]

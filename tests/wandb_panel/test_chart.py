@@ -109,6 +109,7 @@ def test_what_was_dragged_is_not_dragged_any_more(chart: Chart, panel: Panel) ->
 
 def test_all_of_a_graph_is_put_in_the_middle(chart: Chart, narrow_panel: Panel) -> None:
     narrow_panel.show(chart, vega=5)
+    narrow_panel.press("xray_button")  # the graph alone
     narrow_panel.press("zoom_in")
     narrow_panel.press("zoom_fit")
     places = [narrow_panel.place(key) for key in narrow_panel.data("here_nodes", "key")]

@@ -273,6 +273,7 @@ def test_the_row_that_is_pointed_at_is_counted(panel: Panel, runs: Path, down: f
 
 def test_axes_and_colours_stay_when_one_flips_between_runs(panel: Panel, runs: Path) -> None:
     panel.show(chart_of_records(runs / "near", runs / "far"), vega=6)
+    panel.press("side_by_side")  # from now on one run at a time
     panel.colour_by("spread of output")
     panel.pin("2#0")
 
@@ -289,6 +290,7 @@ def test_axes_and_colours_stay_when_one_flips_between_runs(panel: Panel, runs: P
 
 def test_a_run_with_a_narrower_axis_is_drawn_where_its_values_are(panel: Panel, runs: Path) -> None:
     panel.show(chart_of_records(runs / "near", runs / "far"), vega=5)
+    panel.press("side_by_side")
     panel.pin("0#0")
     axis_low, axis_high, low, high = (
         panel.data("strips_0", name)[0] for name in ("axis_low", "axis_high", "low", "high")
@@ -315,6 +317,7 @@ def test_a_seventh_module_is_shown_and_the_others_can_be_reached(
 ) -> None:
     panel = panel_of(size)
     panel.show(chart_of_records(runs / "near"), vega=6)
+    panel.press("xray_button")  # the graph alone
     for number in range(7):
         panel.press("zoom_fit")
         panel.pin(f"{number}#0")

@@ -11,6 +11,7 @@ from tests.wandb_panel.loopback import Backend
 from torchgraph_explorer import Finding, open_run
 from torchgraph_explorer.findings.report import as_roots
 from torchgraph_wandb.alerts import LONGEST_TITLE, Alerts
+from torchgraph_wandb.table import FIELDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wandb")]  # one training online, and one process that has wandb
 
@@ -27,9 +28,18 @@ def test_the_chart_names_root_causes(train: Train, backend: Backend) -> None:
     told = train("broken", seconds=0.0).told
     rows = json.loads(backend.run_file(backend.only_run(), "torchgraph/Sequential_table"))["data"]
     summary = next(packed for part, packed in rows if part == "summary").split("\t")
-    roots = as_roots(open_run(told["run_dir"]).model().findings())
-    assert summary[1].endswith(f"20 steps recorded, 20 shown. Found: {'; '.join(roots)}")
-    assert "".join(summary[7].split("|")).replace(" ", "").startswith("".join(roots).replace(" ", ""))
+    found = open_run(told["run_dir"]).model().findings()
+    assert summary[1].endswith(f"20 steps recorded, 20 shown. Found: {'; '.join(as_roots(found))}")
+    listed = [
+        dict(zip(FIELDS["findings"], line.split("\t"), strict=True))
+        for part, packed in rows
+        if part == "findings"
+        for line in packed.split("\n")
+    ]
+    assert [(one["kind"], int(one["level"])) for one in listed] == [(one.kind, int(bool(one.causes))) for one in found]
+    for row, one in zip(listed, found, strict=True):
+        assert one.text in " ".join(row["lines"].split("|"))
+        assert one.advice in " ".join(row["lines"].split("|"))
 
 
 def test_nothing_is_alerted_of_in_a_healthy_training(online: Online) -> None:

@@ -205,7 +205,7 @@ def test_a_statistic_that_is_not_finite_is_no_gap(model: ModelRecord) -> None:
 
 def test_the_table_has_few_rows_of_text_and_no_column_that_wandb_overwrites(model: ModelRecord) -> None:
     rows = table_rows(chart_data(model))
-    assert [part for part, _ in rows] == list(FIELDS)
+    assert [part for part, _ in rows] == [part for part in FIELDS if part != "findings"]  # nothing is wrong in it
     assert all(isinstance(packed, str) for _, packed in rows)
     assert {"id", "name", "color", "_defaultColorIndex"}.isdisjoint(COLUMNS)
 

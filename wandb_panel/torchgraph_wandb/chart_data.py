@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.schema import Frame, ModuleGraph, Series, Session
 from torchgraph_wandb.graph_layout import InsideLayouts
+from torchgraph_wandb.xray_data import XrayData
 
 NONFINITE, NONFINITE_BEFORE = 1, 2
 """Flags of a shown step: it has NaN or infinity; a step that is not shown, after the previous shown one, has."""
@@ -24,8 +26,9 @@ class ChartData:
         frames: The steps to show. Their `series` are ids of the series above.
         logged: How many steps were recorded.
         notes: What a reader has to know about the record, in sentences.
-        findings: What is wrong, root causes first, in a line each.
+        findings: What is wrong, root causes first.
         nonfinite: Where the record has NaN or infinity; None if it has none.
+        xray: The x-ray of all recorded steps; None without any.
     """
 
     session: Session
@@ -35,8 +38,9 @@ class ChartData:
     frames: Sequence[Frame]
     logged: int
     notes: tuple[str, ...] = ()
-    findings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     nonfinite: NonfiniteSummary | None = None
+    xray: XrayData | None = None
 
 
 @dataclass(frozen=True, slots=True)

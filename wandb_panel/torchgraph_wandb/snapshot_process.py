@@ -13,7 +13,6 @@ from torchgraph_explorer.errors import NotFoundError, TorchgraphWarning
 from torchgraph_explorer.findings.engine import judge
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.live import MOST_CELLS
-from torchgraph_explorer.findings.report import as_roots
 from torchgraph_explorer.record.discovery import open_record
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
@@ -31,6 +30,7 @@ from torchgraph_wandb.nonfinite_search import (
 )
 from torchgraph_wandb.table import affordable_steps, table_rows
 from torchgraph_wandb.thinning import MAX_STEPS, thinned_indices
+from torchgraph_wandb.xray_data import xray_data
 
 TABLE, PAGE, SEARCHED = "table.json", "page.html", "searched.npz"
 """The files it writes. The last one is there from the start, with what the previous snapshot found."""
@@ -89,7 +89,8 @@ def chart_data(model: ModelRecord, search: NonfiniteSearch = NOT_SEARCHED, *, en
         frames,
         len(model),
         notes=notes,
-        findings=tuple(as_roots(judge(Evidence(model, most=MOST_CELLS)))),
+        findings=tuple(judge(Evidence(model, most=MOST_CELLS))),
+        xray=xray_data(model),
         nonfinite=_nonfinite_summary(model, graph, search=search, shown=dict(zip(numbers, frames, strict=True))),
     )
 

@@ -15,9 +15,12 @@ from itertools import groupby
 import numpy as np
 
 from torchgraph_explorer.families import FAMILIES, family_of
+from torchgraph_explorer.findings.report import as_roots
 from torchgraph_explorer.schema import ModuleGraph, Node, Series
+from torchgraph_wandb import xray_rows
 from torchgraph_wandb.chart_data import ChartData, call_key
 from torchgraph_wandb.chart_text import LINE_WIDTH, GraphText, graph_text
+from torchgraph_wandb.finding_rows import FINDING_FIELDS, finding_lines
 from torchgraph_wandb.graph_layout import InsideLayouts
 from torchgraph_wandb.heat_strips import ROWS, STEP_STATISTICS, HeatStrips, heat_strips
 from torchgraph_wandb.node_statistics import NodeStatistics, node_statistics, typical_ranges
@@ -26,16 +29,16 @@ from torchgraph_wandb.tensor_rows import tensor_rows
 from torchgraph_wandb.text_encoding import (
     CODE_WIDTH,
     FLOAT_WIDTH,
+    LIST_SEPARATOR,
     encode_codes,
     encode_flags,
     encode_floats,
+    listed,
     size_codes,
 )
 
 COLUMNS = ("part", "packed")
 """The table's columns. Never `id`, `name`, `color` or `_defaultColorIndex`: W&B overwrites those with the run's."""
-
-LIST_SEPARATOR = "|"
 
 FAMILY_NAMES = (*FAMILIES, "tensor")
 """What a node is coloured as: the families of module classes, and tensors."""
@@ -60,6 +63,9 @@ FIELDS = {
     ),
     "edges": ("inside", "carries", "path"),
     "tensors": ("owner", "role", "path", "name", "shape", "values", "gradients"),
+    "findings": FINDING_FIELDS,
+    "xray": xray_rows.XRAY_FIELDS,
+    "xray_rows": xray_rows.FIELDS,
 }
 """The fields of a line of each part.
 
@@ -110,7 +116,10 @@ def table_rows(data: ChartData) -> list[tuple[str, str]]:
         "nodes": _nodes(contents),
         "edges": _edges(data.graph, data.layouts),
         "tensors": tensor_rows(data, contents.strips, contents.text),
+        "findings": finding_lines(data),
     }
+    if data.xray is not None:
+        lines |= {"xray": [xray_rows.xray_line(data.xray)], "xray_rows": xray_rows.xray_rows(data, data.xray)}
     return [(part, piece) for part, parts in lines.items() for piece in _pieces(parts)]
 
 
@@ -150,7 +159,7 @@ def _summary(contents: ChartContents) -> tuple[str, ...]:
     params = root.total_params if root else 0
     description = (
         f"{data.session.class_name}: {len(data.graph.modules):,} modules, {params:,} parameters; "
-        f"{data.logged:,} steps recorded, {len(steps)} shown{_found(data.findings)}"
+        f"{data.logged:,} steps recorded, {len(steps)} shown{_found(as_roots(data.findings))}"
     )
     flags = encode_flags(np.array(data.nonfinite.flags if data.nonfinite else [0] * len(steps), dtype=np.int64))
     return (
@@ -159,9 +168,9 @@ def _summary(contents: ChartContents) -> tuple[str, ...]:
         LIST_SEPARATOR.join(map(str, steps)),
         call_key(data.graph, _home(data)),
         flags,
-        _listed(_first_nonfinite(contents)),
+        listed(_first_nonfinite(contents)),
         f"{data.nonfinite.count:,} of {data.logged:,} recorded steps" if data.nonfinite else "",
-        _listed(line for note in (*data.findings, *data.notes) for line in textwrap.wrap(note, LINE_WIDTH)),
+        listed(line for note in data.notes for line in textwrap.wrap(note, LINE_WIDTH)),
     )
 
 
@@ -169,11 +178,6 @@ def _found(findings: Sequence[str]) -> str:
     """The first findings, at the end of the description, which reports show too."""
     more = f"; and {len(findings) - MOST_DESCRIBED} more" if len(findings) > MOST_DESCRIBED else ""
     return f". Found: {'; '.join(findings[:MOST_DESCRIBED])}{more}" if findings else ""
-
-
-def _listed(items: Iterable[str]) -> str:
-    """A list as one field; a separator within an item becomes a slash."""
-    return LIST_SEPARATOR.join(item.replace(LIST_SEPARATOR, "/") for item in items)
 
 
 def _first_nonfinite(contents: ChartContents) -> tuple[str, ...]:
@@ -225,7 +229,7 @@ def _insides(contents: ChartContents) -> Iterable[tuple[str, ...]]:
             call_key(graph, inside),
             call_key(graph, parent) if inside is not None else "",
             _title(contents, inside),
-            _listed(trail),
+            listed(trail),
             f"{layout.width:.0f}",
             f"{layout.height:.0f}",
             encode_floats(typical_ranges([contents.statistics.of(graph, node) for node in nodes])),
@@ -272,7 +276,7 @@ def _node(contents: ChartContents, node: Node, inside: str) -> tuple[str, ...]:
         path = node.tensor.path if node.tensor else ""
         only = path if node.kind == "attached" else ""
         family = str(FAMILY_NAMES.index("tensor"))
-        tooltip = _listed(text.tensor_tooltip(node))
+        tooltip = listed(text.tensor_tooltip(node))
         label, shape = text.tensor_label(node), text.shape(node.tensor)
         return (f"{inside}@{path}", inside, inside, only, "", label, node.kind, shape, family, tooltip)
     call, key = graph.calls[node.call], call_key(graph, node.call)
@@ -290,7 +294,7 @@ def _node(contents: ChartContents, node: Node, inside: str) -> tuple[str, ...]:
         module.class_name,
         shape,
         family,
-        _listed(text.call_tooltip(call)),
+        listed(text.call_tooltip(call)),
     )
 
 

@@ -7,6 +7,7 @@ number is a few characters of a 64-character alphabet, and the n-th number stand
 from __future__ import annotations
 
 import string
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -16,6 +17,8 @@ Codes: TypeAlias = npt.NDArray[np.int64]
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase + "-_"
 """The index of a character is its value, 0 to 63. None of them needs to be escaped in JSON."""
+
+LIST_SEPARATOR = "|"
 
 FLOAT_WIDTH = 3
 """Characters of a float: 18 bits, a float32 without the last 14 bits of its mantissa (precise to 0.1 %)."""
@@ -35,6 +38,11 @@ SIZE_OCTAVES = 128
 _CHARACTERS = np.frombuffer(ALPHABET.encode(), dtype=np.uint8)
 _DROPPED_BITS = 14
 _NOT_A_NUMBER = (1 << 18) - 1
+
+
+def listed(items: Iterable[str]) -> str:
+    """A list as one field; a separator within an item becomes a slash."""
+    return LIST_SEPARATOR.join(item.replace(LIST_SEPARATOR, "/") for item in items)
 
 
 def encode_floats(values: npt.ArrayLike) -> str:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from torchgraph_wandb.chart.datasets import tensor_lines
+import math
+
 from torchgraph_wandb.chart.decoding import float_bits, float_value
 from torchgraph_wandb.chart.strip_images import strip_images
-from torchgraph_wandb.chart.strip_layout import GAP, SECTION, SIDE, STRIP, STRIP_W, TITLE, strip_x
+from torchgraph_wandb.chart.strip_layout import (
+    COLUMN_STRIP_W,
+    GAP,
+    SECTION,
+    SIDE,
+    STRIP,
+    TITLE,
+    column_area,
+    strip_x,
+)
 from torchgraph_wandb.chart.strip_marks import strip_marks
 from torchgraph_wandb.chart.vega import (
     Spec,
@@ -22,10 +32,12 @@ from torchgraph_wandb.chart.vega import (
     when,
 )
 from torchgraph_wandb.heat_strips import ROWS
-from torchgraph_wandb.table import FIELDS
 from torchgraph_wandb.text_encoding import CODE_WIDTH, FLOAT_WIDTH
 
 HEADER = 44
+
+FAR = 20.0
+"""How many times as large as the median run's a run's values may be to widen the axis that all share."""
 
 SECTIONS = {"input": "Input", "output": "Output", "attached": "Attached", "param": "Parameters"}
 
@@ -56,22 +68,27 @@ def column_signals(slot: int) -> list[Spec]:
 
 
 def owners(slots: int) -> Spec:
-    """The owners whose tensors some column shows."""
-    return derived("owners", "[" + ", ".join(f"owner_{slot}, params_{slot}" for slot in range(slots)) + "]")
+    """The owners whose tensors are shown, each between line feeds."""
+    shown = ", ".join(f"owner_{slot}, params_{slot}" for slot in range(slots))
+    compared = (
+        "[join(pluck(data('compared_pins'), 'owner'), '\\n'), join(pluck(data('compared_pins'), 'params'), '\\n')]"
+    )
+    return derived("owners", f"'\\n' + join(is_compared ? {compared} : [{shown}], '\\n') + '\\n'")
 
 
 def axes() -> Spec:
-    """The axis of each tensor over all selected runs, so that it stays when another run is chosen."""
-    place = {name: FIELDS["tensors"].index(name) for name in FIELDS["tensors"]}
+    """The axis of each tensor over all selected runs, so that it stays when another run is chosen.
+
+    A run whose values are very much larger than the median run's does not widen it, and is drawn as beyond it.
+    """
     return dataset(
         "axes",
-        "wandb",
-        *tensor_lines(),
-        formula("fields", "split(datum.line, '\\t')"),
-        formula("tensor", f"datum.owner + ' ' + datum.fields[{place['role']}] + ' ' + datum.fields[{place['path']}]"),
-        *_sides(f"[datum.fields[{place['values']}], datum.fields[{place['gradients']}]]"),
-        formula("key", KEY),
+        "tensor_texts",
+        *sides(),
         keep("isFinite(datum.low) && isFinite(datum.high)"),
+        formula("size_log", "log(max(abs(datum.low), abs(datum.high)))"),
+        {"type": "joinaggregate", "groupby": ["key"], "fields": ["size_log"], "ops": ["median"], "as": ["usual"]},
+        keep(f"datum.size_log <= datum.usual + {math.log(FAR):.6f}"),
         {
             "type": "aggregate",
             "groupby": ["key"],
@@ -86,17 +103,19 @@ KEY = "datum.tensor + ' ' + datum.side"
 """Identifies a strip in every run."""
 
 
-def _sides(packs: str) -> list[Spec]:
+def sides() -> list[Spec]:
     """A datum for each strip of a tensor, with its axis."""
     return [
+        formula("tensor", "datum.owner + ' ' + datum.role + ' ' + datum.path"),
         formula("sides", "[0, 1]"),
-        formula("pack", packs),
+        formula("pack", "[datum.values, datum.gradients]"),
         {"type": "flatten", "fields": ["pack", "sides"], "as": ["encoded", "side"]},
         keep("datum.encoded != ''"),
         formula("low_code", float_bits("datum.encoded", 0)),
         formula("high_code", float_bits("datum.encoded", 1)),
         formula("low", float_value("datum.low_code")),
         formula("high", float_value("datum.high_code")),
+        formula("key", KEY),
     ]
 
 
@@ -111,7 +130,7 @@ def column_data(slot: int) -> list[Spec]:
         dataset(f"pin_{slot}", "nodes", keep(f"key_{slot} != '' && datum.key == key_{slot}")),
         dataset(f"tensors_{slot}", "tensors", keep(is_wanted), *_stacked()),
         dataset(f"strips_{slot}", f"tensors_{slot}", *_unpacked()),
-        dataset(f"ticks_{slot}", f"strips_{slot}", *_ticks()),
+        dataset(f"ticks_{slot}", f"strips_{slot}", *ticks()),
     ]
 
 
@@ -127,14 +146,25 @@ def _stacked() -> list[Spec]:
 
 
 def _unpacked() -> list[Spec]:
-    """A datum for each strip: the parts of its text, its axis, and the axis of all runs."""
-    begin = 2 * FLOAT_WIDTH
-    cells = f"{begin} + step_count"
-    statistics = f"{cells} + {CODE_WIDTH * ROWS}*step_count"
+    """A datum for each strip of the column."""
     return [
-        formula("tensor", "datum.owner + ' ' + datum.role + ' ' + datum.path"),
-        *_sides("[datum.values, datum.gradients]"),
-        formula("key", KEY),
+        *sides(),
+        formula("run", "''"),
+        formula("run_name", "''"),
+        formula("steps", "steps"),
+        formula("count", "step_count"),
+        formula("x", strip_x("datum.side")),
+        formula("w", COLUMN_STRIP_W),
+        *unpacked(),
+    ]
+
+
+def unpacked() -> list[Spec]:
+    """The parts of the text of a strip, the axis of all runs, and the images."""
+    begin = 2 * FLOAT_WIDTH
+    cells = f"{begin} + datum.count"
+    statistics = f"{cells} + {CODE_WIDTH * ROWS}*datum.count"
+    return [
         {
             "type": "lookup",
             "from": "axes",
@@ -144,36 +174,34 @@ def _unpacked() -> list[Spec]:
             "as": ["axis_low", "axis_high"],
         },
         formula("has_axis", "isFinite(datum.low) && isNumber(datum.axis_low)"),
+        formula("is_own_axis", "!datum.has_axis || (datum.low == datum.axis_low && datum.high == datum.axis_high)"),
         formula("flags", f"substring(datum.encoded, {begin}, {cells})"),
         formula("cells", f"substring(datum.encoded, {cells}, {statistics})"),
         formula("statistics", f"substring(datum.encoded, {statistics})"),
-        formula("x", strip_x("datum.side")),
         *strip_images(),
     ]
 
 
-def _ticks() -> list[Spec]:
+def ticks() -> list[Spec]:
     """The steps written below a strip: the first, the last, and one between where there is room."""
-    wide = "length(steps[step_count - 1])*5 + 4"
-    between = f"3*({wide}) < {STRIP_W}"
+    wide = "length(datum.steps[datum.count - 1])*5 + 4"
+    between, middle = f"3*({wide}) < datum.w", "[0, floor((datum.count - 1)/2), datum.count - 1]"
+    places = (
+        f"datum.count < 2 || 2*({wide}) > datum.w ? [datum.count - 1] : "
+        f"datum.count > 2 && {between} ? {middle} : [0, datum.count - 1]"
+    )
     return [
-        keep("step_count > 0"),
-        *_flatten_ticks(f"step_count < 2 ? [0] : step_count > 2 && {between} ? {_MIDDLE} : [0, step_count - 1]"),
-        formula("align", "datum.tick == 0 ? 'left' : datum.tick == step_count - 1 ? 'right' : 'center'"),
-        formula("tick_x", f"datum.x + (datum.tick + 0.5)/step_count*{STRIP_W}"),
+        keep("datum.count > 0"),
+        formula("places", places),
+        {"type": "flatten", "fields": ["places"], "as": ["tick"]},
+        formula("align", "datum.tick == 0 ? 'left' : datum.tick == datum.count - 1 ? 'right' : 'center'"),
+        formula("tick_x", "datum.x + (datum.tick + 0.5)/datum.count*datum.w"),
         formula(
             "label_x",
-            f"datum.align == 'left' ? datum.x : datum.align == 'right' ? datum.x + {STRIP_W} : datum.tick_x",
+            "datum.align == 'left' ? datum.x : datum.align == 'right' ? datum.x + datum.w : datum.tick_x",
         ),
-        formula("content", "steps[datum.tick]"),
+        formula("content", "datum.steps[datum.tick]"),
     ]
-
-
-_MIDDLE = "[0, floor((step_count - 1)/2), step_count - 1]"
-
-
-def _flatten_ticks(places: str) -> list[Spec]:
-    return [formula("places", places), {"type": "flatten", "fields": ["places"], "as": ["tick"]}]
 
 
 def column(slot: int) -> Spec:
@@ -250,7 +278,7 @@ def _scrolled(slot: int) -> Spec:
     kind = "datum.role == 'param' ? 'gradient' : 'gradient norm'"
     section = f"datum.top - {SECTION // 2} - scroll_{slot}"
     line = f"datum.top + 7 - scroll_{slot}"
-    half: Spec = {"limit": f"{STRIP_W} + 30"}
+    half: Spec = {"limit": f"{COLUMN_STRIP_W} + 30"}
     return group(
         f"inside_{slot}",
         text(
@@ -274,7 +302,7 @@ def _scrolled(slot: int) -> Spec:
             **half,
         ),
         text(f"datum.title ? ({kind}) : ''", data=tensors, x=strip_x("1"), y=section, size=9.5, ink="faint"),
-        *strip_marks(slot),
+        *strip_marks(column_area(slot)),
         x={"value": 0},
         y={"value": HEADER - 4},
         width="column_w",

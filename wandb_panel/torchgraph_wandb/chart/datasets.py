@@ -6,8 +6,8 @@ from torchgraph_wandb.chart.decoding import code_at, flag_at, float_bits, float_
 from torchgraph_wandb.chart.vega import Spec, dataset, flatten, formula, keep
 from torchgraph_wandb.node_statistics import NODE_STATISTICS
 from torchgraph_wandb.nonfinite_marks import GRADIENT_NAN, INSIDE, OWN, VALUE_INFINITY, VALUE_NAN
-from torchgraph_wandb.table import FIELDS, LIST_SEPARATOR
-from torchgraph_wandb.text_encoding import NOT_FINITE, NOT_RECORDED
+from torchgraph_wandb.table import FIELDS
+from torchgraph_wandb.text_encoding import LIST_SEPARATOR, NOT_FINITE, NOT_RECORDED
 
 TRAIL_CHARACTER = 5.9
 """About the width of a character in the list of parents, in pixels."""
@@ -23,9 +23,11 @@ def datasets() -> list[Spec]:
     """All datasets except those of the columns beside the graph."""
     return [
         {"name": "wandb"},  # W&B fills it after the view is made, with the rows of all selected runs
-        dataset("runs", "wandb", keep(f"{PART} == 'summary'"), formula("run", RUN)),
+        dataset("runs", "wandb", keep(f"{PART} == 'summary'"), formula("run", RUN), *_run_steps()),
         dataset("mine", "wandb", formula("run", RUN), keep("datum.run == run")),
-        *(_part(part) for part in FIELDS),
+        *(_part(part) for part in ("summary", "insides", "nodes", "edges")),
+        _tensor_texts(),
+        dataset("tensors", "tensor_texts", keep("datum.run == run")),
         dataset("here_inside", "insides", keep("datum.key == here")),
         dataset("ranges", "wandb", *_lines("insides"), *_ranges()),
         dataset("trail", "here_inside", *_trail()),
@@ -40,6 +42,19 @@ def datasets() -> list[Spec]:
         dataset("reached", "step_marks", keep("datum.step <= chosen_step")),
         {"name": "colour_choices", "transform": _colour_choices()},
         {"name": "tip_lines", "transform": _tip_lines()},
+    ]
+
+
+def _run_steps() -> list[Spec]:
+    """The place of each run among the selected ones, and its steps."""
+    steps = f"split({PACKED}, '\\t')[{FIELDS['summary'].index('steps')}]"
+    return [
+        {"type": "window", "ops": ["row_number"], "as": ["number"]},
+        formula("at", "datum.number - 1"),
+        formula("step_texts", f"split({steps}, '{LIST_SEPARATOR}')"),
+        formula("count", "datum.step_texts[0] == '' ? 0 : length(datum.step_texts)"),
+        formula("from_step", "datum.count ? toNumber(datum.step_texts[0]) : NaN"),
+        formula("to_step", "datum.count ? max(toNumber(peek(datum.step_texts)), datum.from_step + 0.001) : NaN"),
     ]
 
 
@@ -59,14 +74,36 @@ def _lines(part: str) -> list[Spec]:
     return [keep(f"{PART} == '{part}'"), *flatten("line", f"split({PACKED}, '\\n')"), project]
 
 
-def tensor_lines() -> list[Spec]:
-    """A datum for each line of the tensors, of all runs, that some column shows."""
-    owner = "substring(datum.line, 0, indexof(datum.line, '\\t'))"
+def run_lines(part: str, *fields: str) -> list[Spec]:
+    """A datum for each line of a part, of all selected runs, with its run and these fields."""
     return [
-        *_lines("tensors"),
-        formula("owner", owner),
-        keep("datum.owner != '' && indexof(owners, datum.owner) >= 0"),
+        keep(f"{PART} == '{part}'"),
+        formula("run", RUN),
+        *flatten("line", f"split({PACKED}, '\\n')"),
+        {"type": "project", "fields": ["line", "run"], "as": ["line", "run"]},
+        *(_fields(part, *fields) if fields else []),
     ]
+
+
+def _fields(part: str, *names: str) -> list[Spec]:
+    """These fields of each line."""
+    return [
+        formula("fields", "split(datum.line, '\\t')"),
+        *(formula(name, f"datum.fields[{FIELDS[part].index(name)}]") for name in names),
+    ]
+
+
+def _tensor_texts() -> Spec:
+    """The lines of the tensors, of all selected runs, that some column shows."""
+    owner = "substring(datum.line, 0, indexof(datum.line, '\\t'))"
+    return dataset(
+        "tensor_texts",
+        "wandb",
+        *run_lines("tensors"),
+        formula("owner", owner),
+        keep("datum.owner != '' && indexof(owners, '\\n' + datum.owner + '\\n') >= 0"),
+        *_fields("tensors", *FIELDS["tensors"]),
+    )
 
 
 def _ranges() -> list[Spec]:

@@ -151,8 +151,8 @@ def drop_zone() -> Spec:
         text("'drop here'", x={"value": DROP_ZONE / 2}, y={"value": 26}, align={"value": "center"}, ink="accent"),
         x="drop_x",
         y={"value": 0},
-        width=f"is_dragging && !slots ? {DROP_ZONE} : 0",
-        height="is_dragging && !slots ? stage_h : 0",
+        width=f"is_dragging && !right_w ? {DROP_ZONE} : 0",
+        height="is_dragging && !right_w ? stage_h : 0",
     )
 
 

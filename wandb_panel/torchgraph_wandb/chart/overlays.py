@@ -5,46 +5,62 @@ from __future__ import annotations
 from torchgraph_wandb.chart.signals import BANNER, TOOLBAR
 from torchgraph_wandb.chart.strip_tooltips import STRIP_LINES
 from torchgraph_wandb.chart.vega import MONO, Spec, colour, derived, group, mark, on, state, text
-from torchgraph_wandb.table import LIST_SEPARATOR
+from torchgraph_wandb.text_encoding import LIST_SEPARATOR
 
 TIP_LINE, TIP_CHARACTER = 14, 6.7
-MENU_ROW, MENU_W, MENU_X = 20, 172, 86
+MENU_ROW, MENU_W = 20, 172
+MENU_X = "(find_w + 12)"
 
 
 def toolbar() -> Spec:
     """Buttons, the run, and the description of the model."""
     several, wide = "run_count > 1", "width >= 640"
-    name_w = "clamp(width*0.22, 60, 340)"
-    runs_w = f"({several} ? 56 + {name_w} : 0)"
     return group(
         "toolbar",
-        *button("find", "'≡ modules'", x="6", width="74"),
+        *button("find", f"{wide} ? '≡ modules' : '≡'", x="6", width="find_w"),
         *button(
             "colour_button",
             f"({wide} ? 'colour: ' : '') + colour_names[colour_by] + ' ▾'",
-            x=str(MENU_X),
+            x=MENU_X,
             width="colour_button_w",
         ),
         *button("zoom_out", "'−'", x=after(6), width="22"),
         *button("zoom_in", "'+'", x=after(30), width="22"),
         *button("zoom_fit", "'all'", x=after(54), width="30"),
         *button("theme", "theme == 'dark' ? '☀' : '☾'", x=after(86), width="22"),
-        *button("run_previous", "'◂'", x=after(116), width="20", is_there=several),
-        *button("run_next", "'▸'", x=after(138), width="20", is_there=several),
+        *button("xray_button", "'x-ray'", x=after(112), width="42", is_there="has_xray", is_on="xray_on"),
+        *button(
+            "findings_button",
+            "(error_count ? '✕ ' : warning_count ? '▲ ' : '● ') + finding_count",
+            x="findings_x",
+            width="40",
+            is_there="finding_count > 0",
+            is_on="findings_open",
+        ),
+        *button(
+            "side_by_side",
+            "side_w > 40 ? 'side by side' : '▥'",
+            x="side_x",
+            width="side_w - 4",
+            is_there=several,
+            is_on="side_by_side",
+        ),
+        *button("run_previous", "'◂'", x="runs_x", width="20", is_there="is_turned"),
+        *button("run_next", "'▸'", x="runs_x + 22", width="20", is_there="is_turned"),
         text(
-            f"{several} ? (run_at + 1) + ' of ' + run_count + ':  ' + run_name : ''",
-            x=after(164),
+            "is_turned ? (run_at + 1) + ' of ' + run_count + ':  ' + run_name : ''",
+            x="runs_x + 48",
             y={"value": TOOLBAR / 2},
-            limit=f"min({name_w}, width - {after(168)})",
+            limit="max(1, min(name_w, width - runs_x - 52))",
             fontWeight={"value": 600},
         ),
         text(
             # The description begins with the class, which is usually the model's name too.
             "run_count == 0 || indexof(summary.description, summary.model + ':') == 0 ? summary.description : "
             "summary.model + '  ·  ' + summary.description",
-            x=f"{after(118)} + {runs_w}",
+            x="text_x + 4",
             y={"value": TOOLBAR / 2},
-            limit=f"max(1, width - {after(126)} - {runs_w} - (length(pins) > slots ? 130 : 0))",
+            limit="max(1, width - text_x - 10 - paging_w)",
             size=10.5,
             ink="soft",
         ),
@@ -58,34 +74,58 @@ def toolbar() -> Spec:
     )
 
 
+def toolbar_signals() -> list[Spec]:
+    """Widths of buttons, and where the later ones begin."""
+    return [
+        derived("after_colours", f"{MENU_X} + colour_button_w"),
+        derived("is_turned", "run_count > 1 && !(is_compared && width < 640)"),  # a click on a name does it too
+        derived("name_w", "clamp(width*0.2, 40, 300)"),
+        derived("findings_x", "after_colours + 112 + (has_xray ? 46 : 0)"),
+        derived("side_x", "findings_x + (finding_count ? 44 : 0)"),
+        derived("runs_x", "side_x + (run_count > 1 ? side_w : 0)"),
+        derived("text_x", "runs_x + (is_turned ? 56 + name_w : 0)"),
+        derived("find_w", "width < 640 ? 24 : 74"),
+        derived("side_w", "width < 900 ? 26 : 82"),
+        derived("paging_w", "slots > 0 && length(pins) > slots || is_paged ? 130 : 0"),
+        derived("is_paged", "(xray_w > 0 || compared_w > 0) && is_compared && run_count > runs_n"),
+    ]
+
+
 def after(room: int) -> str:
     """Expression for the place so many pixels behind the colour button."""
-    return f"({MENU_X + room} + colour_button_w)"
+    return f"(after_colours + {room})"
 
 
 def _paging() -> list[Spec]:
-    """Which of the pinned columns are visible, if there is no room for all."""
-    is_there = "length(pins) > slots"
-    span = "slots == 1 ? '' + (first + 1) : (first + 1) + '–' + (first + slots)"
+    """Which of the pinned columns are visible, or of the runs, if there is no room for all."""
+    columns = "slots > 0 && length(pins) > slots"
     ground = mark(
         "rect",
         x="width - 130",
         y={"value": 1},
-        width=f"{is_there} ? 130 : 0",
+        width="paging_w",
         height={"value": TOOLBAR - 2},
         fill=colour("paper"),
     )
     return [
         ground,
-        *button("columns_previous", "'◂'", x="width - 124", width="20", is_there=is_there),
+        *_pages("columns", "first", "slots", count="length(pins)", is_there=columns),
+        *_pages("runs", "runs_first", "runs_n", count="run_count + ' runs'", is_there="is_paged"),
+    ]
+
+
+def _pages(name: str, first: str, visible: str, *, count: str, is_there: str) -> list[Spec]:
+    span = f"{visible} == 1 ? '' + ({first} + 1) : ({first} + 1) + '–' + ({first} + {visible})"
+    return [
+        *button(f"{name}_previous", "'◂'", x="width - 124", width="20", is_there=is_there),
         text(
-            f"{is_there} ? ({span}) + ' of ' + length(pins) : ''",
+            f"{is_there} ? ({span}) + ' of ' + {count} : ''",
             x="width - 64",
             y={"value": TOOLBAR / 2},
             align={"value": "center"},
             size=10.5,
         ),
-        *button("columns_next", "'▸'", x="width - 26", width="20", is_there=is_there),
+        *button(f"{name}_next", "'▸'", x="width - 26", width="20", is_there=is_there),
     ]
 
 
@@ -94,18 +134,27 @@ def banners() -> list[Spec]:
     more = "summary.extent == '' ? '' : '   ·   ' + summary.extent + ' have NaN or infinity'"
     first = f"'✕  ' + first_nonfinite[4] + ({more}) + '   ·   click to go there'"
     return [
-        *_banner("nonfinite_banner", first, y=str(TOOLBAR), height="nonfinite_banner_h", ink="bad"),
+        *_banner("nonfinite_banner", first, y=str(TOOLBAR), height="nonfinite_banner_h", ink="bad", leads=True),
+        *_banner(
+            "findings_banner",
+            "(error_count ? '✕  ' : warning_count ? '▲  ' : '●  ') + findings_text",
+            y=f"{TOOLBAR} + nonfinite_banner_h",
+            height="findings_banner_h",
+            ink="worst",
+            leads=True,
+        ),
         *_banner(
             "notes_banner",
             f"'!  ' + join(split(summary.notes, '{LIST_SEPARATOR}'), ' ')",
-            y=f"{TOOLBAR} + nonfinite_banner_h",
+            y=f"{TOOLBAR} + nonfinite_banner_h + findings_banner_h",
             height="notes_banner_h",
             ink="warn",
         ),
     ]
 
 
-def _banner(name: str, content: str, *, y: str, height: str, ink: str) -> list[Spec]:
+def _banner(name: str, content: str, *, y: str, height: str, ink: str, leads: bool = False) -> list[Spec]:
+    """A line across the panel; with `leads`, a click leads somewhere."""
     return [
         mark(
             "rect",
@@ -118,7 +167,7 @@ def _banner(name: str, content: str, *, y: str, height: str, ink: str) -> list[S
             fill=colour(f"{ink}_soft"),
             stroke=colour(ink),
             opacity=f"{height} ? 1 : 0",
-            cursor={"value": "pointer" if ink == "bad" else "default"},
+            cursor={"value": "pointer" if leads else "default"},
         ),
         text(
             f"{height} ? {content} : ''",
@@ -153,7 +202,7 @@ def colour_menu() -> Spec:
             x={"value": 8},
             y=f"datum.at*{MENU_ROW} + {MENU_ROW / 2}",
         ),
-        x={"value": MENU_X},
+        x=MENU_X,
         y={"value": TOOLBAR - 3},
         width=f"colour_menu_open ? {MENU_W} : 0",
         height=f"colour_menu_open ? length(colour_names)*{MENU_ROW} : 0",
@@ -163,7 +212,7 @@ def colour_menu() -> Spec:
     )
 
 
-def button(name: str, content: str, *, x: str, width: str, is_there: str = "true") -> list[Spec]:
+def button(name: str, content: str, *, x: str, width: str, is_there: str = "true", is_on: str = "false") -> list[Spec]:
     """A button of the toolbar; its clicks are events of the mark called `name`."""
     return [
         mark(
@@ -175,8 +224,8 @@ def button(name: str, content: str, *, x: str, width: str, is_there: str = "true
             width=f"{is_there} ? {width} : 0",
             height={"value": TOOLBAR - 10},
             cornerRadius={"value": 3},
-            fill=colour("bar"),
-            stroke=colour("frame"),
+            fill=f"{is_on} ? paint.glow : paint.bar",
+            stroke=f"{is_on} ? paint.accent : paint.frame",
             opacity=f"{is_there} ? 1 : 0",
             cursor={"value": "pointer"},
         ),
@@ -204,14 +253,27 @@ def tip_signals() -> list[Spec]:
                 "@nonfinite_banner:mousemove",
                 "{lines: [first_nonfinite[4], summary.extent + ' have NaN or infinity', 'click to go there']}",
             ),
+            on("@findings_banner:mousemove, @findings_button:mousemove", "{lines: first_finding.tip_lines}"),
+            on("@finding_row:mousemove", "{lines: datum.tip_lines}"),
+            on("@xray_mark:mousemove", f"{{lines: split(datum.lines, '{LIST_SEPARATOR}')}}"),
+            on(
+                "@compared_run:mousemove, @xray_name:mousemove",
+                "{lines: [datum.name, 'run ' + datum.run, 'click: show it in the graph']}",
+            ),
             on("@notes_banner:mousemove", f"{{lines: split(summary.notes, '{LIST_SEPARATOR}')}}"),
             on(
                 "@node:mouseout, @node:mousedown, @nonfinite_banner:mouseout, @nonfinite_banner:mousedown, "
-                "@notes_banner:mouseout",
+                "@notes_banner:mouseout, @findings_banner:mouseout, @findings_button:mouseout, @finding_row:mouseout, "
+                "@finding_row:mousedown, @xray_mark:mouseout, @xray_mark:mousedown, @compared_run:mouseout, "
+                "@xray_name:mouseout",
                 nothing,
             ),
         ),
-        derived("tip", f"{{lines: is_dragging ? [] : strip_tip.over ? {STRIP_LINES} : node_tip.lines}}"),
+        derived(
+            "tip",
+            f"{{lines: is_dragging ? [] : strip_tip.over ? {STRIP_LINES} : "
+            "length(node_tip.lines) ? node_tip.lines : xray_tip}",
+        ),
         derived("tip_w", f"length(tip.lines) ? {longest} * {TIP_CHARACTER} + 16 : 0"),
         derived("tip_h", f"length(tip.lines) ? length(tip.lines) * {TIP_LINE} + 10 : 0"),
         derived("tip_x", "max(2, pointer[0] + 14 + tip_w > width ? pointer[0] - tip_w - 10 : pointer[0] + 14)"),

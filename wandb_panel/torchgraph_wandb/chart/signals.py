@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from torchgraph_wandb.chart.datasets import COLOUR_CHOICES
-from torchgraph_wandb.chart.vega import Spec, derived, listed, on, state, when
-from torchgraph_wandb.table import FIELDS, LIST_SEPARATOR
-from torchgraph_wandb.text_encoding import ALPHABET
+from torchgraph_wandb.chart.vega import OUTSIDE, Spec, derived, listed, on, state, when
+from torchgraph_wandb.table import FIELDS
+from torchgraph_wandb.text_encoding import ALPHABET, LIST_SEPARATOR
 
 TOOLBAR = 30
 BANNER = 22
@@ -37,10 +37,22 @@ def _choices() -> list[Spec]:
     no_parts = "['', '', '', '', '']"
     to_first = "first_nonfinite_key != '' && indexof(pins, first_nonfinite_key) < 0"
     return [
-        state("run_at", "0", on("@run_next:click", turn.format(1)), on("@run_previous:click", turn.format(-1))),
+        state(
+            "run_at",
+            "0",
+            on("@run_next:click", turn.format(1)),
+            on("@run_previous:click", turn.format(-1)),
+            on("@compared_run:click", "datum.at"),
+            on("@xray_cells:click, @xray_name:click, @xray_mark:click", "indexof(run_ids, datum.run)"),
+        ),
         derived("run_count", "length(data('runs'))"),
         derived("run", "run_count ? data('runs')[min(run_at, run_count - 1)].run : ''"),
         derived("run_name", "run_count ? data('runs')[min(run_at, run_count - 1)].name : ''"),
+        derived("run_ids", "pluck(data('runs'), 'run')"),
+        derived("steps_from", "run_count ? extent(pluck(data('runs'), 'from_step'))[0] : 0"),
+        derived("steps_span", "run_count ? max(0.001, extent(pluck(data('runs'), 'to_step'))[1] - steps_from) : 1"),
+        state("side_by_side", "true", on("@side_by_side:click", "!side_by_side")),
+        derived("is_compared", "side_by_side && run_count > 1"),
         derived("summary", f"length(data('summary')) ? data('summary')[0] : {{{nothing}}}"),
         derived("steps", f"split(summary.steps, '{LIST_SEPARATOR}')"),
         derived("step_count", "summary.steps == '' ? 0 : length(steps)"),
@@ -56,6 +68,8 @@ def _choices() -> list[Spec]:
             on("@trail_step:click", "datum.target"),
             on("@list_row:click", "datum.inside"),
             on("@nonfinite_banner:click", "first_nonfinite[3] != '' ? first_nonfinite[3] : chosen"),
+            on("@finding_row:click, @xray_mark:click", "datum.inside != '' ? datum.inside : chosen"),
+            on("@xray_cells:click", "xray_row.inside != '' ? xray_row.inside : chosen"),
             *(
                 on(f"@find_{slot}:click", f"length(data('pin_{slot}')) ? data('pin_{slot}')[0].inside : chosen")
                 for slot in range(SLOTS)
@@ -70,7 +84,17 @@ def _choices() -> list[Spec]:
             on("@node:click", "event.shiftKey && datum.pin < 0 ? pins_text + datum.key + '\\n' : pins_text"),
             on("window:mouseup", "is_dropped && indexof(pins, dragged) < 0 ? pins_text + dragged + '\\n' : pins_text"),
             on("@nonfinite_banner:click", f"{to_first} ? pins_text + first_nonfinite_key + '\\n' : pins_text"),
+            on(
+                "@finding_row:click, @xray_mark:click",
+                "datum.key != '' && indexof(pins, datum.key) < 0 ? pins_text + datum.key + '\\n' : pins_text",
+            ),
+            on(
+                "@xray_cells:click",
+                "event.shiftKey && xray_row.key != '' && indexof(pins, xray_row.key) < 0 ? "
+                "pins_text + xray_row.key + '\\n' : pins_text",
+            ),
             *(on(f"@close_{slot}:click", removed.format(f"pins[first + {slot}]")) for slot in range(SLOTS)),
+            on("@compared_close:click", removed.format("datum.key")),
         ),
         derived("pins", "slice(split(pins_text, '\\n'), 1, -1)"),
         state("colour_by", "0", on("@colour_menu_row:click", "datum.at")),
@@ -78,7 +102,7 @@ def _choices() -> list[Spec]:
             "colour_menu_open",
             "false",
             on("@colour_button:click", "!colour_menu_open"),
-            on("@colour_menu_row:click, @stage:mousedown, @node:mousedown, @find:click", "false"),
+            on(f"@colour_menu_row:click, @find:click, {OUTSIDE}", "false"),
             on("window:keydown", "event.key == 'Escape' ? false : colour_menu_open"),
         ),
         # Of all selected runs, so that a colour means the same in each of them.
@@ -99,7 +123,9 @@ def _steps() -> list[Spec]:
             on("@time:mousedown", pointed),
             on("[@time:mousedown, window:mouseup] > window:mousemove", pointed),
             on("@nonfinite_banner:click", "toNumber(first_nonfinite[1])"),
-            *(on(f"@strip_{slot}:click", "toNumber(steps[strip_tip.step])") for slot in range(SLOTS)),
+            on("@finding_row:click, @xray_mark:click", "toNumber(datum.step)"),
+            on("@xray_cells:click", "toNumber(xray_at.first)"),
+            *(on(f"@strip_{name}:click", "toNumber(strip_tip.said)") for name in (*range(SLOTS), "runs")),
         ),
         derived("shown", "chosen_step < 0 ? max(0, step_count - 1) : max(0, length(data('reached')) - 1)"),
         derived("is_step_nonfinite", "length(data('step_marks')) > shown && (data('step_marks')[shown].mark & 1) == 1"),
@@ -114,20 +140,21 @@ def _places() -> list[Spec]:
     return [
         derived("colour_button_w", "width < 640 ? 112 : 172"),
         derived("capacity", f"min({SLOTS}, max(1, floor((width - {LEAST_GRAPH}) / {COLUMN})))"),
-        derived("slots", "min(length(pins), capacity)"),
+        derived("slots", "xray_on || is_compared ? 0 : min(length(pins), capacity)"),
         state(
             "first",
             "0",
             when("pins_text", "max(0, length(split(pins_text, '\\n')) - 2 - capacity)"),
             on("@columns_next:click", f"min(first + 1, {last})"),
             on("@columns_previous:click", "max(first - 1, 0)"),
-            on("wheel", f"{wheeled} && x() > graph_w ? clamp(first + ({onwards}), 0, {last}) : first"),
+            on("wheel", f"{wheeled} && slots && x() > graph_w ? clamp(first + ({onwards}), 0, {last}) : first"),
         ),
         derived("column_w", f"min({COLUMN}, width * 0.6)"),
-        derived("graph_w", "max(60, width - slots * column_w)"),
+        derived("right_w", "xray_w || compared_w || slots * column_w"),
+        derived("graph_w", "right_w >= width ? width : max(60, width - right_w)"),
         derived("nonfinite_banner_h", f"summary.first_nonfinite != '' ? {BANNER} : 0"),
         derived("notes_banner_h", f"summary.notes != '' ? {BANNER} : 0"),
-        derived("top", f"{TOOLBAR} + nonfinite_banner_h + notes_banner_h"),
+        derived("top", f"{TOOLBAR} + nonfinite_banner_h + findings_banner_h + notes_banner_h"),
         derived("stage_h", "max(40, height - top)"),
         derived("here_w", "length(data('here_inside')) ? toNumber(data('here_inside')[0].width) : 100"),
         derived("here_h", "length(data('here_inside')) ? toNumber(data('here_inside')[0].height) : 100"),
@@ -140,7 +167,7 @@ def _places() -> list[Spec]:
             "stage_h > 300 ? colour_by > 0 || summary.first_nonfinite != '' : "
             "stage_h > 160 && !colour_by && summary.first_nonfinite != ''",
         ),
-        derived("has_heat", "slots > 0 && stage_h > 300"),
+        derived("has_heat", "(slots > 0 || compared_w > 0) && stage_h > 300"),
         derived("legend_lines", "(has_shades ? 1 : 0) + (has_kinds ? 1 : 0) + (has_heat ? 1 : 0)"),
         derived("legend_h", f"legend_lines ? legend_lines*{LEGEND} + 6 : 0"),
         derived("hint_h", f"length(pins) == 0 && colour_by == 0 && legend_lines == 0 && run_count > 0 ? {HINT} : 0"),
@@ -161,7 +188,7 @@ def _places() -> list[Spec]:
 def _camera() -> list[Spec]:
     """How the graph is moved and enlarged. The point under the pointer stays in place."""
     wheel = "clamp(camera.k * pow(1.0015, -event.deltaY), 0.2, 8)"
-    is_graph = "x() < graph_w && y() > top && !(list_open && x() < list_w)"
+    is_graph = "x() < graph_w && y() > top && xray_w < width && !(list_open && x() < list_w)"
     wheeled = _zoomed(wheel, "x()", "(y() - top)")
     return [
         on("wheel!", f"{is_graph} ? {wheeled} : camera"),
@@ -210,7 +237,7 @@ def _pointer() -> list[Spec]:
             on("window:mouseup", "false"),
         ),
         state("is_dropped", "false", on("window:mousemove", _DROPPED)),
-        derived("drop_x", f"slots ? graph_w : max(60, graph_w - {DROP_ZONE})"),
+        derived("drop_x", f"right_w ? graph_w : max(60, graph_w - {DROP_ZONE})"),
         state("hovered", "''", on("@node:mouseover", "datum.key"), on("@node:mouseout", "''")),
     ]
 
@@ -238,7 +265,7 @@ def _finding() -> list[Spec]:
             "list_open",
             "false",
             on("@find:click", "!list_open"),
-            on("@list_row:click, @stage:mousedown, @node:mousedown, @colour_button:click", "false"),
+            on(f"@list_row:click, @colour_button:click, {OUTSIDE}", "false"),
             on("window:keydown", "event.key == 'Escape' ? false : list_open"),
         ),
         state("query", "''", on("window:keydown", typed), when("list_open", "''")),
@@ -256,6 +283,8 @@ def _finding() -> list[Spec]:
             on("@list_row:click", "datum.key"),
             *_finds(),
             on("@nonfinite_banner:click", "first_nonfinite_key"),
+            on("@finding_row:click, @xray_mark:click", "datum.key"),
+            on("@xray_cells:click", "xray_row.key"),
             on("@stage:mousedown", "''"),
         ),
     ]

@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from torchgraph_wandb.chart.decoding import formatted_briefly
-from torchgraph_wandb.chart.strip_layout import BOX, HEAT, LANE, RIM, STRIP_W, TITLE, heat_y, value_y
+from torchgraph_wandb.chart.strip_layout import BOX, HEAT, LANE, RIM, STRIP_W, StripArea
 from torchgraph_wandb.chart.vega import Spec, colour, mark, text
 
 
-def strip_marks(slot: int) -> list[Spec]:
-    """The heat, frame, axis ends and steps of each strip."""
-    strips, ticks = f"strips_{slot}", f"ticks_{slot}"
-    box_y = f"datum.top + {TITLE} - scroll_{slot}"
+def strip_marks(area: StripArea, *, axes: str = "") -> list[Spec]:
+    """The heat, frame, axis ends and steps of each strip; `axes` are the data whose axis ends are written."""
+    strips, ticks, box_y = f"strips_{area.name}", f"ticks_{area.name}", area.box_y
     return [
-        *_images(slot),
-        *_lines(slot),
+        *_images(area),
+        *_lines(area),
         mark(
             "rect",
             data=strips,
-            name=f"strip_{slot}",
+            name=f"strip_{area.name}",
             listens=True,
             x="datum.x",
             y=box_y,
@@ -29,7 +28,7 @@ def strip_marks(slot: int) -> list[Spec]:
             stroke=colour("frame"),
             cursor={"value": "crosshair"},
         ),
-        *_ends(slot),
+        *_ends(area, axes or strips),
         mark(
             "rule",
             data=ticks,
@@ -50,23 +49,22 @@ def strip_marks(slot: int) -> list[Spec]:
     ]
 
 
-def _ends(slot: int) -> list[Spec]:
+def _ends(area: StripArea, strips: str) -> list[Spec]:
     """The values at the ends of the axis, and 0 where there is room for it."""
     place: Spec = {"x": "datum.x - 3", "align": {"value": "right"}, "size": 9, "ink": "faint"}
-    strips = f"strips_{slot}"
-    zero, room = value_y(slot, "0"), 9
-    is_apart = f"abs({zero} - {heat_y(slot)}) > {room} && abs({zero} - {heat_y(slot)} - {HEAT}) > {room}"
+    zero, room, heat_y = area.value_y("0"), 9, area.heat_y
+    is_apart = f"abs({zero} - {heat_y}) > {room} && abs({zero} - {heat_y} - {HEAT}) > {room}"
     return [
         text(
             f"datum.has_axis ? {formatted_briefly('datum.axis_high')} : ''",
             data=strips,
-            y=f"{heat_y(slot)} + 3",
+            y=f"{heat_y} + 3",
             **place,
         ),
         text(
             f"datum.has_axis ? {formatted_briefly('datum.axis_low')} : ''",
             data=strips,
-            y=f"{heat_y(slot)} + {HEAT - 3}",
+            y=f"{heat_y} + {HEAT - 3}",
             **place,
         ),
         text(f"datum.has_axis && {HAS_ZERO} && {is_apart} ? '0' : ''", data=strips, y=zero, **place),
@@ -76,15 +74,15 @@ def _ends(slot: int) -> list[Spec]:
 HAS_ZERO = "datum.axis_low < 0 && datum.axis_high > 0"
 
 
-def _lines(slot: int) -> list[Spec]:
+def _lines(area: StripArea) -> list[Spec]:
     """Lines for zero, the step shown, and the step under the pointer."""
-    strips, box_y = f"strips_{slot}", f"datum.top + {TITLE} - scroll_{slot}"
+    strips, box_y = f"strips_{area.name}", area.box_y
 
     def upright(step: str, ink: str, opacity: str) -> Spec:
         return mark(
             "rule",
             data=strips,
-            x=f"datum.x + {STRIP_W}*({step} + 0.5)/max(1, step_count)",
+            x=f"datum.x + {STRIP_W}*({step} + 0.5)/max(1, datum.count)",
             y=box_y,
             y2=f"{box_y} + {BOX}",
             stroke=colour(ink),
@@ -96,39 +94,35 @@ def _lines(slot: int) -> list[Spec]:
         data=strips,
         x="datum.x",
         x2=f"datum.x + {STRIP_W}",
-        y=f"datum.has_axis && {HAS_ZERO} ? {value_y(slot, '0')} : 0",
+        y=f"datum.has_axis && {HAS_ZERO} ? {area.value_y('0')} : 0",
         stroke=colour("soft"),
         strokeDash={"value": [2, 2]},
         opacity=f"datum.has_axis && {HAS_ZERO} ? 0.7 : 0",
     )
     return [
         zero,
-        upright("shown", "accent", "chosen_step >= 0 ? 0.9 : 0"),
-        upright("hover_step", "ink", "hover_step >= 0 ? 0.55 : 0"),
-    ]
-
-
-def _images(slot: int) -> list[Spec]:
-    """The heat, placed where this run's axis lies on the axis of all runs, the rims and the lane."""
-    own_top, own_bottom = value_y(slot, "datum.high"), value_y(slot, "datum.low")
-    heat, lane = heat_y(slot), f"datum.top + {TITLE} - scroll_{slot}"
-    return [
-        _image(
-            slot,
-            "heat",
-            y=f"datum.has_axis ? {own_top} : {heat}",
-            height=f"datum.has_axis ? {own_bottom} - {own_top} : {HEAT}",
+        upright(area.shown, "accent", "chosen_step >= 0 ? 0.9 : 0"),
+        upright(
+            "hover_step", "ink", "hover_step >= 0 && (strip_tip.run == '' || strip_tip.run == datum.run) ? 0.55 : 0"
         ),
-        _image(slot, "above", y=f"{heat} - {RIM}", height=f"{RIM}"),
-        _image(slot, "below", y=f"{heat} + {HEAT}", height=f"{RIM}"),
-        _image(slot, "lane", y=lane, height=f"{LANE}"),
     ]
 
 
-def _image(slot: int, name: str, **place: Any) -> Spec:
+def _images(area: StripArea) -> list[Spec]:
+    """The heat, the rims and the lane."""
+    heat = area.heat_y
+    return [
+        _image(area, "heat", y=heat, height=f"{HEAT}"),
+        _image(area, "above", y=f"{heat} - {RIM}", height=f"{RIM}"),
+        _image(area, "below", y=f"{heat} + {HEAT}", height=f"{RIM}"),
+        _image(area, "lane", y=area.box_y, height=f"{LANE}"),
+    ]
+
+
+def _image(area: StripArea, name: str, **place: Any) -> Spec:
     return mark(
         "image",
-        data=f"strips_{slot}",
+        data=f"strips_{area.name}",
         image={"field": f"image_{name}"},
         x="datum.x",
         width=STRIP_W,

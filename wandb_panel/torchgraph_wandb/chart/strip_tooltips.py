@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torchgraph_wandb.chart.decoding import code_at, flag_at, float_bits, float_value, formatted, share_of
-from torchgraph_wandb.chart.strip_layout import HEAT, STRIP_W, heat_y
+from torchgraph_wandb.chart.strip_layout import HEAT, StripArea
 from torchgraph_wandb.chart.vega import Spec, derived, on, state
 from torchgraph_wandb.heat_strips import INNER, ROWS, STEP_STATISTICS
 from torchgraph_wandb.text_encoding import FLOAT_WIDTH, NOT_FINITE, NOT_RECORDED
@@ -12,17 +14,18 @@ HEADER = 40
 """Height of a column's header, above the scrolled area."""
 
 
-def hovering(slots: int) -> list[Spec]:
+def hovering(areas: Sequence[StripArea]) -> list[Spec]:
     """The strip, step and row under the pointer, and the values shown of them."""
-    strips = [f"strip_{slot}" for slot in range(slots)]
-    begins = [on(f"@{strip}:mousemove", _pointed(slot)) for slot, strip in enumerate(strips)]
-    nothing = (
-        "{over: false, step: -1, name: '', side: 0, role: '', row: 0, low: 0, high: 0, cell: 0, flag: 0, "
-        "statistics: ''}"
-    )
+    begins = [on(f"@strip_{area.name}:mousemove", _pointed(area)) for area in areas]
+    ends = [on(f"@strip_{area.name}:mouseout", _NOTHING) for area in areas]
+    strip = "strip_over.strip"
+    at = f"clamp(floor(strip_over.across / {strip}.w * {strip}.count), 0, {strip}.count - 1)"
     return [
-        state("strip_tip", nothing, *begins, *(on(f"@{strip}:mouseout", nothing) for strip in strips)),
-        derived("hover_step", "strip_tip.over ? strip_tip.step : -1"),
+        state("strip_over", _NOTHING, *begins, *ends),
+        derived("strip_at", f"strip_over.over ? {at} : -1"),
+        derived("strip_row", _row()),
+        derived("strip_tip", f"strip_over.over ? {_told()} : {_NO_TIP}"),
+        derived("hover_step", "strip_at"),
         *(
             derived(f"tip_code_{name}", float_bits("strip_tip.statistics", column))
             for column, name in enumerate(STEP_STATISTICS)
@@ -34,25 +37,37 @@ def hovering(slots: int) -> list[Spec]:
     ]
 
 
-def _pointed(slot: int) -> str:
-    within = f"x() - graph_w - {slot}*column_w - datum.x"
-    at = f"clamp(floor(({within}) / {STRIP_W} * step_count), 0, step_count - 1)"
-    row, width = _row(slot), FLOAT_WIDTH * len(STEP_STATISTICS)
+_NOTHING = "{over: false, strip: {count: 0}, across: 0, down: 0}"
+_NO_TIP = (
+    "{over: false, step: -1, said: '', run: '', run_name: '', name: '', side: 0, role: '', row: 0, low: 0, high: 0, "
+    "cell: 0, flag: 0, statistics: ''}"
+)
+
+
+def _pointed(area: StripArea) -> str:
+    """The strip under the pointer, and where on it that is: `down` as a share of its axis."""
+    down = f"(y() - top - {HEADER} - {area.heat_y})/{HEAT}"
+    return f"{{over: true, strip: datum, across: x() - ({area.left}) - datum.x, down: {down}}}"
+
+
+def _told() -> str:
+    strip, width = "strip_over.strip", FLOAT_WIDTH * len(STEP_STATISTICS)
+    copied = ", ".join(f"{name}: {strip}.{name}" for name in ("run", "run_name", "name", "side", "role", "low", "high"))
     return (
-        f"{{over: true, step: {at}, name: datum.name, side: datum.side, role: datum.role, row: {row}, "
-        f"low: datum.low, high: datum.high, cell: {code_at('datum.cells', f'({at})*{ROWS} + {row}')}, "
-        f"flag: {flag_at('datum.flags', at)}, "
-        f"statistics: substring(datum.statistics, {width}*({at}), {width}*({at} + 1))}}"
+        f"{{over: true, step: strip_at, said: {strip}.steps[strip_at], {copied}, row: strip_row, "
+        f"cell: {code_at(f'{strip}.cells', f'strip_at*{ROWS} + strip_row')}, "
+        f"flag: {flag_at(f'{strip}.flags', 'strip_at')}, "
+        f"statistics: substring({strip}.statistics, {width}*strip_at, {width}*(strip_at + 1))}}"
     )
 
 
-def _row(slot: int) -> str:
+def _row() -> str:
     """The row under the pointer, counted from the top; beyond the run's own axis, the first or the last row."""
-    down = f"(y() - top - {HEADER} - {heat_y(slot)})/{HEAT}"
-    value = f"(datum.axis_high - {down}*(datum.axis_high - datum.axis_low))"
-    inner = f"1 + floor({INNER}*(datum.high - {value})/(datum.high - datum.low))"
+    down, strip = "strip_over.down", "strip_over.strip"
+    value = f"({strip}.axis_high - {down}*({strip}.axis_high - {strip}.axis_low))"
+    inner = f"1 + floor({INNER}*({strip}.high - {value})/({strip}.high - {strip}.low))"
     plain = f"1 + floor({INNER}*{down})"
-    own = f"{down} < 0 ? 0 : {down} >= 1 ? {ROWS - 1} : datum.has_axis ? {inner} : {plain}"
+    own = f"{down} < 0 ? 0 : {down} >= 1 ? {ROWS - 1} : {strip}.has_axis ? {inner} : {plain}"
     return f"clamp({own}, 0, {ROWS - 1})"
 
 
@@ -76,7 +91,7 @@ _RECORDED = (
 )
 _HEAD = (
     "strip_tip.name + (!strip_tip.side ? ', values' : strip_tip.role == 'param' ? ', gradient' : ', gradient norm'), "
-    "'step ' + steps[strip_tip.step]"
+    "(strip_tip.run_name == '' ? '' : strip_tip.run_name + ', ') + 'step ' + strip_tip.said"
 )
 STRIP_LINES = f"(strip_tip.cell == {NOT_RECORDED} ? [{_HEAD}, 'not recorded at this step'] : [{_HEAD}, {_RECORDED}])"
 """The lines of the tooltip."""

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from torchgraph_explorer.families import FAMILIES
+from torchgraph_explorer.xray.colours import STOPS
 from torchgraph_wandb.chart.vega import Spec, derived, listed, on, quoted, state
 from torchgraph_wandb.text_encoding import ALPHABET, SHARE_STEPS, TOP
 
@@ -30,6 +31,8 @@ LIGHT: dict[str, str] = {
     "bad_soft": "#fde7e6",
     "warn": "#8a5a00",
     "warn_soft": "#fdf3dc",
+    "warn_mark": "#d9820f",
+    "loss": "#2458d3",
     "missing": "#e3e6ec",
     "missing_ink": "#a9b1bf",
     "edge": "#7d8798",
@@ -54,6 +57,8 @@ DARK: dict[str, str] = {
     "bad_soft": "#47191a",
     "warn": "#e6b450",
     "warn_soft": "#33290f",
+    "warn_mark": "#f0a83c",
+    "loss": "#7ca3ff",
     "missing": "#2b313d",
     "missing_ink": "#545e70",
     "edge": "#8f98a8",
@@ -91,10 +96,22 @@ def _between(ends: Sequence[str], place: float) -> str:
     return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
+XRAY_SHADES = 48
+"""Colours of the x-ray's ramp."""
+
+
+def evenly(ends: Sequence[str], count: int) -> tuple[str, ...]:
+    """`count` colours of the ramp through `ends`."""
+    return tuple(_between(ends, at / (count - 1)) for at in range(count))
+
+
+VIRIDIS = evenly([f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in STOPS], XRAY_SHADES)
+
 LISTS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "heat": (by_character(HEAT[0]), by_character(HEAT[1])),
     "rim": (by_character(RIM[0]), by_character(RIM[1])),
     "shades": (("#eaf0fd", "#bcd0f5", "#7fa5ec"), ("#1d2a45", "#27427c", "#3f6cc0")),
+    "xray": (VIRIDIS, VIRIDIS),
     "pins": (
         ("#d9480f", "#1971c2", "#2b8a3e", "#9c36b5", "#b08400", "#0b8599", "#d6336c", "#5f5bd0"),
         ("#ff8a4c", "#5aaef5", "#5fce7a", "#d98bef", "#e0bb3c", "#3ec6d8", "#ff7aa8", "#a39cff"),
@@ -120,7 +137,13 @@ def theme_signals() -> list[Spec]:
     )
     return [
         state("theme", f"{quoted(SETTING)} == 'dark' ? 'dark' : 'light'", turned),
-        derived("paint", f"theme == 'dark' ? {dark} : {light}"),
+        derived("colours", f"theme == 'dark' ? {dark} : {light}"),
+        derived(
+            "paint",
+            "merge(colours, error_count ? {worst: colours.bad, worst_soft: colours.bad_soft} : "
+            "warning_count ? {worst: colours.warn, worst_soft: colours.warn_soft} : "
+            "{worst: colours.accent, worst_soft: colours.glow})",
+        ),
     ]
 
 

@@ -15,6 +15,13 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 
+OUTSIDE = ", ".join(
+    f"@{name}:mousedown"
+    for name in ("stage", "node", "xray", "xray_cells", "xray_label", "xray_menu_button", "compared", "compared_run")
+)
+"""Events that close menus and lists: a press on anything else."""
+
+
 def derived(name: str, expression: str) -> Spec:
     """A signal that is computed from others."""
     return {"name": name, "update": expression}
