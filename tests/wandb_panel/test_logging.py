@@ -96,7 +96,8 @@ def test_an_offline_run_shows_the_same_after_sync(train: Train, backend: Backend
         done = warm.run(*arguments, modules=warm.WANDB, cwd=tmp_path, env=environment(backend, tmp_path))
         assert done.returncode == 0, done.stderr
     chart = chart_of(backend, CHART, backend.only_run())
-    assert {row["part"] for row in chart.rows} == {"summary", "insides", "nodes", "edges", "tensors"}
+    parts = {"summary", "insides", "nodes", "edges", "tensors", "xray", "xray_rows"}
+    assert {row["part"] for row in chart.rows} - {"findings"} == parts
     assert PAGE in backend.only_run().summary
     panel.show(chart, vega=6)
     panel.click("blocks#0")

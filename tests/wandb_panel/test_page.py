@@ -54,5 +54,21 @@ def test_one_opens_a_module_and_pins_it_in_the_html_panel(online: Online, host: 
     expect(frame.get_by_role("slider", name="blocks.0, output, value: 10 steps, 0 to 9")).to_be_visible(timeout=SOON_MS)
 
 
+@pytest.mark.parametrize("size", [(900, 420), (480, 300), (380, 220)], ids=str)
+def test_in_a_small_html_panel_one_sees_the_x_ray_first(online: Online, host: Page, size: tuple[int, int]) -> None:
+    sent = online.backend.run_file(online.backend.only_run(), "torchgraph/Net_page").decode()
+    framed = HOST.format(allowed="allow-scripts", page=html.escape(sent))
+    host.set_content(framed.replace("width:1200px;height:700px", f"width:{size[0]}px;height:{size[1]}px"))
+    xray = host.frame_locator("iframe").locator(".panel.xray canvas").first
+    expect(xray).to_be_visible(timeout=SOON_MS)
+    box = xray.bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= size[0]
+    host.frame_locator("iframe").get_by_role("button", name="Panels").click()
+    expect(xray).not_to_be_visible()
+    expect(node(host.frame_locator("iframe"), "stem#0")).to_be_visible()
+
+
 def node(frame: FrameLocator, key: str) -> Locator:
     return frame.locator(f'.node[data-key="{key}"]')

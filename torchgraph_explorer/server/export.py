@@ -61,7 +61,7 @@ _ENTRY_BYTES, _ROW_BYTES = 0.8, 17.0
 _LOADER = Path(__file__).parent / "page" / "loader.js"
 
 _PAGE = """<!doctype html>
-<html lang="en">
+<html lang="en"{opens}>
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
@@ -149,8 +149,12 @@ def page_of(
     compare: Sequence[RunRecord] = (),
     own: Sequence[OwnRule] = (),
     most_work: int = MOST_WORK,
+    opens_panels: bool = False,
 ) -> bytes:
     """The page that `export_page` writes. Graphviz places only insides of up to `most_work`, see `layout`.
+
+    With `opens_panels`, the panels, which begin with the x-ray, lie over the graph at first where they have no room
+    beside it.
 
     Raises:
         NotFoundError, OptionError, TorchgraphError: As in `export_page`.
@@ -169,7 +173,14 @@ def page_of(
     offered = joined(records, offered) if compare else offered
     kept = offered[:series] if series is not None else offered[: _affordable(offered, frames)]
     page_with = partial(
-        _page, shown, viewer=viewer, frames=frames, troubles=troubles, judged=judged, most_work=most_work
+        _page,
+        shown,
+        viewer=viewer,
+        frames=frames,
+        troubles=troubles,
+        judged=judged,
+        most_work=most_work,
+        opens_panels=opens_panels,
     )
     page = page_with(kept=kept)
     while series is None and len(page) > PAGE_BYTES and len(kept) > LEAST_SERIES:
@@ -288,6 +299,7 @@ def _page(
     troubles: Sequence[Trouble],
     judged: Sequence[Json],
     most_work: int,
+    opens_panels: bool,
     kept_tensors: Sequence[tuple[Json | None, Arrays]] = (),
 ) -> bytes:
     facts, arrays = [], Arrays()
@@ -317,6 +329,7 @@ def _page(
     shown = ", ".join(dict.fromkeys(model.name for model in records))
     title = html.escape(f"{shown} · {' and '.join(names)} · torchgraph")
     page = _PAGE.format(
+        opens=' data-opens="panels"' if opens_panels else "",
         policy=_policy(viewer.script_hash, _hash(loader)),
         version=__version__,
         title=title,

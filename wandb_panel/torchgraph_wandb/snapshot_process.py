@@ -122,7 +122,9 @@ def page(run: RunRecord, model: str, *, engine: Engine = "graphviz", tensors: fl
     """The exported page of one model, with so many MB of its kept tensors."""
     from torchgraph_explorer.server.export import page_of
 
-    return page_of(run, models=[model], steps=PAGE_STEPS, tensors=tensors, most_work=MAX_WORK[engine])
+    return page_of(
+        run, models=[model], steps=PAGE_STEPS, tensors=tensors, most_work=MAX_WORK[engine], opens_panels=True
+    )
 
 
 if __name__ == "__main__":

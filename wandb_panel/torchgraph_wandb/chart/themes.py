@@ -100,18 +100,17 @@ XRAY_SHADES = 48
 """Colours of the x-ray's ramp."""
 
 
-def evenly(ends: Sequence[str], count: int) -> tuple[str, ...]:
-    """`count` colours of the ramp through `ends`."""
-    return tuple(_between(ends, at / (count - 1)) for at in range(count))
+def xray_ramp() -> tuple[str, ...]:
+    """The colours of the x-ray, the same in both themes, as in the viewer."""
+    ends = [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in STOPS]
+    return tuple(_between(ends, at / (XRAY_SHADES - 1)) for at in range(XRAY_SHADES))
 
-
-VIRIDIS = evenly([f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in STOPS], XRAY_SHADES)
 
 LISTS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "heat": (by_character(HEAT[0]), by_character(HEAT[1])),
     "rim": (by_character(RIM[0]), by_character(RIM[1])),
     "shades": (("#eaf0fd", "#bcd0f5", "#7fa5ec"), ("#1d2a45", "#27427c", "#3f6cc0")),
-    "xray": (VIRIDIS, VIRIDIS),
+    "xray": (xray_ramp(), xray_ramp()),
     "pins": (
         ("#d9480f", "#1971c2", "#2b8a3e", "#9c36b5", "#b08400", "#0b8599", "#d6336c", "#5f5bd0"),
         ("#ff8a4c", "#5aaef5", "#5fce7a", "#d98bef", "#e0bb3c", "#3ec6d8", "#ff7aa8", "#a39cff"),

@@ -51,8 +51,6 @@ MARK = 64
 
 LABELS = tuple(one.label for one in CELL_STATISTICS)
 SHARES = "".join(str(int(one.is_share)) for one in CELL_STATISTICS)
-COUNT = len(CELL_STATISTICS)
-PLAIN_FIELDS = len(xray_rows.ROW_FIELDS)
 
 
 def xray_signals() -> list[Spec]:
@@ -272,7 +270,9 @@ def _place(part: str, field: str) -> int:
 def _runs() -> list[Spec]:
     """A datum for each run that is to be shown, with what is common to its rows."""
     field = {name: f"datum.fields[{_place('xray', name)}]" for name in xray_rows.XRAY_FIELDS}
-    recorded = [f"substring({field['ranges']}, {6 * n}, {6 * n + 3}) != '{_NAN}' ? {n} : " for n in range(COUNT)]
+    recorded = [
+        f"substring({field['ranges']}, {6 * n}, {6 * n + 3}) != '{_NAN}' ? {n} : " for n in range(len(CELL_STATISTICS))
+    ]
     gap = "datum.count > 1 ? (toNumber(datum.first_steps[datum.count - 1]) - datum.from)/(datum.count - 1) : 1"
     return [
         keep(f"{PART} == 'xray'"),
@@ -368,14 +368,15 @@ def _loss_shown() -> list[Spec]:
 
 def _lines() -> list[Spec]:
     """The rows of the runs shown, with their own cells and those with what is inside them."""
+    own = len(xray_rows.ROW_FIELDS)
     plain = [formula(name, f"datum.fields[{at}]") for at, name in enumerate(xray_rows.ROW_FIELDS)]
     return [
         *run_lines("xray_rows"),
         keep("is_compared || datum.run == run"),
         formula("fields", "split(datum.line, '\\t')"),
         *plain,
-        formula("own_cells", f"datum.fields[{PLAIN_FIELDS} + xray_by]"),
-        formula("folded_cells", f"datum.fields[{PLAIN_FIELDS + COUNT} + xray_by]"),
+        formula("own_cells", f"datum.fields[{own} + xray_by]"),
+        formula("folded_cells", f"datum.fields[{own + len(CELL_STATISTICS)} + xray_by]"),
     ]
 
 

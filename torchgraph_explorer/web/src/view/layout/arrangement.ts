@@ -46,7 +46,7 @@ export function arrange(screen: Screen): Arrangement {
   const modulesDocked = modules && isShown(screen, 'modules');
   const left = modulesDocked ? screen.modulesWidth : RAIL_PX;
   const panels = panelsHaveRoom(screen);
-  const panelsWidth = panels ? dockedPanels(screen, left) : drawnPanels(width);
+  const panelsWidth = panels ? dockedPanels(screen, left) : drawnPanels(screen);
   const graph = width - left - (panels && isShown(screen, 'panels') ? panelsWidth : RAIL_PX);
   const isHigh = height >= SMALL.height;
   const hasRoom: Record<Part, boolean> = {
@@ -85,7 +85,7 @@ function dockedPanels({width, pins, panelsShare}: Screen, left: number): number 
   return Math.max(LEAST_PANELS, Math.min(panelsShare * (width - left), width - left - LEAST_GRAPH));
 }
 
-/** The width of panels that lie over the graph. */
-function drawnPanels(width: number): number {
-  return Math.min(Math.max(250, 0.6 * width), width - 2 * RAIL_PX);
+/** The width of panels that lie over the graph. The x-ray, which they show without pins, takes what it needs. */
+function drawnPanels({width, pins}: Screen): number {
+  return Math.min(Math.max(pins > 0 ? 250 : 560, 0.6 * width), width - 2 * RAIL_PX);
 }

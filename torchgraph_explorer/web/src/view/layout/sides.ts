@@ -32,7 +32,8 @@ export const arrangement: ReadonlySignal<Arrangement> = computed(() =>
   }),
 );
 
-const opened = signal<Part | null>(null);
+/** A page that is looked at in a small panel, as in W&B, opens with the x-ray. */
+const opened = signal<Part | null>(document.documentElement.dataset['opens'] === 'panels' ? 'panels' : null);
 
 /** The part that lies over the graph; null when none does. */
 export const over: ReadonlySignal<Part | null> = computed(() =>
