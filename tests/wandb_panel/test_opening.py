@@ -60,8 +60,8 @@ def test_what_names_no_run_is_refused(text: str) -> None:
     [
         ("Net", "torchgraph/Net"),
         ("Net (eval)", "torchgraph/Net_eval"),
-        ("a.b/c", "torchgraph/a_b_c"),
-        ("…", "torchgraph/model"),
+        ("a.b/c", "torchgraph/a_b_c-af69662c"),
+        ("…", "torchgraph/model-5111434a"),
     ],
 )
 def test_a_models_name_becomes_a_key_that_wandb_leaves_alone(model: str, key: str) -> None:

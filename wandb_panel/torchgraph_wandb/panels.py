@@ -8,6 +8,7 @@ run's summary, so that they do not have to wait for that.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -21,6 +22,9 @@ THEME = "light"
 
 SECONDS = 20
 """Timeout of a request to the server."""
+
+LONGEST_KEY = 40
+"""Characters of a model's name in keys: W&B makes names of files of them."""
 
 SECTION = "torchgraph"
 """W&B puts panels whose keys begin with the same word into one section."""
@@ -42,7 +46,11 @@ def page_key(model: str) -> str:
 
 
 def _plain(model: str) -> str:
-    return re.sub(r"[^\w-]+", "_", model).strip("_") or "model"
+    """`model` as a part of keys and of file names: `Net (eval)` is `Net_eval`; other odd names have a checksum."""
+    plain = re.sub(r"[^\w-]+", "_", model).strip("_")[:LONGEST_KEY] or "model"
+    if len(model) <= LONGEST_KEY and re.fullmatch(r"[\w-]+( \([\w-]+\))?", model):
+        return plain
+    return f"{plain}-{zlib.crc32(model.encode('utf-8', errors='surrogatepass')):08x}"
 
 
 def fields() -> dict[str, str]:
