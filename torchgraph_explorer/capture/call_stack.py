@@ -11,8 +11,11 @@ from torchgraph_explorer.interrupts import Restoring
 
 
 def users_frame() -> Any:
-    """The innermost Python frame outside of this folder: that of torch, which calls our hook."""
-    frame: Any = sys._getframe(1)
+    """The innermost Python frame outside of this folder: that of torch, which calls our hook.
+
+    To be called by a function of this folder.
+    """
+    frame: Any = sys._getframe(2)
     while frame.f_globals.get("__package__") == __package__:
         frame = frame.f_back
     return frame

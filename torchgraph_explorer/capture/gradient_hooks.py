@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import torch
 from torch import Tensor
 
-from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable, plain
+from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_hidden, is_readable, plain
 from torchgraph_explorer.capture.path_gradients import Consumers, Edge, edge_in_use
 from torchgraph_explorer.capture.safe_hook import SafeHook
 
@@ -186,14 +186,21 @@ class GradientHooks:
             if self.closed:
                 return
             self.begin()
-            if hook.keys:
+            if not hook.keys:
+                return
+            if is_hidden(gradient):
+                self._take(hook, gradient)
+            else:
                 with NoDispatch():
-                    gradient = plain(gradient)
-                    if is_readable(gradient):
-                        if hook.summands == 1:
-                            self.read(hook.keys, gradient)
-                        else:
-                            self._add(hook, gradient)
+                    self._take(hook, plain(gradient))
+
+    def _take(self, hook: GradientHook, gradient: Tensor) -> None:
+        """Read a gradient, or add it to the sum of which it is a part."""
+        if is_readable(gradient):
+            if hook.summands == 1:
+                self.read(hook.keys, gradient)
+            else:
+                self._add(hook, gradient)
 
     def _add(self, hook: GradientHook, summand: Tensor) -> None:
         """Add a summand to the sum of this backward pass, and read the sum when it is complete."""

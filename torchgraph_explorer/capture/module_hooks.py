@@ -129,7 +129,7 @@ class _Part:
         self._handle: RemovableHandle | None = None
 
     def put_on(self, module: nn.Module) -> None:
-        hooks, *options = (getattr(module, place) for place in self._places)
+        hooks, *options = [getattr(module, place) for place in self._places]
         if self._handle is None or self._handle.hooks_dict_ref() is not hooks:
             self._handle = RemovableHandle(hooks, extra_dict=options)
         for flags in options:

@@ -18,6 +18,7 @@ FLOATS = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64}
 
 _DisableTorchFunction = torch._C.DisableTorchFunction
 _is_grad_enabled, _set_grad_enabled = torch.is_grad_enabled, torch._C._set_grad_enabled
+_are_function_modes_on = torch._C._is_torch_function_mode_enabled
 _is_transformed = torch._C._functorch.is_functorch_wrapped_tensor
 _is_batched = torch._C._functorch.is_legacy_batchedtensor
 
@@ -62,6 +63,17 @@ class NoDispatch:
             _set_grad_enabled(self._gradient)
         if self._functions is not None:
             self._functions.__exit__(None, None, None)
+
+
+def is_hidden(tensor: Tensor) -> bool:
+    """Whether what is done to `tensor` is hidden without a `NoDispatch`, as is usual in a backward pass."""
+    return not (
+        type(tensor) is not Tensor
+        or _is_grad_enabled()
+        or _are_function_modes_on()
+        or are_modes_on()
+        or _is_transformed(tensor)
+    )
 
 
 def plain(tensor: Tensor) -> Tensor:

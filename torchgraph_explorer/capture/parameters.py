@@ -135,8 +135,10 @@ class Parameters:
 
 def _own(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
     """The parameters of `module` itself that have values. `named_parameters` would take as long as measuring one."""
-    found = module._parameters.items()
-    return [(path, parameter) for path, parameter in found if parameter is not None and has_values(parameter)]
+    found = module._parameters
+    if not found:
+        return []
+    return [(path, one) for path, one in found.items() if one is not None and has_values(one)]
 
 
 def _numbers(scalars: list[Tensor]) -> list[float]:

@@ -22,6 +22,9 @@ Edge: TypeAlias = "tuple[Any, int]"
 Consumers: TypeAlias = "list[tuple[Any, int]]"
 """Autograd nodes, each with the position of the summand in the result of its backward."""
 
+ACCUMULATOR = 2**64 - 1
+"""The number that torch gives to the autograd node of each leaf."""
+
 UNREACHED_VERSION = 2**31 - 1
 """A version of a tensor, which counts the writes into its memory, that is never reached."""
 
@@ -153,9 +156,9 @@ class Walk:
                 source = edge[0]
                 if source is None:
                     continue
-                if edge in inputs or source._sequence_nr() < first:
+                if edge in inputs or (number := source._sequence_nr()) < first:
                     crossing.setdefault(edge, []).append((node, slot))
-                else:
+                elif number != ACCUMULATOR or source in of_children:  # nothing leads on from an accumulator
                     todo.append(source)
         self._children = None
 

@@ -22,7 +22,7 @@ def described(found: Iterable[tuple[str, Tensor]]) -> Described:
 
 def infos(found: Described) -> tuple[TensorInfo, ...]:
     """The descriptions alone."""
-    return tuple(info for info, _ in found)
+    return (found[0][0],) if len(found) == 1 else tuple([info for info, _ in found])
 
 
 class Differentiable(NamedTuple):
