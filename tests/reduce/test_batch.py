@@ -125,10 +125,15 @@ def test_histograms_of_many_buckets_find_room() -> None:
 @pytest.fixture(autouse=True)
 def _load_again() -> Iterator[None]:
     yield
-    row_buffer.functions.cache_clear()
+    load_again()
 
 
-BUILDS = sorted(path.name for path in row_buffer.BUILT.glob("*.so"))
+def load_again() -> None:
+    for cached in (row_buffer.functions, row_buffer.library, row_buffer.tensor_functions):
+        cached.cache_clear()
+
+
+BUILDS = sorted(path.name for path in row_buffer.BUILT.glob("rows*.so"))
 
 
 def test_every_build_of_the_library_gives_the_same_bits() -> None:
@@ -138,7 +143,7 @@ def test_every_build_of_the_library_gives_the_same_bits() -> None:
     for build in BUILDS:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(row_buffer, "WITH_AVX2", build)
-            row_buffer.functions.cache_clear()
+            load_again()
             batch = Batch(Sampler(1000), RowBuffer(), DeviceBatch())
             for tensor in TENSORS.values():
                 batch.values(tensor)
@@ -151,10 +156,53 @@ def test_every_build_of_the_library_gives_the_same_bits() -> None:
         np.testing.assert_array_equal(one, other)
 
 
+ANYWHERE = {
+    **TENSORS,
+    "parameter": torch.nn.Parameter(torch.linspace(-1, 1, 12).reshape(3, 4)),
+    "transposed": torch.arange(6.0).reshape(2, 3).t(),
+    "a part": torch.arange(9.0)[2:7],
+    "expanded": torch.ones(1, 3).expand(4, 3),
+    "negated": torch.randn(4, dtype=torch.complex64, generator=torch.Generator().manual_seed(2)).conj().imag,
+    "complex": torch.tensor([3 + 4j, 1j]),
+    "eight bits": torch.tensor([1.0, -2.0]).to(torch.float8_e5m2),
+    "sparse": torch.tensor([0.0, 2.0, 0.0, -1.0]).to_sparse(),
+    "inference": torch.inference_mode()(lambda: torch.tensor([1.0, 5.0]))(),
+    "many": torch.randn(40_000, generator=torch.Generator().manual_seed(3)),
+}
+
+
+@pytest.mark.parametrize("most", [None, 7, 1000], ids=["all", "7 sampled", "1000 sampled"])
+def test_what_finds_elements_in_c_gives_the_same_rows_as_python(most: int | None) -> None:
+    if row_buffer.tensor_functions() is None:
+        pytest.skip("tensors.c is not built for this system")
+    found = []
+    for functions in (row_buffer.tensor_functions, lambda: None):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(row_buffer, "tensor_functions", functions)
+            batch = Batch(Sampler(most), RowBuffer(), DeviceBatch(), step=3, gradient_scale=2.0)
+        for tensor in ANYWHERE.values():
+            for act in (batch.values, batch.values_again, batch.gradients):
+                act(tensor)
+            if tensor.dtype in row_buffer.TYPES:
+                batch.norms(tensor)
+        found.append(batch.finish()())
+    for one, other in zip(
+        *[(part.statistics, part.fingerprints, *astuple(part.histograms)) for part in found], strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_step_has_more_rows_than_there_was_memory_for_at_first() -> None:
+    batch = Batch(Sampler(None), RowBuffer(), DeviceBatch())
+    numbers = [batch.values(torch.full((1, 2), float(at))) for at in range(3 * row_buffer.FIRST_ROWS)]
+    norms = [batch.norms(torch.full((1, 1), float(at))) for at in range(3 * row_buffer.FIRST_ROWS)]
+    rows = rows_of(batch, numbers + norms)
+    assert [row["max"] for row, _ in rows] == [*map(float, range(len(numbers)))] * 2
+
+
 def test_a_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_buffer, "BUILT", row_buffer.BUILT / "nowhere")
-    row_buffer.functions.cache_clear()
-    row_buffer.library.cache_clear()
+    load_again()
     with pytest.raises(TorchgraphError, match=r"cannot be loaded: .*Install it again on this machine"):
         Batch(Sampler(None), RowBuffer(), DeviceBatch())
 

@@ -100,6 +100,11 @@ class Batch:
         return row
 
     def _measure(self, tensor: Tensor, divisor: float = 1.0) -> int:
+        if self._is_in_host_memory(tensor):
+            sampler = self._sampler
+            row = self._rows.add_values(tensor, sampler.limit, sampler.positions, step=self._step, divisor=divisor)
+            if row is not None:
+                return row
         found = plain_elements(tensor)
         if found is not None and self._is_in_host_memory(tensor):
             return self._rows.add_elements(found, self._sampler.positions(found[2], self._step), divisor)
@@ -134,6 +139,9 @@ class Batch:
     def _measure_norms(self, gradient: Tensor) -> int:
         one, repeats, within = gradient, 1, 1
         if self._is_in_host_memory(gradient):
+            row = self._rows.add_tensor_norms(gradient, self._scale)
+            if row is not None:
+                return row
             found = plain_elements(gradient)
             if found is None and is_strided(gradient):
                 one, within = without_repeats(gradient.detach(), first=1)

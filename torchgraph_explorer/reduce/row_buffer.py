@@ -1,9 +1,13 @@
-"""Calls `rows.c`, which the build has compiled. It does everything that is done to every element."""
+"""Calls `rows.c`, which the build has compiled. It does everything that is done to every element.
+
+`tensors.c`, where it was built, finds the elements of ordinary tensors; else, and for all others, Python does.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import math
+import sysconfig
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -32,11 +36,14 @@ TYPES = {
 }
 """The element types that `rows.c` reads."""
 
+Positions: TypeAlias = "Callable[[int, int], tuple[int, int, int]]"
+"""Gives the sample of so many elements at a step: index of the first, stride, and length."""
+
 Elements: TypeAlias = "tuple[int, int, int]"
 """Elements in host memory: the address of the first one, their type as in `TYPES`, and how many they are."""
 
 BUILT = Path(__file__).parent / "built"
-PLAIN, WITH_AVX2 = "rows.so", "rows-avx2.so"
+PLAIN, WITH_AVX2, OF_TENSORS = "rows.so", "rows-avx2.so", "tensors.so"
 
 FIRST_ROWS, FIRST_ENTRIES = 256, 1 << 15
 """Rows, and entries of histograms, that there is memory for at first."""
@@ -76,6 +83,7 @@ class _Memory:
     """Memory for a number of rows.
 
     Attributes:
+        address: Of the `Rows` of rows.c.
         add_row: Of rows.c, into this memory; returns 0 if it is full.
         add_sample: The same.
         add_norms: The same.
@@ -91,7 +99,7 @@ class _Memory:
         parts = (self._statistics, self._ends, self._buckets, self._counts, self._tables, self._fingerprints)
         self._buffers = _Buffers(*(part.ctypes.data for part in parts), rows, entries, 0, 0)
         add_row, add_sample, add_norms = functions()
-        address = ctypes.addressof(self._buffers)
+        self.address = address = ctypes.addressof(self._buffers)
         self.add_row, self.add_sample = partial(add_row, address), partial(add_sample, address)
         self.add_norms = partial(add_norms, address)
 
@@ -135,6 +143,27 @@ class RowBuffer:
         self._full: list[Part] = []
         self._count = 0
         self._memory = _Memory(FIRST_ROWS, FIRST_ENTRIES)
+        self._of_tensors = tensor_functions()
+
+    def add_values(self, tensor: Tensor, most: int, positions: Positions, *, step: int, divisor: float) -> int | None:
+        """Add the row of an ordinary tensor in host memory; returns its number.
+
+        `most` elements are sampled (-1: all), those that `positions` gives, as `Sampler.positions` does. Returns None
+        for any other tensor, without `tensors.c`, and if there is no room: then `add_elements` or `add` has to do it.
+        """
+        if self._of_tensors is None:
+            return None
+        if not self._of_tensors.add_values(self._memory.address, tensor, most, positions, step, divisor):
+            return None
+        self._count += 1
+        return self._count - 1
+
+    def add_tensor_norms(self, gradient: Tensor, divisor: float) -> int | None:
+        """Add the row of the l2 norms along the first dimension of an ordinary tensor, or return None as before."""
+        if self._of_tensors is None or not self._of_tensors.add_norms(self._memory.address, gradient, divisor):
+            return None
+        self._count += 1
+        return self._count - 1
 
     def add(
         self,
@@ -267,6 +296,31 @@ def _fingerprint() -> Callable[..., int]:
     found = library().torchgraph_fingerprint
     found.argtypes, found.restype = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64), ctypes.c_uint64
     return found
+
+
+class TensorFunctions(NamedTuple):
+    """The functions of `tensors.c`, which says what their arguments are. Both return whether a row was added."""
+
+    add_values: Callable[..., bool]
+    add_norms: Callable[..., bool]
+
+
+@cache
+def tensor_functions() -> TensorFunctions | None:
+    """Those functions; None where they were not built, or where this Python has not the interface that they need."""
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return None
+    try:
+        make = ctypes.PyDLL(str(BUILT / OF_TENSORS)).torchgraph_tensor_functions
+    except OSError:
+        return None
+    make.argtypes, make.restype = (ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p), ctypes.py_object
+    names = "dtype", "layout", "is_nested", "is_cpu", "itemsize"
+    asked = (Tensor.is_contiguous, Tensor.is_neg, Tensor.numel, Tensor.data_ptr, Tensor.storage_offset)
+    sizes = Tensor.untyped_storage, torch.UntypedStorage.nbytes, Tensor.dim, Tensor.size
+    parts = Tensor, torch.nn.Parameter, TYPES, torch.strided, 0, *names, *asked, *sizes
+    add_row, _, add_norms = (ctypes.cast(each, ctypes.c_void_p) for each in functions())  # type: ignore[arg-type]
+    return TensorFunctions(*make(parts, add_row, add_norms))
 
 
 @cache

@@ -155,6 +155,7 @@ class Sampler:
     def __init__(self, most: int | None) -> None:
         """Sample `most` elements of a tensor, all if None."""
         self.most = most
+        self.limit = -1 if most is None else most
 
     def positions(self, count: int, step: int = 0) -> tuple[int, int, int]:
         """The sample of `count` elements at a step: index of the first, stride, and length."""
