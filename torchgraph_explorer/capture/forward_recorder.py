@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from torchgraph_explorer.capture.attach_targets import AttachedAs
+from torchgraph_explorer.capture.call_spread import TOO_MANY_CALLS, is_recorded
 from torchgraph_explorer.capture.call_stack import is_running, users_frame
 from torchgraph_explorer.capture.direct_forwards import DirectForwards
 from torchgraph_explorer.capture.forward_modes import ForwardModes
@@ -120,7 +121,7 @@ class ForwardRecorder:
             frame = users_frame()
             self.calls.unwind(frame)
             inside = self.calls.open
-            if inside[-1].is_skipped if inside else not self._begin_pass(name, frame):
+            if self._is_left_out(name, frame) if inside else not self._begin_pass(name, frame):
                 return
             if self._tracing is not None:
                 self._look()
@@ -219,6 +220,20 @@ class ForwardRecorder:
         self._modules.entered(name)
         if torch.is_grad_enabled():
             self._trained.add(len(self.calls.done))
+        return True
+
+    def _is_left_out(self, name: str, frame: Any) -> bool:
+        """Whether module `name`, called within another call, is not recorded, since that is not or it is called often."""
+        calls = self.calls
+        if calls.open[-1].is_skipped:
+            if not calls.open[0].is_skipped:
+                calls.count(name)
+            return True
+        if is_recorded(calls.next_number(name)):
+            return False
+        calls.count(name)
+        calls.skip(name, frame)
+        self._modules.note(TOO_MANY_CALLS)
         return True
 
     def _skip(self, name: str, frame: Any) -> None:

@@ -76,6 +76,15 @@ class RecordedCalls:
         while self.open and not is_caller(self.open[-1].frame, frame):
             self.open.pop()
 
+    def next_number(self, name: str) -> int:
+        """How often module `name` was called so far."""
+        return self._counts.get(name, -1) + 1
+
+    def count(self, name: str) -> int:
+        """Module `name` is called once more; returns how often it was before."""
+        number = self._counts[name] = self.next_number(name)
+        return number
+
     def skip(self, name: str, frame: Any) -> None:
         """Module `name` is called, which is not recorded, nor is what it calls."""
         skipped = OpenCall(-1, name, -1, frame)
@@ -86,7 +95,7 @@ class RecordedCalls:
         self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: Any, tracing: Trace | None
     ) -> None:
         """Module `name` is called."""
-        number = self._counts[name] = self._counts.get(name, -1) + 1
+        number = self.count(name)
         with NoDispatch():
             inputs = described(input_tensors(args, kwargs))
             parent = self.open[-1].index if self.open else None
