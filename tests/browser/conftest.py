@@ -64,6 +64,12 @@ def many(logdir: Path) -> str:
 
 
 @pytest.fixture(scope="session")
+def loop(logdir: Path) -> str:
+    """The name of a run whose model calls a cell and a head in turn, and one call has NaN at the last step."""
+    return once(logdir, "loop", runs.record_loop)
+
+
+@pytest.fixture(scope="session")
 def long(logdir: Path) -> str:
     """The name of a run of a small model over very many steps."""
     return once(logdir, "long", runs.record_long)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -244,6 +244,53 @@ def record_accumulating(logdir: Path, run: str = "accumulating", steps: int = 8)
                 scaler.scale(loss * (torch.inf if step in SKIPPED_UPDATES else 1.0)).backward()
             scaler.step(optimizer)
             scaler.update()
+
+
+TURNS, BAD_TURN = 40, 30
+"""Calls of the recurrent model's cell, and the one that has NaN at the last step."""
+
+
+class Cell(nn.Module):
+    """A recurrent cell, which may go wrong in one call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gates, self.norm = nn.Linear(8, 4), nn.LayerNorm(4)
+        self.bad_turn: int | None = None
+
+    def forward(self, x: Tensor, h: Tensor, turn: int) -> Tensor:
+        bad = torch.nan if turn == self.bad_turn else 0.0
+        return self.norm(self.gates(torch.cat([x, h], 1)).tanh()) + bad
+
+
+class Recurrent(nn.Module):
+    """Calls a cell and a head in turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.head = Cell(), nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, outputs = torch.zeros(len(x), 4), []
+        for turn in range(TURNS):
+            h = self.cell(x[:, turn], h, turn)
+            outputs.append(self.head(h))
+        return torch.stack(outputs)
+
+
+def record_loop(logdir: Path, run: str = "loop") -> None:
+    """A cell in a loop, one of whose calls has NaN at the last of three steps."""
+    torch.manual_seed(0)
+    model = Recurrent()
+    with watching(model, logdir, run):
+        train(model, batches_for(model), mean_square)
+
+
+def batches_for(model: Recurrent) -> Iterator[tuple[Tensor]]:
+    """Three; at the last one, a call goes wrong."""
+    for step in range(3):
+        model.cell.bad_turn = BAD_TURN if step == 2 else None
+        yield (torch.randn(8, TURNS, 4),)
 
 
 BROKEN_RUN_STEPS = 40

@@ -17,7 +17,8 @@ import {marks} from './marks';
 import {loops, nodeIndex, nodeStates, scene, valueScale} from './scene';
 
 /** Shows another call of a loop. What is selected of it stays so. */
-export function showTurn({key, count, nodes}: Loop, turn: number): void {
+export function showTurn({key, count, nodes, chosen}: Loop, turn: number): void {
+  if (turn === chosen) return;
   const selected = loopNodeOf(choices.selected.peek());
   batch(() => {
     choices.chosenCalls.value = {...choices.chosenCalls.peek(), [key]: Math.min(Math.max(0, turn), count - 1)};

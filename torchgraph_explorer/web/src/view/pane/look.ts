@@ -31,6 +31,9 @@ export function useLook(): void {
     last = choices.selected.value ?? last;
   });
   useSignalEffect(() => {
+    if (scene.value !== null && choices.selected.value !== null) showCallOf(choices.selected.value);
+  });
+  useSignalEffect(() => {
     const [now, eye] = [scene.value, camera.value];
     const key = choices.wanted.value?.key ?? null;
     if (!now || !eye) return;
