@@ -223,7 +223,7 @@ class ForwardRecorder:
         return True
 
     def _is_left_out(self, name: str, frame: Any) -> bool:
-        """Whether module `name`, called within another call, is not recorded, since that is not or it is called often."""
+        """Whether a call of `name` within another call is not recorded: it is one of very many, or within one."""
         calls = self.calls
         if calls.open[-1].is_skipped:
             if not calls.open[0].is_skipped:
@@ -250,7 +250,7 @@ class ForwardRecorder:
 
     def _look(self) -> None:
         """An operation is executed, or a module called, in a step that is traced."""
-        if self.calls.open:
+        if self.calls.open and not self.calls.open[-1].is_skipped:  # what that calls would not be found among the open
             self._direct.look(self.calls.open[-1].frame)
 
     def _end_pass(self, hooks: list[GradientHook]) -> None:
