@@ -83,6 +83,19 @@ def test_equal_siblings_are_stacked_on_demand_and_opened_by_a_click(viewer: View
     expect(viewer.node("blocks.6#0")).to_contain_text("×8")
 
 
+def test_nodes_are_coloured_by_their_parameters_and_how_these_are_updated(viewer: Viewer, denoiser: str) -> None:
+    viewer.open(denoiser)
+    for label in ("Parameters, norm", "Gradient of parameters, norm", "Update ratio, largest"):
+        viewer.choose("Colour", label)
+        expect(viewer.page.locator(".legend-ramp")).to_be_visible()
+        expect(viewer.node("blocks.0#0")).to_have_class(re.compile("by-value"))
+        expect(viewer.node("blocks.0#0").locator(".node-hatch")).to_have_count(0)
+    viewer.node("blocks.0#0").hover()
+    expect(viewer.page.get_by_role("tooltip")).to_contain_text(re.compile(r"Update ratio, largest: \d"))
+    viewer.node("blocks.0#0").dblclick()
+    expect(viewer.node("blocks.0.main#0")).to_have_class(re.compile("by-value"))
+
+
 def test_an_exported_page_has_the_stacks_too(viewer: Viewer, denoiser: str, logdir: Path, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     export_page(open_run(logdir / denoiser), path)

@@ -61,6 +61,18 @@ export const NODE_MEASURES: readonly NodeMeasure[] = [
   {name: 'grad_nonfinite', label: 'Gradient NaN and infinite', kind: 'grad_norm', of: nonfinite, isSigned: false, isCount: true},
 ];
 
+/** Measures of all parameters of a call's module and of what it consists of, together. */
+export const PARAMETER_MEASURES: readonly NodeMeasure[] = [
+  ofParameters('param_norm', 'Parameters, norm', 'value', (row) => row.l2_norm),
+  ofParameters('param_grad', 'Gradient of parameters, norm', 'grad', (row) => row.l2_norm),
+  ofParameters('update_norm', 'Update of parameters, norm', 'update', (row) => row.l2_norm),
+  ofParameters('update_ratio', 'Update ratio, largest', 'update_ratio', (row) => row.max),
+];
+
+function ofParameters(name: string, label: string, kind: Kind, of: (row: Row) => number): NodeMeasure {
+  return {name, label, kind, of, isSigned: false, isCount: false};
+}
+
 function ofOutput(name: string, label: string): NodeMeasure {
   return {...measureNamed(name), label, kind: 'value', isCount: name === 'nonfinite'};
 }

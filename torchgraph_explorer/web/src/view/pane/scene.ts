@@ -8,7 +8,7 @@ import {STATISTICS} from '../../api/types';
 import type {Layout, ModuleGraph, Node, SeriesInfo} from '../../api/types';
 import {nodeKey, parseKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
-import {NODE_MEASURES, rowAt} from '../../statistics';
+import {NODE_MEASURES, PARAMETER_MEASURES, rowAt} from '../../statistics';
 import type {NodeMeasure, Row} from '../../statistics';
 import {differenceMeasures, differenceState, isDifference} from '../comparison/graph';
 import {stepMeasures} from '../comparison/steps';
@@ -20,6 +20,7 @@ import {openableCalls} from '../../graph/facts';
 import {loopsOf, nodesOf, resolved} from '../../graph/folds';
 import type {Loop} from '../../graph/folds';
 import {stateOf} from '../../graph/nodeState';
+import {parameterSeries, together} from '../../graph/parameters';
 import type {NodeState} from '../../graph/nodeState';
 
 /** A layout and the inside of the graph that it places. */
@@ -125,7 +126,7 @@ export const pinColours: ReadonlySignal<Map<NodeKey, number>> = computed(
 
 /** The measure that colours the nodes; null when their class does. */
 export const nodeMeasure: ReadonlySignal<NodeMeasure | null> = computed(
-  () => [...NODE_MEASURES, ...differenceMeasures.value, ...stepMeasures.value].find(({name}) => name === choices.colourBy.value) ?? null,
+  () => [...NODE_MEASURES, ...PARAMETER_MEASURES, ...differenceMeasures.value, ...stepMeasures.value].find(({name}) => name === choices.colourBy.value) ?? null,
 );
 
 /** `module#call` → the series of that call, but for its parameters. */
@@ -163,12 +164,36 @@ export const nodeStates: ReadonlySignal<Map<number, NodeState>> = computed(() =>
   const found = new Map<number, NodeState>();
   if (!measure || !now) return found;
   for (const node of now.layout.nodes.flatMap(nodesOf)) {
+    if (PARAMETER_MEASURES.includes(measure)) {
+      const state = stateOfParameters(now.graph, node, measure);
+      if (state) found.set(node, state);
+      continue;
+    }
     const recorded = recordedOf(now.graph, node, measure);
     const state = recorded && (isDifference(measure) ? differenceState(recorded.series, recorded.row, measure) : stateOf(recorded.row, measure));
     if (state) found.set(node, state);
   }
   return found;
 });
+
+/** The measures of parameters that the model has been recorded with. */
+export const parameterMeasures: ReadonlySignal<readonly NodeMeasure[]> = computed(() => {
+  const kinds = new Set((shown.data.value?.series ?? []).flatMap(({role, kind}) => (role === 'param' ? [kind] : [])));
+  return PARAMETER_MEASURES.filter(({kind}) => kinds.has(kind));
+});
+
+const seriesOfParameters: ReadonlySignal<Map<string, number[]>> = computed(() => {
+  const measure = nodeMeasure.value;
+  return measure === null ? new Map<string, number[]>() : parameterSeries(shown.data.value?.series ?? [], measure.kind);
+});
+
+/** Of the parameters of a call's module, and of all that is in it. What has no parameters has no elements. */
+function stateOfParameters({nodes, calls, modules}: ModuleGraph, node: number, measure: NodeMeasure): NodeState | null {
+  const module = modules[calls[nodes[node]?.call ?? -1]?.module ?? -1];
+  if (module === undefined || module.total_params === 0) return {kind: 'empty'};
+  const row = together((seriesOfParameters.value.get(module.name) ?? []).flatMap((series) => statisticsOf(series) ?? []));
+  return row && stateOf(row, measure);
+}
 
 function recordedOf(graph: ModuleGraph, node: number, measure: NodeMeasure): {series: SeriesInfo; row: Row} | null {
   const parsed = parseKey(nodeKey(graph, node));
