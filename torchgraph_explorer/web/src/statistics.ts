@@ -48,6 +48,8 @@ export interface NodeMeasure extends Measure {
   kind: Kind;
   /** It counts NaN and infinity, so that it has a value where there are some. */
   isCount: boolean;
+  /** What is said of a node that it does not apply to. */
+  empty?: string;
 }
 
 export const NODE_MEASURES: readonly NodeMeasure[] = [
@@ -70,7 +72,7 @@ export const PARAMETER_MEASURES: readonly NodeMeasure[] = [
 ];
 
 function ofParameters(name: string, label: string, kind: Kind, of: (row: Row) => number): NodeMeasure {
-  return {name, label, kind, of, isSigned: false, isCount: false};
+  return {name, label, kind, of, isSigned: false, isCount: false, empty: 'no parameters'};
 }
 
 function ofOutput(name: string, label: string): NodeMeasure {

@@ -28,7 +28,7 @@ export function stateText(state: NodeState | undefined, measure: NodeMeasure): s
     case undefined:
       return 'not recorded at this step';
     case 'empty':
-      return 'no elements';
+      return measure.empty ?? 'no elements';
     case 'zero':
       return '0';
     case 'value':

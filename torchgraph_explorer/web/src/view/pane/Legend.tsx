@@ -134,7 +134,7 @@ function ScaleLegend() {
       )}
       <Look name="zero" text="0" count={zero} />
       <Look name="bad" text="not finite" count={nonfinite} />
-      <Look name="empty" text="no elements" count={empty} />
+      <Look name="empty" text={nodeMeasure.value?.empty ?? 'no elements'} count={empty} />
       <Look name="hatch" text="not recorded" count={missing} />
     </div>
   );
