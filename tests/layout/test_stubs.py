@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from tests.layout import structures
@@ -129,3 +131,14 @@ def test_inputs_stand_in_the_order_in_which_they_are_given() -> None:
 def test_what_depends_on_no_input_stands_just_above_its_target() -> None:
     drawn = structure(8, [*chain(6), (6, 7), (7, 5)], first=(0,))
     assert layer_of(drawn)[6:] == [3, 4]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_lines_touch_nodes_that_have_room_beside_them(seed: int) -> None:
+    count = 30
+    edges = [*chain(count), *structures.scattered(count, 50)]
+    drawn = structure(count, random.Random(seed).sample(edges, len(edges)), first=(0,), last=(count - 1,))
+    found = place(drawn)
+    assert found.stubs
+    assert structures.loose_ends(found, drawn) == []
+    assert structures.overlapping(found, drawn) == []

@@ -55,21 +55,29 @@ def _attached(structure: Structure, placed: Placement, *, edge: int, points: Lin
     source, target = structure.edges[edge]
     if source == target:
         return loop_line(placed.centres[source], structure.sizes[source])
-    (ax, ay), (bx, by), *between, (cx, cy), (dx, dy) = points
-    start = _towards(placed.centres[source], structure.sizes[source], (ax, ay)) - ax
-    end = _towards(placed.centres[target], structure.sizes[target], (dx, dy)) - dx
-    return ((ax + start, ay), (bx + start, by), *between, (cx + end, cy), (dx + end, dy))
+    is_back = placed.centres[target][1] <= placed.centres[source][1]
+    start = _drawn_to(placed.centres[source], structure.sizes[source], points[0], side=0 if is_back else 1)
+    end = _drawn_to(placed.centres[target], structure.sizes[target], points[-1], side=0 if is_back else -1)
+    first, second, *between, third, last = points
+    return (_shifted(first, start), _shifted(second, start), *between, _shifted(third, end), _shifted(last, end))
 
 
-def _towards(centre: Point, size: Size, end: Point) -> float:
-    """The x nearest to that of `end` at which a line of that height may touch a node; the same if it is on the node."""
+def _drawn_to(centre: Point, size: Size, end: Point, *, side: int) -> Point:
+    """How far an end of a line is from where it may touch its node; (0, 0) if it is on the node.
+
+    `side` is -1 for the upper side of the node, 1 for the lower one, and 0 for the one beside which the end is.
+    """
     away, reach = end[0] - centre[0], size[0] / 2
-    if abs(away) <= reach + STACK + 1:
-        return end[0]
-    is_beside = abs(end[1] - centre[1]) < size[1] / 2 - 1
-    most = reach + STACK if is_beside else reach - INSET
-    return centre[0] + max(-most, min(most, away))
+    if abs(away) <= reach + 1 + (STACK if side == 0 else 0):
+        return 0.0, 0.0
+    if side == 0:
+        return centre[0] + (reach + STACK if away > 0 else -reach - STACK) - end[0], 0.0
+    return centre[0] + max(INSET - reach, min(reach - INSET, away)) - end[0], centre[1] + side * size[1] / 2 - end[1]
+
+
+def _shifted(point: Point, by: Point) -> Point:
+    return point[0] + by[0], point[1] + by[1]
 
 
 def _moved(points: Sequence[Point], right: float) -> tuple[Point, ...]:
-    return tuple((round(x + right, 1), y) for x, y in points)
+    return tuple((round(x + right, 1), round(y, 1)) for x, y in points)
