@@ -29,9 +29,9 @@ const LAYOUT: Layout = {
     {node: 2, x: 0, y: 40, width: 10, height: 10, all: even(2)},
   ],
   edges: [
-    {edge: 0, points: []},
-    {edge: 1, points: [], all: even(1)},
-    {edge: 2, points: [], all: even(2).slice(0, -1)},
+    {edge: 0, points: [], is_stub: false},
+    {edge: 1, points: [], is_stub: false, all: even(1)},
+    {edge: 2, points: [], is_stub: false, all: even(2).slice(0, -1)},
   ],
   loops: [[1, 2]],
 };
