@@ -92,6 +92,7 @@ WITH_KEEP = "tests/tensors/test_faults.py breaks it: no case keeps tensors"
 AT_A_PAUSE = "called where training pauses for half a second"
 BY_AN_INTERRUPT = "tests/capture/test_interrupts.py calls it: an interrupt comes while the model is called"
 ONCE = "called once in a process"
+WITHOUT_C = "called where tensors.c is not built, and where the memory of a step is full"
 OF_CONVERTED = "called for complex numbers, and floats of 8 bits"
 ON_IMPORT = "called when the package is imported"
 
@@ -214,7 +215,7 @@ NOT_CALLED = {
     "reduce.device_batch.DeviceBatch.finish": ON_A_GPU,
     "reduce.device_batch._": ON_A_GPU,
     "reduce.row_buffer.RowBuffer.add_sample": ON_A_GPU,
-    "reduce.row_buffer.RowBuffer.add_elements": "called without tensors.c, and where the memory of a step is full",
+    "reduce.row_buffer.RowBuffer.add_elements": WITHOUT_C,
     "reduce.row_buffer._Memory.put_fingerprint": OF_CONVERTED,
     "reduce.row_buffer._fingerprint": ONCE,
     "reduce.row_buffer.fingerprint": OF_CONVERTED,
