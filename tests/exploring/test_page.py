@@ -305,3 +305,16 @@ def test_the_command_line_explores_a_function(tmp_path: Path, open_page: OpenPag
     )
     _, client = open_page(open_source(f"{tmp_path / 'my_case.py'}:make"))
     assert client.state()["title"] == "Linear"
+
+
+def test_the_first_chain_has_one_tensor_of_each_call(open_page: OpenPage) -> None:
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell, self.head = nn.LSTM(3, 4, batch_first=True), nn.Linear(4, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.head(self.cell(x)[0][:, -1])
+
+    _, client = open_page(live(Recurrent(), torch.rand(2, 5, 3))[1])
+    assert client.state()["chain"] == ["input[0]", "cell:output[0]", "head"]

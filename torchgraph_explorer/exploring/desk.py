@@ -482,8 +482,15 @@ def pairs(chain: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def first_chain(facts: Sequence[TensorFacts]) -> tuple[str, ...]:
-    """The first input, some tensors that modules with weights return, and the last one that a gradient can reach."""
+    """The first input, some tensors that modules with weights return, and the last one that a gradient can reach.
+
+    Of several tensors that a call returns, the first one: others, such as the last states of an LSTM, are often unused.
+    """
     reached = [one for one in facts if one.has_gradient]
-    within = [one for one in reached[1:-1] if one.is_weighed]
+    calls: dict[str, TensorFacts] = {}
+    for one in reached[1:-1]:
+        if one.is_weighed:
+            calls.setdefault(one.name.partition(":output")[0], one)
+    within = list(calls.values())
     some = [within[round(i)] for i in np.linspace(0, len(within) - 1, min(3, len(within)))]
     return tuple(dict.fromkeys(one.name for one in [*facts[:1], *reached[:1], *some, *reached[-1:]]))

@@ -139,6 +139,32 @@ test('colours run from negative to positive, with zero in the middle', () => {
   expect(stepOf(NaN, 1)).toBe(-1);
 });
 
+describe('a long row', () => {
+  const layout = layoutMaps([2, 2, 2000], 1);
+
+  test('is folded into lines, so that it can be read', () => {
+    expect(layout.line).toBe(64);
+    expect(layout.width).toBe(64 * layout.cell);
+    expect(layout.height).toBeLessThan(2 * 2 * 32 * layout.cell + 20);
+  });
+
+  test.each([
+    [{map: 0, row: 0, column: 0}],
+    [{map: 1, row: 1, column: 1999}],
+    [{map: 0, row: 1, column: 64}],
+  ])('has each cell where it is found again: %j', (cell) => {
+    const {x, y} = placeOf(layout, cell);
+    expect(cellAt(layout, x + 1, y + 1)).toEqual(cell);
+    expect(nearestCell(layout, cell.map, x + 1, y + 1)).toEqual(cell);
+  });
+
+  test('has nothing behind its end', () => {
+    const {x, y} = placeOf(layout, {map: 0, row: 0, column: 1999});
+    expect(cellAt(layout, x + layout.cell + 1, y + 1)).toBeNull();
+    expect(nearestCell(layout, 0, x + layout.cell + 1, y + 1)).toEqual({map: 0, row: 0, column: 1999});
+  });
+});
+
 describe('a part of maps', () => {
   const layout = layoutMaps([2, 8, 8], 1, {rows: [2, 6], columns: [4, 6]});
 

@@ -8,6 +8,8 @@ const GAP = 4;
 /** The largest side of a cell, and the room that a tensor gets if nothing is zoomed. */
 const LARGEST = 28;
 const ROOM = 232;
+/** Cells of a row from which it may be folded. */
+const LONG = 58;
 
 export interface MapLayout {
   maps: number;
@@ -19,6 +21,8 @@ export interface MapLayout {
   left: number;
   /** Side of a cell, in pixels. */
   cell: number;
+  /** Cells in a line: a row that is much longer than the maps are high goes on in the next line. */
+  line: number;
   /** Maps beside each other. */
   across: number;
   width: number;
@@ -36,19 +40,36 @@ export function layoutMaps([maps, allRows, allColumns]: readonly [number, number
   const [top, bottom] = part?.rows ?? [0, allRows];
   const [left, right] = part?.columns ?? [0, allColumns];
   const [rows, columns] = [bottom - top, right - left];
+  if (columns > LONG && columns > 8 * rows) return foldedMaps({maps, rows, columns, top, left}, zoom);
   const across = Math.min(maps, Math.max(1, Math.ceil(Math.sqrt((maps * rows) / Math.max(1, columns)))));
   const down = Math.ceil(maps / across);
   const fitting = Math.floor((ROOM - (across - 1) * GAP) / Math.max(1, across * columns));
   const low = Math.floor((ROOM * 1.5) / Math.max(1, down * rows));
   const cell = Math.max(1, Math.round(Math.max(2, Math.min(LARGEST, fitting, low)) * zoom));
   const width = across * columns * cell + (across - 1) * GAP;
-  return {maps, rows, columns, top, left, cell, across, width, height: down * rows * cell + (down - 1) * GAP};
+  return {maps, rows, columns, top, left, cell, line: columns, across, width, height: down * rows * cell + (down - 1) * GAP};
+}
+
+/** Maps of few long rows, one below the other; each row takes several lines. */
+function foldedMaps(part: Pick<MapLayout, 'maps' | 'rows' | 'columns' | 'top' | 'left'>, zoom: number): MapLayout {
+  const {maps, rows, columns} = part;
+  const line = Math.min(columns, Math.max(LONG, Math.ceil(Math.sqrt(rows * columns))));
+  const cell = Math.max(1, Math.round(Math.max(2, Math.min(LARGEST, Math.floor(ROOM / line))) * zoom));
+  const high = rows * Math.ceil(columns / line) * cell;
+  return {...part, cell, line, across: 1, width: line * cell, height: maps * high + (maps - 1) * GAP};
+}
+
+/** The size of a map, in pixels. */
+function mapSize({rows, columns, line, cell}: MapLayout): {wide: number; high: number} {
+  return {wide: line * cell, high: rows * Math.ceil(columns / line) * cell};
 }
 
 /** The left upper corner of a cell. */
-export function placeOf({cell, across, rows, columns, top, left}: MapLayout, {map, row, column}: Cell): {x: number; y: number} {
-  const x = (map % across) * (columns * cell + GAP) + (column - left) * cell;
-  const y = Math.floor(map / across) * (rows * cell + GAP) + (row - top) * cell;
+export function placeOf(layout: MapLayout, {map, row, column}: Cell): {x: number; y: number} {
+  const {cell, across, columns, line, top, left} = layout;
+  const {wide, high} = mapSize(layout);
+  const x = (map % across) * (wide + GAP) + ((column - left) % line) * cell;
+  const y = Math.floor(map / across) * (high + GAP) + ((row - top) * Math.ceil(columns / line) + Math.floor((column - left) / line)) * cell;
   return {x, y};
 }
 
@@ -58,22 +79,30 @@ export function isOnShow({maps, rows, columns, top, left}: MapLayout, {map, row,
 }
 
 /** The cell at a pixel; null in a gap. */
-export function cellAt({cell, across, rows, columns, maps, top, left}: MapLayout, x: number, y: number): Cell | null {
-  const [wide, high] = [columns * cell + GAP, rows * cell + GAP];
-  const [right, down] = [Math.floor(x / wide), Math.floor(y / high)];
+export function cellAt(layout: MapLayout, x: number, y: number): Cell | null {
+  const {cell, across, maps} = layout;
+  const {wide, high} = mapSize(layout);
+  const [right, down] = [Math.floor(x / (wide + GAP)), Math.floor(y / (high + GAP))];
   const map = down * across + right;
-  const column = Math.floor((x - right * wide) / cell);
-  const row = Math.floor((y - down * high) / cell);
-  const isInside = x >= 0 && y >= 0 && right < across && map < maps && column < columns && row < rows;
-  return isInside ? {map, row: row + top, column: column + left} : null;
+  const [inX, inY] = [x - right * (wide + GAP), y - down * (high + GAP)];
+  if (x < 0 || y < 0 || right >= across || map >= maps || inX >= wide || inY >= high) return null;
+  return cellIn(layout, map, Math.floor(inX / cell), Math.floor(inY / cell));
+}
+
+/** The cell of a map in a line, and at a place in that; null beyond the end of a row. */
+function cellIn({columns, line, top, left}: MapLayout, map: number, at: number, ofLine: number): Cell | null {
+  const lines = Math.ceil(columns / line);
+  const column = (ofLine % lines) * line + at;
+  return column < columns ? {map, row: top + Math.floor(ofLine / lines), column: left + column} : null;
 }
 
 /** The cell of a map that is nearest to a pixel. */
 export function nearestCell(layout: MapLayout, map: number, x: number, y: number): Cell {
-  const {rows, columns, top, left, cell} = layout;
+  const {rows, columns, top, left, cell, line} = layout;
   const corner = placeOf(layout, {map, row: top, column: left});
   const within = (at: number, count: number) => Math.min(Math.max(Math.floor(at / cell), 0), count - 1);
-  return {map, row: top + within(y - corner.y, rows), column: left + within(x - corner.x, columns)};
+  const [at, ofLine] = [within(x - corner.x, line), within(y - corner.y, rows * Math.ceil(columns / line))];
+  return cellIn(layout, map, at, ofLine) ?? {map, row: top + Math.floor(ofLine / Math.ceil(columns / line)), column: left + columns - 1};
 }
 
 /** The dimensions that a selector chooses in: all but the last two. */

@@ -45,6 +45,11 @@ export function box(context: CanvasRenderingContext2D, layout: MapLayout, map: n
   const [top, bottom] = [Math.max(rows[0], layout.top), Math.min(rows[1], layout.top + layout.rows)];
   const [left, right] = [Math.max(columns[0], layout.left), Math.min(columns[1], layout.left + layout.columns)];
   if (top >= bottom || left >= right) return;
+  if (layout.line < layout.columns && (right - left > 1 || bottom - top > 1)) {
+    // The rows are folded, so that a rectangle has no single frame.
+    for (let row = top; row < bottom; row++) for (let column = left; column < right; column++) ring(context, layout, {map, row, column}, {colour, width: 1});
+    return;
+  }
   const {x, y} = placeOf(layout, {map, row: top, column: left});
   const line = Math.min(width, Math.max(1, layout.cell / 4));
   context.strokeStyle = colour;
