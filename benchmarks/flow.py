@@ -57,8 +57,8 @@ def tables(options: Options) -> Iterator[Table]:
         rows,
         "A page's click computes what the element sends to a tensor before it (a vector-Jacobian product) and what it "
         "gets from one after it (a second pass with forward-mode derivatives where they exist, and a check). "
-        "`page beyond` is what else the processor does until the page has the new state: of the clock, "
-        "other programs take a part that differs from one click to the next.",
+        "`both / pass` and `page beyond`, what else is done until the page has the new state, are processor time: of the "
+        "clock, other programs take a part that differs from one click to the next.",
     )
 
 
@@ -68,13 +68,13 @@ def measured(case: Case, *, repeats: int) -> list[Cell]:
     model, x = make(), batch()
     session = Session(model, x, loss=mean_square)
     session.gradient(clicked)
-    passes, _ = timed(lambda: mean_square(model(x.clone().requires_grad_())).backward(), repeats)
+    passes, cpu_of_passes = timed(lambda: mean_square(model(x.clone().requires_grad_())).backward(), repeats)
     session.gradient(clicked)  # the parameters are as before, so its pass is, too
     sends, cpu_of_sends = timed(lambda: session.received(clicked, element, [before]), repeats)
     gets, cpu_of_gets = timed(lambda: session.sent(clicked, element, [after]), repeats)
     clicks, cpu = in_page(session, (before, clicked, after), element, repeats=repeats)
     beyond = (cpu.median - cpu_of_sends.median - cpu_of_gets.median) * 1e3
-    return [name, *(one / 1e-3 for one in (passes, sends, gets, clicks)), clicks.median / passes.median, beyond]
+    return [name, *(one / 1e-3 for one in (passes, sends, gets, clicks)), cpu.median / cpu_of_passes.median, beyond]
 
 
 def in_page(
