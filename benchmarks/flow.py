@@ -57,8 +57,8 @@ def tables(options: Options) -> Iterator[Table]:
         rows,
         "A page's click computes what the element sends to a tensor before it (a vector-Jacobian product) and what it "
         "gets from one after it (a second pass with forward-mode derivatives where they exist, and a check). "
-        "`both / pass` and `page beyond`, what else is done until the page has the new state, are processor time: of the "
-        "clock, other programs take a part that differs from one click to the next.",
+        "`both / pass` and `page beyond`, what else is done until the page has the new state, are processor time: of "
+        "the clock, other programs take a part that differs from one click to the next.",
     )
 
 
