@@ -90,7 +90,7 @@ def main(steps: int = STEPS, logdir: str = "runs") -> None:
     codes = torch.tensor(list(text().encode("ascii")))
     model = Letters()
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
-    keep = Keep("codes", "blocks.*.weights", samples=4, log_freq=10)
+    keep = Keep("codes", "blocks.*.weights", samples=4, log_freq=200)
     with watch(model, log_freq=20, backend="record", logdir=logdir, run="attention", keep=keep) as watcher:
         for step in range(steps):
             starts = torch.randint(len(codes) - CONTEXT - 1, (16,))
