@@ -113,7 +113,12 @@ def _step(model: nn.Module, plain: nn.Module, step: int, truth: Truth) -> torch.
         truth[f"{step}.value.{name}"] = _local(parameter)
     x = torch.randn(BATCHES[dist.get_rank()], 6)
     added: list[torch.Tensor] = []
-    hook = plain.head.register_forward_pre_hook(lambda _module, args: added.append(args[0]) or args[0].retain_grad())  # type: ignore[func-returns-value]
+
+    def take(_module: nn.Module, args: tuple[torch.Tensor, ...]) -> None:
+        args[0].retain_grad()
+        added.append(args[0])
+
+    hook = plain.get_submodule("head").register_forward_pre_hook(take)
     y = model(x)
     hook.remove()
     y.retain_grad()
