@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from benchmarks.replay import healthy_jobs, replayed
 from benchmarks.tables import Options, Table, spread
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.findings.live import LiveModel
@@ -27,6 +28,9 @@ GOAL_MS = 20.0
 
 FINISHED_STEPS, FINISHED_GOAL = 10_000, 10.0
 """Steps of a finished run, and the seconds in which its rules are to have run."""
+
+HEALTHY = "unseen"
+"""The module of programs that are replayed."""
 
 REPEATS = 3
 TRAINED = 100
@@ -60,6 +64,7 @@ def tables(_options: Options) -> Iterator[Table]:
         "Processor time of reading what is new and running the rules whenever the record has grown, looking after each "
         "logged step, divided by the steps. In the process of the rules.",
     )
+    yield said_while_healthy()
     opened, judged = finished(begun, frames)
     yield Table(
         f"Rules on a finished run of {FINISHED_STEPS:,} steps and {count} series",
@@ -76,6 +81,25 @@ def tables(_options: Options) -> Iterator[Table]:
             ["ratio", spread([one / other for one, other in zip(looked_at, plain, strict=True)])],
         ],
         f"{TRAINED} steps of a network of {SERIES} series, in turn, {REPEATS} times. Child processes are not counted.",
+    )
+
+
+def said_while_healthy() -> Table:
+    """What is said while healthy programs train."""
+    found = [replayed(job) for job in healthy_jobs(HEALTHY)]
+    warned = [one for one in found if one.said]
+    return Table(
+        "What is said while healthy programs train",
+        ["trainings", "steps, each looked at", "of which something was said", "what"],
+        [
+            [
+                len(found),
+                sum(one.steps for one in found),
+                len(warned),
+                "; ".join(f"{one.program}: {', '.join(one.said)}" for one in warned) or "–",
+            ]
+        ],
+        f"The healthy programs and mended twins of `benchmarks.programs.{HEALTHY}`, replayed from their recordings.",
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import cast, get_args
 
-from torchgraph_explorer.finding import SEVERITIES, Band, BandStatistic, Finding, Found, RuleFindings
+from torchgraph_explorer.finding import SEVERITIES, Band, BandStatistic, Finding, Found, RuleFindings, Severity
 from torchgraph_explorer.printable import LONGEST_TEXT, printable, printable_path
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import DamageError
@@ -46,7 +46,7 @@ def _messages(findings: Sequence[Finding]) -> list[pb.Finding]:
     return [
         pb.Finding(
             kind=printable(one.kind),
-            severity=_SEVERITIES[one.severity],
+            severity=_severity(one.severity),
             module=None if one.module is None else printable_path(one.module),
             call=one.call,
             path=None if one.path is None else printable(one.path),
@@ -60,6 +60,10 @@ def _messages(findings: Sequence[Finding]) -> list[pb.Finding]:
         )
         for number, one in enumerate(findings)
     ]
+
+
+def _severity(name: Severity) -> pb.Finding.Severity:
+    return cast("pb.Finding.Severity", _SEVERITIES[name])
 
 
 def _band_message(band: Band) -> pb.Finding.Band:
