@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import cast, get_args
 
-from torchgraph_explorer.finding import SEVERITIES, Band, BandStatistic, Finding, Found, RuleFindings, Severity
+from torchgraph_explorer.finding import SEVERITIES, Band, BandStatistic, Finding, Found, RuleFindings
 from torchgraph_explorer.printable import LONGEST_TEXT, printable, printable_path
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.format.messages import KIND_NAMES, KINDS
 from torchgraph_explorer.record.limits import EVIDENCE, FOUND, LAST_CALL, LAST_STEP, NOTE_TEXT, RULES, moment
 
-_SEVERITIES = MappingProxyType({name: number for number, name in enumerate(SEVERITIES, start=1)})
-_SEVERITY_NAMES = MappingProxyType({number: name for name, number in _SEVERITIES.items()})
+_SEVERITY_NAMES = MappingProxyType(dict(enumerate(SEVERITIES, start=1)))
 
 
 def found_message(found: Found) -> pb.Found:
@@ -46,7 +45,7 @@ def _messages(findings: Sequence[Finding]) -> list[pb.Finding]:
     return [
         pb.Finding(
             kind=printable(one.kind),
-            severity=_severity(one.severity),
+            severity=one.severity.upper(),
             module=None if one.module is None else printable_path(one.module),
             call=one.call,
             path=None if one.path is None else printable(one.path),
@@ -60,10 +59,6 @@ def _messages(findings: Sequence[Finding]) -> list[pb.Finding]:
         )
         for number, one in enumerate(findings)
     ]
-
-
-def _severity(name: Severity) -> pb.Finding.Severity:
-    return cast("pb.Finding.Severity", _SEVERITIES[name])
 
 
 def _band_message(band: Band) -> pb.Finding.Band:
