@@ -25,6 +25,7 @@ PARTS = (
     "findings",
     "live_findings",
     "compare",
+    "compared_runs",
     "peers",
 )
 """Modules of this folder, each with a function `tables`. They are imported one by one: each needs other libraries."""

@@ -40,6 +40,8 @@ export type Wanted = Required<Pick<WantedHistory, 'series' | 'from' | 'most' | '
 const AT_ONCE = 24;
 /** Frames of all these series together; the server has to read them, a hundred thousand in a second, and answers piece by piece. */
 const FRAMES_AT_ONCE = 240_000;
+/** The same for the first answer of a model, so that there is something to see soon, also of many runs. It has two series at least. */
+const FIRST = {series: 2, frames: 2_000};
 const RETRY_MS = 2000;
 /** How many series that are not wanted are kept, in case they are wanted again. */
 const SPARE = 64;
@@ -162,7 +164,10 @@ function nextRequest(fetched: Map<number, Fetched>, now: Source): Wanted | null 
   if (first === undefined) return null;
   const {from, unit} = first;
   const series = behind.filter((one) => one.from === from && one.unit === unit).map(({id}) => id);
-  const atOnce = Math.max(1, Math.min(AT_ONCE, Math.floor(FRAMES_AT_ONCE / (now.frames - from))));
+  const most = (frames: number): number => Math.floor(frames / (now.frames - from));
+  const isFirst = [...fetched.values()].every(({frames}) => frames === 0);
+  const atFirst = isFirst ? Math.max(FIRST.series, most(FIRST.frames)) : AT_ONCE;
+  const atOnce = Math.max(1, Math.min(AT_ONCE, most(FRAMES_AT_ONCE), atFirst));
   return {series: series.slice(0, atOnce), from, most: now.most, unit};
 }
 
