@@ -72,6 +72,20 @@ def expect_graph(tab: Tab) -> None:
     expect(tab.node("classifier#0")).to_be_visible()
 
 
+def test_the_xray_is_the_first_thing_one_sees_and_leads_to_a_module(tab: Tab) -> None:
+    tab.open()
+    picture = tab.viewer.get_by_role("application", name=re.compile("^X-ray"))
+    expect(picture).to_be_visible()
+
+    def check() -> None:
+        assert tab.colours(picture) > 10
+
+    expect_soon(check)
+    shoot(tab, "tab_xray")
+    picture.click(position={"x": 100, "y": 20})
+    expect(tab.viewer.locator("[data-pin]")).to_have_count(1)
+
+
 def expect_coloured(tab: Tab, chart: Locator) -> None:
     def check() -> None:
         assert tab.colours(chart) > 10
