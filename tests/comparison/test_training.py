@@ -39,6 +39,52 @@ NETS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], str]] = {
     "ResNet": (resnet, (8, 3, 4, 4), "3.conv2"),
     "small": (small, (8, 48), "2"),
 }
+
+
+class Unet(nn.Module):
+    """With a skip around its middle."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down, self.middle = nn.Conv2d(3, 6, 3, padding=1, stride=2), nn.Conv2d(6, 6, 3, padding=1)
+        self.up, self.out = nn.ConvTranspose2d(6, 6, 2, 2), nn.Conv2d(9, 4, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        inside = torch.relu(self.down(x))
+        outside = self.up(torch.relu(self.middle(inside)) + inside)
+        result: Tensor = self.out(torch.cat([outside, x], 1)).mean((2, 3))
+        return result
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.head = nn.GRUCell(6, 12), nn.Linear(12, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        state = x.new_zeros(len(x), 12)
+        for part in x.unbind(1):
+            state = self.cell(part, state)
+        result: Tensor = self.head(state)
+        return result
+
+
+class Transformer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+        self.layers, self.head = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Linear(16, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.head(self.layers(x).mean(1))
+        return result
+
+
+OTHERS = {
+    "U-Net": (Unet, (8, 3, 8, 8), "middle"),
+    "recurrent": (Recurrent, (8, 5, 6), "cell"),
+    "transformer": (Transformer, (8, 5, 16), "layers.layers.1.linear1"),
+}
 DISTURBED_AT = 20
 LAST = {1: 21, 50: 50}
 """The last step, by `log_freq`."""
@@ -47,7 +93,7 @@ LAST = {1: 21, 50: 50}
 def trained(
     folder: Path, net: str, *, every: int, disturb: bool = False, seed: int = 0, sample_n: int = 16_384
 ) -> Path:
-    make, shape, module = NETS[net]
+    make, shape, module = {**NETS, **OTHERS}[net]
     torch.manual_seed(seed)
     model = make()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
@@ -78,6 +124,13 @@ def test_a_weight_that_something_else_changed_is_found_and_when(net: str, every:
     assert (found.kind, found.module, found.path) == ("parameter", NETS[net][2], "weight")
     assert (found.last_equal_step, found.step) == ((19, 20) if every == 1 else (0, 50))
     assert not found.is_rounding
+
+
+@pytest.mark.parametrize("net", OTHERS)
+def test_the_module_is_named_in_other_kinds_of_models_at_every_50th_step(net: str, tmp_path: Path) -> None:
+    found = compared(tmp_path, net, every=50, disturb=True).first_divergence
+    assert found is not None
+    assert (found.kind, found.module, found.last_equal_step, found.step) == ("parameter", OTHERS[net][2], 0, 50)
 
 
 def test_a_weight_that_is_not_sampled_is_found(tmp_path: Path) -> None:
