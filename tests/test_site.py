@@ -9,9 +9,13 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 ROOT = Path(__file__).parent.parent
 LOADED = {("link", "href"), ("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src")}
@@ -96,3 +100,22 @@ def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
 def test_the_site_names_no_path_of_the_machine_that_built_it(site: Path) -> None:
     for page in site.rglob("*.html"):
         assert str(ROOT) not in page.read_text(encoding="utf-8"), page
+
+
+AXE = ROOT / "torchgraph_explorer/web/node_modules/axe-core/axe.min.js"
+FOUND = """() => axe.run(document, {resultTypes: ['violations'], iframes: false}).then(({violations}) =>
+  violations.flatMap(({id, nodes}) => nodes.map(({html}) => `${id}: ${html}`)))"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 390], ids=["large", "phone"])
+def test_axe_has_nothing_to_say_of_the_site(site: Path, browser: Browser, theme: Any, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=theme)
+    page = context.new_page()
+    for name in ("index", "options", "site/demo"):
+        page.goto((site / f"docs/{name}.html").as_uri())
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        assert page.evaluate(FOUND) == [], name
+        assert page.evaluate("document.documentElement.scrollWidth") == width, name
+    context.close()

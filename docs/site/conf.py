@@ -70,6 +70,26 @@ def folders_as_text(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = LINK.sub(lambda link: f"`{link[1]}`" if (place / link[2]).is_dir() else link[0], source[0])
 
 
+ACCESSIBLE = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    "<pre>": '<pre tabindex="0">',
+}
+"""What axe finds missing in furo's pages. Code that is wider than the page can be scrolled by keyboard."""
+
+
+def make_accessible(app: Sphinx, fault: Exception | None) -> None:
+    """Add to the pages what assistive technology needs."""
+    for page in Path(app.outdir).rglob("*.html") if fault is None else ():
+        if "_demo" not in page.parts:
+            text = page.read_text(encoding="utf-8")
+            for lacking, whole in ACCESSIBLE.items():
+                text = text.replace(lacking, whole)
+            page.write_text(text, encoding="utf-8")
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.connect("build-finished", make_accessible)
     app.connect("source-read", folders_as_text)
