@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import torch
 from playwright.sync_api import Browser, sync_playwright
-from torch import nn
+from torch import Tensor, nn
 
 from benchmarks.graphs import WIDTH, Fan, nested
 from benchmarks.tables import Cell, Options, Spread, Table, main, spread
@@ -34,6 +34,7 @@ def tables(options: Options) -> Iterator[Table]:
     """Large graphs, and many long strips."""
     yield graphs(calls=20_000 if options.full else 1_000)
     yield strips((1_000, 10_000, 100_000) if options.full else (1_000, 10_000))
+    yield loops((999, 5_000) if options.full else (999,))
 
 
 def graphs(*, calls: int) -> Table:
@@ -57,6 +58,44 @@ def graphs(*, calls: int) -> Table:
             rows.append([name, *looks(browse, f"run{at}", outer=outer, inner=inner)])
     note = "A frame while the drawing is dragged: median and quartiles. 16.7 ms are 60 a second."
     return Table("A large graph", columns, rows, note)
+
+
+class Loop(nn.Module):
+    """Calls a cell of two modules once for each turn, as an LSTM over a sequence does."""
+
+    def __init__(self, turns: int) -> None:
+        super().__init__()
+        self.turns, self.cell = turns, nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.LayerNorm(WIDTH))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The state after the last turn."""
+        for _ in range(self.turns):
+            x = self.cell(x).tanh()
+        return x
+
+
+def loops(lengths: Sequence[int]) -> Table:
+    """A module that is called again and again, with everything recorded."""
+    rows: list[list[Cell]] = []
+    with tempfile.TemporaryDirectory() as logdir, browsing(Path(logdir)) as browse:
+        for turns in lengths:
+            run = f"loop{turns}"
+            train_loop(turns, Path(logdir), run)
+            viewer = browse()
+            first = seconds_until(viewer, partial(viewer.open, run), "cell#0")
+            again = seconds_until(viewer, viewer.page.reload, "cell#0")
+            rows.append([f"{turns:,} turns", first, again])
+            viewer.page.close()
+    note = "Until the folded node is shown; the goal is 2 s. The first time, the server reads the record, too."
+    return Table("A module in a loop", ("", "opened, s", "opened again, s"), rows, note)
+
+
+def train_loop(turns: int, logdir: Path, run: str) -> None:
+    """Three steps, all of which are logged."""
+    model = Loop(turns)
+    with watch(model, log_freq=1, backend="record", logdir=logdir, run=run, verbose=False):
+        for _ in range(3):
+            model(torch.randn(2, WIDTH)).square().mean().backward()
 
 
 def looks(browse: Callable[[], Viewer], run: str, *, outer: str, inner: str) -> list[Cell]:
