@@ -93,7 +93,7 @@ def _abreast(siblings: Stack, sources: _Ends, targets: _Ends) -> Iterator[Stack]
 
 def _is_left_and_entered(stack: Stack, nodes: Sequence[int], sources: _Ends) -> bool:
     """Does data leave the stack and come back? It would stand above and below what is in between."""
-    members, away = set(stack), set()
+    members, away = set(stack), set[int]()
     for node in nodes:
         before = sources.get(node, frozenset())
         if node in members:
