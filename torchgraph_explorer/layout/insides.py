@@ -99,8 +99,9 @@ def _size(graph: ModuleGraph, members: _Members, some: Sequence[int]) -> Size:
     node, times = graph.nodes[some[0]], len(some)
     outer = _module_of(graph, node.inside)
     if node.call is None:
-        last = graph.nodes[some[-1]].tensor
-        return tensor_size(tensor_name(last.path if last else "", members.parameters[outer]), times=times)
+        last = graph.nodes[some[-1]].tensor  # whose number is the longest
+        path = last.path if last is not None else ""
+        return tensor_size(tensor_name(path, members.parameters[outer]), times=times)
     call = graph.calls[graph.nodes[some[-1]].call or 0] if times > 1 else graph.calls[node.call]
     label = label_within(call.module, outer, members.classes)
     has_inside = any(graph.nodes[one].call in members.nodes for one in some)

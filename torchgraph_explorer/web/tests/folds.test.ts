@@ -38,7 +38,7 @@ const LAYOUT: Layout = {
 
 describe('a loop', () => {
   test('shows its first call until another is chosen', () => {
-    expect(loopsOf(GRAPH, LAYOUT, {})).toEqual([{key: 'cell#0', nodes: [1, 2], count: 5, chosen: 0}]);
+    expect(loopsOf(GRAPH, LAYOUT, {})).toEqual([{key: 'cell#0', nodes: [1, 2], count: 5, chosen: 0, isStack: false}]);
     expect(resolved(GRAPH, LAYOUT, {}).nodes.map(({node}) => node)).toEqual([0, 1, 2]);
   });
 

@@ -53,7 +53,7 @@ function LoopSlider({loop}: {loop: Loop}) {
   const drawn = now === null ? [] : loop.nodes.flatMap((at) => now.layout.nodes[at] ?? []);
   const most = drawn.find(({all}) => all?.length === loop.count) ?? drawn[0];
   if (now === null || !most) return null;
-  const names = drawn.map(({node}) => nodeText(now.graph, now.graph.nodes[node]!).label);
+  const names = drawn.map(({node}) => nodeText(now.graph, now.graph.nodes[node]!).label.replace(/ #\d+$/, ''));
   const label = names.length > 3 ? `${names.slice(0, 2).join(', ')} and ${names.length - 2} more` : names.join(', ');
   const callOf = (node: number | undefined): number => now.graph.calls[now.graph.nodes[node ?? -1]?.call ?? -1]?.call ?? loop.chosen;
   const last = Math.max(callOf(most.all?.at(-1)), timesOf(most) - 1);
