@@ -1,5 +1,5 @@
 import {describe, expect, test} from 'vitest';
-import {foldedMark, loopsOf, nodesOf, resolved, stripCells, turnFor, turnOf, turnText} from '../src/graph/folds';
+import {foldedMark, isStack, loopsOf, nodesOf, resolved, stripCells, turnFor, turnOf, turnText} from '../src/graph/folds';
 import type {Mark} from '../src/graph/nonfinite';
 import type {Layout, ModuleGraph} from '../src/api/types';
 import {overCalls} from '../src/charts/overCalls';
@@ -35,6 +35,18 @@ const LAYOUT: Layout = {
   ],
   loops: [[1, 2]],
 };
+
+describe('a stack', () => {
+  test('is of calls of different modules, and a loop is not', () => {
+    const block = GRAPH.calls.findIndex(({parent}) => parent === null);
+    const graph = {...GRAPH, calls: [...GRAPH.calls, {...GRAPH.calls[block]!, module: 1}, {...GRAPH.calls[block]!, module: 2}]};
+    const nodes = [...graph.nodes, ...[2, 1].map((back) => ({kind: 'call' as const, inside: null, call: graph.calls.length - back, tensor: null}))];
+    const last = nodes.length - 1;
+    expect(isStack({...graph, nodes}, [last - 1, last])).toBe(true);
+    expect(isStack({...graph, nodes}, [last, last])).toBe(false);
+    expect(isStack({...graph, nodes}, [last])).toBe(false);
+  });
+});
 
 describe('a loop', () => {
   test('shows its first call until another is chosen', () => {
