@@ -2,8 +2,9 @@
 
 import type {JSX} from 'preact';
 import {formatNumber} from '../../numberText';
+import {isBad} from '../../xray/codes';
 import {STOPS} from './colours';
-import {scale} from './store';
+import {scale, whole} from './store';
 
 const RULE = 'A cell of several steps or modules shows the largest value, and is red if any of them is not finite.';
 
@@ -12,7 +13,7 @@ export function Legend(): JSX.Element {
   return (
     <div class="xray-legend" aria-label={`Legend. ${RULE}`} role="note" title={RULE}>
       {now === null ? (
-        <span>not recorded</span>
+        <span>{whole.value?.codes.some(isBad) ? 'nothing finite' : 'not recorded'}</span>
       ) : (
         <>
           <span>{now.isLog ? `≤ ${formatNumber(now.low)}` : formatNumber(now.low)}</span>

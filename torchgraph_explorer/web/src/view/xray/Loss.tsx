@@ -2,12 +2,19 @@
 
 import type {JSX} from 'preact';
 import {curvePaths, curvePoints, wholeScale} from '../../charts/curve';
+import type {CurveScale} from '../../charts/curve';
 import {axisNumber} from '../../charts/format';
+import {formatNumber} from '../../numberText';
 import {curveName} from '../state/axis';
 import * as shown from '../state/shown';
 import {inSight} from './store';
 
 export const LOSS_HEIGHT = 44;
+
+function rangeText({low, high, kind}: CurveScale): string {
+  if (kind === 'log') return `${formatNumber(low)} to ${formatNumber(high)}, log`;
+  return `${axisNumber(low, high - low)} to ${axisNumber(high, high - low)}`;
+}
 
 export function Loss({width, gutter}: {width: number; gutter: number}): JSX.Element | null {
   const data = shown.model.value?.scalars.data.value;
@@ -23,7 +30,7 @@ export function Loss({width, gutter}: {width: number; gutter: number}): JSX.Elem
     <div class="xray-loss">
       <span class="xray-loss-name" style={{width: `${gutter}px`}}>
         <bdi title={curveName.value ?? ''}>{curveName.value}</bdi>
-        {scale && <small>{`${axisNumber(scale.low, scale.high - scale.low)} to ${axisNumber(scale.high, scale.high - scale.low)}${scale.kind === 'log' ? ', log' : ''}`}</small>}
+        {scale && <small>{rangeText(scale)}</small>}
       </span>
       <svg width={width} height={LOSS_HEIGHT} role="img" aria-label={`${curveName.value ?? ''} over the steps in sight`}>
         {paths && (
