@@ -11,9 +11,9 @@ import os
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed._composable.fsdp import fully_shard
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 
 from examples.loops.char_gpt import GPT, batch, text
 from torchgraph_explorer import watch

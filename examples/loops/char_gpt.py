@@ -7,6 +7,7 @@ lines marked with an arrow add this package. Run it with `python -m examples.loo
 
 from __future__ import annotations
 
+import inspect
 import math
 import string
 import textwrap
@@ -34,7 +35,8 @@ class Attention(nn.Module):
         """Mix each position with those before it."""
         batch, length, _ = x.shape
         heads = self.qkv(x).view(batch, length, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
-        mixed = functional.scaled_dot_product_attention(*heads, is_causal=True)
+        query, key, value = heads
+        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         return self.out(mixed.transpose(1, 2).reshape(batch, length, WIDTH))
 
 
@@ -72,7 +74,7 @@ class GPT(nn.Module):
 
 def text() -> Tensor:
     """The characters of two modules of Python's library, as numbers."""
-    source = "".join(open(module.__file__, encoding="utf-8").read() for module in (string, textwrap))  # noqa: SIM115, PTH123
+    source = "".join(inspect.getsource(module) for module in (string, textwrap))
     return torch.tensor([min(ord(one), 127) for one in source])
 
 

@@ -27,7 +27,7 @@ Values = npt.NDArray[np.float64]
 
 
 def trained(
-    folder: Path, scalars: Mapping[str, Sequence[float]], frames: list[Mapping[Any, Any]] | None = None
+    folder: Path, scalars: Mapping[str, Sequence[float]], frames: Sequence[Mapping[Any, Any]] | None = None
 ) -> Model:
     """A run of one layer in which all is well but for what was logged."""
     frames = frames or [{("fc1", "output", "output", "value"): [1.0, 2.0 + step / 100]} for step in range(200)]

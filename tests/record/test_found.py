@@ -90,7 +90,7 @@ def test_what_makes_no_sense_is_skipped(found: pb.Found, tmp_path: Path) -> None
 
 def test_what_only_a_later_release_knows_is_told_without_it(tmp_path: Path) -> None:
     write(tmp_path, frame(0))
-    later = one(severity=9, text="New.", band=pb.Finding.Band(statistic="kurtosis", kind=1, low=1.0))
+    later = one(severity=9, text="New.", band=pb.Finding.Band(statistic="kurtosis", kind="VALUE", low=1.0))
     with segment(tmp_path).open("ab") as file:
         file.write(enveloped(pb.Head(found=later).SerializeToString()))
     [found] = open_run(tmp_path).model().findings()

@@ -43,7 +43,7 @@ def train_deep(logdir: str, run: str, activation: type[nn.Module], *, spoilt_at:
         for step in range(120):
             batch = torch.randint(len(data), (64,))
             if step == spoilt_at:
-                nn.init.constant_(model.layers[3][0].weight, torch.nan)  # type: ignore[index, arg-type]
+                nn.init.constant_(model.layers[3][0].weight, torch.nan)  # type: ignore[index]
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(data[batch].float() / 16), labels[batch])
             loss.backward()

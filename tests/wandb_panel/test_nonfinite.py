@@ -14,8 +14,8 @@ from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_wandb.nonfinite_marks import GRADIENT_NAN, INSIDE, VALUE_INFINITY, VALUE_NAN
 from torchgraph_wandb.nonfinite_search import NOT_SEARCHED, continue_search, read_search, write_search
 from torchgraph_wandb.snapshot_process import chart_data
-from torchgraph_wandb.table import FIELDS, LIST_SEPARATOR, table_rows
-from torchgraph_wandb.text_encoding import ALPHABET
+from torchgraph_wandb.table import FIELDS, table_rows
+from torchgraph_wandb.text_encoding import ALPHABET, LIST_SEPARATOR
 
 pytestmark = pytest.mark.slow
 

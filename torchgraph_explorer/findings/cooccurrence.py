@@ -160,7 +160,8 @@ def _standardized(columns: list[_Column], values: Floats) -> Floats:
     median = _median(values)
     spread = np.maximum(_NORMAL * _median(np.abs(values - median)), floors)
     most = np.array([2 * FARTHEST if one.measure == "nonfinite" else FARTHEST for one in columns])
-    return np.nan_to_num(np.clip((values - median) / spread, -most, most), nan=0.0)
+    distances: Floats = np.nan_to_num(np.clip((values - median) / spread, -most, most), nan=0.0)
+    return distances
 
 
 def _median(values: Floats) -> Floats:

@@ -56,7 +56,7 @@ def show(
     if get_ipython() is None:
         raise _no_notebook(run)
     shown = iframe(run, height=height, models=models, steps=steps, series=series)
-    display({"text/html": shown, "text/plain": repr(run)}, raw=True)
+    display({"text/html": shown, "text/plain": repr(run)}, raw=True)  # type: ignore[no-untyped-call]
 
 
 def _no_notebook(run: RunRecord) -> OptionError:

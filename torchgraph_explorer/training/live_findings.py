@@ -179,7 +179,7 @@ class LiveFindings:
 
     def _record_own(self, *, is_last: bool = False) -> None:
         """Record what the user's rules found; before the end only if there is a finding more or less."""
-        keys = {(rule, one.key) for rule, found in self._own.items() for one in found.findings}
+        keys: set[object] = {(rule, one.key) for rule, found in self._own.items() for one in found.findings}
         if self._record is None or not self._own or (keys == self._recorded and not is_last):
             return
         self._recorded = keys
