@@ -18,6 +18,7 @@ from torchgraph_explorer.capture.facts.step_facts import StepFactsRecorder
 from torchgraph_explorer.capture.forward_passes import ForwardPasses, PassChoice
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.capture.gradient_hooks import series_key
+from torchgraph_explorer.capture.graph_length import GraphLength
 from torchgraph_explorer.capture.module_selection import ModuleSelection
 from torchgraph_explorer.capture.named_tensors import NamedTensors
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
@@ -131,7 +132,10 @@ class CapturedStep:
             ended=self._on_backward_end,
         )
         self._measures_parameters = rows.uses("params")
-        calls = RecordedCalls(rows, self._gradients.hooks, self._parameters, facts=facts, is_traced=trace is not None)
+        self._length = GraphLength() if trace is None else trace.length
+        calls = RecordedCalls(
+            rows, self._gradients.hooks, self._parameters, length=self._length, facts=facts, is_traced=trace is not None
+        )
         passes = ForwardPasses(options.choice, options.expected)
         self.forward = forward(
             ForwardParts(
@@ -351,5 +355,6 @@ class CapturedStep:
             self._facts.after_backward(self.forward.calls.done)
 
     def _on_backward_end(self) -> None:
+        self._length.end_backward()
         if not self.forward.until_update:
             self.forward.remove_hooks()

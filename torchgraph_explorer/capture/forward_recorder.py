@@ -18,6 +18,7 @@ from torchgraph_explorer.capture.direct_forwards import DirectForwards
 from torchgraph_explorer.capture.forward_modes import ForwardModes
 from torchgraph_explorer.capture.forward_passes import MOST_FORWARDS
 from torchgraph_explorer.capture.gradient_hooks import GradientHook, current_backward
+from torchgraph_explorer.capture.graph_length import TOO_LONG
 from torchgraph_explorer.capture.step_parts import ForwardParts
 from torchgraph_explorer.capture.step_states import Event, State
 from torchgraph_explorer.capture.trace import Trace
@@ -254,6 +255,8 @@ class ForwardRecorder:
             self._direct.look(self.calls.open[-1].frame)
 
     def _end_pass(self, hooks: list[GradientHook]) -> None:
+        if self.calls.length.is_over:
+            self._modules.note(TOO_LONG)
         self._modes.leave()
         self._ended()
         failed = sys.exc_info()[1] is not self._exception_before

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from torchgraph_explorer.capture.graph_length import GraphLength
 from torchgraph_explorer.capture.path_gradients import Edge, edge_of, is_stale
 from torchgraph_explorer.schema import NamedTensor, TensorEdge, TensorGraph
 
@@ -33,8 +34,14 @@ class NamedTensors:
     No method but `finish` raises; after a fault of ours, nothing more is noted.
     """
 
-    def __init__(self, selects: Callable[[str, str, str], bool], modules: Mapping[nn.Module, str]) -> None:
+    def __init__(
+        self,
+        selects: Callable[[str, str, str], bool],
+        modules: Mapping[nn.Module, str],
+        length: GraphLength,
+    ) -> None:
         """Begin with the parameters of `modules`; `selects` says which tensors of modules have names."""
+        self._length = length
         self._fault: Exception | None = None
         self._selects = selects
         self._tensors: list[NamedTensor] = []
@@ -156,13 +163,14 @@ class NamedTensors:
         self._time += 1
         self._origins[tensor] = self._time, frozenset((number,))
         self._names[tensor] = [*self._names.get(tensor, ()), number]
-        if tensor.requires_grad and not is_stale(tensor):
+        if tensor.requires_grad and not self._length.is_over and not is_stale(tensor):
             self._labels.setdefault(_edge_key(edge_of(tensor)), []).append(number)
             self._labelled.add(number)
 
     def _arrive(self, tensor: Tensor, number: int, sources: Numbers) -> None:
         """Add the edges along which `tensor` came to its name."""
-        flowing, first = self._reached(tensor)
+        is_too_long = tensor.requires_grad and self._length.is_over
+        flowing, first = (sources, sources) if is_too_long else self._reached(tensor)
         if not sources:
             sources = first
         overshot = bool(flowing - sources)
@@ -201,7 +209,7 @@ class NamedTensors:
 
     def _reached(self, tensor: Tensor) -> tuple[Numbers, Numbers]:
         """The named tensors that gradient from `tensor` reaches first; and these without further names of the same."""
-        if not tensor.requires_grad or is_stale(tensor):
+        if not tensor.requires_grad or self._length.is_over or is_stale(tensor):
             return NO_NUMBERS, NO_NUMBERS
         todo, seen = [edge_of(tensor)], set[Edge]()
         found: set[int] = set()

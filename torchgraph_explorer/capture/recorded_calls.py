@@ -12,6 +12,7 @@ from torchgraph_explorer.capture.call_stack import is_caller
 from torchgraph_explorer.capture.edge_series import EdgeSeries
 from torchgraph_explorer.capture.facts.step_facts import StepFactsRecorder
 from torchgraph_explorer.capture.gradient_hooks import GradientHook, GradientHooks, series_key
+from torchgraph_explorer.capture.graph_length import GraphLength
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable
 from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.parameters import Parameters
@@ -48,6 +49,7 @@ class RecordedCalls:
         attached: Tensors that were given a name, by call and path.
         open: The calls that are being executed, the innermost last.
         edges: The series of gradients along edges.
+        length: How long the autograd graph is.
     """
 
     def __init__(
@@ -56,11 +58,12 @@ class RecordedCalls:
         hooks: GradientHooks,
         parameters: Parameters,
         *,
+        length: GraphLength,
         facts: StepFactsRecorder | None = None,
         is_traced: bool = True,
     ) -> None:
         """There are none. Only in a step that `is_traced` the edges of a graph get their series."""
-        self._facts = facts
+        self._facts, self.length = facts, length
         self.done: list[Call] = []
         self.attached: dict[tuple[int, str], TensorInfo] = {}
         self.open: list[OpenCall] = []
@@ -96,11 +99,13 @@ class RecordedCalls:
     ) -> None:
         """Module `name` is called."""
         number = self.count(name)
+        if not self.open:
+            self.length.begin_pass()
         with NoDispatch():
             inputs = described(input_tensors(args, kwargs))
             parent = self.open[-1].index if self.open else None
             opened = OpenCall(len(self.done), name, number, frame)
-            given = differentiable(inputs) if self._uses_gradients else []
+            given = differentiable(inputs) if self._uses_gradients and not self.length.is_over else []
             for path, _, edge, _ in given:
                 opened.edges.setdefault(edge, []).append(path)
             self.done.append(Call(name, number, parent, infos(inputs), ()))
@@ -135,9 +140,14 @@ class RecordedCalls:
             self._observe(opened, "output", outputs)
             if self._facts is not None:
                 self._facts.end_call(opened.name, opened.call, outputs)
-            made = differentiable(outputs) if self._hooks_results else []
+            is_too_long = self.length.is_over
+            # Without a hook on the results of the whole forward pass, the backward pass would not be noticed.
+            is_hooked = self._hooks_results and not (is_too_long and self.open)
+            made = differentiable(outputs) if is_hooked else []
             hooks = self._hook(opened, "output", made)
-            if not self.open and made and all(each.is_stale for each in made):
+            if is_too_long:
+                made = []
+            elif not self.open and made and all(each.is_stale for each in made):
                 made = differentiable(outputs)  # the hooks have made torch use the views
             if self._uses_gradients:
                 self._hook_inputs(opened, made)
@@ -162,7 +172,7 @@ class RecordedCalls:
                 for info, _ in found:
                     key = series_key(inside.name, inside.call, "attached", info.path, "value")
                     keeper.describe(key, named.kind, named.node)
-            named_here = differentiable(found) if self._hooks_results else []
+            named_here = differentiable(found) if self._hooks_results and not self.length.is_over else []
             self._hook(inside, "attached", named_here)
             if self._measures_gradients:
                 self.edges.attach(inside, named_here)

@@ -24,6 +24,7 @@ from torchgraph_explorer.capture.facts.units import UnitWindows
 from torchgraph_explorer.capture.finite_checks import FiniteChecks
 from torchgraph_explorer.capture.forward_passes import PassChoice
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
+from torchgraph_explorer.capture.graph_length import GraphLength
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
 from torchgraph_explorer.capture.module_selection import ModuleSelection
 from torchgraph_explorer.capture.named_tensors import NamedTensors
@@ -408,7 +409,7 @@ class StepTracker:
                 lock=self._lock,
             ),
             rows=StepRows(self._kinds, measure, {}, self._listener.keeper(step)),
-            trace=Trace(self._named_tensors(names)) if is_traced else None,
+            trace=self._trace(names) if is_traced else None,
             options=StepOptions(
                 until_update=not self._counter.counts_passes,
                 updates=self._measures_updates,
@@ -442,9 +443,9 @@ class StepTracker:
         except Exception as fault:  # ours: the step is recorded all the same
             self._listener.note(f"a tensor is not in the dependency graph ({reason(fault)}).")
 
-    def _named_tensors(self, names: Mapping[nn.Module, str]) -> NamedTensors | None:
-        selects = self._listener.selects()
-        return None if selects is None else NamedTensors(selects, names)
+    def _trace(self, names: Mapping[nn.Module, str]) -> Trace:
+        length, selects = GraphLength(), self._listener.selects()
+        return Trace(None if selects is None else NamedTensors(selects, names, length), length)
 
     def _learn(self, ended: CapturedStep, graph: ModuleGraph | None) -> None:
         """A step is over, which had this graph."""

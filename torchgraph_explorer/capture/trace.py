@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from torchgraph_explorer import interrupts
+from torchgraph_explorer.capture.graph_length import GraphLength
 from torchgraph_explorer.capture.named_tensors import NamedTensors, storage_of
 from torchgraph_explorer.capture.path_gradients import Edge as GradientEdge
 from torchgraph_explorer.capture.path_gradients import edge_of, is_stale, made_within, reached, sequence_number
@@ -85,19 +86,20 @@ class Trace(TorchDispatchMode):
         over: Nothing more is traced, even while the mode is still on.
         each: Called for each operation.
         named: The named tensors; None if no tensor is kept.
+        length: How long the autograd graph is.
         handed_over: By source and target of an edge between calls of the model itself: the paths of the inputs that
             come along it alone.
     """
 
     supports_higher_order_operators = True
 
-    def __init__(self, named: NamedTensors | None = None) -> None:
+    def __init__(self, named: NamedTensors | None, length: GraphLength) -> None:
         """Begin with an empty graph. Nothing is traced until the mode is on."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.nodes: list[Node] = []
         self.fault: Exception | None = None
         self.over = False
-        self.named = named
+        self.named, self.length = named, length
         self.each: Callable[[], None] = _do_nothing
         self.handed_over: dict[tuple[int, int], list[str]] = {}
         self._edges: dict[tuple[int, int], bool] = {}
@@ -223,7 +225,7 @@ class Trace(TorchDispatchMode):
         self._origins[tensor] = (self._time, known | {inside.level: frozenset(nodes)})
         if inside.level is None:  # this level outlives the forward pass, and must not keep the autograd graph alive
             return
-        if tensor.requires_grad:
+        if tensor.requires_grad and not self.length.is_over:
             inside.label(tensor, nodes)
 
     def _connect(self, tensor: Tensor, target: int, inside: _Inside) -> frozenset[int]:
@@ -231,8 +233,13 @@ class Trace(TorchDispatchMode):
 
         The operations say where data came from; autograd says whether gradient goes back there. A node whose results
         have no gradient function of their own, as in a reentrant checkpoint or where it wrote into its input, is
-        missed by the walk of the autograd graph, which then arrives at a node further back.
+        missed by the walk of the autograd graph, which then arrives at a node further back. Of a graph that is too long
+        to be walked, gradient is assumed to go where data came from.
         """
+        if tensor.requires_grad and self.length.is_over:
+            sources = self._sources(tensor, inside)
+            self._edges.update(((source, target), True) for source in sources)
+            return sources
         if inside.level is None and tensor.requires_grad:
             # What other calls have not returned, the training loop has computed from that.
             sources = self._sources(tensor, inside) or made_within(edge_of(tensor), inside.spans)
