@@ -47,7 +47,8 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
     "loss-scale-loop": (*_LARGE, "overflow-ahead"),
     "saturated-activation": _LARGE,
     "dead-units": _LARGE,
-    "attention-logits-growing": (*_SETUP, "update-too-large", "exploding-gradient"),
+    "attention-logits-growing": (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation"),
+    "clipping-always": ("bad-init-scale", "input-not-normalised", "no-zero-grad", "exploding-gradient"),
     "imbalanced-branches": (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation"),
     "expert-imbalance": (*_SETUP, "update-too-large", "exploding-gradient"),
     "vanishing-gradient": (
@@ -85,7 +86,7 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
 
 _PHASES = {
     **dict.fromkeys((*_SETUP, *_LEFT_OUT, "dropout-extreme", "softmax-before-loss"), 0),
-    **dict.fromkeys(("exploding-gradient", "vanishing-gradient"), 2),
+    **dict.fromkeys(("exploding-gradient", "vanishing-gradient", "clipping-always"), 2),
     **dict.fromkeys(("update-too-large", "update-too-small", "update-lost-to-rounding", "loss-scale-loop"), 3),
     "nan": 4,
 }
@@ -136,10 +137,10 @@ def _root(one: Finding, among: Sequence[Finding], places: Places) -> Finding | N
 
 
 def _follows(one: Finding, other: Finding, places: Places) -> bool:
+    if one.kind == other.kind:
+        return _is_elsewhere(one, other, places)
     if other.severity == "info" or (one.kind not in _OF_THE_WHOLE_RUN and _time(other) > _time(one)):
         return False
-    if one.kind == other.kind:  # the same along the way of the data: it began where it is first
-        return other.step <= one.step and one.kind in _SPREADING and _is_before(other, one, places)
     is_mutual = one.kind in FOLLOWS.get(other.kind, ())  # then the earlier one is the cause
     return other.kind in FOLLOWS.get(one.kind, ()) and not (is_mutual and _time(other) == _time(one))
 
@@ -149,7 +150,24 @@ def _time(one: Finding) -> tuple[int, int]:
 
 
 _SPREADING = ("dead-units", "saturated-activation", "exploding-activation", "overflow-ahead", "zero-init")
+"""Kinds that go along the way of the data: one began where it is first, if it was there no later."""
+
+_TOGETHER = (
+    *_LEFT_OUT,
+    "attention-logits-growing",
+    "dropout-extreme",
+    "imbalanced-branches",
+    "normalisation-in-eval",
+    "symmetric-units",
+)
+"""Kinds that many modules have for one reason: one stands for all, the first in time, then in order of execution."""
 
 
-def _is_before(one: Finding, other: Finding, places: Places) -> bool:
-    return places.order(one.module, one.call) < places.order(other.module, other.call)
+def _is_elsewhere(one: Finding, other: Finding, places: Places) -> bool:
+    """Whether `one` is what `other`, of the same kind, is at another module before it."""
+    if other.severity == "info" != one.severity:
+        return False
+    here, before = (places.order(each.module, each.call) for each in (one, other))
+    if one.kind in _SPREADING:
+        return other.step <= one.step and before < here
+    return one.kind in _TOGETHER and (other.step, before) < (one.step, here)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
 
 from torchgraph_explorer.console import reason
 from torchgraph_explorer.finding import Finding, RuleFindings
+from torchgraph_explorer.findings.calls import once_a_module
 from torchgraph_explorer.findings.causes import in_order
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.own_rules import OwnRule, run_rules, with_recorded
@@ -63,7 +63,7 @@ def _run(name: str, rule: Rule, evidence: Evidence) -> Iterator[Finding]:
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():  # a record may hold any numbers, or none
             warnings.simplefilter("ignore", RuntimeWarning)
-            found = list(islice(rule(evidence), MOST_OF_A_RULE))
+            found = once_a_module(rule(evidence), most=MOST_OF_A_RULE)
         yield from found
     except Exception as fault:  # whatever a rule does, the others' findings count
         yield Finding(

@@ -104,7 +104,10 @@ def as_lines(new: Sequence[Finding]) -> list[str]:
     for some in _by_kind(told):
         first = some[0]
         follows = f" It follows from {first.causes[0].kind}." if first.causes else ""
-        lines.append(f"{first.severity}: {kind_and_place(some)}, since step {first.step}: {first.text}{follows}")
+        alike = [one for one in new if one.kind == first.kind and one.causes == (first,) and one.is_at_least("warning")]
+        lines.append(
+            f"{first.severity}: {kind_and_place([*some, *alike])}, since step {first.step}: {first.text}{follows}"
+        )
     return list(map(printable, lines))
 
 
@@ -142,9 +145,10 @@ def _root(some: Sequence[Finding], among: Sequence[Finding]) -> str:
     roots = set(map(id, some))
     following = [one for one in among if any(id(cause) in roots for cause in one.causes)]
     worst = max((one.severity for one in (*some, *following)), key=SEVERITIES.index)
-    kinds = list(dict.fromkeys(one.kind for one in following))
+    alike = [one for one in following if one.kind == some[0].kind]
+    kinds = list(dict.fromkeys(one.kind for one in following if one.kind != some[0].kind))
     follows = f"; {', '.join(kinds)} {'follow' if len(kinds) > 1 else 'follows'} from it" if kinds else ""
-    return f"{worst}: {kind_and_place(some)}, {when(some[0])}{follows}"
+    return f"{worst}: {kind_and_place([*some, *alike])}, {when(some[0])}{follows}"
 
 
 def kind_and_place(some: Sequence[Finding]) -> str:

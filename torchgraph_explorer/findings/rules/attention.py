@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +41,7 @@ def attention_logits_growing(evidence: Evidence) -> Iterator[Finding]:
         if kept is None:
             continue
         most = float(logits[rows[kept]].max())
-        yield finding(
+        found = finding(
             evidence,
             "attention-logits-growing",
             "warning",
@@ -51,6 +52,15 @@ def attention_logits_growing(evidence: Evidence) -> Iterator[Finding]:
             f"from {early:.3g} to {most:.3g}. A softmax of such logits picks one key and passes hardly any gradient.",
             advice="Normalise queries and keys (QK-norm), lower the learning rate, warm it up, or clip the gradient.",
         )
+        yield replace(found, call=_call_of(evidence, at, module))
+
+
+def _call_of(evidence: Evidence, at: Series, module: str) -> int | None:
+    """The call of `module` within which `at` was; that of `at` itself where the graph does not tell."""
+    places = evidence.places
+    number = places.numbered(at.module, at.call)
+    around = (places.calls[one] for one in places.ancestors(number)) if number is not None else ()
+    return next((one.call for one in around if one.module == module), at.call)
 
 
 def _logits(evidence: Evidence) -> Iterator[tuple[Series, str, Floats]]:

@@ -9,10 +9,12 @@ import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.finding import Finding
-from torchgraph_explorer.findings.rules.loss import is_flat, judged
+from torchgraph_explorer.findings.rules.attention import attention_logits_growing
+from torchgraph_explorer.findings.rules.growth import exploding_activation
+from torchgraph_explorer.findings.rules.loss import is_flat, judged, loss_diverging
 from torchgraph_explorer.findings.rules.participation import all_unchanged
 from torchgraph_explorer.findings.rules.ratios import measured_ratios, trained_matrices
-from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding
 
 SMALL_RATIO = 5e-6
 """Largest ratio of the norms of update and weight, over the whole run, below which nothing is learned."""
@@ -28,6 +30,9 @@ LARGE_SHARE = 0.3
 
 REPLACING_RATIO = 1.0
 """A single update that is larger than the weights themselves is too large."""
+
+FOLLOWING = (exploding_activation, attention_logits_growing, loss_diverging)
+"""Rules of what large updates lead to. Fewer of these count before what they have led to."""
 
 SKIPPED_SHARE = 0.3
 """Share of the recorded steps whose update was skipped."""
@@ -138,8 +143,11 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
     rows = np.flatnonzero(np.isfinite(ratios))
     large = rows[ratios[rows] > LARGE_RATIO]
     is_replaced = len(rows) > 0 and ratios[rows].max() > REPLACING_RATIO
+    follows = None
     if not is_replaced and len(large) < max(LEAST_ROWS, LARGE_SHARE * len(rows)):
-        return
+        follows = _what_follows(evidence, rows, large)
+        if follows is None:
+            return
     usual, most = float(np.median(ratios[rows])), rows[np.argmax(ratios[rows])]
     text = (
         f"{len(large)} of {len(rows)} recorded updates change the weights by more than {LARGE_RATIO:.0%}; "
@@ -147,6 +155,8 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
     )
     if is_replaced:
         text = f"The update of step {evidence.steps[most]} is {ratios[most]:.3g} times as large as the weights. {text}"
+    if follows is not None:
+        text = f"{text} `{follows.kind}` follows, from step {follows.step} on."
     yield finding(
         evidence,
         "update-too-large",
@@ -157,6 +167,22 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
         text=text,
         advice="Lower the learning rate by a factor of 10, or warm it up.",
     )
+
+
+def _what_follows(evidence: Evidence, rows: Rows, large: Rows) -> Finding | None:
+    """The first finding that follows from `large` updates of all measured at `rows`; None without any.
+
+    The first updates have to be large, or enough of those until it begins: afterwards, the weights have grown, and the
+    same step is a small part of them.
+    """
+    if not len(large):
+        return None
+    for one in sorted((one for rule in FOLLOWING for one in rule(evidence)), key=lambda one: one.step):
+        before = rows[evidence.steps[rows] < one.step]
+        count = int(np.isin(before, large).sum())
+        if count and (np.isin(before[:LEAST_ROWS], large).all() or count >= LARGE_SHARE * len(before)):
+            return one
+    return None
 
 
 def loss_scale_loop(evidence: Evidence) -> Iterator[Finding]:
