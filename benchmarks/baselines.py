@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.programs.program import Losses, Setup
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 
 CHECK_EVERY = 10
 """Steps between the checks of TheDeepChecker."""

@@ -14,8 +14,8 @@ import torch
 from benchmarks.programs.program import STEPS
 from benchmarks.recorded import BASELINES, AnyProgram, Job, baseline, programs_of, recorded
 from benchmarks.tables import Options, Table
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.engine import find
-from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.record.scalars.index import Scalar
 from torchgraph_explorer.run import Model, open_run
 

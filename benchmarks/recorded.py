@@ -21,7 +21,7 @@ import torch
 from benchmarks.baselines import Plain, Seen, deepchecker, sagemaker
 from benchmarks.programs.program import STEPS, Program, Setup, train
 from benchmarks.programs.script import Script, run_script
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.report import from_plain, plain
 
 ROOT = Path(__file__).parents[1]

@@ -42,6 +42,7 @@ ALLOWED = {
     "torchgraph_explorer/reduce/row_buffer.py:_fingerprint": "as `functions`",
     "torchgraph_explorer/reduce/row_buffer.py:functions": "looks up compiled functions once",
     "torchgraph_explorer/reduce/row_buffer.py:library": "loads the compiled library once",
+    "torchgraph_explorer/reduce/row_buffer.py:tensor_functions": "the same for tensors.c",
     "torchgraph_explorer/reduce/sampling.py:stride_for": "bounded",
     "torchgraph_explorer/tensors/copies.py:samples_of": "bounded",
     "torchgraph_explorer/server/answers.py:_names": "bounded",

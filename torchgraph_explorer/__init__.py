@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torchgraph_explorer.errors import TorchgraphWarning as TorchgraphWarning
     from torchgraph_explorer.errors import UnknownBackendError as UnknownBackendError
     from torchgraph_explorer.exploring.start import explore as explore
-    from torchgraph_explorer.findings.finding import Finding as Finding
+    from torchgraph_explorer.finding import Finding as Finding
     from torchgraph_explorer.histogram import Histograms as Histograms
     from torchgraph_explorer.histogram import quantiles as quantiles
     from torchgraph_explorer.own_views.selection import ViewSelection as ViewSelection
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Comparison": "comparison.models",
-    "Finding": "findings.finding",
+    "Finding": "finding",
     "Keep": "tensors.keep",
     "LIGHTNING_EPOCHS": "training.watch",
     "STATISTICS": "schema",

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from torchgraph_explorer.comparison.models import Comparison
 from torchgraph_explorer.comparison.spread import Spread, spread_of
 from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.changes import Changes, find_changes
 from torchgraph_explorer.findings.cooccurrence import CoOccurrences, find_cooccurrences, finding_name
 from torchgraph_explorer.findings.engine import find as find_findings
-from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
 from torchgraph_explorer.findings.relations import Related, find_related
 from torchgraph_explorer.record.discovery import find_run

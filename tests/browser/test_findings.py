@@ -15,7 +15,7 @@ from tests.browser.runs import DEAD_FROM, NAN_FROM
 from tests.shared import once
 from tests.troubled import record_troubled
 from torchgraph_explorer import open_run
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.server.export import export_page
 
 pytestmark = pytest.mark.browser

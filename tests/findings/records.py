@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from tests.record.examples import SESSION, quietly, write
 from tests.record.pooling import histograms_of, statistics_of
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.run import Model
 from torchgraph_explorer.schema import (
     Call,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.findings.test_changes import NOISY, STEPS, name_of, recorded, steady
 from torchgraph_explorer.errors import NotFoundError
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 
 Floats = npt.NDArray[np.float64]
 

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from tests.findings.records import Values, recorded
 from tests.findings.test_rules import NORMAL, perceptron, put, steps, together
 from torchgraph_explorer import watch
+from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.calls import once_a_module
 from torchgraph_explorer.findings.causes import in_order
 from torchgraph_explorer.findings.engine import find
-from torchgraph_explorer.findings.finding import Finding, Severity
 from torchgraph_explorer.findings.places import Places
 from torchgraph_explorer.findings.report import as_lines, as_roots
 from torchgraph_explorer.run import open_run

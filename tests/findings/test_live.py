@@ -14,9 +14,9 @@ import pytest
 from benchmarks.programs.chosen import FAULTY, HEALTHY
 from benchmarks.programs.program import Program, train
 from tests.record.examples import GRAPH, SERIES, SESSION, clean
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings import live
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.live import LiveModel, Novelty
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import Run, open_run

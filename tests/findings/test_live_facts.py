@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from torchgraph_explorer import open_run, watch
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.rules.rule import mostly_held
 
 Loop = Callable[[Any], Iterator[object]]

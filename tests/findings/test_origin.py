@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from torchgraph_explorer import watch
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.run import open_run
 
 BAD_STEP = 2

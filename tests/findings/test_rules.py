@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from tests.findings.records import Values, assert_outside_band, chain, module, recorded, weight
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.causes import FOLLOWS, in_order
 from torchgraph_explorer.findings.engine import find
-from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.places import Places
 from torchgraph_explorer.run import Model
 from torchgraph_explorer.schema import ModuleGraph, StepFacts

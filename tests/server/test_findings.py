@@ -18,9 +18,9 @@ from tests.record.mutations import mutated
 from tests.server.asking import ask
 from tests.server.pages import read_page
 from torchgraph_explorer.errors import TorchgraphWarning
+from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.engine import judge
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Band, Finding
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import open_run
 from torchgraph_explorer.server import findings

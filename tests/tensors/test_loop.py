@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from torchgraph_explorer import Keep, OptionError, PerLabel, attach, open_run, watch
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.run import Model
 from torchgraph_explorer.schema import Series
 from torchgraph_explorer.tensors.copies import copied, spread_over

@@ -30,7 +30,7 @@ from torchgraph_explorer.comparison.matching import (
 from torchgraph_explorer.comparison.scalars import Scalars, scalars
 from torchgraph_explorer.comparison.structure import Changed, Structure, latest_graph, settings, structure
 from torchgraph_explorer.errors import RecordError
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.moments import COLUMN
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.schema import ModuleGraph, Series

@@ -10,7 +10,7 @@ from torchgraph_explorer.comparison.divergence import Divergence
 from torchgraph_explorer.comparison.models import Comparison, SeriesDifference
 from torchgraph_explorer.comparison.scalars import ScalarDifference
 from torchgraph_explorer.comparison.structure import Changed
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.report import plain
 from torchgraph_explorer.schema import Series
 

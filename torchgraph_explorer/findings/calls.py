@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from torchgraph_explorer.findings.finding import SEVERITIES, Finding
+from torchgraph_explorer.finding import SEVERITIES, Finding
 
 
 def once_a_module(findings: Iterable[Finding], *, most: int) -> list[Finding]:

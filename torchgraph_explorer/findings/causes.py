@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from torchgraph_explorer.findings.finding import SEVERITIES, Finding
+from torchgraph_explorer.finding import SEVERITIES, Finding
 from torchgraph_explorer.findings.places import Places
 
 _SETUP = ("zero-init", "bad-init-scale", "input-not-normalised", "no-zero-grad", "weight-decay-dominates")

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.changes import is_no_output, once_each
-from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.measures import MEASURES, Floats, measures_of
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.scalars.index import Scalar

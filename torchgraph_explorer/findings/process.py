@@ -18,7 +18,7 @@ from typing import IO, Any, Protocol, TypeAlias
 
 from torchgraph_explorer.console import reason
 from torchgraph_explorer.errors import TorchgraphError, TorchgraphWarning
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.live import LiveModel
 from torchgraph_explorer.findings.own_rules import OwnRule, RuleAddress
 from torchgraph_explorer.findings.report import plain

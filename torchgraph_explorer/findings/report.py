@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from torchgraph_explorer.findings.finding import SEVERITIES, Band, Finding
+from torchgraph_explorer.finding import SEVERITIES, Band, Finding
 from torchgraph_explorer.printable import printable
 
 Found: TypeAlias = Mapping[str, Sequence[Finding]]

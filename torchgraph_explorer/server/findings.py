@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from torchgraph_explorer.console import reason
 from torchgraph_explorer.errors import TorchgraphError
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.engine import judge
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.own_rules import OwnRule, run_rules
 from torchgraph_explorer.findings.report import as_json
 from torchgraph_explorer.record.model_record import ModelRecord

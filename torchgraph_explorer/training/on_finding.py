@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.console import reason, warn
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 
 OnFinding: TypeAlias = Callable[[Finding], object]
 

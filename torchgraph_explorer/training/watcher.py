@@ -19,7 +19,7 @@ from torchgraph_explorer.capture.phases import Evaluation, Training
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.errors import OptionError
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.schema import ModuleGraph, Session
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.first_step import Start

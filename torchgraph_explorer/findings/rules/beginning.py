@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Band, Finding
 from torchgraph_explorer.findings.rules.rule import finding, named
 from torchgraph_explorer.schema import Series
 

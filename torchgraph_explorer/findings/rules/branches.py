@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Band, Finding
 from torchgraph_explorer.findings.places import dimensions
 from torchgraph_explorer.findings.rules.rule import Rows, finding, held, named, quoted
 from torchgraph_explorer.schema import Node

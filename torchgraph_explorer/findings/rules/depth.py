@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.places import dimensions
 from torchgraph_explorer.findings.rules.rule import finding, named
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.rules.rule import finding, named
 from torchgraph_explorer.schema import Module
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Band, Finding
 from torchgraph_explorer.findings.rules.participation import moved_and_stuck
 from torchgraph_explorer.findings.rules.precision import underflow
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named

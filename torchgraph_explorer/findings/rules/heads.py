@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.rules.loss import judged
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Flags, Rows, finding, named
 from torchgraph_explorer.schema import Series, TensorInfo

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding, Severity
 from torchgraph_explorer.findings.losses import need_not_fall, the_loss
 from torchgraph_explorer.findings.rules.ratios import measured_ratios, trained_matrices
 from torchgraph_explorer.findings.rules.rule import quoted

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.rules.rule import finding, named, quoted
 from torchgraph_explorer.record.nonfinite import Traits, are_nonfinite, traits
 from torchgraph_explorer.schema import Series

@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from torchgraph_explorer.finding import Band, Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Band, Finding, Severity
 from torchgraph_explorer.schema import Series
 
 Rule: TypeAlias = Callable[[Evidence], Iterable[Finding]]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.finding import Finding
 from torchgraph_explorer.findings.rules.attention import attention_logits_growing
 from torchgraph_explorer.findings.rules.growth import exploding_activation
 from torchgraph_explorer.findings.rules.loss import is_flat, judged, loss_diverging

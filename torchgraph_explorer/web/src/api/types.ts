@@ -366,7 +366,7 @@ export interface ScalarNews {
 
 export type Severity = 'info' | 'warning' | 'error';
 
-/** What a rule allows of a tensor's elements, or of a statistic of them: see `Band` in `findings/finding.py`. */
+/** What a rule allows of a tensor's elements, or of a statistic of them: see `Band` in `finding.py`. */
 export interface Band {
   /** `elements`, or the name of a measure. */
   statistic: string;
