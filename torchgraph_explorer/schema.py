@@ -634,17 +634,23 @@ class StepNote:
     text: str
 
 
+def titled(name: str, label: str | None) -> str:
+    """A scalar as a sentence calls it: `loss`, or `loss (eval)` with its label."""
+    return name if label is None else f"{name} ({label})"
+
+
 @dataclass(frozen=True, slots=True)
 class Logged:
     """What the training loop logged in a stretch of time: values of scalars, and notes.
 
     Attributes:
-        names: Names of scalars.
+        names: Names of scalars; those that were logged with several labels once for each of them.
         name: Index in `names` of each value's scalar, `[n]` uint32.
         steps: Step of each value, `[n]` int64, in the order of logging.
         times: When each was logged, in seconds since the epoch, `[n]` float64.
         values: `[n]` float64; may be NaN or infinite.
         notes: In the order of noting.
+        labels: Label of each of `names`, None without; empty if none has one.
     """
 
     names: tuple[str, ...]
@@ -653,6 +659,12 @@ class Logged:
     times: npt.NDArray[np.float64]
     values: npt.NDArray[np.float64]
     notes: tuple[StepNote, ...] = ()
+    labels: tuple[str | None, ...] = ()
+
+    @property
+    def scalars(self) -> tuple[tuple[str, str | None], ...]:
+        """Each of `names` with its label."""
+        return tuple(zip(self.names, self.labels or (None,) * len(self.names), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ def record_scalars(logdir: Path, run: str = "scalars") -> None:
     """A linear layer over `SCALAR_STEPS` steps, every second one logged, whose loop logs scalars and notes.
 
     The loss is 1 / (step + 1), but NaN at steps 5 and 6, and 1000 at step 25. There are 100 tokens in each of the first
-    20 steps, and 900 in the others.
+    20 steps, and 900 in the others. The accuracy also has values with the label `eval`, at each tenth step.
     """
     torch.manual_seed(0)
     model, tokens = nn.Sequential(nn.Linear(4, 2)), 0
@@ -110,6 +110,8 @@ def record_scalars(logdir: Path, run: str = "scalars") -> None:
             tokens += 100 if step < 20 else 900
             loss = {5: float("nan"), 6: float("nan"), 25: 1000.0}.get(step, 1 / (step + 1))
             watcher.log({"train/loss": loss, "train/acc": step / 10, "tokens": tokens})
+            if step % 10 == 9:
+                watcher.log({"train/acc": step / 20}, label="eval")
             if step == 12:
                 watcher.note("switched to the big batch")
 

@@ -57,6 +57,20 @@ def test_scalars_are_grouped_and_say_their_last_value(shown: Viewer) -> None:
     expect(chart(shown, "tokens")).to_be_visible()
 
 
+def test_labels_are_lines_of_one_chart_with_a_legend(shown: Viewer) -> None:
+    figure = shown.page.locator(".scalar", has=chart(shown, "train/acc"))
+    summary = "train/acc: 40 values, the last 3.9 at step 39; train/acc (eval): 4 values, the last 1.95 at step 39"
+    expect(chart(shown, "train/acc")).to_have_attribute("aria-label", summary)
+    expect(figure.locator(".scalar-legend li")).to_have_text(["no label3.9", "eval1.95"])
+    colours = "lines => new Set(lines.map((line) => getComputedStyle(line).stroke)).size"
+    assert figure.locator(".scalar-line").evaluate_all(colours) == 2
+    assert figure.locator(".scalar-legend path").evaluate_all(colours) == 2
+    chart(shown, "train/acc").hover(position=place(shown, "train/acc", 19 / 39))
+    expect(shown.page.locator(".tip")).to_have_text(
+        re.compile(r"train/accno label \(step 19\)1\.9eval \(step 19\)0\.95")
+    )
+
+
 def test_the_pointer_shows_the_exact_value_and_a_press_goes_to_the_step(shown: Viewer) -> None:
     at = place(shown, "train/loss", 2 / 39)
     chart(shown, "train/loss").hover(position=at)

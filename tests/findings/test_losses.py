@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pytest
 
 from tests.findings.records import chain, module, recorded, weight
+from tests.record.examples import logged, write
+from torchgraph_explorer import open_run
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall, the_loss
 from torchgraph_explorer.record.scalars.index import Scalar
@@ -124,6 +126,28 @@ def test_the_loss_is_chosen_by_its_name(names: Mapping[str, int], expected: str 
     scalars = {name: Scalar(name, np.arange(count), np.ones(count), np.ones(count)) for name, count in names.items()}
     found = the_loss(scalars)
     assert (found.name if found else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        pytest.param((None, "eval"), None, id="without a label"),
+        pytest.param(("eval", "train"), "train", id="of the training"),
+        pytest.param((None, "train"), None, id="without, before that of the training"),
+        pytest.param(("eval", "05_iterations"), "none", id="neither"),
+    ],
+)
+def test_only_one_label_of_a_loss_is_judged(
+    labels: tuple[str | None, ...], expected: str | None, tmp_path: Path
+) -> None:
+    write(tmp_path, *(logged([0], loss=[1.0], label=label) for label in labels))
+    found = Evidence(open_run(tmp_path).model()).scalars.get("loss")
+    assert (found.label if found else "none") == expected
+
+
+def test_losses_with_labels_of_adversaries_need_not_fall(tmp_path: Path) -> None:
+    write(tmp_path, *(logged([0], loss=[1.0], label=label) for label in (None, "generator")))
+    assert need_not_fall(Evidence(open_run(tmp_path).model()))
 
 
 def test_a_spike_names_what_moved_before_it(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from tests.record.examples import SESSION, flip, logged, other_session, quietly,
 from torchgraph_explorer import NotFoundError, open_run
 from torchgraph_explorer.record import limits
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.format.envelope import enveloped
+from torchgraph_explorer.record.format.envelope import DamageError, enveloped
 from torchgraph_explorer.record.ranks.groups import Member
-from torchgraph_explorer.record.scalars.encoding import VALUE_BYTES, encode_logged
+from torchgraph_explorer.record.scalars.encoding import VALUE_BYTES, decode_logged, encode_logged
 from torchgraph_explorer.record.scalars.index import ScalarIndex
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import Run
@@ -36,6 +36,35 @@ def test_everything_is_read_back(tmp_path: Path) -> None:
     assert (loss.name, loss.steps.tolist(), loss.values.tolist()) == ("loss", [0, 2, 2**40], values)
     assert loss.times.tolist() == [2_000.0, 2_002.0, 2_000.0 + 2**40]
     assert ([*model.scalars()], model.step_notes, len(model)) == (["loss", "acc"], (note,), 0)
+
+
+def test_labels_are_read_apart_and_continued_each(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        *(logged([0, 1], loss=[1.0, 2.0]), logged([1], loss=[7.0], label="eval"), logged([1, 2], loss=[3.0, 4.0])),
+        *(logged([2], loss=[8.0], label="eval"), logged([2], acc=[0.5], label="eval")),
+    )
+    model = open_run(tmp_path).model()
+    every = [(one.name, one.label, one.steps.tolist(), one.values.tolist()) for one in model.logged.every]
+    assert every == [
+        ("loss", None, [0, 1, 2], [1.0, 3.0, 4.0]),
+        ("loss", "eval", [1, 2], [7.0, 8.0]),
+        ("acc", "eval", [2], [0.5]),
+    ]
+    assert ([*model.scalars()], [*model.scalars("eval")]) == (["loss"], ["loss", "acc"])
+    for name, label, message in (("acc", None, "'acc'"), ("loss", "test", "'loss' with label='test'")):
+        with pytest.raises(
+            NotFoundError, match=rf"no scalar {message}\. Choose one of 'loss', 'loss' \(label='eval'\)"
+        ):
+            model.scalar(name, label)
+
+
+def test_a_block_with_labels_for_some_of_its_names_is_damaged() -> None:
+    head, body = encode_logged(logged([0], loss=[1.0], acc=[1.0], label="eval"))
+    assert decode_logged(head, body).scalars == (("loss", "eval"), ("acc", "eval"))
+    head.labels.pop()
+    with pytest.raises(DamageError, match="1 labels for 2 scalars"):
+        decode_logged(head, body)
 
 
 def test_a_scalar_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:

@@ -57,6 +57,18 @@ def test_a_client_follows_a_run_by_asking_for_what_is_new(tmp_path: Path) -> Non
     writer.close()
 
 
+def test_labels_have_numbers_of_their_own_on_the_server_and_a_page(tmp_path: Path) -> None:
+    write(tmp_path, logged([0, 1], loss=[3, 2]), logged([1], loss=[5], label="eval"))
+    meta, arrays = asked(app(Runs(tmp_path)))
+    page, page_arrays = page_scalars(open_run(tmp_path).model().logged, most=512, most_bytes=200_000)
+    facts = [
+        {"name": "loss", "values": 2, "is_axis": False},
+        {"name": "loss", "label": "eval", "values": 1, "is_axis": False},
+    ]
+    assert (meta["scalars"], page["scalars"]) == (facts, facts)
+    assert (arrays["0.value"], arrays["1.value"]) == ([3, 2], [5]) == (page_arrays["0.value"].tolist(), [5])
+
+
 def test_a_long_run_is_thinned_and_a_spike_stays(tmp_path: Path) -> None:
     values = [1.0] * 10_000
     values[7_777] = 1e6

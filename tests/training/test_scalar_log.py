@@ -16,8 +16,9 @@ from torch.overrides import TorchFunctionMode
 
 from torchgraph_explorer import OptionError, TorchgraphWarning, Watcher, open_run, watch
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.schema import Logged, Record
+from torchgraph_explorer.schema import Logged, NotFinite, Record
 from torchgraph_explorer.training import scalar_log
+from torchgraph_explorer.training.bad_values import BadValues
 from torchgraph_explorer.training.scalar_log import ScalarLog
 
 
@@ -177,6 +178,36 @@ def test_a_wrong_value_is_refused_and_nothing_of_the_call_is_kept(scalars: objec
     with pytest.raises(OptionError, match=message):
         loop.watcher.log(both)  # type: ignore[arg-type]
     assert not loop.read().scalars()
+
+
+def test_each_label_has_its_own_values_and_the_label_of_the_step_gives_none(loop: Loop) -> None:
+    loop.update()
+    loop.watcher.label("warm-up")
+    for number, label in enumerate((None, "train", "eval", "eval")):
+        loop.watcher.log({"loss": number}, label=label)
+    loop.watcher.log({"acc": torch.tensor(0.5)}, "eval")
+    model = loop.read()
+    labels = (None, "train", "eval", "warm-up")
+    found = {label: {name: one.values.tolist() for name, one in model.scalars(label).items()} for label in labels}
+    assert found == {None: {"loss": [0]}, "train": {"loss": [1]}, "eval": {"loss": [3], "acc": [0.5]}, "warm-up": {}}
+    assert (model.scalar("loss", "eval").label, model.scalar_labels) == ("eval", ("train", "eval"))
+
+
+@pytest.mark.parametrize("label", ["", 3, "x" * 10_000, b"eval"], ids=["empty", "number", "long", "bytes"])
+def test_what_is_no_label_is_refused_and_nothing_of_the_call_is_kept(label: object, loop: Loop) -> None:
+    loop.update()
+    with pytest.raises(OptionError, match=r"watcher\.log\(…, label=.* is no label\. Pass a short text .*, or None"):
+        loop.watcher.log({"loss": 1.0}, label=label)  # type: ignore[arg-type]
+    model = loop.read()
+    assert (model.logged.every, model.scalar_labels) == ((), ())
+
+
+def test_nan_of_one_label_is_told_from_that_of_another() -> None:
+    bad = BadValues()
+    for step, label in ((3, None), (4, "eval")):
+        bad.look(step, {"loss": math.nan}, label)
+        bad.look(step + 10, {"loss": math.nan}, label)
+        assert bad.take() == NotFinite(step, "scalar loss" if label is None else f"scalar loss ({label})")
 
 
 def test_a_note_is_a_sentence(loop: Loop) -> None:

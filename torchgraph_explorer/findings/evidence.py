@@ -38,6 +38,9 @@ EARLY = 0.1
 
 LEAST_EARLY = 2
 
+OF_TRAINING = ("training", "train")
+"""Labels of scalars that are of the training. Those with other labels are not looked at."""
+
 
 class Evidence:
     """The record of one model, as far as the rules look at it.
@@ -54,6 +57,7 @@ class Evidence:
         epoch: That of the model: frames and series of another one have other numbers.
         places: Where modules, calls and tensors are in the module graph.
         scalars: What the training loop logged, by name, at every step at which it did so; also to TensorBoard or W&B.
+            Of a scalar with labels, the values without a label, or else those of a label in `OF_TRAINING`.
         ends_bad: The step after the last one has NaN or infinity that should not be there.
     """
 
@@ -85,7 +89,7 @@ class Evidence:
         self.scales = model.gradient_scales[self.frames]
         self.left_scales = _left_scales(self.training, self.scales)
         self.places = Places(model.graphs)
-        self.scalars: Mapping[str, Scalar] = {**model.scalars_elsewhere(), **model.scalars()}
+        self.scalars: Mapping[str, Scalar] = _scalars(model)
         self.ends_bad = False
         known = earlier is not None and earlier.epoch == self.epoch
         self._statistics = model.statistics(self.frames) if not known or earlier is None else self._read_on(earlier)
@@ -208,9 +212,17 @@ def _left_scales(training: Iterable[TrainingFacts | None], taken_out: Floats) ->
     return np.where(np.isnan(taken_out), np.fromiter(known, np.float64, len(taken_out)), 1.0)
 
 
+def _scalars(model: ModelRecord) -> Mapping[str, Scalar]:
+    logged, found = model.logged, dict(model.scalars_elsewhere())
+    for label in (*OF_TRAINING, None):
+        found |= logged.labelled(label)
+    return found
+
+
 def _before(step: int, scalar: Scalar) -> Scalar:
     stop = int(np.searchsorted(scalar.steps, step))
-    return Scalar(scalar.name, scalar.steps[:stop], scalar.times[:stop], scalar.values[:stop])
+    times, values = scalar.times[:stop], scalar.values[:stop]
+    return Scalar(scalar.name, scalar.steps[:stop], times, values, scalar.label)
 
 
 def _few_enough(frames: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.record.scalars.index import Scalar
+from torchgraph_explorer.schema import titled
 
 HELD_OUT = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "testing", "dev", "holdout", "ood"})
 """Words in the names of what is measured on other data than that of training."""
@@ -48,10 +49,11 @@ def the_loss(scalars: Mapping[str, Scalar]) -> Scalar | None:
 
 def need_not_fall(evidence: Evidence) -> bool:
     """Whether the target moves while the network learns: adversaries, reinforcement learning, optimizers in turns."""
-    words = {word for name in evidence.scalars for word in _words(name)}
-    named = words & MOVING or any({"d", "g"} & words and "loss" in words for words in map(_words, evidence.scalars))
+    labelled = (titled(one.name, one.label) for one in evidence.model.logged.every)
+    names = [_words(name) for name in (*evidence.scalars, *labelled)]
+    named = any(words & MOVING or ({"d", "g"} & words and "loss" in words) for words in names)
     in_turns = {one.optimizers for one in evidence.facts if one is not None and one.optimizers}
-    return bool(named) or len(in_turns) > 1
+    return named or len(in_turns) > 1
 
 
 def _words(name: str) -> set[str]:

@@ -297,21 +297,37 @@ class ModelRecord:
         """The scalars and notes together, as of one moment."""
         return self._index.logged
 
-    def scalars(self) -> Mapping[str, Scalar]:
-        """Every scalar that was logged with `watcher.log`, by name, in the order of first logging."""
-        return self.logged.scalars
+    def scalars(self, label: str | None = None) -> Mapping[str, Scalar]:
+        """Every scalar that was logged with `watcher.log`, by name, in the order of first logging.
 
-    def scalar(self, name: str) -> Scalar:
+        Args:
+            label: That with which they were logged; None for those without a label.
+        """
+        return self.logged.labelled(label)
+
+    @property
+    def scalar_labels(self) -> tuple[str, ...]:
+        """The labels with which scalars were logged."""
+        return tuple(dict.fromkeys(one.label for one in self.logged.every if one.label is not None))
+
+    def scalar(self, name: str, label: str | None = None) -> Scalar:
         """The scalar called `name`: its steps, times and values as numpy arrays.
 
+        Args:
+            name: As it was logged.
+            label: That with which it was logged; None for the values without a label.
+
         Raises:
-            NotFoundError: No scalar has this name.
+            NotFoundError: No scalar has this name and this label.
         """
-        found = self.scalars()
-        if name not in found:
-            choices = f"Choose one of {', '.join(map(repr, found))}." if found else "No scalar was logged."
-            raise NotFoundError(f"Model {self.name!r} has no scalar {name!r}. {choices}")
-        return found[name]
+        every = self.logged.every
+        for one in every:
+            if (one.name, one.label) == (name, label):
+                return one
+        calls = (repr(one.name) if one.label is None else f"{one.name!r} (label={one.label!r})" for one in every)
+        choices = f"Choose one of {', '.join(calls)}." if every else "No scalar was logged."
+        wanted = repr(name) if label is None else f"{name!r} with label={label!r}"
+        raise NotFoundError(f"Model {self.name!r} has no scalar {wanted}. {choices}")
 
     def scalars_elsewhere(self) -> Mapping[str, Scalar]:
         """The scalars that the same training logged to TensorBoard or W&B, as far as their files lie with the run.

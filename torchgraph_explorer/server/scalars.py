@@ -38,7 +38,7 @@ class WantedScalars:
 
 def scalars_answer(logged: LoggedSoFar, wanted: WantedScalars, *, epoch: int) -> bytes:
     """The binary answer. `epoch` is the model's, as clients know it."""
-    whole, every = f"{epoch}.{logged.epoch}", list(logged.scalars.values())
+    whole, every = f"{epoch}.{logged.epoch}", logged.every
     version = f"{whole}.{logged.blocks}"
     if version == wanted.version and wanted.unit:
         return pack({"version": version, "is_same": True}, {})
@@ -56,9 +56,14 @@ def scalars_answer(logged: LoggedSoFar, wanted: WantedScalars, *, epoch: int) ->
 def facts(scalars: Sequence[Scalar], notes: Sequence[StepNote]) -> dict[str, Any]:
     """What is said of every scalar, and the notes."""
     return {
-        "scalars": [{"name": one.name, "values": len(one), "is_axis": _can_be_axis(one)} for one in scalars],
+        "scalars": [_fact(one) for one in scalars],
         "notes": [{"step": note.step, "time": note.time, "text": note.text} for note in notes],
     }
+
+
+def _fact(scalar: Scalar) -> dict[str, Any]:
+    label = {} if scalar.label is None else {"label": scalar.label}
+    return {"name": scalar.name, **label, "values": len(scalar), "is_axis": _can_be_axis(scalar)}
 
 
 def unit_for(scalars: Sequence[Scalar], most: int) -> int:
@@ -121,7 +126,7 @@ def _can_be_axis(scalar: Scalar) -> bool:
 
 def page_scalars(logged: LoggedSoFar, *, most: int, most_bytes: int) -> tuple[Mapping[str, Any], Arrays]:
     """The facts and the arrays of all scalars for an exported page, in fewer bins if there are many scalars."""
-    every = list(logged.scalars.values())
+    every = logged.every
     bins = max(min(most, most_bytes // (60 * max(len(every), 1))), 16)
     unit = unit_for(every, bins)
     arrays: Arrays = {}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable, plain
-from torchgraph_explorer.schema import NotFinite
+from torchgraph_explorer.schema import NotFinite, titled
 
 MOST_NAMES = 1000
 """Scalars that are told apart. Values of further ones are not looked at."""
@@ -27,12 +27,12 @@ class BadValues:
         self._names: set[str] = set()
         self._first: NotFinite | None = None
 
-    def look(self, step: int | None, scalars: Mapping[str, object]) -> None:
+    def look(self, step: int | None, scalars: Mapping[str, object], label: str | None = None) -> None:
         """Look at values that were logged at a step. The first bad one of each scalar asks for the next step."""
         for name, value in scalars.items():
-            if _is_bad(value) and name not in self._names and len(self._names) < MOST_NAMES:
-                self._names.add(name)
-                self.note(step, f"scalar {name}")
+            if _is_bad(value) and len(self._names) < MOST_NAMES and (title := titled(name, label)) not in self._names:
+                self._names.add(title)
+                self.note(step, f"scalar {title}")
 
     def note(self, step: int | None, what: str) -> None:
         """Something was not finite at a step (None: not known) that may not be recorded: the next one is to be."""

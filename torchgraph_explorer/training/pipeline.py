@@ -319,7 +319,7 @@ class Pipeline:
         """Something is not recorded (for `capture.observation.StepListener`)."""
         self._writer.note(f"{self._name}: {sentence}")
 
-    def log(self, scalars: Mapping[str, object]) -> None:
+    def log(self, scalars: Mapping[str, object], label: str | None) -> None:
         """Record scalars at the step that the training is in. A fault of ours is noted; training goes on.
 
         Raises:
@@ -327,8 +327,8 @@ class Pipeline:
         """
         self._note_first_step()
         try:
-            unreadable = self._log.add(self.tracker.current_step, time.time(), scalars)
-            self._bad_values.look(self.tracker.current_step, scalars)
+            unreadable = self._log.add(self.tracker.current_step, time.time(), scalars, label=label)
+            self._bad_values.look(self.tracker.current_step, scalars, label)
         except OptionError:
             raise
         except Exception as fault:

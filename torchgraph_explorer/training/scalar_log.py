@@ -32,6 +32,9 @@ MOST_NOTES_AT_ONCE = 500
 
 Value: TypeAlias = "float | Tensor"
 
+_Row: TypeAlias = tuple[int, float, tuple[str, str | None], float]
+"""Step, time, name and label, and value."""
+
 _function_modes = torch._C._len_torch_function_stack
 
 
@@ -41,12 +44,14 @@ class _Entry(NamedTuple):
     Attributes:
         step: The step; None for the first one, until it has ended.
         time: Seconds since the epoch.
+        label: Of all its values; None without.
         values: By name. A tensor is a copy with one element, in host memory once `arrivals` have come.
         arrivals: Events after which the copies of what was on a GPU are complete.
     """
 
     step: int | None
     time: float
+    label: str | None
     values: list[tuple[str, Value]]
     arrivals: tuple[torch.cuda.Event, ...]
 
@@ -81,7 +86,9 @@ class ScalarLog:
         self._notes: deque[tuple[int | None, float, str]] = deque()
         self._added = self._taken = 0
 
-    def add(self, step: int | None, time: float, scalars: Mapping[str, object]) -> list[str]:
+    def add(
+        self, step: int | None, time: float, scalars: Mapping[str, object], *, label: str | None = None
+    ) -> list[str]:
         """Keep the values of one call of `log`, as they are now.
 
         Returns:
@@ -104,7 +111,7 @@ class ScalarLog:
         else:
             self._added += len(values)
             arrivals = tuple(map(_arrival, copies)) if copies else ()
-            self._entries.append(_Entry(step, time, values, arrivals))
+            self._entries.append(_Entry(step, time, label, values, arrivals))
         return unreadable
 
     def note(self, step: int | None, time: float, sentence: str) -> None:
@@ -122,13 +129,13 @@ class ScalarLog:
         first = ends_at if self.first_step is None else self.first_step
         if first is None:
             return None
-        rows: list[tuple[int, float, str, float]] = []
+        rows: list[_Row] = []
         while self._entries and len(rows) < MOST_AT_ONCE and (is_end or self._entries[0].has_arrived):
             entry = self._entries.popleft()
             self._taken += len(entry.values)
             step = first if entry.step is None else entry.step
             try:
-                rows += [(step, entry.time, name, value) for name, value in entry.read()]
+                rows += [(step, entry.time, (name, entry.label), value) for name, value in entry.read()]
             except RuntimeError:
                 self.dropped += len(entry.values)
         waiting = [self._notes.popleft() for _ in range(min(len(self._notes), MOST_NOTES_AT_ONCE))]
@@ -216,14 +223,16 @@ def _arrival(device: torch.device) -> torch.cuda.Event:
     return event
 
 
-def _logged(rows: list[tuple[int, float, str, float]], notes: tuple[StepNote, ...]) -> Logged:
-    numbers: dict[str, int] = {}
-    index = [numbers.setdefault(name, len(numbers)) for _, _, name, _ in rows]
+def _logged(rows: list[_Row], notes: tuple[StepNote, ...]) -> Logged:
+    numbers: dict[tuple[str, str | None], int] = {}
+    index = [numbers.setdefault(scalar, len(numbers)) for _, _, scalar, _ in rows]
+    labels = tuple(label for _, label in numbers)
     return Logged(
-        names=tuple(numbers),
+        names=tuple(name for name, _ in numbers),
         name=np.array(index, dtype=np.uint32),
         steps=np.array([step for step, *_ in rows], dtype=np.int64),
         times=np.array([time for _, time, *_ in rows], dtype=np.float64),
         values=np.array([value for *_, value in rows], dtype=np.float64),
         notes=notes,
+        labels=labels if any(labels) else (),
     )

@@ -27,8 +27,8 @@ class Told:
     categories: tuple[str, ...] = field(default=())
 
 
-def checked_label(label: object) -> str | None:
-    """`label`, if it can be one.
+def checked_label(label: object, call: str = "label(", example: str = "label('05_iterations')") -> str | None:
+    """`label`, which `call` was given, if it can be one.
 
     Raises:
         OptionError: It cannot.
@@ -36,8 +36,7 @@ def checked_label(label: object) -> str | None:
     if label is None or (isinstance(label, str) and 0 < len(label) <= LONGEST):
         return label
     raise OptionError(
-        f"watcher.label({label!r:.80}) is no label. Pass a short text for this kind of step: label('05_iterations'), "
-        f"or None."
+        f"watcher.{call}{label!r:.80}) is no label. Pass a short text for this kind of step: {example}, or None."
     )
 
 

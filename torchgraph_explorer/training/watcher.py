@@ -176,7 +176,7 @@ class Watcher:
         """
         return not self._finished and self._train.is_recording and self._train.tracker.is_recording
 
-    def log(self, scalars: Mapping[str, object]) -> None:
+    def log(self, scalars: Mapping[str, object], label: str | None = None) -> None:
         """Record scalars, such as the loss, at the step that the training is in, whether that step is logged or not.
 
         After an update and before the next forward pass, the step is the one that has just ended. So a call belongs to
@@ -190,12 +190,17 @@ class Watcher:
             scalars: Names, and a number each: a Python number, a numpy scalar, or a tensor or array with one element,
                 on any device. NaN and infinity are recorded. The part of a name before a `/` groups the charts:
                 `train/loss`, `train/accuracy`.
+            label: The values of each label are recorded apart, and are lines of one chart: `log({"loss": 0.5},
+                label="eval")`. It is a label of these values alone. None: they have none, also at a step to which
+                `watcher.label` gave one.
 
         Raises:
-            OptionError: A name is no text, or a value no real number.
+            OptionError: A name is no text, a value no real number, or the label none.
         """
         if not torch.compiler.is_compiling() and self._records():
-            self._train.log(scalars)
+            if label is not None:
+                checked_label(label, "log(…, label=", "log({'loss': loss}, label='eval')")
+            self._train.log(scalars, label)
 
     def note(self, sentence: str) -> None:
         """Record a sentence at the step that the training is in (see `log`), to be shown on the time bar.

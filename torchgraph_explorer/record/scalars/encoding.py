@@ -27,8 +27,8 @@ def encode_logged(logged: Logged) -> tuple[pb.Logged, bytes]:
         pb.StepNote(step=note.step, time=note.time, text=printable(note.text, most=LONGEST_TEXT, lines=True))
         for note in logged.notes
     )
-    names = map(printable, logged.names)
-    return pb.Logged(names=names, values=len(logged.values), check=crc32(body), notes=notes), body
+    names, labels = map(printable, logged.names), (printable(label or "") for label in logged.labels)
+    return pb.Logged(names=names, labels=labels, values=len(logged.values), check=crc32(body), notes=notes), body
 
 
 def decode_logged(head: pb.Logged, body: bytes) -> Logged:
@@ -44,7 +44,10 @@ def decode_logged(head: pb.Logged, body: bytes) -> Logged:
     for name, kind in COLUMNS:
         columns[name] = np.frombuffer(body, kind, head.values, offset)
         offset += columns[name].nbytes
-    logged = Logged(names=tuple(head.names), notes=tuple(map(_note, head.notes)), **columns)  # type: ignore[arg-type]
+    if len(head.labels) not in {0, len(head.names)}:
+        raise DamageError(f"it has {len(head.labels)} labels for {len(head.names)} scalars")
+    labels, notes = tuple(label or None for label in head.labels), tuple(map(_note, head.notes))
+    logged = Logged(names=tuple(head.names), labels=labels, notes=notes, **columns)  # type: ignore[arg-type]
     _require_in_range(logged)
     return logged
 

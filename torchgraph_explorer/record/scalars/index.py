@@ -43,12 +43,14 @@ class Scalar:
         steps: Ascending, each once; `[n]` int64.
         times: When each value was logged, in seconds since the epoch, `[n]` float64.
         values: `[n]` float64; may be NaN or infinite.
+        label: The label with which they were logged; None without.
     """
 
     name: str
     steps: npt.NDArray[np.int64]
     times: npt.NDArray[np.float64]
     values: npt.NDArray[np.float64]
+    label: str | None = None
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -71,14 +73,24 @@ class LoggedSoFar(NamedTuple):
     Attributes:
         epoch: Grows when values at steps before the latest one have changed.
         blocks: How many records it is made of; grows when anything is new.
-        scalars: By name, in the order of first logging. Without those that a later session replaced as a whole.
+        every: The scalars of each name and label, in the order of first logging. Without those that a later session
+            replaced as a whole.
         notes: In the order of their steps.
     """
 
     epoch: int
     blocks: int
-    scalars: Mapping[str, Scalar]
+    every: tuple[Scalar, ...]
     notes: tuple[StepNote, ...]
+
+    @property
+    def scalars(self) -> Mapping[str, Scalar]:
+        """Those without a label, by name."""
+        return self.labelled(None)
+
+    def labelled(self, label: str | None) -> Mapping[str, Scalar]:
+        """Those with this label, by name; None: those without."""
+        return {one.name: one for one in self.every if one.label == label}
 
 
 class TooMuchError(Exception):
@@ -96,7 +108,7 @@ class ScalarIndex:
         self._lock = threading.Lock()
         self._blocks: dict[str, list[_Block]] = {}
         self._notes: dict[str, list[StepNote]] = {}
-        self._names: dict[str, int] = {}
+        self._names: dict[tuple[str, str | None], int] = {}
         self._waiting: list[tuple[str, Logged]] = []
         self._count = self._filled = 0
         self._parts: dict[int, list[Rows]] = {}
@@ -119,13 +131,13 @@ class ScalarIndex:
         Raises:
             TooMuchError: The model has too many scalars or notes; the block is left out.
         """
-        new = [name for name in dict.fromkeys(logged.names) if name not in self._names]
+        new = [one for one in dict.fromkeys(logged.scalars) if one not in self._names]
         if len(self._names) + len(new) > SCALARS:
             raise TooMuchError(f"more than {SCALARS:,} different scalars")
         if sum(map(len, self._notes.values())) + len(logged.notes) > STEP_NOTES:
             raise TooMuchError(f"more than {STEP_NOTES:,} notes")
         with self._lock:
-            self._names |= {name: len(self._names) + at for at, name in enumerate(new)}
+            self._names |= {one: len(self._names) + at for at, one in enumerate(new)}
             self._notes.setdefault(session, []).extend(logged.notes)
             self._count += len(logged.values)
             self._blocks.setdefault(session, [])
@@ -142,7 +154,7 @@ class ScalarIndex:
             limits = self._limits(places)
             if self._joined_before < np.inf:
                 self._join(places, limits)
-            scalars = {name: _scalar(name, self._parts[at]) for name, at in self._names.items() if at in self._parts}
+            every = tuple(_scalar(*one, self._parts[at]) for one, at in self._names.items() if at in self._parts)
             notes = [
                 note
                 for session, noted in self._notes.items()
@@ -150,7 +162,7 @@ class ScalarIndex:
                 if note.step < limits[places[session].launch]
             ]
             ordered = tuple(sorted(notes, key=lambda note: (note.step, note.time)))
-            return LoggedSoFar(self._epoch, self._filled, scalars, ordered)
+            return LoggedSoFar(self._epoch, self._filled, every, ordered)
 
     def _put_together(self) -> None:
         """Add what waits, as one block for each session: a record often has a single value."""
@@ -165,7 +177,7 @@ class ScalarIndex:
         rows = np.empty(sum(len(one.values) for one in records), dtype=ROW)
         for column, name in (("step", "steps"), ("time", "times"), ("value", "values"), ("name", "name")):
             np.concatenate([getattr(one, name) for one in records], out=rows[column])
-        numbers = np.array([self._names[name] for one in records for name in one.names], dtype=np.uint32)
+        numbers = np.array([self._names[key] for one in records for key in one.scalars], dtype=np.uint32)
         first = np.cumsum([0, *(len(one.names) for one in records[:-1])])
         rows["name"] = numbers[rows["name"] + np.repeat(first, [len(one.values) for one in records])]
         return rows
@@ -225,10 +237,10 @@ def _whole(parts: list[Rows]) -> Rows:
     return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
 
-def _scalar(name: str, parts: list[Rows]) -> Scalar:
+def _scalar(name: str, label: str | None, parts: list[Rows]) -> Scalar:
     """The scalar of these rows, whose steps do not fall; of several at a step, the last one."""
     rows = _whole(parts)
     parts[:] = [rows]
     is_last = np.append(rows["step"][1:] != rows["step"][:-1], True)
     rows = rows[is_last]
-    return Scalar(name, *(np.ascontiguousarray(rows[column]) for column in ("step", "time", "value")))
+    return Scalar(name, *(np.ascontiguousarray(rows[column]) for column in ("step", "time", "value")), label)

@@ -318,6 +318,8 @@ export interface NonFinite {
 export interface ScalarInfo {
   /** A prefix before `/` groups scalars. */
   name: string;
+  /** That with which its values were logged; absent without one. */
+  label?: string;
   /** How many there are. */
   values: number;
   /** It never falls, so that steps can be placed by it. */

@@ -18,6 +18,13 @@ export interface ScalarData {
   values: ReadonlyMap<number, ScalarValues>;
 }
 
+/** Number of the scalar called `name`: without a label if there is one, else with the first label. -1: there is none. */
+export function numberOf(data: ScalarData | null | undefined, name: string | null): number {
+  const scalars = data?.scalars ?? [];
+  const plain = scalars.findIndex((one) => one.name === name && one.label === undefined);
+  return plain >= 0 ? plain : scalars.findIndex((one) => one.name === name);
+}
+
 type Fetch = (wanted: WantedScalars, abort?: AbortSignal) => Promise<ScalarNews | null>;
 
 export class Scalars {

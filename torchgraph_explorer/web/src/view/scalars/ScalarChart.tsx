@@ -1,6 +1,5 @@
-/** One scalar over time: a curve, with the exact value under the pointer. A press goes to the step. */
+/** One scalar over time: a curve for each label, with the exact value under the pointer. A press goes to the step. */
 
-import {useComputed} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
@@ -13,14 +12,17 @@ import {formatNumber} from '../../numberText';
 import {timeTicks} from '../../charts/timeAxis';
 import type {Fact} from '../../charts/tipFacts';
 import {useView} from '../../charts/view';
-import {runColour, runDashes, runLetter} from '../../comparison/choice';
+import {runLetter} from '../../comparison/choice';
 import type {Model} from '../../model/model';
+import {numberOf} from '../../model/scalars';
 import {compared} from '../comparison/state';
 import {IconButton} from '../controls/Icon';
 import {tip} from '../panels/setting';
 import {curveName, timesOf} from '../state/axis';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
+import {curvesOf, lookOf} from './curves';
+import type {Curve, LineLook} from './curves';
 import type {Ends} from './Scalars';
 
 const HEIGHT = 84;
@@ -45,9 +47,9 @@ export function ScalarChart({name, model, ends}: ScalarChartProps): JSX.Element 
     const ends = isSeen ? models.map((one) => one.scalars.want(name)) : [];
     return () => ends.forEach((end) => end());
   }, [isSeen, name, ...models]);
-  const values = useComputed(() => valuesOf(model, name));
-  const curves = [...curveOf(model, {name, number: 0, label: compared.value[0]?.label ?? name}), ...others.flatMap(({model: one, number, label}) => curveOf(one, {name, number, label}))];
-  const isLogged = models.some((one) => numberOf(one, name) >= 0 && valuesOf(one, name) === null);
+  const curves = curvesOf([{model, number: 0, label: compared.value[0]?.label ?? name}, ...others], name);
+  const hasLabels = curves.some(({tag}) => tag !== null);
+  const isLogged = models.some(({scalars: {data}}) => numberOf(data.value, name) >= 0 && !data.value?.values.has(numberOf(data.value, name)));
   const isBehind = curveName.value === name;
   return (
     <figure class="scalar">
@@ -55,7 +57,7 @@ export function ScalarChart({name, model, ends}: ScalarChartProps): JSX.Element 
         <span class="scalar-name" title={name}>
           <bdi>{name}</bdi>
         </span>
-        <Latest values={values.value} />
+        {!hasLabels && <Latest values={curves.find(({number}) => number === 0)?.values ?? null} />}
         <IconButton
           icon="curve"
           label={`${isBehind ? 'Remove' : 'Draw'} ${name} behind the time bar`}
@@ -63,6 +65,7 @@ export function ScalarChart({name, model, ends}: ScalarChartProps): JSX.Element 
           onPress={() => (choices.curve.value = isBehind ? '' : name)}
         />
       </figcaption>
+      {hasLabels && <Legend curves={curves} />}
       <div ref={box} class="scalar-plot" style={{height: `${TOP + HEIGHT + BOTTOM}px`}}>
         {curves.length === 0 ? (
           <span class="strip-loading">{isLogged ? 'loading …' : 'no value'}</span>
@@ -74,26 +77,27 @@ export function ScalarChart({name, model, ends}: ScalarChartProps): JSX.Element 
   );
 }
 
-function numberOf(model: Model, name: string): number {
-  return model.scalars.data.value?.scalars.findIndex((one) => one.name === name) ?? -1;
-}
-
-function valuesOf(model: Model, name: string): ScalarValues | null {
-  return model.scalars.data.value?.values.get(numberOf(model, name)) ?? null;
-}
-
-/** A run's values of the scalar. */
-interface Curve {
-  values: ScalarValues;
-  model: Model;
-  /** 0 for the run on show. */
-  number: number;
-  label: string;
-}
-
-function curveOf(model: Model, {name, number, label}: {name: string; number: number; label: string}): Curve[] {
-  const values = valuesOf(model, name);
-  return values === null ? [] : [{values, model, number, label}];
+/** The labels with their lines, and the last values of the run on show. */
+function Legend({curves}: {curves: readonly Curve[]}): JSX.Element {
+  const labels = curves.filter((one, i) => curves.findIndex(({place}) => place === one.place) === i).sort((a, b) => a.place - b.place);
+  return (
+    <ul class="scalar-legend">
+      {labels.map(({tag, place, number, values}) => {
+        // In a comparison the colour is that of the run, which is not that of a label.
+        const isCompared = compared.value.length > 0;
+        const {colour, dashes} = lookOf({number, place}, {isCompared, hasLabels: true});
+        return (
+          <li key={place}>
+            <svg width="18" height="8" aria-hidden="true">
+              <path d="M0 4H18" style={{stroke: isCompared ? 'currentColor' : colour!}} stroke-dasharray={dashes.join(' ') || undefined} />
+            </svg>
+            <bdi title={tag ?? undefined}>{tag ?? 'no label'}</bdi>
+            {number === 0 && <Latest values={values} />}
+          </li>
+        );
+      })}
+    </ul>
+  );
 }
 
 function Latest({values}: {values: ScalarValues | null}): JSX.Element | null {
@@ -123,12 +127,14 @@ function Plot({name, curves, width, model, ends}: PlotProps): JSX.Element {
   const plot = {width: width - GUTTER - RIGHT, height: HEIGHT, ...ends};
   const xOf = (at: number): number => (ends.right > ends.left ? ((at - ends.left) / (ends.right - ends.left)) * plot.width : plot.width / 2);
   const placed = curves.map((curve) => ({...curve, points: curvePoints(curve.values, timesOf(curve.model).place.value)}));
+  const [isCompared, hasLabels] = [compared.value.length > 0, curves.some(({tag}) => tag !== null)];
   const pointed = (event: PointerEvent | MouseEvent): Pointed[] => {
     const left = (event.currentTarget as Element).getBoundingClientRect().left + GUTTER;
     const pixel = (ends.right - ends.left) / plot.width;
-    return placed.flatMap(({values, points, number, label}) => {
+    return placed.flatMap((curve) => {
+      const {values, points} = curve;
       const entries = entriesAt(points, ends.left + (event.clientX - left) * pixel, pixel);
-      return entries.length === 0 ? [] : [{under: mergedEntry(values, entries), number, label}];
+      return entries.length === 0 ? [] : [{...curve, under: mergedEntry(values, entries)}];
     });
   };
   return (
@@ -136,7 +142,7 @@ function Plot({name, curves, width, model, ends}: PlotProps): JSX.Element {
       width={width}
       height={TOP + HEIGHT + BOTTOM}
       role="img"
-      aria-label={curves.map((curve) => (curves.length === 1 ? summary(name, curve.values) : `${runLetter(curve.number)} ${summary(name, curve.values)}`)).join('; ')}
+      aria-label={curves.map((curve) => `${isCompared && curves.length > 1 ? `${runLetter(curve.number)} ` : ''}${summary(curve.tag === null ? name : `${name} (${curve.tag})`, curve.values)}`).join('; ')}
       onPointerMove={(event) => point(event, pointed(event), name)}
       onPointerLeave={leave}
       onClick={(event) => {
@@ -148,8 +154,8 @@ function Plot({name, curves, width, model, ends}: PlotProps): JSX.Element {
         <rect class="scalar-frame" x={-0.5} y={-0.5} width={plot.width + 1} height={HEIGHT + 1} />
         {scale && <ValueAxis scale={scale} />}
         <TimeTicks ends={ends} kind={axis.value.values.length > 0 ? axis.value.kind : shown.chart.value.time} width={plot.width} xOf={xOf} />
-        {[...placed].reverse().map(({values, points, number}) => (
-          <CurveLines key={number} values={values} points={points} scale={scale} plot={plot} xOf={xOf} colour={compared.value.length > 0 ? number : null} />
+        {[...placed].reverse().map((curve) => (
+          <CurveLines key={`${curve.number} ${curve.place}`} values={curve.values} points={curve.points} scale={scale} plot={plot} xOf={xOf} look={lookOf(curve, {isCompared, hasLabels})} />
         ))}
         {scale === null && (
           <text class="scalar-empty" x={plot.width / 2} y={HEIGHT / 2}>
@@ -174,23 +180,22 @@ interface CurveLinesProps {
   scale: CurveScale | null;
   plot: CurveBox;
   xOf: (at: number) => number;
-  /** Number of the run; null while there is only one. */
-  colour: number | null;
+  look: LineLook;
 }
 
-function CurveLines({values, points, scale, plot, xOf, colour}: CurveLinesProps): JSX.Element {
+function CurveLines({values, points, scale, plot, xOf, look: {colour, dashes}}: CurveLinesProps): JSX.Element {
   const paths = scale && curvePaths(values, points, scale, plot);
   const bad = paths?.bad ?? points.map(({from}) => xOf(from));
-  const style = colour === null ? {} : {stroke: runColour(colour)};
-  const dashes = colour === null ? undefined : runDashes(colour).join(' ') || undefined;
+  const style = colour === null ? {} : {stroke: colour};
+  const fill = colour === null ? {} : {fill: colour};
   return (
     <>
       {bad.map((x) => (
-        <rect key={x} class="scalar-bad" x={x - 1} width={2} y={0} height={HEIGHT} style={colour === null ? {} : {fill: runColour(colour)}} />
+        <rect key={x} class="scalar-bad" x={x - 1} width={2} y={0} height={HEIGHT} style={fill} />
       ))}
       {paths && <path class="scalar-range" d={paths.range} style={style} />}
-      {paths && <path class="scalar-line" d={paths.line} style={style} stroke-dasharray={dashes} />}
-      {paths?.dots.map(([x, y]) => <circle key={x} class="scalar-dot" cx={x} cy={y} r={2} style={colour === null ? {} : {fill: runColour(colour)}} />)}
+      {paths && <path class="scalar-line" d={paths.line} style={style} stroke-dasharray={dashes.join(' ') || undefined} />}
+      {paths?.dots.map(([x, y]) => <circle key={x} class="scalar-dot" cx={x} cy={y} r={2} style={fill} />)}
     </>
   );
 }
@@ -276,23 +281,24 @@ function StepLine({step, class: name, model, xOf}: {step: number | null; class: 
   return <line class={name} x1={xOf(at)} x2={xOf(at)} y1={0} y2={HEIGHT} />;
 }
 
-/** A run's values under the pointer. */
-interface Pointed {
+/** A curve's values under the pointer. */
+interface Pointed extends Curve {
   under: ScalarValues;
-  number: number;
-  label: string;
 }
 
 function point(event: PointerEvent, pointed: readonly Pointed[], name: string): void {
   const [first] = pointed;
   if (first === undefined) return leave();
   if (first.number === 0) choices.pointedStep.value = first.under.step[0]!;
-  const facts = compared.value.length === 0 ? factsOf(name, first.under) : pointed.map(runFact);
-  tip.value = {x: event.clientX, y: event.clientY, title: compared.value.length === 0 ? titleOf(first.under) : name, facts};
+  const isSingle = compared.value.length === 0 && first.tag === null && pointed.length === 1;
+  const facts = isSingle ? factsOf(name, first.under) : pointed.map(curveFact);
+  tip.value = {x: event.clientX, y: event.clientY, title: isSingle ? titleOf(first.under) : name, facts};
 }
 
-function runFact({under, number, label}: Pointed): Fact {
-  return [`${runLetter(number)} ${label} (${titleOf(under)})`, under.count[0] === 1 ? exactNumber(under.value[0]!) : latestText(under.value[0]!)];
+function curveFact({under, number, label, tag, place}: Pointed): Fact {
+  const run = compared.value.length === 0 ? [] : [`${runLetter(number)} ${label}`];
+  const line = [...run, ...(place > 0 ? [tag!] : run.length > 0 ? [] : ['no label'])].join(', ');
+  return [`${line} (${titleOf(under)})`, under.count[0] === 1 ? exactNumber(under.value[0]!) : latestText(under.value[0]!)];
 }
 
 function leave(): void {

@@ -56,7 +56,7 @@ function firstTime(data: ScalarData | null): number {
 
 /** The points of a scalar that never falls. Of a bin, the least value is at its first step, and the largest at its last. */
 export function pointsOf(data: ScalarData | null, name: string | null): ScalarPoints | null {
-  const number = data?.scalars.findIndex((one) => one.name === name && one.is_axis) ?? -1;
+  const number = data?.scalars.findIndex((one) => one.name === name && one.label === undefined && one.is_axis) ?? -1;
   const values = data?.values.get(number);
   if (values === undefined) return null;
   const [steps, found]: [number[], number[]] = [[], []];
@@ -73,7 +73,7 @@ export function pointsOf(data: ScalarData | null, name: string | null): ScalarPo
 /** The axes that the model on show can have. */
 export const timeOptions: ReadonlySignal<Option[]> = computed(() => {
   const clock = shown.data.value?.session?.clock;
-  const scalars = (shown.model.value?.scalars.data.value?.scalars ?? []).filter((one) => one.is_axis);
+  const scalars = (shown.model.value?.scalars.data.value?.scalars ?? []).filter((one) => one.is_axis && one.label === undefined);
   return [
     {value: 'step', label: 'Step'},
     ...(clock ? [{value: 'clock', label: clock}] : []),

@@ -4,6 +4,7 @@ import './TimeCurve.css';
 
 import {computed} from '@preact/signals';
 import {curvePaths, curvePoints, curveScale} from '../../charts/curve';
+import {numberOf} from '../../model/scalars';
 import {curveName, timesOf} from '../state/axis';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
@@ -25,8 +26,7 @@ export const places = computed(() => {
 const curve = computed(() => {
   const model = shown.model.value;
   const data = model?.scalars.data.value;
-  const number = data?.scalars.findIndex(({name}) => name === curveName.value) ?? -1;
-  const values = data?.values.get(number);
+  const values = data?.values.get(numberOf(data, curveName.value));
   if (model === null || values === undefined) return null;
   const scale = curveScale(values, shown.chart.value.curves, USUAL);
   const {shareOf} = places.value;

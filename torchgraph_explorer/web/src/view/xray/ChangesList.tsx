@@ -32,11 +32,12 @@ const KINDS: Record<string, string> = {value: '', grad_norm: 'gradient norms', g
 
 export function ChangesList({model}: {model: Model}): JSX.Element {
   const scalar = curveName.value;
+  const canAsk = model.scalars.data.value?.scalars.some(({name, label}) => name === scalar && label === undefined);
   return (
     <div class="xray-changes">
       {target.value === null ? (
         <Changed model={model} onRelate={(series) => (target.value = series)}>
-          {scalar !== null && (
+          {scalar !== null && canAsk && (
             <button type="button" class="button" onClick={() => (target.value = {scalar})}>
               What moved with {scalar}, or before it?
             </button>

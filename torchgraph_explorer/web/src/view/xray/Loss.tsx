@@ -5,6 +5,7 @@ import {curvePaths, curvePoints, wholeScale} from '../../charts/curve';
 import type {CurveScale} from '../../charts/curve';
 import {axisNumber} from '../../charts/format';
 import {formatNumber} from '../../numberText';
+import {numberOf} from '../../model/scalars';
 import {curveName} from '../state/axis';
 import * as shown from '../state/shown';
 import {inSight} from './store';
@@ -18,8 +19,7 @@ function rangeText({low, high, kind}: CurveScale): string {
 
 export function Loss({width, gutter}: {width: number; gutter: number}): JSX.Element | null {
   const data = shown.model.value?.scalars.data.value;
-  const number = data?.scalars.findIndex(({name}) => name === curveName.value) ?? -1;
-  const values = data?.values.get(number);
+  const values = data?.values.get(numberOf(data, curveName.value));
   if (values === undefined) return null;
   const {from, to} = inSight.value;
   const scale = wholeScale(values, shown.chart.value.curves);
