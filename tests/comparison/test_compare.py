@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.comparison.records import Change, Elements, Key, net, recorded
-from tests.record.examples import SESSION, flip, segment
+from tests.record.examples import SESSION, flip, labelled, logged, segment, write
 from torchgraph_explorer import NotFoundError, OptionError, TorchgraphWarning, compare
 from torchgraph_explorer.run import Model
 
@@ -220,6 +220,15 @@ def test_scalars_and_settings_that_differ_are_told(tmp_path: Path) -> None:
     assert loss.largest == pytest.approx(0.5)
     assert (found.scalars.only_a, found.scalars.only_b) == (("lr",), ())
     assert [(one.name, one.a, one.b) for one in found.settings] == [("version of torch", "2.13.0", "2.14.0")]
+
+
+def test_scalars_are_compared_label_by_label(tmp_path: Path) -> None:
+    found = [tmp_path / "a", tmp_path / "b"]
+    for folder, values in zip(found, ([1.0, 2.0], [1.0, 3.0]), strict=True):
+        write(folder, logged([0, 1], loss=[1.0, 2.0]), labelled("eval", logged([0, 1], loss=values)))
+    compared = compare(*found)
+    assert [(one.name, one.first_different) for one in compared.scalars.both] == [("loss (eval)", 1), ("loss", None)]
+    assert not compared.is_equal
 
 
 def test_runs_are_given_by_path_or_as_read(plain: Model, tmp_path: Path) -> None:

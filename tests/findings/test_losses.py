@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.findings.records import chain, module, recorded, weight
-from tests.record.examples import logged, write
+from tests.record.examples import labelled, logged, write
 from torchgraph_explorer import open_run
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall, the_loss
@@ -140,13 +140,13 @@ def test_the_loss_is_chosen_by_its_name(names: Mapping[str, int], expected: str 
 def test_only_one_label_of_a_loss_is_judged(
     labels: tuple[str | None, ...], expected: str | None, tmp_path: Path
 ) -> None:
-    write(tmp_path, *(logged([0], loss=[1.0], label=label) for label in labels))
+    write(tmp_path, *(labelled(label, logged([0], loss=[1.0])) for label in labels))
     found = Evidence(open_run(tmp_path).model()).scalars.get("loss")
     assert (found.label if found else "none") == expected
 
 
 def test_losses_with_labels_of_adversaries_need_not_fall(tmp_path: Path) -> None:
-    write(tmp_path, *(logged([0], loss=[1.0], label=label) for label in (None, "generator")))
+    write(tmp_path, *(labelled(label, logged([0], loss=[1.0])) for label in (None, "generator")))
     assert need_not_fall(Evidence(open_run(tmp_path).model()))
 
 

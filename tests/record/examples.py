@@ -166,9 +166,7 @@ def write_small_run(run_dir: Path | str) -> None:
     write(run_dir, GRAPH, SERIES, frame(0), frame(10), frame(20), Finished(3_000.0, ("Nothing was lost.",)))
 
 
-def logged(
-    steps: list[int], *, notes: tuple[StepNote, ...] = (), label: str | None = None, **values: list[float]
-) -> Logged:
+def logged(steps: list[int], *, notes: tuple[StepNote, ...] = (), **values: list[float]) -> Logged:
     """The scalars `values`, each with a value at each of `steps`."""
     names = tuple(values)
     count = len(steps)
@@ -179,8 +177,12 @@ def logged(
         times=np.repeat(2_000.0 + np.array(steps, dtype=np.float64), len(names)),
         values=np.array(list(values.values()), dtype=np.float64).T.ravel(),
         notes=notes,
-        labels=() if label is None else (label,) * len(names),
     )
+
+
+def labelled(label: str | None, one: Logged) -> Logged:
+    """The same, logged with a label."""
+    return replace(one, labels=() if label is None else (label,) * len(one.names))
 
 
 def other_session(name: str, **changes: object) -> Session:

@@ -9,7 +9,7 @@ from zlib import crc32
 
 import pytest
 
-from tests.record.examples import SESSION, flip, logged, other_session, quietly, segment, write
+from tests.record.examples import SESSION, flip, labelled, logged, other_session, quietly, segment, write
 from torchgraph_explorer import NotFoundError, open_run
 from torchgraph_explorer.record import limits
 from torchgraph_explorer.record import record_pb2 as pb
@@ -41,8 +41,8 @@ def test_everything_is_read_back(tmp_path: Path) -> None:
 def test_labels_are_read_apart_and_continued_each(tmp_path: Path) -> None:
     write(
         tmp_path,
-        *(logged([0, 1], loss=[1.0, 2.0]), logged([1], loss=[7.0], label="eval"), logged([1, 2], loss=[3.0, 4.0])),
-        *(logged([2], loss=[8.0], label="eval"), logged([2], acc=[0.5], label="eval")),
+        *(logged([0, 1], loss=[1.0, 2.0]), labelled("eval", logged([1], loss=[7.0])), logged([1, 2], loss=[3.0, 4.0])),
+        *(labelled("eval", logged([2], loss=[8.0])), labelled("eval", logged([2], acc=[0.5]))),
     )
     model = open_run(tmp_path).model()
     every = [(one.name, one.label, one.steps.tolist(), one.values.tolist()) for one in model.logged.every]
@@ -60,7 +60,7 @@ def test_labels_are_read_apart_and_continued_each(tmp_path: Path) -> None:
 
 
 def test_a_block_with_labels_for_some_of_its_names_is_damaged() -> None:
-    head, body = encode_logged(logged([0], loss=[1.0], acc=[1.0], label="eval"))
+    head, body = encode_logged(labelled("eval", logged([0], loss=[1.0], acc=[1.0])))
     assert decode_logged(head, body).scalars == (("loss", "eval"), ("acc", "eval"))
     head.labels.pop()
     with pytest.raises(DamageError, match="1 labels for 2 scalars"):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.record.examples import SESSION, logged, write
+from tests.record.examples import SESSION, labelled, logged, write
 from tests.server.asking import ask, unpack
 from torchgraph_explorer.record.scalars.index import Scalar
 from torchgraph_explorer.record.writer import RecordWriter
@@ -58,7 +58,7 @@ def test_a_client_follows_a_run_by_asking_for_what_is_new(tmp_path: Path) -> Non
 
 
 def test_labels_have_numbers_of_their_own_on_the_server_and_a_page(tmp_path: Path) -> None:
-    write(tmp_path, logged([0, 1], loss=[3, 2]), logged([1], loss=[5], label="eval"))
+    write(tmp_path, logged([0, 1], loss=[3, 2]), labelled("eval", logged([1], loss=[5])))
     meta, arrays = asked(app(Runs(tmp_path)))
     page, page_arrays = page_scalars(open_run(tmp_path).model().logged, most=512, most_bytes=200_000)
     facts = [

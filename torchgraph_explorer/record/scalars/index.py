@@ -243,4 +243,5 @@ def _scalar(name: str, label: str | None, parts: list[Rows]) -> Scalar:
     parts[:] = [rows]
     is_last = np.append(rows["step"][1:] != rows["step"][:-1], True)
     rows = rows[is_last]
-    return Scalar(name, *(np.ascontiguousarray(rows[column]) for column in ("step", "time", "value")), label)
+    steps, times, values = (np.ascontiguousarray(rows[column]) for column in ("step", "time", "value"))
+    return Scalar(name, steps, times, values, label)

@@ -31,6 +31,9 @@ const TOP = 6;
 const BOTTOM = 17;
 const RIGHT = 6;
 
+/** Beyond so many labels the legend may scroll, which the keyboard does too. */
+const FEW_LABELS = 4;
+
 interface ScalarChartProps {
   name: string;
   model: Model;
@@ -81,7 +84,7 @@ export function ScalarChart({name, model, ends}: ScalarChartProps): JSX.Element 
 function Legend({curves}: {curves: readonly Curve[]}): JSX.Element {
   const labels = curves.filter((one, i) => curves.findIndex(({place}) => place === one.place) === i).sort((a, b) => a.place - b.place);
   return (
-    <ul class="scalar-legend">
+    <ul class="scalar-legend" aria-label="Labels" tabIndex={labels.length > FEW_LABELS ? 0 : undefined}>
       {labels.map(({tag, place, number, values}) => {
         // In a comparison the colour is that of the run, which is not that of a label.
         const isCompared = compared.value.length > 0;
