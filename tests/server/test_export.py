@@ -227,7 +227,7 @@ def test_equal_insides_have_one_drawing(tmp_path: Path) -> None:
     write(tmp_path, graph, SERIES, frame(0))
     model = exported(tmp_path).model
     assert len(model["insides"][0]["insides"]) == 1 + 1 + len(blocks)
-    assert len(model["drawings"]) == 2  # the top and each block have one box of that size
+    assert len(model["drawings"]) == 3  # the top, the top with the blocks as a stack, and one for all blocks
 
 
 def nested(blocks: list[Module], inner: list[Module]) -> ModuleGraph:

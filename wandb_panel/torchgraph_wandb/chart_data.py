@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.schema import Frame, ModuleGraph, Series, Session
 from torchgraph_wandb.graph_layout import InsideLayouts
 from torchgraph_wandb.xray_data import XrayData

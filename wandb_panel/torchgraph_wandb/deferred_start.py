@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from torchgraph_explorer.console import info
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.schema import Finished, Frame, Record, Session
 from torchgraph_explorer.sinks import Sink, SinkContext
 

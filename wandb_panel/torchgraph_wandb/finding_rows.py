@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.report import kind_and_place, place, when
 from torchgraph_wandb.chart_data import ChartData, call_key
 from torchgraph_wandb.chart_text import LINE_WIDTH

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from torchgraph_explorer.console import info, reason, warn
 from torchgraph_explorer.errors import OptionError
-from torchgraph_explorer.findings.finding import Finding
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.schema import Finished, Frame, Record
 from torchgraph_explorer.sinks import Sink, SinkContext
 from torchgraph_wandb.alerts import Alerts
