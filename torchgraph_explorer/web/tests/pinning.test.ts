@@ -7,6 +7,7 @@ const SIZES = {wide: {innerWidth: 1440, innerHeight: 900}, small: {innerWidth: 4
 async function view(size: keyof typeof SIZES) {
   vi.resetModules();
   vi.stubGlobal('window', SIZES[size]);
+  vi.stubGlobal('document', {documentElement: {dataset: {}}});
   vi.stubGlobal('localStorage', {getItem: () => null, setItem: () => undefined});
   const [{togglePin}, {isShown, toggle}, {pins}] = await Promise.all([
     import('../src/view/pinning'),
