@@ -146,6 +146,7 @@ def test_a_click_leads_to_step_node_panel_words_and_band(viewer: Viewer, broken:
     expect_painted(strip)
     assert strip.evaluate(LIMIT_PIXELS) > 50
     others = viewer.panel("squash#0").get_by_role("slider", name=re.compile("^squash, output, value"))
+    others.scroll_into_view_if_needed()  # what is out of sight may wait
     expect_painted(others)
     assert others.evaluate(LIMIT_PIXELS) == 0
 
