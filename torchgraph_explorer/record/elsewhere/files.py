@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import struct
 from collections.abc import Iterator
 from io import BufferedReader
@@ -54,14 +55,14 @@ class EventFile:
             OSError: The file cannot be read.
         """
         with self._path.open("rb") as file:
-            while self._read < MOST_VALUES and (data := self._next(file)) is not None:
+            size = os.fstat(file.fileno()).st_size
+            while self._read < MOST_VALUES and (data := self._next(file, size)) is not None:
                 for value in _of_event(data):
                     self._read += 1
                     yield value
 
-    def _next(self, file: BufferedReader) -> bytes | None:
-        """The next record, empty if it is long; None if there is no whole one."""
-        size = file.seek(0, 2)
+    def _next(self, file: BufferedReader, size: int) -> bytes | None:
+        """The next record of a file of `size` bytes, empty if it is long; None if there is no whole one."""
         file.seek(self._position)
         header = file.read(_EVENT_HEADER.size)
         if len(header) < _EVENT_HEADER.size:
