@@ -16,7 +16,7 @@ NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix $(WEB)
 NPM_EMULATOR := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix $(EMULATOR)
 
 VIEWER := $(shell find $(WEB) -type f -not -path '*/node_modules/*' -not -path '$(WEB)/dist/*')
-BUILT_FROM := pyproject.toml hatch_build.py torchgraph_explorer/record/record.proto torchgraph_explorer/reduce/rows.c $(VIEWER)
+BUILT_FROM := pyproject.toml hatch_build.py torchgraph_explorer/record/record.proto $(wildcard torchgraph_explorer/*/*.c torchgraph_explorer/*.h torchgraph_explorer/*/*.h) $(VIEWER)
 
 # Real programs that are trained with and without watch(), in an environment that has their packages besides .venv's.
 EXAMPLES := $(VENV)/examples
@@ -93,7 +93,7 @@ $(STAMPS)/venv:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	@mkdir -p $(STAMPS) && touch $@
 
-# Also builds record_pb2.py, the library of rows.c and the viewer, through hatch_build.py.
+# Also builds record_pb2.py, the libraries of the C files and the viewer, through hatch_build.py.
 $(STAMPS)/package: $(STAMPS)/venv constraints/dev.txt $(BUILT_FROM)
 	@echo "Installing the package and building its viewer. The first time, this takes some minutes."
 	$(INSTALL) --editable ".[demo]"

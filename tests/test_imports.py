@@ -49,6 +49,7 @@ SHARED = frozenset(
         "interrupts",
         "labels",
         "moments",
+        "native",
         "per_label",
         "printable",
         "schema",

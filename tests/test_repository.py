@@ -48,6 +48,19 @@ def test_a_linter_finds_nothing(linter: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only a clone has git's list of files")
+def test_nothing_that_git_ignores_is_in_the_repository() -> None:
+    told = subprocess.run(
+        ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert told.stdout == ""
+
+
 def test_the_citation_has_what_its_format_asks_for() -> None:
     told = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert {"cff-version", "message", "title", "authors"} <= set(told)

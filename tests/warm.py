@@ -1,4 +1,4 @@
-"""Python processes that have imported torch already. Importing it, and wandb, takes longer than what most tests do.
+"""Python processes that have imported torch and us already: importing them, and wandb, takes longer than most tests.
 
 A process that has the libraries forks one for each `run`. Its streams, folder, environment and arguments are its own,
 and it ends as any Python process does: through the interpreter's exit, with its threads joined and atexit called.
@@ -27,10 +27,11 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PACKAGES = os.pathsep.join(map(str, (ROOT, ROOT / "tb_plugin", ROOT / "wandb_panel")))
 
-TORCH = ("torch", "torch._dynamo")
-"""The second is imported by the first optimizer."""
-WANDB = (*TORCH, "wandb", "wandb.apis.public", "wandb.sdk.launch", "requests")
-"""The last three are imported by the first run that begins."""
+TORCH = ("torch", "torch._dynamo", "torchgraph_explorer.training.watch", "torchgraph_explorer.run")
+"""The second is imported by the first optimizer, the last two by `watch` and `open_run`."""
+BY_A_RUN = ("wandb.apis.public", "wandb.sdk.launch.inputs.internal", "requests", "pandas", "torchgraph_wandb.sink")
+WANDB = (*TORCH, "wandb", *BY_A_RUN)
+"""The latter are imported by the first run that begins, and by the first table that it logs."""
 
 
 def run(

@@ -16,11 +16,18 @@ import numpy.typing as npt
 
 from torchgraph_explorer.comparison.models import Comparison
 from torchgraph_explorer.comparison.spread import Spread, spread_of
-from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.errors import NotFoundError, OptionError
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.changes import Changes, find_changes
-from torchgraph_explorer.findings.cooccurrence import CoOccurrences, find_cooccurrences, finding_name
+from torchgraph_explorer.findings.cooccurrence import (
+    Condition,
+    CoOccurrences,
+    find_conditional,
+    find_cooccurrences,
+    finding_name,
+)
 from torchgraph_explorer.findings.engine import find as find_findings
+from torchgraph_explorer.findings.measures import MEASURES
 from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
 from torchgraph_explorer.findings.relations import Related, find_related
 from torchgraph_explorer.record.discovery import find_run
@@ -81,29 +88,65 @@ class Model(ModelRecord):
         return find_changes(self, step, since)
 
     @overload
+    def related(self, target: Finding) -> CoOccurrences: ...
+
+    @overload
     def related(self, target: Series | str) -> Related: ...
 
     @overload
-    def related(self, target: Finding) -> CoOccurrences: ...
+    def related(self, target: Series | str | Finding, *, above: float, measure: str = "size") -> CoOccurrences: ...
 
-    def related(self, target: Series | str | Finding) -> Related | CoOccurrences:
-        """What moves with `target`, or before it: series and scalars, and what chance gives.
+    @overload
+    def related(
+        self, target: Series | str | Finding, *, below: float, above: float | None = None, measure: str = "size"
+    ) -> CoOccurrences: ...
+
+    def related(
+        self,
+        target: Series | str | Finding,
+        *,
+        above: float | None = None,
+        below: float | None = None,
+        measure: str = "size",
+    ) -> Related | CoOccurrences:
+        """What moves with `target`, or before it: series, scalars and findings, and what chance gives.
 
         Of a series or scalar, the changes over the whole run are compared. Of a finding, its steps are compared with
-        the others: how often is something unusual while the finding lasts, and was it before?
+        the others: how often is something unusual while the finding lasts, how often are other findings there, and was
+        it so before? With a limit, the steps at which a series or scalar is above or below it are compared with the
+        others in the same way.
 
         Args:
             target: A series, the name of a logged scalar, or one of `findings()`.
+            above: Ask about the steps at which `target` is larger.
+            below: Ask about the steps at which `target` is smaller.
+            measure: Of a series: what is compared with the limit: `size` (root mean square), `std`, `largest`, `mean`
+                (in root mean squares), `zeros` or `nonfinite` (shares).
 
         Raises:
             NotFoundError: There is no such scalar, it never changes, or too few steps were recorded, with the finding
                 or without.
+            OptionError: There is no such measure, or a finding was given a limit.
             RecordError: The run is gone.
+
+        Example:
+            >>> model = open_run("runs").model()
+            >>> high = model.related("loss", above=2.5)
+            >>> for one in high.ranked[:3]:
+            ...     print(f"{one.share:.0%} of the steps, {one.elsewhere:.0%} of others", one.what)
         """
+        has_limit = above is not None or below is not None
         if isinstance(target, Finding):
+            if has_limit:
+                raise OptionError("A finding has no limit; above= and below= are for a series or a scalar.")
+            others = [one for one in self.findings() if one != target]
             name = finding_name(target)
-            return find_cooccurrences(self, target.step, target.last_step, name=name)
-        return find_related(self, target)
+            return find_cooccurrences(self, target.step, target.last_step, name=name, findings=others)
+        if not has_limit:
+            return find_related(self, target)
+        if measure not in MEASURES:
+            raise OptionError(f"measure={measure!r} is not one of {', '.join(MEASURES)}.")
+        return find_conditional(self, Condition(target, above, below, measure), self.findings())
 
 
 class Run(RunRecord):
@@ -131,7 +174,7 @@ class Run(RunRecord):
         """Show the run in a notebook, as it is now: the viewer, below the cell.
 
         Args:
-            options: `height` in pixels, and `models`, `steps` and `series` as `export_page` has them.
+            options: `height` in pixels, and `models`, `steps`, `series` and `tensors` as `export_page` has them.
 
         Raises:
             OptionError: This is no notebook, or an option is not one of those allowed.

@@ -19,7 +19,9 @@ import numpy.typing as npt
 from torchgraph_explorer.histogram import Histograms
 
 Role: TypeAlias = Literal["input", "output", "param", "attached", "edge"]
-Kind: TypeAlias = Literal["value", "grad_norm", "grad", "optimizer_grad", "update", "update_ratio"]
+Kind: TypeAlias = Literal["value", "grad_norm", "grad", "optimizer_grad", "update", "update_ratio", "time", "memory"]
+COSTS: frozenset[Kind] = frozenset(("time", "memory"))
+"""Kinds of what calls cost rather than of what tensors hold: they differ between equal runs."""
 NodeKind: TypeAlias = Literal["input", "output", "call", "attached"]
 StepEnd: TypeAlias = Literal["update", "skipped", "pass", "mark", "unfinished"]
 SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
@@ -236,7 +238,7 @@ class Session:
         host: Machine name.
         pid: Process id.
         versions: Package to version: this package, torch, python.
-        log: The kinds asked for: `io`, `io_grad`, `params`, `params_grad`.
+        log: What was asked for: `io`, `io_grad`, `params`, `params_grad`; with `scalars`, without histograms.
         log_freq: As a text: `50`, `log`, or a predicate's name.
         sample_n: Elements sampled of a tensor; None for all.
         bins: Rows of a drawn histogram, by default.
@@ -443,6 +445,13 @@ class Frame:
     label: str | None = None
     training: TrainingFacts | None = None
     fingerprints: npt.NDArray[np.uint64] | None = None
+
+    @property
+    def without_histogram(self) -> npt.NDArray[np.bool_]:
+        """Rows that have finite elements of which no histogram was recorded, `[rows]`."""
+        is_empty = np.diff(self.histograms.offsets.astype(np.int64)) == 0
+        found: npt.NDArray[np.bool_] = is_empty & (self.statistics[:, STATISTICS.index("sampled")] > 0)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

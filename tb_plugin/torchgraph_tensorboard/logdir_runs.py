@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
+from torchgraph_explorer.record.cells.reading import CellCache
 from torchgraph_explorer.record.discovery import RunInfo, list_runs
 from torchgraph_explorer.server.open_runs import OpenRun, Runs
 from torchgraph_explorer.server.thinning import BinCache
@@ -23,8 +24,8 @@ class LogdirRuns:
         """Serve the runs below `logdirs`; `listed` returns the runs that were found last."""
         self.logdir = ", ".join(logdir.path for logdir in logdirs)
         self.list = listed
-        bins = BinCache()
-        self._runs = [(logdir, Runs(logdir.path, bins=bins)) for logdir in logdirs]
+        bins, cells = BinCache(), CellCache()
+        self._runs = [(logdir, Runs(logdir.path, bins=bins, cells=cells)) for logdir in logdirs]
 
     def open(self, name: str) -> OpenRun:
         """The run that TensorBoard names `name`, read up to its last complete step.

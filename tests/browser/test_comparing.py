@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Request, expect
 
 from tests.browser import runs
 from tests.browser.page import Viewer, expect_painted
@@ -48,7 +48,7 @@ def expect_link(viewer: Viewer, text: str, *, times: int) -> None:
 
 
 def test_runs_are_chosen_from_a_list_with_a_filter_and_stay_in_the_link(viewer: Viewer, sweep: str) -> None:
-    viewer.open(f"{sweep}/net_base", model="net")
+    viewer.open(f"{sweep}/net_base", model="net", pin="0.trunk#0")
     viewer.button("Compare").click()
     dialog = viewer.page.get_by_role("dialog", name="Compare runs")
     dialog.get_by_role("searchbox").fill("sweep/net_(again|spa)")
@@ -60,6 +60,8 @@ def test_runs_are_chosen_from_a_list_with_a_filter_and_stay_in_the_link(viewer: 
     expect(items).to_have_text(
         [re.compile("^Abase.*on show"), re.compile("^B(again|sparse)"), re.compile("^C(again|sparse)")]
     )
+    for label in ("base", "again", "sparse"):
+        expect_drawn(viewer.chart(f"{label}: trunk, output, value"))
     expect_link(viewer, "with=", times=2)
     viewer.page.reload()
     expect(items).to_have_count(3)
@@ -95,7 +97,7 @@ def test_a_panel_shows_each_series_of_all_runs_on_one_axis_and_their_histograms_
     rows = figure.locator(".runs-table tbody tr")
     expect(rows).to_have_count(3)
     expect(rows.nth(1).locator("small")).to_have_text(["="] * 6)
-    expect(rows.nth(1).locator("td").last).to_have_text("0")
+    expect(rows.nth(1).locator("td").first).to_have_text("0")
     expect(rows.nth(2).locator("small").first).to_have_text(re.compile(r"^[+−]"))
     part = viewer.page.locator(".divergence")
     expect(part).to_have_text("BNo difference at the 16 steps that both logged.")
@@ -120,6 +122,35 @@ def test_a_panel_shows_each_series_of_all_runs_on_one_axis_and_their_histograms_
         viewer.select_mode(mode)
         viewer.chart("sparse: trunk, output, value").scroll_into_view_if_needed()
         expect(viewer.chart("sparse: trunk, output, value").locator("path")).to_have_count(4)
+
+
+def test_charts_are_made_and_fetched_when_they_come_near(viewer: Viewer, sweep: str) -> None:
+    asked: list[str] = []
+
+    def hear(request: Request) -> None:
+        asked.append(request.url)
+
+    viewer.page.on("request", hear)
+    viewer.page.set_viewport_size({"width": 1280, "height": 400})
+    compare(viewer, sweep, "base", "again", "other", pin=["0.trunk#0", "1.head#0"])
+    charts = viewer.page.locator(".runs-chart")
+    expect(viewer.page.locator(".divergence")).not_to_contain_text("looking")
+    expect(charts.first.locator(".strip")).to_have_count(2)  # the third run has no such module
+    far = charts.filter(has_not=viewer.page.locator(".strip"))
+    assert far.count() > charts.count() / 2
+    fetched = [parse_qs(urlsplit(url).query) for url in asked if "/api/history" in url]
+    series = {number for one in fetched if one["run"][0].endswith("again") for number in one["series"][0].split(",")}
+    assert 0 < len(series) < charts.count() / 2
+    last = charts.last
+    height = last.bounding_box()
+    last.scroll_into_view_if_needed()
+    expect(last.locator(".strip-loading")).to_have_count(0)
+    expect_drawn(last.locator(".strip").last)
+    drawn = last.bounding_box()
+    assert height is not None
+    assert drawn is not None
+    assert abs(height["height"] - drawn["height"]) < 120  # what was read does not jump
+    viewer.page.remove_listener("request", hear)
 
 
 def test_runs_are_aligned_by_step_clock_or_scalar_at_the_nearest_logged_step(viewer: Viewer, sweep: str) -> None:

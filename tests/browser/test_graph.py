@@ -187,6 +187,7 @@ def test_edges_are_as_wide_as_the_gradient_that_comes_back_along_them(viewer: Vi
     assert number(panel.locator("text=l2").locator("xpath=..").inner_text().split()[-1]) == pytest.approx(
         told, rel=0.05
     )
+    expect(page).to_have_url(re.compile("pin="))
     page.reload()
     expect(viewer.panel(skip)).to_contain_text("shortcut → relu #2")
     viewer.choose("Width", "None")

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -73,7 +73,8 @@ def listener() -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *_: object) -> None:
             """Nothing is printed."""
 
-    server = HTTPServer(("127.0.0.1", 0), Handler)
+    # The browser connects ahead, and asks nothing over that connection for a minute.
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/", asked

@@ -176,3 +176,21 @@ def test_what_moved_first_is_one_click_from_a_finding(shown: Viewer) -> None:
     expect(unusual.first).to_contain_text("NaN or infinite at 100 % of its steps, 0 % of others")
     unusual.first.get_by_role("button").first.click()
     expect(shown.readout).to_contain_text("step 20")
+
+
+def test_the_steps_at_which_a_series_passes_a_limit_are_compared_with_the_others(
+    shown: Viewer, logdir: Path, digits: str
+) -> None:
+    model = open_run(logdir / digits).model()
+    bad = next(one for one in model.series if one.role == "output" and model.history(one).statistics[:, 2:5].any())
+    shown.page.locator(".xray-bar .segments").get_by_text("Changes", exact=True).click()
+    shown.page.get_by_role("button", name=re.compile(rf"^What moves with {re.escape(bad.module)}")).first.click()
+    shown.choose("Measure", "NaN or infinite")
+    limit = shown.page.get_by_role("spinbutton", name=re.compile("^Limit of"))
+    limit.fill("0")
+    limit.press("Enter")
+    expect(shown.panels.get_by_role("heading", name=re.compile("NaN or infinite of .* above 0"))).to_be_visible()
+    rates = shown.page.get_by_role("list", name=re.compile("^Findings during")).get_by_role("listitem")
+    expect(rates.first).to_contain_text("% of others; chance gives up to")
+    shown.button("Back to what changed").click()
+    expect(shown.page.get_by_role("spinbutton", name="Compare with step")).to_be_visible()

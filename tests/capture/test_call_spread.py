@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from torchgraph_explorer import TorchgraphWarning, open_run, watch
-from torchgraph_explorer.capture import call_spread
+from torchgraph_explorer.capture import call_spread, trace
 from torchgraph_explorer.capture.call_spread import is_recorded
 
 
@@ -80,3 +80,60 @@ def test_calls_between_are_left_out_with_all_in_them_and_data_goes_through(
     chain = [(names[e.source], names[e.target]) for e in graph.edges if graph.nodes[e.source].inside == 0]
     assert chain.count(("cell", "cell")) == len(expected) - 1
     assert ("cell", "head") in chain
+
+
+class Layer(nn.Module):
+    def __init__(self, is_given: bool) -> None:
+        super().__init__()
+        self.key, self.out, self.is_given, self.kept = nn.Linear(3, 3), nn.Linear(3, 3), is_given, list[Tensor]()
+
+    def forward(self, x: Tensor, cache: list[Tensor] | None = None) -> Tensor:
+        earlier = self.kept if cache is None else cache
+        earlier.append(self.key(x))
+        return (x + self.out(torch.stack(earlier).mean(0))).tanh()
+
+
+class Decoder(nn.Module):
+    """Each token attends to all earlier ones, by a cache that the layer is given, or keeps."""
+
+    def __init__(self, tokens: int, is_given: bool) -> None:
+        super().__init__()
+        self.tokens, self.is_given, self.layer = tokens, is_given, Layer(is_given)
+
+    def forward(self, x: Tensor) -> Tensor:
+        cache: list[Tensor] = []
+        self.layer.kept = []
+        for _ in range(self.tokens):
+            x = self.layer(x, cache) if self.is_given else self.layer(x)
+        return x
+
+
+def decoded(tokens: int, is_given: bool, folder: Path | None) -> list[Tensor]:
+    torch.manual_seed(0)
+    model = Decoder(tokens, is_given)
+    if folder is None:
+        return trained(model)
+    with watch(model, log_freq=1, backend="record", logdir=folder, run=str(tokens), verbose=False):
+        return trained(model)
+
+
+@pytest.mark.filterwarnings("ignore:.*gave a module more tensors")
+@pytest.mark.parametrize("is_given", [pytest.param(True, id="given"), pytest.param(False, id="kept in an attribute")])
+def test_a_cache_that_grows_takes_no_more_of_the_record_for_each_token(
+    is_given: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace, "MOST_SOURCES", 20)
+    monkeypatch.setattr(call_spread, "MOST_INPUTS", 20)
+    parts: list[int] = []
+    for tokens in (40, 80):
+        found, unwatched = (decoded(tokens, is_given, folder) for folder in (tmp_path, None))
+        assert all(torch.equal(*pair) for pair in zip(found, unwatched, strict=True))
+        model = open_run(tmp_path / str(tokens)).model()
+        graph = model.graphs[0]
+        parts.append(len(graph.nodes) + len(graph.edges) + len(model.series))
+        calls = {at: graph.calls[node.call] for at, node in enumerate(graph.nodes) if node.call is not None}
+        last = next(at for at, call in calls.items() if (call.module, call.call) == ("layer", tokens - 1))
+        into = [calls[edge.source].call for edge in graph.edges if edge.target == last and edge.source in calls]
+        assert len(into) <= 16
+        assert {tokens - 2, tokens - 3} <= set(into)
+    assert parts[1] < 2.3 * parts[0]

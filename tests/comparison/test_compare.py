@@ -14,7 +14,9 @@ import pytest
 from tests.comparison.records import Change, Elements, Key, net, recorded
 from tests.record.examples import SESSION, flip, labelled, logged, segment, write
 from torchgraph_explorer import NotFoundError, OptionError, TorchgraphWarning, compare
+from torchgraph_explorer.comparison.matching import match_series, module_map, rename_rules
 from torchgraph_explorer.run import Model
+from torchgraph_explorer.schema import Series
 
 STEPS = range(0, 400, 10)
 
@@ -162,6 +164,36 @@ def test_nan_in_one_run_alone_is_a_difference_beyond_all(plain: Model, tmp_path:
     assert compare(b, b).is_equal
 
 
+def test_another_number_of_elements_is_a_difference_and_no_nan(plain: Model, tmp_path: Path) -> None:
+    def change(step: int, key: Key, elements: Elements) -> Elements:
+        return np.tile(elements, 2) if (key[0], key[2], key[4]) == OUT and step >= 60 else elements
+
+    found = compare(plain, recorded(tmp_path / "b", STEPS, change))
+    assert found.first_beyond_rounding is not None
+    assert (found.first_beyond_rounding.step, found.first_beyond_rounding.module) == (60, "second")
+    assert found.series[0].gap == pytest.approx(0.5, abs=0.1)
+
+
+EDGES = (
+    ("", "layer1 -> layer2#2", "", "stage1 -> stage2#2"),
+    ("", "@mask -> layer1", "", "@mask -> stage1"),
+    ("layer1", ":input[0] -> 0 #2", "stage1", ":input[0] -> 0 #2"),
+    ("layer1", "0 -> /head", "stage1", "0 -> /head"),
+    ("head", "/layer1.0 -> :output", "head", "/stage1.0 -> :output"),
+)
+
+
+@pytest.mark.parametrize(("module", "path", "other", "other_path"), EDGES, ids=[path for _, path, _, _ in EDGES])
+def test_a_rename_map_renames_the_container_and_the_ends_of_edges(
+    module: str, path: str, other: str, other_path: str
+) -> None:
+    names = ["", "layer1", "layer1.0", "layer2", "head"], ["", "stage1", "stage1.0", "stage2", "head"]
+    modules = module_map(*names, rename_rules({"layer1.*": "stage1.*", "layer2.*": "stage2.*"}))
+    assert [modules[name] for name in names[0]] == names[1]
+    ours, theirs = (Series(0, *one, "grad_norm") for one in ((module, 0, "edge", path), (other, 0, "edge", other_path)))
+    assert match_series((ours,), (theirs,), modules).a.tolist() == [0]
+
+
 def test_renamed_modules_are_matched_and_named_as_in_their_own_run(tmp_path: Path) -> None:
     a = recorded(tmp_path / "a", STEPS, graph=net("layer1.conv", "layer2.conv"))
     b = recorded(
@@ -206,6 +238,21 @@ def test_of_parameters_that_all_differ_after_unlogged_steps_the_one_that_moved_t
     found = compare(a, b).first_divergence
     assert found is not None
     assert (found.kind, found.last_equal_step, found.step) == ("data", 0, 50)  # since the data differ, too
+
+
+@pytest.mark.parametrize(
+    ("others", "words"), [(0.001, "most likely first at"), (0.0, ", first at")], ids=["all", "one"]
+)
+def test_that_a_parameter_is_the_likeliest_of_several_is_said(others: float, words: str, tmp_path: Path) -> None:
+    def change(step: int, key: Key, elements: Elements) -> Elements:
+        if step < 50 or key[2] != "param":
+            return elements
+        return elements + np.float32(3.0 if (key[0], key[2], key[4]) == WEIGHT else others)
+
+    found = compare(recorded(tmp_path / "a", (0, 50)), recorded(tmp_path / "b", (0, 50), change)).first_divergence
+    assert found is not None
+    assert (found.kind, found.module) == ("parameter", WEIGHT[0])
+    assert words in found.text
 
 
 def test_scalars_and_settings_that_differ_are_told(tmp_path: Path) -> None:

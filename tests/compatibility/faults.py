@@ -92,7 +92,7 @@ WITH_KEEP = "tests/tensors/test_faults.py breaks it: no case keeps tensors"
 AT_A_PAUSE = "called where training pauses for half a second"
 BY_AN_INTERRUPT = "tests/capture/test_interrupts.py calls it: an interrupt comes while the model is called"
 ONCE = "called once in a process"
-WITHOUT_C = "called where tensors.c is not built, and where the memory of a step is full"
+WITHOUT_C = "called where the C part is not built or does not take a tensor, and where the memory of a step is full"
 OF_CONVERTED = "called for complex numbers, and floats of 8 bits"
 ON_IMPORT = "called when the package is imported"
 
@@ -173,6 +173,7 @@ NOT_CALLED = {
     "capture.optimizer_steps.OptimizerSteps.__init__": ON_IMPORT,
     "capture.optimizer_steps.OptimizerSteps.add": BY_WATCH,
     "capture.parameters.Parameters.forget": AT_A_PAUSE,
+    "capture.path_gradients.is_stale": WITH_KEEP,
     "capture.phases.Evaluation.__init__": BY_WATCH,
     "capture.phases.Evaluation.take_eval_mode": "called for no phase but training",
     "capture.phases.Training.__init__": BY_WATCH,
@@ -185,6 +186,9 @@ NOT_CALLED = {
     "capture.process_state.ProcessState.__init__": ON_IMPORT,
     "capture.process_state.ProcessState.reset": "tests call it",
     "capture.resumed_steps.ResumedSteps.__init__": BY_WATCH,
+    "capture.native_calls.makers": ONCE,
+    "capture.recorded_calls.RecordedCalls._measure_parameters": WITHOUT_C,
+    "capture.recorded_calls.RecordedCalls._observe_one": WITHOUT_C,
     "capture.recorded_calls.RecordedCalls._is_kept": "called where gradients are not measured, or with keep=",
     "capture.silence.Silence.__init__": BY_WATCH,
     "capture.silence.Silence.duration": "called where no step was recorded",
@@ -220,9 +224,14 @@ NOT_CALLED = {
     "reduce.row_buffer._fingerprint": ONCE,
     "reduce.row_buffer.fingerprint": OF_CONVERTED,
     "reduce.row_buffer.of_sample": ON_A_GPU,
+    "reduce.kept": WITH_KEEP,
     "reduce.neurons": WITH_KEEP,
+    "reduce.room": WITH_KEEP,
     "reduce.sampling.is_contiguous_plain": "asks plain_elements, which is broken in its place; for kept tensors only",
     "reduce.row_buffer.functions": ONCE,
+    "reduce.row_buffer._exchange": ONCE,
+    "reduce.row_buffer.RowBuffer.is_full": WITHOUT_C,
+    "reduce.row_buffer.RowBuffer.make_room": WITHOUT_C,
     "reduce.row_buffer.tensor_functions": ONCE,
     "reduce.row_buffer.library": ONCE,
     "reduce.sampling.Sampler.__init__": BY_WATCH,
@@ -266,6 +275,10 @@ NOT_CALLED = {
     "capture.module_selection.ModuleSelection.chosen": "tests/training/test_module_selection.py calls it, with only=",
     "capture.module_selection.ModuleSelection.idle": BY_WATCH,
     "capture.module_selection._": "called by these two",
+    "capture.by_tensor.ByStorage.clear": WITH_KEEP,
+    "capture.by_tensor.ByTensor.__contains__": WITH_KEEP,
+    "capture.by_tensor.ByTensor.__delitem__": WITH_KEEP,
+    "capture.by_tensor.ByTensor.clear": WITH_KEEP,
     "capture.named_tensors.NamedTensors": WITH_KEEP,
     "capture.named_tensors._edge_key": WITH_KEEP,
     "capture.recorded_calls.named_tensors": WITH_KEEP,
@@ -305,7 +318,7 @@ HANDLERS = {
     "capture.current_step.CurrentStep.drop": ("capture.step_tracker.StepTracker._on_forward", 0),
     "capture.compiled_entry.until_left": ("capture.tensor_tree.tensor_info", 3),
     "capture.gradient_hooks.GradientHook.fail": ("capture.gradient_hooks.GradientHook.act", 0),
-    "capture.gradient_hooks._PathHook.fail": ("capture.gradient_hooks.GradientHook.act", 0),
+    "capture.gradient_hooks.PathHook.fail": ("capture.gradient_hooks.GradientHook.act", 0),
     "capture.module_hooks.ModuleHooks.tidy": ("capture.module_hooks._OneModulesHooks.take_off", 0),
     "capture.module_hooks._Leave.fail": ("capture.tensor_tree.tensor_info", 3),
     "capture.module_hooks._CallHook.fail": ("capture.forward_recorder.ForwardRecorder.enter", 3),

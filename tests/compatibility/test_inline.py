@@ -110,6 +110,18 @@ def test_inline_records_what_an_uncompiled_step_records_from_one_unbroken_graph(
 
 
 @pytest.mark.parametrize(
+    "compiling", [pytest.param(with_autograd, id="wrapped"), pytest.param(in_place, id="in place")]
+)
+def test_inline_records_the_modules_that_are_chosen(compiling: Compiling) -> None:
+    options = {"only": ["d", "c"], "except_": "d.1"}
+    inline, eager = (trained(tangled, compiling, compiled=way, **options) for way in ("inline", "eager"))
+    assert_same_record(inline.heard, eager.heard)
+    assert {key[0] for key in inline.heard.series} == {"", "c", "d", "d.0"}
+    np.testing.assert_allclose(inline.losses, eager.losses, rtol=1e-5)
+    assert (inline.breaks, inline.heard.finished.notes) == (0, ())
+
+
+@pytest.mark.parametrize(
     "name", ["two inputs, in-place, reused", "residual CNN", "chunks and slices", "shared weights"]
 )
 def test_inline_records_awkward_models(name: str) -> None:

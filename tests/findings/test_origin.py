@@ -106,3 +106,13 @@ class Overwritten(nn.Module):
 )
 def test_its_origin_is_said_in_a_sentence(make: Callable[[], nn.Module], text: str, tmp_path: Path) -> None:
     assert first_finding(make(), tmp_path).text.startswith(text)
+
+
+def test_a_parameter_that_began_as_nan_leads_to_its_initialization(tmp_path: Path) -> None:
+    model = Between()
+    nn.init.constant_(model.one.bias, float("nan"))
+    one = first_finding(model, tmp_path)
+    assert (one.module, one.step) == ("one", 0)
+    assert "The initialization or a loaded checkpoint made it so." in one.text
+    assert "how the parameter is initialized" in one.advice
+    assert "learning rate" not in one.advice

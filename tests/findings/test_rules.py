@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from tests.findings.records import Values, assert_outside_band, chain, module, recorded, weight
@@ -208,6 +209,25 @@ def test_saturation_is_counted_from_the_histogram(tmp_path: Path) -> None:
     [one] = model.findings()
     assert (one.kind, one.module, one.evidence["limit"]) == ("saturated-activation", "relu", 3.0)
     assert one.evidence["saturated"] == pytest.approx((np.abs(NORMAL * 30) > 3).mean(), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("squash", "is_told"),
+    [
+        pytest.param(np.tanh, True, id="tanh"),
+        pytest.param(lambda x: 1 / (1 + np.exp(-x)), True, id="sigmoid"),
+        pytest.param(lambda x: 0.9 * np.tanh(x), False, id="never near 1"),
+        pytest.param(lambda x: np.clip(x, -1.5, 1.5), False, id="beyond 1"),
+    ],
+)
+def test_a_function_in_forward_that_saturates_is_told_at_the_layer_before_it(
+    squash: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]], is_told: bool, tmp_path: Path
+) -> None:
+    graph = chain(module("fc1", "Linear", weight(8, 8)), module("fc2", "Linear", weight(8, 8)))
+    wide = NORMAL * 30
+    values = {("fc1", "output", "output", "value"): wide, ("fc2", "input", "input[0]", "value"): squash(wide)}
+    found = [(one.kind, one.module) for one in recorded(tmp_path, graph, [values] * 8).findings()]
+    assert (("saturated-activation", "fc1") in found) == is_told
 
 
 def test_the_network_s_last_sigmoid_may_saturate(tmp_path: Path) -> None:

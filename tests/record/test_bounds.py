@@ -97,8 +97,10 @@ def blocks(count: int) -> Iterator[bytes]:
 
 
 def many_layouts(count: int = 60, series: int = 500_000) -> Iterator[pb.Layout]:
+    layout = pb.Layout(series=[1] * (series + 1), row=[0] * (series + 1), rows=1)
     for number in range(count):
-        yield pb.Layout(series=[number, *[1] * series], row=[0] * (series + 1), rows=1)
+        layout.series[0] = number
+        yield layout
 
 
 SHOWN: dict[str, Any] = {"role": pb.Series.INPUT, "kind": pb.Series.VALUE}

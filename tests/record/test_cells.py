@@ -16,7 +16,7 @@ from tests.record.examples import SESSION, write
 from torchgraph_explorer import open_run
 from torchgraph_explorer.histogram import Histograms
 from torchgraph_explorer.record.cells.codes import decode, encode, is_bad
-from torchgraph_explorer.record.cells.reading import CellReader, Columns, Wanted
+from torchgraph_explorer.record.cells.reading import CellCache, CellReader, Columns, Wanted
 from torchgraph_explorer.record.cells.statistics import STATISTIC_NAMES
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.schema import STATISTICS, Finished, Frame, Record, Series
@@ -166,3 +166,18 @@ def test_what_was_computed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     first = model.cells(Wanted("zeros"), reader)
     monkeypatch.setattr(type(model), "statistics", None)  # nothing is read again
     assert np.array_equal(model.cells(Wanted("zeros"), reader).codes, first.codes)
+
+
+def test_readers_that_share_a_cache_keep_no_more_together_than_it_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = [recorded(tmp_path / str(number), *frames(range(STEPS))) for number in range(3)]
+    expected = cells(models[0], "output_std").codes
+    cache = CellCache(most_bytes=10_000)
+    readers = [CellReader(cache) for _ in models]
+    for model, reader in zip(models * 2, readers * 2, strict=True):
+        monkeypatch.setattr(model._index.cells, "blocks", [])
+        assert model.cells(Wanted("output_std"), reader).codes.tolist() == expected.tolist()
+        assert 0 < cache.size <= 10_000
+    cache.drop(readers[0]._owner)
+    assert models[0].cells(Wanted("output_std"), readers[0]).codes.tolist() == expected.tolist()

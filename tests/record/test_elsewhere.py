@@ -126,3 +126,19 @@ def test_the_rules_see_a_loss_that_only_tensorboard_has(tmp_path: Path) -> None:
     assert scalars["train/loss"].values.tolist() == [3.0 - step for step in range(20)]
     assert scalars["lr"].values.tolist() == [0.5], "what the record has comes from there"
     assert set(model.scalars()) == {"lr"}
+
+
+def test_values_that_are_read_on_are_placed_as_if_all_were_read_at_once(tmp_path: Path) -> None:
+    growing = LoggedElsewhere(tmp_path)
+    with SummaryWriter(str(tmp_path)) as writer:
+        for step in range(120):
+            writer.add_scalar("loss", -step, step, walltime=1_000.2 + step / 2)
+            if step % 7 == 0:
+                writer.flush()
+            seen = len(STEPS) * (step + 1) // 120 + 1
+            found = growing.scalars(TIMES[:seen], STEPS[:seen])
+        writer.flush()
+    found, at_once = growing.scalars(TIMES, STEPS), LoggedElsewhere(tmp_path).scalars(TIMES, STEPS)
+    assert found["loss"].steps.tolist() == at_once["loss"].steps.tolist() == list(range(120))
+    assert found["loss"].values.tolist() == at_once["loss"].values.tolist()
+    assert growing.scalars(TIMES, STEPS)["loss"] is found["loss"], "what has not changed is not placed again"

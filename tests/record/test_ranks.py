@@ -14,7 +14,11 @@ import pytest
 from tests.listening import assert_row, expected_row
 from tests.record.examples import GRAPH, SERIES, SESSION, facts, flip, frame, quietly, records, segment, write
 from torchgraph_explorer.histogram import Histograms
+from torchgraph_explorer.record import model_index
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.graphs.encoding import decode_graph
 from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.ranks.groups import Launches, launches
 from torchgraph_explorer.record.steps import index
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import open_run
@@ -331,3 +335,34 @@ def test_what_was_shown_of_earlier_steps_stays_as_it_was(live: Live) -> None:
     assert live.seen()[-1] == (4, 2)
     assert live.run.model().history(0).statistics[:4].tobytes() == held.statistics.tobytes()
     assert live.run.model().epoch == 0
+
+
+def test_what_all_ranks_write_alike_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[int] = []
+
+    def counted(head: pb.Graph, body: bytes) -> tuple[ModuleGraph, int]:
+        decoded.append(head.id)
+        return decode_graph(head, body)
+
+    monkeypatch.setattr(model_index, "decode_graph", counted)
+    for number in range(3):
+        write_rank(tmp_path / "run", rank(number, world_size=3), GRAPH, replace(GRAPH, id=1, first_step=20))
+    model = open_run(tmp_path / "run").model()
+    assert len(model.graphs) == 1
+    assert len(model.series) == 3
+    assert decoded == 3 * [0, 1], "only the latest one is remembered"
+    decoded.clear()
+    for number in range(3):
+        write_rank(tmp_path / "other", rank(number, world_size=3), GRAPH)
+    assert open_run(tmp_path / "other").model().graphs == model.graphs
+    assert decoded == [0]
+
+
+def test_sessions_are_grouped_alike_in_whatever_order_they_are_found() -> None:
+    begun = [rank(number, world_size=2, created=created) for created in (1_000.0, 2_000.0) for number in (0, 1)]
+    one_by_one = Launches()
+    for session in begun:
+        one_by_one = one_by_one.with_session(session) or one_by_one
+    assert one_by_one == launches(begun[::-1]) == launches(begun)
+    assert [member.launch for member in one_by_one.members.values()] == [0, 0, 1, 1]
+    assert one_by_one.with_session(begun[0]) is None, "it began before others: all are grouped anew"

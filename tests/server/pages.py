@@ -15,7 +15,8 @@ from tests.server.asking import unpack
 from torchgraph_explorer.schema import STATISTICS
 
 LETTERS = [chr(code) for code in range(33, 127) if chr(code) not in '&<"']
-VALUES = {letter: value for value, letter in enumerate(LETTERS)}
+VALUES = np.zeros(128, np.int64)
+VALUES[[ord(letter) for letter in LETTERS]] = range(len(LETTERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,10 @@ def part(text: str, name: str) -> bytes:
 
 def unpacked(letters: str) -> bytes:
     """13 bits in two letters: the length of the stream, and the stream."""
-    values = [VALUES[one] for one in letters]
-    bits = "".join(f"{high * 91 + low:013b}" for high, low in zip(values[::2], values[1::2], strict=True))
-    data = bytes(int(bits[at : at + 8], 2) for at in range(0, len(bits) - 7, 8))
+    values = VALUES[np.frombuffer(letters.encode("ascii"), np.uint8)].reshape(-1, 2)
+    numbers = values[:, 0] * 91 + values[:, 1]
+    bits = numbers[:, None] >> np.arange(12, -1, -1) & 1
+    data = np.packbits(bits.reshape(-1)[: bits.size // 8 * 8].astype(np.uint8)).tobytes()
     length = int.from_bytes(data[:4], "little")
     assert length + 4 <= len(data) <= length + 6
     return gzip.decompress(data[4 : 4 + length])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.server.asking import ask
-from torchgraph_explorer.server.embedding import IN_COLAB, embeddable_in_notebooks, embeddable_in_tensorboard
+from torchgraph_explorer.server.embedding import embeddable_in_notebooks, embeddable_in_tensorboard
+from torchgraph_explorer.server.guard import IN_COLAB
 from torchgraph_explorer.server.response import Environment, StartResponse, problem, send
 
 

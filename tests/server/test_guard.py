@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tests.server.asking import ask
-from torchgraph_explorer.server.guard import LOOPBACK, host_name, own_hosts_only, token_only
+from torchgraph_explorer.server.guard import IN_COLAB, LOOPBACK, host_name, own_hosts_only, token_only
 from torchgraph_explorer.server.response import App, Environment, StartResponse, problem, send
 
 TOKEN = "s3cret-Token_"
@@ -51,6 +51,26 @@ FOREIGN = (
         "a" * 9999,
     ),
 )
+
+
+PROXIED = {
+    "8080-gpu-t4-s-abc.us-east1-0.prod.colab.dev": (403, 200),
+    "abc-0kxydtn87-colab.googleusercontent.com:443": (403, 200),
+    "prod.colab.dev.evil.example": (403, 403),
+    "evilprod.colab.dev": (403, 403),
+}
+"""Names, and the answers outside and inside of Google Colab."""
+
+
+@pytest.mark.parametrize(("host", "expected"), PROXIED.items(), ids=PROXIED)
+def test_in_colab_the_names_of_its_proxy_are_ours(
+    host: str, expected: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(IN_COLAB, raising=False)
+    outside = own_hosts_only(open_door, LOOPBACK)
+    monkeypatch.setenv(IN_COLAB, "release-colab-external_20261101")
+    inside = own_hosts_only(open_door, LOOPBACK)
+    assert tuple(ask(app, "/", HTTP_HOST=host).status for app in (outside, inside)) == expected
 
 
 @pytest.mark.parametrize("host", OURS)

@@ -20,6 +20,7 @@ from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import KeptArray, KeptStep, Record
 from torchgraph_explorer.server import export
 from torchgraph_explorer.server.export import export_page
+from torchgraph_explorer.server.notebook import iframe
 from torchgraph_explorer.tensors import keep
 
 SECRET = 424242.0
@@ -59,6 +60,19 @@ def test_no_kept_tensor_leaves_unless_it_is_asked_for(tmp_path: Path) -> None:
     assert not any("tensors" in name for name in page.arrays)
     asked, _ = exported(tmp_path, tensors=1)
     assert SECRET in asked.arrays["0.tensors.float32"]
+
+
+def test_a_notebooks_cell_has_kept_tensors_if_it_is_asked_for(tmp_path: Path) -> None:
+    write(tmp_path, steps=2, sizes=(8,))
+    run = open_run(tmp_path)
+    pages = [page_in(each) for each in (iframe(run), iframe(run, tensors=1))]
+    assert ["tensors" in page.model for page in pages] == [False, True]
+
+
+def page_in(cell: str) -> Page:
+    """The page that the output of a cell shows."""
+    inner = cell.partition('srcdoc="')[2].rpartition('"></iframe>')[0]
+    return read_page(inner.replace("&quot;", '"').replace("&amp;", "&").encode())
 
 
 @pytest.mark.parametrize(

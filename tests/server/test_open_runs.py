@@ -166,7 +166,7 @@ def test_frames_that_come_while_a_history_is_read_are_left_for_the_next(tmp_path
 @pytest.mark.slow
 def test_a_poll_with_nothing_new_costs_less_than_two_milliseconds(tmp_path: Path) -> None:
     many = tuple(Series(number, f"layer{number}", 0, "output", "output", "value") for number in range(2_000))
-    write(tmp_path / "a", GRAPH, many, *(frame(step, series=range(20)) for step in range(2_000)))
+    write(tmp_path / "a", GRAPH, many, *(frame(step, series=(0, 1)) for step in range(2_000)))
     served = Runs(tmp_path)
     opened = served.open("a")
     client = ClientState(opened.epoch(opened.run.model()), 2_000, 2_000)

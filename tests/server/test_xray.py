@@ -123,6 +123,15 @@ def test_what_is_related_is_told_as_json(served: App) -> None:
     assert {"chance", "steps", "spacing", "count", "beyond_chance", "ranked"} <= set(answer.json)
 
 
+def test_what_is_unusual_where_a_limit_is_passed_is_told_as_json(served: App) -> None:
+    series = {"module": "b", "call": 0, "role": "output", "path": "output", "kind": "value"}
+    answer = told(served, "/api/related", **series, above=0.0, measure="nonfinite").json
+    assert (answer["steps"], answer["ranked"][0]["series"]["module"], answer["findings"]) == (1, "b", [])
+    for wrong in ({"above": "high"}, {"above": "nan"}, {"below": 1.0, "measure": "median"}):
+        assert told(served, "/api/related", **series, **wrong).status == 400
+    assert told(served, "/api/related", **series, above=1e9).status == 404
+
+
 def test_what_is_unusual_at_some_steps_is_told_as_json(served: App) -> None:
     assert told(served, "/api/related", **{"from": 5_000, "to": 5_001}).status == 404
     answer = told(served, "/api/related", **{"from": 77, "to": 77}).json

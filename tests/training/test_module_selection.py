@@ -123,7 +123,6 @@ def test_evaluations_have_the_same_modules(tmp_path: Path) -> None:
         pytest.param({"except_": [""]}, "except_=.* names no modules", id="an empty name"),
         pytest.param({"only": []}, "leave no module to record", id="none"),
         pytest.param({"except_": "*"}, "leave no module to record", id="all excepted"),
-        pytest.param({"only": "head", "compiled": "inline"}, "Pass compiled='eager'", id="inline"),
     ],
 )
 def test_a_choice_that_cannot_be_is_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ OPTIONS = {
     ),
     "kind": (
         lambda: watch(digits(), ["gradients"]),
-        r"log=\['gradients'\].* Choose from io, io_grad, params, params_grad",
+        r"log=\['gradients'\].* Choose from io, io_grad, params, params_grad, cost",
     ),
     "frequency": (lambda: watch(digits(), log_freq=0), "log_freq=0"),
     "bins": (lambda: watch(digits(), bins=0), "bins=0 .* from 1"),

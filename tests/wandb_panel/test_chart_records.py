@@ -33,7 +33,24 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record(logdir, "near", chain(), scale=1.0)
     record(logdir, "far", chain(), scale=5.0)
     record(logdir, "sometimes", Sometimes())
+    record(logdir, "unrolled", Unrolled())
     return logdir
+
+
+class Unrolled(nn.Module):
+    """Calls one layer again and again, and then layers of which each gets what all before it gave."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.dense = nn.Linear(8, 8), nn.ModuleList([nn.Linear(8, 8) for _ in range(7)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(20):
+            x = torch.tanh(self.cell(x))
+        found = [x]
+        for layer in self.dense:
+            found.append(layer(torch.stack(found).sum(0)))
+        return found[-1]
 
 
 def chain() -> nn.Module:
@@ -369,3 +386,42 @@ def test_how_sessions_join_is_said_in_the_chart(panel: Panel, tmp_path: Path) ->
         record(tmp_path, "again", chain(), steps=3)
     panel.show(chart_of_records(tmp_path / "again"), vega=6)
     assert any("Two sessions are mixed" in text["text"] for text in panel.texts("panel"))
+
+
+# Repeated calls, and edges that are labels.
+
+
+def test_a_repeated_call_is_one_node_whose_strip_chooses_the_call(panel: Panel, runs: Path) -> None:
+    panel.show(chart_of_records(runs / "unrolled"), vega=5)
+    assert [key for key in panel.data("here_nodes", "key") if key.startswith("cell")] == ["cell#0"]
+    assert panel.node("cell#0")["datum"]["label"] == "cell ×20"
+    last = max(panel.items("call_cell"), key=lambda cell: float(cell["left"]))
+    panel.page.mouse.click((last["left"] + last["right"]) / 2, (last["top"] + last["bottom"]) / 2)
+    panel.settle()
+    panel.pin("cell#19")
+    assert panel.data("tensors_0", "owner")[0] == "cell#19"
+    panel.page.keyboard.press("[")
+    panel.settle()
+    assert "cell#17" in panel.data("here_nodes", "key")
+    panel.press("find_0")
+    assert "cell#19" in panel.data("here_nodes", "key")
+    assert panel.complaints == []
+
+
+def test_pointing_at_the_label_of_a_stub_draws_its_lines_and_a_click_leads_there(panel: Panel, runs: Path) -> None:
+    panel.show(chart_of_records(runs / "unrolled"), vega=6)
+    assert set(panel.data("here_edges", "ends")) == {""}
+    [label] = [one for one in panel.items("stub") if one["datum"]["leads"] and one["datum"]["arrives"] == "1"][:1]
+    place = (label["left"] + label["right"]) / 2, (label["top"] + label["bottom"]) / 2
+    panel.page.mouse.move(*place)
+    panel.settle()
+    drawn = [ends.split("/") for ends in panel.data("here_edges", "ends") if ends]
+    assert [label["datum"]["leads"], label["datum"]["at"]] in drawn
+    panel.page.mouse.click(*place)
+    panel.settle()
+    assert (
+        panel.signal("found")
+        == dict(zip(panel.data("here_nodes", "at"), panel.data("here_nodes", "key"), strict=True))[
+            label["datum"]["leads"]
+        ]
+    )

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from torchgraph_explorer import open_run, watch
-from torchgraph_explorer.histogram import drawn_range
+from torchgraph_explorer.histogram import Histograms, drawn_range
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.schema import STATISTICS, Frame, Series
-from torchgraph_wandb.heat_strips import HAS_NAN, INNER, IS_MISSING, heat_strips, range_over_time
+from torchgraph_explorer.schema import COSTS, STATISTICS, Frame, Series
+from torchgraph_wandb.heat_strips import HAS_NAN, HAS_NO_HISTOGRAM, INNER, IS_MISSING, heat_strips, range_over_time
 from torchgraph_wandb.node_statistics import node_statistics
 from torchgraph_wandb.snapshot_process import chart_data
 from torchgraph_wandb.table import (
@@ -205,7 +205,8 @@ def test_a_statistic_that_is_not_finite_is_no_gap(model: ModelRecord) -> None:
 
 def test_the_table_has_few_rows_of_text_and_no_column_that_wandb_overwrites(model: ModelRecord) -> None:
     rows = table_rows(chart_data(model))
-    assert [part for part, _ in rows] == [part for part in FIELDS if part != "findings"]  # nothing is wrong in it
+    # Nothing is wrong in it, and every edge is a line.
+    assert [part for part, _ in rows] == [part for part in FIELDS if part not in {"findings", "stubs"}]
     assert all(isinstance(packed, str) for _, packed in rows)
     assert {"id", "name", "color", "_defaultColorIndex"}.isdisjoint(COLUMNS)
 
@@ -256,7 +257,7 @@ def test_modules_tensors_and_shapes_are_worded_as_in_the_viewer(tmp_path: Path) 
 def test_every_kind_of_series_has_its_place() -> None:
     kinds = Series.__dataclass_fields__["kind"].type
     assert kinds == "Kind"
-    assert set(SIDES) == {"value", "grad_norm", "grad", "optimizer_grad", "update", "update_ratio"}
+    assert set(SIDES) == {"value", "grad_norm", "grad", "optimizer_grad", "update", "update_ratio", *COSTS}
 
 
 def test_text_of_the_users_own_cannot_break_a_line() -> None:
@@ -277,3 +278,21 @@ def test_a_thinned_sequence_counts_what_it_was_given() -> None:
     for letter in "abcdefgh":
         thinned.add(letter)
     assert (len(thinned), thinned.kept) == (8, ["a", "e", "h"])
+
+
+def test_a_strip_without_histograms_is_strong_around_the_mean_and_reaches_to_the_extremes() -> None:
+    statistics = np.full((1, len(STATISTICS)), 0.0, np.float32)
+    for name, value in {"count": 100, "sampled": 100, "min": -4, "max": 7, "mean": 1, "std": 1}.items():
+        statistics[0, STATISTICS.index(name)] = value
+    none = Histograms(np.zeros(2, np.uint32), np.zeros(0, np.int16), np.zeros(0, np.uint32))
+    one = np.zeros(1, np.uint32)
+    frame = Frame(0, 0.0, None, None, one, one, statistics, none)
+    drawn = heat_strips([frame], [Series(0, "", 0, "output", "output", "value")], reject=0.1)
+    assert drawn.axes.tolist() == [[-4.0, 7.0]]
+    assert drawn.flags.tolist() == [[HAS_NO_HISTOGRAM]]
+    codes = drawn.cells[0, 0]
+    inner = 0.5 * np.arange(-8, 14)  # where the inner rows begin
+    near = {distance: (inner + 0.5 >= 1 - distance) & (inner <= 1 + distance) for distance in (1, 2)}
+    expected = np.where(near[1], share_codes(1.0), np.where(near[2], share_codes(0.3), share_codes(0.05)))
+    assert codes[1:-1].tolist() == expected.tolist()
+    assert codes[[0, -1]].tolist() == [ZERO, ZERO]

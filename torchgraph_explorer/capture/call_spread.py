@@ -1,4 +1,4 @@
-"""Which calls of a module are recorded if a step calls it very often, as a cell in a loop over a long sequence."""
+"""What is recorded of a module that a step calls very often, as a cell in a loop over a long sequence."""
 
 from __future__ import annotations
 
@@ -23,3 +23,21 @@ def is_recorded(number: int) -> bool:
         return True
     distance = (1 << (number.bit_length() - 1)) // CALLS_A_DOUBLING
     return number % distance == 0
+
+
+FIRST_CALLS = 16
+"""Of so many calls of a module in a step, all inputs are recorded."""
+
+MOST_INPUTS, INPUTS_AT_AN_END = 64, 8
+"""A later call of which more tensors are inputs, as the cache of a decoder that grows with each token, has so many of
+them recorded from the beginning and from the end."""
+
+TOO_MANY_INPUTS = (
+    f"A step gave a module more tensors at each call, as a cache that grows. From call {FIRST_CALLS + 1} on, of more "
+    f"than {MOST_INPUTS} inputs the first and the last {INPUTS_AT_AN_END} are recorded."
+)
+
+
+def has_too_many_inputs(number: int, inputs: int) -> bool:
+    """Whether some of so many inputs of call `number` of a module are not recorded."""
+    return inputs > MOST_INPUTS and number >= FIRST_CALLS

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer.capture.attach_targets import AttachedAs
+from torchgraph_explorer.capture.edge_gradients import InsideGradients
 from torchgraph_explorer.capture.facts.pending import PendingFacts
 from torchgraph_explorer.capture.facts.step_facts import StepFactsRecorder
 from torchgraph_explorer.capture.forward_passes import ForwardPasses, PassChoice
@@ -22,6 +23,7 @@ from torchgraph_explorer.capture.graph_length import GraphLength
 from torchgraph_explorer.capture.module_selection import ModuleSelection
 from torchgraph_explorer.capture.named_tensors import NamedTensors
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
+from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.optimizer_steps import parameters_of
 from torchgraph_explorer.capture.parameters import Parameters
 from torchgraph_explorer.capture.recorded_calls import RecordedCalls
@@ -32,7 +34,7 @@ from torchgraph_explorer.capture.step_states import Event, State, StepState
 from torchgraph_explorer.capture.tensor_infos import described, differentiable, hookable
 from torchgraph_explorer.capture.tensor_tree import tensors
 from torchgraph_explorer.capture.trace import Trace
-from torchgraph_explorer.schema import NamedTensor, StepEnd
+from torchgraph_explorer.schema import Call, NamedTensor, StepEnd
 
 SECONDS_IDLE = 0.5
 SECONDS_FOR_FIRST_UPDATE = 1.0
@@ -205,6 +207,10 @@ class CapturedStep:
         """Whether `one` is this step or a part of it."""
         forward = self.forward
         parts = (self, self._facts, forward, forward.calls, forward.passes, forward.trace, self.state, self._gradients)
+        if isinstance(
+            one, (Call, OpenCall, InsideGradients)
+        ):  # `calls.c` makes one: no function of the parts is called
+            return True
         return one is not None and any(one is part for part in (*parts, self._gradients.hooks, self._gradients.passes))
 
     def begin(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from torchgraph_explorer.capture.current_step import CurrentStep
 from torchgraph_explorer.capture.inline.capture import InlineCapture, saw_nothing, window_for
 from torchgraph_explorer.capture.inline.registry import ProbeSite
 from torchgraph_explorer.capture.inline.step import InlineForward
+from torchgraph_explorer.capture.module_selection import ModuleSelection
 from torchgraph_explorer.capture.step_parts import Forward, ForwardParts
 from torchgraph_explorer.schema import ModuleGraph
 
@@ -37,6 +38,7 @@ class CompiledCalls:
         note: Callable[[str], None],
         fail: Callable[[str, Exception], None],
         kinds: frozenset[str],
+        selection: ModuleSelection,
         inline: bool,
         lock: threading.RLock,
     ) -> None:
@@ -50,6 +52,7 @@ class CompiledCalls:
             note: Called with a sentence on what is not recorded.
             fail: Called with a module's name and a fault of ours.
             kinds: What is measured.
+            selection: Which modules are recorded.
             inline: Compiled models stay compiled in logged steps, except in those that are traced.
             lock: Held while a call begins or ends.
         """
@@ -59,7 +62,7 @@ class CompiledCalls:
         self._exits = ExitStack()
         self._exits.callback(self._close_inline)
         if inline:
-            self._inline = InlineCapture(model, self._show, kinds=kinds, fail=fail)
+            self._inline = InlineCapture(model, self._show, kinds=kinds, selection=selection, fail=fail)
         try:
             entries = CompiledEntries(model, before=self._before, after=self._after, fail=lambda fault: fail("", fault))
         except BaseException:

@@ -72,13 +72,13 @@ class _Target:
     starts: list[tuple[Edge, str]]
     arcs: dict[Any, list[_Arc]]
 
-    def sources_behind(self, node: Any) -> set[Place]:
-        """The places that the arcs lead to from `node`."""
-        todo, seen, found = [node], {node}, set[Place]()
+    def sources_behind(self, node: Any) -> dict[Place, None]:
+        """The places that the arcs lead to from `node`, in an order that is the same in each run."""
+        todo, seen, found = [node], {node}, dict[Place, None]()
         while todo:
             for arc in self.arcs.get(todo.pop(), ()):
                 if arc.place is not None:
-                    found.add(arc.place)
+                    found[arc.place] = None
                 elif arc.to[0] not in seen:
                     seen.add(arc.to[0])
                     todo.append(arc.to[0])

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from torchgraph_explorer.capture.attach_targets import AttachedAs
-from torchgraph_explorer.capture.call_spread import TOO_MANY_CALLS, is_recorded
+from torchgraph_explorer.capture.call_spread import TOO_MANY_CALLS, TOO_MANY_INPUTS, is_recorded
 from torchgraph_explorer.capture.call_stack import is_running, users_frame
 from torchgraph_explorer.capture.direct_forwards import DirectForwards
 from torchgraph_explorer.capture.forward_modes import ForwardModes
@@ -118,6 +118,16 @@ class ForwardRecorder:
 
     def enter(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Module `name` is called."""
+        if (costs := self.calls.costs) is None:
+            self._enter(name, args, kwargs)
+            return
+        costs.pause()
+        try:
+            self._enter(name, args, kwargs)
+        finally:
+            costs.resume(self.calls.open)
+
+    def _enter(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         with self._modules.lock:
             frame = users_frame()
             self.calls.unwind(frame)
@@ -133,10 +143,22 @@ class ForwardRecorder:
 
         `enter` was not called if a hook of the user's raised before ours.
         """
+        if (costs := self.calls.costs) is None:
+            self._leave(output)
+            return
+        costs.pause()
+        try:
+            self._leave(output)
+        finally:
+            costs.resume(self.calls.open)
+
+    def _leave(self, output: object) -> None:
         with self._modules.lock:
             opened = self.calls.pop(users_frame())
             if opened is None or opened.is_skipped:
                 return
+            if self.calls.costs is not None:
+                self.calls.costs.end(opened.index)
             hooks = self.calls.end(opened, output, self._tracing)
             if not self.calls.open:
                 self._end_pass(hooks)
@@ -183,7 +205,8 @@ class ForwardRecorder:
             self._modes.leave_later()
 
     def conclude(self) -> None:
-        """Say what was seen that is not recorded."""
+        """Say what was seen that is not recorded, and record what only the whole step tells."""
+        self.calls.conclude()
         if (sentence := self._direct.sentence()) is not None:
             self._modules.note(sentence)
 
@@ -202,7 +225,9 @@ class ForwardRecorder:
 
     def _put_on(self, modules: Mapping[nn.Module, str]) -> None:
         if (called := self._modules.called()) is not None:
-            self._modules.hooks.put_on(self, modules, model=called)
+            hooks = self._modules.hooks
+            quickly = self.calls.quickly(self._dropped, hooks.known, self._modules.lock)
+            hooks.put_on(self, modules, model=called, quickly=quickly)
 
     def _finish(self, leave: Callable[[], None]) -> None:
         with ExitStack() as parts:
@@ -257,6 +282,8 @@ class ForwardRecorder:
     def _end_pass(self, hooks: list[GradientHook]) -> None:
         if self.calls.length.is_over:
             self._modules.note(TOO_LONG)
+        if self.calls.lacks_inputs:
+            self._modules.note(TOO_MANY_INPUTS)
         self._modes.leave()
         self._ended()
         failed = sys.exc_info()[1] is not self._exception_before

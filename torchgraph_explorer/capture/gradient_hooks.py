@@ -27,8 +27,24 @@ def series_key(  # noqa: PLR0917  # called for every tensor
     return module, call, role, path, kind
 
 
+class QuickMeasure(Protocol):
+    """Measures ordinary tensors in host memory: each returns the row, or None for any other tensor."""
+
+    @property
+    def values(self) -> Callable[[Tensor], int | None]:
+        """As `Measure.values`."""
+
+    @property
+    def norms(self) -> Callable[[Tensor], int | None]:
+        """As `Measure.norms`."""
+
+
 class Measure(Protocol):
     """Turns tensors into rows of numbers; each call returns the row's number within the step."""
+
+    @property
+    def native(self) -> QuickMeasure | None:
+        """What does the same for ordinary tensors in less time, where it was built."""
 
     def values(self, tensor: Tensor) -> int:
         """Measure the elements."""
@@ -54,28 +70,31 @@ class GradientHook(SafeHook):
     """A hook on a tensor, or on the nodes that consume an input, with the series that are read by it.
 
     Attributes:
+        hooks: Those of the step.
         keys: The series. Without any, the hook only notes that a backward pass is on.
         summands: How many parts, whose sum is the gradient, a backward pass delivers.
     """
 
-    __slots__ = ("_hooks", "keys", "summands")
+    __slots__ = ("hooks", "keys", "summands")
 
     def __init__(self, hooks: GradientHooks, *, summands: int = 1) -> None:
         """Nothing is read yet."""
-        self._hooks = hooks
+        self.hooks = hooks
         self.keys: tuple[SeriesKey, ...] = ()
         self.summands = summands
 
     def act(self, gradient: Tensor) -> None:
         """Gradient arrives at the tensor."""
-        self._hooks.arrive(self, gradient)
+        read = self.hooks.quickly
+        if read is None or not read(self, gradient):
+            self.hooks.arrive(self, gradient)
 
     def fail(self, fault: Exception) -> None:
         """It could not be read."""
-        self._hooks.fail(self.keys[0][0] if self.keys else "", fault)
+        self.hooks.fail(self.keys[0][0] if self.keys else "", fault)
 
 
-class _PathHook(SafeHook):
+class PathHook(SafeHook):
     """The hook on an autograd node that delivers one summand."""
 
     __slots__ = ("_hook", "_slot")
@@ -117,6 +136,9 @@ class GradientHooks:
         fail: Called with a module's name and the exception raised in a hook.
         lock: Held while a gradient is read: it may come in an autograd thread.
         closed: Nothing is read any more.
+        quickly: What reads ordinary gradients in place of `arrive`, and returns whether it did; None without `calls.c`.
+        task: The backward pass that is known to be on, in the step's state, too; -1 if none is.
+        put: Hooks on tensors that were put on by `calls.c`: a weak reference to a tensor's hooks, and the key there.
     """
 
     read: Callable[[tuple[SeriesKey, ...], Tensor], None]
@@ -124,10 +146,18 @@ class GradientHooks:
     fail: Callable[[str, Exception], None]
     lock: threading.RLock
     closed: bool = False
+    quickly: Callable[[GradientHook, Tensor], bool] | None = None
+    task: int = -1
+    put: list[Any] = field(default_factory=list)
     _handles: list[Any] = field(default_factory=list)
     _outputs: dict[Edge, GradientHook] = field(default_factory=dict)
     _paths: dict[object, GradientHook] = field(default_factory=dict)
     _pending: dict[tuple[int, GradientHook], _Sum] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """What `calls.c` puts hooks on with."""
+        return self, self._outputs, self._paths, self._handles, self.put
 
     def on_tensor(self, tensor: Tensor, key: SeriesKey | None, *, edge: Edge | None = None) -> GradientHook:
         """Read the gradient of `tensor` as series `key`; without a key, only note that a backward pass is on.
@@ -154,13 +184,14 @@ class GradientHooks:
         if hook is None:
             hook = self._paths[edge_key] = GradientHook(self, summands=len(consumers))
             for node, slot in consumers:
-                self._handles.append(node.register_hook(_PathHook(hook, slot)))
+                self._handles.append(node.register_hook(PathHook(hook, slot)))
         hook.keys += (key,)
 
     def forget_graph(self) -> None:
         """The forward pass is over: release the autograd nodes, which keep the user's tensors alive."""
         self._outputs.clear()
         self._paths.clear()
+        self.task = -1
 
     def end_backward(self, task: int) -> None:
         """A backward pass has ended: measure its sums that are incomplete."""
@@ -176,6 +207,10 @@ class GradientHooks:
         handles, self._handles = self._handles, []
         for handle in handles:
             handle.remove()
+        put, self.put, self.quickly = self.put, [], None
+        for hooks, key in zip(put[::2], put[1::2], strict=True):
+            if (of_tensor := hooks()) is not None:
+                of_tensor.pop(key, None)
         self.forget_graph()
         # The hooks of a graph that the user keeps hold on to this object: let that be little.
         self.begin, self.fail = _do_nothing, _do_nothing
@@ -186,6 +221,7 @@ class GradientHooks:
             if self.closed:
                 return
             self.begin()
+            self.task = current_backward()
             if not hook.keys:
                 return
             if is_hidden(gradient):

@@ -35,12 +35,16 @@ def most_nodes() -> int:
 
 
 class GraphLength:
-    """Counts the autograd nodes that a thread makes in a step, between backward passes."""
+    """Counts the autograd nodes that a thread makes in a step, between backward passes.
+
+    Attributes:
+        most: So many may be looked at.
+    """
 
     def __init__(self) -> None:
         """Nothing was made."""
         self._first, self._thread = sequence_number(), threading.get_ident()
-        self._most = most_nodes()
+        self.most = most_nodes()
         self._is_freed = False
 
     def begin_pass(self) -> None:
@@ -56,4 +60,4 @@ class GraphLength:
     @property
     def is_over(self) -> bool:
         """Whether no further node may be looked at."""
-        return sequence_number() - self._first > self._most
+        return sequence_number() - self._first > self.most

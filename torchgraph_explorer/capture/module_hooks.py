@@ -7,15 +7,17 @@ Python's garbage collector more to do.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from torchgraph_explorer import interrupts
+from torchgraph_explorer.capture.gradient_hooks import SeriesKey
 from torchgraph_explorer.capture.safe_hook import SafeHook, are_walked
+from torchgraph_explorer.schema import Call
 
 
 class CallListener(Protocol):
@@ -37,21 +39,56 @@ class CallListener(Protocol):
         """`enter` or `leave` failed."""
 
 
+class CallFunctions(NamedTuple):
+    """What notes calls in one step, if they are ordinary; both return whether they did.
+
+    Attributes:
+        enter: A module is called: its name, and its arguments.
+        leave: It has returned: its name, and what.
+    """
+
+    enter: Callable[[str, tuple[Any, ...], Mapping[str, Any]], bool]
+    leave: Callable[[str, object], bool]
+
+
+class KnownCalls(NamedTuple):
+    """Calls of earlier steps, by the key of their tensor's series: most come again in each step.
+
+    Attributes:
+        begun: As they are noted when they begin, by the key of the input.
+        ended: As they are noted when they end, by that of the output.
+    """
+
+    begun: dict[SeriesKey, Call]
+    ended: dict[SeriesKey, Call]
+
+
 class ModuleHooks:
     """The hooks on the modules of one model, which call one listener at a time.
 
     Attributes:
         listener: What the hooks call; None between logged steps.
         is_walked: Torch is iterating over the hooks of a module, so that none may be removed.
+        quickly: What notes ordinary calls in place of the listener; None without `calls.c`.
+        known: The calls that it has noted in earlier steps.
     """
 
     def __init__(self) -> None:
         """No hook is on a module yet."""
         self.listener: CallListener | None = None
         self.is_walked = self._is_left_on = False
+        self.quickly: CallFunctions | None = None
+        self.known = KnownCalls({}, {})
         self._of: dict[int, _OneModulesHooks] = {}
 
-    def put_on(self, listener: CallListener, modules: Mapping[nn.Module, str], *, model: nn.Module) -> None:
+    def put_on(
+        self,
+        listener: CallListener,
+        modules: Mapping[nn.Module, str],
+        *,
+        model: nn.Module,
+        quickly: CallFunctions | None = None,
+    ) -> None:
         """Call `listener` for the calls of `modules`, given with their names.
 
         Args:
@@ -59,8 +96,10 @@ class ModuleHooks:
             modules: The watched model, named "", and the modules within it.
             model: What the training loop calls: the watched model, or what it is wrapped in. The `StepTracker` has its
                 own permanent hook for the beginning of its calls.
+            quickly: What notes ordinary calls in place of the listener.
         """
         self.take_off()
+        self.quickly = quickly
         self.listener, self._is_left_on = listener, False
         known, self._of = self._of, {}
         for module, name in modules.items():
@@ -73,7 +112,7 @@ class ModuleHooks:
 
     def take_off(self) -> None:
         """Call no listener, and remove all hooks; if torch iterates over them, as soon as they can be removed."""
-        self.listener = None
+        self.listener = self.quickly = None
         self._is_left_on = self.is_walked
         if self.is_walked:
             return
@@ -89,11 +128,11 @@ class ModuleHooks:
 class _OneModulesHooks:
     """The hooks of one module: one for its arguments, unless it is the model, and one for its results."""
 
-    __slots__ = ("_module", "_module_hooks", "_name", "_parts")
+    __slots__ = ("_is_on", "_module", "_module_hooks", "_name", "_parts")
 
     def __init__(self, module_hooks: ModuleHooks, module: nn.Module, name: str) -> None:
         self._module_hooks, self._name = module_hooks, name
-        self._module = weakref.ref(module)
+        self._module, self._is_on = weakref.ref(module), False
         leave = _Part(_Leave(module_hooks, name), ON_LEAVING)
         self._parts = (leave,) if name == "" else (_Part(_Enter(module_hooks, name), ON_ENTERING), leave)
 
@@ -103,12 +142,15 @@ class _OneModulesHooks:
     def put_on(self) -> None:
         module = self._module()
         if module is not None:
+            self._is_on = True
             for part in self._parts:
                 part.put_on(module)
 
     def take_off(self) -> None:
-        for part in self._parts:
-            part.take_off()
+        if self._is_on:
+            for part in self._parts:
+                part.take_off()
+            self._is_on = False  # last: an interrupt may come in between
 
 
 ON_ENTERING = ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs")
@@ -160,9 +202,12 @@ class _Enter(_CallHook):
 
     def act(self, _module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """The module is called."""
-        listener = self._module_hooks.listener
+        hooks = self._module_hooks
+        if hooks.quickly is not None and hooks.quickly.enter(self._name, args, kwargs):
+            return
+        listener = hooks.listener
         if listener is None:
-            self._module_hooks.tidy()
+            hooks.tidy()
         elif listener.is_ours(self._name):
             listener.enter(self._name, args, kwargs)
 
@@ -188,7 +233,10 @@ class _Leave(_CallHook):
 
     def act(self, _module: nn.Module, _args: object, _kwargs: object, output: object) -> None:
         """The module has returned, or raised."""
-        listener = self._module_hooks.listener
+        hooks = self._module_hooks
+        if hooks.quickly is not None and hooks.quickly.leave(self._name, output):
+            return
+        listener = hooks.listener
         if listener is not None and listener.is_ours(self._name):
             listener.leave(self._name, output)
 

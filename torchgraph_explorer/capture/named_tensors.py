@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from torch import Tensor, nn
-from torch.utils.weak import WeakTensorKeyDictionary
 
+from torchgraph_explorer.capture.by_tensor import ByStorage, ByTensor
 from torchgraph_explorer.capture.graph_length import GraphLength
 from torchgraph_explorer.capture.path_gradients import Edge, edge_of, is_stale
 from torchgraph_explorer.schema import NamedTensor, TensorEdge, TensorGraph
@@ -50,18 +50,16 @@ class NamedTensors:
         self._parameters: dict[int, Numbers] = {}
         self._labels: dict[EdgeKey, list[int]] = {}
         self._labelled: set[int] = set()
-        self._names: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        self._origins: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        self._written: dict[int, tuple[int, Numbers]] = {}
+        self._names: ByTensor[list[int]] = ByTensor()
+        self._origins: ByTensor[tuple[int, Numbers]] = ByTensor()
+        self._written: ByStorage[tuple[int, Numbers]] = ByStorage()
         self._inputs: dict[int, list[tuple[Tensor, int, tuple[int, Numbers] | None]]] = {}
         self._time = 0
         self._guarded(lambda: self._add_parameters(modules))
 
-    def note(
-        self, tensors: Iterable[Tensor], written: Iterable[Tensor], results: Iterable[Tensor], *, in_new_memory: bool
-    ) -> None:
-        """An operation was given `tensors`, has written into some, and has made `results`, in memory of their own."""
-        self._guarded(lambda: self._note(tensors, list(written), results, in_new_memory=in_new_memory))
+    def note(self, tensors: Iterable[Tensor], written: Iterable[Tensor], results: Iterable[Tensor]) -> None:
+        """An operation was given `tensors`, has written into some, and has returned `results`."""
+        self._guarded(lambda: self._note(tensors, list(written), results))
 
     def enter(self, call: int, found: Iterable[tuple[NamedTensor, Tensor]]) -> None:
         """Call number `call` begins with these tensors: within it, they go by their names as its inputs."""
@@ -112,21 +110,14 @@ class NamedTensors:
             self._tensors.append(named)
         return number
 
-    def _note(
-        self, tensors: Iterable[Tensor], written: list[Tensor], results: Iterable[Tensor], *, in_new_memory: bool
-    ) -> None:
+    def _note(self, tensors: Iterable[Tensor], written: list[Tensor], results: Iterable[Tensor]) -> None:
         sources = frozenset[int]().union(*(self._sources(each) for each in tensors))
         self._time += 1
         for tensor in written:
-            self._origins[tensor] = noted = self._time, sources
-            if (key := storage_of(tensor)) is not None:
-                self._written[key] = noted
+            self._origins[tensor] = self._written[tensor] = self._time, sources
         for tensor in results:
-            if any(tensor is one for one in written):
-                continue
-            self._origins[tensor] = self._time, sources
-            if in_new_memory and (key := storage_of(tensor)) is not None:
-                self._written.pop(key, None)
+            if not any(tensor is one for one in written):
+                self._origins[tensor] = self._time, sources
 
     def _enter(self, call: int, found: Iterable[tuple[NamedTensor, Tensor]]) -> None:
         before = []
@@ -141,7 +132,7 @@ class NamedTensors:
         """Outside of the call, its inputs go by their earlier names again, unless it has written into them."""
         pairs = [(named, tensor, self._sources(tensor)) for named, tensor in found]
         for tensor, time, known in reversed(self._inputs.pop(call, [])):
-            if (self._origins.get(tensor) or (0,))[0] == time:
+            if (self._origins.get(tensor) or (0, NO_NUMBERS))[0] == time:
                 if known is None:
                     del self._origins[tensor]
                 else:
@@ -162,7 +153,7 @@ class NamedTensors:
         self._arrive(tensor, number, self._sources(tensor) if sources is None else sources)
         self._time += 1
         self._origins[tensor] = self._time, frozenset((number,))
-        self._names[tensor] = [*self._names.get(tensor, ()), number]
+        self._names[tensor] = [*(self._names.get(tensor) or ()), number]
         if tensor.requires_grad and not self._length.is_over and not is_stale(tensor):
             self._labels.setdefault(_edge_key(edge_of(tensor)), []).append(number)
             self._labelled.add(number)
@@ -204,7 +195,7 @@ class NamedTensors:
         noted, found = self._origins.get(tensor) or (0, self._parameters.get(id(tensor), NO_NUMBERS))
         if not self._written:
             return found
-        since, written = self._written.get(storage_of(tensor) or 0) or (0, NO_NUMBERS)
+        since, written = self._written.get(tensor) or (0, NO_NUMBERS)
         return found | written if since > noted else found
 
     def _reached(self, tensor: Tensor) -> tuple[Numbers, Numbers]:
@@ -232,7 +223,7 @@ class NamedTensors:
         variable = getattr(edge[0], "variable", None)
         if variable is None:
             return self._labels.get(_edge_key(edge), ())
-        return sorted(self._parameters.get(id(variable), ())) or self._names.get(variable, ())
+        return sorted(self._parameters.get(id(variable), ())) or self._names.get(variable) or ()
 
     def _outer(self, names: Sequence[int]) -> Numbers:
         """Of several names of one tensor, the one that it has outside of the calls that it went into."""
@@ -244,11 +235,3 @@ class NamedTensors:
 
 def _edge_key(edge: Edge) -> EdgeKey:
     return edge[0]._sequence_nr(), edge[1]
-
-
-def storage_of(tensor: Tensor) -> int | None:
-    """An identifier of the memory of a tensor; None without memory."""
-    try:
-        return int(tensor.untyped_storage()._cdata)
-    except (NotImplementedError, RuntimeError):
-        return None

@@ -18,12 +18,16 @@ ParameterKey: TypeAlias = "tuple[str, str]"
 
 
 class Parameters:
-    """The parameters of one model in one step. They are looked up each time: modules come and go."""
+    """The parameters of one model in one step. They are looked up each time: modules come and go.
+
+    Attributes:
+        unmeasured: The modules whose parameters were not measured so far, by name.
+    """
 
     def __init__(self, modules: Mapping[nn.Module, str], rows: StepRows) -> None:
         """Measure and keep the own parameters of `modules`, given with their names."""
         self._modules, self._rows, self._measure = modules, rows, rows.measure
-        self._unmeasured = {name: module for module, name in modules.items()}
+        self.unmeasured = {name: module for module, name in modules.items()}
         self._before: dict[nn.Parameter, Tensor] = {}
         self._keys: dict[int, list[tuple[ParameterKey, nn.Parameter]]] = {}
 
@@ -32,7 +36,7 @@ class Parameters:
 
         To be called when the module is called: it is about to read its parameters, and then finds them in the cache.
         """
-        module = self._unmeasured.pop(name, None)
+        module = self.unmeasured.pop(name, None)
         if module is not None:
             for path, parameter in _own(module):
                 if is_readable(parameter) and has_memory(values := plain(parameter)):
@@ -42,14 +46,14 @@ class Parameters:
     def measure_sharded(self) -> None:
         """Measure those of which a part is on this rank, since they are gathered before their module is called."""
         with NoDispatch():
-            for name, module in list(self._unmeasured.items()):
+            for name, module in list(self.unmeasured.items()):
                 if any(type(parameter) not in ORDINARY for _, parameter in _own(module)):
                     self.measure_values(name)
 
     def measure_remaining(self) -> None:
         """Measure those not measured yet: not every module that has parameters is called."""
         with NoDispatch():
-            for name in list(self._unmeasured):
+            for name in list(self.unmeasured):
                 self.measure_values(name)
 
     def measure_gradients(self) -> None:
@@ -92,7 +96,7 @@ class Parameters:
         """Release what was kept."""
         self._before.clear()
         self._keys.clear()
-        self._unmeasured.clear()
+        self.unmeasured.clear()
 
     def _take(self, kinds: str, key: SeriesKey, tensor: Tensor, *, measure: Callable[[Tensor], int]) -> None:
         """Measure `tensor`, of this series, if those of its kind are measured, and keep it."""

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
 
+from torchgraph_explorer.capture import native_calls
 from torchgraph_explorer.capture.attach_targets import AttachedAs
+from torchgraph_explorer.capture.call_costs import CallCosts
+from torchgraph_explorer.capture.call_spread import INPUTS_AT_AN_END, has_too_many_inputs
 from torchgraph_explorer.capture.call_stack import is_caller
 from torchgraph_explorer.capture.edge_series import EdgeSeries
 from torchgraph_explorer.capture.facts.step_facts import StepFactsRecorder
 from torchgraph_explorer.capture.gradient_hooks import GradientHook, GradientHooks, series_key
 from torchgraph_explorer.capture.graph_length import GraphLength
+from torchgraph_explorer.capture.module_hooks import CallFunctions, KnownCalls
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable
 from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.parameters import Parameters
+from torchgraph_explorer.capture.path_gradients import Edge
 from torchgraph_explorer.capture.step_parts import StepRows
 from torchgraph_explorer.capture.tensor_infos import (
     Described,
@@ -50,6 +56,8 @@ class RecordedCalls:
         open: The calls that are being executed, the innermost last.
         edges: The series of gradients along edges.
         length: How long the autograd graph is.
+        costs: Measures how long calls take; None if that is not recorded, and in a step that is traced, which is slow.
+        lacks_inputs: Some inputs are not recorded: a call had very many.
     """
 
     def __init__(
@@ -63,7 +71,9 @@ class RecordedCalls:
         is_traced: bool = True,
     ) -> None:
         """There are none. Only in a step that `is_traced` the edges of a graph get their series."""
-        self._facts, self.length = facts, length
+        self._facts, self.length, self._is_traced = facts, length, is_traced
+        self.lacks_inputs = False
+        self.costs = CallCosts() if "cost" in rows.kinds and not is_traced else None
         self.done: list[Call] = []
         self.attached: dict[tuple[int, str], TensorInfo] = {}
         self.open: list[OpenCall] = []
@@ -73,6 +83,62 @@ class RecordedCalls:
         self._hooks_results = self._uses_gradients or "params_grad" in rows.kinds
         self._counts: dict[str, int] = {}
         self.edges = EdgeSeries(self.done, hooks, are_named=is_traced)
+
+    def conclude(self) -> None:
+        """Nothing more will come: measure what the calls have cost."""
+        if self.costs is not None:
+            self.costs.measure(self.done, self._rows)
+
+    def quickly(self, dropped: set[str], known: KnownCalls, lock: threading.RLock) -> CallFunctions | None:
+        """What notes ordinary calls in place of this; None where `calls.c` was not built, and where it would not do.
+
+        Modules in `dropped` are not recorded. `known` are calls of earlier steps.
+        """
+        makers, measure = native_calls.makers(), self._rows.measure.native
+        is_usual = self._rows.kinds >= {"io", "io_grad"} and self._rows.keeper is None and not self._is_traced
+        if makers is None or measure is None or not is_usual:
+            return None
+        unmeasured = self._parameters.unmeasured if self._uses_parameters else {}
+        facts = self._facts
+        looked_at = ((), ()) if facts is None else facts.looked_at
+        costs = (None,) * 3 if self.costs is None else (self.costs.pause, self.costs.end, self.costs.resume)
+        objects = (
+            *(self.open, self.done, self._counts, self._rows.rows, dropped, lock.acquire, lock.release, measure.values),
+            *self._hooks.parts,
+            *(self.length, unmeasured, self._measure_parameters, self._begin_facts, self._end_facts, *looked_at),
+            *(self._observe_one, self._hooks.on_path, self._leave_edges, *known, *costs),
+        )
+        return CallFunctions(*makers.calls(objects, self.length.most))
+
+    def _measure_parameters(self, name: str) -> None:
+        with NoDispatch():
+            self._parameters.measure_values(name)
+
+    def _begin_facts(  # noqa: PLR0917  # called by calls.c
+        self, name: str, number: int, info: TensorInfo, tensor: Tensor
+    ) -> None:
+        if self._facts is not None:
+            with NoDispatch():
+                self._facts.begin_call(name, number, [(info, tensor)])
+
+    def _end_facts(  # noqa: PLR0917  # called by calls.c
+        self, name: str, number: int, info: TensorInfo, tensor: Tensor
+    ) -> None:
+        if self._facts is not None:
+            with NoDispatch():
+                self._facts.end_call(name, number, [(info, tensor)])
+
+    def _observe_one(  # noqa: PLR0917  # called by calls.c
+        self, opened: OpenCall, role: str, info: TensorInfo, tensor: Tensor
+    ) -> None:
+        with NoDispatch():
+            self._observe(opened, role, [(info, tensor)])
+
+    def _leave_edges(  # noqa: PLR0917  # called by calls.c
+        self, outer: OpenCall, opened: OpenCall, tensor: Tensor, edge: Edge | None
+    ) -> None:
+        made = [] if edge is None else [Differentiable("output", tensor, edge, is_stale=False)]
+        self.edges.leave(outer, opened, made)
 
     def unwind(self, frame: Any) -> None:
         """Forget the calls that `frame` is not within: an exception has ended them, and torch called no hook."""
@@ -102,7 +168,10 @@ class RecordedCalls:
         if not self.open:
             self.length.begin_pass()
         with NoDispatch():
-            inputs = described(input_tensors(args, kwargs))
+            found = input_tensors(args, kwargs)
+            if has_too_many_inputs(number, len(found)):
+                found, self.lacks_inputs = [*found[:INPUTS_AT_AN_END], *found[-INPUTS_AT_AN_END:]], True
+            inputs = described(found)
             parent = self.open[-1].index if self.open else None
             opened = OpenCall(len(self.done), name, number, frame)
             given = differentiable(inputs) if self._uses_gradients and not self.length.is_over else []
@@ -118,7 +187,7 @@ class RecordedCalls:
             if self._uses_parameters:
                 self._parameters.measure_values(name)
             if tracing is not None:
-                tracing.enter(opened.index, inputs, within=parent)
+                tracing.enter(opened.index, inputs, within=parent, name=name)
                 if tracing.named is not None:
                     tracing.named.enter(opened.index, named_tensors(opened, "input", inputs))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
+from torchgraph_explorer.capture import native_calls
 from torchgraph_explorer.capture.backward_passes import BackwardPasses
 from torchgraph_explorer.capture.gradient_hooks import GradientHooks, SeriesKey, current_backward
 from torchgraph_explorer.capture.parameters import Parameters
@@ -50,6 +51,9 @@ class StepGradients:
         """
         self.passes = BackwardPasses(self._end_backward, lambda fault: drop("", fault))
         self.hooks = GradientHooks(self._read, self._begin_backward, drop, lock)
+        makers, measure = native_calls.makers(), rows.measure.native
+        if makers is not None and measure is not None and "io_grad" in rows.kinds and rows.keeper is None:
+            self.hooks.quickly = makers.gradients((lock.acquire, lock.release, measure.norms, rows.rows))
         self._rows = rows
         self._kinds, self._state, self._parameters = rows.kinds, state, parameters
         self._is_within_forward, self._begun, self._measured, self._ended = is_within_forward, begun, measured, ended

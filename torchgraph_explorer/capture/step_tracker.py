@@ -128,6 +128,7 @@ class StepTracker:
                 note=listener.note,
                 fail=self._fail,
                 kinds=kinds,
+                selection=self._selection,
                 inline=inline,
                 lock=self._lock,
             )
@@ -445,7 +446,7 @@ class StepTracker:
 
     def _trace(self, names: Mapping[nn.Module, str]) -> Trace:
         length, selects = GraphLength(), self._listener.selects()
-        return Trace(None if selects is None else NamedTensors(selects, names, length), length)
+        return Trace(None if selects is None else NamedTensors(selects, names, length), length, names)
 
     def _learn(self, ended: CapturedStep, graph: ModuleGraph | None) -> None:
         """A step is over, which had this graph."""

@@ -65,11 +65,11 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
 
 def tensor_info(path: str, tensor: Tensor) -> TensorInfo:
     """What is known of `tensor` besides its values."""
-    return _info(path, _shape(tensor), tensor.dtype, tensor.requires_grad)
+    return info_of(path, _shape(tensor), tensor.dtype, tensor.requires_grad)
 
 
 @lru_cache(maxsize=1 << 14)
-def _info(path: str, shape: Shape, dtype: torch.dtype, requires_grad: bool) -> TensorInfo:  # noqa: PLR0917
+def info_of(path: str, shape: Shape, dtype: torch.dtype, requires_grad: bool) -> TensorInfo:  # noqa: PLR0917
     """Cached, since the same ones come step after step."""
     return TensorInfo(path, tuple(shape), str(dtype).removeprefix("torch."), requires_grad)
 

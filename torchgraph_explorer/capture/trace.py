@@ -7,37 +7,57 @@ from. Whether gradient flows along an edge is read from the autograd graph.
 
 from __future__ import annotations
 
+import math
 import sys
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+import weakref
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from torchgraph_explorer import interrupts
+from torchgraph_explorer.capture.by_tensor import ByStorage, ByTensor
 from torchgraph_explorer.capture.graph_length import GraphLength
-from torchgraph_explorer.capture.named_tensors import NamedTensors, storage_of
+from torchgraph_explorer.capture.named_tensors import NamedTensors
 from torchgraph_explorer.capture.path_gradients import Edge as GradientEdge
-from torchgraph_explorer.capture.path_gradients import edge_of, is_stale, made_within, reached, sequence_number
-from torchgraph_explorer.capture.tensor_tree import tensor_info, tensors
+from torchgraph_explorer.capture.path_gradients import (
+    edge_and_staleness,
+    edge_of,
+    made_within,
+    reached,
+    sequence_number,
+)
+from torchgraph_explorer.capture.simple_modules import SIMPLE, is_simple
+from torchgraph_explorer.capture.tensor_tree import ATOMS, tensor_info, tensors
 from torchgraph_explorer.schema import Edge, Node, TensorInfo
 
 Level: TypeAlias = "int | None"
 """A call, by number, whose inside is meant; None for the outside of the model."""
 
-Origins: TypeAlias = "dict[Level, frozenset[int]]"
-"""For one tensor: the nodes that it was computed from, on each level."""
+Nodes: TypeAlias = "dict[Level, frozenset[int]]"
+"""Nodes, by level."""
 
-TimedOrigins: TypeAlias = "tuple[int, Origins]"
-"""When the origins were noted, counted in operations, and the origins."""
+Origins: TypeAlias = "tuple[int, Nodes, Nodes]"
+"""Where one tensor came from: when that was noted, counted in operations; the nodes that it was computed from, on the
+levels where it was made or returned; those that stand for it, on the levels where it was given to a call."""
 
+
+NONE: frozenset[int] = frozenset()
+"""No nodes."""
 
 NOT_AN_ARGUMENT = "(not an argument)"
 """Path of a placeholder for a tensor that a call used although it was no argument, e.g. kept in an attribute."""
+
+MOST_PLACEHOLDERS = 8
+"""Of such tensors of one call, all further ones share the last placeholder."""
+
+MOST_SOURCES, SOURCES_KEPT = 128, 16
+"""If edges from more nodes lead to one call, as where each token attends to all before it, so many of them are kept:
+the latest half, and others at equal distances."""
 
 
 @dataclass(slots=True)
@@ -51,6 +71,9 @@ class _Inside:
         labelled: All nodes in `labels`.
         stale: Stale views, which have no edge before they are used; their versions; their nodes.
         spans: For each call that is over: the numbers of the autograd nodes made in it, from and to, and its node.
+        placeholders: Those for tensors that were no arguments.
+        unseen: What a call of a simple module was given, as long as nothing is in its inside. Its operations are not
+            noted: they show where data goes in an inside that no graph has. None for other calls.
     """
 
     level: Level
@@ -60,13 +83,16 @@ class _Inside:
     labelled: set[int] = field(default_factory=set)
     stale: list[tuple[Tensor, int, list[int]]] = field(default_factory=list)
     spans: list[tuple[int, int, int]] = field(default_factory=list)
+    placeholders: list[int] = field(default_factory=list)
+    unseen: Sequence[tuple[TensorInfo, Tensor]] | None = None
 
     def label(self, tensor: Tensor, nodes: list[int]) -> None:
         """From now on, the edge of `tensor` belongs to `nodes`."""
-        if is_stale(tensor):
+        edge, is_stale = edge_and_staleness(tensor)
+        if is_stale:
             self.stale.append((tensor, tensor._version, nodes))
             return
-        self.labels.setdefault(edge_of(tensor), []).extend(nodes)
+        self.labels.setdefault(edge, []).extend(nodes)
         self.labelled.update(nodes)
 
     def label_stale(self) -> None:
@@ -75,6 +101,14 @@ class _Inside:
         for tensor, version, nodes in stale:
             if tensor._version == version:
                 self.label(tensor, nodes)
+
+    def made(self, number: int) -> int | None:
+        """The node of the call in which the autograd node with this number was made; None if it is over in no call.
+
+        The calls were made one after the other, so their spans are in order.
+        """
+        at = bisect_right(self.spans, (number, math.inf)) - 1
+        return self.spans[at][2] if at >= 0 and number < self.spans[at][1] else None
 
 
 class Trace(TorchDispatchMode):
@@ -93,8 +127,8 @@ class Trace(TorchDispatchMode):
 
     supports_higher_order_operators = True
 
-    def __init__(self, named: NamedTensors | None, length: GraphLength) -> None:
-        """Begin with an empty graph. Nothing is traced until the mode is on."""
+    def __init__(self, named: NamedTensors | None, length: GraphLength, modules: Mapping[nn.Module, str]) -> None:
+        """Begin with an empty graph of `modules`, given with their names. Nothing is traced until the mode is on."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.nodes: list[Node] = []
         self.fault: Exception | None = None
@@ -102,45 +136,93 @@ class Trace(TorchDispatchMode):
         self.named, self.length = named, length
         self.each: Callable[[], None] = _do_nothing
         self.handed_over: dict[tuple[int, int], list[str]] = {}
-        self._edges: dict[tuple[int, int], bool] = {}
+        self._edges: dict[int, dict[int, bool]] = {}
         self._parents: dict[int, tuple[Level, int]] = {}
+        # The operations of simple modules are of interest only where they make a tensor that is kept.
+        simple = modules.items() if named is None else ()
+        self._simple = {name: weakref.ref(module) for module, name in simple if type(module) in SIMPLE}
         self._stack = [_Inside(None, -1, 0)]
-        self._origins: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        self._written: dict[int, TimedOrigins] = {}
+        self._origins: ByTensor[Origins] = ByTensor()
+        self._written: ByStorage[Origins] = ByStorage()
         self._time = 0
 
     @property
     def edges(self) -> tuple[Edge, ...]:
         """The edges so far, by source and target."""
-        return tuple(Edge(*ends, gradient) for ends, gradient in sorted(self._edges.items()))
+        found = ((source, target, flows) for target, some in self._edges.items() for source, flows in some.items())
+        return tuple(Edge(*each) for each in sorted(found))
 
-    def enter(self, call: int, inputs: Iterable[tuple[TensorInfo, Tensor]], *, within: int | None) -> None:
-        """Call number `call` begins inside the open call `within`. Other calls inside of that are over."""
+    def enter(
+        self, call: int, inputs: Sequence[tuple[TensorInfo, Tensor]], *, within: int | None, name: str = ""
+    ) -> None:
+        """Call number `call`, of module `name`, begins inside the open call `within`. Other calls inside are over."""
         outer = self._open(within)
+        self._see(outer)
         inside = _Inside(call, self._add(Node("call", outer.level, call=call)), sequence_number())
         self._parents[call] = (outer.level, inside.node)
-        placeholders: dict[int, tuple[Tensor, list[int]]] = {}
         for info, tensor in inputs:
             sources = self._connect(tensor, inside.node, outer)
             if outer.level is None and len(sources) == 1:
                 self.handed_over.setdefault((min(sources), inside.node), []).append(info.path)
-            placeholder = self._add(Node("input", call, tensor=info))
-            placeholders.setdefault(id(tensor), (tensor, []))[1].append(placeholder)
+        simple = None if outer.level is None else self._simple.get(name)  # what the loop calls is shown with its inside
+        module = None if simple is None else simple()
+        if module is not None and is_simple(module, (tensor for _, tensor in inputs)):
+            self._enter_simple(module, inputs, inside=inside, outer=outer)
+            inside.unseen = inputs
+        else:
+            self._place(inputs, inside)
         self._stack.append(inside)
-        for tensor, nodes in placeholders.values():  # the same tensor may be given twice
-            self._mark(tensor, nodes, inside)
+
+    def _place(self, inputs: Iterable[tuple[TensorInfo, Tensor]], inside: _Inside) -> None:
+        """Add placeholders for what a call was given. The same tensor may be given twice."""
+        placeholders: dict[int, tuple[Tensor, list[int]]] = {}
+        for info, tensor in inputs:
+            placeholder = self._add(Node("input", inside.level, tensor=info))
+            placeholders.setdefault(id(tensor), (tensor, []))[1].append(placeholder)
+        for tensor, nodes in placeholders.values():
+            self._give(tensor, nodes, inside)
+
+    def _enter_simple(
+        self, module: nn.Module, inputs: Sequence[tuple[TensorInfo, Tensor]], *, inside: _Inside, outer: _Inside
+    ) -> None:
+        """A call of a simple module begins: all that it may use besides its arguments is its parameters."""
+        edges = self._edges.setdefault(inside.node, {})
+        for parameter in (one for one in module._parameters.values() if one is not None):
+            for source in self._sources(parameter, outer):
+                edges.setdefault(source, parameter.requires_grad)
+        for _, tensor in inputs:
+            if (origins := self._origins.get(tensor)) is not None:
+                self._origins[tensor] = self._time, *origins[1:]
+
+    def _see(self, inside: _Inside) -> None:
+        """From now on, note what is computed in a call: something is in its inside."""
+        inputs, inside.unseen = inside.unseen, None
+        if inputs is not None:
+            self._place(inputs, inside)
 
     def leave(self, call: int, outputs: Sequence[tuple[TensorInfo, Tensor]]) -> None:
         """The open call number `call` has returned `outputs`. Calls within it are over, too."""
         inside = self._open(call)
-        for info, tensor in outputs:
+        for info, tensor in outputs if inside.unseen is None else ():
             self._connect(tensor, self._add(Node("output", inside.level, tensor=info)), inside)
         self._stack.pop()
+        self._thin(inside.node)
         for _, tensor in outputs:
             self._mark(tensor, [inside.node], self._stack[-1])
         self._stack[-1].spans.append((inside.first, sequence_number(), inside.node))
         inside.labels.clear()
         inside.stale.clear()
+        inside.unseen = None
+
+    def _thin(self, target: int) -> None:
+        """The call of node `target` is over. Of very many edges to it, keep some."""
+        edges = self._edges.get(target, {})
+        if len(edges) > MOST_SOURCES:
+            half = SOURCES_KEPT // 2
+            ordered = sorted(edges)
+            earlier, latest = ordered[:-half], ordered[-half:]
+            kept = [*earlier[:: -(-len(earlier) // half)], *latest]
+            self._edges[target] = {source: edges[source] for source in kept}
 
     def _open(self, level: Level) -> _Inside:
         """The open call `level`. An exception has ended those within it."""
@@ -151,6 +233,7 @@ class Trace(TorchDispatchMode):
     def attach(self, call: int, tensors: Iterable[tuple[TensorInfo, Tensor]]) -> None:
         """Tensors of the open call `call` were given names; each becomes a node of its inside."""
         inside = next(each for each in reversed(self._stack) if each.level == call)
+        self._see(inside)
         for info, tensor in tensors:
             node = self._add(Node("attached", call, tensor=info))
             self._connect(tensor, node, inside)
@@ -175,7 +258,7 @@ class Trace(TorchDispatchMode):
         kwargs = kwargs or {}
         try:
             result = func(*args, **kwargs)
-            if self.fault is None and not self.over:
+            if self.fault is None and not self.over and self._stack[-1].unseen is None:
                 try:
                     self._note(func, (args, kwargs), result)
                 except Exception as fault:  # ours, in the middle of the user's operation, where it must not be raised
@@ -191,28 +274,19 @@ class Trace(TorchDispatchMode):
         self.each()
         inside = self._stack[-1]
         args, kwargs = arguments
-        sources: frozenset[int] = frozenset()
-        for _, tensor in tensors([args, kwargs], ""):
-            sources |= self._sources(tensor, inside)
+        given, results = _tensors_of((*args, *kwargs.values()) if kwargs else args), _tensors_of((result,))
+        sources = NONE
+        for tensor in given:
+            sources = _joint(sources, self._sources(tensor, inside))
         written = [t for place in _written_arguments(func) for _, t in tensors(_argument(place, args, kwargs), "")]
         if self.named is not None:
-            results = [tensor for _, tensor in tensors(result, "")]
-            given = [tensor for _, tensor in tensors([args, kwargs], "")]
-            self.named.note(given, written, results, in_new_memory=not _returns_view(func))
+            self.named.note(given, written, results)
         self._time += 1
         for tensor in written:
-            self._origins[tensor] = noted = (self._time, {inside.level: sources})
-            if (key := storage_of(tensor)) is not None:
-                self._written[key] = noted
-        for _, tensor in tensors(result, ""):
+            self._origins[tensor] = self._written[tensor] = (self._time, {inside.level: sources}, {})
+        for tensor in results:
             if not any(tensor is one for one in written):
-                self._note_new(func, tensor, {inside.level: sources})
-
-    def _note_new(self, func: Any, tensor: Tensor, origins: Origins) -> None:
-        """`tensor` is a result of `func`. Unless it is a view, its memory is new, too."""
-        self._origins[tensor] = (self._time, origins)
-        if not _returns_view(func) and (key := storage_of(tensor)) is not None:
-            self._written.pop(key, None)
+                self._origins[tensor] = (self._time, {inside.level: sources}, {})
 
     def _add(self, node: Node) -> int:
         self.nodes.append(node)
@@ -220,9 +294,20 @@ class Trace(TorchDispatchMode):
 
     def _mark(self, tensor: Tensor, nodes: list[int], inside: _Inside) -> None:
         """From now on, `tensor` comes from `nodes` alone on the level of `inside`."""
-        _, known = self._origins.get(tensor) or (0, {})
+        _, made, given = self._origins.get(tensor) or (0, {}, {})
         self._time += 1
-        self._origins[tensor] = (self._time, known | {inside.level: frozenset(nodes)})
+        self._origins[tensor] = self._time, *_with((made, given), inside.level, frozenset(nodes))
+        self._label(tensor, nodes, inside)
+
+    def _give(self, tensor: Tensor, nodes: list[int], inside: _Inside) -> None:
+        """`tensor` is given to the call `inside`: on the level of that, it comes from `nodes` alone from now on."""
+        _, made, given = self._origins.get(tensor) or (0, {}, {})
+        self._time += 1
+        self._origins[tensor] = self._time, made, {**given, inside.level: frozenset(nodes)}
+        self._label(tensor, nodes, inside)
+
+    def _label(self, tensor: Tensor, nodes: list[int], inside: _Inside) -> None:
+        """Its gradient belongs to `nodes` from now on."""
         if inside.level is None:  # this level outlives the forward pass, and must not keep the autograd graph alive
             return
         if tensor.requires_grad and not self.length.is_over:
@@ -238,25 +323,24 @@ class Trace(TorchDispatchMode):
         """
         if tensor.requires_grad and self.length.is_over:
             sources = self._sources(tensor, inside)
-            self._edges.update(((source, target), True) for source in sources)
+            self._edges.setdefault(target, {}).update(dict.fromkeys(sources, True))
             return sources
         if inside.level is None and tensor.requires_grad:
             # What other calls have not returned, the training loop has computed from that.
             sources = self._sources(tensor, inside) or made_within(edge_of(tensor), inside.spans)
-            self._edges.update(((source, target), True) for source in sources)
+            self._edges.setdefault(target, {}).update(dict.fromkeys(sources, True))
             return sources
         flowing: set[int] = set()
         inside.label_stale()
         if tensor.requires_grad:
             flowing, passed = reached(edge_of(tensor), inside.labels, inside.first)
-            numbers = sorted(passed)
-            spans = inside.spans if numbers else ()
-            flowing |= {node for start, end, node in spans if bisect_left(numbers, start) < bisect_left(numbers, end)}
+            flowing.update(node for number in passed if (node := inside.made(number)) is not None)
         sources = self._sources(tensor, inside) or frozenset(flowing)
         overshot = bool(flowing - sources)
+        edges = self._edges.setdefault(target, {})
         for source in sources:
             gradient = source in flowing or (overshot and source not in inside.labelled)
-            self._edges[source, target] = self._edges.get((source, target), False) or gradient
+            edges[source] = edges.get(source, False) or gradient
         return sources
 
     def _sources(self, tensor: Tensor, inside: _Inside) -> frozenset[int]:
@@ -264,25 +348,30 @@ class Trace(TorchDispatchMode):
 
         Its memory may have been written to through another view since; those sources are included.
         """
-        noted, known = self._origins.get(tensor) or (0, {})
-        found = self._resolve(known, tensor, inside)
-        since, written = self._written.get(storage_of(tensor) or 0) or (0, {})
-        if since > noted:
+        origins = self._origins.get(tensor)
+        found = NONE if origins is None else self._resolve(origins, tensor, inside)
+        written = self._written.get(tensor) if self._written else None
+        noted, made, given = origins or (0, {}, {})
+        if written is not None and written[0] > noted:
             found |= self._resolve(written, tensor, inside)
-            self._origins[tensor] = (noted, known | {inside.level: found})
+            self._origins[tensor] = noted, *_with((made, given), inside.level, found)
         return found
 
-    def _resolve(self, known: Origins, tensor: Tensor, inside: _Inside) -> frozenset[int]:
-        if inside.level in known:
-            return known[inside.level]
-        if lifted := self._lift(known, inside):
+    def _resolve(self, origins: Origins, tensor: Tensor, inside: _Inside) -> frozenset[int]:
+        _, made, given = origins
+        found = given.get(inside.level)
+        if found is None:
+            found = made.get(inside.level)
+        if found is not None:
+            return found
+        if made and (lifted := self._lift(made, inside)):
             return lifted
-        return self._push_down(known, tensor, inside)
+        return self._push_down(origins, tensor, inside)
 
-    def _lift(self, known: Origins, inside: _Inside) -> frozenset[int]:
+    def _lift(self, made: Nodes, inside: _Inside) -> frozenset[int]:
         """The nodes of `inside` in whose own inside the tensor was made, if it got out without being returned."""
         found = set()
-        for level in known:
+        for level in made:
             outer: Level = level
             while outer is not None:
                 outer, node = self._parents[outer]
@@ -291,24 +380,53 @@ class Trace(TorchDispatchMode):
                     break
         return frozenset(found)
 
-    def _push_down(self, known: Origins, tensor: Tensor, inside: _Inside) -> frozenset[int]:
+    def _push_down(self, origins: Origins, tensor: Tensor, inside: _Inside) -> frozenset[int]:
         """The tensor is from further out and came in without being an argument: add a placeholder for it."""
         if inside.level is None:
             return frozenset()
         at = next(i for i, each in enumerate(self._stack) if each is inside)
         outer = self._stack[at - 1]
-        sources = self._resolve(known, tensor, outer)
+        sources = self._resolve(origins, tensor, outer)
         if not sources:
             return frozenset()
+        edges = self._edges.setdefault(inside.node, {})
         for source in sources:
-            self._edges.setdefault((source, inside.node), tensor.requires_grad)
-        info = tensor_info(NOT_AN_ARGUMENT, tensor)
-        known[inside.level] = frozenset((self._add(Node("input", inside.level, tensor=info)),))
-        return known[inside.level]
+            edges.setdefault(source, tensor.requires_grad)
+        if len(inside.placeholders) < MOST_PLACEHOLDERS:
+            info = tensor_info(NOT_AN_ARGUMENT, tensor)
+            inside.placeholders.append(self._add(Node("input", inside.level, tensor=info)))
+        placeholder = origins[2][inside.level] = frozenset(inside.placeholders[-1:])
+        return placeholder
+
+
+def _with(known: tuple[Nodes, Nodes], level: Level, nodes: frozenset[int]) -> tuple[Nodes, Nodes]:
+    """The last two of `Origins`, with `nodes` on `level`, where the tensor was given to a call or else was made."""
+    made, given = known
+    return (made, {**given, level: nodes}) if level in given else ({**made, level: nodes}, given)
 
 
 def _do_nothing() -> None:
     """Nobody wants to know of operations."""
+
+
+def _tensors_of(values: Iterable[Any]) -> list[Tensor]:
+    """The tensors among arguments or results of an operation, in order."""
+    found: list[Tensor] = []
+    for value in values:
+        if type(value) in ATOMS:
+            continue
+        if isinstance(value, Tensor):
+            found.append(value)
+        else:
+            found += [tensor for _, tensor in tensors(value, "")]
+    return found
+
+
+def _joint(some: frozenset[int], more: frozenset[int]) -> frozenset[int]:
+    """Both together; one of the two itself where it has all."""
+    if not more or some is more:
+        return some
+    return some | more if some else more
 
 
 @cache
@@ -320,13 +438,6 @@ def _written_arguments(func: Any) -> tuple[tuple[int, str], ...]:
         for i, argument in enumerate(schema.arguments if schema else ())
         if argument.alias_info is not None and argument.alias_info.is_write
     )
-
-
-@cache
-def _returns_view(func: Any) -> bool:
-    """Whether a result shares memory with an argument."""
-    schema = getattr(func, "_schema", None)
-    return schema is None or any(returned.alias_info is not None for returned in schema.returns)
 
 
 def _argument(place: tuple[int, str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import Any
 
 from torchgraph_explorer.cli.options import add_rules, own_rules
@@ -40,5 +41,8 @@ def _check(options: argparse.Namespace) -> int:
     else:
         told = as_markdown(run.name, found) if options.format == "markdown" else as_text(found)
         print("\n".join(map(shown, told.split("\n"))))
+    if without := [name for name in found if "scalars" in run.model(name).session.log]:
+        told = f"{', '.join(without)}: recorded without histograms, so saturated-activation was not looked for"
+        print(shown(told), file=sys.stderr)
     severity = options.fail_on
     return int(severity is not None and any(one.is_at_least(severity) for some in found.values() for one in some))

@@ -93,6 +93,7 @@ def differences(
         beyond[part] &= ~comparable | differ
         # What rounding does shows in every sample: this is a change of a few elements, of unknown size.
         beyond[part] |= known[part] & comparable & differ & _is_sampled(a.statistics) & (gaps[part] == 0)
+        beyond[part] |= known[part] & (a.statistics[COLUMN["count"]] != b.statistics[COLUMN["count"]])
         unlike = np.where(_is_sampled(a.statistics) | ~are_scaled_alike[part, None], beyond[part], gaps[part] != 0)
         bits[part] = known[part] & np.where(comparable, differ, unlike)
         followed[0][:, part], followed[1][:, part] = a.statistics[columns], b.statistics[columns]
@@ -110,6 +111,8 @@ def frame_distances(
         place_a, place_b = _places(one.series, series.a), _places(other.series, series.b)
         both = np.flatnonzero((place_a >= 0) & (place_b >= 0))
         rows_a, rows_b = one.rows[place_a[both]].astype(np.intp), other.rows[place_b[both]].astype(np.intp)
+        have = ~(one.without_histogram[rows_a] | other.without_histogram[rows_b])
+        both, rows_a, rows_b = both[have], rows_a[have], rows_b[have]
         found[at, both] = distances(one.histograms.of(rows_a), other.histograms.of(rows_b))
     return found
 
@@ -158,8 +161,11 @@ def _gaps(a: Floats, b: Floats) -> Floats:
             one, other = pairs[name]
             gap = np.fmax(gap, np.where(one == other, 0, np.abs(one.astype(np.float64) - other) / scale))
             gap[np.isnan(one) != np.isnan(other)] = np.inf
-        unlike = [COLUMN["count"], *NON_FINITE]
-        gap[(a[unlike] != b[unlike]).any(axis=0)] = np.inf
+        count, others = pairs["count"]  # another shape, such as that of a last batch, is no NaN
+        gap = np.fmax(
+            gap, np.where(count == others, 0, np.abs(count.astype(np.float64) - others) / np.fmax(count, others))
+        )
+        gap[(a[NON_FINITE] != b[NON_FINITE]).any(axis=0)] = np.inf
     return gap.astype(np.float32)
 
 

@@ -40,8 +40,8 @@ class Divergence:
         path: Which tensor, as in `TensorInfo.path`.
         series: The series of it that differs.
         distance: How far apart the histograms are at `step`, from 0 to 1; 0 also for differences within a bucket.
-        gap: The largest difference of a statistic at `step`, relative to the tensor's magnitude; infinite where only
-            one has NaN or infinity.
+        gap: The largest difference of a statistic at `step`, relative to the tensor's magnitude, or of the numbers of
+            elements; infinite where they have other numbers of NaN or infinity.
         is_rounding: The difference is not larger than rounding.
         differing: How many of the series that both have differ at `step`.
         compared: How many both have.
@@ -72,12 +72,14 @@ class Place:
         at: The series that differs.
         module: The module to name, if it is not that of the series: what happens between calls happens in their parent.
         call: Which call of it.
+        is_guess: It is the likeliest of several, since steps were not logged in between.
     """
 
     kind: DivergenceKind
     at: int
     module: str | None = None
     call: int | None = None
+    is_guess: bool = False
 
 
 class Step:
@@ -128,7 +130,7 @@ class Step:
         if not found:
             return None
         if suspects is not None:
-            return Place("parameter", max(found, key=lambda at: suspects[at]))
+            return Place("parameter", max(found, key=lambda at: suspects[at]), is_guess=len(found) > 1)
         return Place("parameter", self._first_module(found))
 
     def _first_module(self, found: list[int]) -> int:
@@ -196,4 +198,4 @@ def sentence(found: Place, series: Series, *, step: int, last_equal: int | None,
     module = series.module if found.module is None else found.module
     name = f"{module or 'the model'}, {series.path if found.module is None else f'before {series.module}'}"
     size = ", by no more than rounding" if is_rounding else ""
-    return f"{when}, first at {name}: {_WORDS[found.kind]}{size}."
+    return f"{when}, {'most likely ' if found.is_guess else ''}first at {name}: {_WORDS[found.kind]}{size}."

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.errors import OptionError
-from torchgraph_explorer.schema import Series
+from torchgraph_explorer.schema import COSTS, Series
 
 Ints: TypeAlias = "npt.NDArray[np.int64]"
 Alignment: TypeAlias = Literal["exact", "nearest", "none"]
@@ -74,10 +74,13 @@ def _rule(a: object, b: object) -> Rule:
 def module_map(ours: Iterable[str], theirs: Iterable[str], rules: Sequence[Rule]) -> dict[str, str]:
     """Which module of another run each of ours is: by a rule, else by its own name, else by a rule read backwards.
 
-    No module of the other run is taken twice; one without a counterpart is left out. The viewer has the same.
+    No module of the other run is taken twice; one without a counterpart is left out. What `layer1.*` renames, `layer1`
+    is, too. The viewer has the same.
     """
     mine, others = list(dict.fromkeys(ours)), set(theirs)
-    forwards, backwards = [(rule.a, rule.b) for rule in rules], [(rule.b, rule.a) for rule in rules]
+    given = [(rule.a, rule.b) for rule in rules]
+    forwards = given + [(a[:-2], b[:-2]) for a, b in given if a.endswith(".*") and b.endswith(".*")]
+    backwards = [(b, a) for a, b in forwards]
     found: dict[str, str] = {}
     for pairs in (forwards, [], backwards):
         for name in mine:
@@ -138,18 +141,42 @@ class MatchedSeries:
         return MatchedSeries(self.a[[at]], self.b[[at]], none, none)
 
 
-def match_series(a: tuple[Series, ...], b: tuple[Series, ...], modules: Mapping[str, str]) -> MatchedSeries:
-    """Match the series of two models; `modules` gives the second one's name for modules of the first one."""
+def match_series(a: Sequence[Series], b: Sequence[Series], modules: Mapping[str, str]) -> MatchedSeries:
+    """Match the series of two models; `modules` gives the second one's name for modules of the first one.
+
+    What calls cost is left out: it differs in equal runs.
+    """
+    a, b = ([one for one in each if one.kind not in COSTS] for each in (a, b))
     ids = {one.key: one.id for one in b}
     found: dict[int, int] = {}
     for one in a:
-        module, *rest = one.key
-        other = ids.pop((modules[module], *rest), None) if module in modules else None  # type: ignore[arg-type]
+        module, call, role, _, kind = one.key
+        other = ids.pop((modules[module], call, role, _path(one, modules), kind), None) if module in modules else None
         if other is not None:
             found[one.id] = other
     left = [one.id for one in a if one.id not in found]
     pairs = np.array(list(found.items()), np.int64).reshape(-1, 2)
     return MatchedSeries(pairs[:, 0], pairs[:, 1], np.array(left, np.int64), np.array(sorted(ids.values()), np.int64))
+
+
+def _path(one: Series, modules: Mapping[str, str]) -> str:
+    """The path of the series in the other run: that of an edge names the calls at its ends, see `docs/format.md`."""
+    if one.role != "edge":
+        return one.path
+    source, arrow, rest = one.path.partition(" -> ")
+    target, space, more = rest.partition(" #")
+    return "".join((_end(source, one.module, modules), arrow, _end(target, one.module, modules), space, more))
+
+
+def _end(end: str, inside: str, modules: Mapping[str, str]) -> str:
+    """One end of an edge within the module `inside`: a call `name#2`, `/name` for one elsewhere, or a tensor."""
+    if not end or end[0] in ":@":
+        return end
+    name, number, call = end.partition("#")
+    whole = name[1:] if name[0] == "/" else f"{inside}.{name}" if inside else name
+    other, outer = modules.get(whole, whole), modules[inside]
+    prefix = f"{outer}." if outer else ""
+    return f"{other.removeprefix(prefix) if other.startswith(prefix) else f'/{other}'}{number}{call}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,8 @@ class SeriesDifference:
         first_beyond_fluctuation: The first one from which on it differs by more than it changes from step to step.
         distance: The largest distance of the histograms, from 0 to 1, at up to 16 steps, the last one included.
         distance_step: The step of it; None if no histograms were compared.
-        gap: The largest difference of a statistic at one of all steps, relative to the tensor's magnitude; infinite
-            where only one has NaN or infinity.
+        gap: The largest difference of a statistic at one of all steps, relative to the tensor's magnitude, or of the
+            numbers of elements; infinite where they have other numbers of NaN or infinity.
     """
 
     series: Series
@@ -137,6 +137,7 @@ class Comparison:
         known = found.known.sum(axis=0).tolist()
         gaps = np.fmax.reduce(found.gaps, axis=0, initial=0.0).tolist()
         largest = np.fmax.reduce(distances, axis=0, initial=0.0).tolist()
+        has_distance = np.atleast_1d(np.isfinite(distances).any(axis=0))
         at = np.argmax(np.nan_to_num(distances, nan=-1.0), axis=0).tolist() if len(steps) else [0] * len(largest)
         other = self.b.series
         made = [
@@ -148,7 +149,7 @@ class Comparison:
                 firsts[1][i],
                 firsts[2][i],
                 largest[i],
-                int(steps[at[i]]) if len(steps) else None,
+                int(steps[at[i]]) if has_distance[i] else None,
                 gaps[i],
             )
             for i, one in enumerate(self._series)

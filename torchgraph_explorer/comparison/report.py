@@ -131,11 +131,12 @@ def series_name(series: Series) -> str:
 def _series_line(one: SeriesDifference) -> str:
     since = "" if one.first_different is None else f", since step {one.first_different}"
     other = "" if one.other.module == one.series.module else f" (b: {one.other.module})"
-    return f"{series_name(one.series)}{other}: distance {one.distance:.3g}, statistics {_share(one.gap)}{since}"
+    gap = _share(one.gap, bad="with other numbers of NaN or infinity")
+    return f"{series_name(one.series)}{other}: distance {one.distance:.3g}, statistics {gap}{since}"
 
 
-def _share(gap: float) -> str:
-    return f"{gap:.2%} apart" if math.isfinite(gap) else "NaN or infinity in one alone"
+def _share(gap: float, *, bad: str = "NaN or infinity in one alone") -> str:
+    return f"{gap:.2%} apart" if math.isfinite(gap) else bad
 
 
 def _scalar_line(one: ScalarDifference) -> str:

@@ -16,7 +16,7 @@ from torchgraph_explorer.histogram import Histograms, concatenate
 from torchgraph_explorer.histogram.distance import distances
 from torchgraph_explorer.moments import COLUMN
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.schema import Frame, Series
+from torchgraph_explorer.schema import COSTS, Frame, Series
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -100,6 +100,7 @@ def find_changes(model: ModelRecord, step: int, since: int | None = None) -> Cha
     first = max(0, last + 1 - PAST - USUAL_STEPS)
     numbers = np.append(np.arange(first, last + 1), frame)
     values = measures_of(model.statistics(numbers))
+    values[:, :, [one.id for one in model.series if one.kind in COSTS]] = np.nan
     level, before = _scores(values[:, -1 - PAST :] if len(numbers) > PAST + 1 else values, is_next=since is None)
     best = np.nan_to_num(level, nan=-1.0).argmax(axis=0)
     apart, distance, usual_distance = _distances(model, last, frame)
@@ -201,7 +202,8 @@ def _distances(model: ModelRecord, last: int, frame: int) -> tuple[Floats, Float
 
 def _large(frame: Frame) -> npt.NDArray[np.uint32]:
     """The series of a frame whose histograms have enough elements."""
-    found: npt.NDArray[np.uint32] = frame.series[frame.statistics[frame.rows, COLUMN["sampled"]] >= _LEAST_ELEMENTS]
+    is_large = (frame.statistics[:, COLUMN["sampled"]] >= _LEAST_ELEMENTS) & ~frame.without_histogram
+    found: npt.NDArray[np.uint32] = frame.series[is_large[frame.rows]]
     return found
 
 

@@ -1,7 +1,11 @@
-"""What is unusual while a finding lasts, and before it: series and scalars, with what chance gives."""
+"""What is unusual at the steps of a finding or a condition, and before it: series, scalars and other findings.
+
+All of it with what chance gives.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -11,7 +15,7 @@ import numpy.typing as npt
 from torchgraph_explorer.errors import NotFoundError
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.changes import is_no_output, once_each
-from torchgraph_explorer.findings.measures import MEASURES, Floats, measures_of
+from torchgraph_explorer.findings.measures import LOGARITHMS, MEASURES, Floats, measures_of
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.scalars.index import Scalar
 from torchgraph_explorer.schema import Series
@@ -74,16 +78,37 @@ class CoOccurrence:
 
 
 @dataclass(frozen=True, slots=True)
-class CoOccurrences:
-    """What is unusual while a finding lasts.
+class FindingRate:
+    """How often a finding is there at the steps that are asked about.
 
     Attributes:
-        target: The finding's kind and place.
+        finding: The finding.
+        share: Of the steps that are asked about, at how many it is there.
+        elsewhere: Of the other steps, at how many it is there.
+        chance: In 19 of 20 cases, `share` is at most this if the two have nothing to do with each other. It is found by
+            shifting the steps that are asked about in time.
+        is_beyond_chance: `share` is larger than `chance`.
+    """
+
+    finding: Finding
+    share: float
+    elsewhere: float
+    chance: float
+    is_beyond_chance: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CoOccurrences:
+    """What is unusual at the steps of a finding, or at those at which a condition holds.
+
+    Attributes:
+        target: The finding's kind and place, or the condition.
         ranked: Series and scalars, the largest score first; of those with the same numbers, one.
         chance: In 19 of 20 cases, the largest score of as many series and scalars is smaller than this at as many steps
             that have nothing to do with them. It is found by shifting the finding in time.
         steps: How many of the finding's steps were compared.
         others: With how many other ones.
+        findings: How often findings are there: the largest difference between `share` and `elsewhere` first.
     """
 
     target: str
@@ -91,6 +116,7 @@ class CoOccurrences:
     chance: float
     steps: int
     others: int
+    findings: tuple[FindingRate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +127,100 @@ class _Column:
     measure: str
 
 
-def find_cooccurrences(model: ModelRecord, first: int, last: int, *, name: str) -> CoOccurrences:
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Steps at which something is above or below a limit.
+
+    Attributes:
+        what: A series, or the name of a scalar.
+        above: It holds where the value is larger; None for no such limit.
+        below: It holds where the value is smaller; None for no such limit.
+        measure: Of a series: which of its measures.
+    """
+
+    what: Series | str
+    above: float | None = None
+    below: float | None = None
+    measure: str = "size"
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        what = self.what if isinstance(self.what, str) else f"{self.what.module}, {self.what.path}, {self.measure}"
+        limits = [
+            f"{word} {limit:g}" for word, limit in (("above", self.above), ("below", self.below)) if limit is not None
+        ]
+        return f"{what} {' and '.join(limits)}"
+
+    def holds(self, values: Floats) -> Flags:
+        """Where it holds of `values`; nowhere without a number."""
+        found: Flags = np.isfinite(values)
+        if self.above is not None:
+            found = found & (values > self.above)
+        return found & (values < self.below) if self.below is not None else found
+
+
+def find_cooccurrences(
+    model: ModelRecord, first: int, last: int, *, name: str, findings: Sequence[Finding] = ()
+) -> CoOccurrences:
     """Rank what is unusual at the steps from `first` to `last`; see `Model.related`. `name` is what lasts so long."""
-    frames, during = _frames(model, first, last)
+    steps = model.steps
+    frames, during = _frames(model, (steps >= first) & (steps <= last))
+    return _at_steps_of(model, frames, during, name=name, findings=findings)
+
+
+def find_conditional(model: ModelRecord, condition: Condition, findings: Sequence[Finding] = ()) -> CoOccurrences:
+    """Rank what is unusual at the steps at which `condition` holds; see `Model.related`."""
+    steps, what = model.steps, condition.what
+    if isinstance(what, str):
+        scalar = model.scalar(what)
+        if not np.isfinite(scalar.values).any():
+            raise NotFoundError(f"Scalar {what!r} has no finite value, so {condition.name} holds nowhere.")
+        holds = condition.holds(at_steps(scalar, steps))
+    else:
+        history = model.history(what)
+        measured = measures_of(history.statistics.T)[MEASURES.index(condition.measure)]
+        measured = np.exp(measured) if condition.measure in LOGARITHMS else measured
+        holds = np.zeros(len(steps), dtype=np.bool_)
+        holds[history.frames] = condition.holds(measured)
+    frames, during = _frames(model, holds)
+    return _at_steps_of(model, frames, during, name=condition.name, findings=findings)
+
+
+def _at_steps_of(
+    model: ModelRecord, frames: Ints, during: Flags, *, name: str, findings: Sequence[Finding]
+) -> CoOccurrences:
     if not during.any():
-        raise NotFoundError(f"{name} is at none of the recorded steps. Choose a finding of this model.")
+        raise NotFoundError(
+            f"{name} is at none of the recorded steps. Choose a finding of this model, or another limit."
+        )
     if (~during).sum() < LEAST_OTHERS:
         raise NotFoundError(
             f"{name} is at {during.sum()} of {len(during)} recorded steps. What is usual without it is told from "
             f"{LEAST_OTHERS} other steps on."
         )
     columns, values = _values(model, frames)
-    scores, chance = _scores(_standardized(columns, values), during)
+    masks = _shifted(during)
+    scores, chance = _scores(_standardized(columns, values), masks)
     order = _once_each(model, columns, np.argsort(-np.abs(scores), kind="stable"))
     when = model.steps[frames], during
     ranked = (_facts(columns[at], values[:, at], float(scores[at]), when=when, chance=chance) for at in order)
-    return CoOccurrences(name, tuple(ranked), chance, int(during.sum()), int((~during).sum()))
+    rates = tuple(_rates(model.steps[frames], masks, findings))
+    return CoOccurrences(name, tuple(ranked), chance, int(during.sum()), int((~during).sum()), rates)
+
+
+def _rates(steps: Ints, masks: Floats, findings: Sequence[Finding]) -> list[FindingRate]:
+    """How often each finding is there at the steps of the first of `masks`, those of the largest difference first."""
+    if not findings:
+        return []
+    is_there = np.stack([(steps >= one.step) & (steps <= one.last_step) for one in findings]).astype(np.float64)
+    shares = is_there @ masks.T / masks.sum(axis=1)
+    elsewhere = is_there @ (1 - masks[0]) / (1 - masks[0]).sum()
+    chance = np.quantile(shares[:, 1:], CONFIDENCE, axis=1)
+    order = np.argsort(-(shares[:, 0] - elsewhere), kind="stable").tolist()
+    facts = zip(findings, shares[:, 0].tolist(), elsewhere.tolist(), chance.tolist(), strict=True)
+    rates = [FindingRate(one, share, other, most, share > most) for one, share, other, most in facts]
+    return [rates[at] for at in order]
 
 
 def finding_name(finding: Finding) -> str:
@@ -125,14 +229,14 @@ def finding_name(finding: Finding) -> str:
     return f"{finding.kind} of {', '.join(filter(None, place))}"
 
 
-def _frames(model: ModelRecord, first: int, last: int) -> tuple[Ints, Flags]:
-    """The frames to look at, and which of them are from `first` to `last`."""
-    steps = model.steps
+def _frames(model: ModelRecord, wanted: Flags) -> tuple[Ints, Flags]:
+    """The frames to look at, and which of them are `wanted`: some of all, of those, and of the ones before them."""
     most = min(MOST_STEPS, max(4 * LEAST_OTHERS, MOST_CELLS // max(2 * len(model.series), 1)))
-    start, stop = np.searchsorted(steps, [first, last + 1])
-    parts = (np.arange(len(steps)), np.arange(start, stop), np.arange(max(0, start - BEFORE), start))
+    there = np.flatnonzero(wanted)
+    start = int(there[0]) if len(there) else 0
+    parts = (np.arange(len(wanted)), there, np.arange(max(0, start - BEFORE), start))
     frames = np.unique(np.concatenate([part[:: max(1, -(-len(part) // most))] for part in parts]))
-    return frames, (frames >= start) & (frames < stop)
+    return frames, wanted[frames]
 
 
 def _values(model: ModelRecord, frames: Ints) -> tuple[list[_Column], Floats]:
@@ -172,11 +276,14 @@ def _median(values: Floats) -> Floats:
     return np.nan_to_num(found, nan=0.0)
 
 
-def _scores(standardized: Floats, during: Flags) -> tuple[Floats, float]:
-    """The score of each column, and what chance gives."""
-    steps = len(during)
-    by = np.random.default_rng(0).integers(1, steps, SHIFTS)
-    masks = np.stack([during, *(np.roll(during, one) for one in by)]).astype(np.float64)
+def _shifted(during: Flags) -> Floats:
+    """`during`, and then the same shifted in time by random numbers of steps, in a circle: `[1 + SHIFTS, steps]`."""
+    by = np.random.default_rng(0).integers(1, len(during), SHIFTS)
+    return np.stack([during, *(np.roll(during, one) for one in by)]).astype(np.float64)
+
+
+def _scores(standardized: Floats, masks: Floats) -> tuple[Floats, float]:
+    """The score of each column at the steps of the first of `masks`, and what chance gives, by the others."""
     weights = masks / masks.sum(axis=1, keepdims=True) - (1 - masks) / (1 - masks).sum(axis=1, keepdims=True)
     found: Floats = weights @ standardized
     return found[0], float(np.quantile(np.abs(found[1:]).max(axis=1, initial=0.0), CONFIDENCE))

@@ -21,6 +21,9 @@ MEASURES = ("size", "std", "largest", "mean", "zeros", "nonfinite")
 - `nonfinite`: the share of NaN and infinite elements.
 """
 
+LOGARITHMS = ("size", "std", "largest")
+"""The measures that are logarithms."""
+
 
 def measures_of(statistics: Statistics) -> Floats:
     """The `MEASURES` of series with these `statistics`, `[STATISTICS, ...]`, as `[MEASURES, ...]`; NaN without."""

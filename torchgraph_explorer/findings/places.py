@@ -112,10 +112,18 @@ class Places:
         if not before:
             return None
         source = max(before)
-        inside = [
-            one for one in range(source, call) if self.is_leaf(one) and (one == source or source in self.ancestors(one))
-        ]
-        return inside[-1] if inside else source
+        last = self._last_inside[source]
+        return last if last < call else source
+
+    @cached_property
+    def _last_inside(self) -> list[int]:
+        """By number of a call, the last call that happened within it; itself if none did."""
+        last = list(range(len(self.calls)))
+        for number in reversed(last.copy()):
+            parent = self.calls[number].parent
+            if parent is not None and parent < number:  # a record may be crafted
+                last[parent] = max(last[parent], last[number])
+        return last
 
     def numbered(self, module: str, call: int | None) -> int | None:
         """The number of a call in the graph; None if the graph does not have it."""

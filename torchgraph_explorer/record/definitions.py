@@ -1,7 +1,8 @@
 """Graphs and series, on which frames depend, written so that no single damage loses them all.
 
 A single flipped bit loses a record. So series are written in many small records, each of them twice, and graphs and
-series are written again now and then.
+series are written again now and then. Thousands of series are written in fewer, larger records, since a reader spends
+as much time on a record as on several series.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from torchgraph_explorer.record.format.messages import series_message
 from torchgraph_explorer.record.graphs.encoding import encode_graph
 from torchgraph_explorer.schema import ModuleGraph, Series
 
-SERIES_AT_ONCE = 8
-"""Series in a record, which then has about half a kilobyte."""
+SERIES_AT_ONCE, MOST_SERIES_AT_ONCE = 8, 32
+"""Series in a record, which then has about half a kilobyte; and at most, where there are very many: two kilobytes."""
+
+RECORDS_AT_ONCE = 256
+"""Records that series are written in before these become larger."""
 
 _FIRST_GAP, _LAST_GAP = 8, 64
 """Bytes of frames, for each byte of definitions, until the definitions are written again: at first, and in the end."""
@@ -56,5 +60,6 @@ class Definitions:
 
 
 def _in_parts(series: tuple[Series, ...]) -> bytes:
-    parts = (series[at : at + SERIES_AT_ONCE] for at in range(0, len(series), SERIES_AT_ONCE))
+    size = min(max(len(series) // RECORDS_AT_ONCE, SERIES_AT_ONCE), MOST_SERIES_AT_ONCE)
+    parts = (series[at : at + size] for at in range(0, len(series), size))
     return b"".join(enveloped(pb.Head(series=series_message(part)).SerializeToString()) for part in parts)

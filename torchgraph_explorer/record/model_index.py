@@ -5,8 +5,8 @@ Arrays and tuples that a reader may be using are replaced, never changed, so tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
 from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 from zlib import crc32
@@ -20,7 +20,7 @@ from torchgraph_explorer.record.cells.index import CellIndex
 from torchgraph_explorer.record.copies import DamagedCopies
 from torchgraph_explorer.record.folder import ReadAt, SegmentFile
 from torchgraph_explorer.record.format.envelope import DamageError
-from torchgraph_explorer.record.format.messages import finished_value, noted_value, series_value
+from torchgraph_explorer.record.format.messages import SeriesValue, finished_value, noted_value, series_values
 from torchgraph_explorer.record.found import found_value
 from torchgraph_explorer.record.graphs.encoding import decode_graph
 from torchgraph_explorer.record.graphs.index import GraphIndex
@@ -31,13 +31,17 @@ from torchgraph_explorer.record.scalars.encoding import body_bytes, decode_logge
 from torchgraph_explorer.record.scalars.index import LoggedSoFar, ScalarIndex, TooMuchError
 from torchgraph_explorer.record.scan import ScannedRecord
 from torchgraph_explorer.record.steps.index import FrameIndex, RankStatus
-from torchgraph_explorer.schema import Finished, Noted, Series, Session
+from torchgraph_explorer.schema import Finished, ModuleGraph, Noted, Series, SeriesKey, Session
 
 SeriesIds: TypeAlias = "npt.NDArray[np.uint32]"
 Parts: TypeAlias = "npt.NDArray[np.int64]"
 
 UNKNOWN = 0xFFFF_FFFF
 """The id of a series that no record defines."""
+
+
+MOST_REMEMBERED = 1 << 12
+"""Records of series that are remembered as they were decoded: other ranks write the same."""
 
 
 class Source(NamedTuple):
@@ -77,9 +81,9 @@ class SessionIndex:
         self._changes = 0
         self._table: tuple[int, SeriesIds, SeriesIds, Parts] | None = None
 
-    def add(self, series: int, *, reader_id: int, part: int | None) -> None:
-        """Note that the id `series` of this session is `part` of the reader's series `reader_id`."""
-        self._series[series] = (reader_id, -1 if part is None else part)
+    def add(self, series: int, *, reader_id: int, part: int) -> None:
+        """Note that the id `series` of this session is `part` of the reader's series `reader_id`; -1 is no part."""
+        self._series[series] = (reader_id, part)
         self._changes += 1
 
     def reader_ids(self, series: SeriesIds) -> SeriesIds:
@@ -137,11 +141,13 @@ class ModelIndex:
         self.last_write = 0.0
         self._series: list[Series] = []
         self._all_series: tuple[Series, ...] = ()
-        self._series_ids: dict[object, int] = {}
+        self._series_ids: dict[SeriesKey, int] = {}
         self._launches: Launches | None = None
         self._damaged = DamagedCopies()
         self._known_series: set[tuple[str, bytes]] = set()
         self._known_graphs: dict[tuple[str, int], tuple[int, int, int]] = {}
+        self._latest_graph: tuple[tuple[int, int, bytes], tuple[ModuleGraph, int]] | None = None
+        self._series_by_digest: dict[bytes, tuple[Sequence[SeriesValue], Sequence[int]]] = {}
 
     @property
     def series(self) -> tuple[Series, ...]:
@@ -193,8 +199,8 @@ class ModelIndex:
     def begin(self, session: Session) -> None:
         """Note a segment of `session`."""
         if session.id not in self.sessions:
+            self._launches = self.launches.with_session(session)
             self.sessions = {**self.sessions, session.id: SessionIndex(session)}
-            self._launches = None
             self.last_write = max(self.last_write, session.created)
 
     def take(self, head: pb.Head, found: ScannedRecord, source: Source) -> None:
@@ -265,23 +271,22 @@ class ModelIndex:
         content = source.session, blake2b(message.SerializeToString(), digest_size=16).digest()
         if content in self._known_series:
             return  # series are written again and again, so that damage loses none
-        known, unknown = series_value(message)
+        known, unknown = self._series_of(content[1], message)
         session = self.sessions[source.session]
         if max((*(one.id for one in known), *unknown), default=0) > LAST_SERIES:
             raise DamageError
-        for one in known:
-            session.add(one.id, reader_id=self._identified(one), part=one.part)
+        for number, part, key in known:
+            session.add(number, reader_id=self._identified(key), part=part)
         for number in unknown:
             source.notices.add_unknown("series", (self.name, source.session, number))
         self._known_series.add(content)
 
-    def _identified(self, series: Series) -> int:
+    def _identified(self, key: SeriesKey) -> int:
         """The reader's id of a session's series; a new one for a series that no session had."""
-        known = self._series_ids.get(series.key)
+        known = self._series_ids.get(key)
         if known is None:
-            known = self._series_ids[series.key] = len(self._series)
-            is_same = series.id == known and series.part is None
-            self._series.append(series if is_same else replace(series, id=known, part=None))
+            known = self._series_ids[key] = len(self._series)
+            self._series.append(Series(known, *key))
         return known
 
     def _take_graph(self, head: pb.Graph, found: ScannedRecord, source: Source) -> None:
@@ -291,10 +296,26 @@ class ModelIndex:
         body = source.read(found.body, found.body_size)
         if crc32(body) != head.check:
             body = self._damaged.repaired(name, body, head.check)
-        graph, missing = decode_graph(head, body)
+        graph, missing = self._decoded(head, body)
         if missing:
             source.notices.add_unknown("node", (self.name, source.session, head.id), missing)
         launch = self.launches.members[source.session].launch if self.launches.has_ranks else None
         if self.graphs.add(source.session, graph, launch=launch):
             self.epoch += 1
         self._known_graphs[name] = content
+
+    def _decoded(self, head: pb.Graph, body: bytes) -> tuple[ModuleGraph, int]:
+        """As `decode_graph`. The ranks of a launch write the same graph: it is decoded once."""
+        content = head.id, head.first_step, body
+        if self._latest_graph is None or self._latest_graph[0] != content:
+            self._latest_graph = content, decode_graph(head, body)
+        return self._latest_graph[1]
+
+    def _series_of(self, digest: bytes, message: pb.SeriesAdded) -> tuple[Sequence[SeriesValue], Sequence[int]]:
+        """As `series_values`, of a message with this digest. The ranks of a launch mostly write the same series."""
+        found = self._series_by_digest.get(digest)
+        if found is None:
+            found = series_values(message)
+            if len(self._series_by_digest) < MOST_REMEMBERED:
+                self._series_by_digest[digest] = found
+        return found

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.reduce.device_batch import DeviceBatch
-from torchgraph_explorer.reduce.row_buffer import Part, RowBuffer, fingerprint, joined
+from torchgraph_explorer.reduce.row_buffer import Part, RowBuffer, StepFunctions, fingerprint, joined
 from torchgraph_explorer.reduce.sampling import (
     Sampler,
     flat,
@@ -50,10 +50,17 @@ class Batch:
         self._norms: RowsByTensor = {}
         rows.clear()
         device_batch.clear()
+        self._native = rows.begin(sampler.limit, sampler.positions, step=step, scale=gradient_scale)
+
+    @property
+    def native(self) -> StepFunctions | None:
+        """What measures ordinary tensors in place of the methods below, if it was built."""
+        return self._native
 
     def values(self, tensor: Tensor) -> int:
         """Measure the elements of `tensor` as they are now; returns the row."""
-        return self._once(tensor, self._values, self._measure)
+        row = None if self._native is None else self._added(self._native.values, tensor)
+        return self._once(tensor, self._values, self._measure) if row is None else row
 
     def values_again(self, tensor: Tensor) -> int:
         """Measure the elements of `tensor` although its version may be the same: torch does not count every write."""
@@ -65,7 +72,8 @@ class Batch:
 
     def norms(self, gradient: Tensor) -> int:
         """Measure the l2 norm of each sample of `gradient`, a sample being an index of the first dimension."""
-        return self._once(gradient, self._norms, self._measure_norms)
+        row = None if self._native is None else self._added(self._native.norms, gradient)
+        return self._once(gradient, self._norms, self._measure_norms) if row is None else row
 
     def numbers(self, numbers: Tensor) -> list[int]:
         """Measure each of `numbers`, `[n]` of float32, as a tensor of its own; returns the rows."""
@@ -99,12 +107,20 @@ class Batch:
         known[id(tensor)] = (weakref.ref(tensor), version, row)
         return row
 
+    def _added(self, add: Callable[..., int | None], tensor: Tensor, *divisor: float) -> int | None:
+        """The row that a function of `native` adds; None if it does not take the tensor."""
+        if not self._is_in_host_memory(tensor):
+            return None
+        row = add(tensor, *divisor)
+        if row is None and self._rows.is_full:
+            self._rows.make_room()
+            row = add(tensor, *divisor)
+        return row
+
     def _measure(self, tensor: Tensor, divisor: float = 1.0) -> int:
-        if self._is_in_host_memory(tensor):
-            sampler = self._sampler
-            row = self._rows.add_values(tensor, sampler.limit, sampler.positions, step=self._step, divisor=divisor)
-            if row is not None:
-                return row
+        row = None if self._native is None else self._added(self._native.values_again, tensor, divisor)
+        if row is not None:
+            return row
         found = plain_elements(tensor)
         if found is not None and self._is_in_host_memory(tensor):
             return self._rows.add_elements(found, self._sampler.positions(found[2], self._step), divisor)
@@ -139,9 +155,6 @@ class Batch:
     def _measure_norms(self, gradient: Tensor) -> int:
         one, repeats, within = gradient, 1, 1
         if self._is_in_host_memory(gradient):
-            row = self._rows.add_tensor_norms(gradient, self._scale)
-            if row is not None:
-                return row
             found = plain_elements(gradient)
             if found is None and is_strided(gradient):
                 one, within = without_repeats(gradient.detach(), first=1)

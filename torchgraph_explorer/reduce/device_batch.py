@@ -90,8 +90,9 @@ class DeviceBatch:
     sample. A fingerprint of all would take many kernels, or memory of the size of the tensor.
     """
 
-    def __init__(self) -> None:
-        """Begin without rows."""
+    def __init__(self, *, histograms: bool = True) -> None:
+        """Begin without rows; `histograms` as for `RowBuffer`."""
+        self._histograms = histograms
         self._samples: list[_Sample] = []
         self._memory: dict[DeviceStream, _Buffers] = {}
         self._counts = False
@@ -154,7 +155,7 @@ class DeviceBatch:
         return lambda: self._rows(reversed(samples), {stream: copy.wait() for stream, copy in copies.items()})
 
     def _rows(self, samples: Iterable[_Sample], copies: dict[DeviceStream, list[Tensor]]) -> Part:
-        rows, counts, are_whole = RowBuffer(), False, []
+        rows, counts, are_whole = RowBuffer(histograms=self._histograms), False, []
         for one in samples:
             buffer = copies[one.stream][one.buffer]
             sample = buffer[one.start : one.start + one.length]

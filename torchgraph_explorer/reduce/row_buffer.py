@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import math
-import sysconfig
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from torch import Tensor
 
 from torchgraph_explorer.errors import TorchgraphError
 from torchgraph_explorer.histogram import Histograms, concatenate
+from torchgraph_explorer.native import library_for_python
 from torchgraph_explorer.schema import EXTENT, STATISTICS, Extent
 
 TYPES = {
@@ -44,6 +44,12 @@ Elements: TypeAlias = "tuple[int, int, int]"
 
 BUILT = Path(__file__).parent / "built"
 PLAIN, WITH_AVX2, OF_TENSORS = "rows.so", "rows-avx2.so", "tensors.so"
+
+PARTS_OF_TENSORS = (
+    *(Tensor, torch.nn.Parameter),
+    *(Tensor.is_neg, Tensor.storage_offset, Tensor.untyped_storage, torch.UntypedStorage.nbytes),
+)
+"""What `described_tensor.h` needs to find the elements of a tensor, in its order."""
 
 FIRST_ROWS, FIRST_ENTRIES = 256, 1 << 15
 """Rows, and entries of histograms, that there is memory for at first."""
@@ -75,8 +81,14 @@ class _Buffers(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("statistics", "ends", "buckets", "counts", "tables", "fingerprints")),
-        *((name, ctypes.c_int64) for name in ("most_rows", "most_entries", "rows", "entries")),
+        *((name, ctypes.c_int64) for name in ("most_rows", "most_entries", "rows", "entries", "without_histograms")),
     )
+
+
+class _Place(ctypes.Structure):
+    """`Place` in tensors.c: where rows are put now, how many are in memory that is full, and whether this one is."""
+
+    _fields_ = (("rows", ctypes.c_void_p), ("before", ctypes.c_int64), ("is_full", ctypes.c_int64))
 
 
 class _Memory:
@@ -89,7 +101,7 @@ class _Memory:
         add_norms: The same.
     """
 
-    def __init__(self, rows: int, entries: int) -> None:
+    def __init__(self, rows: int, entries: int, *, histograms: bool = True) -> None:
         self.size = rows, entries
         self._statistics = np.empty((rows, len(STATISTICS)), np.float32)
         self._ends = np.empty(rows, np.uint32)
@@ -97,11 +109,17 @@ class _Memory:
         self._tables = np.zeros(_TABLES, np.uint32)
         self._fingerprints = np.empty(rows, np.uint64)
         parts = (self._statistics, self._ends, self._buckets, self._counts, self._tables, self._fingerprints)
-        self._buffers = _Buffers(*(part.ctypes.data for part in parts), rows, entries, 0, 0)
+        self._buffers = _Buffers(*(part.ctypes.data for part in parts), rows, entries, 0, 0, not histograms)
         add_row, add_sample, add_norms = functions()
         self.address = address = ctypes.addressof(self._buffers)
         self.add_row, self.add_sample = partial(add_row, address), partial(add_sample, address)
         self.add_norms = partial(add_norms, address)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        number: int = self._buffers.rows
+        return number
 
     def repeat(self, times: int) -> None:
         """Make the last row stand for so many times its elements."""
@@ -134,36 +152,37 @@ class _Memory:
 class RowBuffer:
     """A growing buffer of rows. A tensor to add must be contiguous, in host memory, and of a type in `TYPES`."""
 
-    def __init__(self) -> None:
-        """Begin without rows.
+    def __init__(self, *, histograms: bool = True) -> None:
+        """Begin without rows. Without `histograms`, each row has statistics and an empty histogram.
 
         Raises:
             TorchgraphError: The compiled part is missing.
         """
         self._full: list[Part] = []
-        self._count = 0
-        self._memory = _Memory(FIRST_ROWS, FIRST_ENTRIES)
+        self._histograms = histograms
+        self._memory = _Memory(FIRST_ROWS, FIRST_ENTRIES, histograms=histograms)
+        self._place = _Place(self._memory.address, 0, 0)
         self._of_tensors = tensor_functions()
 
-    def add_values(self, tensor: Tensor, most: int, positions: Positions, *, step: int, divisor: float) -> int | None:
-        """Add the row of an ordinary tensor in host memory; returns its number.
+    def begin(self, most: int, positions: Positions, *, step: int, scale: float) -> StepFunctions | None:
+        """What adds ordinary tensors in host memory, each once; None without `tensors.c`.
 
-        `most` elements are sampled (-1: all), those that `positions` gives, as `Sampler.positions` does. Returns None
-        for any other tensor, without `tensors.c`, and if there is no room: then `add_elements` or `add` has to do it.
+        `most` elements are sampled (-1: all), those that `positions` gives, as `Sampler.positions` does. Gradients are
+        divided by `scale`.
         """
         if self._of_tensors is None:
             return None
-        if not self._of_tensors.add_values(self._memory.address, tensor, most, positions, step, divisor):
-            return None
-        self._count += 1
-        return self._count - 1
+        return StepFunctions(*self._of_tensors(ctypes.addressof(self._place), most, positions, step, scale))
 
-    def add_tensor_norms(self, gradient: Tensor, divisor: float) -> int | None:
-        """Add the row of the l2 norms along the first dimension of an ordinary tensor, or return None as before."""
-        if self._of_tensors is None or not self._of_tensors.add_norms(self._memory.address, gradient, divisor):
-            return None
-        self._count += 1
-        return self._count - 1
+    @property
+    def is_full(self) -> bool:
+        """Whether one of those functions found no room for its row."""
+        return bool(self._place.is_full)
+
+    def make_room(self) -> None:
+        """Make room, so that it will find some."""
+        self._place.is_full = 0
+        self._grow()
 
     def add(
         self,
@@ -193,8 +212,7 @@ class RowBuffer:
         """As `add`, of elements whose place is known: of those at `positions` as `Sampler.positions` gives them."""
         while not self._memory.add_row(*elements, *positions, divisor):
             self._grow()
-        self._count += 1
-        return self._count - 1
+        return self._last
 
     def add_sample(
         self, sample: Tensor, *, count: int, non_finite: tuple[int, int, int], divisor: float, repeats: int = 1
@@ -223,14 +241,18 @@ class RowBuffer:
         for at in range(len(numbers)):
             while not self._memory.add_row(start + at * size, TYPES[torch.float32], 1, 0, 1, 1, 1.0):
                 self._grow()
-        self._count += len(numbers)
-        return list(range(self._count - len(numbers), self._count))
+        return list(range(self._last + 1 - len(numbers), self._last + 1))
 
     def _added(self, repeats: int) -> int:
         if repeats != 1:
             self._memory.repeat(repeats)
-        self._count += 1
-        return self._count - 1
+        return self._last
+
+    @property
+    def _last(self) -> int:
+        """The number of the row that was added last."""
+        number: int = self._place.before + self._memory.rows - 1
+        return number
 
     def finish(self) -> Part:
         """All rows, in order. Begin again without rows, in the same memory."""
@@ -242,13 +264,15 @@ class RowBuffer:
         """Begin again without rows, in the same memory."""
         self._full.clear()
         self._memory.clear()
-        self._count = 0
+        self._place.before = 0
 
     def _grow(self) -> None:
         """The memory is full: keep its rows, and go on in memory of twice the size."""
         self._full.append(self._memory.part())
+        self._place.before += self._memory.rows
         rows, entries = self._memory.size
-        self._memory = _Memory(2 * rows, 2 * entries)
+        self._memory = _Memory(2 * rows, 2 * entries, histograms=self._histograms)
+        self._place.rows = self._memory.address
 
 
 def joined(parts: Sequence[Part]) -> Part:
@@ -298,29 +322,47 @@ def _fingerprint() -> Callable[..., int]:
     return found
 
 
-class TensorFunctions(NamedTuple):
-    """The functions of `tensors.c`, which says what their arguments are. Both return whether a row was added."""
+class StepFunctions(NamedTuple):
+    """The functions of `tensors.c` for one step.
 
-    add_values: Callable[..., bool]
-    add_norms: Callable[..., bool]
+    Each returns the row that it added, or None for a tensor that is not ordinary, and where there is no room.
+
+    Attributes:
+        values: As `Batch.values`.
+        norms: As `Batch.norms`.
+        values_again: As `Batch.values_again`, with what elements are divided by.
+    """
+
+    values: Callable[[Tensor], int | None]
+    norms: Callable[[Tensor], int | None]
+    values_again: Callable[[Tensor, float], int | None]
 
 
 @cache
-def tensor_functions() -> TensorFunctions | None:
-    """Those functions; None where they were not built, or where this Python has not the interface that they need."""
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+def tensor_functions() -> Callable[..., tuple[Any, Any, Any]] | None:
+    """What makes them; None where `tensors.c` was not built, or where this Python has not the interface it needs."""
+    of_python = library_for_python(BUILT / OF_TENSORS)
+    if of_python is None:
         return None
-    try:
-        make = ctypes.PyDLL(str(BUILT / OF_TENSORS)).torchgraph_tensor_functions
-    except OSError:
-        return None
-    make.argtypes, make.restype = (ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p), ctypes.py_object
-    names = "dtype", "layout", "is_nested", "is_cpu", "itemsize"
-    asked = (Tensor.is_contiguous, Tensor.is_neg, Tensor.numel, Tensor.data_ptr, Tensor.storage_offset)
-    sizes = Tensor.untyped_storage, torch.UntypedStorage.nbytes, Tensor.dim, Tensor.size
-    parts = Tensor, torch.nn.Parameter, TYPES, torch.strided, 0, *names, *asked, *sizes
+    make = of_python.torchgraph_tensor_functions
+    make.argtypes, make.restype = (ctypes.py_object, *[ctypes.c_void_p] * 3), ctypes.py_object
+    names = "dtype", "layout", "is_nested", "is_cpu", "itemsize", "_version"
+    asked = Tensor.is_contiguous, Tensor.numel, Tensor.data_ptr, Tensor.dim, Tensor.size
+    parts = *PARTS_OF_TENSORS, TYPES, torch.strided, 0, *names, *asked
     add_row, _, add_norms = (ctypes.cast(each, ctypes.c_void_p) for each in functions())  # type: ignore[arg-type]
-    return TensorFunctions(*make(parts, add_row, add_norms))
+    begin: Callable[..., tuple[Any, Any, Any]] = make(parts, exchange(), add_row, add_norms)
+    return begin
+
+
+def exchange() -> int | None:
+    """The address of torch's functions for DLPack; None before torch 2.10."""
+    capsule = getattr(Tensor, "__dlpack_c_exchange_api__", None)
+    if capsule is None:
+        return None
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.argtypes, pointer.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
+    address: int = pointer(capsule, b"dlpack_exchange_api")
+    return address
 
 
 @cache

@@ -40,6 +40,7 @@ typedef struct {
     uint32_t *tables;  /* [TABLES, SPAN], all zero between calls */
     uint64_t *fingerprints; /* [most_rows]: four times the sum of hashes, plus which elements it is of */
     int64_t most_rows, most_entries, rows, entries;
+    int64_t without_histograms; /* 1: rows have statistics alone */
 } Rows;
 
 /* The elements of a tensor that are looked at: `length` of `count`, from number `first`, `stride` apart. */
@@ -352,12 +353,12 @@ static void feed(Rows *rows, float *block, int64_t length, double divisor, NonFi
     if (divisor != 1.0)
         for (int64_t i = 0; i < length; i++) block[i] = from_double(block[i] / divisor);
     add_moments(block, length, moments);
-    add_to_tables(block, length, rows->tables);
+    if (!rows->without_histograms) add_to_tables(block, length, rows->tables);
 }
 
 static void end_row(Rows *rows, int64_t count, const NonFinite *found, const Moments *moments, uint64_t fingerprint) {
     rows->fingerprints[rows->rows] = fingerprint;
-    if (moments->sampled > 0) add_histogram(rows, moments);
+    if (moments->sampled > 0 && !rows->without_histograms) add_histogram(rows, moments);
     add_statistics(rows, count, found, moments);
     rows->ends[rows->rows++] = (uint32_t)rows->entries;
 }
@@ -503,30 +504,60 @@ typedef struct {
     double shift[NEURONS], sum[NEURONS], squares[NEURONS], largest[NEURONS];
 } Neurons;
 
-#define WIDEN(TYPE, CONVERT)                                                             \
+/* The same for elements that a float holds. `largest` has the bits of magnitudes: in their order NaN is above all. */
+typedef struct {
+    float shift[NEURONS];
+    uint32_t largest[NEURONS];
+    double sum[NEURONS], squares[NEURONS];
+} FloatNeurons;
+
+/* Samples that are added at a time, so that the sums are read and written once for all of them. */
+enum { AT_ONCE = 4 };
+
+/* No difference from a shift up to this overflows. */
+#define LARGEST_SHIFT 1e30f
+
+#define WIDEN(TYPE, TO, CONVERT)                                                         \
     do {                                                                                 \
         const TYPE *from = (const TYPE *)samples->data + start;                          \
-        for (int64_t i = 0; i < length; i++) row[i] = (double)CONVERT(from[i]);          \
+        for (int64_t i = 0; i < length; i++) row[i] = (TO)CONVERT(from[i]);              \
     } while (0)
+
+static int is_wide(int64_t type) { return type == FLOAT64 || type == INT32 || type == INT64; }
 
 static void widen(const Samples *samples, int64_t start, int64_t length, double *row) {
     switch (samples->type) {
-    case FLOAT32: WIDEN(float, +); break;
-    case FLOAT64: WIDEN(double, +); break;
-    case FLOAT16: WIDEN(uint16_t, from_half); break;
-    case BFLOAT16: WIDEN(uint16_t, from_bfloat16); break;
-    case INT8: WIDEN(int8_t, +); break;
-    case INT16: WIDEN(int16_t, +); break;
-    case INT32: WIDEN(int32_t, +); break;
-    case INT64: WIDEN(int64_t, +); break;
-    default: WIDEN(uint8_t, +); break;
+    case FLOAT64: WIDEN(double, double, +); break;
+    case INT32: WIDEN(int32_t, double, +); break;
+    default: WIDEN(int64_t, double, +); break;
     }
+}
+
+/* The elements from number `start`, where they are or, if they are not floats, in `row`. */
+static const float *as_floats(const Samples *samples, int64_t start, int64_t length, float *row) {
+    switch (samples->type) {
+    case FLOAT32: return (const float *)samples->data + start;
+    case FLOAT16: WIDEN(uint16_t, float, from_half); break;
+    case BFLOAT16: WIDEN(uint16_t, float, from_bfloat16); break;
+    case INT8: WIDEN(int8_t, float, +); break;
+    case INT16: WIDEN(int16_t, float, +); break;
+    default: WIDEN(uint8_t, float, +); break;
+    }
+    return row;
 }
 
 static void begin_neurons(Neurons *neurons, const double *row, int64_t length) {
     for (int64_t i = 0; i < length; i++) {
         neurons->shift[i] = fabs(row[i]) <= LARGEST_DOUBLE ? row[i] : 0; /* or the mean of an infinity would be NaN */
         neurons->sum[i] = neurons->squares[i] = neurons->largest[i] = 0;
+    }
+}
+
+static void begin_floats(FloatNeurons *neurons, const float *row, int64_t length) {
+    for (int64_t i = 0; i < length; i++) {
+        neurons->shift[i] = fabsf(row[i]) <= LARGEST_SHIFT ? row[i] : 0;
+        neurons->sum[i] = neurons->squares[i] = 0;
+        neurons->largest[i] = 0;
     }
 }
 
@@ -540,43 +571,96 @@ static void add_sample(Neurons *restrict neurons, const double *restrict row, in
     }
 }
 
-static void put(void *statistics, int is_double, int64_t at, double value) {
-    if (is_double) ((double *)statistics)[at] = value;
-    else ((float *)statistics)[at] = (float)value;
-}
+static inline uint32_t magnitude_bits(const float *row, int64_t at) { return ((const uint32_t *)row)[at] & 0x7fffffff; }
 
-static void end_neurons(const Neurons *neurons, int64_t length, int64_t batch, void *statistics, int is_double,
-                        int64_t first, int64_t all) {
+static inline uint32_t larger(uint32_t one, uint32_t other) { return one > other ? one : other; }
+
+static void add_floats(FloatNeurons *restrict neurons, const float *restrict row, int64_t length) {
     for (int64_t i = 0; i < length; i++) {
-        const double mean = neurons->sum[i] / (double)batch;
-        const double variance = neurons->squares[i] / (double)batch - mean * mean;
-        put(statistics, is_double, first + i, neurons->shift[i] + mean);
-        put(statistics, is_double, all + first + i, variance < 0 ? 0 : sqrt(variance));
-        put(statistics, is_double, 2 * all + first + i, neurons->largest[i]);
+        const double distance = row[i] - neurons->shift[i];
+        neurons->sum[i] += distance;
+        neurons->squares[i] += distance * distance;
+        neurons->largest[i] = larger(neurons->largest[i], magnitude_bits(row, i));
     }
 }
 
-/* The mean, the standard deviation and the largest magnitude of each neuron over a batch that is not empty, [3, outer *
- * inner] floats or doubles; and the elements of `kept` samples, whose numbers are in `chosen`, [outer, kept, inner]. */
-void torchgraph_keep(const char *data, int64_t type, int64_t size, int64_t outer, int64_t batch, int64_t inner,
-                     const int64_t *chosen, int64_t kept, char *values, void *statistics, int64_t is_double) {
-    const Samples samples = {data, type, outer, batch, inner};
-    const fenv_t callers = in_plain_arithmetic();
+static void add_four(FloatNeurons *restrict neurons, const float *const rows[AT_ONCE], int64_t length) {
+    const float *restrict first = rows[0], *restrict second = rows[1], *restrict third = rows[2], *restrict last = rows[3];
+    for (int64_t i = 0; i < length; i++) {
+        const float shift = neurons->shift[i];
+        const double a = first[i] - shift, b = second[i] - shift, c = third[i] - shift, d = last[i] - shift;
+        neurons->sum[i] += (a + b) + (c + d);
+        neurons->squares[i] += (a * a + b * b) + (c * c + d * d);
+        const uint32_t one = larger(magnitude_bits(first, i), magnitude_bits(second, i));
+        const uint32_t other = larger(magnitude_bits(third, i), magnitude_bits(last, i));
+        neurons->largest[i] = larger(neurons->largest[i], larger(one, other));
+    }
+}
+
+static double deviation(double sum, double squares, int64_t batch) {
+    const double mean = sum / (double)batch, variance = squares / (double)batch - mean * mean;
+    return variance < 0 ? 0 : sqrt(variance);
+}
+
+/* Statistics of `length` neurons from number `at` of those with the same `outer` index. Returns the sum of their means. */
+static double measure_wide(const Samples *samples, int64_t outer, int64_t at, int64_t length, double *statistics) {
+    const int64_t batch = samples->batch, all = samples->outer * samples->inner, to = outer * samples->inner + at;
     Neurons neurons;
     double row[NEURONS];
+    for (int64_t b = 0; b < batch; b++) {
+        widen(samples, (outer * batch + b) * samples->inner + at, length, row);
+        if (b == 0) begin_neurons(&neurons, row, length);
+        add_sample(&neurons, row, length);
+    }
+    double means = 0;
+    for (int64_t i = 0; i < length; i++) {
+        means += statistics[to + i] = neurons.shift[i] + neurons.sum[i] / (double)batch;
+        statistics[all + to + i] = deviation(neurons.sum[i], neurons.squares[i], batch);
+        statistics[2 * all + to + i] = neurons.largest[i];
+    }
+    return means;
+}
+
+static double measure_floats(const Samples *samples, int64_t outer, int64_t at, int64_t length, float *statistics) {
+    const int64_t batch = samples->batch, all = samples->outer * samples->inner, to = outer * samples->inner + at;
+    FloatNeurons neurons;
+    float memory[AT_ONCE][NEURONS];
+    const float *rows[AT_ONCE];
+    for (int64_t b = 0; b < batch; b += AT_ONCE) {
+        const int64_t count = batch - b < AT_ONCE ? batch - b : AT_ONCE;
+        for (int64_t i = 0; i < count; i++)
+            rows[i] = as_floats(samples, (outer * batch + b + i) * samples->inner + at, length, memory[i]);
+        if (b == 0) begin_floats(&neurons, rows[0], length);
+        if (count == AT_ONCE) add_four(&neurons, rows, length);
+        else for (int64_t i = 0; i < count; i++) add_floats(&neurons, rows[i], length);
+    }
+    double means = 0;
+    for (int64_t i = 0; i < length; i++) {
+        means += statistics[to + i] = (float)(neurons.shift[i] + neurons.sum[i] / (double)batch);
+        statistics[all + to + i] = (float)deviation(neurons.sum[i], neurons.squares[i], batch);
+        ((uint32_t *)statistics)[2 * all + to + i] = neurons.largest[i];
+    }
+    return means;
+}
+
+/* The mean, the standard deviation and the largest magnitude of each neuron over a batch that is not empty, [3, outer *
+ * inner], doubles of wide types and floats of others; and the elements of `kept` samples, whose numbers are in `chosen`,
+ * [outer, kept, inner]. Returns whether the means are finite: they are not if an element is not. */
+int torchgraph_keep_samples(const char *data, int64_t type, int64_t size, int64_t outer, int64_t batch, int64_t inner,
+                     const int64_t *chosen, int64_t kept, char *values, void *statistics) {
+    const Samples samples = {data, type, outer, batch, inner};
+    const fenv_t callers = in_plain_arithmetic();
+    double means = 0;
     for (int64_t o = 0; o < outer; o++) {
         for (int64_t at = 0; at < inner; at += NEURONS) {
             const int64_t length = inner - at < NEURONS ? inner - at : NEURONS;
-            for (int64_t b = 0; b < batch; b++) {
-                widen(&samples, (o * batch + b) * inner + at, length, row);
-                if (b == 0) begin_neurons(&neurons, row, length);
-                add_sample(&neurons, row, length);
-            }
-            end_neurons(&neurons, length, batch, statistics, (int)is_double, o * inner + at, outer * inner);
+            means += is_wide(type) ? measure_wide(&samples, o, at, length, statistics)
+                                   : measure_floats(&samples, o, at, length, statistics);
         }
         for (int64_t i = 0; i < kept; i++)
             memcpy(values + (o * kept + i) * inner * size, data + (o * batch + chosen[i]) * inner * size,
                    (size_t)(inner * size));
     }
     fesetenv(&callers);
+    return fabs(means) <= LARGEST_DOUBLE;
 }

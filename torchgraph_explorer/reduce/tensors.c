@@ -2,89 +2,34 @@
  * `batch.py`, for ordinary tensors in host memory, at a third of the cost. Those are the reference: what this does not
  * take, they do, and they do everything where this is not built.
  *
- * It needs the functions of Python that it calls, declared here: they are of the stable interface, so one build is for
- * every Python from 3.10 on. Nothing of torch is assumed but the methods of tensors that Python code calls, too.
+ * Nothing of torch is assumed but DLPack's functions and the methods of tensors that Python code calls, too.
  */
 
-#include <stddef.h>
-#include <stdint.h>
-
-typedef struct object PyObject;
-typedef PyObject *(*Function)(PyObject *self, PyObject *const *arguments, ptrdiff_t count);
-
-typedef struct {
-    const char *name;
-    Function function;
-    int flags;
-    const char *doc;
-} PyMethodDef;
-
-enum { METH_FASTCALL = 0x80 };
-
-extern PyObject *PyCFunction_NewEx(PyMethodDef *, PyObject *, PyObject *);
-extern PyObject *PyObject_CallFunctionObjArgs(PyObject *, ...);
-extern PyObject *PyObject_GetAttr(PyObject *, PyObject *);
-extern PyObject *PyObject_Type(PyObject *);
-extern PyObject *PyDict_GetItemWithError(PyObject *, PyObject *);
-extern PyObject *PyTuple_GetItem(PyObject *, ptrdiff_t);
-extern PyObject *PyTuple_Pack(ptrdiff_t, ...);
-extern PyObject *PyBool_FromLong(long);
-extern PyObject *PyErr_Occurred(void);
-extern long long PyLong_AsLongLong(PyObject *);
-extern void *PyLong_AsVoidPtr(PyObject *);
-extern double PyFloat_AsDouble(PyObject *);
-extern int PyObject_IsTrue(PyObject *);
-extern void Py_IncRef(PyObject *);
-extern void Py_DecRef(PyObject *);
-extern void *PyEval_SaveThread(void);
-extern void PyEval_RestoreThread(void *);
+#include "described_tensor.h"
 
 typedef int (*AddRow)(void *rows, const char *data, int64_t type, int64_t count, int64_t first, int64_t stride,
                       int64_t length, double divisor);
 typedef int (*AddNorms)(void *rows, const char *data, int64_t type, int64_t samples, int64_t size, double divisor);
 
-/* In the order in which `row_buffer.py` gives them: two types, a dictionary, a layout, names of properties, methods. */
-enum { TENSOR, PARAMETER, TYPES, STRIDED, ZERO };
-enum { DTYPE = 5, LAYOUT, IS_NESTED, IS_CPU, ITEMSIZE };
-enum { IS_CONTIGUOUS = 10, IS_NEG, NUMEL, DATA_PTR, STORAGE_OFFSET, UNTYPED_STORAGE, NBYTES, DIM, SIZE, PARTS };
+/* Behind the parts of tensors, as `row_buffer.py` gives them: a dictionary, a layout, names of properties, methods. */
+enum { TYPES = PARTS_OF_TENSORS, STRIDED, ZERO };
+enum { DTYPE = ZERO + 1, LAYOUT, IS_NESTED, IS_CPU, ITEMSIZE, VERSION };
+enum { IS_CONTIGUOUS = VERSION + 1, NUMEL, DATA_PTR, DIM, SIZE, PARTS };
+
+static const Exchange *exchange; /* NULL before torch 2.10 */
 
 static PyObject *part[PARTS];
 static AddRow add_row;
 static AddNorms add_norms;
 
-/* Elements above which another thread may run Python meanwhile. Letting one costs more than reading fewer. */
-enum { MANY = 1 << 15 };
-
+/* `samples` is the size of the first dimension. */
 typedef struct {
     const char *data;
-    int64_t type, count;
+    int64_t type, count, samples;
 } Elements;
-
-/* The number that `made` is, or -1 with an exception. Takes the reference. */
-static int64_t number(PyObject *made) {
-    if (made == NULL) return -1;
-    int64_t found = PyLong_AsLongLong(made);
-    Py_DecRef(made);
-    return found;
-}
 
 static int64_t asked(PyObject *tensor, int method) {
     return number(PyObject_CallFunctionObjArgs(part[method], tensor, NULL));
-}
-
-/* Whether `made` is true; -1 with an exception. Takes the reference. */
-static int truth(PyObject *made) {
-    if (made == NULL) return -1;
-    int found = PyObject_IsTrue(made);
-    Py_DecRef(made);
-    return found;
-}
-
-static int is_type(PyObject *tensor) {
-    PyObject *type = PyObject_Type(tensor);
-    if (type == NULL) return -1;
-    Py_DecRef(type); /* the tensor has it */
-    return type == part[TENSOR] || type == part[PARAMETER];
 }
 
 static int is_strided(PyObject *tensor) {
@@ -104,27 +49,23 @@ static int64_t element_type(PyObject *tensor) {
     return PyLong_AsLongLong(known);
 }
 
-/* Whether all elements are in memory: the storage may have been freed or cut. -1 with an exception. */
-static int is_in_memory(PyObject *tensor, int64_t count) {
-    int64_t offset = asked(tensor, STORAGE_OFFSET);
-    if (offset < 0) return -1;
-    int64_t size = number(PyObject_GetAttr(tensor, part[ITEMSIZE]));
-    if (size < 0) return -1;
-    PyObject *storage = PyObject_CallFunctionObjArgs(part[UNTYPED_STORAGE], tensor, NULL);
-    if (storage == NULL) return -1;
-    int64_t bytes = asked(storage, NBYTES);
-    Py_DecRef(storage);
-    return bytes < 0 ? -1 : (offset + count) * size <= bytes;
+/* As `plain_elements` below, of a tensor of an ordinary type. */
+static int described_elements(PyObject *tensor, Elements *found) {
+    Described known;
+    int is_plain = describe(exchange, part, tensor, &known, &found->count);
+    if (is_plain <= 0) return is_plain;
+    found->type = described_type(&known);
+    found->data = known.data + known.offset;
+    found->samples = known.dimensions > 0 ? known.shape[0] : 1;
+    return 1;
 }
 
-/* As `sampling.plain_elements`, of an ordinary tensor that is in host memory and not empty. Returns 1; 0 for any other
- * tensor; -1 with an exception. */
-static int plain_elements(PyObject *tensor, Elements *found) {
-    int is_plain = is_type(tensor);
-    if (is_plain <= 0) return is_plain;
+/* The same, by a method of the tensor for each question. */
+static int asked_elements(PyObject *tensor, Elements *found) {
     found->type = element_type(tensor);
     if (found->type < 0) return found->type == -2 ? 0 : -1;
-    if ((is_plain = is_strided(tensor)) <= 0) return is_plain;
+    int is_plain = is_strided(tensor);
+    if (is_plain <= 0) return is_plain;
     int is_nested = truth(PyObject_GetAttr(tensor, part[IS_NESTED]));
     if (is_nested != 0) return is_nested < 0 ? -1 : 0;
     if ((is_plain = truth(PyObject_CallFunctionObjArgs(part[IS_CONTIGUOUS], tensor, NULL))) <= 0) return is_plain;
@@ -138,74 +79,248 @@ static int plain_elements(PyObject *tensor, Elements *found) {
     found->data = PyLong_AsVoidPtr(address);
     Py_DecRef(address);
     if (found->data == NULL) return PyErr_Occurred() ? -1 : 0;
-    return is_in_memory(tensor, found->count);
+    found->samples = 1;
+    int64_t dimensions = asked(tensor, DIM);
+    if (dimensions > 0) found->samples = number(PyObject_CallFunctionObjArgs(part[SIZE], tensor, part[ZERO], NULL));
+    if (dimensions < 0 || found->samples < 0) return -1;
+    int64_t size = number(PyObject_GetAttr(tensor, part[ITEMSIZE]));
+    return size < 0 ? -1 : is_in_memory(part, tensor, found->count, size);
 }
 
-/* Arguments: the address of a `Rows`, a tensor, how many elements are sampled at most (-1: all), a function from count
- * and step to `Sampler.positions`, the step, and the divisor. Returns whether a row was added. */
-static PyObject *add_values(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
-    (void)self, (void)count;
+/* As `sampling.plain_elements`, of an ordinary tensor that is in host memory and not empty. Returns 1; 0 for any other
+ * tensor; -1 with an exception. */
+static int plain_elements(PyObject *tensor, Elements *found) {
+    int is_plain = is_tensor(part, tensor);
+    if (is_plain <= 0) return is_plain;
+    return exchange != NULL ? described_elements(tensor, found) : asked_elements(tensor, found);
+}
+
+/* As in `rows.c`, and in `row_buffer.py`. */
+typedef struct {
+    void *memory[6];
+    int64_t most_rows, most_entries, rows, entries;
+} Rows;
+
+/* `_Place` in `row_buffer.py`: where rows are put now, how many are in memory that is full, whether this one is. */
+typedef struct {
+    Rows *rows;
+    int64_t before, is_full;
+} Place;
+
+/* What is sampled, and where its rows are put. */
+typedef struct {
+    Place *place;
+    int64_t most;
+    PyObject *positions, *step;
+} Sampling;
+
+/* The sample of `count` elements; 0, or -1 with an exception. */
+static int sample_of(const Sampling *sampling, int64_t count, int64_t sample[3]) {
+    sample[0] = 0, sample[1] = 1, sample[2] = count;
+    if (sampling->most < 0 || count <= sampling->most) return 0;
+    PyObject *elements = PyLong_FromLongLong(count);
+    if (elements == NULL) return -1;
+    PyObject *positions = PyObject_CallFunctionObjArgs(sampling->positions, elements, sampling->step, NULL);
+    Py_DecRef(elements);
+    if (positions == NULL) return -1;
+    for (int at = 0; at < 3; at++) sample[at] = PyLong_AsLongLong(PyTuple_GetItem(positions, at));
+    Py_DecRef(positions);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* The number of the row that was added; -1 if there was no room. */
+static int64_t added(Place *place, int is_added) {
+    place->is_full = !is_added;
+    return is_added ? place->before + place->rows->rows - 1 : -1;
+}
+
+/* Adds the row of values, or of the l2 norms of the indices of the first dimension, of an ordinary tensor. Returns its
+ * number; -1 for any other tensor or without room; -2 with an exception. */
+static int64_t add_tensor(const Sampling *sampling, PyObject *tensor, int is_norms, double divisor) {
     Elements elements;
-    int is_plain = plain_elements(arguments[1], &elements);
-    if (is_plain < 0) return NULL;
-    if (is_plain == 0) return PyBool_FromLong(0);
-    void *rows = PyLong_AsVoidPtr(arguments[0]);
-    int64_t most = PyLong_AsLongLong(arguments[2]), first = 0, stride = 1, length = elements.count;
-    double divisor = PyFloat_AsDouble(arguments[5]);
-    if (most >= 0 && elements.count > most) {
-        PyObject *numel = PyObject_CallFunctionObjArgs(part[NUMEL], arguments[1], NULL);
-        if (numel == NULL) return NULL;
-        PyObject *positions = PyObject_CallFunctionObjArgs(arguments[3], numel, arguments[4], NULL);
-        Py_DecRef(numel);
-        if (positions == NULL) return NULL;
-        first = PyLong_AsLongLong(PyTuple_GetItem(positions, 0));
-        stride = PyLong_AsLongLong(PyTuple_GetItem(positions, 1));
-        length = PyLong_AsLongLong(PyTuple_GetItem(positions, 2));
-        Py_DecRef(positions);
+    int64_t sample[3];
+    int is_plain = plain_elements(tensor, &elements);
+    if (is_plain <= 0) return is_plain - 1;
+    if (!is_norms && sample_of(sampling, elements.count, sample) < 0) return -2;
+    void *state = elements.count > MANY ? PyEval_SaveThread() : NULL;
+    Place *place = sampling->place;
+    int is_added = is_norms ? add_norms(place->rows, elements.data, elements.type, elements.samples,
+                                        elements.count / elements.samples, divisor)
+                            : add_row(place->rows, elements.data, elements.type, elements.count, sample[0], sample[1],
+                                      sample[2], divisor);
+    if (state != NULL) PyEval_RestoreThread(state);
+    return added(place, is_added);
+}
+
+/* The row of each tensor, by its address, with its version then: as `batch.RowsByTensor`. */
+typedef struct {
+    PyObject *tensor, *reference;
+    int64_t version, row;
+} Known;
+
+typedef struct {
+    Known *entries;
+    size_t size, used;
+} Table;
+
+static Known *place_of(const Table *table, PyObject *tensor) {
+    size_t at = ((uintptr_t)tensor >> 4) * 0x9E3779B97F4A7C15u >> 16;
+    for (;; at++) {
+        Known *known = &table->entries[at & (table->size - 1)];
+        if (known->tensor == NULL || known->tensor == tensor) return known;
     }
-    if (PyErr_Occurred()) return NULL;
-    void *state = elements.count > MANY ? PyEval_SaveThread() : NULL;
-    int is_added = add_row(rows, elements.data, elements.type, elements.count, first, stride, length, divisor);
-    if (state != NULL) PyEval_RestoreThread(state);
-    return PyBool_FromLong(is_added);
 }
 
-/* Arguments: the address of a `Rows`, a tensor, and the divisor. Adds the row of the l2 norms of the indices of the first
- * dimension, and returns whether it was added. */
-static PyObject *add_norms_of(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
-    (void)self, (void)count;
-    Elements elements;
-    int is_plain = plain_elements(arguments[1], &elements);
-    if (is_plain < 0) return NULL;
-    if (is_plain == 0) return PyBool_FromLong(0);
-    void *rows = PyLong_AsVoidPtr(arguments[0]);
-    double divisor = PyFloat_AsDouble(arguments[2]);
-    int64_t dimensions = asked(arguments[1], DIM), samples = 1;
-    if (dimensions > 0) samples = number(PyObject_CallFunctionObjArgs(part[SIZE], arguments[1], part[ZERO], NULL));
-    if (PyErr_Occurred()) return NULL;
-    void *state = elements.count > MANY ? PyEval_SaveThread() : NULL;
-    int is_added = add_norms(rows, elements.data, elements.type, samples, elements.count / samples, divisor);
-    if (state != NULL) PyEval_RestoreThread(state);
-    return PyBool_FromLong(is_added);
+enum { FIRST_SIZE = 1 << 9 };
+
+/* Makes sure that there is room for one more; 0, or -1 with an exception. */
+static int reserve(Table *table) {
+    if (2 * (table->used + 1) < table->size) return 0;
+    Table larger = {NULL, table->size ? 2 * table->size : FIRST_SIZE, table->used};
+    larger.entries = calloc(larger.size, sizeof(Known));
+    if (larger.entries == NULL) return PyErr_NoMemory(), -1;
+    for (size_t at = 0; at < table->size; at++)
+        if (table->entries[at].tensor != NULL) *place_of(&larger, table->entries[at].tensor) = table->entries[at];
+    free(table->entries);
+    *table = larger;
+    return 0;
 }
 
-static PyMethodDef methods[] = {
-    {"add_values", add_values, METH_FASTCALL, NULL},
-    {"add_norms", add_norms_of, METH_FASTCALL, NULL},
+static void empty(Table *table) {
+    for (size_t at = 0; at < table->size; at++)
+        if (table->entries[at].tensor != NULL) Py_DecRef(table->entries[at].reference);
+    free(table->entries);
+    *table = (Table){NULL, 0, 0};
+}
+
+/* Whether `known` is of `tensor` itself, not of one that was at its address before; -1 with an exception. */
+static int is_of(const Known *known, PyObject *tensor) {
+    PyObject *alive = PyObject_CallFunctionObjArgs(known->reference, NULL);
+    if (alive == NULL) return -1;
+    Py_DecRef(alive); /* if it is the tensor, the caller has it */
+    return alive == tensor;
+}
+
+/* Notes the row of a tensor; 0, or -1 with an exception. */
+static int note(Table *table, PyObject *tensor, int64_t version, int64_t row) {
+    PyObject *reference = PyWeakref_NewRef(tensor, NULL);
+    if (reference == NULL || reserve(table) < 0) {
+        if (reference != NULL) Py_DecRef(reference);
+        return -1;
+    }
+    Known *known = place_of(table, tensor);
+    if (known->tensor != NULL) Py_DecRef(known->reference);
+    else table->used++;
+    *known = (Known){tensor, reference, version, row};
+    return 0;
+}
+
+/* The measuring of one `batch.Batch`. Gradients are divided by `scale`. */
+typedef struct {
+    Sampling sampling;
+    double scale;
+    Table values, norms;
+} Step;
+
+/* As `batch.Batch._once`. Returns as `add_tensor`. */
+static int64_t add_once(Step *step, PyObject *tensor, int is_norms) {
+    Table *table = is_norms ? &step->norms : &step->values;
+    double divisor = is_norms ? step->scale : 1.0;
+    int64_t version = number(PyObject_GetAttr(tensor, part[VERSION]));
+    if (version < 0) { /* made in inference mode, where torch does not count writes */
+        PyErr_Clear();
+        return add_tensor(&step->sampling, tensor, is_norms, divisor);
+    }
+    if (table->used > 0) {
+        const Known *known = place_of(table, tensor);
+        int is_known = known->tensor != NULL && known->version == version ? is_of(known, tensor) : 0;
+        if (is_known != 0) return is_known < 0 ? -2 : known->row;
+    }
+    int64_t row = add_tensor(&step->sampling, tensor, is_norms, divisor);
+    return row >= 0 && note(table, tensor, version, row) < 0 ? -2 : row;
+}
+
+static const char *const STEP = "torchgraph_explorer.step";
+
+static PyObject *row_or_none(int64_t row) {
+    if (row == -2) return NULL;
+    if (row >= 0) return PyLong_FromLongLong(row);
+    Py_IncRef(NONE);
+    return NONE;
+}
+
+static int is_one_tensor(PyObject *const *arguments, ptrdiff_t count) {
+    return count == 1 && is_tensor(part, arguments[0]) == 1;
+}
+
+/* Argument: a tensor. Returns the row of its values; None if it is no ordinary tensor, or there is no room. */
+static PyObject *once_values(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    Step *step = PyCapsule_GetPointer(self, STEP);
+    if (step == NULL) return NULL;
+    return row_or_none(is_one_tensor(arguments, count) ? add_once(step, arguments[0], 0) : -1);
+}
+
+/* The same, of its norms. */
+static PyObject *once_norms(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    Step *step = PyCapsule_GetPointer(self, STEP);
+    if (step == NULL) return NULL;
+    return row_or_none(is_one_tensor(arguments, count) ? add_once(step, arguments[0], 1) : -1);
+}
+
+/* Arguments: a tensor, and the divisor. Returns the row of its values, whether it has one or not. */
+static PyObject *again_values(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    Step *step = PyCapsule_GetPointer(self, STEP);
+    if (step == NULL) return NULL;
+    if (count != 2 || is_tensor(part, arguments[0]) != 1) return row_or_none(-1);
+    double divisor = PyFloat_AsDouble(arguments[1]);
+    return row_or_none(PyErr_Occurred() ? -2 : add_tensor(&step->sampling, arguments[0], 0, divisor));
+}
+
+static void release(PyObject *capsule) {
+    Step *step = PyCapsule_GetPointer(capsule, STEP);
+    if (step == NULL) return;
+    empty(&step->values);
+    empty(&step->norms);
+    Py_DecRef(step->sampling.positions);
+    Py_DecRef(step->sampling.step);
+    free(step);
+}
+
+static PyMethodDef of_a_step[] = {
+    {"values", once_values, METH_FASTCALL, NULL},
+    {"norms", once_norms, METH_FASTCALL, NULL},
+    {"values_again", again_values, METH_FASTCALL, NULL},
 };
 
-/* The two functions, as Python calls them. `parts` is a tuple as listed above; the addresses are of `rows.c`. */
-PyObject *torchgraph_tensor_functions(PyObject *parts, void *row_function, void *norms_function) {
-    for (int i = 0; i < PARTS; i++) {
-        part[i] = PyTuple_GetItem(parts, i);
-        if (part[i] == NULL) return NULL;
-        Py_IncRef(part[i]);
-    }
+/* Arguments: the address of a `Place`, how many elements are sampled at most (-1: all), a function from count and step to
+ * `Sampler.positions`, the step, and what gradients are divided by. Returns the three functions for one step. */
+static PyObject *begin(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    (void)self;
+    Step *step = count == 5 ? calloc(1, sizeof *step) : NULL;
+    if (step == NULL) return PyErr_NoMemory();
+    step->sampling = (Sampling){PyLong_AsVoidPtr(arguments[0]), PyLong_AsLongLong(arguments[1]), arguments[2], arguments[3]};
+    step->scale = PyFloat_AsDouble(arguments[4]);
+    Py_IncRef(arguments[2]), Py_IncRef(arguments[3]);
+    PyObject *capsule = PyCapsule_New(step, STEP, release), *made[3], *all = NULL;
+    if (capsule == NULL) return NULL;
+    for (int at = 0; at < 3; at++) made[at] = PyCFunction_NewEx(&of_a_step[at], capsule, NULL);
+    Py_DecRef(capsule);
+    if (made[0] != NULL && made[1] != NULL && made[2] != NULL && !PyErr_Occurred())
+        all = PyTuple_Pack(3, made[0], made[1], made[2]);
+    for (int at = 0; at < 3; at++)
+        if (made[at] != NULL) Py_DecRef(made[at]);
+    return all;
+}
+
+static PyMethodDef of_the_module[] = {{"begin", begin, METH_FASTCALL, NULL}};
+
+/* The function `begin`. `parts` is a tuple as listed above, `table` that of DLPack or NULL; the addresses are of functions
+ * in `rows.c`. */
+PyObject *torchgraph_tensor_functions(PyObject *parts, void *table, void *row_function, void *norms_function) {
+    if (take_objects(part, parts, PARTS) < 0) return NULL;
+    exchange = table;
+    if (exchange != NULL && exchange->major != 1) exchange = NULL;
     add_row = (AddRow)row_function;
     add_norms = (AddNorms)norms_function;
-    PyObject *values = PyCFunction_NewEx(&methods[0], NULL, NULL), *norms = PyCFunction_NewEx(&methods[1], NULL, NULL);
-    if (values == NULL || norms == NULL) return NULL;
-    PyObject *both = PyTuple_Pack(2, values, norms);
-    Py_DecRef(values), Py_DecRef(norms);
-    return both;
+    return PyCFunction_NewEx(&of_the_module[0], NULL, NULL);
 }

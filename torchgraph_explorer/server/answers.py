@@ -14,7 +14,7 @@ from torchgraph_explorer.record.discovery import RunInfo
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.record.steps.facts import StepKind, in_order
-from torchgraph_explorer.schema import STATISTICS, Call, Edge, ModuleGraph, Series, Session
+from torchgraph_explorer.schema import STATISTICS, Call, Edge, ModuleGraph, Node, Series, Session
 from torchgraph_explorer.server.pack import pack
 
 Json = dict[str, Any]
@@ -141,15 +141,23 @@ def graph_answer(model: ModelRecord, graph: ModuleGraph) -> Json:
     """`api/graph`."""
     number = {module.name: i for i, module in enumerate(graph.modules)}
     calls: dict[tuple[str, int | None], int] = {(call.module, call.call): i for i, call in enumerate(graph.calls)}
+    tensor = _tensors(graph)
     return {
         "graph": graph.id,
         "revision": model.graph_revision(graph.id),
         "first_step": graph.first_step,
         "modules": [plain(module) for module in graph.modules],
-        "calls": [_call(call, number[call.module]) for call in graph.calls],
-        "nodes": [plain(node) for node in graph.nodes],
+        "calls": [_call(call, number[call.module], tensor) for call in graph.calls],
+        "nodes": [_node(node, tensor) for node in graph.nodes],
         "edges": [_edge(edge, calls) for edge in graph.edges],
     }
+
+
+def _tensors(graph: ModuleGraph) -> Mapping[int, Json]:
+    """The tensors of calls and nodes, by `id`: most of a loop's are one value, and thousands of calls have them."""
+    of_calls = (tensor for call in graph.calls for tensor in (*call.inputs, *call.outputs))
+    of_nodes = (node.tensor for node in graph.nodes if node.tensor is not None)
+    return {number: plain(tensor) for number, tensor in {id(one): one for one in (*of_calls, *of_nodes)}.items()}
 
 
 def _edge(edge: Edge, calls: Mapping[tuple[str, int | None], int]) -> Json:
@@ -157,8 +165,23 @@ def _edge(edge: Edge, calls: Mapping[tuple[str, int | None], int]) -> Json:
     return {"source": edge.source, "target": edge.target, "gradient": edge.gradient, "series": series}
 
 
-def _call(call: Call, module: int) -> Json:
-    return {**plain(call), "module": module}
+def _node(node: Node, tensor: Mapping[int, Json]) -> Json:
+    return {
+        "kind": node.kind,
+        "inside": node.inside,
+        "call": node.call,
+        "tensor": None if node.tensor is None else tensor[id(node.tensor)],
+    }
+
+
+def _call(call: Call, module: int, tensor: Mapping[int, Json]) -> Json:
+    return {
+        "module": module,
+        "call": call.call,
+        "parent": call.parent,
+        "inputs": [tensor[id(one)] for one in call.inputs],
+        "outputs": [tensor[id(one)] for one in call.outputs],
+    }
 
 
 def layout_answer(graph: ModuleGraph, inside: int | None, *, folds: bool = True, stacked: Collection[int] = ()) -> Json:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.changes import Change, find_changes
-from torchgraph_explorer.findings.cooccurrence import CoOccurrence, find_cooccurrences
+from torchgraph_explorer.findings.cooccurrence import (
+    Condition,
+    CoOccurrence,
+    CoOccurrences,
+    FindingRate,
+    find_conditional,
+    find_cooccurrences,
+)
 from torchgraph_explorer.findings.measures import size_text
 from torchgraph_explorer.findings.relations import Relation, find_related
 from torchgraph_explorer.record.model_record import ModelRecord
@@ -44,9 +53,18 @@ def related_answer(model: ModelRecord, target: Series | str) -> Json:
     }
 
 
-def cooccurrences_answer(model: ModelRecord, first: int, last: int) -> Json:
+def cooccurrences_answer(model: ModelRecord, first: int, last: int, *, findings: Sequence[Finding]) -> Json:
     """`api/related` for the steps of a finding."""
-    found = find_cooccurrences(model, first, last, name=f"What is asked about, from step {first} to {last},")
+    name = f"What is asked about, from step {first} to {last},"
+    return _cooccurrences(find_cooccurrences(model, first, last, name=name, findings=findings))
+
+
+def conditional_answer(model: ModelRecord, condition: Condition, findings: Sequence[Finding]) -> Json:
+    """`api/related` for the steps at which a condition holds."""
+    return _cooccurrences(find_conditional(model, condition, findings))
+
+
+def _cooccurrences(found: CoOccurrences) -> Json:
     return {
         "chance": found.chance,
         "steps": found.steps,
@@ -54,6 +72,23 @@ def cooccurrences_answer(model: ModelRecord, first: int, last: int) -> Json:
         "ranked": [_cooccurrence(one) for one in found.ranked[:MOST_RANKED]],
         "count": len(found.ranked),
         "beyond_chance": sum(one.is_beyond_chance for one in found.ranked),
+        "findings": [_rate(one) for one in found.findings],
+    }
+
+
+def _rate(one: FindingRate) -> Json:
+    finding = one.finding
+    return {
+        "kind": finding.kind,
+        "module": finding.module,
+        "call": finding.call,
+        "path": finding.path,
+        "step": finding.step,
+        "last_step": finding.last_step,
+        "share": one.share,
+        "elsewhere": one.elsewhere,
+        "chance": one.chance,
+        "is_beyond_chance": one.is_beyond_chance,
     }
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from torchgraph_explorer.server.guard import host_name
+from torchgraph_explorer.server.guard import IN_COLAB, host_name
 from torchgraph_explorer.server.response import FRAME_ANCESTORS, App, Environment, StartResponse
 
 NOTEBOOKS = ("http://localhost:*", "http://127.0.0.1:*", "vscode-webview:", "vscode-file:")
@@ -14,9 +14,6 @@ NOTEBOOKS = ("http://localhost:*", "http://127.0.0.1:*", "vscode-webview:", "vsc
 
 COLAB = ("https://colab.research.google.com", "https://*.googleusercontent.com", "https://*.prod.colab.dev")
 """Google Colab: its page, the iframe of a cell's output, and the proxy to a port."""
-
-IN_COLAB = "COLAB_RELEASE_TAG"
-"""An environment variable of every process in Colab."""
 
 
 def embeddable_in_notebooks(inner: App) -> App:

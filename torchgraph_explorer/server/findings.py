@@ -48,6 +48,7 @@ class _Judged:
 
     Attributes:
         answer: What was found last; None before that.
+        findings: The same as values.
         key: What the model was like then.
         times: How often it was judged.
         is_under_way: A thread is judging it.
@@ -56,6 +57,7 @@ class _Judged:
     """
 
     answer: Json | None = None
+    findings: Sequence[Finding] = ()
     key: Key = ()
     times: int = 0
     is_under_way: bool = False
@@ -94,6 +96,10 @@ class Findings:
             return {"version": version, "is_same": True, "is_complete": is_complete}
         return {"version": version, "is_same": False, "is_complete": is_complete, **(found or _answer())}
 
+    def known(self, model: str) -> Sequence[Finding]:
+        """What was found last of the model of this name; nothing before that."""
+        return self._of(model).findings
+
     def _of(self, model: str) -> _Judged:
         with self._lock:
             return self._judged.setdefault(model, _Judged())
@@ -107,12 +113,13 @@ class Findings:
         with self._turn:
             begun = time.monotonic()
             try:
-                key, found = _key(model, epoch), findings_json(model, self._own)
+                key, (found, findings) = _key(model, epoch), _judged(model, self._own)
             except TorchgraphError as fault:  # the model is gone
-                key, found = (epoch,), _answer(problem=str(fault))
+                key, found, findings = (epoch,), _answer(problem=str(fault)), ()
             now = time.monotonic()
         with self._lock:
             judged.answer, judged.key, judged.times = found, key, judged.times + 1
+            judged.findings = findings
             judged.not_before = now + max(LEAST_PAUSE, PAUSE * (now - begun))
             judged.is_under_way = False
         judged.done.set()
@@ -123,14 +130,20 @@ def findings_json(model: ModelRecord, own: Sequence[OwnRule] = ()) -> Json:
 
     `own` are rules of the user's, from a file that the user has named: a record names none that would be run.
     """
+    return _judged(model, own)[0]
+
+
+def _judged(model: ModelRecord, own: Sequence[OwnRule]) -> tuple[Json, Sequence[Finding]]:
+    """The answer but for its version, and the findings in it."""
     try:
         evidence = Evidence(model)
         found = judge(evidence, own=run_rules(own, model))
     except TorchgraphError as fault:  # damaged, or gone
-        return _answer(problem=str(fault))
+        return _answer(problem=str(fault)), ()
     except Exception as fault:  # a record may be crafted; a fault of ours must not look like a healthy run
-        return _answer(problem=f"The rules could not be run, which is a fault of torchgraph_explorer: {reason(fault)}.")
-    return _answer(found, steps=evidence.steps, recorded=len(model))
+        problem = f"The rules could not be run, which is a fault of torchgraph_explorer: {reason(fault)}."
+        return _answer(problem=problem), ()
+    return _answer(found, steps=evidence.steps, recorded=len(model)), found[:MOST_FINDINGS]
 
 
 def _answer(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import re
 from collections.abc import Iterable
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode
@@ -17,6 +18,12 @@ from urllib.parse import parse_qs, parse_qsl, quote, urlencode
 from torchgraph_explorer.server.response import App, Environment, StartResponse, problem, redirect, send
 
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]", "::1"))
+
+IN_COLAB = "COLAB_RELEASE_TAG"
+"""An environment variable of every process in Google Colab."""
+
+COLAB_PROXIES = (".googleusercontent.com", ".prod.colab.dev")
+"""What the names end with by which Colab's proxy makes a port of the machine reachable, for its user alone."""
 
 LAST_PORT = 65535
 
@@ -35,12 +42,14 @@ def own_hosts_only(inner: App, hosts: frozenset[str]) -> App:
 
     A page elsewhere may resolve its own name to 127.0.0.1 and read what is served there (DNS rebinding); its requests
     have that name. Each of `hosts` is accepted, in upper or lower case, with any port: a tunnel may use another port
-    than this server.
+    than this server. In Google Colab, the names of its proxy are, too: a browser's 127.0.0.1 is another machine there.
     """
+    proxies = COLAB_PROXIES if IN_COLAB in os.environ else ()
 
     def serve(environment: Environment, start_response: StartResponse) -> Iterable[bytes]:
         host = environment.get("HTTP_HOST", "")
-        if host_name(host) in hosts:
+        name = host_name(host)
+        if name in hosts or (name is not None and name.endswith(proxies)):
             return inner(environment, start_response)
         message = (
             f"Host {host[:80]!r} is not one of this server's names: {', '.join(sorted(hosts))}. Open it by one of "

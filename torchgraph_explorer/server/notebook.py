@@ -19,6 +19,7 @@ def iframe(
     models: Sequence[str] | None = None,
     steps: int = STEPS,
     series: int | None = None,
+    tensors: float = 0.0,
 ) -> str:
     """An iframe with the page of `run`; the page can neither see nor change what is around it.
 
@@ -27,7 +28,7 @@ def iframe(
     Raises:
         NotFoundError, OptionError, TorchgraphError: As in `export_page`.
     """
-    page = export_page(run, models=models, steps=steps, series=series).decode()
+    page = export_page(run, models=models, steps=steps, series=series, tensors=tensors).decode()
     inner = page.replace("&", "&amp;").replace('"', "&quot;")
     style = f"width: 100%; height: {int(height)}px; border: 1px solid #8884; border-radius: 6px"
     sandbox = "allow-scripts allow-downloads"
@@ -41,6 +42,7 @@ def show(
     models: Sequence[str] | None = None,
     steps: int = STEPS,
     series: int | None = None,
+    tensors: float = 0.0,
 ) -> None:
     """Display `iframe` below the notebook's cell.
 
@@ -55,7 +57,7 @@ def show(
         raise _no_notebook(run) from None
     if get_ipython() is None:
         raise _no_notebook(run)
-    shown = iframe(run, height=height, models=models, steps=steps, series=series)
+    shown = iframe(run, height=height, models=models, steps=steps, series=series, tensors=tensors)
     display({"text/html": shown, "text/plain": repr(run)}, raw=True)  # type: ignore[no-untyped-call]
 
 

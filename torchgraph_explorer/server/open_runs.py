@@ -14,6 +14,7 @@ from typing import Protocol
 
 from torchgraph_explorer.errors import NotFoundError, TorchgraphError
 from torchgraph_explorer.findings.own_rules import OwnRule
+from torchgraph_explorer.record.cells.reading import CellCache
 from torchgraph_explorer.record.discovery import RunInfo, list_runs
 from torchgraph_explorer.record.folder import LocalFolder, leads_in_a_circle
 from torchgraph_explorer.record.model_record import ModelRecord
@@ -96,14 +97,20 @@ class Runs:
     """The runs below one logdir, opened when they are first asked for. For many threads."""
 
     def __init__(
-        self, logdir: str | os.PathLike[str], *, bins: BinCache | None = None, rules: Sequence[OwnRule] = ()
+        self,
+        logdir: str | os.PathLike[str],
+        *,
+        bins: BinCache | None = None,
+        cells: CellCache | None = None,
+        rules: Sequence[OwnRule] = (),
     ) -> None:
         """Serve what is below `logdir`, a folder or URL, now and later.
 
-        All its runs share `bins`. They are also judged by the user's own `rules`.
+        All its runs share `bins`, and `cells` for their x-rays. They are also judged by the user's own `rules`.
         """
         self.logdir, self._rules = os.fspath(logdir), rules
         self._bins = bins if bins is not None else BinCache()
+        self._cells = cells if cells is not None else CellCache()
         self._turn, self._comparisons = threading.Lock(), Comparisons()
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
         self._lock = threading.Lock()
@@ -131,7 +138,13 @@ class Runs:
         with slot.lock:
             if slot.opened is None:
                 findings = Findings(self._turn, self._rules)
-                slot.opened = OpenRun(_open(place, name), self._bins, findings=findings, comparisons=self._comparisons)
+                slot.opened = OpenRun(
+                    _open(place, name),
+                    self._bins,
+                    findings=findings,
+                    cells=CellReaders(self._cells),
+                    comparisons=self._comparisons,
+                )
             opened = slot.opened
         self._refresh(slot, opened.run)
         if not opened.run.models:  # its files are gone

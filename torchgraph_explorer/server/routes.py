@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar, get_args
 from urllib.parse import parse_qs, quote
 
 from torchgraph_explorer.errors import NotFoundError, OptionError, RecordError, TorchgraphError
+from torchgraph_explorer.findings.cooccurrence import Condition
+from torchgraph_explorer.findings.measures import MEASURES
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.schema import Kind, ModuleGraph, Role, Series
 from torchgraph_explorer.server.answers import (
@@ -23,7 +26,8 @@ from torchgraph_explorer.server.answers import (
     updates_answer,
 )
 from torchgraph_explorer.server.bundle import bundle_file
-from torchgraph_explorer.server.changes import changes_answer, cooccurrences_answer, related_answer
+from torchgraph_explorer.server.calls import calls_answer
+from torchgraph_explorer.server.changes import changes_answer, conditional_answer, cooccurrences_answer, related_answer
 from torchgraph_explorer.server.flow import ROUTES as FLOW
 from torchgraph_explorer.server.flow import FlowRoutes, FlowSource
 from torchgraph_explorer.server.histories import WantedHistory, history_answer
@@ -242,11 +246,19 @@ def _changes(query: Mapping[str, str], runs: RunSource) -> Response:
 
 
 def _related(query: Mapping[str, str], runs: RunSource) -> Response:
-    _, model = _open(query, runs)
-    if "scalar" in query:
-        return json_response(related_answer(model, query["scalar"]))
+    opened, model = _open(query, runs)
     if "from" in query:
-        return json_response(cooccurrences_answer(model, _whole(query, "from"), _whole(query, "to")))
+        first, last = _whole(query, "from"), _whole(query, "to")
+        return json_response(cooccurrences_answer(model, first, last, findings=opened.findings.known(model.name)))
+    target = query["scalar"] if "scalar" in query else _one_series(query, model)
+    above, below = (_limit(query, name) for name in ("above", "below"))
+    if above is None and below is None:
+        return json_response(related_answer(model, target))
+    condition = Condition(target, above, below, _one_of(query, "measure", MEASURES) if "measure" in query else "size")
+    return json_response(conditional_answer(model, condition, opened.findings.known(model.name)))
+
+
+def _one_series(query: Mapping[str, str], model: ModelRecord) -> Series:
     call = _whole(query, "call") if "call" in query else None
     wanted = model.find(
         _text(query, "module"),
@@ -257,7 +269,25 @@ def _related(query: Mapping[str, str], runs: RunSource) -> Response:
     )
     if not wanted:
         raise NotFoundError(f"Model {model.name!r} has no such series.")
-    return json_response(related_answer(model, wanted[0]))
+    return wanted[0]
+
+
+def _limit(query: Mapping[str, str], name: str) -> float | None:
+    """A finite number; None if there is none."""
+    if name not in query:
+        return None
+    try:
+        limit = float(query[name])
+    except ValueError:
+        limit = math.nan
+    if not math.isfinite(limit):
+        raise OptionError(f"{name}={query[name][:40]!r} is not a number.")
+    return limit
+
+
+def _calls(query: Mapping[str, str], runs: RunSource) -> Response:
+    _, model = _open(query, runs)
+    return json_response(calls_answer(model, _one_series(query, model), _whole(query, "step")))
 
 
 def _scalars(query: Mapping[str, str], runs: RunSource) -> Response:
@@ -349,6 +379,7 @@ ROUTES: dict[str, Route] = {
     "/api/xray": _xray,
     "/api/changes": _changes,
     "/api/related": _related,
+    "/api/calls": _calls,
     "/api/tensors": _tensors,
     "/api/tensor": _tensor,
     "/api/tensor-line": _tensor_line,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from torchgraph_explorer.errors import OptionError
-from torchgraph_explorer.record.cells.reading import CellReader, Columns, Wanted
+from torchgraph_explorer.record.cells.reading import CellCache, CellReader, Columns, Wanted
 from torchgraph_explorer.record.cells.statistics import CELL_STATISTICS, STATISTIC_NAMES
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.schema import Series
@@ -48,15 +48,16 @@ class WantedXray:
 
 @dataclass(slots=True)
 class CellReaders:
-    """What was computed of the models of one run. For many threads."""
+    """What was computed of the models of one run, in a cache that several runs may share. For many threads."""
 
+    cache: CellCache = field(default_factory=CellCache)
     readers: dict[tuple[str, str | None], CellReader] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, model: ModelRecord) -> CellReader:
         """The one of a model."""
         with self.lock:
-            return self.readers.setdefault((model.name, model.optimizer), CellReader())
+            return self.readers.setdefault((model.name, model.optimizer), CellReader(self.cache))
 
 
 def xray_answer(model: ModelRecord, wanted: WantedXray, *, reader: CellReader, epoch: int) -> bytes:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.reduce import neurons
+from torchgraph_explorer.reduce.room import Room
 
 Memory: TypeAlias = "Tensor | npt.NDArray[Any]"
 """Elements; of a copy in host memory, an array."""
@@ -26,6 +27,12 @@ DTYPES = (
     | {getattr(torch, name) for name in ("uint16", "uint32", "uint64", *_FP8) if hasattr(torch, name)}
 )
 """The element types that are kept."""
+
+SPARSE = frozenset({torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc})
+"""Layouts that are kept with all their zeros."""
+
+MOST_DENSE = 1 << 26
+"""Bytes that a sparse tensor may take so."""
 
 _SAME_SIZE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """Types that every operation on memory knows, by bytes of an element."""
@@ -84,11 +91,31 @@ def require_keepable(tensor: Tensor) -> None:
     if tensor.is_nested:
         raise NotKeptError("it is a nested tensor")
     if tensor.layout is not torch.strided:
-        raise NotKeptError(f"its layout is {tensor.layout}")
+        _require_few_elements(tensor)
     if tensor.is_quantized:
         raise NotKeptError("it is quantized")
     if tensor.dtype not in DTYPES:
         raise NotKeptError(f"its elements are {tensor.dtype}")
+    if type(tensor) in ORDINARY and not _is_in_memory(tensor):
+        raise NotKeptError("its memory was freed")
+
+
+def _require_few_elements(tensor: Tensor) -> None:
+    """Refuse a sparse tensor that takes much memory as a dense one, and other layouts."""
+    if tensor.layout not in SPARSE:
+        raise NotKeptError(f"its layout is {tensor.layout}")
+    if (size := tensor.numel() * tensor.element_size()) > MOST_DENSE:
+        raise NotKeptError(
+            f"it is sparse, and takes {size / 1e6:,.0f} MB with all its zeros, more than {MOST_DENSE / 1e6:,.0f} MB"
+        )
+
+
+def _is_in_memory(tensor: Tensor) -> bool:
+    """Whether all elements are in memory: sharding and offloading free what is not in use. torch would not check it."""
+    if tensor.numel() == 0 or tensor.layout is not torch.strided or not torch._C._has_storage(tensor):
+        return True
+    last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.untyped_storage().nbytes() >= (tensor.storage_offset() + last + 1) * tensor.itemsize
 
 
 @lru_cache(maxsize=256)
@@ -125,7 +152,7 @@ def copied(
     samples: int | None,
     batch_dim: int | None,
     chosen: Mapping[int, tuple[int, ...]] | None = None,
-    room: neurons.Room | None = None,
+    room: Room | None = None,
 ) -> Copied:
     """Copy `samples` of `tensor` along `batch_dim`, or all of it if it has no such dimension or that is None.
 
@@ -135,13 +162,14 @@ def copied(
         NotKeptError: It cannot be copied.
     """
     if type(tensor) in ORDINARY and neurons.is_readable_at_once(tensor):
-        return _copied_at_once(tensor, samples, batch_dim, chosen, room or neurons.Room())
+        return _copied_at_once(tensor, samples, batch_dim, chosen, room or Room())
     require_keepable(tensor)
-    tensor = tensor.detach().as_subclass(Tensor)
+    tensor = tensor.detach()
+    tensor = (tensor if tensor.layout is torch.strided else tensor.to_dense()).as_subclass(Tensor)
     if tensor.is_complex():
         tensor = tensor.resolve_conj()
     tensor = tensor.resolve_neg()
-    dim = _dimension(tensor, batch_dim)
+    dim = dimension_of(tensor.dim(), batch_dim)
     if dim is None:
         return Copied(_clone(tensor), tensor.dtype, tuple(tensor.shape), None, (), None)
     batch = tensor.shape[dim]
@@ -156,20 +184,20 @@ def _copied_at_once(  # noqa: PLR0917  # called for nearly every tensor
     samples: int | None,
     batch_dim: int | None,
     chosen: Mapping[int, tuple[int, ...]] | None,
-    room: neurons.Room,
+    room: Room,
 ) -> Copied:
     """As `copied`, in one pass over a tensor in host memory."""
-    shape, dim = tuple(tensor.shape), _dimension(tensor, batch_dim)
+    shape, dim = tuple(tensor.shape), dimension_of(tensor.dim(), batch_dim)
     if dim is None:
-        return Copied(neurons.whole(tensor), tensor.dtype, shape, None, (), None)
+        return Copied(neurons.whole(tensor, room=room), tensor.dtype, shape, None, (), None)
     given = chosen.get(shape[dim]) if chosen else None
     kept = samples_of(shape[dim], samples) if given is None else given
     values, statistics = neurons.samples_and_statistics(tensor, dim, kept, room=room)
     return Copied(values, tensor.dtype, shape, dim, kept, statistics)
 
 
-def _dimension(tensor: Tensor, dim: int | None) -> int | None:
-    count = tensor.dim()
+def dimension_of(count: int, dim: int | None) -> int | None:
+    """The dimension of samples among `count`, of which `dim` may be counted from the end; None if there is none."""
     return dim % count if dim is not None and -count <= dim < count else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,9 +15,11 @@ from torch import Tensor
 
 from torchgraph_explorer.console import reason
 from torchgraph_explorer.per_label import LabelSchedule, PerLabel
-from torchgraph_explorer.reduce.neurons import Room
+from torchgraph_explorer.reduce import kept
+from torchgraph_explorer.reduce.neurons import Samples, as_statistics, samples_for_c, statistics_size
+from torchgraph_explorer.reduce.room import Pieces, Room
 from torchgraph_explorer.schema import KeptArray, TensorKind
-from torchgraph_explorer.tensors.copies import Copied, NotKeptError, copied, spread_over
+from torchgraph_explorer.tensors.copies import Copied, NotKeptError, copied, dimension_of, samples_of, spread_over
 from torchgraph_explorer.tensors.keep import Keep
 from torchgraph_explorer.tensors.odd_samples import odd_samples
 from torchgraph_explorer.tensors.patterns import Pattern, Place, nearest
@@ -37,6 +40,9 @@ GRADIENTS = ("grad_norm", "grad")
 SEEN_SEVERAL_TIMES = ("value", "grad_norm")
 """Kinds of series whose tensor may come again unchanged, as the next module's input. torch counts the writes to it."""
 
+MOST_PLANS, MOST_BATCHES = 1 << 16, 1 << 8
+"""Series, and sizes of batches, of which is held what was found out about them."""
+
 
 class KeptSteps:
     """Decides which logged steps are kept, and which tensors of them.
@@ -49,6 +55,8 @@ class KeptSteps:
         used: Bytes that are, as of the latest step that was written.
         waiting: Bytes in memory that are not written yet.
         is_asked: `watcher.keep` was called. From then on, each logged step is copied, so that it can be kept.
+        plans: What is known of series, as in `reduce.kept`.
+        numbers: The kept samples of batches of so many.
     """
 
     def __init__(self, keep: Keep, *, share: float, note: Callable[[str], None]) -> None:
@@ -69,6 +77,9 @@ class KeptSteps:
         self._noted: set[object] = set()
         self._is_checked = self.is_asked = False
         self._schedule = LabelSchedule(keep.log_freq) if isinstance(keep.log_freq, PerLabel) else None
+        self._pieces = Pieces()
+        self.plans: dict[SeriesKey, int] = {}
+        self.numbers: dict[int, Samples] = {}
 
     @property
     def before(self) -> int:
@@ -132,6 +143,34 @@ class KeptSteps:
             known = self._selected[place] = any(each.matches(one) for each in self._keep.patterns)
         return known
 
+    def plan(self, key: SeriesKey) -> int:
+        """What is known of a series, which is noted in `plans`."""
+        found = 0
+        if self.selects((key[0], key[2], key[3])):
+            found = kept.IS_KEPT
+            found |= kept.IS_WHOLE if key[2] == "param" else 0
+            found |= kept.COMES_AGAIN if key[4] in SEEN_SEVERAL_TIMES else 0
+            found |= kept.IS_GRADIENT if key[4] in GRADIENTS else 0
+        if len(self.plans) < MOST_PLANS:
+            self.plans[key] = found
+        return found
+
+    def samples(self, batch: int) -> Samples:
+        """The kept samples of a batch of so many, which is noted in `numbers`."""
+        found = samples_for_c(samples_of(batch, self._keep.samples))
+        if len(self.numbers) < MOST_BATCHES:
+            self.numbers[batch] = found
+        return found
+
+    def begin_room(self) -> Room:
+        """Memory for a step."""
+        return Room(self._pieces, first=self._largest, left=int(min(self.room, MOST_WAITING)))
+
+    @property
+    def batch_dim(self) -> int:
+        """The dimension of samples."""
+        return self._keep.batch_dim
+
     def copy(self, tensor: Tensor, *, is_parameter: bool, chosen: Mapping[int, tuple[int, ...]], room: Room) -> Copied:
         """A copy of what is kept of `tensor`; `chosen` are samples for some sizes of batches.
 
@@ -193,6 +232,13 @@ class _Taken(NamedTuple):
     stream: Stream | None
 
 
+Placed: TypeAlias = "tuple[npt.NDArray[np.uint8], int, torch.dtype, tuple[int, ...], tuple[int, ...] | None]"
+"""A copy that kept.c has made: the memory it is in, where it begins, dtype and shape of the tensor, the kept samples.
+
+Statistics come first. Without samples, the tensor was kept whole. It is a plain tuple; a `_Taken` is not.
+"""
+
+
 class FullError(NotKeptError):
     """There is no room on disk."""
 
@@ -210,14 +256,27 @@ class StepTensors:
         self._steps, self._step, self._is_selected = steps, step, is_selected
         self.is_kept = False
         self.reasons: list[str] = []
-        self._taken: dict[tuple[SeriesKey, str], _Taken] = {}
-        self._latest: dict[int, tuple[weakref.ref[Tensor], int, _Taken]] = {}
+        self._taken: dict[SeriesKey, _Taken | Placed] = {}
+        self._named: dict[tuple[SeriesKey, str], _Taken | Placed] = {}
+        self._latest: dict[int, tuple[weakref.ref[Tensor], int, _Taken | Placed]] = {}
         self._unnamed: dict[SeriesKey, None] = {}
         self._told: dict[tuple[str, str, str], tuple[TensorKind | None, str]] = {}
         self._categories: tuple[str, ...] = ()
         self._chosen: dict[int, tuple[int, ...]] = {}
         self._odd: dict[int, int] = {}
-        self._size, self._room = 0, Room()
+        self._numbers = dict(steps.numbers)
+        self._size, self._room, self._has_replaced = 0, steps.begin_room(), False
+        self._granted = self._room.left
+        self._take_at_once = kept.taking(
+            self._room,
+            steps.batch_dim,
+            steps.is_flagged,
+            steps.plans,
+            self._latest,
+            self._taken,
+            self._unnamed,
+            self._numbers,
+        )
         self._read: Callable[[], list[Bytes]] = list
         self._arrays: tuple[KeptArray, ...] | None = None
 
@@ -229,7 +288,7 @@ class StepTensors:
     def choose(self, categories: tuple[str, ...]) -> None:
         """Spread the kept samples evenly over these categories, one for each sample of the batch."""
         self._categories = categories
-        self._chosen[len(categories)] = self._steps.spread(categories)
+        self._choose(len(categories), self._steps.spread(categories))
 
     def describe(self, key: SeriesKey, kind: TensorKind | None, node: str) -> None:
         """Note what `attach` was told of the tensor of this series."""
@@ -237,9 +296,9 @@ class StepTensors:
 
     def name_gradients(self, loss: str) -> None:
         """Keep the gradients that have come since this was last called under this name, too."""
-        unnamed, self._unnamed = self._unnamed, {}
-        for key in unnamed:
-            self._taken[key, loss] = self._taken[key, ""]
+        for key in self._unnamed:
+            self._named[key, loss] = self._taken[key]
+        self._unnamed.clear()
 
     def selects(self, module: str, role: str, path: str) -> bool:
         """Whether the tensor is to be kept."""
@@ -247,33 +306,35 @@ class StepTensors:
 
     def take(self, key: SeriesKey, tensor: Tensor) -> None:
         """Copy `tensor`, of this series, if it is to be kept. What came before for the series is forgotten."""
-        place = key[0], key[2], key[3]
         try:
-            if self._steps.selects(place):
+            if self._take_at_once is None or not self._take_at_once(key, tensor):
                 self._take(key, tensor)
         except FullError:
             self._steps.note_full()
         except NotKeptError as cause:
-            self._steps.note_once(place, f"{_words(key)} is not kept: {cause}.")
+            self._steps.note_once(_place(key), f"{_words(key)} is not kept: {cause}.")
         except Exception as fault:  # ours, or memory ran out: the rest is kept
-            self._steps.note_once(place, f"{_words(key)} is not kept ({reason(fault)}).")
+            self._steps.note_once(_place(key), f"{_words(key)} is not kept ({reason(fault)}).")
 
     def finish(self, label: str | None = None) -> None:
         """The step, which has this label, is over: begin to copy what is on a GPU. Not called if the step is lost."""
         self.is_kept = self._is_selected and self._steps.keeps(self._step, label)
+        self._take_at_once = None
         self._latest.clear()
-        self._size = self._count()
+        is_exact = not (self._has_replaced or self._room.has_replaced)
+        self._size = self._granted - self._room.left if is_exact else self._count()
         self._steps.ended(self._size)
-        self._read = on_host([(piece, one.stream) for one in self._unique() for piece in one.copied.pieces])
+        by_python = [one for one in self._unique() if isinstance(one, _Taken)]
+        self._read = on_host([(piece, one.stream) for one in by_python for piece in one.copied.pieces])
 
     def arrays(self) -> tuple[KeptArray, ...]:
         """Its tensors, for the writer's thread. Waits for a GPU, and releases what is there."""
         if self._arrays is None:
             pieces = iter(self._read())
-            found = {id(one): _array(one.copied, pieces) for one in self._unique()}
-            self._arrays = tuple(self._told_array(found[id(one)], *name) for name, one in self._taken.items())
-            self._taken.clear()
-            self._read, self._room = list, Room()
+            found = {id(one): self._array(one, pieces) for one in self._unique()}
+            named = {(key, ""): one for key, one in self._taken.items()} | self._named
+            self._arrays = tuple(self._told_array(found[id(one)], *name) for name, one in named.items())
+            self._forget()
         return self._arrays
 
     @property
@@ -306,28 +367,54 @@ class StepTensors:
     def done(self, used: int | None) -> None:
         """It was written, or dropped; so much is on disk now, None if that is not known."""
         self._steps.waiting -= self._size
-        self._size, self._read, self._arrays, self._room = 0, list, (), Room()
-        self._taken.clear()
+        self._size, self._arrays = 0, ()
+        self._forget()
         if used is not None:
             self._steps.used = used
 
+    def _forget(self) -> None:
+        """Release the memory of the copies, as soon as nothing else refers to it."""
+        self._take_at_once = None
+        self._taken.clear()
+        self._named.clear()
+        self._read, self._room = list, Room()
+
     def _take(self, key: SeriesKey, tensor: Tensor) -> None:
-        version = _version(tensor) if key[4] in SEEN_SEVERAL_TIMES else None
+        """As `take`; in full, and slower."""
+        plan = self._steps.plans.get(key)
+        plan = self._steps.plan(key) if plan is None else plan
+        if not plan & kept.IS_KEPT:
+            return
+        version = _version(tensor) if plan & kept.COMES_AGAIN else None
         known = self._latest.get(id(tensor))
         if known is not None and known[0]() is tensor and known[1] == version:
-            self._taken[key, ""] = known[2]
-            self._note_gradient(key)
+            self._note(key, plan, known[2])
             return
-        copied = self._copy(tensor, is_parameter=key[2] == "param")
+        copied = self._copy(tensor, is_parameter=bool(plan & kept.IS_WHOLE))
         if self._steps.is_flagged and self._chooses_odd_samples(tensor, copied):
             copied = self._copy(tensor, is_parameter=False)
-        size = copied.size
-        self._require_room(size)
-        taken = self._taken[key, ""] = _Taken(copied, current_stream(copied.values))
-        self._note_gradient(key)
-        self._size += size
+        self._require_room(copied.size)
+        taken = _Taken(copied, current_stream(copied.values))
+        self._note(key, plan, taken)
         if version is not None:
             self._latest[id(tensor)] = weakref.ref(tensor), version, taken
+        self._note_batch(copied)
+
+    def _note(self, key: SeriesKey, plan: int, taken: _Taken | Placed) -> None:
+        self._has_replaced = self._has_replaced or key in self._taken
+        self._taken[key] = taken
+        if plan & kept.IS_GRADIENT:
+            self._unnamed[key] = None
+
+    def _note_batch(self, copied: Copied) -> None:
+        """Have kept.c copy the same samples of batches of this size."""
+        if copied.batch_dim is not None and (batch := copied.shape[copied.batch_dim]) not in self._numbers:
+            given = self._chosen.get(batch)
+            self._numbers[batch] = self._steps.samples(batch) if given is None else samples_for_c(given)
+
+    def _choose(self, batch: int, samples: tuple[int, ...]) -> None:
+        """Keep these samples of batches of this size."""
+        self._chosen[batch], self._numbers[batch] = samples, samples_for_c(samples)
 
     def _copy(self, tensor: Tensor, *, is_parameter: bool) -> Copied:
         return self._steps.copy(tensor, is_parameter=is_parameter, chosen=self._chosen, room=self._room)
@@ -341,20 +428,19 @@ class StepTensors:
         odd = odd_samples(tensor, copied, known=self._odd.get(batch, 0))
         if odd is None:
             return False
-        self._odd[batch], self._chosen[batch] = odd.weight, odd.samples
+        self._odd[batch] = odd.weight
+        self._choose(batch, odd.samples)
         again: dict[int, _Taken] = {}
         for at, (ref, version, taken) in list(self._latest.items()):
-            earlier, known = ref(), taken.copied
+            earlier, known = ref(), self._copied(taken)
             is_of_batch = known.batch_dim is not None and known.shape[known.batch_dim] == batch
             if earlier is not None and is_of_batch and _version(earlier) == version:
-                again[id(taken)] = copy = _Taken(self._copy(earlier, is_parameter=False), taken.stream)
-                self._latest[at] = ref, version, copy
-        self._taken = {name: again.get(id(taken), taken) for name, taken in self._taken.items()}
+                copy = self._copy(earlier, is_parameter=False)
+                again[id(taken)] = one = _Taken(copy, current_stream(copy.values))
+                self._latest[at] = ref, version, one
+        self._taken.update({key: again[id(one)] for key, one in self._taken.items() if id(one) in again})
+        self._named.update({name: again[id(one)] for name, one in self._named.items() if id(one) in again})
         return True
-
-    def _note_gradient(self, key: SeriesKey) -> None:
-        if key[4] in GRADIENTS:
-            self._unnamed[key] = None
 
     def _require_room(self, size: int) -> None:
         """Refuse a copy that is too much.
@@ -362,20 +448,46 @@ class StepTensors:
         Raises:
             NotKeptError: It is.
         """
-        room = min(self._steps.room, MOST_WAITING)
-        if self._size + size <= room:
+        if size > self._room.left:
+            count = self._count()  # without what was replaced
+            self._granted = int(min(self._steps.room, MOST_WAITING))
+            self._room.left = self._granted - count
+        self._room.left -= size
+        if self._room.left >= 0:
             return
-        self._size = self._count()  # without what was replaced
-        if self._size + size > self._steps.room:
+        self._room.left += size
+        if self._count() + size > self._steps.room:
             raise FullError
-        if self._size + size > MOST_WAITING:
-            raise NotKeptError(f"the kept tensors of its step would take more than {MOST_WAITING >> 20} MB of memory")
+        raise NotKeptError(f"the kept tensors of its step would take more than {MOST_WAITING >> 20} MB of memory")
 
-    def _unique(self) -> list[_Taken]:
-        return list({id(one): one for one in self._taken.values()}.values())
+    def _unique(self) -> list[_Taken | Placed]:
+        return list({id(one): one for names in (self._taken, self._named) for one in names.values()}.values())
 
     def _count(self) -> int:
-        return sum(one.copied.size for one in self._unique())
+        return sum(self._copied(one).size for one in self._unique())
+
+    def _copied(self, taken: _Taken | Placed) -> Copied:
+        if isinstance(taken, _Taken):
+            return taken.copied
+        memory, start, dtype, shape, samples = taken
+        dim = None if samples is None else dimension_of(len(shape), self._steps.batch_dim)
+        if dim is None or samples is None:
+            return Copied(memory[start : start + prod(shape) * dtype.itemsize], dtype, tuple(shape), None, (), None)
+        neurons = prod(shape) // shape[dim]
+        values = start + statistics_size(dtype, neurons)
+        end = values + neurons * len(samples) * dtype.itemsize
+        statistics = as_statistics(memory[start:values], dtype)
+        return Copied(memory[values:end], dtype, tuple(shape), dim, samples, statistics)
+
+    def _array(self, taken: _Taken | Placed, pieces: Iterator[Bytes]) -> KeptArray:
+        found = self._copied(taken)
+        if not isinstance(taken, _Taken):
+            pieces = iter([piece for piece in found.pieces if isinstance(piece, np.ndarray)])
+        return _array(found, pieces)
+
+
+def _place(key: SeriesKey) -> tuple[str, str, str]:
+    return key[0], key[2], key[3]
 
 
 def _version(tensor: Tensor) -> int | None:

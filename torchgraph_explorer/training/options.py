@@ -23,7 +23,13 @@ from torchgraph_explorer.training.on_finding import OnFinding
 from torchgraph_explorer.training.schedule import Schedule, schedule
 
 KINDS = ("io", "io_grad", "params", "params_grad")
-"""The values that `log` may contain."""
+"""The tensors that `log` may name."""
+
+COST = "cost"
+"""In `log`: what each call costs."""
+
+SCALARS = "scalars"
+"""In `log`: statistics without histograms, of the tensors that are named beside it; of all if none is."""
 
 COMPILED = ("eager", "inline")
 """The values of `compiled`."""
@@ -69,6 +75,16 @@ class Settings:
     only: tuple[str, ...] | None = None
     without: tuple[str, ...] = ()
 
+    @property
+    def kinds(self) -> frozenset[str]:
+        """What is measured, of `KINDS`."""
+        return frozenset(self.log) - {SCALARS}
+
+    @property
+    def histograms(self) -> bool:
+        """Whether histograms are made of it."""
+        return SCALARS not in self.log
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -113,6 +129,12 @@ class Display:
     on_finding: OnFinding | None = None
 
 
+def logged(log: str | Sequence[str]) -> tuple[str, ...]:
+    """What was passed as `log`. `"scalars"` alone is of all tensors."""
+    chosen = (log,) if isinstance(log, str) else tuple(log)
+    return (*KINDS, SCALARS) if chosen == (SCALARS,) else chosen
+
+
 def check_finding_options(rules: object, on_finding: object) -> None:
     """Raise an OptionError if `rules` or `on_finding` of `watch` is not allowed."""
     if rules != ():
@@ -125,8 +147,11 @@ def check(model: object, settings: Settings) -> None:
     """Raise an OptionError if an argument of `watch` is not allowed."""
     if not isinstance(model, nn.Module):
         raise OptionError(f"watch() was given {type(model).__name__}. Pass the torch.nn.Module that is trained.")
-    if wrong := [kind for kind in settings.log if kind not in KINDS]:
-        raise OptionError(f"log={wrong!r} is nothing that can be recorded. Choose from {', '.join(KINDS)}, as a list.")
+    if wrong := [kind for kind in settings.log if kind not in (*KINDS, COST, SCALARS)]:
+        raise OptionError(
+            f"log={wrong!r} is nothing that can be recorded. Choose from {', '.join((*KINDS, COST))}, as a list; add "
+            f"{SCALARS!r} for their statistics without histograms."
+        )
     schedule(settings.log_freq)
     _check_whole("bins", settings.bins, least=1, most=MOST_BINS)
     if settings.sample_n is not None:
@@ -228,8 +253,6 @@ def _check_selection(model: nn.Module, settings: Settings) -> None:
     selection = module_selection(settings)
     if selection.is_all:
         return
-    if settings.compiled == "inline":
-        raise OptionError("only= and except_= choose modules of steps that run as written. Pass compiled='eager'.")
     names = [name for name, _ in unwrapped(model).named_modules() if name]
     if idle := selection.idle(names):
         raise OptionError(

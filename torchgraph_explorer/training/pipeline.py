@@ -79,7 +79,7 @@ class Pipeline:
         self._model = weakref.ref(model)  # not kept alive
         self._sampler = Sampler(settings.sample_n)
         self._rows: RowBuffer | None = None
-        self._device_batch = DeviceBatch()
+        self._device_batch = DeviceBatch(histograms=settings.histograms)
         self._batch: Batch | None = None
         self._keeps = kept_steps(settings.keep, session, self.note, share=share)
         self._kept: StepTensors | None = None
@@ -203,7 +203,9 @@ class Pipeline:
         self._prepare()
         scale = self._scale()
         self._began = (time.time(), self._clock(step), scale)
-        self._rows = self._rows or RowBuffer()  # reused: it has the memory that a step needs
+        self._rows = self._rows or RowBuffer(
+            histograms=self._settings.histograms
+        )  # reused: it has the memory that a step needs
         self._batch = Batch(self._sampler, self._rows, self._device_batch, step=step, gradient_scale=scale or 1.0)
         return self._batch
 

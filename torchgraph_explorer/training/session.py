@@ -18,6 +18,11 @@ from torchgraph_explorer.training.options import Settings
 from torchgraph_explorer.training.schedule import schedule_name
 from torchgraph_explorer.version import __version__
 
+WITHOUT_HISTOGRAMS = (
+    "log has 'scalars': no histograms are recorded. Saturated activations are not looked for, and runs are compared by "
+    "their statistics alone."
+)
+
 
 def describe(model: nn.Module, settings: Settings, name: str, *, rank: Rank | None, notes: tuple[str, ...]) -> Session:
     """The session of a watch of `model` by `name`; `rank` is that of this process where the ranks make one record."""
@@ -41,7 +46,7 @@ def describe(model: nn.Module, settings: Settings, name: str, *, rank: Rank | No
         clock=settings.time_log[0] if settings.time_log else None,
         rank=rank.number if rank is not None else None,
         world_size=rank.world_size if rank is not None else 1,
-        notes=notes,
+        notes=notes if settings.histograms else (*notes, WITHOUT_HISTOGRAMS),
     )
 
 

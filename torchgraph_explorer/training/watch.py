@@ -15,7 +15,17 @@ from torchgraph_explorer.per_label import PerLabel
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.tensors.keep import Keep
 from torchgraph_explorer.training.on_finding import OnFinding
-from torchgraph_explorer.training.options import KINDS, Display, Passes, Scaler, Settings, Target, TimeLog, patterns
+from torchgraph_explorer.training.options import (
+    KINDS,
+    Display,
+    Passes,
+    Scaler,
+    Settings,
+    Target,
+    TimeLog,
+    logged,
+    patterns,
+)
 from torchgraph_explorer.training.schedule import Schedule
 from torchgraph_explorer.training.start import start
 from torchgraph_explorer.training.torchexplorer import takes_old_parameters
@@ -72,7 +82,9 @@ def watch(
     Args:
         model: Any `nn.Module`.
         log: What to record, of `io` (inputs and outputs of every module), `io_grad` (the l2 norms of their gradient,
-            per sample), `params` (parameters) and `params_grad` (their `.grad`). An empty list records the graph.
+            per sample), `params` (parameters), `params_grad` (their `.grad`) and `cost` (how long each call takes in
+            the training's thread, and the bytes of its outputs). An empty list records the graph. With `scalars`, their
+            statistics are recorded without histograms; `"scalars"` alone does so for the first four.
         log_freq: Log every so many steps; or `"log"`, every step at first and then exponentially sparser; or a
             predicate of the step's number.
         backend: `"standalone"` (a run folder and a live viewer), `"record"` (a run folder only), `"tensorboard"` (a run
@@ -138,7 +150,7 @@ def watch(
         array([ 0, 10])
     """
     settings = Settings(
-        log=(log,) if isinstance(log, str) else tuple(log),
+        log=logged(log),
         log_freq=log_freq,
         bins=bins,
         sample_n=sample_n,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.schema import Frame, ModuleGraph, Series, Session
 from torchgraph_wandb.graph_layout import InsideLayouts
+from torchgraph_wandb.nonfinite_marks import NonfiniteMarks
 from torchgraph_wandb.xray_data import XrayData
 
 NONFINITE, NONFINITE_BEFORE = 1, 2
@@ -21,9 +22,11 @@ class ChartData:
     Attributes:
         session: The model's session.
         graph: The latest graph.
-        layouts: The layout of each inside of that graph.
-        series: All series; the id of each is its index here.
+        layouts: The layout of each inside of that graph that the chart holds.
+        calls: Numbers of the calls that it holds, by module and count, in the order of execution.
+        series: The series of the calls that it holds; the id of each is its index here.
         frames: The steps to show. Their `series` are ids of the series above.
+        marks: Which nodes of the whole graph have NaN or infinity at each of `frames`.
         logged: How many steps were recorded.
         notes: What a reader has to know about the record, in sentences.
         findings: What is wrong, root causes first.
@@ -34,8 +37,10 @@ class ChartData:
     session: Session
     graph: ModuleGraph
     layouts: InsideLayouts
+    calls: Mapping[tuple[str, int], int]
     series: Sequence[Series]
     frames: Sequence[Frame]
+    marks: NonfiniteMarks
     logged: int
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -65,3 +70,15 @@ def call_key(graph: ModuleGraph, call: int | None) -> str:
     if call is None:
         return "top"
     return f"{graph.calls[call].module}#{graph.calls[call].call}"
+
+
+def place_of(data: ChartData, module: str | None, call: int | None) -> tuple[str, str]:
+    """The keys of a call, and of the inside that it is in; empty if the chart has no such call.
+
+    `call` None is the first one that the chart has.
+    """
+    found = (number for (of, count), number in data.calls.items() if of == module and call in (None, count))
+    number = next(found, None)
+    if number is None:
+        return "", ""
+    return call_key(data.graph, number), call_key(data.graph, data.graph.calls[number].parent)

@@ -35,8 +35,12 @@ class GraphText:
 
     def call_label(self, call: Call, inside: int | None) -> str:
         """The label of a call in an inside, with `#2` on a second call; the model itself is labelled with its class."""
+        return numbered(self.module_label(call, inside), call)
+
+    def module_label(self, call: Call, inside: int | None) -> str:
+        """The same without the number of the call."""
         outer = "" if inside is None else self.graph.calls[inside].module
-        return numbered(label_within(call.module, outer, self.classes) or self.classes[call.module], call)
+        return label_within(call.module, outer, self.classes) or self.classes[call.module]
 
     def tensor_label(self, node: Node) -> str:
         """The label of the node of an input, output or attached tensor."""
@@ -99,6 +103,8 @@ class GraphText:
             "optimizer_grad": f"gradient of {name} that the optimizer took",
             "update": f"update of {name}",
             "update_ratio": f"update-to-weight ratio of {name}",
+            "time": "time of forward",
+            "memory": "memory of outputs",
         }[series.kind]
 
 

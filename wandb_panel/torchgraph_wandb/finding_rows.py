@@ -9,7 +9,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.report import kind_and_place, place, when
-from torchgraph_wandb.chart_data import ChartData, call_key
+from torchgraph_wandb.chart_data import ChartData, place_of
 from torchgraph_wandb.chart_text import LINE_WIDTH
 from torchgraph_wandb.text_encoding import listed
 from torchgraph_wandb.xray_rows import module_id
@@ -52,7 +52,7 @@ def finding_lines(data: ChartData) -> Iterator[tuple[str, ...]]:
             str(_column(data, one)),
             listed(_words(one)),
             "" if one.module is None else module_id(one.module),
-            *_node(data, one),
+            *place_of(data, one.module, one.call),
         )
 
 
@@ -66,13 +66,3 @@ def _words(one: Finding) -> list[str]:
     head = f"{one.severity}: {kind_and_place([one])}, {when(one)}"
     texts = (one.text[:LONGEST_TEXT], follows, advice[:LONGEST_TEXT])
     return [head, *(line for text in texts for line in textwrap.wrap(text, LINE_WIDTH))]
-
-
-def _node(data: ChartData, one: Finding) -> tuple[str, str]:
-    """The keys of the call that it is of, and of the inside that is in; empty if the graph has no such call."""
-    graph = data.graph
-    calls = (
-        number for number, call in enumerate(graph.calls) if call.module == one.module and one.call in (None, call.call)
-    )
-    number = next(calls, None)
-    return ("", "") if number is None else (call_key(graph, number), call_key(graph, graph.calls[number].parent))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,8 +29,12 @@ INNER = ROWS - 2
 STEP_STATISTICS = ("mean", "std", "min", "max", "l2_norm", "zero_share", "nonfinite", "sampled")
 """The statistics kept of each step, in this order."""
 
-HAS_NAN, HAS_INFINITY, IS_MISSING = 1, 2, 4
+HAS_NAN, HAS_INFINITY, IS_MISSING, HAS_NO_HISTOGRAM = 1, 2, 4, 8
 """Flags of a step of a series. A mask's infinity does not count; see `record.nonfinite`."""
+
+_AROUND_MEAN = (1, 1.0), (2, 0.3)
+_EXTREMES = 0.05
+"""Without a histogram: how strong a row is that lies within so many standard deviations of the mean, or elsewhere."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,6 +50,8 @@ class HeatStrips:
         axes: Where the inner rows of each series begin and end, `[series, 2]`; NaN without any finite value.
         cells: Codes of the share of a step's elements in each row, `[series, steps, ROWS]`, the lowest row first. All
             rows are `NOT_FINITE` at a step without a finite element, and `NOT_RECORDED` at a step without the series.
+            At a step without a histogram, rows are strong near the mean, and weak between the smallest and largest
+            element.
         flags: The flags above, `[series, steps]`.
         statistics: `[series, steps, len(STEP_STATISTICS)]`; NaN at a step without the series.
     """
@@ -69,17 +75,25 @@ def heat_strips(frames: Sequence[Frame], series: Sequence[Series], *, reject: fl
     shape = (len(series), len(frames))
     statistics = np.full((*shape, len(STEP_STATISTICS)), np.nan, dtype=np.float32)
     ends = np.full((*shape, 2), np.nan)
-    flags = np.full(shape, IS_MISSING, dtype=np.uint8)
-    known_traits = traits(series)
     for column, frame in enumerate(frames):
         statistics[frame.series, column] = _step_statistics(frame.statistics)[frame.rows]
         ends[frame.series, column] = _ends(frame, reject)[frame.rows]
-        flags[frame.series, column] = _flags(frame, known_traits)
     axes = _axes(ends, reject)
     cells = np.full((*shape, ROWS), NOT_RECORDED, dtype=np.int64)
     for column, frame in enumerate(frames):
         cells[frame.series, column] = _cells(frame, axes[frame.series])
-    return HeatStrips(axes, cells, flags, statistics)
+    return HeatStrips(axes, cells, step_flags(frames, series), statistics)
+
+
+def step_flags(frames: Iterable[Frame], series: Sequence[Series]) -> npt.NDArray[np.uint8]:
+    """The flags of `series` at each of `frames`, `[series, frames]`."""
+    known_traits = traits(series)
+    columns = []
+    for frame in frames:
+        column = np.full(len(series), IS_MISSING, dtype=np.uint8)
+        column[frame.series] = _flags(frame, known_traits)
+        columns.append(column)
+    return np.stack(columns, axis=1) if columns else np.zeros((len(series), 0), dtype=np.uint8)
 
 
 def _flags(frame: Frame, known_traits: Traits) -> npt.NDArray[np.uint8]:
@@ -89,7 +103,9 @@ def _flags(frame: Frame, known_traits: Traits) -> npt.NDArray[np.uint8]:
     nan, above, below = (
         statistics[:, STATISTICS.index(name)] > 0 for name in ("nan", "positive_infinity", "negative_infinity")
     )
-    return np.where(is_nonfinite, HAS_NAN * nan + HAS_INFINITY * (above | below), 0).astype(np.uint8)
+    marks = np.where(is_nonfinite, HAS_NAN * nan + HAS_INFINITY * (above | below), 0)
+    found: npt.NDArray[np.uint8] = (marks + HAS_NO_HISTOGRAM * frame.without_histogram[frame.rows]).astype(np.uint8)
+    return found
 
 
 def _step_statistics(statistics: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -106,7 +122,8 @@ def _step_statistics(statistics: npt.NDArray[np.float32]) -> npt.NDArray[np.floa
 def _ends(frame: Frame, reject: float) -> Floats:
     """The range that each row is drawn in, `[rows, 2]`."""
     low, high = (frame.statistics[:, STATISTICS.index(name)] for name in ("min", "max"))
-    return drawn_range(frame.histograms, reject, low=low, high=high)
+    drawn = drawn_range(frame.histograms, reject, low=low, high=high)
+    return np.where(frame.without_histogram[:, None], np.stack([low, high], axis=1), drawn)
 
 
 def range_over_time(ends: Floats, *, reject: float) -> Floats:
@@ -146,12 +163,31 @@ def _cells(frame: Frame, axes: Floats) -> Codes:
     below = np.nan_to_num(counts_below(frame.histograms, frame.rows.astype(np.int64), edges, low=low, high=high))
     total = _totals(frame.histograms)[frame.rows].astype(np.float64)[:, None]
     counts = np.diff(below, axis=1, prepend=0.0, append=total)
-    codes = share_codes(np.divide(counts, total, out=np.zeros_like(counts), where=total > 0))
+    shares = np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
+    is_without = frame.without_histogram[frame.rows]
+    shares[is_without] = _strengths(frame.statistics[frame.rows[is_without]], edges[is_without])
+    codes = share_codes(shares)
     statistics = _step_statistics(frame.statistics)[frame.rows]
     has_no_finite = (statistics[:, STEP_STATISTICS.index("sampled")] == 0) & (
         statistics[:, STEP_STATISTICS.index("nonfinite")] > 0
     )
     return np.where(has_no_finite[:, None], NOT_FINITE, codes)
+
+
+def _strengths(statistics: npt.NDArray[np.float32], edges: Floats) -> Floats:
+    """How strong each row is that has no histogram, `[rows, ROWS]`; `edges` are those of the inner rows."""
+    low, high, mean, std = (
+        statistics[:, STATISTICS.index(name), None].astype(np.float64) for name in ("min", "max", "mean", "std")
+    )
+    below, above = np.full((len(edges), 1), -np.inf), np.full((len(edges), 1), np.inf)
+    lower, upper = np.concatenate([below, edges], axis=1), np.concatenate([edges, above], axis=1)
+    is_there = (upper >= low) & (lower <= high)
+    is_there[:, :1], is_there[:, -1:] = low < edges[:, :1], high > edges[:, -1:]
+    found = np.where(is_there, _EXTREMES, 0.0)
+    for times, strength in reversed(_AROUND_MEAN):
+        is_near = (upper >= mean - times * std) & (lower <= mean + times * std) & (found > 0)
+        found = np.where(is_near, strength, found)
+    return found
 
 
 def _totals(histograms: Histograms) -> npt.NDArray[np.int64]:

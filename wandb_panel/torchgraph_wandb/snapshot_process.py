@@ -6,20 +6,27 @@ import argparse
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from torchgraph_explorer.errors import NotFoundError, TorchgraphWarning
+from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.engine import judge
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.live import MOST_CELLS
 from torchgraph_explorer.record.discovery import open_record
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
-from torchgraph_explorer.schema import Frame, ModuleGraph
+from torchgraph_explorer.schema import ModuleGraph, Series
 from torchgraph_explorer.server.page.choice import with_frame
 from torchgraph_wandb.chart_data import NONFINITE, NONFINITE_BEFORE, ChartData, NonfiniteSummary
-from torchgraph_wandb.graph_layout import MAX_WORK, Engine, layout_insides
+from torchgraph_wandb.finding_rows import MOST_FINDINGS
+from torchgraph_wandb.graph_layout import MAX_WORK, Engine, held_calls, layout_insides
+from torchgraph_wandb.heat_strips import step_flags
+from torchgraph_wandb.held_series import held_series, narrowed, numbered_from_0
+from torchgraph_wandb.nonfinite_marks import nonfinite_marks
 from torchgraph_wandb.nonfinite_search import (
     NOT_SEARCHED,
     NonfiniteSearch,
@@ -77,22 +84,51 @@ def chart_data(model: ModelRecord, search: NonfiniteSearch = NOT_SEARCHED, *, en
     if not known:
         raise NotFoundError(f"Model {model.name!r} has no recorded step yet.")
     graph = model.graphs[known[-1]]
-    most = affordable_steps(len(model.series), MAX_STEPS)
+    findings = tuple(judge(Evidence(model, most=MOST_CELLS)))
+    origin = _origin(model, graph, search)
+    layouts = layout_insides(graph, engine=engine, wanted=_wanted(graph, findings, origin))
+    calls = held_calls(graph, layouts)
+    shown = held_series(model.series, graph, layouts, calls=calls)
+    most = affordable_steps(len(shown), MAX_STEPS)
     numbers = with_frame(thinned_indices(len(model), most), search.first)
-    frames = [model.frame(number) for number in numbers]
-    notes = (*model.notes, *_unsearched(model, search))
+    held = np.full(len(model.series), -1, dtype=np.int64)
+    held[[one.id for one in shown]] = np.arange(len(shown))
+    series = numbered_from_0(shown)
+    frames, flags = [], []
+    for number in numbers:  # one at a time: with a call repeated a thousand times, a frame is large
+        frame = model.frame(number)
+        flags.append(step_flags([frame], model.series))
+        frames.append(narrowed(frame, held))
     return ChartData(
         model.session,
         graph,
-        layout_insides(graph, engine=engine),
-        model.series,
+        layouts,
+        calls,
+        series,
         frames,
+        nonfinite_marks(graph, model.series, np.concatenate(flags, axis=1)),
         len(model),
-        notes=notes,
-        findings=tuple(judge(Evidence(model, most=MOST_CELLS))),
+        notes=(*model.notes, *_unsearched(model, search)),
+        findings=findings,
         xray=xray_data(model),
-        nonfinite=_nonfinite_summary(model, graph, search=search, shown=dict(zip(numbers, frames, strict=True))),
+        nonfinite=_nonfinite_summary(
+            search=search,
+            numbers=numbers,
+            origin=series[held[origin.id]] if origin is not None and held[origin.id] >= 0 else None,
+        ),
     )
+
+
+def _origin(model: ModelRecord, graph: ModuleGraph, search: NonfiniteSearch) -> Series | None:
+    """The series at which NaN or infinity came up first; None if there is none, or if it is unknown."""
+    return None if search.first is None else first_nonfinite_series(model, model.frame(search.first), graph)
+
+
+def _wanted(graph: ModuleGraph, findings: Sequence[Finding], origin: Series | None) -> set[int]:
+    """The calls that findings lead to, and that at which NaN or infinity came up first."""
+    places = {(one.module, one.call) for one in findings[:MOST_FINDINGS]}
+    places |= {(origin.module, origin.call)} if origin is not None else set()
+    return {number for number, call in enumerate(graph.calls) if (call.module, call.call) in places}
 
 
 def _unsearched(model: ModelRecord, search: NonfiniteSearch) -> tuple[str, ...]:
@@ -102,20 +138,17 @@ def _unsearched(model: ModelRecord, search: NonfiniteSearch) -> tuple[str, ...]:
 
 
 def _nonfinite_summary(
-    model: ModelRecord, graph: ModuleGraph, *, search: NonfiniteSearch, shown: Mapping[int, Frame]
+    *, search: NonfiniteSearch, numbers: Sequence[int], origin: Series | None
 ) -> NonfiniteSummary | None:
-    """Where the record has NaN or infinity; `shown` holds the frames that are shown, by their numbers."""
-    first = search.first
-    if first is None:
+    """Where the record has NaN or infinity; `numbers` are those of the frames that are shown."""
+    if search.first is None:
         return None
-    numbers = list(shown)
     gaps = [search.found[before + 1 : number].any() for before, number in zip([-1, *numbers], numbers, strict=False)]
     own = [number < len(search.found) and bool(search.found[number]) for number in numbers]
     flags = [NONFINITE * int(mine) + NONFINITE_BEFORE * int(gap) for mine, gap in zip(own, gaps, strict=True)]
-    frame = shown.get(first)
-    index = numbers.index(first) if frame is not None else 0
-    origin = first_nonfinite_series(model, frame, graph) if frame is not None else None
-    return NonfiniteSummary(index, origin, flags, int(search.found.sum()))
+    if search.first not in numbers:
+        return NonfiniteSummary(0, None, flags, int(search.found.sum()))
+    return NonfiniteSummary(numbers.index(search.first), origin, flags, int(search.found.sum()))
 
 
 def page(run: RunRecord, model: str, *, engine: Engine = "graphviz", tensors: float = 0.0) -> bytes:

@@ -18,6 +18,8 @@ SIDES: dict[Kind, tuple[str, int]] = {
     "update": (": update", 0),
     "optimizer_grad": (": update", 1),
     "update_ratio": (": update / value", 0),
+    "time": (": time", 0),
+    "memory": (": memory", 0),
 }
 """What is added to a tensor's path for each kind, and its column: 0 for values, 1 for gradients."""
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.record.cells.codes import Codes
 from torchgraph_explorer.record.cells.reading import CellReader, Wanted
-from torchgraph_explorer.record.cells.statistics import STATISTIC_NAMES
+from torchgraph_explorer.record.cells.statistics import STATISTIC_NAMES, TENSOR_STATISTICS
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.scalars.index import Scalar
 from torchgraph_explorer.server.xray import available, unit_for
@@ -65,7 +65,8 @@ class XrayData:
 
 def xray_data(model: ModelRecord) -> XrayData | None:
     """The x-ray of all steps that are recorded so far; None without any."""
-    names, reader = available(model.series), CellReader()
+    recorded, reader = available(model.series), CellReader()
+    names = [one.name for one in TENSOR_STATISTICS if one.name in recorded]
     modules = len({one.module for one in model.series})
     if not len(model) or not modules or not names:
         return None

@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from torchgraph_explorer.record.cells.codes import Codes, decode, is_bad
-from torchgraph_explorer.record.cells.statistics import CELL_STATISTICS, STATISTIC_NAMES
-from torchgraph_explorer.schema import ModuleGraph
+from torchgraph_explorer.record.cells.statistics import TENSOR_STATISTICS
 from torchgraph_explorer.xray.colours import scale_of
-from torchgraph_wandb.chart_data import ChartData, call_key
+from torchgraph_wandb.chart_data import ChartData, place_of
 from torchgraph_wandb.text_encoding import encode_codes, encode_flags, encode_floats, listed, size_codes
 from torchgraph_wandb.xray_data import XrayData
+
+NAMES = tuple(one.name for one in TENSOR_STATISTICS)
 
 XRAY_FIELDS = ("first", "last", "ranges", "loss", "loss_low", "loss_high", "loss_mean", "loss_bad")
 """Of the one line of the part `xray`.
@@ -39,8 +40,8 @@ cells of each statistic: the largest of its own and of those of all modules insi
 
 FIELDS = (
     *ROW_FIELDS,
-    *(f"cells_{name}" for name in STATISTIC_NAMES),
-    *(f"folded_{name}" for name in STATISTIC_NAMES),
+    *(f"cells_{name}" for name in NAMES),
+    *(f"folded_{name}" for name in NAMES),
 )
 
 ABOVE_SEPARATOR = "/"
@@ -70,7 +71,7 @@ class XrayRow:
 
 def xray_line(xray: XrayData) -> tuple[str, ...]:
     """The line of the part `xray`."""
-    ranges = [_range(xray.codes.get(one.name), is_share=one.is_share) for one in CELL_STATISTICS]
+    ranges = [_range(xray.codes.get(one.name), is_share=one.is_share) for one in TENSOR_STATISTICS]
     loss = xray.loss
     parts = (
         ("", "", "", "", "")
@@ -96,9 +97,6 @@ def _range(codes: Codes | None, *, is_share: bool) -> tuple[float, float]:
 
 def xray_rows(data: ChartData, xray: XrayData) -> Iterator[tuple[str, ...]]:
     """The lines of the part `xray_rows`: modules with what is inside them behind them."""
-    calls: dict[str, int] = {}
-    for number, call in enumerate(data.graph.calls):
-        calls.setdefault(call.module, number)
     for row in nested(xray.modules):
         yield (
             row.module,
@@ -108,20 +106,15 @@ def xray_rows(data: ChartData, xray: XrayData) -> Iterator[tuple[str, ...]]:
             "".join(f"{number:04x}" for number in row.order[:MOST_ABOVE]),
             "".join(f"{ABOVE_SEPARATOR}{module_id(name)}{ABOVE_SEPARATOR}" for name in row.above[:MOST_ABOVE]),
             str(len(row.inside) - 1),
-            *_place(data.graph, calls.get(row.module)),
-            *(_cells(xray, name, row.inside[:1]) for name in STATISTIC_NAMES),
-            *(_cells(xray, name, row.inside) if len(row.inside) > 1 else "" for name in STATISTIC_NAMES),
+            *place_of(data, row.module, None),
+            *(_cells(xray, name, row.inside[:1]) for name in NAMES),
+            *(_cells(xray, name, row.inside) if len(row.inside) > 1 else "" for name in NAMES),
         )
 
 
 def module_id(module: str) -> str:
     """Identifies a module in every run, in a few characters that need no escape."""
     return f"{zlib.crc32(module.encode()):08x}"
-
-
-def _place(graph: ModuleGraph, call: int | None) -> tuple[str, str]:
-    """The keys of a call and of the inside that it is in; empty if the graph has no such call."""
-    return ("", "") if call is None else (call_key(graph, call), call_key(graph, graph.calls[call].parent))
 
 
 def _cells(xray: XrayData, statistic: str, modules: Sequence[int]) -> str:

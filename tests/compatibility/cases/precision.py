@@ -155,6 +155,13 @@ for _name, _make in OPTIMIZERS.items():
     case(f"optimizer {_name}")(lambda make=_make: trained(_net(), _x(), optimizer=make))  # type: ignore[misc]
 
 
+@case("what calls cost is recorded", steps=3)
+def _() -> Any:
+    training = trained(_net(), _x())
+    training.options = {"log": ("io", "io_grad", "params", "params_grad", "cost")}
+    return training
+
+
 @case("every third step logged", steps=5)
 def _() -> Any:
     training = trained(_net(), _x())

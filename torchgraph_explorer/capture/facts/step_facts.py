@@ -96,6 +96,11 @@ class StepFactsRecorder:
         if self._number < STEPS_COMPARED:
             self._weights = WeightRows(self._measure, self._parameters)
 
+    @property
+    def looked_at(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The modules for which `begin_call` does something, and those for which `end_call` does."""
+        return (frozenset(), frozenset()) if self._units is None else self._units.looked_at
+
     def begin_call(self, name: str, call: int, inputs: Described) -> None:
         """Module `name` is called, for the time `call` in the step."""
         if (units := self._units) is not None and units.looks_at(name):

@@ -97,6 +97,15 @@ class UnitRows:
         """Whether the calls of module `name` matter."""
         return name == "" or self._classes.get(name) in _LOOKED_AT
 
+    @property
+    def looked_at(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The modules for which `begin` does something, and those for which `end` does."""
+        of_classes = (
+            (name for name, kind in self._classes.items() if kind in kinds) for kinds in (_LAYERS, ACTIVATIONS)
+        )
+        first, last = map(frozenset, of_classes)
+        return first, last | {""}
+
     def begin(self, name: str, call: int, inputs: list[Tensor]) -> None:
         """Module `name` is called."""
         kind = self._classes.get(name, "")

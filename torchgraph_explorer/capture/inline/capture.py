@@ -11,6 +11,7 @@ from torchgraph_explorer.capture.compiled_entry import EntryCall, calls_hooks_of
 from torchgraph_explorer.capture.gradient_hooks import SeriesKey
 from torchgraph_explorer.capture.inline.probes import Fail, InlineProbes, InlineWindow, ProbeListener
 from torchgraph_explorer.capture.inline.step import EagerStep, InlineForward, eager_step
+from torchgraph_explorer.capture.module_selection import ModuleSelection
 from torchgraph_explorer.capture.step_parts import Forward, ForwardParts
 from torchgraph_explorer.capture.tensor_tree import input_tensors, tensors
 from torchgraph_explorer.capture.unwrap import unwrapped
@@ -20,13 +21,21 @@ from torchgraph_explorer.schema import ModuleGraph
 class InlineCapture:
     """The probes in one model, until `close`, and what is known of its calls from the last step that ran eagerly."""
 
-    def __init__(self, model: nn.Module, listener: ProbeListener, *, kinds: frozenset[str], fail: Fail) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        listener: ProbeListener,
+        *,
+        kinds: frozenset[str],
+        selection: ModuleSelection,
+        fail: Fail,
+    ) -> None:
         """Prepare `model`, which is compiled later. See `InlineProbes`.
 
         Raises:
             OptionError: This torch cannot keep such operations in compiled code.
         """
-        self._probes = InlineProbes(unwrapped(model), listener, kinds=kinds, fail=fail)
+        self._probes = InlineProbes(unwrapped(model), listener, kinds=kinds, selection=selection, fail=fail)
         self._eager_step: EagerStep | None = None
 
     def learn(self, graph: ModuleGraph | None, rows: Mapping[SeriesKey, int]) -> None:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.inline.registry import ProbeSite
+from torchgraph_explorer.capture.module_selection import ModuleSelection
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.tensor_tree import tensors
 from torchgraph_explorer.errors import OptionError
@@ -39,8 +40,18 @@ Fail: TypeAlias = "Callable[[str, Exception], object]"
 class InlineProbes:
     """Inserts the operations into a model that is compiled later, until `close`."""
 
-    def __init__(self, model: nn.Module, listener: ProbeListener, *, kinds: frozenset[str], fail: Fail) -> None:
-        """Show to `listener` the tensors of every module of `model`, with gradients of inputs if `kinds` has `io_grad`.
+    def __init__(
+        self,
+        model: nn.Module,
+        listener: ProbeListener,
+        *,
+        kinds: frozenset[str],
+        selection: ModuleSelection,
+        fail: Fail,
+    ) -> None:
+        """Show to `listener` the tensors of the modules of `model` that `selection` chooses.
+
+        Gradients of inputs are shown if `kinds` has `io_grad`.
 
         `fail` is called with what `listener` raises, and with what goes wrong while an operation is inserted.
 
@@ -52,7 +63,11 @@ class InlineProbes:
         self._exits = ExitStack()
         key = next(_registry.keys)
         _registry.probes[key] = self
-        for name, module in model.named_modules():
+        modules = dict(model.named_modules())
+        chosen = modules.keys() if selection.is_all else selection.chosen(modules)
+        for name, module in modules.items():
+            if name not in chosen:
+                continue
             insertion = _Insertion(key, name, gradients="io_grad" in kinds)
             self._exits.callback(module.register_forward_pre_hook(_Before(insertion), with_kwargs=True).remove)
             self._exits.callback(module.register_forward_hook(_After(insertion)).remove)

@@ -113,8 +113,7 @@ def _told(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
 def _in_parameters(evidence: Evidence, first: Series, rows: list[int], *, count: int) -> Finding:
     row, step = rows[0], int(evidence.steps[rows[0]])
     before = int(evidence.steps[row - 1]) if row else None
-    when = f"The update after step {before} made it so" if before == step - 1 else "An update before it made it so"
-    when = "It began so" if before is None else when
+    when, advice = _how_it_became_so(before, step)
     return finding(
         evidence,
         "nan",
@@ -124,9 +123,22 @@ def _in_parameters(evidence: Evidence, first: Series, rows: list[int], *, count:
         numbers={"parameters": count, "last_finite_step": -1 if before is None else before},
         text=f"The parameter `{first.path}` of {named(first.module)} is not finite when step {step} begins"
         f"{f'; in all, {count} parameters are not' if count > 1 else ''}. {when}.",
-        advice="Lower the learning rate or clip the gradient's norm; look at gradients and updates of the steps "
-        "before. Log more often to see the step itself.",
+        advice=advice,
     )
+
+
+def _how_it_became_so(before: int | None, step: int) -> tuple[str, str]:
+    """What made a parameter not finite between the step recorded `before` and `step`, and what to do."""
+    begun = "Look at how the parameter is initialized, and at the checkpoint that is loaded."
+    update = "Lower the learning rate or clip the gradient's norm; look at gradients and updates of the steps before. "
+    update += "Log more often to see the step itself."
+    if before is None and step == 0:
+        return "The initialization or a loaded checkpoint made it so", begun
+    if before is None:
+        return "No earlier step was recorded: it began so, or an update made it so", f"{begun} {update}"
+    if before == step - 1:
+        return f"The update after step {before} made it so", update
+    return "An update before it made it so", update
 
 
 def _in_forward(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:

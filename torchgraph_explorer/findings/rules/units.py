@@ -123,19 +123,20 @@ def _squashed(evidence: Evidence) -> Iterator[tuple[int, float, str]]:
     """Columns of what goes into a tanh or sigmoid with layers behind it, where it is flat, and its name."""
     places = evidence.places
     last = max((at for at, call in enumerate(places.calls) if places.modules[call.module].params), default=-1)
+    lowest = np.fmin.reduce(evidence.matrix("min"), axis=0, initial=np.inf)  # of all columns at once, without NaN
+    highest = np.fmax.reduce(evidence.matrix("max"), axis=0, initial=-np.inf)
+    peaks = np.fmax.reduce(evidence.peaks, axis=0, initial=0)
     for column in evidence.of_kind("value", "input"):
         one = evidence.series[column]
         name, number = places.class_of(one.module), places.numbered(one.module, one.call)
         if name in FLAT and number is not None and number < last:
             yield column, FLAT[name], name
             continue
-        low, high = (evidence.column(which, column) for which in ("min", "max"))
-        if np.nanmax(high, initial=-np.inf) > 1 or np.nanmin(low, initial=np.inf) < -1:
+        if highest[column] > 1 or lowest[column] < -1:
             continue
-        is_near = np.nanmax(np.fmax(np.abs(low), np.abs(high)), initial=0) > 0.999
-        source = functional_source(evidence, column) if is_near else None
+        source = functional_source(evidence, column) if peaks[column] > 0.999 else None
         if source is not None:
-            name = "Sigmoid" if np.nanmin(low, initial=0) >= 0 else "Tanh"
+            name = "Sigmoid" if lowest[column] >= 0 else "Tanh"
             yield source, FLAT[name], name.lower()
 
 

@@ -27,7 +27,7 @@ FRAMES_AT_ONCE = 64
 """Frames without a block whose cells are computed together."""
 
 MOST_BYTES = 128 << 20
-"""Cells computed from frames that are kept in memory."""
+"""Cells computed from frames that a cache keeps in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,53 @@ class _Plan:
     table: CellTable
 
 
-class CellReader:
-    """The cells of one model. It keeps what it has computed; many threads may use it."""
+class CellCache:
+    """Cells that were computed, of all readers that share it; the least recently used go first. For many threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        """Keep up to `most_bytes`, and the latest in any case."""
+        self._most, self._bytes = most_bytes, 0
+        self._cells: OrderedDict[tuple[object, bytes], Codes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all that is kept."""
+        return self._bytes
+
+    def get(self, owner: object, key: bytes) -> Codes | None:
+        """What was kept for an owner under a key."""
+        with self._lock:
+            found = self._cells.get((owner, key))
+            if found is not None:
+                self._cells.move_to_end((owner, key))
+            return found
+
+    def put(self, owner: object, key: bytes, codes: Codes) -> None:
+        """Keep `codes`."""
+        with self._lock:
+            before = self._cells.pop((owner, key), None)
+            self._bytes += codes.nbytes - (0 if before is None else before.nbytes)
+            self._cells[owner, key] = codes
+            while self._bytes > self._most and len(self._cells) > 1:
+                self._bytes -= self._cells.popitem(last=False)[1].nbytes
+
+    def drop(self, owner: object) -> None:
+        """Forget everything of an owner."""
+        with self._lock:
+            for key in [one for one in self._cells if one[0] is owner]:
+                self._bytes -= self._cells.pop(key).nbytes
+
+
+class CellReader:
+    """The cells of one model. What it computes is kept in a cache; many threads may use it."""
+
+    def __init__(self, cache: CellCache | None = None) -> None:
+        """Keep what is computed in `cache`, which other readers may share; by default in one of its own."""
         self._lock = threading.Lock()
         self._plan: _Plan | None = None
-        self._computed: OrderedDict[bytes, Codes] = OrderedDict()
-        self._bytes = 0
+        self._computed = CellCache() if cache is None else cache
+        self._owner = object()  # not the reader itself: cells that are left over are not to keep a closed run alive
 
     def read(self, model: ModelRecord, index: ModelIndex, wanted: Wanted) -> Columns:
         """What is wanted of `model`, whose index this is.
@@ -126,8 +165,7 @@ class CellReader:
         if self._plan is not None and self._plan.key == key:
             return self._plan
         if self._plan is None or self._plan.key[:1] != key[:1] or self._plan.key[3:] != key[3:]:  # type: ignore[index]
-            self._computed.clear()
-            self._bytes = 0
+            self._computed.drop(self._owner)
         return _plan(key, index, blocks=blocks, table=CellTable(series))
 
     def _compute(self, model: ModelRecord, plan: _Plan, asked: _Asked, *, without: Ints, until: float | None) -> bool:
@@ -148,12 +186,10 @@ class CellReader:
     def _chunk(self, model: ModelRecord, plan: _Plan, numbers: Ints) -> Codes:
         """The cells of the frames `numbers`, of all statistics."""
         key = numbers.tobytes()
-        found = self._computed.get(key)
+        found = self._computed.get(self._owner, key)
         if found is None:
-            found = self._computed[key] = plan.table.cells(model.statistics(numbers))
-            self._bytes += found.nbytes
-            while self._bytes > MOST_BYTES and len(self._computed) > 1:
-                self._bytes -= self._computed.popitem(last=False)[1].nbytes
+            found = plan.table.cells(model.statistics(numbers))
+            self._computed.put(self._owner, key, found)
         return found
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from torchgraph_explorer.moments import COLUMN, NON_FINITE
 from torchgraph_explorer.record.cells.codes import Codes, Flags, Floats, encode
 from torchgraph_explorer.record.nonfinite import Traits, are_nonfinite, traits
-from torchgraph_explorer.schema import Kind, Role, Series
+from torchgraph_explorer.schema import COSTS, Kind, Role, Series
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Statistics: TypeAlias = npt.NDArray[np.float32]
@@ -56,6 +56,11 @@ def _norm(column: Column, total: Total) -> Floats:
     return np.sqrt(total(column("l2_norm") ** 2)) * (total(column("sampled")) / total(column("sampled")))
 
 
+def _sum(column: Column, total: Total) -> Floats:
+    """The sum of single numbers; NaN without any."""
+    return total(column("mean")) * (total(column("sampled")) / total(column("sampled")))
+
+
 def _zeros(column: Column, total: Total) -> Floats:
     return total(column("zeros")) / total(column("sampled"))
 
@@ -72,6 +77,8 @@ CELL_STATISTICS = (
     CellStatistic("zeros", "Output share of zeros", "output", "value", _zeros, is_share=True),
     CellStatistic("update_ratio", "Update ratio", "param", "update_ratio", _mean("mean")),
     CellStatistic("parameter_norm", "Parameter norm", "param", "value", _norm),
+    CellStatistic("time", "Time of forward, in seconds", "output", "time", _sum),
+    CellStatistic("memory", "Memory of outputs, in bytes", "output", "memory", _sum),
     CellStatistic("nonfinite", "NaN and infinite", None, None, _nonfinite, is_share=True),
 )
 """Every statistic.
@@ -81,10 +88,14 @@ CELL_STATISTICS = (
 - `output_std`: standard deviation of its outputs, the root mean square over them if there are several.
 - `output_magnitude`: mean magnitude of its outputs. `zeros`: share of zeros in them.
 - `update_ratio`: size of its parameters' update divided by their own, the mean over them.
+- `time`: seconds from the beginning of its calls to their end. `memory`: bytes of their outputs. Sums over its calls.
 - `nonfinite`: share of NaN and infinite elements in all of its tensors. What masks something does not count.
 """
 
 STATISTIC_NAMES = tuple(one.name for one in CELL_STATISTICS)
+
+TENSOR_STATISTICS = tuple(one for one in CELL_STATISTICS if one.kind not in COSTS)
+"""Those of tensors: not what calls cost. W&B's chart has these, by number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +122,11 @@ class CellTable:
         self._traits: Traits = traits(series)
         self._of_series = of_series
         self._groups = tuple(_group(series, of_series, one) for one in CELL_STATISTICS)
+
+    @property
+    def written(self) -> list[int]:
+        """Indices of the statistics that are written: not those of what calls cost, where that is not recorded."""
+        return [at for at, one in enumerate(CELL_STATISTICS) if one.kind not in COSTS or len(self._groups[at].series)]
 
     def cells(self, statistics: Statistics) -> Codes:
         """The codes of steps whose series have these `statistics`, `[STATISTICS, steps, series]`.

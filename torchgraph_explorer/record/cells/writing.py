@@ -48,7 +48,9 @@ class CellWriter:
         cells = np.zeros((self._cells[0].shape[0], len(self._steps), len(table.modules)), dtype=np.uint16)
         for at, one in enumerate(self._cells):
             cells[:, at, : one.shape[1]] = one  # modules are only ever added
-        head, body = encode_block(self._steps, self._times, cells, modules=table.modules, statistics=STATISTIC_NAMES)
+        written = table.written
+        names = [STATISTIC_NAMES[at] for at in written]
+        head, body = encode_block(self._steps, self._times, cells[written], modules=table.modules, statistics=names)
         self._steps, self._times, self._cells = [], [], []
         return enveloped(pb.Head(cells=head).SerializeToString(), body)
 

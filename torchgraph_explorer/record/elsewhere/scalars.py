@@ -7,9 +7,11 @@ the frames of the record; exactly, where their steps are those of the record, or
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +35,35 @@ the step of the frame, up to so much."""
 Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 
+_Frames: TypeAlias = "tuple[bytes, bytes]"
+"""Times and steps of a model's frames, to be compared."""
+
+
+class _Values:
+    """The values of one scalar, in the order in which they were read, and where they were placed last.
+
+    They are kept as numbers: a million tuples would take a second to be made into an array each time.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._steps, self._times, self._values = array("d"), array("d"), array("d")
+        self._placed: dict[_Frames, tuple[int, Scalar]] = {}
+
+    def add(self, value: Value) -> None:
+        self._steps.append(value.step)
+        self._times.append(value.time)
+        self._values.append(value.value)
+
+    def placed(self, times: Floats, steps: Steps, frames: _Frames) -> Scalar:
+        """At the steps of these frames; what was found last, if neither a value nor a frame came since."""
+        count, found = self._placed.get(frames, (-1, None))
+        if found is None or count != len(self._values):
+            own, logged, values = (np.array(each) for each in (self._steps, self._times, self._values))
+            found = Scalar(self._name, *_placed(np.stack((own, logged, values)), times, steps))
+            self._placed = {frames: (len(values), found)}
+        return found
+
 
 class LoggedElsewhere:
     """What other libraries wrote of one run, which is read on each time it is asked for. For many threads."""
@@ -42,7 +73,7 @@ class LoggedElsewhere:
         self._run_dir = run_dir
         self._lock = threading.Lock()
         self._files: dict[Path, EventFile | WandbFile] = {}
-        self._values: dict[str, list[Value]] = {}
+        self._values: dict[str, _Values] = {}
 
     def scalars(self, times: Floats, steps: Steps) -> Mapping[str, Scalar]:
         """Every scalar by name, at the steps of a model whose frames have these `times` and `steps`."""
@@ -51,7 +82,8 @@ class LoggedElsewhere:
         with self._lock:
             self._read_on()
             at = np.maximum.accumulate(times)
-            placed = {name: _placed(values, at, steps) for name, values in self._values.items()}
+            frames = at.tobytes(), steps.tobytes()
+            placed = {name: values.placed(at, steps, frames) for name, values in self._values.items()}
         return {name: one for name, one in placed.items() if len(one)}
 
     def _read_on(self) -> None:
@@ -61,8 +93,11 @@ class LoggedElsewhere:
         for file in self._files.values():
             with suppress(OSError):  # gone, or no longer to be read: what was read before counts
                 for value in file.new():
-                    if value.name in self._values or len(self._values) < MOST_SCALARS:
-                        self._values.setdefault(value.name, []).append(value)
+                    known = self._values.get(value.name)
+                    if known is None and len(self._values) < MOST_SCALARS:
+                        known = self._values[value.name] = _Values(value.name)
+                    if known is not None:
+                        known.add(value)
 
     def _found(self) -> Iterator[tuple[Path, type[EventFile | WandbFile]]]:
         with suppress(OSError):
@@ -76,19 +111,24 @@ class LoggedElsewhere:
                 yield from ((one, WandbFile) for one in found if one.is_file())
 
 
-def _placed(values: list[Value], times: Floats, steps: Steps) -> Scalar:
-    """The values at steps of the record, of several at one step the last; without those from before the first step."""
-    rows = np.array([(one.step, one.time, one.value) for one in values if one.time >= times[0]], np.float64)
-    if not len(rows):
-        return Scalar("", np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
-    own, logged, found = rows.T
+def _placed(values: Floats, times: Floats, steps: Steps) -> tuple[Steps, Floats, Floats]:
+    """Steps of the record, times and values; of several at one step the last, without those before the first step.
+
+    Args:
+        values: The steps that its library counted, the times, and the values: `[3, n]`.
+        times: Those of the record's frames.
+        steps: Theirs.
+    """
+    own, logged, found = values[:, values[1] >= times[0]]
+    if not len(own):
+        return np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
     at = _converted(own, logged, times=times, steps=steps)
     if at is None:
         at = np.floor(_steps_at(logged, times, steps.astype(np.float64)))
     at = at.astype(np.int64)
     order = np.argsort(at, kind="stable")
     rows = order[np.append(np.diff(at[order]) != 0, True)]
-    return Scalar(values[0].name, at[rows], logged[rows], found[rows])
+    return at[rows], logged[rows], found[rows]
 
 
 def _converted(own: Floats, logged: Floats, *, times: Floats, steps: Steps) -> Floats | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import cast
+from typing import NamedTuple, cast
 
 from torchgraph_explorer.printable import LONGEST_TEXT, printable, printable_path
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.limits import NOTE_TEXT, moment
-from torchgraph_explorer.schema import Finished, Kind, Noted, Role, Series, Session
+from torchgraph_explorer.schema import Finished, Kind, Noted, Role, Series, SeriesKey, Session
 
 ROLES = MappingProxyType(
     {
@@ -28,6 +28,8 @@ KINDS = MappingProxyType(
         "optimizer_grad": pb.Series.OPTIMIZER_GRAD,
         "update": pb.Series.UPDATE,
         "update_ratio": pb.Series.UPDATE_RATIO,
+        "time": pb.Series.TIME,
+        "memory": pb.Series.MEMORY,
     }
 )
 _MOST_SAMPLED = 2**63
@@ -35,6 +37,14 @@ _MOST_SAMPLED = 2**63
 
 ROLE_NAMES = MappingProxyType({number: name for name, number in ROLES.items()})
 KIND_NAMES = MappingProxyType({number: name for name, number in KINDS.items()})
+
+
+class SeriesValue(NamedTuple):
+    """A series as a record defines it: its id in the session, its part, -1 without, and its key."""
+
+    id: int
+    part: int
+    key: SeriesKey
 
 
 def session_message(session: Session) -> pb.Session:
@@ -106,29 +116,22 @@ def series_message(series: tuple[Series, ...]) -> pb.SeriesAdded:
     )
 
 
-def series_value(message: pb.SeriesAdded) -> tuple[tuple[Series, ...], tuple[int, ...]]:
-    """The series that `message` was made of, with the ids of their session; and the ids of those of unknown kinds.
+def series_values(message: pb.SeriesAdded) -> tuple[list[SeriesValue], list[int]]:
+    """The series that `message` was made of; and the ids of those of unknown roles or kinds, which are left out.
 
     A later release may know more roles and kinds.
     """
-    known = tuple(_one_series(one) for one in message.series if _is_known(one))
-    return known, tuple(one.id for one in message.series if not _is_known(one))
-
-
-def _is_known(message: pb.Series) -> bool:
-    return message.role in ROLE_NAMES and message.kind in KIND_NAMES
-
-
-def _one_series(message: pb.Series) -> Series:
-    return Series(
-        id=message.id,
-        module=message.module,
-        call=message.call if message.HasField("call") else None,
-        role=cast("Role", ROLE_NAMES[message.role]),
-        path=message.path,
-        kind=cast("Kind", KIND_NAMES[message.kind]),
-        part=message.part if message.HasField("part") else None,
-    )
+    known: list[SeriesValue] = []
+    unknown: list[int] = []
+    for one in message.series:
+        role, kind = ROLE_NAMES.get(one.role), KIND_NAMES.get(one.kind)
+        if role is None or kind is None:
+            unknown.append(one.id)
+            continue
+        call = one.call if one.HasField("call") else None
+        part = one.part if one.HasField("part") else -1
+        known.append(SeriesValue(one.id, part, (one.module, call, cast("Role", role), one.path, cast("Kind", kind))))
+    return known, unknown
 
 
 def noted_message(noted: Noted) -> pb.Noted:

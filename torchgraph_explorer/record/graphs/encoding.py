@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import cast
+from typing import TypeAlias, cast
 
 from torchgraph_explorer.printable import LONGEST_TEXT, printable, printable_path
 from torchgraph_explorer.record import record_pb2 as pb
@@ -20,6 +20,8 @@ _KINDS = MappingProxyType(
 )
 _KIND_NAMES = MappingProxyType({number: name for name, number in _KINDS.items()})
 _VARIED = -1
+
+_Decode: TypeAlias = Callable[[pb.Tensor], TensorInfo]
 
 
 def encode_graph(graph: ModuleGraph) -> tuple[pb.Graph, bytes]:
@@ -46,15 +48,16 @@ def decode_graph(head: pb.Graph, body: bytes) -> tuple[ModuleGraph, int]:
     """
     parts = graph_parts(body)
     _require_sound(parts)
-    modules = tuple(_module_value(module) for module in parts.modules)
-    calls = tuple(_call_value(call, modules[call.module].name) for call in parts.calls)
+    tensor = _Tensors().value
+    modules = tuple(_module_value(module, tensor) for module in parts.modules)
+    calls = tuple(_call_value(call, modules[call.module].name, tensor) for call in parts.calls)
     known = [at for at, node in enumerate(parts.nodes) if node.kind in _KIND_NAMES]
     graph = ModuleGraph(
         id=head.id,
         first_step=head.first_step,
         modules=modules,
         calls=calls,
-        nodes=tuple(_node_value(parts.nodes[at]) for at in known),
+        nodes=tuple(_node_value(parts.nodes[at], tensor) for at in known),
         edges=_edges_between(parts.edges, known, calls),
     )
     return graph, len(parts.nodes) - len(known)
@@ -82,10 +85,11 @@ def _edge_series(messages: Iterable[pb.EdgeSeries], calls: Sequence[Call]) -> tu
 def _edges_between(edges: Sequence[pb.Edge], known: Sequence[int], calls: Sequence[Call]) -> tuple[Edge, ...]:
     """The edges between nodes of known kinds, which are renumbered."""
     place = {node: at for at, node in enumerate(known)}
+    ends = ((place.get(edge.source), place.get(edge.target), edge) for edge in edges)
     return tuple(
-        Edge(place[edge.source], place[edge.target], edge.gradient, _edge_series(edge.series, calls))
-        for edge in edges
-        if edge.source in place and edge.target in place
+        Edge(source, target, edge.gradient, _edge_series(edge.series, calls))
+        for source, target, edge in ends
+        if source is not None and target is not None
     )
 
 
@@ -128,13 +132,13 @@ def _module_message(module: Module) -> pb.Module:
     )
 
 
-def _module_value(message: pb.Module) -> Module:
+def _module_value(message: pb.Module, tensor: _Decode) -> Module:
     return Module(
         name=message.name,
         class_name=message.class_name,
         class_path=message.class_path,
         extra_repr=tuple((fact.key, fact.value) for fact in message.extra_repr),
-        params=tuple(_tensor_value(tensor) for tensor in message.params),
+        params=tuple(map(tensor, message.params)),
         own_params=message.own_params,
         total_params=message.total_params,
         trainable_params=message.trainable_params,
@@ -152,13 +156,13 @@ def _call_message(call: Call, module: int) -> pb.Call:
     )
 
 
-def _call_value(message: pb.Call, module: str) -> Call:
+def _call_value(message: pb.Call, module: str, tensor: _Decode) -> Call:
     return Call(
         module=module,
         call=message.call,
         parent=message.parent if message.HasField("parent") else None,
-        inputs=tuple(_tensor_value(tensor) for tensor in message.inputs),
-        outputs=tuple(_tensor_value(tensor) for tensor in message.outputs),
+        inputs=tuple(map(tensor, message.inputs)),
+        outputs=tuple(map(tensor, message.outputs)),
     )
 
 
@@ -167,12 +171,12 @@ def _node_message(node: Node) -> pb.Node:
     return pb.Node(kind=_KINDS[node.kind], inside=node.inside, call=node.call, tensor=tensor)
 
 
-def _node_value(message: pb.Node) -> Node:
+def _node_value(message: pb.Node, tensor: _Decode) -> Node:
     return Node(
         kind=cast("NodeKind", _KIND_NAMES[message.kind]),
         inside=message.inside if message.HasField("inside") else None,
         call=message.call if message.kind == pb.Node.CALL else None,
-        tensor=_tensor_value(message.tensor) if message.HasField("tensor") else None,
+        tensor=tensor(message.tensor) if message.HasField("tensor") else None,
     )
 
 
@@ -191,6 +195,21 @@ def _tensor_message(tensor: TensorInfo) -> pb.Tensor:
         requires_grad=tensor.requires_grad,
         varied=varied,
     )
+
+
+class _Tensors:
+    """The tensors of one graph. Those that are equal are one value: a loop has the same ones at each call."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, TensorInfo] = {}
+
+    def value(self, message: pb.Tensor) -> TensorInfo:
+        """The tensor that `message` was made of."""
+        content = message.SerializeToString()
+        known = self._known.get(content)
+        if known is None:
+            known = self._known[content] = _tensor_value(message)
+        return known
 
 
 def _tensor_value(message: pb.Tensor) -> TensorInfo:

@@ -1,15 +1,13 @@
-"""Parses the modules, calls, nodes and edges of a compressed graph one by one.
+"""Parses the modules, calls, nodes and edges of a compressed graph stretch by stretch.
 
 An empty message takes fifty times its bytes in memory, and these may be compressed a thousandfold. So the messages are
-counted while they are parsed, rather than parsed all at once.
+counted after each stretch of bytes, rather than parsed all at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any
 
 from google.protobuf.message import DecodeError
 
@@ -23,6 +21,9 @@ from torchgraph_explorer.record.limits import (
     GRAPH_PARTS_PER_BYTE,
     PART_BYTES,
 )
+
+_STRETCH = 1 << 15
+"""Bytes that are parsed at a time, and the rest of the part that they end in. As messages, they take 2 MB at most."""
 
 _LONG_SHAPE = 8
 """Dimensions of a tensor that count as one message."""
@@ -51,9 +52,8 @@ def graph_parts(body: bytes) -> GraphParts:
         DamageError: It is not a `GraphBody`, or has more parts than a graph of its size can have.
     """
     parts, room = GraphParts(), GRAPH_PARTS_FREE + GRAPH_PARTS_PER_BYTE * len(body)
-    for number, data in _fields(_uncompressed(body)):
-        if number in _PARTS:
-            room -= _take(parts, number, data)
+    for data in _stretches(_uncompressed(body)):
+        room -= _take(parts, data)
         if room < 0:
             raise DamageError("it has more parts than a graph of so many bytes can have")
     return parts
@@ -63,15 +63,22 @@ def _uncompressed(body: bytes) -> bytes:
     return inflated(body, min(GRAPH_BYTES, GRAPH_BYTES_FREE + GRAPH_BYTES_PER_BYTE * len(body)))
 
 
-def _take(parts: GraphParts, number: int, data: bytes) -> int:
+def _take(parts: GraphParts, data: bytes) -> int:
     """Parse `data` and add it to `parts`; how many messages it has."""
-    name, parse, size = _PARTS[number]
     try:
-        part = parse(data)
+        body = pb.GraphBody.FromString(data)
     except DecodeError as error:
         raise DamageError from error
-    getattr(parts, name).append(part)
-    return size(part)
+    parts.modules.extend(body.modules)
+    parts.calls.extend(body.calls)
+    parts.nodes.extend(body.nodes)
+    parts.edges.extend(body.edges)
+    return (
+        sum(map(_module_size, body.modules))
+        + sum(map(_call_size, body.calls))
+        + sum(2 + len(node.tensor.shape) // _LONG_SHAPE for node in body.nodes)
+        + sum(1 + len(edge.series) for edge in body.edges)
+    )
 
 
 def _module_size(module: pb.Module) -> int:
@@ -82,38 +89,32 @@ def _call_size(call: pb.Call) -> int:
     return 1 + sum(map(_tensor_size, call.inputs)) + sum(map(_tensor_size, call.outputs))
 
 
-def _node_size(node: pb.Node) -> int:
-    return 1 + _tensor_size(node.tensor)
-
-
 def _tensor_size(tensor: pb.Tensor) -> int:
     return 1 + len(tensor.shape) // _LONG_SHAPE
 
 
-_PARTS: Mapping[int, tuple[str, Callable[[bytes], Any], Callable[[Any], int]]] = MappingProxyType(
-    {
-        1: ("modules", pb.Module.FromString, _module_size),
-        2: ("calls", pb.Call.FromString, _call_size),
-        3: ("nodes", pb.Node.FromString, _node_size),
-        4: ("edges", pb.Edge.FromString, lambda edge: 1 + len(edge.series)),
-    }
-)
-"""By field number in `GraphBody`."""
+def _stretches(data: bytes) -> Iterator[bytes]:
+    """`data`, cut between fields."""
+    begin = at = 0
+    for at in _ends(data):
+        if at - begin >= _STRETCH:
+            yield data[begin:at]
+            begin = at
+    yield data[begin:at]
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The number and content of each length-delimited field of `data`."""
+def _ends(data: bytes) -> Iterator[int]:
+    """Where each field of `data` ends."""
     at, end = 0, len(data)
     while at < end:
         tag, at = _varint(data, at)
-        size, begin = _varint(data, at) if tag & 7 == _SIZED else _extent(data, at, tag & 7)
-        at = begin + size
+        size, at = _varint(data, at) if tag & 7 == _SIZED else _extent(data, at, tag & 7)
+        at += size
         if at > end:
             raise DamageError
-        if tag & 7 == _SIZED:
-            if size > PART_BYTES:
-                raise DamageError(f"one of its parts has {size} bytes")
-            yield tag >> 3, data[begin:at]
+        if size > PART_BYTES:
+            raise DamageError(f"one of its parts has {size} bytes")
+        yield at
 
 
 def _extent(data: bytes, at: int, wire_type: int) -> tuple[int, int]:
@@ -129,6 +130,8 @@ def _extent(data: bytes, at: int, wire_type: int) -> tuple[int, int]:
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """The number at `at`, and where it ends."""
+    if at < len(data) and data[at] < 0x80:  # nearly always
+        return data[at], at + 1
     number = shift = 0
     for byte in data[at : at + _LONGEST_VARINT]:
         at += 1

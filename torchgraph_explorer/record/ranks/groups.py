@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from torchgraph_explorer.schema import Session
@@ -22,6 +23,23 @@ class Member(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class _Latest:
+    """The launch that began last.
+
+    Attributes:
+        number: Its number.
+        world_size: How many ranks it has.
+        seen: The ranks whose sessions were added.
+        created: When the last of them began.
+    """
+
+    number: int = -1
+    world_size: int = 0
+    seen: frozenset[int] = frozenset()
+    created: float = -math.inf
+
+
+@dataclass(frozen=True, slots=True)
 class Launches:
     """How the sessions of one model belong together.
 
@@ -32,6 +50,7 @@ class Launches:
 
     members: Mapping[str, Member] = field(default_factory=dict)
     has_ranks: bool = False
+    _last: _Latest = _Latest()
 
     @property
     def latest(self) -> tuple[str, ...]:
@@ -40,6 +59,18 @@ class Launches:
         together = {one: member for one, member in self.members.items() if member.launch == last}
         return tuple(sorted(together, key=lambda one: together[one].rank))
 
+    def with_session(self, session: Session) -> Launches | None:
+        """These and `session`; None if it began before one of them, and all have to be grouped anew."""
+        last = self._last
+        if session.created < last.created:
+            return None
+        if session.world_size != last.world_size or session.rank in last.seen:
+            last = _Latest(last.number + 1, session.world_size)
+        seen = last.seen if session.rank is None else last.seen | {session.rank}
+        last = replace(last, seen=seen, created=session.created)
+        members = {**self.members, session.id: Member(last.number, session.rank or 0)}
+        return Launches(members, self.has_ranks or session.rank is not None, last)
+
 
 def launches(sessions: Iterable[Session]) -> Launches:
     """Group `sessions` by launch: in the order in which they began, a launch begins where a rank occurs again.
@@ -47,12 +78,7 @@ def launches(sessions: Iterable[Session]) -> Launches:
     The ranks of a launch begin within seconds, and the next launch begins when they are gone. Consecutive sessions
     without a rank count as one launch.
     """
-    found: dict[str, Member] = {}
-    launch, seen, world_size = -1, set[int](), 0
+    found = Launches()
     for session in sorted(sessions, key=lambda one: one.created):
-        if session.world_size != world_size or session.rank in seen:
-            launch, seen, world_size = launch + 1, set(), session.world_size
-        if session.rank is not None:
-            seen.add(session.rank)
-        found[session.id] = Member(launch, session.rank or 0)
-    return Launches(found, any(session.rank is not None for session in sessions))
+        found = found.with_session(session) or found
+    return found

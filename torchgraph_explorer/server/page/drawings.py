@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from torchgraph_explorer.layout.placing import MOST_WORK, Layout, layout
@@ -45,10 +45,10 @@ def _number(drawing: str, numbers: dict[str, int]) -> int:
 
 
 def _drawing(graph: ModuleGraph, inside: int | None, found: Layout) -> str:
-    placed = asdict(found)
-    placed["nodes"] = [[one["x"], one["y"], one["width"], one["height"]] for one in placed["nodes"]]
-    placed["stubs"] = [at for at, one in enumerate(placed["edges"]) if one["is_stub"]]
-    placed["edges"] = [[number for point in one["points"] for number in point] for one in placed["edges"]]
+    placed: Json = {one.name: getattr(found, one.name) for one in fields(found)}
+    placed["nodes"] = [[one.x, one.y, one.width, one.height] for one in found.nodes]
+    placed["stubs"] = [at for at, one in enumerate(found.edges) if one.is_stub]
+    placed["edges"] = [[number for point in one.points for number in point] for one in found.edges]
     if not found.loops and not found.stacks:
         return json.dumps({key: value for key, value in placed.items() if key not in ("loops", "stacks")})
     return json.dumps({**placed, **_folds(graph, inside, found)})

@@ -5,6 +5,7 @@ import {rowAt, type Row} from './statistics';
 import type {Bounds, Histogram} from './histogram/histogram';
 
 // nan, +inf and -inf stand side by side, as do min and max.
+const SAMPLED = STATISTICS.indexOf('sampled');
 const NAN = STATISTICS.indexOf('nan');
 const MIN = STATISTICS.indexOf('min');
 
@@ -37,7 +38,17 @@ export function nonfiniteOf(history: SeriesHistory, entry: number): number {
 
 /** An entry has elements, and none of them is finite. */
 export function isLost(history: SeriesHistory, entry: number): boolean {
-  return history.offsets[entry] === history.offsets[entry + 1] && nonfiniteOf(history, entry) > 0;
+  return cell(history, entry, SAMPLED) === 0 && nonfiniteOf(history, entry) > 0;
+}
+
+/** An entry has a histogram, or no finite element that one could be of. */
+export function hasHistogram(history: SeriesHistory, entry: number): boolean {
+  return history.offsets[entry] !== history.offsets[entry + 1] || !(cell(history, entry, SAMPLED) > 0);
+}
+
+/** There are finite elements, and no histogram of them was recorded: `watch(log="scalars")`. */
+export function lacksHistograms(history: SeriesHistory): boolean {
+  return history.counts.length === 0 && history.frame.some((_, entry) => !hasHistogram(history, entry));
 }
 
 /** What the elements of a row are, none of which is finite. */

@@ -9,6 +9,16 @@ export function formatNumber(value: number): string {
   return String(Number(value.toPrecision(size >= 1000 ? 4 : 3))).replace('-', '−');
 }
 
+/** A range of numbers, with as many digits as tell its ends apart: `0.4001 to 0.4003`; one number if they are equal. */
+export function formatRange(low: number, high: number): string {
+  if (low === high || Number.isNaN(low)) return formatNumber(low);
+  const [least, most] = [formatNumber(low), formatNumber(high)];
+  if (least !== most) return `${least} to ${most}`;
+  const digits = Math.min(17, 2 + Math.ceil(Math.log10(Math.max(Math.abs(low), Math.abs(high)) / (high - low))));
+  const precise = (value: number): string => String(Number(value.toPrecision(digits))).replaceAll('-', '−');
+  return `${precise(low)} to ${precise(high)}`;
+}
+
 const THOUSANDS: readonly (readonly [number, string])[] = [
   [1e9, 'B'],
   [1e6, 'M'],

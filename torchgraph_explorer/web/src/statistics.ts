@@ -63,6 +63,12 @@ export const NODE_MEASURES: readonly NodeMeasure[] = [
   {name: 'grad_nonfinite', label: 'Gradient NaN and infinite', kind: 'grad_norm', of: nonfinite, isSigned: false, isCount: true},
 ];
 
+/** What a call took, where that is recorded. */
+export const COST_MEASURES: readonly NodeMeasure[] = [
+  {name: 'time', label: 'Time of forward, s', kind: 'time', of: (row) => row.mean, isSigned: false, isCount: false},
+  {name: 'memory', label: 'Memory of outputs, bytes', kind: 'memory', of: (row) => row.mean, isSigned: false, isCount: false},
+];
+
 /** Measures of all parameters of a call's module and of what it consists of, together. */
 export const PARAMETER_MEASURES: readonly NodeMeasure[] = [
   ofParameters('param_norm', 'Parameters, norm', 'value', (row) => row.l2_norm),

@@ -69,6 +69,21 @@ test('Series of two runs are matched, and what has no counterpart is listed', ()
   expect(onlyTheirs).toEqual([{module: 'extra', tensors: []}]);
 });
 
+test.each([
+  ['', 'layer1 -> layer2#2', '', 'stage1 -> stage2#2'],
+  ['', '@mask -> layer1', '', '@mask -> stage1'],
+  ['layer1', ':input[0] -> 0 #2', 'stage1', ':input[0] -> 0 #2'],
+  ['layer1', '0 -> /head', 'stage1', '0 -> /head'],
+  ['head', '/layer1.0 -> :output', 'head', '/stage1.0 -> :output'],
+])('A rename map renames the container and the ends of edges: %s, %s', (module, path, other, otherPath) => {
+  const edge = (number: number, inside: string, ends: string): SeriesInfo => ({...series(number, inside, ends), role: 'edge', kind: 'grad_norm'});
+  const [ours, theirs] = [['', 'layer1', 'layer1.0', 'layer2', 'head'], ['', 'stage1', 'stage1.0', 'stage2', 'head']];
+  const named = (names: string[]): SeriesInfo[] => names.map((name, i) => series(i + 1, name));
+  const {rules} = parseRenames('layer1.* = stage1.*; layer2.* = stage2.*');
+  const matched = matchSeries([edge(0, module, path), ...named(ours)], [edge(0, other, otherPath), ...named(theirs)], rules);
+  expect([matched.series.get(0)?.path, matched.onlyOurs, matched.onlyTheirs]).toEqual([otherPath, [], []]);
+});
+
 function axis(kind: TimeKind, steps: number[], clock: (number | null)[] = steps.map(() => null)) {
   return timeAxis(kind, {steps, times: steps.map((step) => 1000 + step), clock, start: 1000});
 }

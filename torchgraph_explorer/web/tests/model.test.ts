@@ -58,6 +58,7 @@ function answering(): void {
 
 const answers: Answers = {...server, runs: failing, history: failing, nonfinite: failing, findings: failing, scalars: async () => null, xray: async () => null, compare: failing,
     changes: async () => Promise.reject(new Error()),
+    calls: async () => Promise.reject(new Error()),
     cooccurring: async () => Promise.reject(new Error()),
     related: async () => Promise.reject(new Error()),
     tensors: async () => null, tensor: failing, tensorLine: failing, tensorGraph: failing};

@@ -35,6 +35,7 @@ const server: Answers = {
   xray: async () => null,
   compare: never,
     changes: async () => Promise.reject(new Error()),
+    calls: async () => Promise.reject(new Error()),
     cooccurring: async () => Promise.reject(new Error()),
     related: async () => Promise.reject(new Error()),
     tensors: async () => null,
@@ -42,7 +43,7 @@ const server: Answers = {
   tensorGraph: async () => Promise.reject(new Error('not asked')),
   tensorLine: async () => Promise.reject(new Error('not asked')),
 };
-vi.mock('../src/api/client', () => ({page: null, answers: server}));
+vi.mock('../src/api/client', () => ({page: null, answers: server, chartAnswers: server}));
 
 const [shown, choices] = await Promise.all([import('../src/view/state/shown'), import('../src/view/state/choices')]);
 shown.startShowing();

@@ -12,6 +12,9 @@ from torchgraph_wandb.text_encoding import LIST_SEPARATOR, NOT_FINITE, NOT_RECOR
 TRAIL_CHARACTER = 5.9
 """About the width of a character in the list of parents, in pixels."""
 
+STUB_CHARACTER = 5.6
+"""About the width of a character in the label of a stub, in pixels."""
+
 HATCH = 8
 """Pixels between two lines of the hatching."""
 
@@ -25,14 +28,18 @@ def datasets() -> list[Spec]:
         {"name": "wandb"},  # W&B fills it after the view is made, with the rows of all selected runs
         dataset("runs", "wandb", keep(f"{PART} == 'summary'"), formula("run", RUN), *_run_steps()),
         dataset("mine", "wandb", formula("run", RUN), keep("datum.run == run")),
-        *(_part(part) for part in ("summary", "insides", "nodes", "edges")),
+        *(_part(part) for part in ("summary", "insides", "nodes", "edges", "stubs")),
         _tensor_texts(),
         dataset("tensors", "tensor_texts", keep("datum.run == run")),
         dataset("here_inside", "insides", keep("datum.key == here")),
         dataset("ranges", "wandb", *_lines("insides"), *_ranges()),
         dataset("trail", "here_inside", *_trail()),
-        dataset("here_edges", "edges", keep("datum.inside == here")),
-        dataset("here_nodes", "nodes", keep("datum.inside == here"), *_boxes(), *_shades(), *_marked()),
+        dataset("here_edges", "edges", keep("datum.inside == here"), keep(_IS_LINE)),
+        dataset("here_stubs", "stubs", keep("datum.inside == here"), *_stub_places()),
+        dataset("here_calls", "nodes", keep("datum.inside == here"), *_boxes(), *_shades(), *_marked(), *_turns()),
+        dataset("here_nodes", "here_calls", keep("datum.is_chosen")),
+        dataset("repeated_nodes", "here_nodes", keep("datum.turns > 0")),
+        dataset("call_cells", "here_calls", keep("datum.turns > 0")),
         dataset("nonfinite_nodes", "here_nodes", keep("datum.is_nonfinite")),
         dataset("badges", "here_nodes", keep("datum.badge != ''")),
         dataset("hatching", "nonfinite_nodes", *_hatching()),
@@ -130,6 +137,34 @@ def _trail() -> list[Spec]:
         formula("title", "(datum.is_nonfinite ? '✕ ' : '') + datum.parts[2*datum.at]"),
         formula("room", f"length(datum.title)*{TRAIL_CHARACTER} + 18"),
         {"type": "window", "ops": ["sum"], "fields": ["room"], "as": ["end"]},
+    ]
+
+
+_IS_LINE = "datum.ends == '' || indexof('/' + datum.ends + '/', '/' + led + '/') >= 0"
+"""Stubs are lines only while the pointer is on one of their ends."""
+
+
+def _stub_places() -> list[Spec]:
+    """The place of each label on the screen: its left end, its middle, and its width."""
+    room = f"length(datum.text)*{STUB_CHARACTER} + 8"
+    x = "ox + toNumber(datum.x)*zoom"
+    return [
+        formula("w", f"({room})*zoom"),
+        formula("left", f"datum.arrives == '1' ? {x} - datum.w - 2*zoom : {x}"),
+        formula("cy", "oy + toNumber(datum.y)*zoom"),
+    ]
+
+
+def _turns() -> list[Spec]:
+    """Which of the calls of a repeated module this is, and whether it is the one to show."""
+    part = "toNumber(datum.turn_parts[{}])"
+    return [
+        formula("turn_parts", f"split(datum.turn, '{LIST_SEPARATOR}')"),
+        formula("turns", f"datum.turn == '' ? 0 : {part.format(1)}"),
+        formula("number", part.format(0)),
+        formula("share", f"datum.turns ? {part.format(2)} : 0"),
+        formula("is_chosen", f"!datum.turns || (call_share >= {part.format(3)} && call_share < {part.format(4)})"),
+        formula("middle", "datum.cy - (datum.turns ? 6*zoom : 0)"),
     ]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from torchgraph_wandb.chart.calls import boxes_behind, call_strips
 from torchgraph_wandb.chart.legend import drop_zone, empty_message, hint, legend
 from torchgraph_wandb.chart.module_list import module_list
 from torchgraph_wandb.chart.signals import TRAIL
+from torchgraph_wandb.chart.stubs import stub_marks
 from torchgraph_wandb.chart.time_bar import time_bar
 from torchgraph_wandb.chart.vega import Spec, colour, group, mark, text
 
@@ -28,8 +30,11 @@ def stage() -> Spec:
     return group(
         "stage",
         _edges(),
+        *stub_marks(),
+        *boxes_behind(),
         *_boxes(),
         *_texts(),
+        call_strips(),
         *_pin_buttons(),
         *_badges(),
         *_trail(),
@@ -57,8 +62,8 @@ def _edges() -> Spec:
         y="oy",
         scaleX="zoom",
         scaleY="zoom",
-        stroke="datum.carries == 'gradient' ? paint.edge : paint.edge_soft",
-        strokeWidth="min(1.2, 0.2 + zoom)",
+        stroke="datum.ends != '' ? paint.accent : datum.carries == 'gradient' ? paint.edge : paint.edge_soft",
+        strokeWidth="min(1.2, 0.2 + zoom)*(datum.ends == '' ? 1 : 1.5)",
         strokeDash="datum.carries == 'gradient' ? [] : [4, 3]",
     )
 
@@ -127,9 +132,9 @@ def _texts() -> list[Spec]:
     """The text on nodes. On a hatched node, each character is outlined in the colour of the node."""
     is_call = "datum.key == datum.owner"
     lines = (
-        ("datum.label", "ink", "11.5 * zoom", f"{is_call} ? datum.cy - 8*zoom : datum.cy"),
-        (f"{is_call} ? ({_DETAIL}) : ''", "soft", "10 * zoom", "datum.cy + 9*zoom"),
-        (f"{is_call} ? {_VALUE} : ''", "soft", "9.5 * zoom", "datum.cy + 9*zoom"),
+        ("datum.label", "ink", "11.5 * zoom", f"{is_call} ? datum.middle - 8*zoom : datum.middle"),
+        (f"{is_call} ? ({_DETAIL}) : ''", "soft", "10 * zoom", "datum.middle + 9*zoom"),
+        (f"{is_call} ? {_VALUE} : ''", "soft", "9.5 * zoom", "datum.middle + 9*zoom"),
     )
     found = []
     for number, (content, ink, size, y) in enumerate(lines):

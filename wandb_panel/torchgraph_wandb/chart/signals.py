@@ -254,6 +254,13 @@ _SCROLLED = (
 )
 
 
+_LED_TO = (
+    "datum.leads != '' ? "
+    "(data('here_nodes')[indexof(pluck(data('here_nodes'), 'at'), datum.leads)] || {key: found}).key : found"
+)
+"""The node at the other end of a stub."""
+
+
 def _finding() -> list[Spec]:
     """The list of modules, and the text typed into it."""
     typed = (
@@ -285,6 +292,7 @@ def _finding() -> list[Spec]:
             on("@nonfinite_banner:click", "first_nonfinite_key"),
             on("@finding_row:click, @xray_mark:click", "datum.key"),
             on("@xray_cells:click", "xray_row.key"),
+            on("@stub:click", _LED_TO),
             on("@stage:mousedown", "''"),
         ),
     ]

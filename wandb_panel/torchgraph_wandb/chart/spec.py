@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from torchgraph_wandb.chart.calls import call_signals
 from torchgraph_wandb.chart.columns import axes, column, column_data, column_signals, owners
 from torchgraph_wandb.chart.comparison import AREA, comparison, comparison_data, comparison_signals
 from torchgraph_wandb.chart.datasets import datasets
@@ -19,9 +20,12 @@ from torchgraph_wandb.chart.overlays import (
 from torchgraph_wandb.chart.signals import SLOTS, signals
 from torchgraph_wandb.chart.strip_layout import column_area
 from torchgraph_wandb.chart.strip_tooltips import hovering
+from torchgraph_wandb.chart.stubs import stub_signals
 from torchgraph_wandb.chart.themes import theme_signals
 from torchgraph_wandb.chart.vega import Spec, colour, group
-from torchgraph_wandb.chart.xray import xray, xray_data, xray_signals
+from torchgraph_wandb.chart.xray.data import xray_data
+from torchgraph_wandb.chart.xray.marks import xray
+from torchgraph_wandb.chart.xray.signals import xray_signals
 
 
 def chart_spec() -> Spec:
@@ -39,6 +43,8 @@ def chart_spec() -> Spec:
             *(one for slot in range(SLOTS) for one in column_signals(slot)),
             owners(SLOTS),
             *comparison_signals(),
+            *call_signals(),
+            *stub_signals(),
             *xray_signals(),
             *finding_signals(),
             *hovering([*map(column_area, range(SLOTS)), AREA]),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torchgraph_wandb.chart.decoding import code_at, flag_at, float_bits, float_value, formatted, share_of
 from torchgraph_wandb.chart.strip_layout import HEAT, StripArea
 from torchgraph_wandb.chart.vega import Spec, derived, on, state
-from torchgraph_wandb.heat_strips import INNER, ROWS, STEP_STATISTICS
+from torchgraph_wandb.heat_strips import HAS_INFINITY, HAS_NAN, HAS_NO_HISTOGRAM, INNER, ROWS, STEP_STATISTICS
 from torchgraph_wandb.text_encoding import FLOAT_WIDTH, NOT_FINITE, NOT_RECORDED
 
 HEADER = 40
@@ -81,13 +81,14 @@ _COUNT = (
     "' (' + format(tip_share, tip_share > 0 && tip_share < 0.001 ? '.1~e' : '.1~%') + ')'"
 )
 _RECORDED = (
-    f"strip_tip.cell == {NOT_FINITE} ? 'no finite value' : ({_WHERE}) + ':  ' + {_COUNT}, "
+    f"strip_tip.cell == {NOT_FINITE} ? 'no finite value' : "
+    f"strip_tip.flag & {HAS_NO_HISTOGRAM} ? 'no histogram: mean ± std, ± 2 std' : ({_WHERE}) + ':  ' + {_COUNT}, "
     f"'mean ' + {formatted('tip_mean')} + '  std ' + {formatted('tip_std')}, "
     f"'min ' + {formatted('tip_min')} + '  max ' + {formatted('tip_max')}, "
     f"'norm ' + {formatted('tip_l2_norm')}, "
     "'zeros ' + (isNaN(tip_zero_share) ? '–' : format(tip_zero_share, '.1%')), "
     "tip_nonfinite > 0 ? 'NaN or infinity: ' + format(tip_nonfinite, ',.0f') + "
-    "(strip_tip.flag ? '' : ', as in a mask') : 'all finite'"
+    f"(strip_tip.flag & {HAS_NAN | HAS_INFINITY} ? '' : ', as in a mask') : 'all finite'"
 )
 _HEAD = (
     "strip_tip.name + (!strip_tip.side ? ', values' : strip_tip.role == 'param' ? ', gradient' : ', gradient norm'), "

@@ -1,8 +1,8 @@
 /** What the viewer asks. A server answers it, or the page itself when it was exported. */
 
-import type {Changes, CoOccurrences, Related, RelatedTo, WantedXray, XrayAnswer} from './xray';
+import type {AskedSteps, CallsHistogram, Changes, CoOccurrences, Related, RelatedTo, WantedXray, XrayAnswer} from './xray';
 import type {KeptTensors, TensorGraph, TensorLine, TensorPart, WantedLine, WantedPart} from './tensors';
-import type {ComparisonAnswer, Findings, History, Layout, ModuleGraph, NonFinite, Runs, SameFindings, ScalarNews, StepStatistics, Updates} from './types';
+import type {ComparisonAnswer, Findings, History, Layout, ModuleGraph, NonFinite, Runs, SameFindings, ScalarNews, SeriesName, StepStatistics, Updates} from './types';
 
 /** Which model of which run. */
 export interface ModelName {
@@ -73,8 +73,10 @@ export interface Answers {
   changes: (model: ModelName, step: number, since: number | null, signal?: AbortSignal) => Promise<Changes>;
   /** Which series move with a scalar or a series, or before it. */
   related: (model: ModelName, target: RelatedTo, signal?: AbortSignal) => Promise<Related>;
-  /** What is unusual at the steps from the first to the last of `steps`. */
-  cooccurring: (model: ModelName, steps: readonly [number, number], signal?: AbortSignal) => Promise<CoOccurrences>;
+  /** A tensor of all calls of its module at a step, as one histogram. */
+  calls: (model: ModelName, series: SeriesName, step: number, signal?: AbortSignal) => Promise<CallsHistogram>;
+  /** What is unusual at some steps. */
+  cooccurring: (model: ModelName, steps: AskedSteps, signal?: AbortSignal) => Promise<CoOccurrences>;
   /** Which tensors were kept whole at which steps; null when that is still `version`. */
   tensors: (model: ModelName, version: string, signal?: AbortSignal) => Promise<KeptTensors | null>;
   /** A part of a kept tensor. */

@@ -132,6 +132,7 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       scalars: async (model, {scalars, known}) => (known === undefined ? scalarsIn(packed, find(model), scalars) : null),
       changes: async () => Promise.reject(new Error(NOT_ON_A_PAGE)),
       related: async () => Promise.reject(new Error(NOT_ON_A_PAGE)),
+      calls: async () => Promise.reject(new Error(NOT_ON_A_PAGE)),
       cooccurring: async () => Promise.reject(new Error(NOT_ON_A_PAGE)),
       xray: async (model, wanted) => xrayIn(packed, find(model), wanted),
       tensors: async (model, version) => (version === NOTHING_KEPT.version ? (find(model).tensors?.kept ?? NOTHING_KEPT) : null),

@@ -10,7 +10,7 @@ import {joinedLine, lineOf, partOf} from './tensors';
 import type {KeptTensors, TensorLine, WantedTensor} from './tensors';
 import type {ScalarInfo, SeriesHistory, SeriesName, StepNote} from './types';
 import {xrayOf} from './xray';
-import type {XrayFacts} from './xray';
+import type {RelatedTo, XrayFacts} from './xray';
 
 type Params = Record<string, string | number>;
 
@@ -48,8 +48,10 @@ export const server: Answers = {
     return packed.meta.is_same ? null : xrayOf(packed, packed.meta);
   },
   changes: (model, step, since, signal) => json('changes', {...model, step, ...(since === null ? {} : {since})}, signal),
-  cooccurring: (model, [from, to], signal) => json('related', {...model, from, to}, signal),
-  related: (model, target, signal) => json('related', {...model, ...('scalar' in target ? target : paramsOf(target))}, signal),
+  calls: (model, {module, call, role, path, kind}, step, signal) => json('calls', {...model, ...paramsOf({module, call, role, path, kind}), step}, signal),
+  cooccurring: (model, steps, signal) =>
+    json('related', {...model, ...('of' in steps ? {...relatedTo(steps.of), [steps.side]: steps.value, measure: steps.measure} : {from: steps[0], to: steps[1]})}, signal),
+  related: (model, target, signal) => json('related', {...model, ...relatedTo(target)}, signal),
   tensors: async (model, version, signal) => {
     const found = await json<KeptTensors & {is_same: boolean}>('tensors', {...model, version}, signal);
     return found.is_same ? null : found;
@@ -78,6 +80,10 @@ interface LineMeta {
 /** Without the call of a parameter, which has none. */
 function paramsOf({call, ...wanted}: WantedTensor | SeriesName): Params {
   return {...wanted, ...(call === null ? {} : {call})};
+}
+
+function relatedTo(target: RelatedTo): Params {
+  return 'scalar' in target ? target : paramsOf(target);
 }
 
 interface ScalarsMeta {

@@ -1,7 +1,7 @@
 /** The answers of `server/http_api.md`, as they are. The words are those of `schema.py`. */
 
 export type Role = 'input' | 'output' | 'param' | 'attached' | 'edge';
-export type Kind = 'value' | 'grad_norm' | 'grad' | 'optimizer_grad' | 'update' | 'update_ratio';
+export type Kind = 'value' | 'grad_norm' | 'grad' | 'optimizer_grad' | 'update' | 'update_ratio' | 'time' | 'memory';
 export type NodeKind = 'input' | 'output' | 'call' | 'attached';
 
 /** Columns of a statistics matrix, in order. */

@@ -5,6 +5,7 @@ import type {ReadonlySignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useRef} from 'preact/hooks';
 import type {SeriesHistory} from '../api/types';
+import {lacksHistograms} from '../history';
 import {stepToChoose} from '../steps';
 import {axisNumber} from './format';
 import {rowGrid} from './grid';
@@ -74,6 +75,7 @@ export function Ridges({name, history, setting, others = [history]}: RidgesProps
       }}
     >
       {isDrawn ? <Drawing ridges={ridges} layout={layout} scale={scale.value} peak={peak.value} setting={setting} /> : now === null && <span class="strip-loading">loading …</span>}
+      {now !== null && lacksHistograms(now) && <span class="strip-loading">no histograms were recorded</span>}
     </div>
   );
 }

@@ -1,10 +1,11 @@
 /** One series over time: heat, bands or a line, with the bars of the step on show beside it. */
 
-import {computed, useComputed, useSignalEffect, type ReadonlySignal} from '@preact/signals';
+import {computed, useComputed, useSignal, useSignalEffect, type ReadonlySignal} from '@preact/signals';
 import type {JSX, RefObject} from 'preact';
-import {useEffect, useMemo, useRef} from 'preact/hooks';
+import {useEffect, useLayoutEffect, useMemo, useRef} from 'preact/hooks';
 
 import type {Band, SeriesHistory} from '../api/types';
+import {lacksHistograms} from '../history';
 import {frameAtStep} from '../steps';
 import {drawPlot} from './draw/plot';
 import {drawSlice} from './draw/slice';
@@ -41,17 +42,23 @@ export interface Together {
   sceneAt: (width: number) => Scene | null;
   /** Reads the signals that the picture depends on besides its own. Cheap. */
   watch: () => void;
-  room: StripRoom;
+  /** Does some of the work for the pictures at a width; true when they are there. */
+  prepare: (width: number) => boolean;
+  /** Reads signals, too. */
+  room: () => StripRoom;
 }
 
 /** The strip, as wide as its container. A slider over the steps for the keyboard and for screen readers. */
 export function Strip({name, history, chosen = history, setting, band, together}: StripProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const view = useView(box);
-  const layout = useComputed(() => stripLayout(view.width.value, setting.options.value.bins, together?.room));
+  const shared = useSignal(together); // a signal: what is computed of another group is not to be taken for this one's
+  useLayoutEffect(() => void (shared.value = together), [together]);
   const scene = useComputed(() =>
-    together ? together.sceneAt(view.width.value) : workOut(history.value, view.width.value, setting, band?.value ?? null),
+    shared.value ? shared.value.sceneAt(view.width.value) : workOut(history.value, view.width.value, setting, band?.value ?? null),
   );
+  // Not that of the scene, which takes long to work out.
+  const layout = useComputed(() => stripLayout(view.width.value, setting.options.value.bins, shared.value ? shared.value.room() : roomOf(history.value)));
   const summary = useMemo(
     () => computed(() => (history.value === null ? `${name}: loading` : summaryOf(name, history.value, setting.frames.value.steps))),
     [name, history], // of an input the name is known when the graph has come
@@ -79,6 +86,11 @@ export function Strip({name, history, chosen = history, setting, band, together}
       {history.value === null && <span class="strip-loading">loading …</span>}
     </div>
   );
+}
+
+/** A strip alone has bars if there are histograms. */
+function roomOf(history: SeriesHistory | null): StripRoom {
+  return {hasBars: history === null || !lacksHistograms(history)};
 }
 
 function workOut(history: SeriesHistory | null, width: number, {options, axis}: Setting, band: Band | null): Scene | null {
@@ -120,11 +132,14 @@ function usePictures({scene, history, chosen, view, layout, setting, band, toget
   const palette = followPalette();
   const {isVisible} = view;
   useEffect(() => () => setting.onScale(plot, null), []);
+  const prepare = together && (() => together.prepare(view.width.value));
   const watch = () => void [history.value, setting.options.value, setting.axis.value, palette.value, view.width.value, band?.value, together?.watch()];
   usePainting({
     canvas: plot,
     isVisible,
     watch,
+    prepare,
+    source: together,
     area: () => (scene.value === null ? null : whole(layout.value)),
     paint: (context) => {
       setting.onScale(plot, scene.value!.scale.kind);
@@ -135,6 +150,8 @@ function usePictures({scene, history, chosen, view, layout, setting, band, toget
     canvas: slice,
     isVisible,
     watch: () => void [watch(), chosen.value, setting.frame.value],
+    prepare,
+    source: together,
     area: () => (scene.value === null ? null : besides(layout.value)),
     paint: (context) => drawSlice(context, scene.value!, {history: chosen.value!, frame: setting.frame.value, palette: palette.value}),
   });

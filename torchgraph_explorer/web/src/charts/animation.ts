@@ -1,6 +1,7 @@
 /** Painting jobs, done together when the browser is about to repaint. */
 
-type Job = () => void;
+/** Does some of its work; true when there is more to do, which is done before a later repaint. */
+type Job = () => boolean | void;
 
 const BUDGET_MS = 12; // of the 16 between two repaints; the rest is painted at the next one
 
@@ -21,7 +22,7 @@ function work(start: number): void {
   try {
     for (const [owner, job] of waiting) {
       waiting.delete(owner);
-      job();
+      if (job() === true && !waiting.has(owner)) waiting.set(owner, job);
       if (performance.now() - start > BUDGET_MS) break;
     }
   } finally {

@@ -3,7 +3,7 @@
 import type {SeriesHistory} from '../api/types';
 import type {Bounds} from '../histogram/histogram';
 import {trimmed} from '../histogram/trimmed';
-import {boundsOf, histogramOf} from '../history';
+import {boundsOf, hasHistogram, histogramOf} from '../history';
 
 /** From the smallest to the largest element of all frames; null when no frame has a finite element. */
 export function fullExtent(history: SeriesHistory): Bounds | null {
@@ -46,7 +46,7 @@ export function endsOf(history: SeriesHistory, reject: number): Float64Array {
   const ends = new Float64Array(2 * history.frame.length);
   for (let entry = 0; entry < history.frame.length; entry++) {
     const bounds = boundsOf(history, entry);
-    const {low, high} = reject > 0 ? trimmed(histogramOf(history, entry), bounds, reject) : bounds;
+    const {low, high} = reject > 0 && hasHistogram(history, entry) ? trimmed(histogramOf(history, entry), bounds, reject) : bounds;
     ends.set([low, high], 2 * entry);
   }
   known.set(history, {reject, ends});

@@ -5,7 +5,7 @@ import {clamp} from '../histogram/histogram';
 import {entriesByColumn, type ColumnEntries, type Columns} from './columns';
 import {boundsOf, histogramOf, nonfiniteOf} from '../history';
 import {addTo, emptyRows, type RowCounts} from '../histogram/rebin';
-import type {RowGrid} from './grid';
+import {isSameGrid, type RowGrid} from './grid';
 
 /** What a heat strip shows, one column after the other. Shares are of a column's finite elements. */
 export interface Heat {
@@ -24,8 +24,22 @@ export interface Heat {
   elements: number;
 }
 
-/** Spreads a history over the columns and rows of a picture. Frames that share a column are added up. */
+const known = new WeakMap<SeriesHistory, Heat>();
+
+/**
+ * Spreads a history over the columns and rows of a picture. Frames that share a column are added up.
+ *
+ * The last picture of a history is kept: strips of several runs are worked out together, again and again as they come.
+ */
 export function heatOf(history: SeriesHistory, columns: Columns, grid: RowGrid): Heat {
+  const before = known.get(history);
+  if (before?.columns === columns && isSameGrid(before.grid, grid)) return before;
+  const heat = spread(history, columns, grid);
+  known.set(history, heat);
+  return heat;
+}
+
+function spread(history: SeriesHistory, columns: Columns, grid: RowGrid): Heat {
   const heat = blank(columns, grid);
   const peaks = entriesByColumn(history, columns).map((group) => fill(heat, history, group));
   return {...heat, peak: usualPeak(peaks)};

@@ -12,6 +12,10 @@ export interface Painting {
   isVisible: ReadonlySignal<boolean>;
   /** Reads the signals that the picture depends on. Cheap: what follows from them is worked out in `paint`. */
   watch: () => void;
+  /** Does some of what takes long before `area` and `paint`; true when that is done. Left out: nothing does. */
+  prepare?: (() => boolean) | undefined;
+  /** The canvas is painted anew when this is another one: what the functions of before read may be gone. */
+  source?: unknown;
   /** The part of the strip that the canvas covers; null when there is nothing to paint. */
   area: () => Box | null;
   /** Paints in CSS pixels of the strip. */
@@ -19,10 +23,10 @@ export interface Painting {
 }
 
 /** Keeps a canvas painted until its component goes. */
-export function usePainting({canvas, isVisible, watch, area, paint}: Painting): void {
+export function usePainting({canvas, isVisible, watch, prepare, source, area, paint}: Painting): void {
   useEffect(() => {
     const owner = {};
-    const repaint = () => untracked(() => paintArea(canvas.current, area(), paint));
+    const repaint = () => untracked(() => (prepare?.() === false ? true : paintArea(canvas.current, area(), paint)));
     const stop = effect(() => {
       watch();
       if (isVisible.value) schedule(owner, repaint);
@@ -31,7 +35,7 @@ export function usePainting({canvas, isVisible, watch, area, paint}: Painting): 
       stop();
       unschedule(owner);
     };
-  }, []);
+  }, [source]);
 }
 
 function paintArea(canvas: HTMLCanvasElement | null, area: Box | null, paint: Painting['paint']): void {

@@ -3,7 +3,8 @@
 import {ticks as roundNumbers} from 'd3-array';
 
 import {axisNumber} from './format';
-import {quantiles, sumOf, type Bounds} from '../histogram/histogram';
+import {clamp, quantiles, sumOf, type Bounds} from '../histogram/histogram';
+import {lacksHistograms, rowOfEntry} from '../history';
 import type {SeriesHistory} from '../api/types';
 
 export type ScaleKind = 'linear' | 'symlog';
@@ -48,11 +49,18 @@ const DECADES = 9;
 /** Where a symlog axis for this history turns linear: below nine tenths of its non-zero magnitudes. */
 export function linearBelow(history: SeriesHistory, {low, high}: Bounds): number {
   const reach = Math.max(Math.abs(low), Math.abs(high));
+  if (lacksHistograms(history)) return smallestMean(history, reach);
   const all = sumOf([{buckets: history.buckets.map(Math.abs), counts: history.counts}]);
   const zero = all.buckets[0] === 0 ? 1 : 0;
   const nonZero = {buckets: Array.from(all.buckets).slice(zero), counts: Array.from(all.counts).slice(zero)};
   const [tenth] = quantiles(nonZero, [0.1], {low: reach * 10 ** -DECADES, high: reach / 10});
   return Number.isFinite(tenth) && tenth! > 0 ? tenth! : reach / 10;
+}
+
+/** Without histograms: the smallest mean magnitude of a frame. */
+function smallestMean(history: SeriesHistory, reach: number): number {
+  const sizes = Array.from(history.frame, (_, entry) => rowOfEntry(history, entry).absolute_mean).filter((size) => size > 0);
+  return clamp(Math.min(...sizes), reach * 10 ** -DECADES, reach / 10);
 }
 
 /** The ends of equally tall rows, `[rows + 1]`, from the low end up. */

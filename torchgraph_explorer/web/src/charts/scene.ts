@@ -7,7 +7,7 @@ import type {ChartOptions, StripMode} from './options';
 import {bandsOf, type BandPoint} from './bands';
 import {entriesByColumn, type Columns} from './columns';
 import {heatOf, type Heat} from './heat';
-import {isLost, nonfiniteOf, rowOfEntry, whatIsLost} from '../history';
+import {isLost, lacksHistograms, nonfiniteOf, rowOfEntry, whatIsLost} from '../history';
 import {stripLayout, type StripLayout, type StripRoom} from './layout';
 import {linePoints, linesOf, type LinePoint} from './lines';
 import {positionsOf, type FramePositions} from './positions';
@@ -53,12 +53,13 @@ export interface SceneInput {
   band?: Band | null;
   /** The value axis of heat, where several strips share one; left out: that of the history. */
   scale?: ValueScale;
+  /** Left out: a strip alone, with bars if there are histograms. */
   room?: StripRoom;
 }
 
 /** Works a strip out for a width in pixels. */
 export function sceneOf({history, options, axis, width, band = null, scale, room}: SceneInput): Scene {
-  const layout = stripLayout(width, options.bins, room);
+  const layout = stripLayout(width, options.bins, room ?? {hasBars: !lacksHistograms(history)});
   const positions = positionsOf(axis, {width: layout.plot.width, unit: history.unit});
   const {columns} = positions;
   const nonfinite = nonfiniteColumns(history, columns);
@@ -72,14 +73,16 @@ type Shared = Pick<Scene, 'history' | 'options' | 'columns' | 'positions' | 'ban
 type Worked = Pick<Scene, 'scale' | 'grid' | 'content'>;
 
 const WORK_OUT: Record<StripMode, (shared: Shared, given?: ValueScale) => Worked> = {
-  heat({history, options, columns}, given) {
+  heat(shared, given) {
+    const {history, options, columns} = shared;
+    if (lacksHistograms(history)) return WORK_OUT.bands(shared, given);
     const scale = given ?? elementScale(history, options);
     const grid = rowGrid(scale, options.bins, isWhole(history));
     return {scale, grid, content: {mode: 'heat', heat: heatOf(history, columns, grid)}};
   },
-  bands({history, options, columns}) {
+  bands({history, options, columns}, given) {
     const bands = bandsOf(history, columns);
-    const scale = bandScale(history, bands, options);
+    const scale = given ?? bandScale(history, bands, options);
     return {scale, grid: rowGrid(scale, options.bins, isWhole(history)), content: {mode: 'bands', bands}};
   },
   line({history, options, band, positions: {middles, binOf}}) {
@@ -115,8 +118,12 @@ function missingColumns(history: SeriesHistory, {left, of}: Columns): number[] {
 /** Why a plot stays empty, as a short text; null when it does not. */
 export function emptiness({history, content}: Scene): string | null {
   if (history.frame.length === 0) return 'nothing recorded yet';
-  const isEmpty = content.mode === 'line' ? content.lines.length === 0 : history.counts.length === 0;
+  const isEmpty = content.mode === 'heat' ? history.counts.length === 0 : piecesOf(content).length === 0;
   return isEmpty ? withoutValues(history) : null;
+}
+
+function piecesOf(content: Exclude<Content, {mode: 'heat'}>): readonly unknown[] {
+  return content.mode === 'line' ? content.lines : content.bands;
 }
 
 function withoutValues(history: SeriesHistory): string {

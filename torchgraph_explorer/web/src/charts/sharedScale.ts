@@ -1,6 +1,7 @@
 /** One value axis for several charts. */
 
 import type {SeriesHistory} from '../api/types';
+import {lacksHistograms} from '../history';
 import type {ChartOptions} from './options';
 import {linearBelow, linearScale, symlogScale, type ValueScale} from './scale';
 import {elementScale} from './valueAxis';
@@ -10,7 +11,7 @@ const FAR = 20;
 
 /** The axis on which the elements of all histories lie. */
 export function barScale(histories: readonly SeriesHistory[], options: ChartOptions): ValueScale {
-  const filled = histories.filter(({counts}) => counts.length > 0);
+  const filled = histories.filter((history) => history.counts.length > 0 || lacksHistograms(history));
   const scales = filled.map((history) => elementScale(history, options));
   return joined(scales, options, (ends) => Math.min(...filled.map((history) => linearBelow(history, ends))));
 }

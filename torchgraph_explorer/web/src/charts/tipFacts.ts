@@ -4,7 +4,7 @@ import {formatCount, formatNumber} from '../numberText';
 import {measureNamed, type Row} from '../statistics';
 import {QUANTILES, quantiles} from '../histogram/histogram';
 import {aboutCount, axisNumber} from './format';
-import {boundsOf, entryOf, histogramOf, isLost, isMerged, lostText, rowOfEntry} from '../history';
+import {boundsOf, entryOf, hasHistogram, histogramOf, isLost, isMerged, lostText, rowOfEntry} from '../history';
 import type {Box} from './layout';
 import {countIn, rebin} from '../histogram/rebin';
 import type {RowGrid} from './grid';
@@ -38,6 +38,7 @@ export function tipFacts(scene: Scene, frame: number, row: number | null, steps:
 const CONTENT: Record<Scene['content']['mode'], (scene: Scene, entry: number) => Fact[]> = {
   heat: () => [],
   bands({history}, entry) {
+    if (!hasHistogram(history, entry)) return ofStatistics(rowOfEntry(history, entry));
     const values = quantiles(histogramOf(history, entry), QUANTILES, boundsOf(history, entry));
     const text = values.map((value) => formatNumber(value));
     return [
@@ -52,6 +53,14 @@ const CONTENT: Record<Scene['content']['mode'], (scene: Scene, entry: number) =>
     return [[measure.label, formatNumber(measure.of(rowOfEntry(history, entry)))]];
   },
 };
+
+/** Of an entry without a histogram; its mean and standard deviation are told in any case. */
+function ofStatistics({min, max}: Row): Fact[] {
+  return [
+    ['no histogram', 'bands: mean ± std, ± 2 std'],
+    ['min … max', `${formatNumber(min)} … ${formatNumber(max)}`],
+  ];
+}
 
 function binFacts({history, grid}: Scene, entry: number, row: number): Fact[] {
   const rows = rebin(histogramOf(history, entry), boundsOf(history, entry), grid);

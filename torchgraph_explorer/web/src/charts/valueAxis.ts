@@ -14,8 +14,19 @@ import {chooseScale} from './scaleChoice';
 /** So many times beyond the line, a limit makes the axis logarithmic. */
 const FAR = 20;
 
-/** The axis for a heat strip and for bars: where the elements lie. */
+const known = new WeakMap<SeriesHistory, Map<string, ValueScale>>();
+
+/** The axis for a heat strip and for bars: where the elements lie. Worked out once. */
 export function elementScale(history: SeriesHistory, options: ChartOptions): ValueScale {
+  const ofHistory = known.get(history) ?? new Map<string, ValueScale>();
+  known.set(history, ofHistory);
+  const name = JSON.stringify([options.scale, options.range, options.reject]);
+  const scale = ofHistory.get(name) ?? scaleOfElements(history, options);
+  ofHistory.set(name, scale);
+  return scale;
+}
+
+function scaleOfElements(history: SeriesHistory, options: ChartOptions): ValueScale {
   const reject = options.range === 'full' ? 0 : options.reject;
   return scaleOf(history, robustExtent(history, reject), elementKind(history, options));
 }

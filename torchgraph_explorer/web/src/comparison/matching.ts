@@ -29,7 +29,7 @@ export function matchSeries(ours: readonly SeriesInfo[], theirs: readonly Series
   const taken = new Set<SeriesInfo>();
   for (const one of ours) {
     const other = modules.get(one.module);
-    const found = other === undefined ? undefined : byName.get(nameOf(one, other));
+    const found = other === undefined ? undefined : byName.get(nameOf({...one, path: pathOf(one, modules)}, other));
     if (found === undefined) continue;
     series.set(one.series, found);
     taken.add(found);
@@ -51,6 +51,24 @@ function nameOf({call, role, path, kind}: SeriesInfo, module: string): string {
   return JSON.stringify([module, call, role, path, kind]);
 }
 
+/** The path of a series in the other run: that of an edge names the calls at its ends. */
+function pathOf({role, path, module}: SeriesInfo, modules: ReadonlyMap<string, string>): string {
+  const found = role === 'edge' ? /^(.*?) -> (.*?)( #.*)?$/.exec(path) : null;
+  if (found === null) return path;
+  return `${endOf(found[1]!, module, modules)} -> ${endOf(found[2]!, module, modules)}${found[3] ?? ''}`;
+}
+
+/** One end of an edge within the module `inside`: a call `name#2`, `/name` for one elsewhere, or a tensor. */
+function endOf(end: string, inside: string, modules: ReadonlyMap<string, string>): string {
+  if (end === '' || end.startsWith(':') || end.startsWith('@')) return end;
+  const at = end.indexOf('#');
+  const [name, call] = at < 0 ? [end, ''] : [end.slice(0, at), end.slice(at)];
+  const whole = name.startsWith('/') ? name.slice(1) : inside === '' ? name : `${inside}.${name}`;
+  const [other, outer] = [modules.get(whole) ?? whole, modules.get(inside) ?? inside];
+  const prefix = outer === '' ? '' : `${outer}.`;
+  return `${other.startsWith(prefix) ? other.slice(prefix.length) : `/${other}`}${call}`;
+}
+
 const KINDS: Record<SeriesInfo['kind'], string> = {
   value: '',
   grad: ' (gradient)',
@@ -58,6 +76,8 @@ const KINDS: Record<SeriesInfo['kind'], string> = {
   optimizer_grad: ' (optimizer gradient)',
   update: ' (update)',
   update_ratio: ' (update ratio)',
+  time: ' (time)',
+  memory: ' (memory)',
 };
 
 function grouped(series: readonly SeriesInfo[], isWhole: (module: string) => boolean): Unmatched[] {

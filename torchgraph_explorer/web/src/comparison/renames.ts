@@ -65,13 +65,14 @@ function filled(pattern: string, stars: readonly string[]): string {
 
 /**
  * Which module of another run each of ours is: by a rule, else by its own name, else by a rule read from right to left. No
- * module of the other run is taken twice.
+ * module of the other run is taken twice. What `layer1.*` renames, `layer1` is, too.
  */
 export function moduleMap(ours: Iterable<string>, theirs: Iterable<string>, rules: readonly Rename[]): Map<string, string> {
   const [mine, others] = [[...new Set(ours)], new Set(theirs)];
   const found = new Map<string, string>();
   const taken = new Set<string>();
-  const ways: ((name: string) => string | null)[] = [(name) => renamed(name, rules, 'from'), (name) => name, (name) => renamed(name, rules, 'to')];
+  const all = [...rules, ...rules.filter(({from, to}) => from.endsWith('.*') && to.endsWith('.*')).map(({from, to}) => ({from: from.slice(0, -2), to: to.slice(0, -2)}))];
+  const ways: ((name: string) => string | null)[] = [(name) => renamed(name, all, 'from'), (name) => name, (name) => renamed(name, all, 'to')];
   for (const way of rules.length === 0 ? [ways[1]!] : ways) {
     for (const name of mine) {
       const other = found.has(name) ? null : way(name);

@@ -5,17 +5,42 @@ import {linearBelow} from '../charts/scale';
 import {barScale, joined} from '../charts/sharedScale';
 import {sceneOf, type Scene, type SceneInput} from '../charts/scene';
 import {stripMode} from '../charts/options';
+import {elementScale} from '../charts/valueAxis';
+import {lacksHistograms} from '../history';
 
-/** A strip for each run, for charts of equal options. */
-export function scenesTogether(inputs: readonly SceneInput[]): Scene[] {
-  const [first] = inputs;
-  if (first === undefined) return [];
-  return stripMode(first.options.mode) === 'heat' ? heatsTogether(inputs) : linesTogether(inputs);
+/** The strips of several runs, worked out run by run, so that no frame has to wait for all. */
+export class ScenesTogether {
+  readonly #steps: Iterator<void, readonly Scene[]>;
+  #scenes: readonly Scene[] | null = null;
+
+  constructor(given: readonly SceneInput[]) {
+    const hasBars = given.some(({history}) => !lacksHistograms(history));
+    const inputs = given.map((input) => ({...input, room: {...input.room, hasBars: hasBars && input.room?.hasBars !== false}}));
+    const [first] = inputs;
+    if (first === undefined) this.#scenes = [];
+    this.#steps = first !== undefined && stripMode(first.options.mode) === 'heat' ? heatsTogether(inputs) : linesTogether(inputs);
+  }
+
+  /** Does a part of the work; true when nothing is left. */
+  step(): boolean {
+    if (this.#scenes !== null) return true;
+    const {done, value} = this.#steps.next();
+    if (done === true) this.#scenes = value;
+    return done === true;
+  }
+
+  /** A strip for each run, worked out now as far as they are not. */
+  get scenes(): readonly Scene[] {
+    while (!this.step());
+    return this.#scenes!;
+  }
 }
 
-function heatsTogether(inputs: readonly SceneInput[]): Scene[] {
+function* heatsTogether(inputs: readonly SceneInput[]): Generator<void, readonly Scene[], void> {
+  for (const {history, options} of inputs) yield void elementScale(history, options);
   const scale = barScale(inputs.map(({history}) => history), inputs[0]!.options);
-  const scenes = inputs.map((input) => sceneOf({...input, scale}));
+  const scenes: Scene[] = [];
+  for (const input of inputs) yield void scenes.push(sceneOf({...input, scale}));
   const heats = scenes.flatMap(({content}) => (content.mode === 'heat' ? [content.heat] : []));
   const filled = heats.filter(({elements}) => elements > 0);
   const peak = Math.max(0, ...filled.map((heat) => heat.peak)) || 1;
@@ -24,8 +49,9 @@ function heatsTogether(inputs: readonly SceneInput[]): Scene[] {
 }
 
 /** What bands and lines are made of does not depend on the axis. */
-function linesTogether(inputs: readonly SceneInput[]): Scene[] {
-  const scenes = inputs.map((input) => sceneOf(input));
+function* linesTogether(inputs: readonly SceneInput[]): Generator<void, readonly Scene[], void> {
+  const scenes: Scene[] = [];
+  for (const input of inputs) yield void scenes.push(sceneOf(input));
   const {options} = inputs[0]!;
   const filled = scenes.filter(hasContent);
   const scale = joined(filled.map((one) => one.scale), options, (ends) => leastOf(filled, ends));

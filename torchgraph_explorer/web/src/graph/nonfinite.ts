@@ -206,6 +206,8 @@ export function tensorText({role, path, kind}: Pick<SeriesName, 'role' | 'path' 
     optimizer_grad: `gradient of ${path} that the optimizer took`,
     update: `update of ${path}`,
     update_ratio: `update-to-weight ratio of ${path}`,
+    time: 'time of forward',
+    memory: 'memory of outputs',
   }[kind];
 }
 

@@ -1,6 +1,6 @@
 /** Exponent buckets spread over the rows of a drawn histogram. */
 
-import {lowerEdge, upperEdge} from './buckets';
+import {LAST_BUCKET, lowerEdge, upperEdge} from './buckets';
 import {spanOf, type Bounds, type Histogram} from './histogram';
 
 /** One drawn histogram. Every element is in exactly one of the four fields. */
@@ -41,12 +41,46 @@ export function rebin(histogram: Histogram, bounds: Bounds, axis: RowAxis): RowC
 
 /** Adds a histogram to rows that may already hold others. `bounds` are its smallest and largest element. */
 export function addTo(rows: RowCounts, {buckets, counts}: Histogram, bounds: Bounds, axis: RowAxis): void {
+  const overlaps = overlapsOf(axis);
   for (let i = 0; i < counts.length; i++) {
-    const points = axis.isWhole ? wholeNumbersIn(buckets[i]!, bounds) : null;
-    if (buckets[i] === 0) addZeros(rows, counts[i]!, axis);
+    const bucket = buckets[i]!;
+    const points = axis.isWhole ? wholeNumbersIn(bucket, bounds) : null;
+    if (bucket === 0) addZeros(rows, counts[i]!, axis);
     else if (points !== null) points.forEach((value) => addToRow(rows, axis.rowOf(value), counts[i]! / points.length));
-    else addSpan(rows, spanOf(buckets[i]!, bounds), counts[i]!, axis);
+    else if (lowerEdge(bucket) >= bounds.low && upperEdge(bucket) <= bounds.high) addWhole(rows, overlaps, {bucket, count: counts[i]!, axis});
+    else addSpan(rows, spanOf(bucket, bounds), counts[i]!, axis);
   }
+}
+
+/** The rows that a bucket overlaps, from one below the axis on, and the share of it in each. */
+interface Overlap {
+  first: number;
+  shares: readonly number[];
+}
+
+/** By bucket, as far as they were asked for: buckets are the same in all histograms, and most are not cut short by an extreme. */
+type Overlaps = (Overlap | undefined)[];
+
+const known = new WeakMap<RowAxis, Overlaps>();
+
+function overlapsOf(axis: RowAxis): Overlaps {
+  const found = known.get(axis) ?? Array<undefined>(2 * LAST_BUCKET + 1).fill(undefined);
+  known.set(axis, found);
+  return found;
+}
+
+function addWhole(rows: RowCounts, overlaps: Overlaps, {bucket, count, axis}: {bucket: number; count: number; axis: RowAxis}): void {
+  const {first, shares} = (overlaps[bucket + LAST_BUCKET] ??= overlapOf(bucket, axis));
+  for (let i = 0; i < shares.length; i++) addToRow(rows, first + i, count * shares[i]!);
+}
+
+function overlapOf(bucket: number, axis: RowAxis): Overlap {
+  const one = {counts: new Float64Array(axis.rows + 2), zeros: 0, below: 0, above: 0};
+  const shifted = {...axis, edges: Float64Array.of(NaN, ...axis.edges), rowOf: (value: number) => axis.rowOf(value) + 1};
+  addSpan(one, [lowerEdge(bucket), upperEdge(bucket)], 1, shifted);
+  const filled = [...one.counts.keys()].filter((row) => one.counts[row]! > 0);
+  const [first, last] = [filled[0] ?? 0, filled.at(-1) ?? 0];
+  return {first: first - 1, shares: [...one.counts.subarray(first, last + 1)]};
 }
 
 /** More whole numbers than this in a bucket are spread like any others. */

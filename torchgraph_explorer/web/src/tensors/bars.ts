@@ -13,9 +13,9 @@ export function barsOf({columns}: Counts, box: Box): Grid {
   return {cellWidth, cellHeight: height, across: 1, width, height, stepX: width + 8, stepY: height + 8, label: 0};
 }
 
-/** From where to where the bars of values go, and where zero is. */
-export function heightsOf(values: ArrayLike<number>, height: number): {zero: number; tops: number[]} {
-  let [low, high] = [0, 0];
+/** From where to where the bars of values go, and where zero is. `range` is what fits in at least. */
+export function heightsOf(values: ArrayLike<number>, height: number, range?: {low: number | null; high: number | null}): {zero: number; tops: number[]} {
+  let [low, high] = [Math.min(0, range?.low ?? 0), Math.max(0, range?.high ?? 0)];
   for (let i = 0; i < values.length; i++) {
     const value = values[i] as number;
     if (!Number.isFinite(value)) continue;

@@ -21,6 +21,8 @@ export interface CategoryPlot {
   high: number;
   first: number;
   last: number;
+  /** Where the mean of a category that is drawn is NaN or infinite, in pixels. */
+  bad: number[];
 }
 
 /** Lines that are drawn; more cannot be told apart. */
@@ -44,5 +46,7 @@ export function categoryPlot(line: TensorLine, column: string, box: {width: numb
     const own = {category, steps, values, counts: at.map((i) => counts[i] as number)};
     return {...own, plot: linePlot(steps, values, box, {low, high}, {first, last})};
   });
-  return {lines, others: sorted.length - drawn.length, low: finite.length > 0 ? low : NaN, high: finite.length > 0 ? high : NaN, first, last};
+  const isBad = (i: number): boolean => !Number.isFinite(means[i] as number) && (counts[i] as number) > 0;
+  const bad = [...new Set(lines.flatMap(({plot}, n) => drawn[n]![1].flatMap((i, at) => (isBad(i) ? [plot.xs[at] as number] : []))))];
+  return {lines, others: sorted.length - drawn.length, low: finite.length > 0 ? low : NaN, high: finite.length > 0 ? high : NaN, first, last, bad};
 }

@@ -18,3 +18,19 @@ test('a job that fails does not keep the others, nor later ones, from being done
   expect(done.mock.calls).toEqual([['second'], ['third']]);
   expect(frames).toEqual([]);
 });
+
+test('a job that has more to do goes on at later repaints, after the others', () => {
+  const frames: FrameRequestCallback[] = [];
+  vi.stubGlobal('requestAnimationFrame', (work: FrameRequestCallback) => frames.push(work));
+  const done: string[] = [];
+  let left = 2;
+  schedule({}, () => {
+    done.push(`part ${left}`);
+    vi.spyOn(performance, 'now').mockReturnValue(done.length * 100);
+    return --left > 0;
+  });
+  schedule({}, () => void done.push('other'));
+  for (let frame = 0; frame < 4; frame++) frames.shift()?.(performance.now() - 50);
+  vi.restoreAllMocks();
+  expect(done).toEqual(['part 2', 'other', 'part 1']);
+});

@@ -3,6 +3,7 @@ import {describe, expect, test} from 'vitest';
 import {historyFrom, normal, randomFrom} from '../../gallery/samples';
 import {elementsIn} from '../../src/charts/heat';
 import {boundsOf, histogramOf} from '../../src/history';
+import {lowerEdge, upperEdge} from '../../src/histogram/buckets';
 import {countIn, rebin} from '../../src/histogram/rebin';
 import {isWhole, rowGrid, type RowGrid} from '../../src/charts/grid';
 import {linearScale, symlogScale} from '../../src/charts/scale';
@@ -30,6 +31,18 @@ describe('rebinning', () => {
     const history = historyFrom([[1, 1.0625, 1.125, 1.1875]]); // one bucket, [1, 1.25), which its largest element cuts short
     const rows = rebin(histogramOf(history, 0), {low: 1, high: 1.2}, rowGrid(linearScale({low: 0.9, high: 1.3}), 4));
     expect([...rows.counts].map((count) => Number(count.toFixed(9)))).toEqual([0, 2, 2, 0]);
+  });
+
+  test.each([0.3, 0.01, 40])('spreads buckets that no extreme cuts short as if each were alone, on an axis to %d', (reach) => {
+    const buckets = [...Array(60).keys()].map((i) => 490 + i).flatMap((bucket) => [-bucket, bucket]);
+    const low = -reach / 2;
+    const grid = rowGrid(linearScale({low, high: reach}), 9);
+    const rows = rebin({buckets, counts: buckets.map(() => 8)}, {low: -Infinity, high: Infinity}, grid);
+    const share = (from: number, to: number): number =>
+      buckets.map((bucket) => [lowerEdge(bucket), upperEdge(bucket)]).reduce((sum, [a, b]) => sum + (8 * Math.max(0, Math.min(b!, to) - Math.max(a!, from))) / (b! - a!), 0);
+    rows.counts.forEach((count, row) => expect(count).toBeCloseTo(share(low + (row * 1.5 * reach) / 9, low + ((row + 1) * 1.5 * reach) / 9), 6));
+    expect(rows.below).toBeCloseTo(share(-Infinity, low), 6);
+    expect(rows.above).toBeCloseTo(share(reach, Infinity), 6);
   });
 
   test('puts a constant in one row', () => {

@@ -28,6 +28,11 @@ describe('lines of categories', () => {
     ]);
   });
 
+  test('mark the steps where a mean is not finite', () => {
+    const {bad, low} = categoryPlot(lineOf([[0, 'a', 1], [0, 'z', NaN], [10, 'a', Infinity], [20, 'a', 2]]), 'mean', BOX);
+    expect([bad, low]).toEqual([[50, 0], 1]);
+  });
+
   test('are few, and the others are counted', () => {
     const rows = [...Array(12).keys()].map((i): [number, string, number] => [0, `c${i}`, i]);
     const {lines, others} = categoryPlot(lineOf(rows), 'mean', BOX);

@@ -112,4 +112,6 @@ describe('a line', () => {
 test('bars rise from zero and fall below it', () => {
   expect(heightsOf([1, -1, NaN], 10)).toEqual({zero: 5, tops: [0, 10, NaN]});
   expect(heightsOf([2, 4], 10).zero).toBe(10);
+  expect(heightsOf([2.5], 10, {low: -5, high: 5})).toEqual({zero: 5, tops: [2.5]});
+  expect(heightsOf([20], 10, {low: null, high: 5}).tops).toEqual([0]);
 });

@@ -16,9 +16,10 @@ export interface RunCurve {
   dashes: readonly number[];
 }
 
-/** Of more runs than this only the medians are drawn: bands would hide each other. */
+/** Of more runs than this the edges of the bands are drawn as lines: their areas would hide each other. */
 const FEW = 4;
 const OPACITY = 0.16;
+const EDGE_OPACITY = 0.4;
 const [LOW, HIGH] = [QUANTILES.indexOf(0.05), QUANTILES.indexOf(0.95)];
 
 /** Paints the plot with its axes; the first curve, which is that of the run on show, on top. */
@@ -29,7 +30,7 @@ export function drawRuns(context: Context, curves: readonly RunCurve[], palette:
   drawOutline(context, first, palette);
   drawZero(context, first, palette);
   drawValueAxis(context, first, palette);
-  if (curves.length <= FEW) curves.forEach((curve) => drawBand(context, curve));
+  for (const curve of curves) (curves.length <= FEW ? drawBand : drawEdges)(context, curve);
   for (const curve of [...curves].reverse()) drawCurve(context, curve, palette);
   for (const {scene, colour} of curves) drawMarks(context, scene, {...palette, nonfinite: colour});
   drawTimeAxis(context, first, palette);
@@ -43,6 +44,18 @@ function drawBand(context: Context, {scene, colour}: RunCurve): void {
   context.fillStyle = colour;
   context.globalAlpha = OPACITY;
   for (const piece of scene.content.bands) area(context, edge(piece, LOW, scene), edge(piece, HIGH, scene));
+  context.restore();
+}
+
+/** Between which values nine tenths of the elements lie. */
+function drawEdges(context: Context, {scene, colour, dashes}: RunCurve): void {
+  if (scene.content.mode !== 'bands') return;
+  context.save();
+  clipTo(context, scene.layout.plot);
+  context.setLineDash([...dashes]);
+  context.strokeStyle = colour;
+  context.globalAlpha = EDGE_OPACITY;
+  for (const piece of scene.content.bands) for (const quantile of [LOW, HIGH]) line(context, edge(piece, quantile, scene));
   context.restore();
 }
 

@@ -4,9 +4,11 @@ import './comparison.css';
 
 import {useComputed} from '@preact/signals';
 import type {JSX} from 'preact';
+import {useRef} from 'preact/hooks';
 import type {SeriesInfo} from '../../api/types';
 import {Ridges} from '../../charts/Ridges';
 import {Strip} from '../../charts/Strip';
+import {useNearness} from '../../charts/view';
 import {bandOf} from '../findings/found';
 import {SaveTable} from '../panels/SaveTable';
 import * as shown from '../state/shown';
@@ -30,12 +32,29 @@ interface RunsChartProps {
   name: string;
 }
 
-export function RunsChart({runs, series, title, name}: RunsChartProps): JSX.Element {
+/** Made, and its histories fetched, while it is in sight or near: a panel may have hundreds of series, each in many runs. */
+export function RunsChart(props: RunsChartProps): JSX.Element {
+  const box = useRef<HTMLElement>(null);
+  const {isNear, height} = useNearness(box);
+  const room = isNear.value ? {} : {style: {height: `${height.value ?? usualHeight(props.runs.length)}px`}};
+  return (
+    <figure ref={box} class="chart runs-chart" {...room}>
+      {isNear.value ? <Content {...props} /> : <figcaption>{props.title}</figcaption>}
+    </figure>
+  );
+}
+
+/** About what a chart of so many runs takes, side by side with their statistics, so that little moves when it is made. */
+function usualHeight(runs: number): number {
+  return 150 + 112 * runs;
+}
+
+function Content({runs, series, title, name}: RunsChartProps): JSX.Element {
   const parts = useRunSeries(runs, series);
   const mode = useMode(runs).value;
   const there = parts.filter((part) => part.series !== null);
   return (
-    <figure class="chart runs-chart">
+    <>
       <figcaption>
         {title}
         <SaveTable model={runs[0]!.model} name={name} history={parts[0]!.history} />
@@ -45,7 +64,7 @@ export function RunsChart({runs, series, title, name}: RunsChartProps): JSX.Elem
       {mode === 'steps' && parts.map((part) => <Steps key={part.run.number} part={part} parts={there} name={name} />)}
       {mode === 'plot' && parts.map((part) => part.series === null && <None key={part.run.number} run={part.run} />)}
       <StepOutlines parts={there} />
-    </figure>
+    </>
   );
 }
 
@@ -71,7 +90,7 @@ function Strips({parts, name, series}: StripsProps): JSX.Element {
               history={history}
               chosen={chosen}
               setting={run.setting}
-              together={group.together(i)}
+              together={group.together[i]!}
               {...(run.number === 0 ? {band} : {})}
             />
           </div>

@@ -21,10 +21,11 @@ import {useView} from '../../charts/view';
 import {frameBeside} from '../../comparison/alignment';
 import {runColour, runDashes, runLetter} from '../../comparison/choice';
 import {meanOfRuns} from '../../comparison/mean';
-import {boundsOf, entryOf, histogramOf, rowOfEntry} from '../../history';
+import {boundsOf, entryOf, hasHistogram, histogramOf, rowOfEntry} from '../../history';
 import {quantiles} from '../../histogram/histogram';
 import {formatNumber} from '../../numberText';
 import {measureNamed} from '../../statistics';
+import type {Row} from '../../statistics';
 import {frameAtStep, stepToChoose} from '../../steps';
 import {useGroup} from './group';
 import type {RunSeries} from './group';
@@ -47,6 +48,8 @@ export function RunsPlot({parts, name}: {parts: readonly RunSeries[]; name: stri
     canvas,
     isVisible,
     watch: () => void [group.watch(), palette.value, width.value],
+    prepare: () => group.prepare(width.value),
+    source: group,
     area: () => (scenes().every((one) => one === null) ? null : {x: 0, y: 0, width: layout.value.width, height: layout.value.height}),
     paint: (context) => {
       setting.onScale(canvas, scenes().find((one) => one !== null)!.scale.kind);
@@ -157,6 +160,12 @@ function factsAt(parts: readonly RunSeries[], frame: number): Fact[] {
 function textOf(history: SeriesHistory, entry: number, {options}: Setting): string {
   const {mode, statistic} = options.peek();
   if (mode === 'line') return formatNumber(measureNamed(statistic).of(rowOfEntry(history, entry)));
+  if (!hasHistogram(history, entry)) return meanText(rowOfEntry(history, entry));
   const [low, median, high] = quantiles(histogramOf(history, entry), [0.05, 0.5, 0.95], boundsOf(history, entry)).map(formatNumber);
   return `${median} (${low} … ${high})`;
+}
+
+/** In place of quantiles. */
+function meanText({mean, std}: Row): string {
+  return `mean ${formatNumber(mean)} ± ${formatNumber(std)}`;
 }

@@ -20,7 +20,7 @@ const COLUMNS: readonly {name: string; of: (row: Row) => number; text: (value: n
   {name: 'zeros', of: (row) => row.zeros / row.sampled, text: (share) => percent(share, 1)},
 ];
 
-/** What the last column means. */
+/** What the first column means: first, since a narrow panel has no room for all. */
 const DISTANCE =
   'How far the histogram is from that of the run on show, from 0 (equal) to 1: how far elements have to be moved on average, divided by the sum of both mean magnitudes';
 
@@ -32,14 +32,14 @@ export function StatisticsTable({parts, entries}: {parts: readonly RunSeries[]; 
         <thead>
           <tr>
             <th scope="col">run</th>
+            <th scope="col" title={DISTANCE}>
+              distance
+            </th>
             {COLUMNS.map(({name}) => (
               <th key={name} scope="col">
                 {name}
               </th>
             ))}
-            <th scope="col" title={DISTANCE}>
-              distance
-            </th>
           </tr>
         </thead>
         <tbody>
@@ -83,13 +83,13 @@ function RunRow({part: {run, chosen, series}, entry, row, base, away}: RunRowPro
   return (
     <tr>
       {head}
+      <td>{away === null ? '' : formatNumber(away)}</td>
       {COLUMNS.map(({name, of, text}) => (
         <td key={name}>
           {text(of(row))}
           {base !== null && <Difference by={of(row) - of(base)} isShare={name === 'zeros'} />}
         </td>
       ))}
-      <td>{away === null ? '' : formatNumber(away)}</td>
       {nonfinite(row) > 0 && <td class="is-bad">{nonfinite(row).toLocaleString('en')} NaN or ∞</td>}
     </tr>
   );

@@ -9,7 +9,7 @@ import {useView} from '../../charts/view';
 import {runColour, runDashes} from '../../comparison/choice';
 import {heightOf, outlinePath, outlinesOf} from '../../comparison/outlines';
 import type {Outlines, Spread} from '../../comparison/outlines';
-import {boundsOf, entryOf, histogramOf} from '../../history';
+import {boundsOf, entryOf, hasHistogram, histogramOf} from '../../history';
 import type {RunSeries} from './group';
 import {StatisticsTable} from './StatisticsTable';
 
@@ -24,10 +24,13 @@ export function StepOutlines({parts}: {parts: readonly RunSeries[]}): JSX.Elemen
   const {options} = parts[0]!.run.setting;
   const entries = useComputed(() => parts.map(entryOnShow));
   const outlines = useComputed(() => outlinesOf(entries.value.map((entry, i) => spreadOf(parts[i]!, entry)), options.value));
+  const isWithout = useComputed(() => parts.some(({chosen}, i) => entries.value[i]! >= 0 && !hasHistogram(chosen.value!, entries.value[i]!)));
+  const hasAny = outlines.value.shares.some((one) => one !== null);
   return (
     <div class="step-outlines">
-      <div ref={box} style={{height: `${HEIGHT + BOTTOM}px`}}>
-        {isVisible.value && width.value > 60 && <Drawing parts={parts} outlines={outlines.value} width={width.value} />}
+      {isWithout.value && <p class="facts-none">{hasAny ? 'some runs have no histogram here' : 'no histograms were recorded'}</p>}
+      <div ref={box} style={isWithout.value && !hasAny ? {height: '1px'} : {height: `${HEIGHT + BOTTOM}px`}}>
+        {hasAny && isVisible.value && width.value > 60 && <Drawing parts={parts} outlines={outlines.value} width={width.value} />}
       </div>
       <StatisticsTable parts={parts} entries={entries.value} />
     </div>

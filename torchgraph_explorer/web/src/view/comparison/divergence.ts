@@ -2,7 +2,7 @@
 
 import {computed, effect, signal, untracked} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
-import {answers} from '../../api/client';
+import {answers, precedence} from '../../api/client';
 import {isAbort, messageOf} from '../../api/errors';
 import type {ComparisonAnswer, ComparedSeries} from '../../api/types';
 import {callKey} from '../../graph/keys';
@@ -74,7 +74,7 @@ async function ask(abort: AbortSignal): Promise<void> {
   const [wanted, name] = [pair.peek(), pairName.peek()];
   if (wanted === null) return;
   try {
-    answered.value = {name, answer: await answers.compare(wanted.main, wanted.other, wanted.renames, abort), problem: null};
+    answered.value = {name, answer: await precedence.later(() => answers.compare(wanted.main, wanted.other, wanted.renames, abort)), problem: null};
   } catch (cause) {
     if (!isAbort(cause) && !abort.aborted) answered.value = {name, answer: null, problem: messageOf(cause)};
   }

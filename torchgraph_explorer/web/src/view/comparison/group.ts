@@ -1,6 +1,6 @@
 /** The charts of one series in all runs: what they fetch, and what they share. */
 
-import {computed, useComputed} from '@preact/signals';
+import {computed, effect, signal, useComputed} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
 import {useEffect, useMemo} from 'preact/hooks';
 import type {SeriesHistory, SeriesInfo} from '../../api/types';
@@ -8,7 +8,8 @@ import type {StripRoom} from '../../charts/layout';
 import {NARROWEST} from '../../charts/Strip';
 import type {Together} from '../../charts/Strip';
 import type {Scene, SceneInput} from '../../charts/scene';
-import {scenesTogether} from '../../comparison/together';
+import {ScenesTogether} from '../../comparison/together';
+import {lacksHistograms} from '../../history';
 import type {Compared} from './state';
 
 /** A run's part of a chart. */
@@ -48,32 +49,83 @@ export interface Group {
   /** The scenes of the parts at a width, in their order; null for those without a history yet. */
   scenesAt: (width: number) => readonly (Scene | null)[];
   watch: () => void;
-  together: (part: number) => Together;
+  /** Does some of the work for the scenes at a width; true when they are there. */
+  prepare: (width: number) => boolean;
+  /** By part. */
+  together: readonly Together[];
 }
+
+type Histories = readonly (SeriesHistory | null)[];
 
 /** What the strips of all runs share. */
 export function useGroup(parts: readonly RunSeries[], room: StripRoom): Group {
-  const byWidth = useMemo(() => new Map<number, ReadonlySignal<readonly (Scene | null)[]>>(), [parts]);
+  const histories = useGathered(parts);
+  const byWidth = useMemo(() => new Map<number, ReadonlySignal<Work>>(), [parts]);
   return useMemo(() => {
-    const scenesAt = (width: number): readonly (Scene | null)[] => {
-      if (width < NARROWEST) return parts.map(() => null);
-      const known = byWidth.get(width) ?? computed(() => workOut(parts, width, room));
+    const workAt = (width: number): Work => {
+      const known = byWidth.get(width) ?? computed(() => workOf(parts, histories.value, {width, room}));
       byWidth.set(width, known);
       return known.value;
     };
-    const watch = (): void => parts.forEach(({history, run: {setting}}) => void [history.value, setting.axis.value, setting.options.value]);
-    return {scenesAt, watch, together: (part) => ({room, watch, sceneAt: (width) => scenesAt(width)[part] ?? null})};
-  }, [parts]);
+    const scenesAt = (width: number): readonly (Scene | null)[] => (width < NARROWEST ? parts.map(() => null) : scenesOf(workAt(width)));
+    const prepare = (width: number): boolean => width < NARROWEST || workAt(width).together.step();
+    const watch = (): void => parts.forEach(({run: {setting}}) => void [histories.value, setting.axis.value, setting.options.value]);
+    const roomNow = (): StripRoom => ({...room, hasBars: room.hasBars !== false && haveBars(histories.value)});
+    const together = parts.map((_, part): Together => ({room: roomNow, watch, prepare, sceneAt: (width) => scenesAt(width)[part] ?? null}));
+    return {scenesAt, watch, prepare, together};
+  }, [parts, histories]);
 }
 
-function workOut(parts: readonly RunSeries[], width: number, room: StripRoom): (Scene | null)[] {
-  const inputs = parts.map(({history, run: {setting}}): SceneInput | null => {
-    const now = history.value;
+/** As the scenes have it; before the first history has come, they are expected. */
+function haveBars(histories: Histories): boolean {
+  const known = histories.filter((one) => one !== null);
+  return known.length === 0 || known.some((one) => !lacksHistograms(one));
+}
+
+/** Until all histories have come, those that have are shown so often: each one changes the axis that all share. */
+const GATHER_MS = 400;
+
+/** The histories of the parts, taken together when the last one has come, and when one has changed. */
+function useGathered(parts: readonly RunSeries[]): ReadonlySignal<Histories> {
+  const gathered = useMemo(() => signal(parts.map(({history}) => history.peek())), [parts]);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const take = (): void => {
+      timer = undefined;
+      gathered.value = parts.map(({history}) => history.peek());
+    };
+    const stop = effect(() => {
+      const isWhole = parts.map(({series, history}) => history.value !== null || series === null).every(Boolean);
+      if (isWhole) clearTimeout(timer);
+      if (isWhole) take();
+      else timer ??= setTimeout(take, GATHER_MS);
+    });
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
+  }, [parts]);
+  return gathered;
+}
+
+interface Work {
+  together: ScenesTogether;
+  /** Which parts have a history. */
+  filled: readonly boolean[];
+}
+
+function workOf(parts: readonly RunSeries[], histories: Histories, {width, room}: {width: number; room: StripRoom}): Work {
+  const inputs = parts.map(({run: {setting}}, part): SceneInput | null => {
+    const history = histories[part] ?? null;
     const [options, axis] = [setting.options.value, setting.axis.value];
-    return now === null ? null : {history: now, options, axis, width, room};
+    return history === null ? null : {history, options, axis, width, room};
   });
-  const scenes = scenesTogether(inputs.filter((one) => one !== null));
-  return inputs.map((one) => (one === null ? null : scenes.shift()!));
+  return {together: new ScenesTogether(inputs.filter((one) => one !== null)), filled: inputs.map((one) => one !== null)};
+}
+
+function scenesOf({together: {scenes}, filled}: Work): (Scene | null)[] {
+  let next = 0;
+  return filled.map((isFilled) => (isFilled ? scenes[next++]! : null));
 }
 
 /** The options of the run on show are those of all. */

@@ -3,7 +3,7 @@
 import {computed, effect, signal, untracked} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
 import type {Answers} from '../../api/answers';
-import {answers, page} from '../../api/client';
+import {chartAnswers, page, precedence} from '../../api/client';
 import {messageOf} from '../../api/errors';
 import type {RunInfo, SeriesInfo} from '../../api/types';
 import type {Setting} from '../../charts/setting';
@@ -157,7 +157,7 @@ const NO_GRAPH = signal<number | null>(null);
 function openOne({run, model: name}: ComparedRun): Opened {
   const slot = signal<Model | null>(null);
   const step = computed(() => (slot.value === null ? null : stepBeside(slot.value)));
-  const model = new Model({run, model: name}, {step, graph: NO_GRAPH, mostBins}, quiet(answers));
+  const model = new Model({run, model: name}, {step, graph: NO_GRAPH, mostBins}, quiet(chartAnswers));
   slot.value = model;
   const problem = signal<string | null>(null);
   void ask({model, problem});
@@ -173,10 +173,14 @@ function openOne({run, model: name}: ComparedRun): Opened {
   return {model, problem, matching: found, setting: settingBeside(model), close};
 }
 
-/** What is asked of the run on show alone costs the server most: rules, and the search for NaN. */
+/** Charts come first. What is asked of the run on show alone costs the server most: rules, and the search for NaN. */
 function quiet(from: Answers): Answers {
+  const isAxis = (): boolean => scalarOf(shown.chart.peek().time) !== null;
   return {
     ...from,
+    graph: (...asked) => precedence.later(() => from.graph(...asked)),
+    frame: (...asked) => precedence.later(() => from.frame(...asked)),
+    scalars: (...asked) => (isAxis() ? from.scalars(...asked) : precedence.later(() => from.scalars(...asked))),
     findings: async () => ({version: '', is_same: true, is_complete: true}),
     nonfinite: async (_, {epoch, frames}) => ({epoch, frames, from: frames, bad: [], first: null, others: [], is_complete: true, are_others_complete: true}),
   };
@@ -193,7 +197,8 @@ async function ask({model, problem}: Pick<Opened, 'model' | 'problem'>, abort = 
 
 /** Asks what is new of the runs that are still written, and of the others once in a while. */
 export async function updateCompared(abort: AbortSignal, isTurnOfFinished: boolean): Promise<void> {
-  const due = [...opened.peek().values()].filter(({model, problem}) => isTurnOfFinished || (model.data.peek()?.finished == null && problem.peek() === null));
+  const isDue = ({model, problem}: Opened): boolean => model.data.peek() !== null && model.data.peek()?.finished == null && problem.peek() === null;
+  const due = [...opened.peek().values()].filter((one) => isTurnOfFinished || isDue(one));
   await Promise.all(due.map((one) => ask(one, abort)));
 }
 

@@ -10,6 +10,7 @@ import {notesOf} from '../../model/data';
 import type {Page} from '../../api/page';
 import {askNow, openModel} from '../state/live';
 import * as choices from '../state/choices';
+import {durationText, liveness, quietSeconds} from '../state/quiet';
 import * as server from '../state/runs';
 import * as shown from '../state/shown';
 import {CompareButton} from '../comparison/CompareButton';
@@ -29,17 +30,16 @@ export function Header() {
   return (
     <header class="header">
       <WordMark />
-      <HeaderItems>
+      <HeaderItems end={<IconButton icon="up" label={toggleLabel('header')} onPress={() => toggle('header')} isExpanded />}>
         <FirstTrouble />
         <FindingsButton />
       </HeaderItems>
-      <IconButton icon="up" label={toggleLabel('header')} onPress={() => toggle('header')} isExpanded />
     </header>
   );
 }
 
-/** What is in it, also where it is folded into a menu; `children` stand behind run and model. */
-export function HeaderItems({children}: {children?: ComponentChildren}) {
+/** What is in it, also where it is folded into a menu; `children` stand behind run and model, `end` is the last button. */
+export function HeaderItems({children, end}: {children?: ComponentChildren; end?: ComponentChildren}) {
   const runs = server.runs.value ?? [];
   const models = runs.find(({run}) => run === choices.run.value)?.models ?? [];
   const theme = choices.theme.value;
@@ -60,11 +60,14 @@ export function HeaderItems({children}: {children?: ComponentChildren}) {
       <div class="spacer" />
       <ConnectionState />
       <FlowButton />
-      <button type="button" class="search-button" onClick={() => (isSearching.value = true)}>
-        <Icon name="search" /> Search <kbd>/</kbd>
-      </button>
-      <IconButton icon={theme} label={`Theme: ${theme === 'auto' ? "the system's" : theme} (T)`} onPress={nextTheme} />
-      <IconButton icon="help" label="Keys and help (?)" onPress={() => (isHelpOpen.value = true)} />
+      <div class="header-tools">
+        <button type="button" class="search-button" onClick={() => (isSearching.value = true)}>
+          <Icon name="search" /> Search <kbd>/</kbd>
+        </button>
+        <IconButton icon={theme} label={`Theme: ${theme === 'auto' ? "the system's" : theme} (T)`} onPress={nextTheme} />
+        <IconButton icon="help" label="Keys and help (?)" onPress={() => (isHelpOpen.value = true)} />
+        {end}
+      </div>
     </>
   );
 }
@@ -126,7 +129,7 @@ function ConnectionState() {
       <span class="sr-only" role="status">
         {stateText()}
       </span>
-      <div class={`connection is-${state}`}>
+      <div class={`connection is-${liveness.value}`}>
         <i class="dot" />
         <span>{state === 'retrying' ? <Retrying /> : connectionText()}</span>
         {state === 'retrying' && (
@@ -147,14 +150,16 @@ function stateText(): string {
   if (page !== null) return 'Exported';
   if (server.runs.value?.length === 0) return 'Waiting for a run';
   if (state === 'empty') return server.chosenRun.value?.error ? 'Cannot be read' : 'Nothing recorded yet';
-  return state === 'finished' ? 'Finished' : 'Live';
+  if (state === 'finished') return 'Finished';
+  return liveness.value === 'quiet' ? 'No new steps' : 'Live';
 }
 
 function connectionText(): string {
   const steps = shown.data.value?.steps.length ?? 0;
   const isCounted = !['loading', 'empty'].includes(server.connection.value) && server.runs.value?.length !== 0;
   if (isCounted && page !== null) return exportedText(page, steps);
-  return isCounted ? `${stateText()}, ${steps} ${steps === 1 ? 'step' : 'steps'}` : stateText();
+  const since = liveness.value === 'quiet' ? ` for ${durationText(quietSeconds.value)}` : '';
+  return isCounted ? `${stateText()}${since}, ${steps} ${steps === 1 ? 'step' : 'steps'}` : stateText();
 }
 
 /** How much of the run an exported page has; its notes say what is missing. */

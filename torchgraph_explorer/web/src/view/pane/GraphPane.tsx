@@ -9,7 +9,7 @@ import {layoutProblem} from './scene';
 import {marks} from './marks';
 import {canLeadOut, isAlone, leadOut, openCall} from '../state/navigate';
 import * as choices from '../state/choices';
-import * as server from '../state/runs';
+import {liveness} from '../state/quiet';
 import * as shown from '../state/shown';
 import {CallsBar} from './CallsBar';
 import {Canvas} from './Canvas';
@@ -90,7 +90,7 @@ function TroubleOver() {
 export function MenuButton() {
   if (arrangement.value.isDocked.header) return null;
   return (
-    <span class={`menu-button connection is-${server.connection.value}`}>
+    <span class={`menu-button connection is-${liveness.value}`}>
       <ToggleButton part="header" icon="menu" />
       <i class="dot" />
     </span>

@@ -8,7 +8,7 @@ import {FAMILIES, familyOf} from '../../graph/families';
 import type {Family} from '../../graph/families';
 import {differenceMeasures} from '../comparison/graph';
 import {stepMeasures} from '../comparison/steps';
-import {nodeMeasure, openable, parameterMeasures, scene, stateCounts, valueScale} from './scene';
+import {costMeasures, nodeMeasure, openable, parameterMeasures, scene, stateCounts, valueScale} from './scene';
 import {areFlowsKnown, edgeWidths, missingCount} from './flows';
 import {marks} from './marks';
 import {formatNumber} from '../../numberText';
@@ -30,7 +30,7 @@ export function Legend() {
       <Select
         label="Colour"
         value={nodeMeasure.value?.name ?? 'class'}
-        options={[...COLOURS, ...[...parameterMeasures.value, ...differenceMeasures.value, ...stepMeasures.value].map(({name, label}) => ({value: name, label}))]}
+        options={[...COLOURS, ...[...parameterMeasures.value, ...costMeasures.value, ...differenceMeasures.value, ...stepMeasures.value].map(({name, label}) => ({value: name, label}))]}
         onChoose={(value) => (choices.colourBy.value = value)}
       />
       {nodeMeasure.value ? <ScaleLegend /> : <ClassLegend />}

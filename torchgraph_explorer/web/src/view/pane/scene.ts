@@ -8,7 +8,7 @@ import {STATISTICS} from '../../api/types';
 import type {Layout, ModuleGraph, Node, SeriesInfo} from '../../api/types';
 import {nodeKey, parseKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
-import {NODE_MEASURES, PARAMETER_MEASURES, rowAt} from '../../statistics';
+import {COST_MEASURES, NODE_MEASURES, PARAMETER_MEASURES, rowAt} from '../../statistics';
 import type {NodeMeasure, Row} from '../../statistics';
 import {differenceMeasures, differenceState, isDifference} from '../comparison/graph';
 import {stepMeasures} from '../comparison/steps';
@@ -126,7 +126,7 @@ export const pinColours: ReadonlySignal<Map<NodeKey, number>> = computed(
 
 /** The measure that colours the nodes; null when their class does. */
 export const nodeMeasure: ReadonlySignal<NodeMeasure | null> = computed(
-  () => [...NODE_MEASURES, ...PARAMETER_MEASURES, ...differenceMeasures.value, ...stepMeasures.value].find(({name}) => name === choices.colourBy.value) ?? null,
+  () => [...NODE_MEASURES, ...PARAMETER_MEASURES, ...COST_MEASURES, ...differenceMeasures.value, ...stepMeasures.value].find(({name}) => name === choices.colourBy.value) ?? null,
 );
 
 /** `module#call` → the series of that call, but for its parameters. */
@@ -181,6 +181,11 @@ export const parameterMeasures: ReadonlySignal<readonly NodeMeasure[]> = compute
   const kinds = new Set((shown.data.value?.series ?? []).flatMap(({role, kind}) => (role === 'param' ? [kind] : [])));
   return PARAMETER_MEASURES.filter(({kind}) => kinds.has(kind));
 });
+
+/** What a call took, if the model has been recorded with it. */
+export const costMeasures: ReadonlySignal<readonly NodeMeasure[]> = computed(() =>
+  (shown.data.value?.series ?? []).some(({kind}) => kind === 'time') ? COST_MEASURES : [],
+);
 
 const seriesOfParameters: ReadonlySignal<Map<string, number[]>> = computed(() => {
   const measure = nodeMeasure.value;

@@ -31,5 +31,8 @@ function measure(text: string, {weight, px}: Type): number {
 /** The text, cut in its middle to what fits into `width` pixels. */
 export function fitting(text: string, width: number, type: Type): string {
   const all = textWidth(text, type);
-  return all <= width ? text : clip(text, width, all / text.length);
+  if (all <= width) return text;
+  let letters = Math.floor((width * text.length) / all);
+  while (letters > 2 && textWidth(clip(text, letters, 1), type) > width) letters -= 1; // those at its ends may be wide ones
+  return clip(text, letters, 1);
 }

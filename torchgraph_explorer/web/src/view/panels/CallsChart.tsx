@@ -4,10 +4,13 @@ import './CallsChart.css';
 
 import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
-import {useMemo} from 'preact/hooks';
+import {useEffect, useMemo} from 'preact/hooks';
 
+import {answers} from '../../api/client';
+import {latest} from '../../api/latest';
 import {STATISTICS} from '../../api/types';
 import type {SeriesInfo} from '../../api/types';
+import type {CallsHistogram} from '../../api/xray';
 import {BOX, overCalls, xOf} from '../../charts/overCalls';
 import type {CallRow} from '../../charts/overCalls';
 import type {Model} from '../../model/model';
@@ -64,7 +67,34 @@ export function CallsChart({model, series, subject, onChoose}: CallsChartProps):
         />
       </div>
       <p class="calls-facts">{callText(calls[at])}</p>
+      <Together model={model} series={series} step={statistics?.step ?? null} name={name} />
     </figure>
+  );
+}
+
+/** The histograms of all calls at the step, added up; nothing where they are not there, as on an exported page. */
+function Together({model, series, step, name}: {model: Model; series: SeriesInfo; step: number | null; name: string}): JSX.Element | null {
+  const found = useSignal<CallsHistogram | null>(null);
+  useEffect(() => {
+    const asking = latest();
+    found.value = null;
+    if (step !== null) asking.start((abort) => answers.calls(model.name, series, step, abort), (answer) => (found.value = answer), () => undefined);
+    return () => asking.abort();
+  }, [model, series.module, series.role, series.path, series.kind, step]);
+  if (found.value === null || found.value.counts.length === 0) return null;
+  const {calls, elements, low, high, counts} = found.value;
+  const most = Math.max(...counts);
+  const width = BOX.width / counts.length;
+  const text = `${elements.toLocaleString('en')} elements of ${calls.toLocaleString('en')} calls, from ${formatNumber(low)} to ${formatNumber(high)}`;
+  return (
+    <div class="calls-together">
+      <svg viewBox={`0 0 ${BOX.width} ${BOX.height}`} preserveAspectRatio="none" role="img" aria-label={`${name}, histogram of all calls: ${text}`}>
+        {counts.map((count, at) => (
+          <rect key={at} x={at * width} width={width} y={BOX.height * (1 - count / most)} height={(BOX.height * count) / most} />
+        ))}
+      </svg>
+      <p class="calls-facts">{`All calls together: ${text}`}</p>
+    </div>
   );
 }
 

@@ -9,6 +9,7 @@ import {Elements, Facts} from '../../charts/Facts';
 import {Ridges} from '../../charts/Ridges';
 import {Strip} from '../../charts/Strip';
 import {seriesName} from '../../graph/labels';
+import {lacksHistograms} from '../../history';
 import type {Model} from '../../model/model';
 import type {Setting} from '../../charts/setting';
 import {bandOf} from '../findings/found';
@@ -22,6 +23,8 @@ export const TITLES: Record<SeriesInfo['kind'], string> = {
   optimizer_grad: 'gradient the optimizer took',
   update: 'update',
   update_ratio: 'update-to-weight ratio',
+  time: 'time of forward, in seconds',
+  memory: 'memory of outputs, in bytes',
 };
 
 export interface ChartProps {
@@ -42,6 +45,7 @@ export function Chart({model, setting, series, subject}: ChartProps): JSX.Elemen
   useEffect(() => model.closeUps.want(series.series, history), [series.series]);
   const name = chartName(subject, model.graph.value, series);
   const {mode} = setting.options.value;
+  const isWithout = useComputed(() => history.value !== null && lacksHistograms(history.value)).value;
   return (
     <figure class="chart">
       <figcaption>
@@ -49,13 +53,23 @@ export function Chart({model, setting, series, subject}: ChartProps): JSX.Elemen
         <Elements history={chosen} setting={setting} />
         <SaveTable model={model} name={name} history={history} />
       </figcaption>
-      {mode === 'ridge' || mode === 'overlay' ? (
+      {!isWithout && (mode === 'ridge' || mode === 'overlay') ? (
         <Ridges name={name} history={history} setting={setting} />
       ) : (
         <Strip name={name} history={history} chosen={chosen} setting={setting} band={band} />
       )}
+      {isWithout && mode !== 'line' && <WithoutHistograms />}
       <Facts history={chosen} setting={setting} />
     </figure>
+  );
+}
+
+/** What the strip draws in place of histograms. */
+function WithoutHistograms(): JSX.Element {
+  return (
+    <p class="facts-none" title="watch(log=&quot;scalars&quot;) records none. The line is the mean; the areas are 1 and 2 standard deviations around it, and all from the smallest to the largest element.">
+      no histograms: mean ± 1, 2 std, min to max
+    </p>
   );
 }
 

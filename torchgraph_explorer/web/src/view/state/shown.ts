@@ -3,7 +3,7 @@
 import {computed, effect, signal, untracked} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
 import type {ModelName} from '../../api/answers';
-import {answers} from '../../api/client';
+import {chartAnswers} from '../../api/client';
 import type {Call, GraphInfo, ModuleGraph, NonFinite, StepStatistics} from '../../api/types';
 import {CHART_DEFAULTS} from '../../charts/options';
 import type {ChartOptions} from '../../charts/options';
@@ -37,7 +37,7 @@ function show(name: ModelName | null): void {
   stopOpening();
   if (before !== null && JSON.stringify(before.name) === JSON.stringify(name)) return;
   const isSame = before !== null && before.name.run === name?.run && before.name.model === name.model;
-  const next = name && new Model(name, wishes, answers, isSame ? before : null);
+  const next = name && new Model(name, wishes, chartAnswers, isSame ? before : null);
   if (!isSame || next === null) return replace(next);
   // The steps of another optimizer: those before stay on show until these have come.
   opening = next;

@@ -4,7 +4,7 @@ import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import type {KeptInfo, TensorLine} from '../../api/tensors';
 import {runColour, runDashes} from '../../comparison/choice';
-import {formatNumber} from '../../numberText';
+import {formatNumber, formatRange} from '../../numberText';
 import {categoryPlot, MOST_LINES} from '../../tensors/categoryLines';
 import type {CategoryLine} from '../../tensors/categoryLines';
 import {nearest} from '../../tensors/linePlot';
@@ -50,7 +50,7 @@ function Charts({info, step}: {info: KeptInfo; step: number}): JSX.Element {
 const BOX = {width: 360, height: 140};
 
 function Chart({name, column, line, step}: {name: string; column: string; line: TensorLine; step: number}): JSX.Element {
-  const {lines, others, low, high, first, last} = categoryPlot(line, column, BOX);
+  const {lines, others, low, high, first, last, bad} = categoryPlot(line, column, BOX);
   const pointed = useSignal<number | null>(null);
   const at = pointed.value ?? step;
   const steps = [...new Set(line.step)].sort((a, b) => a - b);
@@ -94,11 +94,14 @@ function Chart({name, column, line, step}: {name: string; column: string; line: 
             {plot.dots.length <= 60 && plot.dots.map(([x, y]) => <circle key={x} cx={x} cy={y} r="2" style={{fill: runColour(i)}} />)}
           </g>
         ))}
+        {bad.map((x) => (
+          <path key={x} class="bad" d={`M${x} 0V${BOX.height}`} />
+        ))}
       </svg>
       <div class="tensor-line-ends dim">
         <span>{first}</span>
         <span>
-          {formatNumber(low)} to {formatNumber(high)}
+          {formatRange(low, high)}
         </span>
         <span>{last}</span>
       </div>

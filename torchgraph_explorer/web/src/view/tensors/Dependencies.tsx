@@ -178,11 +178,12 @@ function Boxes({known: {graph, links, drawing}, words, zoom, selected, path, lin
   return (
     <div class="dependencies-box" ref={box} onKeyDown={press}>
       <svg width={width * zoom} height={height * zoom} viewBox={`0 0 ${width} ${height}`} role="group" aria-label="Dependency graph of tensors">
-        {graph.nodes.map((node, i) => (
-          <Node key={node.key} number={i} {...{graph, links, drawing, selected, path, words}} />
-        ))}
+        {/* Below the nodes, so that a link does not strike out a name on its way. */}
         {lines.map(({from, to, isOwn, gradient}) => (
           <path key={`${from} ${to}`} class="dependencies-link" data-thin={!isOwn || undefined} data-cut={!gradient || undefined} d={curve(drawing.places[from]!, drawing.places[to]!)} />
+        ))}
+        {graph.nodes.map((node, i) => (
+          <Node key={node.key} number={i} {...{graph, links, drawing, selected, path, words}} />
         ))}
       </svg>
     </div>

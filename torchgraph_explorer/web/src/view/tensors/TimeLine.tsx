@@ -3,7 +3,7 @@
 import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import type {KeptInfo, TensorLine} from '../../api/tensors';
-import {formatNumber} from '../../numberText';
+import {formatNumber, formatRange} from '../../numberText';
 import {Segments} from '../controls/Select';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
@@ -137,7 +137,7 @@ function LineChart({name, line, column, over, info, step}: ChartProps): JSX.Elem
       <div class="tensor-line-ends dim">
         <span>{over === 'steps' ? plot.first : plot.first + 1}</span>
         <span>
-          {formatNumber(plot.low)} to {formatNumber(plot.high)}
+          {formatRange(plot.low, plot.high)}
         </span>
         <span>{over === 'steps' ? plot.last : plot.last + 1}</span>
       </div>

@@ -15,8 +15,10 @@ export function paintBars(canvas: HTMLCanvasElement, {view, grid, scale}: Painti
   const context = canvas.getContext('2d') as CanvasRenderingContext2D;
   context.scale(ratio, ratio);
   const values = Array.from(axes.columns.offsets, (offset) => part.values[axes.base + offset] as number);
-  const {zero, tops} = heightsOf(values, grid.height - 8);
-  const shade = shader(inks, scaleOf(part.bounds ?? part.summary, part.dtype, scale));
+  const bounds = part.bounds ?? part.summary;
+  // As high as the colours say, so that another sample or step can be compared with it.
+  const {zero, tops} = heightsOf(values, grid.height - 8, scale === 'all' ? bounds : undefined);
+  const shade = shader(inks, scaleOf(bounds, part.dtype, scale));
   const gap = grid.cellWidth >= 4 ? 1 : 0;
   values.forEach((value, i) => {
     const x = i * grid.cellWidth;

@@ -7,9 +7,13 @@ import {answers} from '../../api/client';
 import {messageOf} from '../../api/errors';
 import {latest} from '../../api/latest';
 import type {SeriesName} from '../../api/types';
-import type {Change, Changes, CoOccurrence, CoOccurrences, Named, Related, RelatedTo, Relation} from '../../api/xray';
+import type {Change, Changes, CoOccurrence, CoOccurrences, FindingRate, Limit, Named, Related, RelatedTo, Relation} from '../../api/xray';
+import {findingKey, placeText, titleOf} from '../../findings/names';
 import type {Model} from '../../model/model';
 import {colourSince, sinceStep, stepMeasures} from '../comparison/steps';
+import {Select} from '../controls/Select';
+import {found} from '../findings/found';
+import {goToFinding} from '../findings/goToFinding';
 import {goToPlace} from '../goToPlace';
 import {keysOf} from '../pane/marks';
 import {curveName} from '../state/axis';
@@ -28,7 +32,12 @@ const MEASURES: Record<string, string> = {
   distribution: 'distance of the histogram',
   value: 'value',
 };
-const KINDS: Record<string, string> = {value: '', grad_norm: 'gradient norms', grad: 'gradient', optimizer_grad: 'gradient at the update', update: 'update', update_ratio: 'update ratio'};
+const SIDES = [
+  {value: 'above', label: 'above'},
+  {value: 'below', label: 'below'},
+];
+const LIMITED = ['size', 'std', 'largest', 'mean', 'zeros', 'nonfinite'].map((value) => ({value, label: MEASURES[value] ?? value}));
+const KINDS: Record<string, string> = {value: '', grad_norm: 'gradient norms', grad: 'gradient', optimizer_grad: 'gradient at the update', update: 'update', update_ratio: 'update ratio', time: 'time of forward', memory: 'memory of outputs'};
 
 export function ChangesList({model}: {model: Model}): JSX.Element {
   const scalar = curveName.value;
@@ -113,6 +122,7 @@ function Moved({model, target: to}: {model: Model; target: RelatedTo}): JSX.Elem
             {`Rank correlation of changes over ${answer.steps.toLocaleString('en')} steps. Among ${answer.count.toLocaleString('en')} series and scalars, chance alone gives up to ${answer.chance.toFixed(2)} in 19 of 20 cases; ${answer.beyond_chance.toLocaleString('en')} are beyond, the others paler.`}
           </p>
         )}
+        <Where of={to} name={name} />
         {problem !== null && <p role="status">{problem}</p>}
         {answer === null && problem === null && <p class="dim">Comparing …</p>}
       </div>
@@ -125,9 +135,31 @@ function Moved({model, target: to}: {model: Model; target: RelatedTo}): JSX.Elem
   );
 }
 
-/** What is unusual while a finding lasts. */
+/** Asks about the steps at which a scalar or a series is above or below a limit. */
+function Where({of, name}: {of: RelatedTo; name: string}): JSX.Element {
+  const [side, value, measure] = [useSignal<Limit['side']>('above'), useSignal<number>(NaN), useSignal('size')];
+  const isSeries = !('scalar' in of);
+  const ask = (event: Event): void => {
+    event.preventDefault();
+    if (Number.isNaN(value.value)) return;
+    const what = isSeries ? `${MEASURES[measure.value]} of ${name}` : name;
+    target.value = {name: `${what} ${side.value} ${value.value}`, steps: {of, side: side.value, value: value.value, measure: measure.value}};
+  };
+  return (
+    <form class="xray-against" onSubmit={ask}>
+      <span>Or only the steps with</span>
+      {isSeries && <Select label="Measure" isBare value={measure.value} options={LIMITED} onChoose={(chosen) => (measure.value = chosen)} />}
+      <Select label="Side of the limit" isBare value={side.value} options={SIDES} onChoose={(chosen) => (side.value = chosen === 'below' ? 'below' : 'above')} />
+      <input type="number" step="any" required aria-label={`Limit of ${name}`} onInput={(event) => (value.value = event.currentTarget.valueAsNumber)} />
+      <button class="button">Show what is unusual at them</button>
+    </form>
+  );
+}
+
+/** What is unusual while a finding lasts, or where a limit is passed. */
 function Lasted({model, lasting: {name, steps}}: {model: Model; lasting: Lasting}): JSX.Element {
-  const {answer, problem} = useAnswer<CoOccurrences>((abort) => answers.cooccurring(model.name, steps, abort), [model, ...steps]);
+  const {answer, problem} = useAnswer<CoOccurrences>((abort) => answers.cooccurring(model.name, steps, abort), [model, JSON.stringify(steps)]);
+  const first = 'of' in steps ? (shown.step.value ?? 0) : steps[0];
   return (
     <>
       <div class="xray-changes-head">
@@ -141,12 +173,36 @@ function Lasted({model, lasting: {name, steps}}: {model: Model; lasting: Lasting
         {problem !== null && <p role="status">{problem}</p>}
         {answer === null && problem === null && <p class="dim">Comparing …</p>}
       </div>
+      {answer !== null && answer.findings.length > 0 && (
+        <ol aria-label={`Findings during ${name}`}>
+          {answer.findings.map((one) => (
+            <Rate key={`${one.kind} ${one.module} ${one.call} ${one.path} ${one.step}`} rate={one} />
+          ))}
+        </ol>
+      )}
       <ol aria-label={`What is unusual during ${name}`}>
         {answer?.ranked.map((one) => (
-          <Item key={keyOf(one)} named={one} step={Math.max(0, steps[0] - one.ahead)} isPale={!one.is_beyond_chance} value={signedScore(one.score)} facts={lastingText(one, answer.steps)} />
+          <Item key={keyOf(one)} named={one} step={Math.max(0, first - one.ahead)} isPale={!one.is_beyond_chance} value={signedScore(one.score)} facts={lastingText(one, answer.steps)} />
         ))}
       </ol>
     </>
+  );
+}
+
+/** How often another finding is there at the same steps. */
+function Rate({rate}: {rate: FindingRate}): JSX.Element {
+  const className = shown.data.value?.session?.class_name ?? '';
+  const finding = found.value?.findings.find((one) => findingKey(one) === findingKey(rate) && one.step === rate.step);
+  return (
+    <li class={rate.is_beyond_chance ? undefined : 'is-pale'}>
+      <button type="button" class="xray-change" disabled={finding === undefined} onClick={() => finding !== undefined && goToFinding(finding)} title="Show the finding">
+        <b>{percent(rate.share)}</b>
+        <span>
+          <bdi>{`${titleOf(rate.kind)}, ${placeText(rate, className)}`}</bdi>
+          <small>{`is there at ${percent(rate.share)} of its steps, ${percent(rate.elsewhere)} of others; chance gives up to ${percent(rate.chance)}`}</small>
+        </span>
+      </button>
+    </li>
   );
 }
 

@@ -2,29 +2,29 @@
 
 import type {JSX} from 'preact';
 import {labelledRows} from '../../xray/tree';
+import {rowLabel} from './rowLabel';
 import {rows, toggleFold} from './store';
 
 const LABEL_PX = 13;
-const LEAST_FOR_PATHS = 90;
+const INDENT = 7;
+/** The triangle before a name, and the room behind it. */
+const MARK_PX = 15;
+/** Of a letter of 10 px, semi-bold, on average. */
+const LETTER_PX = 6.1;
 
 export function Gutter({width, height}: {width: number; height: number}): JSX.Element {
   const all = rows.value;
   const rowHeight = height / Math.max(1, all.length);
   const shown = labelledRows(all, rowHeight, LABEL_PX);
   const named = new Set(shown.map((at) => all[at]!.module.name));
-  /** With the name of the module around it where that has no room. */
-  const labelOf = (at: number): string => {
-    const {name, label} = all[at]!.module;
-    const around = name.slice(0, Math.max(0, name.length - label.length - 1));
-    return around === '' || named.has(around) || width < LEAST_FOR_PATHS ? label : `${around.slice(around.lastIndexOf('.') + 1)}.${label}`;
-  };
   return (
     <ul class="xray-gutter" aria-label="Modules of the x-ray" style={{width: `${width}px`, height: `${height}px`}}>
       {shown.map((at) => {
         const {module, isFolded} = all[at]!;
         const top = Math.min(height - LABEL_PX, Math.max(0, rowHeight >= LABEL_PX ? (at + 0.5) * rowHeight - LABEL_PX / 2 : at * rowHeight));
-        const style = {top: `${top}px`, paddingLeft: `${Math.min(module.depth, 6) * 7}px`};
-        const label = labelOf(at);
+        const indent = Math.min(module.depth, 6) * INDENT;
+        const style = {top: `${top}px`, paddingLeft: `${indent}px`};
+        const label = rowLabel(module, named, Math.floor((width - indent - MARK_PX) / LETTER_PX));
         const canFold = module.children.length > 0;
         return (
           <li key={module.name} style={style} title={module.name || module.label}>

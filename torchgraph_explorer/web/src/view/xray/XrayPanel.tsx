@@ -78,7 +78,7 @@ function PictureButtons(): JSX.Element {
   const inner = foldable(tree.value).filter(({depth}) => depth === 1);
   const fold = (): void => void (folded.value = isFolded ? new Set() : new Set(inner.map(({name}) => name)));
   return (
-    <>
+    <span class="xray-tools">
       {inner.length > 0 && (
         <button type="button" class="xray-text-button" aria-pressed={isFolded} onClick={fold}>
           {isFolded ? 'Unfold' : 'Fold'}
@@ -87,7 +87,7 @@ function PictureButtons(): JSX.Element {
       <IconButton icon="minus" label="Show more steps (−)" onPress={() => zoomBy(0.5)} disabled={domain.value === null} />
       <IconButton icon="plus" label="Show fewer steps (+)" onPress={() => zoomBy(2)} disabled={whole.value === null} />
       <IconButton icon="fit" label="Show all steps (0)" onPress={() => (domain.value = null)} disabled={domain.value === null} />
-    </>
+    </span>
   );
 }
 

@@ -3,7 +3,7 @@
 import {batch, signal} from '@preact/signals';
 import type {Signal} from '@preact/signals';
 import type {Finding} from '../../api/types';
-import type {RelatedTo} from '../../api/xray';
+import type {AskedSteps, RelatedTo} from '../../api/xray';
 import {placeText, titleOf} from '../../findings/names';
 import {reveal} from '../layout/sides';
 import * as choices from '../state/choices';
@@ -13,10 +13,10 @@ export type Face = 'picture' | 'table' | 'changes';
 
 export const face: Signal<Face> = signal<Face>('picture');
 
-/** The steps of a finding, and what it is called. */
+/** The steps of a finding, or of a limit that is passed, and what they are called. */
 export interface Lasting {
   name: string;
-  steps: readonly [first: number, last: number];
+  steps: AskedSteps;
 }
 
 export type Target = RelatedTo | Lasting;

@@ -1,0 +1,227 @@
+"""What `calls.c` notes of ordinary calls is what Python notes of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import gc
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from torchgraph_explorer import watch
+from torchgraph_explorer.capture import call_costs, current_step, native_calls
+from torchgraph_explorer.capture.gradient_hooks import GradientHooks
+from torchgraph_explorer.capture.observation import Observation
+from torchgraph_explorer.capture.recorded_calls import RecordedCalls
+from torchgraph_explorer.reduce.batch import Batch
+
+STEPS = 4
+
+
+class Skip(nn.Module):
+    """A sum around a layer, and an in-place operation on it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(6, 6)
+        self.act = nn.ReLU(inplace=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.act(self.inner(x) + x)
+        return out
+
+
+class Reused(nn.Module):
+    """One layer, called in a loop, with gradients and without."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.Linear(6, 6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            x = x + self.cell(x)
+        for _ in range(3):
+            x = torch.tanh(self.cell(x)) + x
+        return x
+
+
+class Odd(nn.Module):
+    """Calls with two inputs, with keywords, that return a view, several tensors, their input, or nothing at all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bilinear, self.same, self.flat = nn.Bilinear(6, 6, 6), nn.Identity(), nn.Flatten()
+        self.cell, self.raises = nn.GRUCell(6, 6), Raises()
+        self.frozen = nn.Linear(6, 6).requires_grad_(requires_grad=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        made = self.bilinear(x, input2=self.frozen(x))
+        made = self.same(self.flat(made.view(-1, 2, 3)))
+        try:
+            self.raises(made)
+        except ValueError:
+            made = made * 2
+        out: Tensor = self.cell(made, x)
+        return out
+
+
+class Raises(nn.Module):
+    """Fails within a call that it makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(6, 6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        raise ValueError(self.inner(x).shape)
+
+
+class ManyParameters(nn.Module):
+    """Has more parameters of its own than most modules."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for number in range(300):
+            self.register_parameter(f"p{number}", nn.Parameter(torch.full((6,), number / 300)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.stack(list(self.parameters())).mean(0)
+
+
+class ManySources(nn.Module):
+    """Calls a module that also uses very many tensors which it was not given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.gather = nn.Linear(6, 6), Gather()
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.gather.others = [self.layer(x) * number for number in range(90)]
+        out: Tensor = self.gather(x)
+        self.gather.others = []
+        return out
+
+
+class Gather(nn.Module):
+    """Adds up what it is given and what it was handed before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.others: list[Tensor] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        for other in self.others[:45]:
+            x = x + other
+        return x + torch.stack(self.others[45:]).sum(0)
+
+
+def half() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 6), nn.Tanh()).to(torch.bfloat16)
+
+
+MODELS: dict[str, Callable[[], nn.Module]] = {
+    "layers in layers": lambda: nn.Sequential(*(nn.Sequential(nn.Linear(6, 6), nn.Tanh()) for _ in range(3))),
+    "skips and in-place operations": lambda: nn.Sequential(Skip(), Skip(), nn.Dropout(0.5)),
+    "a layer called often": lambda: nn.Sequential(nn.Linear(6, 6), Reused()),
+    "calls that Python takes": lambda: nn.Sequential(nn.Linear(6, 6), Odd()),
+    "half precision": half,
+    "very many parameters": lambda: nn.Sequential(nn.Linear(6, 6), ManyParameters()),
+    "very many tensors from outside": lambda: nn.Sequential(nn.Linear(6, 6), ManySources()),
+}
+
+
+@pytest.fixture
+def observed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is recorded, as it is handed on: observations, and the arrays of their rows."""
+    found: list[Any] = []
+
+    def observation(*args: Any, **kwargs: Any) -> Observation:
+        made = Observation(*args, **kwargs)
+        found.append((made.step, [*made.rows.items()], made.graph, made.facts))
+        return made
+
+    def finish(batch: Batch) -> Callable[[], Any]:
+        part = plain(batch)()
+        found.append([part.statistics, part.fingerprints, *dataclasses.astuple(part.histograms)])
+        return lambda: part
+
+    plain = Batch.finish
+    monkeypatch.setattr(current_step, "Observation", observation)
+    monkeypatch.setattr(Batch, "finish", finish)
+    monkeypatch.setattr(call_costs, "perf_counter_ns", lambda: 0)
+    return found
+
+
+def train(model: nn.Module, folder: Path) -> None:
+    torch.manual_seed(1)
+    dtype = next(model.parameters()).dtype
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(model, logdir=folder, log_freq=1, backend="record", verbose=False):
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            model(torch.randn(4, 6, dtype=dtype)).float().pow(2).mean().backward()
+            optimizer.step()
+
+
+def needs_c() -> None:
+    if native_calls.makers() is None:
+        pytest.skip("calls.c is not built for this system")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_calls_noted_in_c_are_recorded_as_python_records_them(
+    name: str, observed: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs_c()
+    found: list[list[Any]] = []
+    for makers in (native_calls.makers, lambda: None):
+        monkeypatch.setattr(native_calls, "makers", makers)
+        torch.manual_seed(0)
+        train(MODELS[name](), tmp_path / str(len(found)))
+        found.append([*observed])
+        observed.clear()
+    assert len(found[0]) == 2 * STEPS
+    for one, other in zip(*found, strict=True):
+        if isinstance(one, tuple):
+            assert one == other
+        else:
+            for array, reference in zip(one, other, strict=True):
+                np.testing.assert_array_equal(array, reference)
+
+
+def test_ordinary_calls_are_noted_in_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_c()
+    in_python: Counter[str] = Counter()
+    for kind, act in ((RecordedCalls, "begin"), (RecordedCalls, "end"), (GradientHooks, "_take")):
+        monkeypatch.setattr(kind, act, counted(getattr(kind, act), in_python))
+    train(MODELS["layers in layers"](), tmp_path)
+    calls = 10 + (STEPS - 1)  # all of the step that is traced, and of each other one the model's own
+    assert in_python["begin"] == in_python["end"] == calls
+    assert in_python["_take"] <= STEPS  # the first gradient of each pass
+
+
+def counted(function: Callable[..., Any], counts: Counter[str]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        counts[function.__name__] += 1
+        return function(*args)
+
+    return call
+
+
+def test_nothing_of_a_step_outlives_it(tmp_path: Path) -> None:
+    model = MODELS["skips and in-place operations"]()
+    dead = weakref.ref(model)
+    train(model, tmp_path)
+    del model
+    gc.collect()
+    assert dead() is None

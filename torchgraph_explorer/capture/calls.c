@@ -1,0 +1,788 @@
+/* Does for ordinary calls of modules what `recorded_calls.py`, `path_gradients.py` and `gradient_hooks.py` do, on the same
+ * Python objects. Those are the reference: each function here first finds out whether everything is ordinary, and else
+ * changes nothing and returns False. Then Python does it, as it does where this is not built.
+ */
+
+#include "../python_functions.h"
+
+enum { EQUAL = 2 };
+
+/* In the order in which `native_calls.py` gives them: types and functions, values, and names of attributes. */
+enum {
+    TENSOR, PARAMETER, HOOK_DICT, CALL, OPEN_CALL, INSIDE, GRADIENT_HOOK, PATH_HOOK,
+    CURRENT_BACKWARD, SEQUENCE_NUMBER, MODES, TRANSFORMS, FUNCTION_MODES, GRADIENTS_ON, SERIES_KEY, INFO,
+    INPUT, OUTPUT, INPUT_PATH, PARAM, VALUE, GRAD_NORM, NOTHING,
+    N_IS_VIEW, N_REQUIRES_GRAD, N_GRAD_FN, N_OUTPUT_NR, N_SHAPE, N_DTYPE, N_SEQUENCE_NR, N_NEXT_FUNCTIONS, N_BACKWARD_HOOKS, N_REGISTER_HOOK_DICT, N_REGISTER_HOOK, N_F_BACK, N_IS_SKIPPED, N_FRAME, N_INDEX, N_EDGES, N_WALK, N_INNER, N_FIRST, N_FIRST_NODE, N_CROSSING, N_CHILDREN, N_PLACES, N_GIVEN, N_STARTS, N_ENDS, N_UNCHANGED, N_KEYS, N_SUMMANDS, N_CLOSED, N_TASK, N_HOOKS, N_OWN_PARAMETERS, N_NUMBER, N_PARENT, N_INPUTS, N_OUTPUTS, N_RUN, N_TAKE, PARTS
+};
+
+static PyObject *part[PARTS];
+
+/* References that are released when a function is left; those beyond the first ones are in `more`. */
+enum { FIRST_KEPT = 400 };
+typedef struct {
+    PyObject *first[FIRST_KEPT], **more;
+    int count, room;
+} Kept;
+
+static void begin_keeping(Kept *all) {
+    all->more = NULL;
+    all->count = all->room = 0;
+}
+
+/* Makes room for one more behind the first ones; 0, or -1 with an exception. */
+static int make_room(Kept *all) {
+    if (all->count - FIRST_KEPT < all->room) return 0;
+    int room = all->room > 0 ? 2 * all->room : FIRST_KEPT;
+    PyObject **more = realloc(all->more, (size_t)room * sizeof *more);
+    if (more == NULL) return PyErr_NoMemory(), -1;
+    all->more = more;
+    all->room = room;
+    return 0;
+}
+
+static PyObject *keep(Kept *all, PyObject *made) {
+    if (made == NULL) return NULL;
+    if (all->count < FIRST_KEPT) return all->first[all->count++] = made;
+    if (make_room(all) < 0) {
+        Py_DecRef(made);
+        return NULL;
+    }
+    return all->more[all->count++ - FIRST_KEPT] = made;
+}
+
+static void release(Kept *all) {
+    while (all->count > FIRST_KEPT) Py_DecRef(all->more[--all->count - FIRST_KEPT]);
+    while (all->count > 0) Py_DecRef(all->first[--all->count]);
+    free(all->more);
+}
+
+static PyObject *get(Kept *all, PyObject *object, int name) { return keep(all, PyObject_GetAttr(object, part[name])); }
+
+/* The whole number that `made` is; `*failed` is set if it is none. Takes the reference. */
+static int64_t number_of(PyObject *made, int *failed) {
+    int64_t found = made == NULL ? -1 : PyLong_AsLongLong(made);
+    if (made == NULL || (found == -1 && PyErr_Occurred())) *failed = 1;
+    if (made != NULL) Py_DecRef(made);
+    return found;
+}
+
+/* Numbers of autograd nodes need all 64 bits: an accumulator has the largest one. */
+static uint64_t node_number(PyObject *node, int *failed) {
+    PyObject *made = PyObject_CallMethodObjArgs(node, part[N_SEQUENCE_NR], NULL);
+    uint64_t found = made == NULL ? 0 : PyLong_AsUnsignedLongLong(made);
+    if (made == NULL || PyErr_Occurred()) *failed = 1;
+    if (made != NULL) Py_DecRef(made);
+    return found;
+}
+
+static int64_t attribute(PyObject *object, int name, int *failed) {
+    return number_of(PyObject_GetAttr(object, part[name]), failed);
+}
+
+static int is_exactly(PyObject *object, int type) { return type_of(object) == part[type]; }
+
+/* Whether nothing of the user's or of torch's looks at what is done to tensors, and no backward pass is on. */
+static int is_quiet(void) {
+    int failed = 0;
+    if (number_of(PyObject_CallFunctionObjArgs(part[MODES], NULL), &failed) != 0 || failed) return failed ? -1 : 0;
+    PyObject *transform = PyObject_CallFunctionObjArgs(part[TRANSFORMS], NULL);
+    if (transform == NULL) return -1;
+    Py_DecRef(transform);
+    if (transform != NONE) return 0;
+    int is_on = truth(PyObject_CallFunctionObjArgs(part[FUNCTION_MODES], NULL));
+    return is_on < 0 ? -1 : !is_on;
+}
+
+/* What is needed of one step, as `native_calls.py` gives it: the Python objects in which it is recorded. */
+enum {
+    OPEN, DONE, COUNTS, ROWS, DROPPED, ACQUIRE, RELEASE, VALUES, HOOKS, HOOKS_OF_OUTPUTS, HOOKS_OF_PATHS, HANDLES, PUT,
+    LENGTH, UNMEASURED, MEASURE_PARAMETERS, BEGIN_FACTS, END_FACTS, LOOKED_AT_FIRST, LOOKED_AT_LAST, OBSERVE, ON_PATH,
+    LEAVE_EDGES, BEGUN, ENDED, PAUSE, END_COST, RESUME, OBJECTS
+};
+
+/* A call of a module more than so many times is not always recorded: see `call_spread.py`. */
+enum { EVERY_CALL_UP_TO = 1024 };
+
+typedef struct {
+    PyObject *of[OBJECTS];
+    unsigned long thread;
+    int64_t most_nodes;
+} Step;
+
+static const char *const STEP = "torchgraph_explorer.calls";
+
+static int acquire(Step *step) {
+    PyObject *made = PyObject_CallFunctionObjArgs(step->of[ACQUIRE], NULL);
+    if (made == NULL) return -1;
+    Py_DecRef(made);
+    return 0;
+}
+
+/* Releases the lock, and leaves an exception as it is. */
+static void let_go(PyObject *release_lock) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *made = PyObject_CallFunctionObjArgs(release_lock, NULL);
+    if (made != NULL) Py_DecRef(made);
+    else PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+}
+
+/* A tensor of a call. */
+typedef struct {
+    PyObject *tensor, *info, *edge; /* without an edge, it requires no gradient */
+} Found;
+
+/* Finds what is needed of `tensor`. Returns 1; 0 if it is no ordinary one; -1 with an exception. */
+static int find(Kept *all, PyObject *tensor, PyObject *path, Found *found) {
+    if (!is_exactly(tensor, TENSOR)) return 0;
+    PyObject *shape = get(all, tensor, N_SHAPE), *dtype = get(all, tensor, N_DTYPE);
+    PyObject *requires = get(all, tensor, N_REQUIRES_GRAD);
+    if (shape == NULL || dtype == NULL || requires == NULL) return PyErr_Clear(), 0; /* a nested one has no shape */
+    found->tensor = tensor;
+    found->edge = NULL;
+    if (requires == &_Py_TrueStruct) {
+        int is_view = truth(PyObject_CallMethodObjArgs(tensor, part[N_IS_VIEW], NULL));
+        if (is_view != 0) return is_view < 0 ? -1 : 0;
+        PyObject *node = get(all, tensor, N_GRAD_FN), *at = get(all, tensor, N_OUTPUT_NR);
+        if (node == NULL || at == NULL) return -1;
+        if (node == NONE) return 0;
+        if ((found->edge = keep(all, PyTuple_Pack(2, node, at))) == NULL) return -1;
+    }
+    found->info = keep(all, PyObject_CallFunctionObjArgs(part[INFO], path, shape, dtype, requires, NULL));
+    return found->info == NULL ? -1 : 1;
+}
+
+/* Whether `outer` is `frame` or among its callers; -1 with an exception. */
+static int is_caller(Kept *all, PyObject *outer, PyObject *frame) {
+    for (int depth = 0; depth < 64 && frame != NONE; depth++) {
+        if (frame == outer) return 1;
+        if ((frame = get(all, frame, N_F_BACK)) == NULL) return -1;
+    }
+    return 0;
+}
+
+/* The frame of torch, which has called the two Python functions that this one is called by. */
+static PyObject *users_frame(Kept *all) {
+    PyObject *frame = PyEval_GetFrame();
+    if (frame == NULL || (frame = get(all, frame, N_F_BACK)) == NULL || frame == NONE) return NULL;
+    frame = get(all, frame, N_F_BACK);
+    return frame == NONE ? NULL : frame;
+}
+
+/* Whether the autograd graph is still so short that it may be looked at. -1 with an exception. */
+static int is_short(Step *step) {
+    int failed = 0;
+    int64_t next = number_of(PyObject_CallFunctionObjArgs(part[SEQUENCE_NUMBER], NULL), &failed);
+    int64_t first = failed ? 0 : attribute(step->of[LENGTH], N_FIRST_NODE, &failed);
+    return failed ? -1 : next - first <= step->most_nodes;
+}
+
+/* Whether the call is one of the step's, and an ordinary one. Returns 1, 0, or -1 with an exception. */
+static int is_ordinary(Step *step, PyObject *name) {
+    int is_dropped = PySequence_Contains(step->of[DROPPED], name);
+    if (is_dropped != 0) return is_dropped < 0 ? -1 : 0;
+    int failed = 0;
+    if (number_of(PyObject_CallFunctionObjArgs(part[CURRENT_BACKWARD], NULL), &failed) != -1) return 0;
+    return failed ? -1 : is_quiet();
+}
+
+static PyObject *key_of(Kept *all, PyObject *name, PyObject *number, int role, PyObject *path, int kind) {
+    return keep(all, PyObject_CallFunctionObjArgs(part[SERIES_KEY], name, number, part[role], path, part[kind], NULL));
+}
+
+/* The `Call` that the last step had under this key, if it is the same one; else a new one. A borrowed reference. */
+static PyObject *call_of(Kept *all, PyObject *known, PyObject *key, PyObject *name, PyObject *number, PyObject *parent,
+                         PyObject *inputs, PyObject *outputs) {
+    PyObject *before = PyDict_GetItemWithError(known, key);
+    if (before == NULL && PyErr_Occurred()) return NULL;
+    if (before != NULL) {
+        PyObject *had = get(all, before, N_PARENT), *in = get(all, before, N_INPUTS), *out = get(all, before, N_OUTPUTS);
+        if (had == NULL || in == NULL || out == NULL) return NULL;
+        int is_same = PyObject_RichCompareBool(had, parent, EQUAL);
+        if (is_same < 0) return NULL;
+        is_same = is_same && PyTuple_Size(in) == PyTuple_Size(inputs) && PyTuple_Size(out) == PyTuple_Size(outputs);
+        for (ptrdiff_t at = 0; is_same && at < PyTuple_Size(in); at++)
+            is_same = PyTuple_GetItem(in, at) == PyTuple_GetItem(inputs, at);
+        for (ptrdiff_t at = 0; is_same && at < PyTuple_Size(out); at++)
+            is_same = PyTuple_GetItem(out, at) == PyTuple_GetItem(outputs, at);
+        if (is_same) return before;
+    }
+    PyObject *made = keep(all, PyObject_CallFunctionObjArgs(part[CALL], name, number, parent, inputs, outputs, NULL));
+    return made == NULL || PyDict_SetItem(known, key, made) < 0 ? NULL : made;
+}
+
+/* Measures `found`, of call `opened` of module `name`; 0, or -1 with an exception. */
+static int observe(Step *step, Kept *all, PyObject *opened, PyObject *key, int role, const Found *found) {
+    PyObject *row = keep(all, PyObject_CallFunctionObjArgs(step->of[VALUES], found->tensor, NULL));
+    if (row == NULL) return -1;
+    if (row != NONE) return PyDict_SetItem(step->of[ROWS], key, row);
+    PyObject *done = PyObject_CallFunctionObjArgs(step->of[OBSERVE], opened, part[role], found->info, found->tensor, NULL);
+    return keep(all, done) == NULL ? -1 : 0;
+}
+
+/* Tells `act`, of a `StepFactsRecorder`, of a call whose module it looks at; 0, or -1 with an exception. */
+static int tell_facts(Step *step, Kept *all, int act, PyObject *name, PyObject *number, const Found *found) {
+    int is_looked_at = PySequence_Contains(step->of[act == BEGIN_FACTS ? LOOKED_AT_FIRST : LOOKED_AT_LAST], name);
+    if (is_looked_at <= 0) return is_looked_at;
+    PyObject *done = PyObject_CallFunctionObjArgs(step->of[act], name, number, found->info, found->tensor, NULL);
+    return keep(all, done) == NULL ? -1 : 0;
+}
+
+/* As `Parameters.measure_values`; 0, or -1 with an exception. */
+static int measure_parameters(Step *step, Kept *all, PyObject *name) {
+    PyObject *module = PyDict_GetItemWithError(step->of[UNMEASURED], name);
+    if (module == NULL) return PyErr_Occurred() ? -1 : 0;
+    PyObject *parameters = get(all, module, N_OWN_PARAMETERS), *path, *parameter;
+    if (parameters == NULL) return -1;
+    ptrdiff_t at = 0;
+    int is_ordinary_one = 1;
+    while (is_ordinary_one && PyDict_Next(parameters, &at, &path, &parameter)) {
+        if (parameter == NONE) continue;
+        Py_IncRef(parameter); /* another thread may run, and put another one in its place */
+        if (keep(all, parameter) == NULL) return -1;
+        PyObject *key = NULL, *row = is_exactly(parameter, PARAMETER)
+            ? keep(all, PyObject_CallFunctionObjArgs(step->of[VALUES], parameter, NULL)) : NONE;
+        if (row == NULL) return -1;
+        if (row == NONE) is_ordinary_one = 0;
+        else if ((key = key_of(all, name, NONE, PARAM, path, VALUE)) == NULL || PyDict_SetItem(step->of[ROWS], key, row) < 0)
+            return -1;
+    }
+    if (is_ordinary_one) return PyDict_DelItem(step->of[UNMEASURED], name);
+    PyObject *done = PyObject_CallFunctionObjArgs(step->of[MEASURE_PARAMETERS], name, NULL);
+    return keep(all, done) == NULL ? -1 : 0;
+}
+
+/* As `EdgeSeries.enter`; 0, or -1 with an exception. */
+static int enter_edges(Kept *all, PyObject *outer, PyObject *index, PyObject *edge) {
+    PyObject *inside = get(all, outer, N_INNER);
+    if (inside == NULL) return -1;
+    if (inside == NONE) {
+        PyObject *walk = get(all, outer, N_WALK), *first = walk == NULL ? NULL : get(all, walk, N_FIRST);
+        PyObject *edges = get(all, outer, N_EDGES);
+        if (first == NULL || edges == NULL) return -1;
+        inside = keep(all, PyObject_CallFunctionObjArgs(part[INSIDE], first, edges, NULL));
+        if (inside == NULL || PyObject_SetAttr(outer, part[N_INNER], inside) < 0) return -1;
+    }
+    if (edge == NULL) return 0;
+    PyObject *places = get(all, inside, N_PLACES), *given = get(all, inside, N_GIVEN);
+    PyObject *place = places == NULL ? NULL : PyDict_GetItemWithError(places, edge);
+    if (given == NULL || (place == NULL && PyErr_Occurred())) return -1;
+    int is_given = PyDict_Contains(given, index);
+    if (place == NULL || is_given != 0) {
+        if (is_given < 0) return -1;
+        return keep(all, PyObject_CallMethodObjArgs(inside, part[N_TAKE], index, edge, part[INPUT_PATH], NULL)) == NULL ? -1 : 0;
+    }
+    PyObject *one = keep(all, PyTuple_Pack(3, place, edge, part[INPUT_PATH])), *list = keep(all, PyList_New(0));
+    return one == NULL || list == NULL || PyList_Append(list, one) < 0 ? -1 : PyDict_SetItem(given, index, list);
+}
+
+/* As `ForwardRecorder.is_ours` and `enter`. Returns 1; 0 if Python has to do it; -1 with an exception. */
+static int enter(Step *step, Kept *all, PyObject *name, PyObject *args, PyObject *kwargs) {
+    ptrdiff_t depth = PyList_Size(step->of[OPEN]);
+    if (depth < 1 || PyTuple_Size(args) != 1 || PyDict_Size(kwargs) != 0) return 0;
+    int is_fit = is_ordinary(step, name);
+    if (is_fit <= 0) return is_fit;
+    PyObject *outer = PyList_GetItem(step->of[OPEN], depth - 1), *frame = users_frame(all);
+    if (frame == NULL) return PyErr_Occurred() ? -1 : 0;
+    Py_IncRef(outer);
+    keep(all, outer);
+    int is_skipped = truth(PyObject_GetAttr(outer, part[N_IS_SKIPPED]));
+    if (is_skipped != 0) return is_skipped < 0 ? -1 : 0;
+    PyObject *outer_frame = get(all, outer, N_FRAME), *known = PyDict_GetItemWithError(step->of[COUNTS], name);
+    if (outer_frame == NULL || (known == NULL && PyErr_Occurred())) return -1;
+    if ((is_fit = is_caller(all, outer_frame, frame)) <= 0) return is_fit;
+    int64_t before = known == NULL ? -1 : PyLong_AsLongLong(known);
+    if (before + 1 >= EVERY_CALL_UP_TO || (is_fit = is_short(step)) <= 0) return is_fit < 0 ? -1 : 0;
+    Found given;
+    if ((is_fit = find(all, PyTuple_GetItem(args, 0), part[INPUT_PATH], &given)) <= 0) return is_fit;
+
+    PyObject *number = keep(all, PyLong_FromLongLong(before + 1)), *parent = get(all, outer, N_INDEX);
+    PyObject *index = keep(all, PyLong_FromLongLong(PyList_Size(step->of[DONE])));
+    if (number == NULL || parent == NULL || index == NULL || PyDict_SetItem(step->of[COUNTS], name, number) < 0) return -1;
+    PyObject *opened = keep(all, PyObject_CallFunctionObjArgs(part[OPEN_CALL], index, name, number, frame, NULL));
+    if (opened == NULL) return -1;
+    if (given.edge != NULL) {
+        PyObject *edges = get(all, opened, N_EDGES), *paths = keep(all, PyList_New(0));
+        if (edges == NULL || paths == NULL || PyList_Append(paths, part[INPUT_PATH]) < 0) return -1;
+        if (PyDict_SetItem(edges, given.edge, paths) < 0) return -1;
+    }
+    PyObject *key = key_of(all, name, number, INPUT, part[INPUT_PATH], VALUE), *inputs = keep(all, PyTuple_Pack(1, given.info));
+    if (key == NULL || inputs == NULL) return -1;
+    PyObject *call = call_of(all, step->of[BEGUN], key, name, number, parent, inputs, part[NOTHING]);
+    if (call == NULL || PyList_Append(step->of[DONE], call) < 0) return -1;
+    if (enter_edges(all, outer, index, given.edge) < 0 || PyList_Append(step->of[OPEN], opened) < 0) return -1;
+    if (observe(step, all, opened, key, INPUT, &given) < 0) return -1;
+    if (tell_facts(step, all, BEGIN_FACTS, name, number, &given) < 0) return -1;
+    return measure_parameters(step, all, name) < 0 ? -1 : 1;
+}
+
+/* Adds a series to what a `GradientHook` reads; 0, or -1 with an exception. */
+static int add_key(Kept *all, PyObject *hook, PyObject *key) {
+    PyObject *keys = get(all, hook, N_KEYS), *one = keep(all, PyTuple_Pack(1, key));
+    if (keys == NULL || one == NULL) return -1;
+    PyObject *more = PyTuple_Size(keys) == 0 ? one : keep(all, PySequence_Concat(keys, one));
+    return more == NULL ? -1 : PyObject_SetAttr(hook, part[N_KEYS], more);
+}
+
+/* The number of the next hook in the dictionary of a tensor: torch counts those of others from 0 on. */
+static int64_t next_hook = -1;
+
+/* As `Tensor.register_hook`, with a weak reference to the dictionary and the number in it in place of a handle. */
+static int put_on(Step *step, Kept *all, const Found *found, PyObject *hook) {
+    PyObject *hooks = get(all, found->tensor, N_BACKWARD_HOOKS);
+    if (hooks == NULL) return -1;
+    if (hooks == NONE) {
+        hooks = keep(all, PyObject_CallFunctionObjArgs(part[HOOK_DICT], NULL));
+        if (hooks == NULL || PyObject_SetAttr(found->tensor, part[N_BACKWARD_HOOKS], hooks) < 0) return -1;
+        PyObject *node = PyTuple_GetItem(found->edge, 0);
+        PyObject *done = PyObject_CallMethodObjArgs(node, part[N_REGISTER_HOOK_DICT], found->tensor, NULL);
+        if (keep(all, done) == NULL) return -1;
+    }
+    PyObject *number = keep(all, PyLong_FromLongLong(next_hook--)), *reference = keep(all, PyWeakref_NewRef(hooks, NULL));
+    if (number == NULL || reference == NULL || PyList_Append(step->of[PUT], reference) < 0) return -1;
+    return PyList_Append(step->of[PUT], number) < 0 ? -1 : PyObject_SetItem(hooks, number, hook);
+}
+
+/* As `GradientHooks.on_tensor`. Returns the hook, a borrowed reference. */
+static PyObject *hook_output(Step *step, Kept *all, const Found *found, PyObject *key) {
+    PyObject *hook = PyDict_GetItemWithError(step->of[HOOKS_OF_OUTPUTS], found->edge);
+    if (hook == NULL) {
+        if (PyErr_Occurred()) return NULL;
+        hook = keep(all, PyObject_CallFunctionObjArgs(part[GRADIENT_HOOK], step->of[HOOKS], NULL));
+        if (hook == NULL || PyDict_SetItem(step->of[HOOKS_OF_OUTPUTS], found->edge, hook) < 0) return NULL;
+        if (put_on(step, all, found, hook) < 0) return NULL;
+    }
+    return add_key(all, hook, key) < 0 ? NULL : hook;
+}
+
+/* As `GradientHooks.on_path`; 0, or -1 with an exception. */
+static int hook_path(Step *step, Kept *all, PyObject *consumers, PyObject *key) {
+    if (PyList_Size(consumers) != 1)
+        return keep(all, PyObject_CallFunctionObjArgs(step->of[ON_PATH], consumers, key, NULL)) == NULL ? -1 : 0;
+    PyObject *consumer = PyList_GetItem(consumers, 0), *hook = PyDict_GetItemWithError(step->of[HOOKS_OF_PATHS], consumer);
+    if (hook == NULL) {
+        if (PyErr_Occurred()) return -1;
+        hook = keep(all, PyObject_CallFunctionObjArgs(part[GRADIENT_HOOK], step->of[HOOKS], NULL));
+        if (hook == NULL || PyDict_SetItem(step->of[HOOKS_OF_PATHS], consumer, hook) < 0) return -1;
+        PyObject *slot = PyTuple_GetItem(consumer, 1);
+        PyObject *at_node = keep(all, PyObject_CallFunctionObjArgs(part[PATH_HOOK], hook, slot, NULL));
+        if (at_node == NULL) return -1;
+        PyObject *node = PyTuple_GetItem(consumer, 0);
+        PyObject *handle = keep(all, PyObject_CallMethodObjArgs(node, part[N_REGISTER_HOOK], at_node, NULL));
+        if (handle == NULL || PyList_Append(step->of[HANDLES], handle) < 0) return -1;
+    }
+    return add_key(all, hook, key);
+}
+
+/* An edge that leads out of a call: with the node and the position of the summand, or with consumers that are known. */
+typedef struct {
+    PyObject *edge, *node, *consumers;
+    int slot;
+} Crossing;
+
+enum { MOST_NODES = 64, MOST_CROSSINGS = 64 };
+static const uint64_t ACCUMULATOR = UINT64_MAX;
+
+typedef struct {
+    Kept *all;
+    PyObject *todo[MOST_NODES], *seen[MOST_NODES];
+    Crossing crossings[MOST_CROSSINGS];
+    int todos, seens, crossed;
+    PyObject *inputs, *children; /* without children, NONE */
+    uint64_t first;
+} Walking;
+
+static int push(Walking *walk, PyObject *node) {
+    if (walk->todos == MOST_NODES) return 0;
+    walk->todo[walk->todos++] = node;
+    return 1;
+}
+
+static int cross(Walking *walk, Crossing found) {
+    if (walk->crossed == MOST_CROSSINGS) return 0;
+    walk->crossings[walk->crossed++] = found;
+    return 1;
+}
+
+/* Whether `edge` is an input of the call, or leads to a node that is older. `*number` is then or else that of the node. */
+static int leads_out(Walking *walk, PyObject *edge, uint64_t *number) {
+    int is_input = PyDict_Contains(walk->inputs, edge), failed = 0;
+    if (is_input != 0) return is_input;
+    *number = node_number(PyTuple_GetItem(edge, 0), &failed);
+    return failed ? -1 : *number < walk->first;
+}
+
+/* As `Walk._through`. The three functions return 1; 0 if there are too many nodes; -1 with an exception. */
+static int through(Walking *walk, PyObject *children) {
+    for (ptrdiff_t at = 0; at < PyList_Size(children); at++) {
+        PyObject *crossing = get(walk->all, PyList_GetItem(children, at), N_CROSSING), *edge, *consumers;
+        if (crossing == NULL) return -1;
+        ptrdiff_t position = 0;
+        while (PyDict_Next(crossing, &position, &edge, &consumers)) {
+            uint64_t number;
+            int is_out = leads_out(walk, edge, &number);
+            if (is_out < 0) return -1;
+            if (!(is_out ? cross(walk, (Crossing){edge, NULL, consumers, 0}) : push(walk, PyTuple_GetItem(edge, 0)))) return 0;
+        }
+    }
+    return 1;
+}
+
+static int visit(Walking *walk, PyObject *node) {
+    PyObject *edges = get(walk->all, node, N_NEXT_FUNCTIONS);
+    if (edges == NULL) return -1;
+    for (int slot = 0; slot < (int)PyTuple_Size(edges); slot++) {
+        PyObject *edge = PyTuple_GetItem(edges, slot), *source = PyTuple_GetItem(edge, 0);
+        if (source == NONE) continue;
+        uint64_t number;
+        int is_out = leads_out(walk, edge, &number), is_known = 0;
+        if (is_out < 0) return -1;
+        if (is_out) {
+            if (!cross(walk, (Crossing){edge, node, NULL, slot})) return 0;
+            continue;
+        }
+        if (number == ACCUMULATOR && walk->children != NONE) is_known = PyDict_Contains(walk->children, source);
+        if (is_known < 0) return -1;
+        if ((number != ACCUMULATOR || is_known) && !push(walk, source)) return 0; /* nothing leads on from an accumulator */
+    }
+    return 1;
+}
+
+static int walk_back(Walking *walk) {
+    while (walk->todos > 0) {
+        PyObject *node = walk->todo[--walk->todos];
+        int is_seen = 0, failed = 0;
+        for (int at = 0; at < walk->seens; at++) is_seen |= walk->seen[at] == node;
+        uint64_t number = is_seen ? 0 : node_number(node, &failed);
+        if (failed) return -1;
+        if (is_seen || number < walk->first) continue;
+        if (walk->seens == MOST_NODES || walk->all->count > FIRST_KEPT / 2) return 0;
+        walk->seen[walk->seens++] = node;
+        PyObject *children = walk->children == NONE ? NULL : PyDict_GetItemWithError(walk->children, node);
+        if (children == NULL && PyErr_Occurred()) return -1;
+        int is_done = children != NULL ? through(walk, children) : visit(walk, node);
+        if (is_done <= 0) return is_done;
+    }
+    return 1;
+}
+
+/* Adds what was found to the `crossing` of a `Walk`; 0, or -1 with an exception. */
+static int note_crossing(Kept *all, PyObject *crossing, const Crossing *found) {
+    PyObject *known = PyDict_GetItemWithError(crossing, found->edge);
+    if (known == NULL) {
+        if (PyErr_Occurred() || (known = keep(all, PyList_New(0))) == NULL) return -1;
+        if (PyDict_SetItem(crossing, found->edge, known) < 0) return -1;
+    }
+    if (found->consumers == NULL) {
+        PyObject *slot = keep(all, PyLong_FromLongLong(found->slot));
+        PyObject *consumer = slot == NULL ? NULL : keep(all, PyTuple_Pack(2, found->node, slot));
+        return consumer == NULL ? -1 : PyList_Append(known, consumer);
+    }
+    ptrdiff_t had = PyList_Size(known);
+    for (ptrdiff_t at = 0; at < PyList_Size(found->consumers); at++) {
+        PyObject *consumer = PyList_GetItem(found->consumers, at);
+        int is_there = had > 0 ? PySequence_Contains(known, consumer) : 0;
+        if (is_there < 0 || (!is_there && PyList_Append(known, consumer) < 0)) return -1;
+    }
+    return 0;
+}
+
+/* As `Walk.run`, from one output; 0, or -1 with an exception. */
+static int run_walk(Kept *all, PyObject *walk, PyObject *inputs, PyObject *edge) {
+    int failed = 0, is_done = 1, is_input = edge == NULL ? 1 : PyDict_Contains(inputs, edge);
+    Walking walking = {.all = all, .inputs = inputs, .children = get(all, walk, N_CHILDREN)};
+    PyObject *crossing = get(all, walk, N_CROSSING);
+    walking.first = (uint64_t)attribute(walk, N_FIRST, &failed);
+    if (is_input < 0 || failed || crossing == NULL || walking.children == NULL) return -1;
+    if (!is_input) {
+        push(&walking, PyTuple_GetItem(edge, 0));
+        is_done = walk_back(&walking);
+    }
+    if (is_done < 0) return -1;
+    if (is_done == 0) {
+        PyObject *outputs = keep(all, PyTuple_Pack(1, edge));
+        if (outputs == NULL) return -1;
+        return keep(all, PyObject_CallMethodObjArgs(walk, part[N_RUN], inputs, outputs, NULL)) == NULL ? -1 : 0;
+    }
+    for (int at = 0; at < walking.crossed; at++)
+        if (note_crossing(all, crossing, &walking.crossings[at]) < 0) return -1;
+    return PyObject_SetAttr(walk, part[N_CHILDREN], NONE);
+}
+
+/* As `RecordedCalls._hook_inputs` before the walk is added to that of the outer call; 0, or -1 with an exception. */
+static int hook_inputs(Step *step, Kept *all, PyObject *opened, PyObject *name, PyObject *number, PyObject *hook, PyObject *made) {
+    PyObject *edges = get(all, opened, N_EDGES), *walk = get(all, opened, N_WALK), *edge, *paths;
+    if (edges == NULL || walk == NULL || run_walk(all, walk, edges, made) < 0) return -1;
+    PyObject *crossing = get(all, walk, N_CROSSING);
+    if (crossing == NULL) return -1;
+    ptrdiff_t position = 0;
+    while (PyDict_Next(edges, &position, &edge, &paths)) {
+        PyObject *consumers = PyDict_GetItemWithError(crossing, edge);
+        if (consumers == NULL && PyErr_Occurred()) return -1;
+        int is_returned = consumers == NULL && made != NULL ? PyObject_RichCompareBool(edge, made, EQUAL) : 0;
+        if (is_returned < 0) return -1;
+        for (ptrdiff_t at = 0; (consumers != NULL || is_returned) && at < PyList_Size(paths); at++) {
+            PyObject *key = key_of(all, name, number, INPUT, PyList_GetItem(paths, at), GRAD_NORM);
+            if (key == NULL) return -1;
+            if ((consumers != NULL ? hook_path(step, all, consumers, key) : add_key(all, hook, key)) < 0) return -1;
+        }
+    }
+    return 0;
+}
+
+/* As `Walk.add_child`; 0, or -1 with an exception. */
+static int add_child(Kept *all, PyObject *outer, PyObject *opened, PyObject *made) {
+    int failed = 0;
+    PyObject *walk = get(all, opened, N_WALK), *around = get(all, outer, N_WALK), *node = PyTuple_GetItem(made, 0);
+    if (walk == NULL || around == NULL) return -1;
+    uint64_t first = (uint64_t)attribute(walk, N_FIRST, &failed), number = node_number(node, &failed);
+    if (failed) return -1;
+    if (number < first) return 0;
+    PyObject *children = get(all, around, N_CHILDREN);
+    if (children == NONE) {
+        children = keep(all, PyDict_New());
+        if (children == NULL || PyObject_SetAttr(around, part[N_CHILDREN], children) < 0) return -1;
+    }
+    PyObject *known = children == NULL ? NULL : PyDict_GetItemWithError(children, node);
+    if (known == NULL) {
+        if (PyErr_Occurred() || (known = keep(all, PyList_New(0))) == NULL) return -1;
+        if (PyDict_SetItem(children, node, known) < 0) return -1;
+    }
+    return PyList_Append(known, walk);
+}
+
+/* As `EdgeSeries.leave`, of a call that made none; 0, or -1 with an exception. */
+static int leave_edges(Kept *all, PyObject *outer, PyObject *opened, PyObject *index, PyObject *made) {
+    PyObject *inside = get(all, outer, N_INNER), *walk = get(all, opened, N_WALK);
+    if (inside == NULL || walk == NULL) return -1;
+    if (inside == NONE) return 0;
+    PyObject *places = get(all, inside, N_PLACES), *given = get(all, inside, N_GIVEN);
+    PyObject *starts = get(all, inside, N_STARTS), *ends = get(all, inside, N_ENDS), *first = get(all, walk, N_FIRST);
+    if (places == NULL || given == NULL || starts == NULL || ends == NULL || first == NULL) return -1;
+    if (made != NULL) {
+        PyObject *taken = PyDict_GetItemWithError(given, index);
+        if (taken == NULL && PyErr_Occurred()) return -1;
+        for (ptrdiff_t at = 0; taken != NULL && at < PyList_Size(taken); at++) {
+            PyObject *one = PyList_GetItem(taken, at);
+            int is_same = PyObject_RichCompareBool(PyTuple_GetItem(one, 1), made, EQUAL);
+            if (is_same < 0) return -1;
+            if (!is_same || PyTuple_GetItem(one, 0) == NONE) continue;
+            PyObject *unchanged = get(all, inside, N_UNCHANGED), *edges = keep(all, PySet_New(NULL));
+            if (unchanged == NULL || edges == NULL || PySet_Add(edges, made) < 0) return -1;
+            if (PyDict_SetItem(unchanged, index, edges) < 0) return -1;
+        }
+        if (PyDict_SetItem(places, made, index) < 0) return -1;
+    }
+    PyObject *next = keep(all, PyObject_CallFunctionObjArgs(part[SEQUENCE_NUMBER], NULL));
+    PyObject *end = next == NULL ? NULL : keep(all, PyTuple_Pack(2, next, index));
+    return end == NULL || PyList_Append(starts, first) < 0 ? -1 : PyList_Append(ends, end);
+}
+
+/* As `ForwardRecorder.is_ours` and `leave`. Returns 1; 0 if Python has to do it; -1 with an exception. */
+static int leave(Step *step, Kept *all, PyObject *name, PyObject *output) {
+    ptrdiff_t depth = PyList_Size(step->of[OPEN]);
+    if (depth < 2) return 0;
+    int is_fit = is_ordinary(step, name);
+    if (is_fit <= 0) return is_fit;
+    PyObject *opened = PyList_GetItem(step->of[OPEN], depth - 1), *outer = PyList_GetItem(step->of[OPEN], depth - 2);
+    Py_IncRef(opened), Py_IncRef(outer);
+    keep(all, opened), keep(all, outer);
+    PyObject *frame = users_frame(all), *begun_by = get(all, opened, N_FRAME);
+    if (frame == NULL || begun_by == NULL || PyErr_Occurred()) return PyErr_Occurred() ? -1 : 0;
+    if (frame != begun_by) return 0;
+    int is_skipped = truth(PyObject_GetAttr(opened, part[N_IS_SKIPPED]));
+    if (is_skipped != 0) return is_skipped < 0 ? -1 : 0;
+    if ((is_fit = is_short(step)) <= 0) return is_fit;
+    Found found;
+    if ((is_fit = find(all, output, part[OUTPUT], &found)) <= 0) return is_fit;
+
+    PyObject *index = get(all, opened, N_INDEX), *number = get(all, opened, N_NUMBER), *inner = get(all, opened, N_INNER);
+    if (index == NULL || number == NULL || inner == NULL) return -1;
+    PyObject *begun = PyList_GetItem(step->of[DONE], PyLong_AsLongLong(index));
+    PyObject *parent = begun == NULL ? NULL : get(all, begun, N_PARENT), *inputs = parent == NULL ? NULL : get(all, begun, N_INPUTS);
+    PyObject *outputs = keep(all, PyTuple_Pack(1, found.info));
+    PyObject *key = key_of(all, name, number, OUTPUT, part[OUTPUT], VALUE);
+    if (inputs == NULL || outputs == NULL || key == NULL) return -1;
+    if (PyList_SetSlice(step->of[OPEN], depth - 1, depth, NULL) < 0) return -1;
+    if (step->of[END_COST] != NONE) {
+        PyObject *ended = PyObject_CallFunctionObjArgs(step->of[END_COST], index, NULL);
+        if (keep(all, ended) == NULL) return -1;
+    }
+    PyObject *call = call_of(all, step->of[ENDED], key, name, number, parent, inputs, outputs);
+    if (call == NULL) return -1;
+    Py_IncRef(call);
+    if (PyList_SetItem(step->of[DONE], PyLong_AsLongLong(index), call) < 0) return -1;
+    if (observe(step, all, opened, key, OUTPUT, &found) < 0) return -1;
+    if (tell_facts(step, all, END_FACTS, name, number, &found) < 0) return -1;
+    PyObject *hook = NULL, *read = key_of(all, name, number, OUTPUT, part[OUTPUT], GRAD_NORM);
+    if (read == NULL || (found.edge != NULL && (hook = hook_output(step, all, &found, read)) == NULL)) return -1;
+    if (hook_inputs(step, all, opened, name, number, hook, found.edge) < 0) return -1;
+    if (found.edge != NULL && add_child(all, outer, opened, found.edge) < 0) return -1;
+    if (inner == NONE) return leave_edges(all, outer, opened, index, found.edge) < 0 ? -1 : 1;
+    PyObject *made = found.edge == NULL ? NONE : found.edge;
+    return keep(all, PyObject_CallFunctionObjArgs(step->of[LEAVE_EDGES], outer, opened, found.tensor, made, NULL)) == NULL ? -1 : 1;
+}
+
+static PyObject *result(int is_done) { return is_done < 0 ? NULL : PyBool_FromLong(is_done); }
+
+/* Tells `CallCosts` that recording begins; 0, or -1 with an exception. */
+static int pause_costs(Step *step) {
+    if (step->of[PAUSE] == NONE) return 0;
+    PyObject *made = PyObject_CallFunctionObjArgs(step->of[PAUSE], NULL);
+    if (made == NULL) return -1;
+    Py_DecRef(made);
+    return 0;
+}
+
+/* Tells it that recording is over, and leaves an exception as it is. */
+static void resume_costs(Step *step) {
+    if (step->of[RESUME] == NONE) return;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *made = PyObject_CallFunctionObjArgs(step->of[RESUME], step->of[OPEN], NULL);
+    if (made != NULL) Py_DecRef(made);
+    else PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+}
+
+/* Arguments: the module's name, and what it is called with. Returns whether the call was noted. */
+static PyObject *enter_call(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    Step *step = PyCapsule_GetPointer(self, STEP);
+    if (step == NULL) return NULL;
+    if (count != 3 || PyThread_get_thread_ident() != step->thread) return PyBool_FromLong(0);
+    if (pause_costs(step) < 0 || acquire(step) < 0) return NULL;
+    Kept all;
+    begin_keeping(&all);
+    int is_done = enter(step, &all, arguments[0], arguments[1], arguments[2]);
+    release(&all);
+    let_go(step->of[RELEASE]);
+    resume_costs(step);
+    return result(is_done);
+}
+
+/* Arguments: the module's name, and what it has returned. Returns whether that was noted. */
+static PyObject *leave_call(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    Step *step = PyCapsule_GetPointer(self, STEP);
+    if (step == NULL) return NULL;
+    if (count != 2 || PyThread_get_thread_ident() != step->thread) return PyBool_FromLong(0);
+    if (pause_costs(step) < 0 || acquire(step) < 0) return NULL;
+    Kept all;
+    begin_keeping(&all);
+    int is_done = leave(step, &all, arguments[0], arguments[1]);
+    release(&all);
+    let_go(step->of[RELEASE]);
+    resume_costs(step);
+    return result(is_done);
+}
+
+static void free_step(PyObject *capsule) {
+    Step *step = PyCapsule_GetPointer(capsule, STEP);
+    if (step == NULL) return;
+    for (int at = 0; at < OBJECTS; at++) Py_DecRef(step->of[at]);
+    free(step);
+}
+
+/* What is needed to read gradients. */
+enum { G_ACQUIRE, G_RELEASE, G_NORMS, G_ROWS, G_OBJECTS };
+
+typedef struct {
+    PyObject *of[G_OBJECTS];
+} Reading;
+
+static const char *const READING = "torchgraph_explorer.gradients";
+
+/* As `GradientHooks.arrive`. Returns 1; 0 if Python has to do it; -1 with an exception. */
+static int arrive(Reading *reading, Kept *all, PyObject *hook, PyObject *gradient) {
+    PyObject *hooks = get(all, hook, N_HOOKS), *keys = get(all, hook, N_KEYS);
+    if (hooks == NULL || keys == NULL) return -1;
+    int is_closed = truth(PyObject_GetAttr(hooks, part[N_CLOSED])), failed = 0;
+    if (is_closed != 0) return is_closed;
+    int64_t on = number_of(PyObject_CallFunctionObjArgs(part[CURRENT_BACKWARD], NULL), &failed);
+    int64_t begun = attribute(hooks, N_TASK, &failed), summands = attribute(hook, N_SUMMANDS, &failed);
+    if (failed) return -1;
+    if (on != begun || summands != 1) return 0;
+    if (PyTuple_Size(keys) == 0) return 1;
+    int is_on = truth(PyObject_CallFunctionObjArgs(part[GRADIENTS_ON], NULL)), is_fit = is_on != 0 ? 0 : is_quiet();
+    if (is_on < 0 || is_fit <= 0) return is_on < 0 ? -1 : is_fit;
+    PyObject *row = keep(all, PyObject_CallFunctionObjArgs(reading->of[G_NORMS], gradient, NULL));
+    if (row == NULL || row == NONE) return row == NULL ? -1 : 0;
+    for (ptrdiff_t at = 0; at < PyTuple_Size(keys); at++)
+        if (PyDict_SetItem(reading->of[G_ROWS], PyTuple_GetItem(keys, at), row) < 0) return -1;
+    return 1;
+}
+
+/* Arguments: a `GradientHook`, and the gradient that has come to it. Returns whether it was read. */
+static PyObject *read_gradient(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    Reading *reading = PyCapsule_GetPointer(self, READING);
+    if (reading == NULL) return NULL;
+    if (count != 2 || !is_exactly(arguments[1], TENSOR)) return PyBool_FromLong(0);
+    PyObject *acquired = PyObject_CallFunctionObjArgs(reading->of[G_ACQUIRE], NULL);
+    if (acquired == NULL) return NULL;
+    Py_DecRef(acquired);
+    Kept all;
+    begin_keeping(&all);
+    int is_done = arrive(reading, &all, arguments[0], arguments[1]);
+    release(&all);
+    let_go(reading->of[G_RELEASE]);
+    return result(is_done);
+}
+
+static void free_reading(PyObject *capsule) {
+    Reading *reading = PyCapsule_GetPointer(capsule, READING);
+    if (reading == NULL) return;
+    for (int at = 0; at < G_OBJECTS; at++) Py_DecRef(reading->of[at]);
+    free(reading);
+}
+
+static PyMethodDef methods[] = {
+    {"enter", enter_call, METH_FASTCALL, NULL},
+    {"leave", leave_call, METH_FASTCALL, NULL},
+    {"read", read_gradient, METH_FASTCALL, NULL},
+};
+
+/* Arguments: a tuple of the objects of a step, and the most autograd nodes that are looked at. Returns `enter` and
+ * `leave` for this thread. */
+static PyObject *functions_of_calls(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    (void)self, (void)count;
+    Step *step = calloc(1, sizeof *step);
+    if (step == NULL) return PyErr_NoMemory();
+    step->thread = PyThread_get_thread_ident();
+    step->most_nodes = PyLong_AsLongLong(arguments[1]);
+    if (PyTuple_Size(arguments[0]) != OBJECTS || take_objects(step->of, arguments[0], OBJECTS) < 0) return PyErr_NoMemory();
+    PyObject *capsule = PyCapsule_New(step, STEP, free_step);
+    if (capsule == NULL) return NULL;
+    PyObject *first = PyCFunction_NewEx(&methods[0], capsule, NULL), *second = PyCFunction_NewEx(&methods[1], capsule, NULL);
+    Py_DecRef(capsule);
+    PyObject *both = first == NULL || second == NULL ? NULL : PyTuple_Pack(2, first, second);
+    if (first != NULL) Py_DecRef(first);
+    if (second != NULL) Py_DecRef(second);
+    return both;
+}
+
+/* Argument: a tuple of what is needed to read gradients. Returns `read`. */
+static PyObject *function_of_gradients(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    (void)self, (void)count;
+    Reading *reading = calloc(1, sizeof *reading);
+    if (reading == NULL || take_objects(reading->of, arguments[0], G_OBJECTS) < 0) return PyErr_NoMemory();
+    PyObject *capsule = PyCapsule_New(reading, READING, free_reading);
+    if (capsule == NULL) return NULL;
+    PyObject *made = PyCFunction_NewEx(&methods[2], capsule, NULL);
+    Py_DecRef(capsule);
+    return made;
+}
+
+static PyMethodDef makers[] = {
+    {"calls", functions_of_calls, METH_FASTCALL, NULL},
+    {"gradients", function_of_gradients, METH_FASTCALL, NULL},
+};
+
+/* The two functions that make the others. `parts` is a tuple as listed above. */
+PyObject *torchgraph_calls(PyObject *parts) {
+    if (PyTuple_Size(parts) != PARTS || take_objects(part, parts, PARTS) < 0) return PyErr_NoMemory();
+    PyObject *calls = PyCFunction_NewEx(&makers[0], NULL, NULL), *gradients = PyCFunction_NewEx(&makers[1], NULL, NULL);
+    PyObject *both = calls == NULL || gradients == NULL ? NULL : PyTuple_Pack(2, calls, gradients);
+    if (calls != NULL) Py_DecRef(calls);
+    if (gradients != NULL) Py_DecRef(gradients);
+    return both;
+}

@@ -1,0 +1,71 @@
+"""What `calls.c` does for ordinary calls of modules in place of Python, where it was built.
+
+It works on the same objects as the Python code, so each call can be left to that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from torchgraph_explorer.capture.edge_gradients import InsideGradients
+from torchgraph_explorer.capture.gradient_hooks import GradientHook, PathHook, current_backward, series_key
+from torchgraph_explorer.capture.open_call import OpenCall
+from torchgraph_explorer.capture.path_gradients import sequence_number
+from torchgraph_explorer.capture.tensor_tree import info_of
+from torchgraph_explorer.native import library_for_python
+from torchgraph_explorer.schema import Call
+
+BUILT = Path(__file__).parent / "built" / "calls.so"
+
+
+class Makers(NamedTuple):
+    """What makes the functions for one step.
+
+    Attributes:
+        calls: From a tuple of its objects, in the order of `calls.c`, and the most autograd nodes that are looked at.
+        gradients: From a tuple of what is needed to read a gradient.
+    """
+
+    calls: Callable[[tuple[Any, ...], int], tuple[Any, Any]]
+    gradients: Callable[[tuple[Any, ...]], Callable[[Any, Tensor], bool]]
+
+
+@cache
+def makers() -> Makers | None:
+    """The functions of `calls.c`; None where it was not built, or where this Python has not the interface it needs."""
+    library = library_for_python(BUILT)
+    if library is None:
+        return None
+    begin = library.torchgraph_calls
+    begin.argtypes, begin.restype = (ctypes.py_object,), ctypes.py_object
+    return Makers(*begin((*_TYPES_AND_FUNCTIONS, *_VALUES, *_NAMES.split())))
+
+
+_TYPES_AND_FUNCTIONS = (
+    *(Tensor, torch.nn.Parameter, OrderedDict, Call, OpenCall, InsideGradients, GradientHook, PathHook),
+    *(
+        current_backward,
+        sequence_number,
+        torch._C._len_torch_dispatch_stack,
+        torch._C._functorch.peek_interpreter_stack,
+    ),
+    *(torch._C._is_torch_function_mode_enabled, torch.is_grad_enabled, series_key, info_of),
+)
+
+_VALUES = ("input", "output", "input[0]", "param", "value", "grad_norm", ())
+
+_NAMES = (
+    "_is_view requires_grad grad_fn output_nr shape dtype _sequence_nr next_functions _backward_hooks "
+    "_register_hook_dict register_hook f_back is_skipped frame index edges walk inside first _first crossing _children "
+    "_places _given _starts _ends _unchanged keys summands closed task hooks _parameters call parent inputs outputs "
+    "run take"
+)
+"""The attributes that `calls.c` reads, in its order."""

@@ -1,0 +1,54 @@
+"""Calls `kept.c`, where it was built: it copies kept tensors without a step through Python for each."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeAlias
+
+from torch import Tensor
+
+from torchgraph_explorer.native import library_for_python
+from torchgraph_explorer.reduce.neurons import Samples
+from torchgraph_explorer.reduce.room import Room
+from torchgraph_explorer.reduce.row_buffer import BUILT, PARTS_OF_TENSORS, exchange, library
+
+IS_KEPT, IS_WHOLE, COMES_AGAIN, IS_GRADIENT = 1, 2, 4, 8
+"""What is known of a series: its tensors are kept; whole; may come again unchanged; are gradients."""
+
+Take: TypeAlias = "Callable[[Any, Tensor], bool]"
+"""Copies a tensor of the series with this key; False if that is left to Python."""
+
+
+def taking(  # noqa: PLR0917  # in the order in which kept.c has them
+    room: Room,
+    dim: int,
+    is_flagged: bool,
+    plans: dict[Any, int],
+    latest: dict[int, Any],
+    taken: dict[Any, Any],
+    unnamed: dict[Any, None],
+    numbers: dict[int, Samples],
+) -> Take | None:
+    """What copies tensors into `room`, and notes the copies in these; None where it was not built.
+
+    It must not be called when `room` is gone.
+    """
+    begin = _functions()
+    if begin is None:
+        return None
+    take: Take = begin(room.address, dim, is_flagged, plans, latest, taken, unnamed, numbers, room.current)
+    return take
+
+
+@cache
+def _functions() -> Callable[..., Take] | None:
+    of_python = library_for_python(BUILT / "kept.so")
+    if of_python is None:
+        return None
+    make = of_python.torchgraph_kept_functions
+    make.argtypes, make.restype = (ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p), ctypes.py_object
+    keep = ctypes.cast(library().torchgraph_keep_samples, ctypes.c_void_p)
+    found: Callable[..., Take] | None = make((*PARTS_OF_TENSORS, "dtype", "shape", "_version"), exchange(), keep)
+    return found

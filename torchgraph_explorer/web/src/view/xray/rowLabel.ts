@@ -1,0 +1,17 @@
+/** What is written beside the rows of the x-ray, where there is little room. */
+
+import {clip} from '../../graph/geometry';
+import type {TreeModule} from '../../xray/tree';
+
+const SHORTEST_PATH = 12;
+
+/**
+ * What is written beside a row, in at most `letters`: behind the name of the module around it where no row has that (`named` are
+ * those on show). Names are cut at their beginning where they have two parts, and else in the middle, since they differ at the ends.
+ */
+export function rowLabel({name, label}: TreeModule, named: ReadonlySet<string>, letters: number): string {
+  const around = name.slice(0, Math.max(0, name.length - label.length - 1));
+  if (around === '' || named.has(around) || letters < SHORTEST_PATH) return clip(label, Math.max(2, letters), 1);
+  const path = `${around.slice(around.lastIndexOf('.') + 1)}.${label}`;
+  return path.length <= letters ? path : `…${path.slice(1 - letters)}`;
+}

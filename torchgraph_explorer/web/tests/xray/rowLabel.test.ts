@@ -1,0 +1,25 @@
+import {describe, expect, it} from 'vitest';
+import {rowLabel} from '../../src/view/xray/rowLabel';
+
+function label(name: string, letters: number, named: string[] = []): string {
+  const module = {name, label: name.slice(name.lastIndexOf('.') + 1), depth: 0, row: 0, children: []};
+  return rowLabel(module, new Set(named), letters);
+}
+
+describe('the label of a row of the x-ray', () => {
+  it('is the name, with that of the module around it where no row has that', () => {
+    expect(label('block1.conv', 20)).toBe('block1.conv');
+    expect(label('block1.conv', 20, ['block1'])).toBe('conv');
+    expect(label('conv', 20)).toBe('conv');
+  });
+
+  it('keeps what tells layers of different blocks apart', () => {
+    const names = ['denseblock1.denselayer7', 'denseblock2.denselayer7', 'denseblock2.denselayer11'].map((name) => label(name, 17));
+    expect(names).toEqual(['…ock1.denselayer7', '…ock2.denselayer7', '…ck2.denselayer11']);
+  });
+
+  it('is cut in the middle where it is one name', () => {
+    expect(label('self_attn_layer_norm', 11)).toBe('self_…_norm');
+    expect(label('a.self_attn_layer_norm', 6)).toBe('sel…rm');
+  });
+});
