@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import platform
+import runpy
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PROTO = "torchgraph_explorer/record/record.proto"
 NATIVE = "torchgraph_explorer/reduce", "torchgraph_explorer/capture"
+LOADER = "torchgraph_explorer/native.py"
 WEB = "torchgraph_explorer/web"
 
 TARGETS = {
@@ -106,6 +108,8 @@ def build_native(folder: Path, machine: str) -> str:
             _compile(source, f"{source.stem}.so", f"-target {target}{from_python}")
     for unneeded in (folder / "built").glob("*.lib"):  # of the linker for Windows
         unneeded.unlink()
+    loader = runpy.run_path(str(Path(__file__).parent / LOADER))  # the package itself needs torch
+    (folder / "built" / loader["MADE_FROM"]).write_text(loader["digest_of"](folder))
     return tag
 
 

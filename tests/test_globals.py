@@ -36,6 +36,7 @@ ALLOWED = {
     "torchgraph_explorer/capture/inline/probes.py:_operator": "registers an operator with torch, which it can do once",
     "torchgraph_explorer/layout/insides.py:_members": "layouts are expensive; bounded",
     "torchgraph_explorer/layout/placing.py:_place": "the same",
+    "torchgraph_explorer/native.py:_is_current": "two folders",
     "torchgraph_explorer/reduce/neurons.py:_keep": "looks up a compiled function once",
     "torchgraph_explorer/reduce/neurons.py:samples_for_c": "bounded",
     "torchgraph_explorer/reduce/neurons.py:_sizes": "bounded",

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from torchgraph_explorer.errors import TorchgraphError
 from torchgraph_explorer.histogram import Histograms, concatenate
-from torchgraph_explorer.native import library_for_python
+from torchgraph_explorer.native import library_for_python, require_current
 from torchgraph_explorer.schema import EXTENT, STATISTICS, Extent
 
 TYPES = {
@@ -291,16 +291,17 @@ def library() -> ctypes.CDLL:
     """The functions of `rows.c`, for this processor.
 
     Raises:
-        TorchgraphError: They are missing, or made for another kind of machine.
+        TorchgraphError: They are missing, made for another kind of machine, or older than `rows.c`.
     """
     has_avx2 = torch.backends.cpu.get_cpu_capability() in {"AVX2", "AVX512"}
     path = BUILT / (WITH_AVX2 if has_avx2 and (BUILT / WITH_AVX2).is_file() else PLAIN)
     try:
+        require_current(BUILT)
         return ctypes.CDLL(str(path))
     except OSError as fault:
         raise TorchgraphError(
             f"The compiled part of torchgraph-explorer cannot be loaded: {fault}. Install it again on this machine: "
-            "pip install --force-reinstall --no-deps torchgraph-explorer"
+            "pip install --force-reinstall --no-deps torchgraph-explorer, or, in a clone, make install"
         ) from fault
 
 
