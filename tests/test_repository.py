@@ -48,17 +48,25 @@ def test_a_linter_finds_nothing(linter: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only a clone has git's list of files")
+of_a_clone = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only a clone has git's list of files")
+
+
+def tracked(*options: str) -> list[str]:
+    command = ["git", "ls-files", "-z", "--cached", *options]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    return told.stdout.split("\0")[:-1]
+
+
+@of_a_clone
 def test_nothing_that_git_ignores_is_in_the_repository() -> None:
-    told = subprocess.run(
-        ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert told.stdout == ""
+    assert tracked("--ignored", "--exclude-standard") == []
+
+
+@of_a_clone
+def test_no_file_of_the_repository_is_large() -> None:
+    sizes = {name: (ROOT / name).stat().st_size for name in tracked() if (ROOT / name).is_file()}
+    assert {name: size for name, size in sizes.items() if size > 500_000} == {}
+    assert len(sizes) > 500
 
 
 def test_the_citation_has_what_its_format_asks_for() -> None:

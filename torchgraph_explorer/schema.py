@@ -23,6 +23,7 @@ Kind: TypeAlias = Literal["value", "grad_norm", "grad", "optimizer_grad", "updat
 COSTS: frozenset[Kind] = frozenset(("time", "memory"))
 """Kinds of what calls cost rather than of what tensors hold: they differ between equal runs."""
 NodeKind: TypeAlias = Literal["input", "output", "call", "attached"]
+OriginKind: TypeAlias = Literal["input", "parameter", "gradient"]
 StepEnd: TypeAlias = Literal["update", "skipped", "pass", "mark", "unfinished"]
 SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
 """Module, call, role, path and kind of a series, which identify it across sessions."""
@@ -351,16 +352,36 @@ class EqualRows:
 
 
 @dataclass(frozen=True, slots=True)
+class NotFiniteOrigin:
+    """What else was NaN or infinite at that moment, before an update could carry it to all parameters.
+
+    Attributes:
+        kind: Of a pass whose output is not finite: `input` if an input was not, else `parameter`. Of a backward pass:
+            `gradient`, of the parameters.
+        names: The inputs' paths, or the parameters' qualified names: the first 200, of gradients the last.
+        count: How many were not finite.
+        total: Of how many.
+    """
+
+    kind: OriginKind
+    names: tuple[str, ...]
+    count: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class NotFinite:
     """Something that was NaN or infinite in a step that was not recorded.
 
     Attributes:
         step: The step.
         what: `output`, `gradient`, or `scalar` and its name.
+        origin: What else was; None if that was not looked at, as on a GPU, where it would have been waited for.
     """
 
     step: int
     what: str
+    origin: NotFiniteOrigin | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from tests.listening import Listening
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.capture import finite_checks
 from torchgraph_explorer.errors import TorchgraphWarning
-from torchgraph_explorer.schema import NotFinite
+from torchgraph_explorer.schema import NotFinite, NotFiniteOrigin
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,19 @@ def finite_only(out: Tensor) -> Tensor:
     return torch.where(out.isfinite(), out, 0.0).square().mean()
 
 
+FORWARD = NotFiniteOrigin("parameter", (), 0, 2)
+BACKWARD = NotFiniteOrigin("gradient", ("layer.weight", "layer.bias"), 2, 2)
+
+
 @pytest.mark.usefixtures("_looks_at_every_step")
 @pytest.mark.parametrize(
     ("spoil", "loss", "expected"),
     [
-        pytest.param(one_element(math.nan), finite_only, NotFinite(4, "output"), id="one element of the output"),
-        pytest.param(one_element(math.inf), finite_only, NotFinite(4, "output"), id="infinity in the output"),
-        pytest.param(nan_of_a_derivative, torch.mean, NotFinite(4, "gradient"), id="the gradient alone"),
+        pytest.param(
+            one_element(math.nan), finite_only, NotFinite(4, "output", FORWARD), id="one element of the output"
+        ),
+        pytest.param(one_element(math.inf), finite_only, NotFinite(4, "output", FORWARD), id="infinity in the output"),
+        pytest.param(nan_of_a_derivative, torch.mean, NotFinite(4, "gradient", BACKWARD), id="the gradient alone"),
         pytest.param(one_element(-math.inf), finite_only, None, id="minus infinity, as of a mask"),
         pytest.param(lambda out: out, torch.mean, None, id="nothing"),
     ],
@@ -118,13 +124,79 @@ def test_the_finding_says_between_which_steps_nan_began(tmp_path: Path) -> None:
     assert "The model's output was first seen not to be finite at step 13, which was not recorded" in told.text
 
 
+class Stack(nn.Module):
+    """Four layers, of which one may do something else at one step."""
+
+    def __init__(self, odd: Callable[[nn.Module, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(4))
+        self.odd, self.at_step = odd, False
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        x = x if mask is None else x + mask.exp()
+        for number, layer in enumerate(self.layers):
+            x = self.odd(layer, x) if number == 2 and self.at_step else layer(x).tanh()
+        return x
+
+
+def spoiled_parameter(layer: nn.Module, x: Tensor) -> Tensor:
+    assert isinstance(layer.bias, Tensor)
+    with torch.no_grad():
+        layer.bias[1] = math.nan
+    return layer(x).tanh()
+
+
+ORIGINS = {
+    "a parameter": (spoiled_parameter, {}, "layers.2", "bias", "At step 13, before its update, the parameter `bias`"),
+    "the forward pass": (
+        *(lambda layer, x: layer(x).abs().neg().log(), {}, ""),
+        *("output", "At step 13, the inputs of the model and all its parameters were finite"),
+    ),
+    "a derivative": (
+        *(lambda layer, x: nan_of_a_derivative(layer(x)), {}, "layers.2"),
+        *(
+            "weight",
+            "At step 13, the gradients of 6 of 8 parameters were not finite, up to that of `weight` of `la",
+        ),
+    ),
+    "an argument by its name": (
+        *(lambda layer, x: layer(x), {"mask": torch.tensor([0.0, -math.inf, math.nan, 1.0])}, ""),
+        *("input['mask']", "`input['mask']` of the model was not finite at step 13"),
+    ),
+}
+
+
+@pytest.mark.usefixtures("_looks_at_every_step")
+@pytest.mark.parametrize(("odd", "also", "module", "path", "text"), ORIGINS.values(), ids=ORIGINS)
+def test_the_finding_names_the_origin_in_a_step_that_was_not_recorded(
+    odd: Callable[[nn.Module, Tensor], Tensor],
+    also: dict[str, Tensor],
+    module: str,
+    path: str,
+    text: str,
+    tmp_path: Path,
+) -> None:
+    model = Stack(odd)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with watch(model, log_freq=10, backend="record", logdir=tmp_path, verbose=False):
+        for step in range(31):
+            model.at_step = step == 13
+            optimizer.zero_grad()
+            given = {"mask": torch.tensor([0.0, -math.inf, 0.0, 1.0])} | (also if model.at_step else {})
+            model(torch.randn(3, 4), **given).square().mean().backward()
+            optimizer.step()
+    told = open_run(tmp_path).model().findings()[0]
+    assert (told.kind, told.module, told.path, told.step) == ("nan", module, path, 14)
+    assert text in told.text
+
+
 def test_looking_between_recorded_steps_takes_a_small_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now, looked = iter(range(1, 10**6)), []
     monkeypatch.setattr("torchgraph_explorer.capture.finite_checks.time.perf_counter", lambda: float(next(now)))
     checks = finite_checks.FiniteChecks(lambda *_: None)
-    monkeypatch.setattr(checks, "_look", lambda *_: looked.append(1))
+    monkeypatch.setattr(checks, "_look", lambda *_, **__: looked.append(1))
     for step in range(2000):
-        checks.look_at_output(torch.ones(1), step)
+        checks.look_at_output(torch.ones(1), step, model=nn.Identity(), args=(), kwargs={})
     assert 15 <= len(looked) <= 25  # the most steps are left out: a look takes as long as a step
 
 
@@ -162,8 +234,9 @@ class Late:
 def test_a_number_on_a_gpu_is_read_when_it_has_come_and_told_of_its_own_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finite_checks, "_Late", Late)
     monkeypatch.setattr(finite_checks, "_can_be_read", lambda _: True)
-    found: list[tuple[int, str]] = []
+    found: list[tuple[int, str, NotFiniteOrigin | None]] = []
     checks = finite_checks.FiniteChecks(lambda *one: found.append(one))
     for step in range(20):
-        checks.look_at_output(torch.ones(2, device="meta", requires_grad=True), step)
-    assert found == [(4, "output")]
+        output = torch.ones(2, device="meta", requires_grad=True)
+        checks.look_at_output(output, step, model=nn.Identity(), args=(), kwargs={})
+    assert found == [(4, "output", None)]

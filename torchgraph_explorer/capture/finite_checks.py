@@ -1,23 +1,26 @@
 """Looks between logged steps whether what a model returns, and what an optimizer gets, is finite.
 
 Only one number of one tensor is looked at, at most for a small share of the training's time, and nothing is waited for:
-from a GPU, the number is read when it has come to the host. Nothing is put on the user's tensors.
+from a GPU, the number is read when it has come to the host. Nothing is put on the user's tensors. When the number is
+not finite, and in host memory, what it came from is looked at, too.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from torchgraph_explorer.capture import nonfinite_origin
 from torchgraph_explorer.capture.call_context import is_captured
 from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, NoDispatch, has_memory, is_readable
 from torchgraph_explorer.capture.tensor_tree import tensors
+from torchgraph_explorer.schema import NotFiniteOrigin
 
 SHARE = 0.003
 """Share of the time that each of the two is given, at most. In fast trainings, only some steps are looked at."""
@@ -31,8 +34,11 @@ LARGEST = 1 << 16
 FEW = 8
 """Tensors of an output, and parameters of an optimizer, that may be chosen from."""
 
-Found: TypeAlias = "Callable[[int, str], object]"
-"""Called with a step, and what was not finite in it."""
+Found: TypeAlias = "Callable[[int, str, NotFiniteOrigin | None], object]"
+"""Called with a step, what was not finite in it, and what else was not."""
+
+Origin: TypeAlias = "Callable[[], NotFiniteOrigin | None]"
+"""Looks at what else is not finite now."""
 
 
 class FiniteChecks:
@@ -45,47 +51,49 @@ class FiniteChecks:
         self._late: dict[str, _Late] = {}
         self._paces = {"output": _Pace(), "gradient": _Pace()}
 
-    def look_at_output(self, output: object, step: int) -> None:
-        """The model has returned. Minus infinity may be meant, where it masks."""
+    def look_at_output(
+        self, output: object, step: int, *, model: nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> None:
+        """The model, called with `args` and `kwargs`, has returned. Minus infinity may be meant, where it masks."""
         pace = self._paces["output"]
         if "output" not in self._over and pace.is_due():
             trained = (one for _, one in tensors(output, "")[:FEW] if one.requires_grad)
-            self._look("output", step, trained)
+            self._look("output", step, trained, origin=lambda: nonfinite_origin.of_output(model, args, kwargs))
             pace.looked()
 
-    def look_at_gradient(self, optimizer: Optimizer, step: int) -> None:
-        """An optimizer is about to move the model. One that a scaler tells of infinity moves nothing then."""
+    def look_at_gradient(self, optimizer: Optimizer, step: int, *, model: nn.Module) -> None:
+        """An optimizer is about to move `model`. One that a scaler tells of infinity moves nothing then."""
         pace = self._paces["gradient"]
         if "gradient" not in self._over and getattr(optimizer, "found_inf", None) is None and pace.is_due():
             few = optimizer.param_groups[0]["params"][:FEW]
             gradients = (one.grad for one in few if one.grad is not None and one.grad.numel() <= LARGEST)
-            self._look("gradient", step, gradients)
+            self._look("gradient", step, gradients, origin=lambda: nonfinite_origin.of_gradient(model))
             pace.looked()
 
     def stop(self) -> None:
         """Look no more."""
         self._over |= {"output", "gradient"}
 
-    def _look(self, what: str, step: int, some: Iterable[Tensor]) -> None:
+    def _look(self, what: str, step: int, some: Iterable[Tensor], *, origin: Origin) -> None:
         with NoDispatch():
             if (late := self._late.get(what)) is not None:
                 if not late.is_there:
                     return
                 del self._late[what]
-                self._judge(what, late.step, late.value)
+                self._judge(what, late.step, late.value, origin=lambda: None)
             if what in self._over or (tensor := next(filter(_can_be_read, some), None)) is None:
                 return
             number = torch.amax(tensor.detach()) if what == "output" else _largest(tensor.detach())
             if number.is_cpu:
-                self._judge(what, step, number.item())
+                self._judge(what, step, number.item(), origin=origin)
             else:
                 self._late[what] = _Late(number, step)
 
-    def _judge(self, what: str, step: int, value: float) -> None:
+    def _judge(self, what: str, step: int, value: float, *, origin: Origin) -> None:
         is_bad = math.isnan(value) or value == math.inf
         if is_bad:
             self._over.add(what)
-            self._found(step, what)
+            self._found(step, what, origin())
 
 
 class _Pace:

@@ -9,7 +9,7 @@ from typing import Protocol
 from torchgraph_explorer.capture.facts.pending import PendingFacts
 from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey
 from torchgraph_explorer.capture.step_parts import Keeper
-from torchgraph_explorer.schema import ModuleGraph, StepFacts, TensorGraph
+from torchgraph_explorer.schema import ModuleGraph, NotFiniteOrigin, StepFacts, TensorGraph
 
 OPTIMIZER = "(optimizer)"
 """Given to `StepListener.fail` in place of a module's name, if the optimizer cannot be followed."""
@@ -60,8 +60,8 @@ class StepListener(Protocol):
     def take(self, observation: Observation) -> None:
         """A logged step is over."""
 
-    def not_finite(self, step: int, what: str) -> None:
-        """Something was not finite in a step that is not logged."""
+    def not_finite(self, step: int, what: str, origin: NotFiniteOrigin | None) -> None:
+        """Something was not finite in a step that is not logged, and what else was not, if that was looked at."""
 
     def fail(self, module: str, fault: Exception) -> None:
         """Something went wrong while capturing `module`, which is not captured any more."""

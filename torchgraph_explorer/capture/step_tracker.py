@@ -139,7 +139,7 @@ class StepTracker:
             self._exits.callback(model.register_forward_pre_hook(on_forward, with_kwargs=True).remove)
             if by_updates:
                 on_output = Hook(self._on_output, self._fail_to_check)
-                self._exits.callback(model.register_forward_hook(on_output).remove)
+                self._exits.callback(model.register_forward_hook(on_output, with_kwargs=True).remove)
                 process_state.optimizer_steps.add(self)
                 self._exits.callback(process_state.optimizer_steps.remove, self)
                 self._entrances.wait(unwrapped(model))
@@ -323,16 +323,20 @@ class StepTracker:
                 process_state.attach_targets.enter(one)
                 one.begin(args, kwargs)
 
-    def _on_output(self, _model: nn.Module, _args: object, output: object) -> None:
-        """The model has returned. In a step that is not logged, it is looked at whether that is finite."""
+    def _on_output(self, model: nn.Module, args: tuple[Any, ...], *rest: Any) -> None:
+        """The model has returned. In a step that is not logged, it is looked at whether that is finite.
+
+        `rest` is what it was given by name, and its output; or the output alone, as in `_on_forward`.
+        """
         if self._current.one is None and torch.is_grad_enabled() and not is_no_step():
-            self._checks.look_at_output(output, self._counter.number)
+            kwargs = rest[0] if len(rest) > 1 else {}
+            self._checks.look_at_output(rest[-1], self._counter.number, model=model, args=args, kwargs=kwargs)
 
     def _check_gradient(self, optimizer: Optimizer) -> None:
         try:
             model = self._called()
             if model is not None and self._counter.optimizers.moves(optimizer, model):
-                self._checks.look_at_gradient(optimizer, self._counter.number)
+                self._checks.look_at_gradient(optimizer, self._counter.number, model=model)
         except Exception as fault:  # updates are followed all the same
             self._fail_to_check(fault)
 

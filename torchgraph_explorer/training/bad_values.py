@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable, plain
-from torchgraph_explorer.schema import NotFinite, titled
+from torchgraph_explorer.schema import NotFinite, NotFiniteOrigin, titled
 
 MOST_NAMES = 1000
 """Scalars that are told apart. Values of further ones are not looked at."""
@@ -34,11 +34,11 @@ class BadValues:
                 self._names.add(title)
                 self.note(step, f"scalar {title}")
 
-    def note(self, step: int | None, what: str) -> None:
+    def note(self, step: int | None, what: str, origin: NotFiniteOrigin | None = None) -> None:
         """Something was not finite at a step (None: not known) that may not be recorded: the next one is to be."""
         self.asks_for_step = True
         if step is not None and (self._first is None or step < self._first.step):
-            self._first = NotFinite(step, what)
+            self._first = NotFinite(step, what, origin)
 
     def take(self) -> NotFinite | None:
         """The first one since this was last asked."""

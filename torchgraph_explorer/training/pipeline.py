@@ -23,7 +23,7 @@ from torchgraph_explorer.reduce.batch import Batch
 from torchgraph_explorer.reduce.device_batch import DeviceBatch
 from torchgraph_explorer.reduce.row_buffer import RowBuffer
 from torchgraph_explorer.reduce.sampling import Sampler
-from torchgraph_explorer.schema import Session
+from torchgraph_explorer.schema import NotFiniteOrigin, Session
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.tensors.keep import Keep
 from torchgraph_explorer.tensors.step_tensors import KeptSteps, StepTensors
@@ -302,9 +302,9 @@ class Pipeline:
         if self._keeps is not None:
             self._keeps.discard()
 
-    def not_finite(self, step: int, what: str) -> None:
+    def not_finite(self, step: int, what: str, origin: NotFiniteOrigin | None) -> None:
         """Something was not finite in a step that is not logged (for `capture.observation.StepListener`)."""
-        self._bad_values.note(step, what)
+        self._bad_values.note(step, what, origin)
 
     def fail(self, module: str, fault: Exception) -> None:
         """Something went wrong while capturing `module` (for `capture.observation.StepListener`)."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.nonfinite_origin import with_origin
 from torchgraph_explorer.findings.rules.rule import finding, named, quoted
 from torchgraph_explorer.record.nonfinite import Traits, are_nonfinite, traits
 from torchgraph_explorer.schema import Series
@@ -55,6 +56,7 @@ def _bounded(evidence: Evidence, row: int, one: Finding) -> Finding:
     before = int(evidence.steps[row - 1]) if row else -1
     if seen is None or not before < seen.step < one.step:
         return one
+    one = with_origin(evidence, one, seen)
     return replace(
         one,
         evidence={**one.evidence, "seen_at_step": float(seen.step), "last_finite_step": float(before)},

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from google.protobuf.message import DecodeError
 
@@ -16,7 +16,15 @@ from torchgraph_explorer.printable import printable, printable_path
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import DamageError, inflated
 from torchgraph_explorer.record.limits import SITUATION_BYTES, SITUATIONS_BYTES, TRAINING_BYTES
-from torchgraph_explorer.schema import EqualRows, NotFinite, ParameterGroup, TrainingFacts, Units
+from torchgraph_explorer.schema import (
+    EqualRows,
+    NotFinite,
+    NotFiniteOrigin,
+    OriginKind,
+    ParameterGroup,
+    TrainingFacts,
+    Units,
+)
 
 _PER_OUTPUT = 4
 """Whole numbers of each output: units, zero, steps, constant."""
@@ -72,7 +80,16 @@ def _names_message(names: Sequence[str] | None) -> pb.Situation.Names | None:
 
 
 def _not_finite_message(one: NotFinite | None) -> pb.TrainingNumbers.NotFinite | None:
-    return None if one is None else pb.TrainingNumbers.NotFinite(step=one.step, what=printable_path(one.what))
+    if one is None:
+        return None
+    message = pb.TrainingNumbers.NotFinite(step=one.step, what=printable_path(one.what))
+    if one.origin is not None:
+        message.origin.MergeFrom(
+            pb.TrainingNumbers.NotFinite.Origin(
+                kind=one.origin.kind, name=_written(one.origin.names), count=one.origin.count, total=one.origin.total
+            )
+        )
+    return message
 
 
 def _number(value: float | None) -> float:
@@ -184,7 +201,15 @@ def _facts(situation: pb.Situation, numbers: pb.TrainingNumbers) -> TrainingFact
 
 def _not_finite(numbers: pb.TrainingNumbers) -> NotFinite | None:
     one = numbers.not_finite
-    return NotFinite(one.step, one.what) if numbers.HasField("not_finite") else None
+    if not numbers.HasField("not_finite"):
+        return None
+    return NotFinite(one.step, one.what, _origin(one.origin) if one.HasField("origin") else None)
+
+
+def _origin(one: pb.TrainingNumbers.NotFinite.Origin) -> NotFiniteOrigin | None:
+    """None if it is of a kind that a newer version writes."""
+    kind = next((kind for kind in get_args(OriginKind) if kind == one.kind), None)
+    return None if kind is None else NotFiniteOrigin(kind, tuple(one.name), one.count, one.total)
 
 
 def _units(of: pb.Situation.Output, counts: Sequence[int], spread: float) -> Units:

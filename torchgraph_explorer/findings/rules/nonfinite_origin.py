@@ -1,0 +1,118 @@
+"""Where NaN or infinity came from, by what was seen of it in a step that was not recorded.
+
+By the next recorded step, an update has mostly carried it to all parameters, so the record alone cannot tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.rule import named, quoted
+from torchgraph_explorer.schema import NotFinite, NotFiniteOrigin, Role, Series
+
+_RECORD_IT = "Record each of these steps (`log_freq=1`) to see the module."
+
+
+def with_origin(evidence: Evidence, one: Finding, seen: NotFinite) -> Finding:
+    """The finding, told of what was not finite when that was `seen`, if that was looked at and tells more."""
+    origin = seen.origin
+    if origin is None:
+        return one
+    if origin.kind == "input":
+        return _at(one, origin, _first_of(evidence, "input", origin.names), **_of_input(origin, seen.step))
+    if origin.kind == "gradient":
+        return _in_backward(evidence, one, origin, step=seen.step)
+    if origin.count == 0:
+        return _at(one, origin, _first_of(evidence, "output", ()), **_of_forward(seen.step))
+    if origin.count == origin.total > 1 or not origin.names:  # an earlier update has carried it to all of them
+        return one
+    return _in_parameter(evidence, one, origin, step=seen.step)
+
+
+def _at(one: Finding, origin: NotFiniteOrigin, at: Series | None, *, text: str, advice: str) -> Finding:
+    module, call, path = (one.module, one.call, one.path) if at is None else (at.module, at.call, at.path)
+    numbers = {**one.evidence, "not_finite_then": float(origin.count), "looked_at_then": float(origin.total)}
+    return replace(one, module=module, call=call, path=path, text=text, advice=advice, evidence=numbers)
+
+
+def _of_input(origin: NotFiniteOrigin, step: int) -> dict[str, str]:
+    names = f"`{quoted(origin.names[0])}`" if origin.names else "An input"
+    return {
+        "text": f"{names} of the model was not finite at step {step}: NaN or infinity came in with the data.",
+        "advice": "Check the data for missing values, and what the training loop computes before it calls the model.",
+    }
+
+
+def _of_forward(step: int) -> dict[str, str]:
+    return {
+        "text": f"At step {step}, the inputs of the model and all its parameters were finite, and its output was not: "
+        "the forward pass made NaN or infinity.",
+        "advice": "Look for a logarithm or root of zero or less, a division by zero, an exponential of large values, "
+        f"or a value beyond the range of the dtype. {_RECORD_IT}",
+    }
+
+
+def _in_parameter(evidence: Evidence, one: Finding, origin: NotFiniteOrigin, *, step: int) -> Finding:
+    name = min(origin.names, key=lambda name: evidence.places.order(_owner(name)))
+    what = f"the parameter `{quoted(_last(name))}` of {named(_owner(name))} was not finite"
+    others = f", and neither were {origin.count - 1} others" if origin.count > 1 else ""
+    return _at(
+        one,
+        origin,
+        _parameter(evidence, name),
+        text=f"At step {step}, before its update, {what}{others}; {_rest(origin.total - origin.count)}.",
+        advice="Look at what writes to this parameter besides the optimizer, and at its gradients and updates in the "
+        "steps before.",
+    )
+
+
+def _in_backward(evidence: Evidence, one: Finding, origin: NotFiniteOrigin, *, step: int) -> Finding:
+    advice = (
+        "Look for a root, norm, or logarithm at zero, whose derivative is infinite, in the loss too: add a small "
+        f"constant inside it. `torch.autograd.set_detect_anomaly(True)` names the operation. {_RECORD_IT}"
+    )
+    if not origin.names or origin.count == origin.total:
+        text = (
+            f"The gradients of all parameters were not finite at step {step}: those that came from the loss were not."
+        )
+        return _at(one, origin, _first_of(evidence, "output", ()), text=text, advice=advice)
+    name = max(origin.names, key=lambda name: evidence.places.order(_owner(name)))
+    return _at(
+        one,
+        origin,
+        _parameter(evidence, name),
+        text=f"At step {step}, the gradients of {origin.count} of {origin.total} parameters were not finite, up to "
+        f"that of `{quoted(_last(name))}` of {named(_owner(name))} in the order of execution: the backward pass made "
+        "NaN or infinity there, or in what is computed right after it.",
+        advice=advice,
+    )
+
+
+def _first_of(evidence: Evidence, role: Role, paths: Sequence[str]) -> Series | None:
+    """The values of an input or output of the model: of the first of these paths, or else the first one."""
+    found = [one for one in evidence.series if (one.module, one.role, one.kind) == ("", role, "value")]
+    return next((one for one in found if one.path in paths[:1]), found[0] if found else None)
+
+
+def _parameter(evidence: Evidence, name: str) -> Series | None:
+    """The values of a parameter."""
+    key = _owner(name), "param", _last(name), "value"
+    return next((one for one in evidence.series if (one.module, one.role, one.path, one.kind) == key), None)
+
+
+def _rest(count: int) -> str:
+    return {0: "the model has no other parameter", 1: "the other parameter was"}.get(
+        count, f"the other {count} parameters were"
+    )
+
+
+def _owner(name: str) -> str:
+    """The module of a parameter with this qualified name."""
+    return name.rpartition(".")[0]
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
