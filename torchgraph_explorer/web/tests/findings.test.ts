@@ -5,7 +5,7 @@ import {limitsIn, withLimits} from '../src/charts/limits';
 import {bandIn, bandText} from '../src/findings/bands';
 import {countText, findingKey, placeText, textPieces, titleOf, whenText} from '../src/findings/names';
 import {beginMarks} from '../src/findings/onTimeBar';
-import {badgeText, badgeWords, findingMarks, seriesOf, tensorOf} from '../src/findings/places';
+import {badgeText, badgeWords, earlierOrigin, findingMarks, seriesOf, tensorOf} from '../src/findings/places';
 import {kindsText, rootsOf, worst} from '../src/findings/roots';
 import {ModelFindings} from '../src/model/findings';
 import {GRAPH, series} from './fixtures';
@@ -19,6 +19,16 @@ function finding(id: number, fields: Partial<Finding> = {}): Finding {
 }
 
 const WHOLE = {module: null, call: null, path: null};
+
+describe('the origin of what is not finite', () => {
+  const known = finding(1, {kind: 'nan', step: 32, evidence: {not_finite_then: 1}});
+  test.each([
+    ['is that of the finding of the same step that knows it', [finding(0, {step: 32}), known], known],
+    ['is not that of another step', [{...known, step: 40}], null],
+    ['is not taken from what was recorded alone', [{...known, evidence: {}}], null],
+    ['is not known without findings', [], null],
+  ])('%s', (_, findings, origin) => expect(earlierOrigin(findings, 32)).toBe(origin));
+});
 
 describe('the names of findings', () => {
   test.each([

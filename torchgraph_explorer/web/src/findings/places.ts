@@ -21,6 +21,11 @@ export function tensorOf(finding: Finding, series: readonly SeriesInfo[]): Serie
   return seriesOf(finding, series) ?? {module, call, path, role: guessed(call, path), kind: 'value'};
 }
 
+/** The finding that knows from a step before, which was not recorded, where what is not finite at `step` came from. */
+export function earlierOrigin(findings: readonly Finding[], step: number): Finding | null {
+  return findings.find((one) => one.kind === 'nan' && one.step === step && 'not_finite_then' in one.evidence) ?? null;
+}
+
 function guessed(call: number | null, path: string): Role {
   if (call === null) return 'param';
   return path.startsWith('input') ? 'input' : 'output';

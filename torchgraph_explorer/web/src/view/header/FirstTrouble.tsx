@@ -3,8 +3,12 @@
 import './FirstTrouble.css';
 
 import type {FirstNonFinite} from '../../api/types';
+import {placeText} from '../../findings/names';
+import {earlierOrigin} from '../../findings/places';
 import {tensorNameOf} from '../../graph/labels';
 import {firstText, troubleTitle} from '../../graph/troubleText';
+import {found} from '../findings/found';
+import {goToFinding} from '../findings/goToFinding';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {goToTrouble} from './goToTrouble';
@@ -21,13 +25,15 @@ export function FirstTrouble() {
   const data = shown.data.value;
   if (!known?.first || !data) return null;
   const {first} = known;
-  const {what, place} = firstText(named(first), data.session?.class_name ?? choices.model.value ?? '');
+  const className = data.session?.class_name ?? choices.model.value ?? '';
+  const {what, place} = firstText(named(first), className);
+  const origin = earlierOrigin(found.value?.findings ?? [], first.step);
   return (
     <button
       type="button"
       class="first-trouble"
       title={troubleTitle(known, data.steps)}
-      onClick={() => goToTrouble(first)}
+      onClick={() => (origin ? goToFinding(origin) : goToTrouble(first))}
     >
       <Icon name="warning" />
       <span class="first-trouble-text">
@@ -36,7 +42,7 @@ export function FirstTrouble() {
           {what}
           {choices.optimizer.value !== null && ` (${choices.optimizer.value})`}
         </b>
-        {place && <span class="first-trouble-place">: {place}</span>}
+        {place && <span class="first-trouble-place">: {origin ? placeText(origin, className) : place}</span>}
       </span>
     </button>
   );
