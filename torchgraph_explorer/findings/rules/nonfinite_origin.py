@@ -64,8 +64,8 @@ def _in_parameter(evidence: Evidence, one: Finding, origin: NotFiniteOrigin, *, 
         origin,
         _parameter(evidence, name),
         text=f"At step {step}, before its update, {what}{others}; {_rest(origin.total - origin.count)}.",
-        advice="Look at what writes to this parameter besides the optimizer, and at its gradients and updates in the "
-        "steps before.",
+        advice="An update made it so, or other code that writes to it. Look at its gradients and updates in the steps "
+        "before, at the state and epsilon of the optimizer, and at what else writes to it.",
     )
 
 
