@@ -15,7 +15,9 @@ from tests.listening import Listening
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.capture import finite_checks
 from torchgraph_explorer.errors import TorchgraphWarning
+from torchgraph_explorer.reduce import finite
 from torchgraph_explorer.schema import NotFinite, NotFiniteOrigin
+from torchgraph_explorer.training import pipeline
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,7 @@ BACKWARD = NotFiniteOrigin("gradient", ("layer.weight", "layer.bias"), 2, 2)
 
 
 @pytest.mark.usefixtures("_looks_at_every_step")
+@pytest.mark.parametrize("by", [finite.is_finite(), None], ids=["finite.c", "torch"])
 @pytest.mark.parametrize(
     ("spoil", "loss", "expected"),
     [
@@ -96,8 +99,13 @@ BACKWARD = NotFiniteOrigin("gradient", ("layer.weight", "layer.bias"), 2, 2)
     ],
 )
 def test_what_is_not_finite_between_recorded_steps_has_the_next_one_recorded(
-    spoil: Callable[[Tensor], Tensor], loss: Callable[[Tensor], Tensor], expected: NotFinite | None
+    spoil: Callable[[Tensor], Tensor],
+    loss: Callable[[Tensor], Tensor],
+    expected: NotFinite | None,
+    by: object,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(pipeline, "is_finite", lambda: by)
     heard = seen_with(spoil, loss=loss)
     recorded = {frame.step: frame.training.not_finite for frame in heard.frames if frame.training}
     assert recorded[5 if expected else 10] == expected
@@ -193,7 +201,7 @@ def test_the_finding_names_the_origin_in_a_step_that_was_not_recorded(
 def test_looking_between_recorded_steps_takes_a_small_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now, looked = iter(range(1, 10**6)), []
     monkeypatch.setattr("torchgraph_explorer.capture.finite_checks.time.perf_counter", lambda: float(next(now)))
-    checks = finite_checks.FiniteChecks(lambda *_: None)
+    checks = finite_checks.FiniteChecks(lambda *_: None, lambda *_: None)
     monkeypatch.setattr(checks, "_look", lambda *_, **__: looked.append(1))
     for step in range(2000):
         checks.look_at_output(torch.ones(1), step, model=nn.Identity(), args=(), kwargs={})
@@ -235,7 +243,7 @@ def test_a_number_on_a_gpu_is_read_when_it_has_come_and_told_of_its_own_step(mon
     monkeypatch.setattr(finite_checks, "_Late", Late)
     monkeypatch.setattr(finite_checks, "_can_be_read", lambda _: True)
     found: list[tuple[int, str, NotFiniteOrigin | None]] = []
-    checks = finite_checks.FiniteChecks(lambda *one: found.append(one))
+    checks = finite_checks.FiniteChecks(lambda *one: found.append(one), lambda *_: None)
     for step in range(20):
         output = torch.ones(2, device="meta", requires_grad=True)
         checks.look_at_output(output, step, model=nn.Identity(), args=(), kwargs={})

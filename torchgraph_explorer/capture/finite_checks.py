@@ -37,6 +37,9 @@ FEW = 8
 Found: TypeAlias = "Callable[[int, str, NotFiniteOrigin | None], object]"
 """Called with a step, what was not finite in it, and what else was not."""
 
+IsFinite: TypeAlias = "Callable[[Tensor, bool], bool | None]"
+"""Whether a tensor is finite, with the second argument apart from minus infinity; None if that is left to torch."""
+
 Origin: TypeAlias = "Callable[[], NotFiniteOrigin | None]"
 """Looks at what else is not finite now."""
 
@@ -44,9 +47,9 @@ Origin: TypeAlias = "Callable[[], NotFiniteOrigin | None]"
 class FiniteChecks:
     """Looks at outputs and gradients until the first of each was not finite."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: Found, is_finite: IsFinite) -> None:
         """Call `found` once for an output, and once for a gradient."""
-        self._found = found
+        self._found, self._is_finite = found, is_finite
         self._over: set[str] = set()
         self._late: dict[str, _Late] = {}
         self._paces = {"output": _Pace(), "gradient": _Pace()}
@@ -80,17 +83,19 @@ class FiniteChecks:
                 if not late.is_there:
                     return
                 del self._late[what]
-                self._judge(what, late.step, late.value, origin=lambda: None)
+                self._judge(what, late.step, is_bad=_is_bad(late.value), origin=lambda: None)
             if what in self._over or (tensor := next(filter(_can_be_read, some), None)) is None:
+                return
+            if (is_finite := self._is_finite(tensor, what == "output")) is not None:
+                self._judge(what, step, is_bad=not is_finite, origin=origin)
                 return
             number = torch.amax(tensor.detach()) if what == "output" else _largest(tensor.detach())
             if number.is_cpu:
-                self._judge(what, step, number.item(), origin=origin)
+                self._judge(what, step, is_bad=_is_bad(number.item()), origin=origin)
             else:
                 self._late[what] = _Late(number, step)
 
-    def _judge(self, what: str, step: int, value: float, *, origin: Origin) -> None:
-        is_bad = math.isnan(value) or value == math.inf
+    def _judge(self, what: str, step: int, *, is_bad: bool, origin: Origin) -> None:
         if is_bad:
             self._over.add(what)
             self._found(step, what, origin())
@@ -141,6 +146,10 @@ class _Late:
     def value(self) -> float:
         """The number, once it has come."""
         return self._host.item()
+
+
+def _is_bad(value: float) -> bool:
+    return math.isnan(value) or value == math.inf
 
 
 def _largest(gradient: Tensor) -> Tensor:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from torch import Tensor
+
 from torchgraph_explorer.capture.facts.pending import PendingFacts
 from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey
 from torchgraph_explorer.capture.step_parts import Keeper
@@ -59,6 +61,9 @@ class StepListener(Protocol):
 
     def take(self, observation: Observation) -> None:
         """A logged step is over."""
+
+    def is_finite(self, tensor: Tensor, may_mask: bool) -> bool | None:
+        """Whether all elements are, minus infinity left aside if it `may_mask`; None if this is left to torch."""
 
     def not_finite(self, step: int, what: str, origin: NotFiniteOrigin | None) -> None:
         """Something was not finite in a step that is not logged, and what else was not, if that was looked at."""
