@@ -201,7 +201,7 @@ def test_the_finding_names_the_origin_in_a_step_that_was_not_recorded(
 def test_looking_between_recorded_steps_takes_a_small_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now, looked = iter(range(1, 10**6)), []
     monkeypatch.setattr("torchgraph_explorer.capture.finite_checks.time.perf_counter", lambda: float(next(now)))
-    checks = finite_checks.FiniteChecks(lambda *_: None, lambda *_: None)
+    checks = finite_checks.FiniteChecks(lambda *_: None, None)
     monkeypatch.setattr(checks, "_look", lambda *_, **__: looked.append(1))
     for step in range(2000):
         checks.look_at_output(torch.ones(1), step, model=nn.Identity(), args=(), kwargs={})
@@ -243,7 +243,7 @@ def test_a_number_on_a_gpu_is_read_when_it_has_come_and_told_of_its_own_step(mon
     monkeypatch.setattr(finite_checks, "_Late", Late)
     monkeypatch.setattr(finite_checks, "_can_be_read", lambda _: True)
     found: list[tuple[int, str, NotFiniteOrigin | None]] = []
-    checks = finite_checks.FiniteChecks(lambda *one: found.append(one), lambda *_: None)
+    checks = finite_checks.FiniteChecks(lambda *one: found.append(one), None)
     for step in range(20):
         output = torch.ones(2, device="meta", requires_grad=True)
         checks.look_at_output(output, step, model=nn.Identity(), args=(), kwargs={})

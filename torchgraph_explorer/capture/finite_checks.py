@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 
 from torchgraph_explorer.capture import nonfinite_origin
 from torchgraph_explorer.capture.call_context import is_captured
+from torchgraph_explorer.capture.mode_stack import are_modes_on
 from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, NoDispatch, has_memory, is_readable
 from torchgraph_explorer.capture.tensor_tree import tensors
 from torchgraph_explorer.schema import NotFiniteOrigin
@@ -47,12 +48,13 @@ Origin: TypeAlias = "Callable[[], NotFiniteOrigin | None]"
 class FiniteChecks:
     """Looks at outputs and gradients until the first of each was not finite."""
 
-    def __init__(self, found: Found, is_finite: IsFinite) -> None:
-        """Call `found` once for an output, and once for a gradient."""
+    def __init__(self, found: Found, is_finite: IsFinite | None) -> None:
+        """Call `found` once for an output, and once for a gradient. Without `is_finite`, torch reads all tensors."""
         self._found, self._is_finite = found, is_finite
         self._over: set[str] = set()
         self._late: dict[str, _Late] = {}
         self._paces = {"output": _Pace(), "gradient": _Pace()}
+        self._latest = -1  # the step whose output was looked at last
 
     def look_at_output(
         self, output: object, step: int, *, model: nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object]
@@ -63,11 +65,16 @@ class FiniteChecks:
             trained = (one for _, one in tensors(output, "")[:FEW] if one.requires_grad)
             self._look("output", step, trained, origin=lambda: nonfinite_origin.of_output(model, args, kwargs))
             pace.looked()
+            self._latest = step
 
     def look_at_gradient(self, optimizer: Optimizer, step: int, *, model: nn.Module) -> None:
-        """An optimizer is about to move `model`. One that a scaler tells of infinity moves nothing then."""
+        """An optimizer is about to move `model`. One that a scaler tells of infinity moves nothing then.
+
+        It is looked at where the output was, too: a gradient that is not finite then comes from behind that.
+        """
         pace = self._paces["gradient"]
-        if "gradient" not in self._over and getattr(optimizer, "found_inf", None) is None and pace.is_due():
+        is_due = pace.is_due() or step == self._latest
+        if "gradient" not in self._over and getattr(optimizer, "found_inf", None) is None and is_due:
             few = optimizer.param_groups[0]["params"][:FEW]
             gradients = (one.grad for one in few if one.grad is not None and one.grad.numel() <= LARGEST)
             self._look("gradient", step, gradients, origin=lambda: nonfinite_origin.of_gradient(model))
@@ -78,6 +85,21 @@ class FiniteChecks:
         self._over |= {"output", "gradient"}
 
     def _look(self, what: str, step: int, some: Iterable[Tensor], *, origin: Origin) -> None:
+        some = tuple(some)
+        known = self._read(some[0], may_mask=what == "output") if some and not self._late else None
+        if known is None:
+            self._look_by_torch(what, step, some, origin=origin)
+        elif not known:
+            with NoDispatch():
+                self._judge(what, step, is_bad=True, origin=origin)
+
+    def _read(self, tensor: Tensor, *, may_mask: bool) -> bool | None:
+        """Whether it is finite; None if that is left to torch. In a few microseconds, at most steps of the training."""
+        if self._is_finite is None or are_modes_on() or torch._C._is_torch_function_mode_enabled():
+            return None
+        return self._is_finite(tensor, may_mask)
+
+    def _look_by_torch(self, what: str, step: int, some: Iterable[Tensor], *, origin: Origin) -> None:
         with NoDispatch():
             if (late := self._late.get(what)) is not None:
                 if not late.is_there:
@@ -85,9 +107,6 @@ class FiniteChecks:
                 del self._late[what]
                 self._judge(what, late.step, is_bad=_is_bad(late.value), origin=lambda: None)
             if what in self._over or (tensor := next(filter(_can_be_read, some), None)) is None:
-                return
-            if (is_finite := self._is_finite(tensor, what == "output")) is not None:
-                self._judge(what, step, is_bad=not is_finite, origin=origin)
                 return
             number = torch.amax(tensor.detach()) if what == "output" else _largest(tensor.detach())
             if number.is_cpu:

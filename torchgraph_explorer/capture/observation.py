@@ -62,8 +62,8 @@ class StepListener(Protocol):
     def take(self, observation: Observation) -> None:
         """A logged step is over."""
 
-    def is_finite(self, tensor: Tensor, may_mask: bool) -> bool | None:
-        """Whether all elements are, minus infinity left aside if it `may_mask`; None if this is left to torch."""
+    def finite_reader(self) -> Callable[[Tensor, bool], bool | None] | None:
+        """What tells whether a tensor is finite, as `FiniteChecks` needs it; None if torch is to tell."""
 
     def not_finite(self, step: int, what: str, origin: NotFiniteOrigin | None) -> None:
         """Something was not finite in a step that is not logged, and what else was not, if that was looked at."""

@@ -101,7 +101,7 @@ class StepTracker:
         self._module_hooks = ModuleHooks()
         expected = StepsAre.UNKNOWN if optimizer is None else StepsAre.UPDATES
         self._counter = StepCounter(model, phase, steps_are=expected if by_updates else StepsAre.PASSES)
-        self._checks = FiniteChecks(listener.not_finite, listener.is_finite)
+        self._checks = FiniteChecks(listener.not_finite, listener.finite_reader())
         self._current = CurrentStep(
             model, listener, self._module_hooks, is_pass=lambda: self._counter.counts_passes, learn=self._learn
         )

@@ -21,7 +21,7 @@ from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.per_label import LabelSchedule, PerLabel
 from torchgraph_explorer.reduce.batch import Batch
 from torchgraph_explorer.reduce.device_batch import DeviceBatch
-from torchgraph_explorer.reduce.finite import is_finite
+from torchgraph_explorer.reduce.finite import IsFinite, is_finite
 from torchgraph_explorer.reduce.row_buffer import RowBuffer
 from torchgraph_explorer.reduce.sampling import Sampler
 from torchgraph_explorer.schema import NotFiniteOrigin, Session
@@ -303,10 +303,9 @@ class Pipeline:
         if self._keeps is not None:
             self._keeps.discard()
 
-    def is_finite(self, tensor: Tensor, may_mask: bool) -> bool | None:
-        """Whether all elements are finite (for `capture.observation.StepListener`)."""
-        found = is_finite()
-        return None if found is None else found(tensor, may_mask)
+    def finite_reader(self) -> IsFinite | None:
+        """What tells whether a tensor is finite (for `capture.observation.StepListener`)."""
+        return is_finite()
 
     def not_finite(self, step: int, what: str, origin: NotFiniteOrigin | None) -> None:
         """Something was not finite in a step that is not logged (for `capture.observation.StepListener`)."""
