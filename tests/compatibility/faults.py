@@ -92,6 +92,7 @@ WITH_KEEP = "tests/tensors/test_faults.py breaks it: no case keeps tensors"
 AT_A_PAUSE = "called where training pauses for half a second"
 BY_AN_INTERRUPT = "tests/capture/test_interrupts.py calls it: an interrupt comes while the model is called"
 ONCE = "called once in a process"
+NO_FINITE_C = "called where finite.c is not built; tests/training/test_bad_values.py does without it"
 WITHOUT_C = "called where the C part is not built or does not take a tensor, and where the memory of a step is full"
 OF_CONVERTED = "called for complex numbers, and floats of 8 bits"
 ON_IMPORT = "called when the package is imported"
@@ -138,8 +139,11 @@ NOT_CALLED = {
     "capture.finite_checks.FiniteChecks.__init__": BY_WATCH,
     "capture.finite_checks._Pace.__init__": BY_WATCH,
     "capture.nonfinite_origin": "tests/training/test_bad_values.py calls it: no case has NaN",
-    "capture.finite_checks._largest": "called where finite.c is not built",
-    "capture.finite_checks._is_bad": "called where finite.c is not built",
+    "capture.finite_checks.FiniteChecks._look_by_torch": NO_FINITE_C,
+    "capture.finite_checks.FiniteChecks._judge": "called where something is not finite, and " + NO_FINITE_C,
+    "capture.finite_checks._can_be_read": NO_FINITE_C,
+    "capture.finite_checks._is_bad": NO_FINITE_C,
+    "capture.finite_checks._largest": NO_FINITE_C,
     "capture.finite_checks._Late": "reads a number from a GPU; no case trains on one",
     "capture.forward_modes.ForwardModes._leave_if_left": BY_AN_INTERRUPT,
     "capture.forward_modes.ForwardModes.leave_later": BY_AN_INTERRUPT,
@@ -232,6 +236,7 @@ NOT_CALLED = {
     "reduce.room": WITH_KEEP,
     "reduce.sampling.is_contiguous_plain": "asks plain_elements, which is broken in its place; for kept tensors only",
     "reduce.row_buffer.functions": ONCE,
+    "reduce.finite.is_finite": ONCE,
     "reduce.row_buffer.exchange": ONCE,
     "reduce.row_buffer.RowBuffer.is_full": WITHOUT_C,
     "reduce.row_buffer.RowBuffer.make_room": WITHOUT_C,
@@ -298,6 +303,7 @@ NOT_CALLED = {
     "training.pipeline.Pipeline._told_of": ON_REQUEST,
     "training.pipeline.Pipeline.connect": ON_REQUEST,
     "training.pipeline.Pipeline.flag": ON_REQUEST,
+    "training.pipeline.Pipeline.finite_reader": BY_WATCH,
     "training.pipeline.Pipeline.not_finite": "tests/training/test_bad_values.py calls it: no case has NaN",
     "training.pipeline.Pipeline.gradients": ON_REQUEST,
     "training.pipeline.Pipeline.is_flagged": ON_REQUEST,
