@@ -29,8 +29,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread() -> None:
-    """Beside a browser or a child process, threads of torch that wait for each other take several times as long."""
+    """Beside a browser or a child process, threads of torch that wait for each other take several times as long.
+
+    Neither has its compiler a pool of processes, which would import torch again in each.
+    """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     torch.set_num_threads(1)
 
 
