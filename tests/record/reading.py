@@ -8,8 +8,10 @@ import json
 import random
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.server.asking import ask
 from torchgraph_explorer.cli import main
@@ -27,18 +29,19 @@ MOST = 12
 
 
 def read_everything(logdir: Path, run: str, rng: random.Random, *, export: bool) -> None:
-    """Read the run `run` below `logdir` in every way there is."""
-    with warnings.catch_warnings():
+    """Read the run `run` below `logdir` in every way there is. The commands share the run that is opened first."""
+    folder = str(logdir / run)
+    with warnings.catch_warnings(), patch("torchgraph_explorer.run.open_run", cache(open_run)) as opened:
         warnings.simplefilter("ignore", TorchgraphWarning)
         listed = {info.name: info for info in list_runs(logdir)}
         assert listed[run].error or listed[run].models or not listed[run].bytes, listed[run]
         with contextlib.suppress(TorchgraphError):
-            read_run(open_run(logdir / run), rng)
+            read_run(opened(folder), rng)
         read_routes(app(Runs(logdir)), run, rng)
-        say("info", str(logdir / run), *rng.choice(((), ("--json",))))  # both are told of the same reading
-        say("check", str(logdir / run), "--format", rng.choice(("text", "json", "markdown")))
+        say("info", folder, *rng.choice(((), ("--json",))))  # both are told of the same reading
+        say("check", folder, "--format", rng.choice(("text", "json", "markdown")))
         if export:
-            say("export", str(logdir / run), "-o", str(logdir / "page.html"), "--tensors", "1")
+            say("export", folder, "-o", str(logdir / "page.html"), "--tensors", "1")
 
 
 def read_run(run: Run, rng: random.Random) -> None:
