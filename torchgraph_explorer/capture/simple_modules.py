@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import _has_any_global_hook
+from torch.nn.modules import module as torch_hooks
 
 from torchgraph_explorer.capture.no_dispatch import ORDINARY
 
@@ -59,6 +59,14 @@ SIMPLE = frozenset(
 """Classes, and none derived from them. They compute one result from their arguments and from parameters `weight` and
 `bias`, call no module, and write into nothing, unless they are asked to work in place."""
 
+GLOBAL_HOOKS = (
+    torch_hooks._global_forward_pre_hooks,
+    torch_hooks._global_forward_hooks,
+    torch_hooks._global_backward_pre_hooks,
+    torch_hooks._global_backward_hooks,
+)
+"""Hooks on all modules of the process. torch 2.6 has no function that asks for them."""
+
 
 def is_simple(module: nn.Module, arguments: Iterable[Tensor]) -> bool:
     """Whether `module`, called with `arguments` and with our hooks on it, does what its class does and nothing else."""
@@ -71,6 +79,6 @@ def is_simple(module: nn.Module, arguments: Iterable[Tensor]) -> bool:
         and not (own.keys() & {"forward", "weight", "bias"})  # put on the module itself
         and all(one is None or type(one) in ORDINARY for one in own["_parameters"].values())
         and all(type(one) in ORDINARY for one in arguments)
-        and not _has_any_global_hook()
+        and not any(GLOBAL_HOOKS)
         and not torch._C._is_any_autocast_enabled()  # it keeps converted parameters for the module's other calls
     )
