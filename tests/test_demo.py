@@ -139,6 +139,12 @@ def test_the_three_faults_of_the_broken_demo_are_found(tmp_path: Path) -> None:
     assert all(f"`{kind}` at `{module}` |" in page for kind, module, _ in FAULTS)
 
 
+def test_without_a_terminal_the_demo_ends_with_its_training_and_says_how_to_look_at_it(tmp_path: Path) -> None:
+    logdir = tmp_path / "my runs"
+    told = torchgraph("demo", "--steps", "2", "--port", "0", "--logdir", str(logdir)).splitlines()
+    assert told[-1] == f"Look at the run with: torchgraph serve '{logdir}'"
+
+
 def test_a_demo_without_steps_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"cannot train for 0 steps\. Give it 1 or more"):
         demo.run_demo(logdir=str(tmp_path), steps=0, serve=False, port=0, open_browser=False)

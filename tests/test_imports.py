@@ -80,7 +80,7 @@ ROOMS = {
         libraries="torchgraph_wandb",
     ),
     "comparison": room("findings", "record"),
-    "demo": room("__init__", "browser", libraries="rich sklearn torch"),
+    "demo": room("__init__", "browser", "training", libraries="rich sklearn torch"),
     "exploring": room("browser", "capture", "record", "server", libraries="torch"),
     "findings": room("record"),
     "layout": room(libraries="pygraphviz"),

@@ -6,6 +6,7 @@ attached tensor. It runs on the CPU and downloads nothing.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from torch.nn import functional
 from torchgraph_explorer import attach, watch
 from torchgraph_explorer.browser import browse
 from torchgraph_explorer.errors import OptionError, TorchgraphError
+from torchgraph_explorer.training.exit import is_interactive
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -107,7 +109,8 @@ class Digits:
 def run_demo(*, logdir: str, steps: int, serve: bool, port: int, open_browser: bool, broken: bool = False) -> str:
     """Train for `steps` steps, recording below `logdir`, and return the folder of the run.
 
-    With `serve`, the viewer runs from the start, at `port` or the next free one. In a terminal, it stays until Ctrl-C.
+    With `serve`, the viewer runs from the start, at `port` or the next free one. In a terminal, it stays until Ctrl-C;
+    elsewhere it ends with the training, so that no job hangs.
     With `broken`, the network has three faults.
 
     Raises:
@@ -137,6 +140,8 @@ def run_demo(*, logdir: str, steps: int, serve: bool, port: int, open_browser: b
             watcher.log({"loss": loss, "images": training.seen})
             progress.update(task, advance=1, loss=f"loss {loss:.4f}")
     print(f"Recognises {accuracy(model, digits[-HELD_OUT:]):.0%} of {HELD_OUT} digits it has not seen.")
+    if not (serve and is_interactive()):  # else the viewer stays
+        print(f"Look at the run with: torchgraph serve {shlex.quote(logdir)}")
     return str(watcher.run_dir)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from tests.layout import structures
 from tests.layout.structures import chain, loose_ends, overlapping, residual, structure
 from tests.record.examples import GRAPH
 from torchgraph_explorer.layout import placing
-from torchgraph_explorer.layout.dot import UndrawnEdgeError, place_with_dot
+from torchgraph_explorer.layout.dot import NotDrawnError, place_with_dot
 from torchgraph_explorer.layout.placing import layout, place
 from torchgraph_explorer.layout.structure import Placement, Structure
 
@@ -140,10 +141,20 @@ def test_the_inside_of_a_call_is_placed_by_the_indices_of_its_nodes_and_edges() 
     assert layout(GRAPH, 1).nodes == ()
 
 
-def test_a_line_that_graphviz_leaves_out_makes_rows_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_graphviz_does_not_draw_stands_in_rows_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_drawn: Structure) -> Placement:
-        raise UndrawnEdgeError
+        raise NotDrawnError("Graphviz could not draw every line.")
 
     monkeypatch.setattr(placing, "place_with_dot", refuse)
     said: Sequence[str | None] = [placing._place.__wrapped__(structure(3, chain(3)), placing.MOST_WORK).approximate]
     assert said == [f"Graphviz could not draw every line. {placing.IN_ROWS}"]
+
+
+def test_without_the_libraries_of_graphviz_the_graph_is_drawn_and_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pygraphviz", None)
+    drawn = placing._place.__wrapped__(structure(3, chain(3)), placing.MOST_WORK)
+    assert len(drawn.centres) == 3
+    assert str(drawn.approximate).startswith("Graphviz cannot be loaded: ")
+    assert "apt-get install libglib2.0-0" in str(drawn.approximate)

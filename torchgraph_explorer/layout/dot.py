@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from itertools import pairwise
-
-import pygraphviz
+from typing import Any
 
 from torchgraph_explorer.layout.structure import Line, Placement, Point, Structure, layer_of, loop_line
 
@@ -24,8 +23,8 @@ _graphviz = threading.Lock()
 """Graphviz has state for the whole process, and a server has several threads."""
 
 
-class UndrawnEdgeError(Exception):
-    """Graphviz gave an edge no line, as it may for edges that it cannot route."""
+class NotDrawnError(Exception):
+    """Graphviz is not there, or gave an edge no line, as it may for edges that it cannot route. The message says so."""
 
 
 def place_with_dot(structure: Structure) -> Placement:
@@ -34,7 +33,7 @@ def place_with_dot(structure: Structure) -> Placement:
     Holds the GIL until it is done.
 
     Raises:
-        UndrawnEdgeError: An edge got no line.
+        NotDrawnError: Graphviz cannot be loaded, or an edge got no line.
     """
     with _graphviz:
         drawing = _drawing(structure)
@@ -45,8 +44,19 @@ def place_with_dot(structure: Structure) -> Placement:
             drawing.close()
 
 
-def _drawing(structure: Structure) -> pygraphviz.AGraph:
-    drawing = pygraphviz.AGraph(directed=True, strict=False)
+def _library() -> Any:
+    """pygraphviz, whose wheels carry Graphviz, but not the GLib that it needs, which a slim container lacks."""
+    try:
+        import pygraphviz
+    except ImportError as fault:
+        raise NotDrawnError(
+            f"Graphviz cannot be loaded: {fault}. On Debian and Ubuntu: apt-get install libglib2.0-0 libxrender1."
+        ) from fault
+    return pygraphviz
+
+
+def _drawing(structure: Structure) -> Any:
+    drawing = _library().AGraph(directed=True, strict=False)
     drawing.graph_attr.update(GRAPH)
     drawing.node_attr.update(NODE)
     drawing.edge_attr.update(EDGE)
@@ -80,7 +90,7 @@ def _trunk(structure: Structure) -> set[int]:
     return {edge for edge, ends in steps.items() if alone.issuperset(ends)}
 
 
-def _read(drawing: pygraphviz.AGraph, structure: Structure) -> Placement:
+def _read(drawing: Any, structure: Structure) -> Placement:
     left, bottom, right, top = (float(part) for part in drawing.graph_attr["bb"].split(","))
 
     def point(text: str) -> Point:
@@ -91,7 +101,7 @@ def _read(drawing: pygraphviz.AGraph, structure: Structure) -> Placement:
         text = drawing.get_edge(str(source), str(target), str(edge)).attr["pos"] or ""
         tip, points = _spline(text)
         if len(points) < 4:
-            raise UndrawnEdgeError(text)
+            raise NotDrawnError("Graphviz could not draw every line.")
         return tuple(point(one) for one in [*points[:-1], tip or points[-1]])
 
     centres = tuple(point(drawing.get_node(str(node)).attr["pos"]) for node in range(len(structure.sizes)))

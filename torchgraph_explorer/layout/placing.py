@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
-from torchgraph_explorer.layout.dot import UndrawnEdgeError, place_with_dot
+from torchgraph_explorer.layout.dot import NotDrawnError, place_with_dot
 from torchgraph_explorer.layout.insides import inside_of
 from torchgraph_explorer.layout.rows import place_in_rows
 from torchgraph_explorer.layout.structure import Line, Placement, Structure, layer_of
@@ -147,8 +147,8 @@ def _place_lines(structure: Structure, most_work: int) -> Placement:
     if reason is None:
         try:
             return place_with_dot(structure)
-        except UndrawnEdgeError:
-            reason = "Graphviz could not draw every line."
+        except NotDrawnError as fault:
+            reason = str(fault)
     return place_in_rows(structure, reason=f"{reason} {IN_ROWS}")
 
 
