@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import os
 import re
 import shlex
-from collections.abc import Iterator
+import subprocess
+import textwrap
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
+import yaml
 
 from tests import warm
+from tests.documented import GIVEN, blocks, commands, outputs, prose, python_blocks, script_of
+from tests.processes import SECONDS, python, torchgraph
 from tests.test_imports import FILES, ROOMS, SHARED, room_of
 from torchgraph_explorer import watch
-from torchgraph_explorer.cli import _parser
+from torchgraph_explorer.cli import COMMANDS, _parser
 
 ROOT = Path(__file__).parent.parent
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
@@ -27,45 +34,10 @@ MOST_WORDS = 1000
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-NOT_RUN = "<!-- not run: "
-"""Begins the line before a block that needs what a test does not have; the reason follows."""
-
-BEFORE = """
-import warnings
-import torch
-from torch import nn
-from torchgraph_explorer import TorchgraphWarning, watch
-from torchgraph_explorer.demo import DigitsNet
-
-def train(model, steps=1):
-    for _ in range(steps):
-        model(torch.rand(2, 1, 8, 8)).sum().backward()
-
-warnings.simplefilter("error", TorchgraphWarning)
-model, current_epoch = DigitsNet(), 0.0
-with watch(model, backend="record", logdir="runs", run="2026-11-21_08-43-04", verbose=False):
-    train(model, steps=51)
-"""
-"""What the examples take for granted: a model, its training, and a run that was recorded."""
 
 
 def of(pages: list[Path]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("page", pages, ids=[str(page.relative_to(ROOT)) for page in pages])
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    """The page's code in a language, but for what is marked as not to be run."""
-    text, found, at = page.read_text(encoding="utf-8"), [], 0
-    for match in re.finditer(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
-        line_before = text[at : match.start()].rstrip("\n").rpartition("\n")[2]
-        found += [] if line_before.startswith(NOT_RUN) else [match[1]]
-        at = match.end()
-    return found
-
-
-def prose(page: Path) -> str:
-    """The page without its blocks of code."""
-    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:
@@ -104,32 +76,100 @@ def test_a_page_answers_a_question_and_the_readme_leads_to_it(page: Path) -> Non
     assert f"docs/{page.name}" in README.read_text(encoding="utf-8")
 
 
+LANGUAGES = ("", "json", "python", "sh", "yaml", "{eval-rst}", "{toctree}")
+"""Of blocks. What follows runs Python and commands, and parses JSON and YAML."""
+
+
+@of(PAGES)
+def test_every_block_is_looked_at_or_says_why_not(page: Path) -> None:
+    for block in blocks(page):
+        assert block.language in LANGUAGES
+        assert not block.given or block.given in GIVEN
+        match block.language:
+            case "json":
+                json.loads(block.code)
+            case "yaml":
+                yaml.safe_load(block.code)
+            case "python":
+                ast.parse(f"def part(self):\n{textwrap.indent(block.code, ' ')}")  # it may return
+            case _:
+                assert not block.given
+                assert not block.not_run
+
+
+NOT_HERE = {
+    "make": "CONTRIBUTING.md's own: this test is begun so",
+    "pip install": ".ci/try_packages.py installs the packages into empty environments",
+    "python .ci": "the release's",
+    "python examples": "minutes; tests/test_guide_examples.py runs them in part",
+    "tensorboard": "tests/tb_plugin starts it",
+    "torchgraph info wandb:": "needs a W&B server; tests/wandb_panel/test_opening.py has one",
+    "torchgraph serve s3:": ".ci/try_s3.py has such a store",
+    "torchgraph wandb": "needs a W&B server; tests/wandb_panel/test_reports.py and test_panels.py have one",
+    ".venv/bin": "of development, not of the package",
+}
+"""How the commands begin that are not run here, and where they are."""
+
+
+def run_commands(page: Path) -> Iterator[list[str]]:
+    """The arguments of each `torchgraph` that a test can run."""
+    for command in commands(page):
+        if not any(" ".join(command).startswith(one) for one in NOT_HERE):
+            program, *arguments = command
+            assert program == "torchgraph", command
+            yield arguments
+
+
 @pytest.mark.slow
-@of([page for page in PAGES if blocks(page, "python")])
-def test_the_code_of_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
-    script = "\n".join([BEFORE, *blocks(page, "python")])
+@of([page for page in PAGES if python_blocks(page) or list(run_commands(page))])
+def test_the_code_and_the_commands_of_a_page_do_what_it_says(page: Path, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for block in blocks(page):
+        if block.file:
+            (tmp_path / block.file).write_text(block.code, encoding="utf-8")
     environment = {**os.environ, "WANDB_MODE": "offline", "WANDB_SILENT": "true", "CI": "1"}
-    done = warm.run("-c", script, cwd=tmp_path, env=environment)
+    done = warm.run("-c", script_of(page), cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
+    assert [told for told in outputs(page) if told not in done.stdout] == []
+    for arguments in run_commands(page):
+        check_command(arguments, folder=tmp_path, environment=environment)
 
 
-@of([page for page in PAGES if blocks(page, "sh")])
-def test_every_command_of_a_page_exists_with_its_options(page: Path) -> None:
-    for line in "".join(blocks(page, "sh")).splitlines():
-        command, *arguments = shlex.split(line, comments=True)
-        check_command(command.removeprefix(".venv/bin/"), arguments)
+SERVING = {"serve": ["--no-browser"], "explore": ["--no-browser"], "demo": ["--no-browser", "--steps", "20"]}
+"""Commands that go on until Ctrl-C, and what is added for a test."""
 
 
-def check_command(command: str, arguments: list[str]) -> None:
-    match command, arguments:
-        case "torchgraph", _:
-            _parser().parse_args(arguments)
-        case "make", [target]:
-            assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE), target
-        case "pip", ["install", what]:
-            assert set(re.findall(r"\w+", what)) <= {"demo", "tensorboard", "wandb"}
-        case _:
-            assert (command, arguments) == ("tensorboard", ["--logdir", "runs"])
+def check_command(arguments: list[str], *, folder: Path, environment: dict[str, str]) -> None:
+    """Run a `torchgraph` command in `folder`. One that serves is there as soon as it answers."""
+    if arguments[0] not in SERVING:
+        done = warm.run("-c", torchgraph()[1], *arguments, cwd=folder, env=environment)
+        assert done.returncode == 0, done.stderr
+        return
+    more = [*SERVING[arguments[0]], "--port", "0"]
+    streams = {"stderr": subprocess.STDOUT, "cwd": folder, "env": environment}
+    with python("-u", *torchgraph(*arguments, *more), **streams) as served:
+        assert served.stdout is not None
+        address = next(re.finditer(r"http://\S+", "".join(until(served.stdout, "http://"))))[0]
+        with build_opener(HTTPCookieProcessor()).open(address, timeout=SECONDS) as answer:  # a token becomes a cookie
+            assert b"<html" in answer.read()
+
+
+def until(lines: Iterable[str], word: str) -> Iterator[str]:
+    """The lines up to the first one that has `word`."""
+    for line in lines:
+        yield line
+        if word in line:
+            return
+
+
+@of([page for page in PAGES if page.name != "CHANGELOG.md"])
+def test_every_command_in_a_sentence_exists_with_its_options(page: Path) -> None:
+    for told in re.findall(r"`(torchgraph [^`]+)`", prose(page)):
+        match shlex.split(told)[1:]:
+            case [command]:
+                assert any(module.__name__.endswith(f".{command}") for module in COMMANDS)
+            case arguments:
+                _parser().parse_args(arguments)
 
 
 PATH = re.compile(r"`([\w.-]+(?:/[\w.-]+)+/?|[\w-]+\.(?:md|py|toml))`")

@@ -88,7 +88,7 @@ def test_a_logdir_with_one_run_is_opened_as_that_run(tmp_path: Path) -> None:
 
 def test_a_logdir_with_several_runs_asks_which(logdir: Path) -> None:
     with pytest.raises(
-        NotFoundError, match=r"holds 2 runs: first, sweep/lr=0.1. Open one of them: open_run\('.*first'"
+        NotFoundError, match=r"holds 2 runs: first, sweep/lr=0.1. Name one of them, such as .*lr=0\.1\."
     ):
         open_run(logdir)
 

@@ -121,7 +121,7 @@ def find_run(path: str | os.PathLike[str]) -> RunFolder:
     if len(runs) > 1:
         raise NotFoundError(
             f"{place} holds {len(runs)} runs: {', '.join(runs[:_NAMED])}{', …' if len(runs) > _NAMED else ''}. "
-            f"Open one of them: open_run({_join(place, runs[0])!r})."
+            f"Name one of them, such as {_join(place, runs[-1])}."
         )
     only = _join(place, runs[0])
     return RunFolder(_folder(only), runs[0], only)
