@@ -16,12 +16,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from torchgraph_explorer import watch
+from torchgraph_explorer import Keep, open_run, watch
 from torchgraph_explorer.capture import call_costs, current_step, native_calls
 from torchgraph_explorer.capture.gradient_hooks import GradientHooks
 from torchgraph_explorer.capture.observation import Observation
 from torchgraph_explorer.capture.recorded_calls import RecordedCalls
 from torchgraph_explorer.reduce.batch import Batch
+from torchgraph_explorer.run import Model
 
 STEPS = 4
 
@@ -161,15 +162,17 @@ def observed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
-def train(model: nn.Module, folder: Path) -> None:
+def train(model: nn.Module, folder: Path, keep: Keep | None = None) -> str:
+    """A few steps; returns the run's folder."""
     torch.manual_seed(1)
     dtype = next(model.parameters()).dtype
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with watch(model, logdir=folder, log_freq=1, backend="record", verbose=False):
+    with watch(model, logdir=folder, log_freq=1, backend="record", verbose=False, keep=keep) as watcher:
         for _ in range(STEPS):
             optimizer.zero_grad()
             model(torch.randn(4, 6, dtype=dtype)).float().pow(2).mean().backward()
             optimizer.step()
+    return str(watcher.run_dir)
 
 
 def needs_c() -> None:
@@ -198,12 +201,40 @@ def test_calls_noted_in_c_are_recorded_as_python_records_them(
                 np.testing.assert_array_equal(array, reference)
 
 
-def test_ordinary_calls_are_noted_in_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("keep", [Keep("*", "*:input", samples=2), Keep("1*", samples=None)], ids=["all", "some"])
+@pytest.mark.parametrize("name", MODELS)
+def test_tensors_of_calls_noted_in_c_are_kept_as_python_keeps_them(
+    name: str, keep: Keep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs_c()
+    found: list[dict[Any, Any]] = []
+    for makers in (native_calls.makers, lambda: None):
+        monkeypatch.setattr(native_calls, "makers", makers)
+        torch.manual_seed(0)
+        found.append(kept(open_run(train(MODELS[name](), tmp_path / str(len(found)), keep)).model()))
+    assert found[0]
+    assert found[0] == found[1]
+
+
+def kept(model: Model) -> dict[Any, Any]:
+    """All that is kept, by series, step and whether it is a gradient."""
+    found = {}
+    for series in model.kept.series:
+        for step in model.kept.steps:
+            value = model.tensor(series, step)
+            for one in (value, *([] if value.gradient is None else [value.gradient])):
+                statistics = [each.tobytes() for each in (one.mean, one.std, one.largest) if each is not None]
+                found[series, step, one is value] = one.values.tobytes(), tuple(one.samples), one.dtype, statistics
+    return found
+
+
+@pytest.mark.parametrize("keep", [None, Keep("*", "*:input")], ids=["logged", "kept"])
+def test_ordinary_calls_are_noted_in_c(keep: Keep | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs_c()
     in_python: Counter[str] = Counter()
     for kind, act in ((RecordedCalls, "begin"), (RecordedCalls, "end"), (GradientHooks, "_take")):
         monkeypatch.setattr(kind, act, counted(getattr(kind, act), in_python))
-    train(MODELS["layers in layers"](), tmp_path)
+    train(MODELS["layers in layers"](), tmp_path, keep)
     calls = 10 + (STEPS - 1)  # all of the step that is traced, and of each other one the model's own
     assert in_python["begin"] == in_python["end"] == calls
     assert in_python["_take"] <= STEPS  # the first gradient of each pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ SHAPES = [
     pytest.param((5, 9), -1, id="the batch last"),
     pytest.param((16,), 0, id="a number a sample"),
     pytest.param((4, 2, 300), 0, id="more neurons than are summed at once"),
+    pytest.param((27, 300), 0, id="more samples than are summed at once"),
     pytest.param((1, 8), 0, id="one sample"),
     pytest.param((0, 8), 0, id="no sample"),
     pytest.param((8, 0), 0, id="no neuron"),
@@ -113,6 +115,41 @@ def test_what_is_not_finite_and_what_is_tiny_is_as_in_torch(column: list[float],
 def test_numbers_whose_squares_no_float_holds_have_a_spread() -> None:
     one = copied(torch.tensor([[3e38], [-3e38]]), samples=None, batch_dim=0)
     np.testing.assert_allclose(np.asarray(one.statistics), [0, 3e38, 3e38], rtol=1e-6)
+
+
+COLUMNS = {
+    "an outlier first": lambda noise: np.concatenate([[1e6], noise[1:]]),
+    "an outlier among the others": lambda noise: np.concatenate([noise[:20], [1e6], noise[21:]]),
+    "a mean far above the spread": lambda noise: 1000 + noise * 0.01,
+    "a drift over the batch": lambda noise: np.arange(len(noise)) + noise * 1e-3,
+    "tiny": lambda noise: noise * 1e-25,
+    "subnormal": lambda noise: noise * 1e-40,
+    "huge": lambda noise: noise * 1e36,
+    "tiny beside large": lambda noise: np.concatenate([noise[:30] * 1e-25, noise[30:]]),
+    "close to each other": lambda noise: 1e-11 * (1 + noise * 1e-3),
+    "dead but for one sample": lambda noise: np.concatenate([np.zeros(len(noise) - 1), noise[-1:]]),
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_statistics_of_every_scale_are_those_in_double_precision(
+    column: Callable[[Any], Any], dtype: torch.dtype
+) -> None:
+    tensor = torch.tensor(column(np.random.default_rng(0).normal(size=43))).to(dtype).reshape(43, 1)
+    values = tensor.double().numpy()
+    expected = [values.mean(), values.std(), np.abs(values).max()]
+    statistics = copied(tensor, samples=1, batch_dim=0).statistics
+    np.testing.assert_allclose(np.asarray(statistics), expected, rtol=2e-6, atol=max(1e-7 * expected[1], 1e-45))
+
+
+def test_neurons_that_never_change_have_no_spread_at_all() -> None:
+    tensor = torch.tensor([0.1, 0.0, -3.3e-7, 1e-30, 7e33]).expand(43, 5).contiguous()
+    one = copied(tensor, samples=1, batch_dim=0)
+    mean, deviation, largest = np.asarray(one.statistics).reshape(3, 5)
+    assert mean.tolist() == tensor[0].tolist()
+    assert deviation.tolist() == [0] * 5
+    assert largest.tolist() == tensor[0].abs().tolist()
 
 
 def test_other_tensors_are_left_to_torch() -> None:

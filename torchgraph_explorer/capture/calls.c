@@ -97,7 +97,7 @@ static int is_quiet(void) {
 enum {
     OPEN, DONE, COUNTS, ROWS, DROPPED, ACQUIRE, RELEASE, VALUES, HOOKS, HOOKS_OF_OUTPUTS, HOOKS_OF_PATHS, HANDLES, PUT,
     LENGTH, UNMEASURED, MEASURE_PARAMETERS, BEGIN_FACTS, END_FACTS, LOOKED_AT_FIRST, LOOKED_AT_LAST, OBSERVE, ON_PATH,
-    LEAVE_EDGES, BEGUN, ENDED, PAUSE, END_COST, RESUME, OBJECTS
+    LEAVE_EDGES, KEEP_AT_ONCE, KEEP, BEGUN, ENDED, PAUSE, END_COST, RESUME, OBJECTS
 };
 
 /* A call of a module more than so many times is not always recorded: see `call_spread.py`. */
@@ -212,11 +212,27 @@ static PyObject *call_of(Kept *all, PyObject *known, PyObject *key, PyObject *na
     return made == NULL || PyDict_SetItem(known, key, made) < 0 ? NULL : made;
 }
 
-/* Measures `found`, of call `opened` of module `name`; 0, or -1 with an exception. */
+/* Has a tensor kept whole: by `at_once`, or, where that is None or cannot, by `in_full`, where that is not None. 0, or -1 with
+ * an exception. */
+static int keep_whole(PyObject *at_once, PyObject *in_full, PyObject *key, PyObject *tensor) {
+    if (in_full == NONE) return 0;
+    int is_kept = at_once == NONE ? 0 : truth(PyObject_CallFunctionObjArgs(at_once, key, tensor, NULL));
+    if (is_kept > 0) return 0;
+    if (is_kept < 0) PyErr_Clear(); /* Python tries it, too, and says why it fails */
+    PyObject *done = PyObject_CallFunctionObjArgs(in_full, key, tensor, NULL);
+    if (done == NULL) return -1;
+    Py_DecRef(done);
+    return 0;
+}
+
+/* Measures `found`, of call `opened` of module `name`, and has it kept; 0, or -1 with an exception. */
 static int observe(Step *step, Kept *all, PyObject *opened, PyObject *key, int role, const Found *found) {
     PyObject *row = keep(all, PyObject_CallFunctionObjArgs(step->of[VALUES], found->tensor, NULL));
     if (row == NULL) return -1;
-    if (row != NONE) return PyDict_SetItem(step->of[ROWS], key, row);
+    if (row != NONE) {
+        if (PyDict_SetItem(step->of[ROWS], key, row) < 0) return -1;
+        return keep_whole(step->of[KEEP_AT_ONCE], step->of[KEEP], key, found->tensor);
+    }
     PyObject *done = PyObject_CallFunctionObjArgs(step->of[OBSERVE], opened, part[role], found->info, found->tensor, NULL);
     return keep(all, done) == NULL ? -1 : 0;
 }
@@ -245,7 +261,8 @@ static int measure_parameters(Step *step, Kept *all, PyObject *name) {
             ? keep(all, PyObject_CallFunctionObjArgs(step->of[VALUES], parameter, NULL)) : NONE;
         if (row == NULL) return -1;
         if (row == NONE) is_ordinary_one = 0;
-        else if ((key = key_of(all, name, NONE, PARAM, path, VALUE)) == NULL || PyDict_SetItem(step->of[ROWS], key, row) < 0)
+        else if ((key = key_of(all, name, NONE, PARAM, path, VALUE)) == NULL || PyDict_SetItem(step->of[ROWS], key, row) < 0
+                 || keep_whole(step->of[KEEP_AT_ONCE], step->of[KEEP], key, parameter) < 0)
             return -1;
     }
     if (is_ordinary_one) return PyDict_DelItem(step->of[UNMEASURED], name);
@@ -684,7 +701,7 @@ static void free_step(PyObject *capsule) {
 }
 
 /* What is needed to read gradients. */
-enum { G_ACQUIRE, G_RELEASE, G_NORMS, G_ROWS, G_OBJECTS };
+enum { G_ACQUIRE, G_RELEASE, G_NORMS, G_ROWS, G_KEEP_AT_ONCE, G_KEEP, G_OBJECTS };
 
 typedef struct {
     PyObject *of[G_OBJECTS];
@@ -707,8 +724,11 @@ static int arrive(Reading *reading, Kept *all, PyObject *hook, PyObject *gradien
     if (is_on < 0 || is_fit <= 0) return is_on < 0 ? -1 : is_fit;
     PyObject *row = keep(all, PyObject_CallFunctionObjArgs(reading->of[G_NORMS], gradient, NULL));
     if (row == NULL || row == NONE) return row == NULL ? -1 : 0;
-    for (ptrdiff_t at = 0; at < PyTuple_Size(keys); at++)
-        if (PyDict_SetItem(reading->of[G_ROWS], PyTuple_GetItem(keys, at), row) < 0) return -1;
+    for (ptrdiff_t at = 0; at < PyTuple_Size(keys); at++) {
+        PyObject *key = PyTuple_GetItem(keys, at);
+        if (PyDict_SetItem(reading->of[G_ROWS], key, row) < 0) return -1;
+        if (keep_whole(reading->of[G_KEEP_AT_ONCE], reading->of[G_KEEP], key, gradient) < 0) return -1;
+    }
     return 1;
 }
 

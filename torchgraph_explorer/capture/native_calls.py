@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +16,11 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.capture.edge_gradients import InsideGradients
-from torchgraph_explorer.capture.gradient_hooks import GradientHook, PathHook, current_backward, series_key
+from torchgraph_explorer.capture.gradient_hooks import GradientHook, PathHook, SeriesKey, current_backward, series_key
+from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.path_gradients import sequence_number
+from torchgraph_explorer.capture.step_parts import Keeper
 from torchgraph_explorer.capture.tensor_tree import info_of
 from torchgraph_explorer.native import library_for_python
 from torchgraph_explorer.schema import Call
@@ -47,6 +49,16 @@ def makers() -> Makers | None:
     begin = library.torchgraph_calls
     begin.argtypes, begin.restype = (ctypes.py_object,), ctypes.py_object
     return Makers(*begin((*_TYPES_AND_FUNCTIONS, *_VALUES, *_NAMES.split())))
+
+
+def keeping(keeper: Keeper | None) -> tuple[Any, Any]:
+    """What `calls.c` keeps tensors with: a function for ordinary ones, and one for all others; None without."""
+    return (None, None) if keeper is None else (keeper.native, partial(_keep, keeper))
+
+
+def _keep(keeper: Keeper, key: SeriesKey, tensor: Tensor) -> None:
+    with NoDispatch():
+        keeper.take(key, tensor)
 
 
 _TYPES_AND_FUNCTIONS = (

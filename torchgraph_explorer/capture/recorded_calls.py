@@ -95,8 +95,9 @@ class RecordedCalls:
         Modules in `dropped` are not recorded. `known` are calls of earlier steps.
         """
         makers, measure = native_calls.makers(), self._rows.measure.native
-        is_usual = self._rows.kinds >= {"io", "io_grad"} and self._rows.keeper is None and not self._is_traced
-        if makers is None or measure is None or not is_usual:
+        keeper = self._rows.keeper
+        needed = {"io", "io_grad"} if keeper is None else {"io", "io_grad", "params"}
+        if makers is None or measure is None or self._is_traced or not self._rows.kinds >= needed:
             return None
         unmeasured = self._parameters.unmeasured if self._uses_parameters else {}
         facts = self._facts
@@ -106,7 +107,7 @@ class RecordedCalls:
             *(self.open, self.done, self._counts, self._rows.rows, dropped, lock.acquire, lock.release, measure.values),
             *self._hooks.parts,
             *(self.length, unmeasured, self._measure_parameters, self._begin_facts, self._end_facts, *looked_at),
-            *(self._observe_one, self._hooks.on_path, self._leave_edges, *known, *costs),
+            *(self._observe_one, self._hooks.on_path, self._leave_edges, *native_calls.keeping(keeper), *known, *costs),
         )
         return CallFunctions(*makers.calls(objects, self.length.most))
 

@@ -52,8 +52,9 @@ class StepGradients:
         self.passes = BackwardPasses(self._end_backward, lambda fault: drop("", fault))
         self.hooks = GradientHooks(self._read, self._begin_backward, drop, lock)
         makers, measure = native_calls.makers(), rows.measure.native
-        if makers is not None and measure is not None and "io_grad" in rows.kinds and rows.keeper is None:
-            self.hooks.quickly = makers.gradients((lock.acquire, lock.release, measure.norms, rows.rows))
+        if makers is not None and measure is not None and "io_grad" in rows.kinds:
+            kept = native_calls.keeping(rows.keeper)
+            self.hooks.quickly = makers.gradients((lock.acquire, lock.release, measure.norms, rows.rows, *kept))
         self._rows = rows
         self._kinds, self._state, self._parameters = rows.kinds, state, parameters
         self._is_within_forward, self._begun, self._measured, self._ended = is_within_forward, begun, measured, ended

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
 
 class Keeper(Protocol):
-    """Keeps tensors of one step whole. No method raises."""
+    """Keeps tensors of one step whole. No method raises.
+
+    Attributes:
+        native: Does what `take` does, for ordinary tensors, and returns whether it did; None where that was not built.
+    """
+
+    native: Callable[[SeriesKey, Tensor], bool] | None
 
     def selects(self, module: str, role: str, path: str) -> bool:
         """Whether the tensor is to be kept."""

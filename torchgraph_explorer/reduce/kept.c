@@ -24,15 +24,15 @@ typedef struct {
 /* As in `kept.py`. */
 enum { IS_KEPT = 1, IS_WHOLE = 2, COMES_AGAIN = 4, IS_GRADIENT = 8 };
 
-/* What `StepTensors` has: dictionaries, and a list with the array that `memory` is of. */
+/* What `StepTensors` has: dictionaries, a list with the array that `memory` is of, and what owns that. */
 typedef struct {
     Memory *memory;
     int64_t dim;
     int is_flagged;
-    PyObject *plans, *latest, *taken, *unnamed, *numbers, *pieces;
+    PyObject *plans, *latest, *taken, *unnamed, *numbers, *pieces, *room;
 } Step;
 
-enum { OBJECTS = 6 };
+enum { OBJECTS = 7 };
 
 static const Exchange *exchange;
 static PyObject *part[PARTS];
@@ -206,7 +206,7 @@ static void release(PyObject *capsule) {
 static PyMethodDef of_a_step = {"take", take, METH_FASTCALL, NULL};
 
 /* Arguments: the address of a `Memory`, the dimension of samples, whether odd samples are looked for, and the objects of
- * `Step`. Returns `take` for one step. The memory has to be there as long as that. */
+ * `Step`. Returns `take` for one step. */
 static PyObject *begin(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
     (void)self;
     Step *step = count == 3 + OBJECTS ? calloc(1, sizeof *step) : NULL;

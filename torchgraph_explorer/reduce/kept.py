@@ -31,14 +31,11 @@ def taking(  # noqa: PLR0917  # in the order in which kept.c has them
     unnamed: dict[Any, None],
     numbers: dict[int, Samples],
 ) -> Take | None:
-    """What copies tensors into `room`, and notes the copies in these; None where it was not built.
-
-    It must not be called when `room` is gone.
-    """
+    """What copies tensors into `room`, and notes the copies in these; None where it was not built."""
     begin = _functions()
     if begin is None:
         return None
-    take: Take = begin(room.address, dim, is_flagged, plans, latest, taken, unnamed, numbers, room.current)
+    take: Take = begin(room.address, dim, is_flagged, plans, latest, taken, unnamed, numbers, room.current, room)
     return take
 
 

@@ -512,7 +512,12 @@ typedef struct {
 } FloatNeurons;
 
 /* Samples that are added at a time, so that the sums are read and written once for all of them. */
-enum { AT_ONCE = 4 };
+enum { AT_ONCE = 8 };
+
+/* Bits of the least and the largest magnitude, 2^-38 and 2^60, for which `add_eight` is exact enough: the squares of
+ * differences between numbers whose largest is in between are neither infinite nor, where they count, too small for a float. */
+#define LEAST_AT_ONCE 0x2c800000u
+#define LARGEST_AT_ONCE 0x5d800000u
 
 /* No difference from a shift up to this overflows. */
 #define LARGEST_SHIFT 1e30f
@@ -575,6 +580,8 @@ static inline uint32_t magnitude_bits(const float *row, int64_t at) { return ((c
 
 static inline uint32_t larger(uint32_t one, uint32_t other) { return one > other ? one : other; }
 
+static inline float square(float value) { return value * value; }
+
 static void add_floats(FloatNeurons *restrict neurons, const float *restrict row, int64_t length) {
     for (int64_t i = 0; i < length; i++) {
         const double distance = row[i] - neurons->shift[i];
@@ -584,26 +591,63 @@ static void add_floats(FloatNeurons *restrict neurons, const float *restrict row
     }
 }
 
-static void add_four(FloatNeurons *restrict neurons, const float *const rows[AT_ONCE], int64_t length) {
-    const float *restrict first = rows[0], *restrict second = rows[1], *restrict third = rows[2], *restrict last = rows[3];
+/* Sums and differences of two, of two such sums, and of two of those: the squares of the differences are the spread within
+ * the eight, in single precision since nothing of them cancels; their sum is a distance from the shift, as that of one sample. */
+static void add_eight(FloatNeurons *restrict neurons, const float *const rows[AT_ONCE], int64_t length) {
+    const float *restrict row0 = rows[0], *restrict row1 = rows[1], *restrict row2 = rows[2], *restrict row3 = rows[3];
+    const float *restrict row4 = rows[4], *restrict row5 = rows[5], *restrict row6 = rows[6], *restrict row7 = rows[7];
+#pragma clang loop vectorize_width(8) /* else as many as there are doubles in a vector */
     for (int64_t i = 0; i < length; i++) {
         const float shift = neurons->shift[i];
-        const double a = first[i] - shift, b = second[i] - shift, c = third[i] - shift, d = last[i] - shift;
-        neurons->sum[i] += (a + b) + (c + d);
-        neurons->squares[i] += (a * a + b * b) + (c * c + d * d);
-        const uint32_t one = larger(magnitude_bits(first, i), magnitude_bits(second, i));
-        const uint32_t other = larger(magnitude_bits(third, i), magnitude_bits(last, i));
-        neurons->largest[i] = larger(neurons->largest[i], larger(one, other));
+        const float a = row0[i] - shift, b = row1[i] - shift, c = row2[i] - shift, d = row3[i] - shift;
+        const float e = row4[i] - shift, f = row5[i] - shift, g = row6[i] - shift, h = row7[i] - shift;
+        const float of_pairs = (square(a - b) + square(c - d)) + (square(e - f) + square(g - h));
+        const float ab = a + b, cd = c + d, ef = e + f, gh = g + h;
+        const float of_fours = square(ab - cd) + square(ef - gh);
+        const float first = ab + cd, second = ef + gh;
+        const float within = 0.5f * of_pairs + (0.25f * of_fours + 0.125f * square(first - second));
+        const double sum = first + second;
+        neurons->sum[i] += sum;
+        neurons->squares[i] += within + 0.125 * (sum * sum);
+        const uint32_t of_first = larger(larger(magnitude_bits(row0, i), magnitude_bits(row1, i)),
+                                         larger(magnitude_bits(row2, i), magnitude_bits(row3, i)));
+        const uint32_t of_second = larger(larger(magnitude_bits(row4, i), magnitude_bits(row5, i)),
+                                          larger(magnitude_bits(row6, i), magnitude_bits(row7, i)));
+        neurons->largest[i] = larger(neurons->largest[i], larger(of_first, of_second));
     }
+}
+
+/* Adds all samples of `length` neurons up, the first of which is element number `start`, `at_once` samples at a time. */
+static void add_batch(FloatNeurons *neurons, const Samples *samples, int64_t start, int64_t length, int64_t at_once) {
+    float memory[AT_ONCE][NEURONS];
+    const float *rows[AT_ONCE];
+    for (int64_t b = 0; b < samples->batch; b += at_once) {
+        const int64_t left = samples->batch - b, count = left < at_once ? left : at_once;
+        for (int64_t i = 0; i < count; i++)
+            rows[i] = as_floats(samples, start + (b + i) * samples->inner, length, memory[i]);
+        if (b == 0) begin_floats(neurons, rows[0], length);
+        if (count == AT_ONCE) add_eight(neurons, rows, length);
+        else for (int64_t i = 0; i < count; i++) add_floats(neurons, rows[i], length);
+    }
+}
+
+/* Whether squares of single precision were enough for all of these. Zeros have none. */
+static int is_in_range(const FloatNeurons *neurons, int64_t length) {
+    int is_out = 0;
+    for (int64_t i = 0; i < length; i++) {
+        const uint32_t largest = neurons->largest[i];
+        is_out |= (largest != 0) & (largest - LEAST_AT_ONCE > LARGEST_AT_ONCE - LEAST_AT_ONCE);
+    }
+    return !is_out;
 }
 
 static double deviation(double sum, double squares, int64_t batch) {
     const double mean = sum / (double)batch, variance = squares / (double)batch - mean * mean;
-    return variance < 0 ? 0 : sqrt(variance);
+    return sqrt(variance < 0 ? 0 : variance);
 }
 
-/* Statistics of `length` neurons from number `at` of those with the same `outer` index. Returns the sum of their means. */
-static double measure_wide(const Samples *samples, int64_t outer, int64_t at, int64_t length, double *statistics) {
+/* Statistics of `length` neurons from number `at` of those with the same `outer` index. Returns whether all are finite. */
+static int measure_wide(const Samples *samples, int64_t outer, int64_t at, int64_t length, double *statistics) {
     const int64_t batch = samples->batch, all = samples->outer * samples->inner, to = outer * samples->inner + at;
     Neurons neurons;
     double row[NEURONS];
@@ -612,55 +656,51 @@ static double measure_wide(const Samples *samples, int64_t outer, int64_t at, in
         if (b == 0) begin_neurons(&neurons, row, length);
         add_sample(&neurons, row, length);
     }
-    double means = 0;
+    int are_finite = 1;
     for (int64_t i = 0; i < length; i++) {
-        means += statistics[to + i] = neurons.shift[i] + neurons.sum[i] / (double)batch;
+        statistics[to + i] = neurons.shift[i] + neurons.sum[i] / (double)batch;
         statistics[all + to + i] = deviation(neurons.sum[i], neurons.squares[i], batch);
         statistics[2 * all + to + i] = neurons.largest[i];
+        are_finite &= neurons.largest[i] <= LARGEST_DOUBLE;
     }
-    return means;
+    return are_finite;
 }
 
-static double measure_floats(const Samples *samples, int64_t outer, int64_t at, int64_t length, float *statistics) {
-    const int64_t batch = samples->batch, all = samples->outer * samples->inner, to = outer * samples->inner + at;
+static int measure_floats(const Samples *samples, int64_t outer, int64_t at, int64_t length, float *statistics) {
+    const int64_t batch = samples->batch, all = samples->outer * samples->inner;
+    const int64_t start = outer * batch * samples->inner + at;
+    float *means = statistics + outer * samples->inner + at, *deviations = means + all;
+    uint32_t *magnitudes = (uint32_t *)(deviations + all), largest = 0;
     FloatNeurons neurons;
-    float memory[AT_ONCE][NEURONS];
-    const float *rows[AT_ONCE];
-    for (int64_t b = 0; b < batch; b += AT_ONCE) {
-        const int64_t count = batch - b < AT_ONCE ? batch - b : AT_ONCE;
-        for (int64_t i = 0; i < count; i++)
-            rows[i] = as_floats(samples, (outer * batch + b + i) * samples->inner + at, length, memory[i]);
-        if (b == 0) begin_floats(&neurons, rows[0], length);
-        if (count == AT_ONCE) add_four(&neurons, rows, length);
-        else for (int64_t i = 0; i < count; i++) add_floats(&neurons, rows[i], length);
-    }
-    double means = 0;
+    add_batch(&neurons, samples, start, length, AT_ONCE);
+    if (batch >= AT_ONCE && !is_in_range(&neurons, length)) add_batch(&neurons, samples, start, length, 1);
     for (int64_t i = 0; i < length; i++) {
-        means += statistics[to + i] = (float)(neurons.shift[i] + neurons.sum[i] / (double)batch);
-        statistics[all + to + i] = (float)deviation(neurons.sum[i], neurons.squares[i], batch);
-        ((uint32_t *)statistics)[2 * all + to + i] = neurons.largest[i];
+        means[i] = (float)(neurons.shift[i] + neurons.sum[i] / (double)batch);
+        deviations[i] = (float)deviation(neurons.sum[i], neurons.squares[i], batch);
+        magnitudes[i] = neurons.largest[i];
+        largest = larger(largest, neurons.largest[i]);
     }
-    return means;
+    return largest < INFINITE;
 }
 
 /* The mean, the standard deviation and the largest magnitude of each neuron over a batch that is not empty, [3, outer *
  * inner], doubles of wide types and floats of others; and the elements of `kept` samples, whose numbers are in `chosen`,
- * [outer, kept, inner]. Returns whether the means are finite: they are not if an element is not. */
+ * [outer, kept, inner]. Returns whether all elements are finite. */
 int torchgraph_keep_samples(const char *data, int64_t type, int64_t size, int64_t outer, int64_t batch, int64_t inner,
                      const int64_t *chosen, int64_t kept, char *values, void *statistics) {
     const Samples samples = {data, type, outer, batch, inner};
     const fenv_t callers = in_plain_arithmetic();
-    double means = 0;
+    int are_finite = 1;
     for (int64_t o = 0; o < outer; o++) {
         for (int64_t at = 0; at < inner; at += NEURONS) {
             const int64_t length = inner - at < NEURONS ? inner - at : NEURONS;
-            means += is_wide(type) ? measure_wide(&samples, o, at, length, statistics)
-                                   : measure_floats(&samples, o, at, length, statistics);
+            are_finite &= is_wide(type) ? measure_wide(&samples, o, at, length, statistics)
+                                        : measure_floats(&samples, o, at, length, statistics);
         }
         for (int64_t i = 0; i < kept; i++)
             memcpy(values + (o * kept + i) * inner * size, data + (o * batch + chosen[i]) * inner * size,
                    (size_t)(inner * size));
     }
     fesetenv(&callers);
-    return fabs(means) <= LARGEST_DOUBLE;
+    return are_finite;
 }

@@ -249,6 +249,7 @@ class StepTensors:
     Attributes:
         is_kept: It is kept in any case; else only if something asks for it. Known when it is over.
         reasons: Why it was asked for.
+        native: Copies ordinary tensors, and returns whether it did; None where kept.c was not built, and at the end.
     """
 
     def __init__(self, steps: KeptSteps, step: int, *, is_selected: bool) -> None:
@@ -267,7 +268,7 @@ class StepTensors:
         self._numbers = dict(steps.numbers)
         self._size, self._room, self._has_replaced = 0, steps.begin_room(), False
         self._granted = self._room.left
-        self._take_at_once = kept.taking(
+        self.native = kept.taking(
             self._room,
             steps.batch_dim,
             steps.is_flagged,
@@ -307,7 +308,7 @@ class StepTensors:
     def take(self, key: SeriesKey, tensor: Tensor) -> None:
         """Copy `tensor`, of this series, if it is to be kept. What came before for the series is forgotten."""
         try:
-            if self._take_at_once is None or not self._take_at_once(key, tensor):
+            if self.native is None or not self.native(key, tensor):
                 self._take(key, tensor)
         except FullError:
             self._steps.note_full()
@@ -319,7 +320,7 @@ class StepTensors:
     def finish(self, label: str | None = None) -> None:
         """The step, which has this label, is over: begin to copy what is on a GPU. Not called if the step is lost."""
         self.is_kept = self._is_selected and self._steps.keeps(self._step, label)
-        self._take_at_once = None
+        self.native = None
         self._latest.clear()
         is_exact = not (self._has_replaced or self._room.has_replaced)
         self._size = self._granted - self._room.left if is_exact else self._count()
@@ -374,7 +375,7 @@ class StepTensors:
 
     def _forget(self) -> None:
         """Release the memory of the copies, as soon as nothing else refers to it."""
-        self._take_at_once = None
+        self.native = None
         self._taken.clear()
         self._named.clear()
         self._read, self._room = list, Room()
