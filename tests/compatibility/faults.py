@@ -10,9 +10,9 @@ import pkgutil
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -21,7 +21,7 @@ from unittest import mock
 
 import torchgraph_explorer.capture
 import torchgraph_explorer.reduce
-from tests.compatibility.case import Case
+from tests.compatibility.case import Case, Training
 from tests.compatibility.training import run
 from tests.compatibility.undisturbed import assert_undisturbed
 from tests.shared import once
@@ -413,18 +413,34 @@ SHARED: list[Path] = []
 """The folder in which the processes of a run of pytest keep what they counted; empty outside of pytest."""
 
 
-@cache
 def calls_of(case: Case) -> Mapping[str, int]:
     """How often `case` calls each function that may be broken, counted from when a fault would act."""
+    return _calls_by_step(case)[-1]
+
+
+def until_after(case: Case, fault: Fault) -> Case:
+    """`case`, trained until one whole step after that in which it meets `fault`: further steps show nothing else.
+
+    Of a case that logs each step. One that meets it only when all is closed is trained to its end.
+    """
+    for step, calls in enumerate(_calls_by_step(case)[:-1]):
+        if calls.get(fault.name, 0) > fault.after:
+            return replace(case, steps=min(case.steps, step + 2))
+    return case
+
+
+@cache
+def _calls_by_step(case: Case) -> Sequence[Mapping[str, int]]:
+    """Calls until the end of each step, and then those until all is closed."""
     if not SHARED:
         return _counted(case)
     name = hashlib.sha256(case.id.encode()).hexdigest()
     once(SHARED[0], name, lambda folder, file: (folder / file).write_text(json.dumps(_counted(case))))
-    counted: dict[str, int] = json.loads((SHARED[0] / name).read_text())
+    counted: list[dict[str, int]] = json.loads((SHARED[0] / name).read_text())
     return counted
 
 
-def _counted(case: Case) -> Mapping[str, int]:
+def _counted(case: Case) -> Sequence[Mapping[str, int]]:
     """The same, counted in this process.
 
     A tracer counts. Functions wrapped around ours would disturb: capture knows a call by the frame that its hook is
@@ -432,16 +448,28 @@ def _counted(case: Case) -> Mapping[str, int]:
     """
     names = {_code_of(fault.name): fault.name for fault in all_faults()}
     calls: Counter[str] = Counter()
+    by_step: list[Mapping[str, int]] = []
     switch = Switch()
 
     def count(frame: FrameType, _event: str, _argument: object) -> None:
         if switch.on and frame.f_code in names:
             calls[names[frame.f_code]] += 1
 
+    def around(training: Training, watcher: object) -> Any:
+        step = training.step
+
+        def counted_step(number: int) -> object:
+            result = step(number)
+            by_step.append(dict(calls))
+            return result
+
+        training.step = counted_step
+        return _turning_on(switch)(training, watcher)
+
     _forget_results()
     with _traced(count):
-        run(case, watched=True, options=case.options, around=_turning_on(switch))
-    return calls
+        run(case, watched=True, options=case.options, around=around)
+    return [*by_step, calls]
 
 
 def _forget_results() -> None:

@@ -20,7 +20,7 @@ from tests.compatibility.cases import (
     structure,
     surroundings,
 )
-from tests.compatibility.faults import Fault, all_faults, calls_of
+from tests.compatibility.faults import Fault, all_faults, calls_of, until_after
 
 CASES: tuple[Case, ...] = (
     *earlier.TABLE,
@@ -88,9 +88,10 @@ def faults_in(function: str) -> Iterator[tuple[Case, Fault]]:
     for name in (*THOROUGH, *(name for name in FURTHER if name not in THOROUGH)):
         if name in THOROUGH or len(met) < 2:
             for after in THOROUGH.get(name, (0,)):
-                if calls_of(case_of(name)).get(function, 0) > after:
+                case, fault = case_of(name), Fault(function, after)
+                if calls_of(case).get(function, 0) > after:
                     met.add(name)
-                    yield case_of(name), Fault(function, after)
+                    yield until_after(case, fault) if name in THOROUGH else case, fault
 
 
 def faults_for(case: Case) -> Iterator[Fault]:

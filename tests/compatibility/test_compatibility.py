@@ -100,7 +100,7 @@ def test_no_fault_of_ours_reaches_training(function: str) -> None:
 def test_no_fault_in_the_handling_of_another_reaches_training(handler: str) -> None:
     cause, after = HANDLERS[handler]
     case, _ = next(faults_in(OURS + cause))
-    assert check_unkillable(case, Fault(OURS + cause, after), Fault(OURS + handler))
+    assert check_unkillable(case_of(case.id), Fault(OURS + cause, after), Fault(OURS + handler))
 
 
 def test_the_tables_of_faults_name_what_is_there() -> None:
