@@ -37,6 +37,23 @@ def board(digits_logdir: Path) -> Iterator[Board]:
 
 
 @pytest.fixture(scope="module")
+def board_of_three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
+    """A TensorBoard of the runs `alpha`, `beta` and `gamma`, which have scalars too."""
+    logdir = tmp_path_factory.mktemp("three")
+    for name in ("alpha", "beta", "gamma"):
+        record(logdir / name, (0, 1))
+        add_scalars(logdir / name, [0, 1])
+    with tensorboard("--logdir", str(logdir)) as board:
+        yield board
+
+
+@pytest.fixture
+def tab_of_three(board_of_three: Board, page: Page) -> Iterator[Tab]:
+    """That TensorBoard in the page."""
+    yield from watched(page, board_of_three.url)
+
+
+@pytest.fixture(scope="module")
 def page(browser: Browser) -> Iterator[Page]:
     """One page for all tests: in a new one the browser reads TensorBoard's code anew, which takes seconds."""
     context = browser.new_context(reduced_motion="reduce")
@@ -297,42 +314,32 @@ def filter_runs(tab: Tab, text: str) -> None:
     tab.switch_to("torchgraph")
 
 
-def test_the_runs_are_those_that_tensorboard_filters_also_when_that_changes(tmp_path: Path, page: Page) -> None:
-    for name in ("alpha", "beta", "gamma"):
-        record(tmp_path / name, (0, 1))
-        add_scalars(tmp_path / name, [0, 1])
-    with tensorboard("--logdir", str(tmp_path)) as board:
-        for tab in watched(page, board.url):
-            tab.open(run="alpha")
-            run, runs = tab.viewer.get_by_label("Run", exact=True), tab.viewer.get_by_role("searchbox")
-            expect(run).to_have_value("alpha")
-            for filtered, expected in (
-                ("bet|gam", ["beta", "gamma"]),
-                ("amm", ["gamma"]),
-                ("", ["alpha", "beta", "gamma"]),
-            ):
-                filter_runs(tab, filtered)
-                expect(runs).to_have_value(filtered)
-                expect_soon(partial(check_options, run, expected))
-                expect(run).to_have_value(re.compile(filtered or "."))
+def test_the_runs_are_those_that_tensorboard_filters_also_when_that_changes(tab_of_three: Tab) -> None:
+    tab_of_three.open(run="alpha")
+    run, runs = tab_of_three.viewer.get_by_label("Run", exact=True), tab_of_three.viewer.get_by_role("searchbox")
+    expect(run).to_have_value("alpha")
+    for filtered, expected in (
+        ("bet|gam", ["beta", "gamma"]),
+        ("amm", ["gamma"]),
+        ("", ["alpha", "beta", "gamma"]),
+    ):
+        filter_runs(tab_of_three, filtered)
+        expect(runs).to_have_value(filtered)
+        expect_soon(partial(check_options, run, expected))
+        expect(run).to_have_value(re.compile(filtered or "."))
 
 
-def test_two_runs_are_compared_as_far_as_tensorboards_filter_lets_them_through(tmp_path: Path, page: Page) -> None:
-    for name in ("alpha", "beta"):
-        record(tmp_path / name, (0, 1))
-        add_scalars(tmp_path / name, [0, 1])
-    with tensorboard("--logdir", str(tmp_path)) as board:
-        for tab in watched(page, board.url):
-            tab.open(run="alpha")
-            tab.viewer.get_by_role("button", name="Compare").click()
-            tab.viewer.get_by_role("dialog").get_by_role("checkbox", name="beta").check()
-            tab.viewer.get_by_role("button", name="Done").click()
-            shown = tab.viewer.locator(".runs-shown .run-label")
-            expect(shown).to_have_text(["alpha", "beta"])
-            shoot(tab, "two runs")
-            for filtered, expected in (("alph", 0), ("", 2)):
-                filter_runs(tab, filtered)
-                expect(shown).to_have_count(expected)
+def test_two_runs_are_compared_as_far_as_tensorboards_filter_lets_them_through(tab_of_three: Tab) -> None:
+    tab_of_three.open(run="alpha")
+    tab_of_three.viewer.get_by_role("button", name="Compare").click()
+    tab_of_three.viewer.get_by_role("dialog").get_by_role("checkbox", name="beta").check()
+    tab_of_three.viewer.get_by_role("button", name="Done").click()
+    shown = tab_of_three.viewer.locator(".runs-shown .run-label")
+    expect(shown).to_have_text(["alpha", "beta"])
+    shoot(tab_of_three, "two runs")
+    for filtered, count in (("alph", 0), ("", 2)):
+        filter_runs(tab_of_three, filtered)
+        expect(shown).to_have_count(count)
 
 
 def check_options(run: Locator, expected: list[str]) -> None:
