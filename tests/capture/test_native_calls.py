@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import gc
+import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -125,6 +126,13 @@ class Gather(nn.Module):
         return x + torch.stack(self.others[45:]).sum(0)
 
 
+def scripted() -> nn.Module:
+    """Has a module whose parameters are no dictionary."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return nn.Sequential(nn.Linear(6, 6), torch.jit.script(nn.Linear(6, 6)), nn.Tanh())
+
+
 def half() -> nn.Module:
     return nn.Sequential(nn.Linear(6, 6), nn.Tanh()).to(torch.bfloat16)
 
@@ -135,6 +143,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "a layer called often": lambda: nn.Sequential(nn.Linear(6, 6), Reused()),
     "calls that Python takes": lambda: nn.Sequential(nn.Linear(6, 6), Odd()),
     "half precision": half,
+    "a scripted module": scripted,
     "very many parameters": lambda: nn.Sequential(nn.Linear(6, 6), ManyParameters()),
     "very many tensors from outside": lambda: nn.Sequential(nn.Linear(6, 6), ManySources()),
 }

@@ -252,11 +252,12 @@ static int measure_parameters(Step *step, Kept *all, PyObject *name) {
     PyObject *parameters = get(all, module, N_OWN_PARAMETERS), *path, *parameter;
     if (parameters == NULL) return -1;
     ptrdiff_t at = 0;
-    int is_ordinary_one = 1;
+    int is_ordinary_one = PyDict_Size(parameters) >= 0; /* that of a scripted module is no dictionary */
+    if (!is_ordinary_one) PyErr_Clear();
     while (is_ordinary_one && PyDict_Next(parameters, &at, &path, &parameter)) {
         if (parameter == NONE) continue;
-        Py_IncRef(parameter); /* another thread may run, and put another one in its place */
-        if (keep(all, parameter) == NULL) return -1;
+        Py_IncRef(path), Py_IncRef(parameter); /* another thread may run, and put another one in its place */
+        if (keep(all, path) == NULL || keep(all, parameter) == NULL) return -1;
         PyObject *key = NULL, *row = is_exactly(parameter, PARAMETER)
             ? keep(all, PyObject_CallFunctionObjArgs(step->of[VALUES], parameter, NULL)) : NONE;
         if (row == NULL) return -1;
