@@ -177,6 +177,26 @@ def test_a_pattern_that_selects_nothing_is_said_once_with_what_is_near(tmp_path:
     assert any("'haed'" in note for note in model.finished.notes)
 
 
+class Forked(nn.Module):
+    """A tensor goes two ways, one of them through no module, so that an edge has a gradient of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.left = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.stem(x)
+        out: Tensor = self.left(y) + y
+        return out
+
+
+def test_a_pattern_that_selects_nothing_is_not_said_to_be_near_an_edge(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="selects no tensor") as caught:
+        model = run(tmp_path, Keep("0.stem ->", "0.stem"), model=nn.Sequential(Forked()))
+    assert "->" not in str(caught[0].message).partition("Near are")[2]
+    assert len(model.kept.steps) == 3
+
+
 class Strange(nn.Module):
     """Returns tensors of kinds that cannot be kept, and some that can."""
 

@@ -26,7 +26,7 @@ class Place:
 
     Attributes:
         module: Qualified name of the module.
-        role: `input`, `output`, `param` or `attached`.
+        role: `input`, `output`, `param`, `attached` or `edge`.
         path: Of the tensor among those of its role, as in `schema.TensorInfo`.
     """
 
@@ -98,6 +98,6 @@ def parsed(text: object) -> Pattern:
 
 
 def nearest(pattern: Pattern, places: Iterable[Place]) -> list[str]:
-    """Patterns that select tensors among `places`, those most like `pattern` first."""
-    known = list(dict.fromkeys(place.pattern for place in places))
+    """Patterns that select tensors among `places`, those most like `pattern` first. None selects an edge."""
+    known = list(dict.fromkeys(place.pattern for place in places if place.role in ROLES or place.names))
     return get_close_matches(pattern.text, known, NEAR, 0.3) or known[:NEAR]
