@@ -7,14 +7,16 @@ import gc
 import pickle
 import weakref
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrizations import weight_norm
 
 from tests.listening import Listening
 from tests.models import CASES, Digits, loss_of
-from torchgraph_explorer import watch
+from torchgraph_explorer import open_run, watch
 
 STEPS = 20
 
@@ -163,6 +165,25 @@ def test_a_watched_model_can_be_freed() -> None:
     wait_until(lambda: gc.collect() is not None and gone() is None)
     wait_until(lambda: heard.closed)
     assert len(heard.frames) == 2, "what was at hand was written"
+
+
+def test_a_model_that_gives_a_parameter_to_a_module_is_recorded_in_inference_mode(tmp_path: Path) -> None:
+    class Viewing(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            return x @ same(self.weight.t()) + same(self.bias)
+
+    same = nn.Identity()
+    model = nn.Sequential(weight_norm(nn.Linear(4, 4)), Viewing(4, 2), same)
+    with watch(
+        model, backend="record", logdir=tmp_path, run="run", log_freq=1, phases=("train", "eval"), verbose=False
+    ):
+        for _ in range(3):
+            model(torch.randn(3, 4)).sum().backward()
+            with torch.inference_mode():
+                model(torch.randn(3, 4))
+    recorded = open_run(tmp_path / "run").model("Sequential (eval)")
+    assert len(recorded.steps) == 3
+    assert {"0.parametrizations.weight.0", "2"} <= {one.module for one in recorded.series if one.role == "input"}
 
 
 def wait_until(claim: object, seconds: float = 5.0) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from torchgraph_explorer.capture.by_tensor import ByStorage, ByTensor
 from torchgraph_explorer.capture.graph_length import GraphLength
-from torchgraph_explorer.capture.path_gradients import Edge, edge_of, is_stale
+from torchgraph_explorer.capture.path_gradients import Edge, edge_of, has_edge, is_stale
 from torchgraph_explorer.schema import NamedTensor, TensorEdge, TensorGraph
 
 Numbers: TypeAlias = "frozenset[int]"
@@ -154,7 +154,7 @@ class NamedTensors:
         self._time += 1
         self._origins[tensor] = self._time, frozenset((number,))
         self._names[tensor] = [*(self._names.get(tensor) or ()), number]
-        if tensor.requires_grad and not self._length.is_over and not is_stale(tensor):
+        if has_edge(tensor) and not self._length.is_over and not is_stale(tensor):
             self._labels.setdefault(_edge_key(edge_of(tensor)), []).append(number)
             self._labelled.add(number)
 
@@ -200,7 +200,7 @@ class NamedTensors:
 
     def _reached(self, tensor: Tensor) -> tuple[Numbers, Numbers]:
         """The named tensors that gradient from `tensor` reaches first; and these without further names of the same."""
-        if not tensor.requires_grad or self._length.is_over or is_stale(tensor):
+        if not has_edge(tensor) or self._length.is_over or is_stale(tensor):
             return NO_NUMBERS, NO_NUMBERS
         todo, seen = [edge_of(tensor)], set[Edge]()
         found: set[int] = set()

@@ -35,6 +35,15 @@ _sequence_number = torch._C._autograd._get_sequence_nr
 _set_versions = torch._C._autograd._unsafe_set_version_counter
 
 
+def has_edge(tensor: Tensor) -> bool:
+    """Whether gradient can come to `tensor`, so that it has an edge.
+
+    In inference mode, torch has none of a leaf, such as a parameter that a parametrization is called with, and none of
+    a view made there, although both require a gradient.
+    """
+    return tensor.requires_grad and not (tensor.is_leaf and torch.is_inference_mode_enabled())
+
+
 def edge_of(tensor: Tensor) -> Edge:
     """The edge to which the gradient of `tensor` is delivered; for a leaf, that is its accumulator.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from torch import Tensor
 
 from torchgraph_explorer.capture.no_dispatch import plain
-from torchgraph_explorer.capture.path_gradients import Edge, edge_and_staleness
+from torchgraph_explorer.capture.path_gradients import Edge, edge_and_staleness, has_edge
 from torchgraph_explorer.capture.tensor_tree import tensor_info
 from torchgraph_explorer.schema import TensorInfo
 
@@ -42,9 +42,11 @@ class Differentiable(NamedTuple):
 
 
 def differentiable(found: Described) -> list[Differentiable]:
-    """Those that require a gradient. Each is looked at once: asking torch takes long, and a stale view longer."""
+    """Those that have an edge. Each is looked at once: asking torch takes long, and a stale view longer."""
     return [
-        Differentiable(info.path, tensor, *edge_and_staleness(tensor)) for info, tensor in found if info.requires_grad
+        Differentiable(info.path, tensor, *edge_and_staleness(tensor))
+        for info, tensor in found
+        if info.requires_grad and has_edge(tensor)
     ]
 
 

@@ -27,6 +27,7 @@ from torchgraph_explorer.capture.path_gradients import Edge as GradientEdge
 from torchgraph_explorer.capture.path_gradients import (
     edge_and_staleness,
     edge_of,
+    has_edge,
     made_within,
     reached,
     sequence_number,
@@ -310,7 +311,7 @@ class Trace(TorchDispatchMode):
         """Its gradient belongs to `nodes` from now on."""
         if inside.level is None:  # this level outlives the forward pass, and must not keep the autograd graph alive
             return
-        if tensor.requires_grad and not self.length.is_over:
+        if has_edge(tensor) and not self.length.is_over:
             inside.label(tensor, nodes)
 
     def _connect(self, tensor: Tensor, target: int, inside: _Inside) -> frozenset[int]:
@@ -325,14 +326,14 @@ class Trace(TorchDispatchMode):
             sources = self._sources(tensor, inside)
             self._edges.setdefault(target, {}).update(dict.fromkeys(sources, True))
             return sources
-        if inside.level is None and tensor.requires_grad:
+        if inside.level is None and has_edge(tensor):
             # What other calls have not returned, the training loop has computed from that.
             sources = self._sources(tensor, inside) or made_within(edge_of(tensor), inside.spans)
             self._edges.setdefault(target, {}).update(dict.fromkeys(sources, True))
             return sources
         flowing: set[int] = set()
         inside.label_stale()
-        if tensor.requires_grad:
+        if has_edge(tensor):
             flowing, passed = reached(edge_of(tensor), inside.labels, inside.first)
             flowing.update(node for number in passed if (node := inside.made(number)) is not None)
         sources = self._sources(tensor, inside) or frozenset(flowing)
