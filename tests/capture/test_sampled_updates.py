@@ -131,7 +131,7 @@ def test_an_optimizer_for_each_parameter_gives_the_same() -> None:
 
 def test_a_fault_is_said_once_and_all_else_is_recorded() -> None:
     model, heard = network(), Listening()
-    fault = mock.patch.object(sampled_updates, "pad_sequence", side_effect=RuntimeError("broken"))
+    fault = mock.patch.object(sampled_updates, "_ratios", side_effect=RuntimeError("broken"))
     with fault, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", TorchgraphWarning)
         exact = train(model, torch.optim.SGD(model.parameters(), lr=0.5), heard)

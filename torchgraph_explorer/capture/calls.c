@@ -11,8 +11,8 @@ enum { EQUAL = 2 };
 enum {
     TENSOR, PARAMETER, HOOK_DICT, CALL, OPEN_CALL, INSIDE, GRADIENT_HOOK, PATH_HOOK,
     CURRENT_BACKWARD, SEQUENCE_NUMBER, MODES, TRANSFORMS, FUNCTION_MODES, GRADIENTS_ON, SERIES_KEY, INFO,
-    INPUT, OUTPUT, INPUT_PATH, PARAM, VALUE, GRAD_NORM, NOTHING,
-    N_IS_VIEW, N_REQUIRES_GRAD, N_GRAD_FN, N_OUTPUT_NR, N_SHAPE, N_DTYPE, N_SEQUENCE_NR, N_NEXT_FUNCTIONS, N_BACKWARD_HOOKS, N_REGISTER_HOOK_DICT, N_REGISTER_HOOK, N_F_BACK, N_IS_SKIPPED, N_FRAME, N_INDEX, N_EDGES, N_WALK, N_INNER, N_FIRST, N_FIRST_NODE, N_CROSSING, N_CHILDREN, N_PLACES, N_GIVEN, N_STARTS, N_ENDS, N_UNCHANGED, N_KEYS, N_SUMMANDS, N_CLOSED, N_TASK, N_HOOKS, N_OWN_PARAMETERS, N_NUMBER, N_PARENT, N_INPUTS, N_OUTPUTS, N_RUN, N_TAKE, PARTS
+    INPUT, OUTPUT, INPUT_PATH, PARAM, VALUE, GRAD_NORM, GRAD, NOTHING,
+    N_IS_VIEW, N_REQUIRES_GRAD, N_GRAD_FN, N_OUTPUT_NR, N_SHAPE, N_DTYPE, N_SEQUENCE_NR, N_NEXT_FUNCTIONS, N_BACKWARD_HOOKS, N_REGISTER_HOOK_DICT, N_REGISTER_HOOK, N_F_BACK, N_IS_SKIPPED, N_FRAME, N_INDEX, N_EDGES, N_WALK, N_INNER, N_FIRST, N_FIRST_NODE, N_CROSSING, N_CHILDREN, N_PLACES, N_GIVEN, N_STARTS, N_ENDS, N_UNCHANGED, N_KEYS, N_SUMMANDS, N_CLOSED, N_TASK, N_HOOKS, N_OWN_PARAMETERS, N_NUMBER, N_PARENT, N_INPUTS, N_OUTPUTS, N_RUN, N_TAKE, N_GRAD, PARTS
 };
 
 static PyObject *part[PARTS];
@@ -756,10 +756,75 @@ static void free_reading(PyObject *capsule) {
     free(reading);
 }
 
+/* What is needed to measure the gradients of parameters. */
+enum { P_ROWS, P_MEASURE, P_TAKE, P_OBJECTS };
+
+typedef struct {
+    PyObject *of[P_OBJECTS];
+} Gradients;
+
+static const char *const GRADIENTS = "torchgraph_explorer.parameters";
+
+/* As `Parameters.measure_gradients`, of one parameter; 0, or -1 with an exception. */
+static int measure_gradient(Gradients *these, Kept *all, PyObject *name, PyObject *path, PyObject *parameter) {
+    PyObject *row = NONE;
+    if (is_exactly(parameter, PARAMETER)) {
+        PyObject *gradient = get(all, parameter, N_GRAD);
+        if (gradient == NULL || gradient == NONE) return gradient == NULL ? -1 : 0;
+        if (is_exactly(gradient, TENSOR)) row = keep(all, PyObject_CallFunctionObjArgs(these->of[P_MEASURE], gradient, NULL));
+    }
+    if (row == NULL) return -1;
+    if (row == NONE)
+        return keep(all, PyObject_CallFunctionObjArgs(these->of[P_TAKE], name, path, parameter, NULL)) == NULL ? -1 : 0;
+    PyObject *key = key_of(all, name, NONE, PARAM, path, GRAD);
+    return key == NULL ? -1 : PyDict_SetItem(these->of[P_ROWS], key, row);
+}
+
+/* The same, of the own parameters of a module. The references are held since Python code may run, and change what is there. */
+static int measure_gradients_of(Gradients *these, Kept *all, PyObject *name, PyObject *module) {
+    PyObject *parameters = get(all, module, N_OWN_PARAMETERS), *path, *parameter;
+    if (parameters == NULL) return -1;
+    ptrdiff_t at = 0;
+    while (PyDict_Next(parameters, &at, &path, &parameter)) {
+        if (parameter == NONE) continue;
+        Py_IncRef(path), Py_IncRef(parameter);
+        if (keep(all, path) == NULL) return Py_DecRef(parameter), -1;
+        if (keep(all, parameter) == NULL || measure_gradient(these, all, name, path, parameter) < 0) return -1;
+    }
+    return 0;
+}
+
+/* Argument: modules with their names. Returns whether the gradients of their own parameters were measured. */
+static PyObject *measure_gradients(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    Gradients *these = PyCapsule_GetPointer(self, GRADIENTS);
+    if (these == NULL) return NULL;
+    int is_fit = count == 1 ? is_quiet() : 0;
+    if (is_fit <= 0) return result(is_fit);
+    PyObject *module, *name;
+    ptrdiff_t at = 0;
+    while (is_fit > 0 && PyDict_Next(arguments[0], &at, &module, &name)) {
+        Kept all;
+        begin_keeping(&all);
+        Py_IncRef(module), Py_IncRef(name);
+        if (measure_gradients_of(these, &all, name, module) < 0) is_fit = -1;
+        Py_DecRef(module), Py_DecRef(name);
+        release(&all);
+    }
+    return result(is_fit);
+}
+
+static void free_gradients(PyObject *capsule) {
+    Gradients *these = PyCapsule_GetPointer(capsule, GRADIENTS);
+    if (these == NULL) return;
+    for (int at = 0; at < P_OBJECTS; at++) Py_DecRef(these->of[at]);
+    free(these);
+}
+
 static PyMethodDef methods[] = {
     {"enter", enter_call, METH_FASTCALL, NULL},
     {"leave", leave_call, METH_FASTCALL, NULL},
     {"read", read_gradient, METH_FASTCALL, NULL},
+    {"measure_gradients", measure_gradients, METH_FASTCALL, NULL},
 };
 
 /* Arguments: a tuple of the objects of a step, and the most autograd nodes that are looked at. Returns `enter` and
@@ -793,17 +858,37 @@ static PyObject *function_of_gradients(PyObject *self, PyObject *const *argument
     return made;
 }
 
-static PyMethodDef makers[] = {
+/* Argument: a tuple of what is needed to measure the gradients of parameters. Returns `measure_gradients`. */
+static PyObject *function_of_parameters(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    (void)self, (void)count;
+    Gradients *these = calloc(1, sizeof *these);
+    if (these == NULL || take_objects(these->of, arguments[0], P_OBJECTS) < 0) return PyErr_NoMemory();
+    PyObject *capsule = PyCapsule_New(these, GRADIENTS, free_gradients);
+    if (capsule == NULL) return NULL;
+    PyObject *made = PyCFunction_NewEx(&methods[3], capsule, NULL);
+    Py_DecRef(capsule);
+    return made;
+}
+
+enum { MAKERS = 3 };
+
+static PyMethodDef makers[MAKERS] = {
     {"calls", functions_of_calls, METH_FASTCALL, NULL},
     {"gradients", function_of_gradients, METH_FASTCALL, NULL},
+    {"parameters", function_of_parameters, METH_FASTCALL, NULL},
 };
 
-/* The two functions that make the others. `parts` is a tuple as listed above. */
+/* The functions that make the others, in a list. `parts` is a tuple as listed above. */
 PyObject *torchgraph_calls(PyObject *parts) {
     if (PyTuple_Size(parts) != PARTS || take_objects(part, parts, PARTS) < 0) return PyErr_NoMemory();
-    PyObject *calls = PyCFunction_NewEx(&makers[0], NULL, NULL), *gradients = PyCFunction_NewEx(&makers[1], NULL, NULL);
-    PyObject *both = calls == NULL || gradients == NULL ? NULL : PyTuple_Pack(2, calls, gradients);
-    if (calls != NULL) Py_DecRef(calls);
-    if (gradients != NULL) Py_DecRef(gradients);
-    return both;
+    PyObject *all = PyList_New(0);
+    for (int at = 0; all != NULL && at < MAKERS; at++) {
+        PyObject *made = PyCFunction_NewEx(&makers[at], NULL, NULL);
+        if (made == NULL || PyList_Append(all, made) < 0) {
+            Py_DecRef(all);
+            all = NULL;
+        }
+        if (made != NULL) Py_DecRef(made);
+    }
+    return all;
 }

@@ -38,6 +38,18 @@ class QuickMeasure(Protocol):
     def norms(self) -> Callable[[Tensor], int | None]:
         """As `Measure.norms`."""
 
+    @property
+    def gradients(self) -> Callable[[Tensor], int | None]:
+        """As `Measure.gradients`."""
+
+    @property
+    def sizes(self) -> Callable[[list[Tensor]], list[int] | None]:
+        """How many elements of parameters are sampled for their updates; None if one is not ordinary."""
+
+    @property
+    def samples(self) -> Callable[[list[Tensor], Tensor], list[int]]:
+        """Copies those, and tells where each parameter is in memory; 0 for one that is not ordinary any more."""
+
 
 class Measure(Protocol):
     """Turns tensors into rows of numbers; each call returns the row's number within the step."""
@@ -60,6 +72,9 @@ class Measure(Protocol):
 
     def numbers(self, numbers: Tensor) -> list[int]:
         """Measure each of `numbers`, `[n]` of float32, as a tensor of its own."""
+
+    def units(self, output: Tensor, peaks: Tensor, *, is_second: bool, is_new: bool) -> tuple[int, int] | None:
+        """Measure the units of `output`, the second or the last dimension, as `UnitRows` does; None if it has to."""
 
 
 current_backward = torch._C._current_graph_task_id

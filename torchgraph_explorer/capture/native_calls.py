@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from torchgraph_explorer.capture.edge_gradients import InsideGradients
 from torchgraph_explorer.capture.gradient_hooks import GradientHook, PathHook, SeriesKey, current_backward, series_key
@@ -34,10 +34,12 @@ class Makers(NamedTuple):
     Attributes:
         calls: From a tuple of its objects, in the order of `calls.c`, and the most autograd nodes that are looked at.
         gradients: From a tuple of what is needed to read a gradient.
+        parameters: From a tuple of what is needed to measure the gradients of parameters.
     """
 
     calls: Callable[[tuple[Any, ...], int], tuple[Any, Any]]
     gradients: Callable[[tuple[Any, ...]], Callable[[Any, Tensor], bool]]
+    parameters: Callable[[tuple[Any, ...]], Callable[[dict[nn.Module, str]], bool]]
 
 
 @cache
@@ -72,12 +74,12 @@ _TYPES_AND_FUNCTIONS = (
     *(torch._C._is_torch_function_mode_enabled, torch.is_grad_enabled, series_key, info_of),
 )
 
-_VALUES = ("input", "output", "input[0]", "param", "value", "grad_norm", ())
+_VALUES = ("input", "output", "input[0]", "param", "value", "grad_norm", "grad", ())
 
 _NAMES = (
     "_is_view requires_grad grad_fn output_nr shape dtype _sequence_nr next_functions _backward_hooks "
     "_register_hook_dict register_hook f_back is_skipped frame index edges walk inside first _first crossing _children "
     "_places _given _starts _ends _unchanged keys summands closed task hooks _parameters call parent inputs outputs "
-    "run take"
+    "run take grad"
 )
 """The attributes that `calls.c` reads, in its order."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
+from torchgraph_explorer.capture import native_calls
 from torchgraph_explorer.capture.gradient_hooks import SeriesKey, series_key
 from torchgraph_explorer.capture.module_info import has_values
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_memory, is_readable, plain
@@ -24,7 +25,7 @@ class Parameters:
         unmeasured: The modules whose parameters were not measured so far, by name.
     """
 
-    def __init__(self, modules: Mapping[nn.Module, str], rows: StepRows) -> None:
+    def __init__(self, modules: dict[nn.Module, str], rows: StepRows) -> None:
         """Measure and keep the own parameters of `modules`, given with their names."""
         self._modules, self._rows, self._measure = modules, rows, rows.measure
         self.unmeasured = {name: module for module, name in modules.items()}
@@ -58,10 +59,30 @@ class Parameters:
 
     def measure_gradients(self) -> None:
         """Measure the gradients as the backward pass left them."""
-        with NoDispatch():
-            for (name, path), _, gradient in self._gradients():
-                key = series_key(name, None, "param", path, "grad")
-                self._take("params_grad", key, gradient, measure=self._measure.gradients)
+        if not self._measure_gradients_in_c():
+            with NoDispatch():
+                for (name, path), parameter in self._all():
+                    self._measure_gradient(name, path, parameter)
+
+    def _measure_gradients_in_c(self) -> bool:
+        """The same; returns whether it was done."""
+        makers, native = native_calls.makers(), self._measure.native
+        is_usual = "params_grad" in self._rows.kinds and self._rows.keeper is None
+        if makers is None or native is None or not is_usual:
+            return False
+        measure = makers.parameters((self._rows.rows, native.gradients, self._measure_unusual))
+        return measure(self._modules)
+
+    def _measure_unusual(self, name: str, path: str, parameter: nn.Parameter) -> None:
+        """Measure the gradient of a parameter that `calls.c` does not."""
+        if has_values(parameter):
+            with NoDispatch():
+                self._measure_gradient(name, path, parameter)
+
+    def _measure_gradient(self, name: str, path: str, parameter: nn.Parameter) -> None:
+        if (gradient := _gradient(parameter)) is not None:
+            key = series_key(name, None, "param", path, "grad")
+            self._take("params_grad", key, gradient, measure=self._measure.gradients)
 
     def measure_gradients_of(self, moved: Iterable[Tensor], kind: str) -> None:
         """Measure the gradients of the parameters in `moved`, as series `kind`, as the optimizer gets them.
@@ -70,9 +91,10 @@ class Parameters:
         them, nor what is done to their `.data`.
         """
         with NoDispatch():
-            for (name, path), _, gradient in self._gradients(moved):
-                key = series_key(name, None, "param", path, kind)
-                self._take("params_grad", key, gradient, measure=self._measure.values_again)
+            for (name, path), parameter in self.named(moved):
+                if (gradient := _gradient(parameter)) is not None:
+                    key = series_key(name, None, "param", path, kind)
+                    self._take("params_grad", key, gradient, measure=self._measure.values_again)
 
     def before_update(self, moved: Iterable[Tensor]) -> None:
         """An optimizer is about to move the parameters in `moved`: copy them."""
@@ -129,12 +151,12 @@ class Parameters:
         for each in moved:
             yield from self._keys.get(id(each), ())
 
-    def _gradients(self, moved: Iterable[Tensor] | None = None) -> Iterator[tuple[ParameterKey, nn.Parameter, Tensor]]:
-        """Each, or each in `moved`, that has a gradient, and the gradient."""
-        for key, parameter in self._all() if moved is None else self.named(moved):
-            gradient = parameter.grad
-            if gradient is not None and is_readable(gradient) and has_memory(found := plain(gradient)):
-                yield key, parameter, found
+
+def _gradient(parameter: nn.Parameter) -> Tensor | None:
+    """The gradient of `parameter`, if it has one that can be read."""
+    gradient = parameter.grad
+    is_there = gradient is not None and is_readable(gradient) and has_memory(found := plain(gradient))
+    return found if is_there else None
 
 
 def _own(module: nn.Module) -> list[tuple[str, nn.Parameter]]:

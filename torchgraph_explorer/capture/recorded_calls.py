@@ -119,15 +119,13 @@ class RecordedCalls:
         self, name: str, number: int, info: TensorInfo, tensor: Tensor
     ) -> None:
         if self._facts is not None:
-            with NoDispatch():
-                self._facts.begin_call(name, number, [(info, tensor)])
+            self._facts.begin_call(name, number, [(info, tensor)])
 
     def _end_facts(  # noqa: PLR0917  # called by calls.c
         self, name: str, number: int, info: TensorInfo, tensor: Tensor
     ) -> None:
         if self._facts is not None:
-            with NoDispatch():
-                self._facts.end_call(name, number, [(info, tensor)])
+            self._facts.end_call(name, number, [(info, tensor)])
 
     def _observe_one(  # noqa: PLR0917  # called by calls.c
         self, opened: OpenCall, role: str, info: TensorInfo, tensor: Tensor

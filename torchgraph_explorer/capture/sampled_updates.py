@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,12 +17,76 @@ from torchgraph_explorer.capture.step_parts import StepRows
 RUNS, RUN_LENGTH = 64, 16
 """A sample: so many runs, of so many neighbouring elements each. A run of floats is as long as a line of the cache."""
 
+Named: TypeAlias = "Sequence[tuple[tuple[str, str], nn.Parameter]]"
+"""Parameters, each with its module and its name."""
+
 NamesOf: TypeAlias = "Callable[[Iterable[Tensor]], Iterable[tuple[tuple[str, str], nn.Parameter]]]"
 """Finds the model's own among parameters, and the module and the name of each."""
 
 
+class _Samples(Protocol):
+    """Samples of parameters, which are compared with what they were before they were moved.
+
+    Attributes:
+        names: Module and name of each parameter.
+        parameters: The parameters.
+    """
+
+    names: list[tuple[str, str]]
+    parameters: list[nn.Parameter]
+
+    def copy(self) -> None:
+        """The parameters are about to be moved."""
+
+    def ratios(self) -> Tensor:
+        """The l2 norm of the update of each, as a share of that of the parameter, `[samples]`; 0 if that is zero."""
+
+    def visible(self) -> Iterator[int]:
+        """Which of them were updated where they were: an optimizer may give a parameter other memory."""
+
+
 @dataclass(slots=True)
-class _Samples:
+class _SamplesInC:
+    """Samples of as many floats each in host memory, or of fewer.
+
+    Attributes:
+        names: Module and name of each parameter.
+        parameters: The parameters.
+        sizes: How many elements of each are sampled.
+        take: As `QuickMeasure.samples`.
+        before: Those of all, before they are moved, filled up with zeros, `[parameters, longest]`.
+        places: Where each parameter was in memory.
+    """
+
+    take: Callable[[list[Tensor], Tensor], list[int]]
+    names: list[tuple[str, str]] = field(default_factory=list)
+    parameters: list[nn.Parameter] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    before: Tensor = field(default_factory=lambda: torch.empty(0))
+    places: list[int] = field(default_factory=list)
+    _moved_to: list[int] = field(default_factory=list)
+
+    def copy(self) -> None:
+        """The parameters are about to be moved."""
+        self.before, self.places = self._samples()
+
+    def ratios(self) -> Tensor:
+        """The l2 norm of the update of each, as a share of that of the parameter, `[samples]`; 0 if that is zero."""
+        after, self._moved_to = self._samples()
+        return _ratios(self.before, after)
+
+    def visible(self) -> Iterator[int]:
+        """Which of them were updated where they were: an optimizer may give a parameter other memory."""
+        places = zip(self.places, self._moved_to, strict=True)
+        return (at for at, (before, now) in enumerate(places) if before == now != 0)
+
+    def _samples(self) -> tuple[Tensor, list[int]]:
+        into = torch.zeros(len(self.sizes), max(self.sizes), dtype=torch.float32, device="cpu")
+        return into, self.take(cast("list[Tensor]", self.parameters), into)
+
+
+@dataclass(slots=True)
+class _SamplesInTorch:
     """Samples of parameters of one type, on one device, with equally many dimensions.
 
     Attributes:
@@ -43,11 +107,7 @@ class _Samples:
 
     def ratios(self) -> Tensor:
         """The l2 norm of the update of each, as a share of that of the parameter, `[samples]`; 0 if that is zero."""
-        wide = torch.float32 if self.before.device.type == "mps" else torch.float64
-        before = self.before.flatten(1).to(wide)
-        update = pad_sequence(self.views, batch_first=True).flatten(1).to(wide).sub_(before)
-        moved, size = (torch.linalg.vector_norm(each, dim=1) for each in (update, before))
-        return torch.where(size == 0, 0.0, moved / size).float()
+        return _ratios(self.before, pad_sequence(self.views, batch_first=True))
 
     def visible(self) -> Iterator[int]:
         """Which of them were updated where they were: an optimizer may give a parameter other memory."""
@@ -55,6 +115,14 @@ class _Samples:
             values = plain(parameter)
             if has_memory(values) and values.data_ptr() == view.data_ptr():
                 yield at
+
+
+def _ratios(before: Tensor, after: Tensor) -> Tensor:
+    wide = torch.float32 if before.device.type == "mps" else torch.float64
+    before = before.flatten(1).to(wide)
+    update = after.flatten(1).to(wide).sub_(before)
+    moved, size = (torch.linalg.vector_norm(each, dim=1) for each in (update, before))
+    return torch.where(size == 0, 0.0, moved / size).float()
 
 
 class SampledUpdates:
@@ -89,16 +157,41 @@ class SampledUpdates:
 
     def _before_update(self, moved: Iterable[Tensor]) -> None:
         known = {id(parameter) for samples in self._samples for parameter in samples.parameters}
-        found: dict[tuple[object, ...], _Samples] = {}
-        for name, parameter in self._names_of(moved):
-            if id(parameter) not in known and (view := _sample(parameter)) is not None:
-                samples = found.setdefault((view.dtype, view.device, view.dim()), _Samples())
+        named = [
+            (name, parameter)
+            for name, parameter in self._names_of(moved)
+            if id(parameter) not in known and parameter.requires_grad and parameter.dim() > 1
+        ]
+        found = self._in_c(named)
+        for samples in (found := self._in_torch(named) if found is None else found):
+            samples.copy()
+        self._samples.extend(found)
+
+    def _in_c(self, named: Named) -> Sequence[_Samples] | None:
+        """Samples of the parameters; None if one of them is not ordinary."""
+        native = self._rows.measure.native
+        sizes = None if native is None else native.sizes([parameter for _, parameter in named])
+        if native is None or sizes is None:
+            return None
+        found: dict[bool, _SamplesInC] = {}
+        for (name, parameter), size in zip(named, sizes, strict=True):
+            is_large = parameter.numel() > RUNS * RUN_LENGTH
+            samples = found.setdefault(is_large, _SamplesInC(native.samples))
+            samples.names.append(name)
+            samples.parameters.append(parameter)
+            samples.sizes.append(size)
+        return list(found.values())
+
+    @staticmethod
+    def _in_torch(named: Named) -> Sequence[_Samples]:
+        found: dict[tuple[object, ...], _SamplesInTorch] = {}
+        for name, parameter in named:
+            if (view := _sample(parameter)) is not None:
+                samples = found.setdefault((view.dtype, view.device, view.dim()), _SamplesInTorch())
                 samples.names.append(name)
                 samples.parameters.append(parameter)
                 samples.views.append(view)
-        for samples in found.values():
-            samples.copy()
-        self._samples.extend(found.values())
+        return list(found.values())
 
     def _after_update(self) -> None:
         measured, self._samples = self._samples, []
@@ -111,7 +204,7 @@ class SampledUpdates:
 
 def _sample(parameter: nn.Parameter) -> Tensor | None:
     """A view of the elements of `parameter` that are sampled; None if it is not measured."""
-    if not parameter.requires_grad or parameter.dim() < 2 or not is_readable(parameter):
+    if not is_readable(parameter):
         return None
     values = plain(parameter).detach()
     if (

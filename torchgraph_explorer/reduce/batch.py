@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,6 +20,8 @@ from torchgraph_explorer.reduce.sampling import (
     plain_elements,
     without_repeats,
 )
+
+Added = TypeVar("Added", int, "tuple[int, int]")
 
 RowsByTensor: TypeAlias = "dict[int, tuple[weakref.ref[Tensor], int, int]]"
 """The row of each tensor by its id, with its version then: a tensor that comes twice is measured once."""
@@ -78,8 +80,19 @@ class Batch:
     def numbers(self, numbers: Tensor) -> list[int]:
         """Measure each of `numbers`, `[n]` of float32, as a tensor of its own; returns the rows."""
         if self._is_in_host_memory(numbers):
-            return self._rows.add_numbers(numbers)
+            first = None if self._native is None else self._added(self._native.numbers, numbers)
+            return self._rows.add_numbers(numbers) if first is None else list(range(first, first + len(numbers)))
         return [-self._device_batch.add(one, first=0, stride=1, length=1, divisor=1.0) for one in numbers.split(1)]
+
+    def units(self, output: Tensor, peaks: Tensor, *, is_second: bool, is_new: bool) -> tuple[int, int] | None:
+        """Measure the units of `output`, its second or its last dimension, at the positions that `UnitRows` looks at.
+
+        Their largest magnitudes are put into `peaks`, `[units]` of float32, with those that are there unless `is_new`.
+
+        Returns:
+            The rows of `peaks`, and of how far the values of each unit are apart; None if `tensors.c` does not take it.
+        """
+        return None if self._native is None else self._added(self._native.units, output, is_second, peaks, is_new)
 
     def finish(self) -> Callable[[], Part]:
         """End the step. Returns a function that gives all rows, in any thread; it may have to wait for a device."""
@@ -107,14 +120,14 @@ class Batch:
         known[id(tensor)] = (weakref.ref(tensor), version, row)
         return row
 
-    def _added(self, add: Callable[..., int | None], tensor: Tensor, *divisor: float) -> int | None:
-        """The row that a function of `native` adds; None if it does not take the tensor."""
+    def _added(self, add: Callable[..., Added | None], tensor: Tensor, *more: object) -> Added | None:
+        """The row or rows that a function of `native` adds; None if it does not take the tensor."""
         if not self._is_in_host_memory(tensor):
             return None
-        row = add(tensor, *divisor)
+        row = add(tensor, *more)
         if row is None and self._rows.is_full:
             self._rows.make_room()
-            row = add(tensor, *divisor)
+            row = add(tensor, *more)
         return row
 
     def _measure(self, tensor: Tensor, divisor: float = 1.0) -> int:

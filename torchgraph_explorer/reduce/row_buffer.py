@@ -332,15 +332,25 @@ class StepFunctions(NamedTuple):
         values: As `Batch.values`.
         norms: As `Batch.norms`.
         values_again: As `Batch.values_again`, with what elements are divided by.
+        gradients: As `Batch.gradients`.
+        numbers: As `Batch.numbers`; returns the first row.
+        units: As `Batch.units`.
+        sizes: How many elements of parameters are sampled for their updates; None if one is not ordinary.
+        samples: Copies those, and tells where each parameter is in memory; 0 for one that is not ordinary any more.
     """
 
     values: Callable[[Tensor], int | None]
     norms: Callable[[Tensor], int | None]
     values_again: Callable[[Tensor, float], int | None]
+    gradients: Callable[[Tensor], int | None]
+    numbers: Callable[[Tensor], int | None]
+    units: Callable[[Tensor, bool, Tensor, bool], tuple[int, int] | None]
+    sizes: Callable[[list[Tensor]], list[int] | None]
+    samples: Callable[[list[Tensor], Tensor], list[int]]
 
 
 @cache
-def tensor_functions() -> Callable[..., tuple[Any, Any, Any]] | None:
+def tensor_functions() -> Callable[..., list[Any]] | None:
     """What makes them; None where `tensors.c` was not built, or where this Python has not the interface it needs."""
     of_python = library_for_python(BUILT / OF_TENSORS)
     if of_python is None:
@@ -351,7 +361,7 @@ def tensor_functions() -> Callable[..., tuple[Any, Any, Any]] | None:
     asked = Tensor.is_contiguous, Tensor.numel, Tensor.data_ptr, Tensor.dim, Tensor.size
     parts = *PARTS_OF_TENSORS, TYPES, torch.strided, 0, *names, *asked
     add_row, _, add_norms = (ctypes.cast(each, ctypes.c_void_p) for each in functions())  # type: ignore[arg-type]
-    begin: Callable[..., tuple[Any, Any, Any]] = make(parts, exchange(), add_row, add_norms)
+    begin: Callable[..., list[Any]] = make(parts, exchange(), add_row, add_norms)
     return begin
 
 

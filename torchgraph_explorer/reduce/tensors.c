@@ -6,6 +6,7 @@
  */
 
 #include "described_tensor.h"
+#include "units.h"
 
 typedef int (*AddRow)(void *rows, const char *data, int64_t type, int64_t count, int64_t first, int64_t stride,
                       int64_t length, double divisor);
@@ -276,6 +277,83 @@ static PyObject *again_values(PyObject *self, PyObject *const *arguments, ptrdif
     return row_or_none(PyErr_Occurred() ? -2 : add_tensor(&step->sampling, arguments[0], 0, divisor));
 }
 
+/* Argument: a gradient as the backward pass left it. Returns as `once_values`, of the gradient without the loss scale. */
+static PyObject *gradients_of(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    Step *step = PyCapsule_GetPointer(self, STEP);
+    if (step == NULL) return NULL;
+    if (!is_one_tensor(arguments, count)) return row_or_none(-1);
+    int is_scaled = step->scale != 1.0;
+    return row_or_none(is_scaled ? add_tensor(&step->sampling, arguments[0], 0, step->scale) : add_once(step, arguments[0], 0));
+}
+
+/* Argument: floats. Adds a row for each; returns the number of the first one. None if they are not ordinary, or there is not
+ * room for all. */
+static PyObject *rows_of_numbers(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    Step *step = PyCapsule_GetPointer(self, STEP);
+    Elements numbers;
+    if (step == NULL) return NULL;
+    int is_plain = count == 1 ? plain_elements(arguments[0], &numbers) : 0;
+    if (is_plain <= 0 || numbers.type != 0) return row_or_none(is_plain < 0 ? -2 : -1);
+    Place *place = step->sampling.place;
+    Rows *rows = place->rows;
+    int64_t before = rows->rows, entries = rows->entries;
+    for (int64_t at = 0; at < numbers.count; at++)
+        if (added(place, add_row(rows, numbers.data + at * sizeof(float), 0, 1, 0, 1, 1, 1.0)) < 0) {
+            rows->rows = before, rows->entries = entries;
+            return row_or_none(-1);
+        }
+    return row_or_none(place->before + before);
+}
+
+/* Adds the row of floats; its number, -1 without room, -2 with an exception. */
+static int64_t add_floats(const Sampling *sampling, const float *floats, int64_t count) {
+    int64_t sample[3];
+    if (sample_of(sampling, count, sample) < 0) return -2;
+    Place *place = sampling->place;
+    return added(place, add_row(place->rows, (const char *)floats, 0, count, sample[0], sample[1], sample[2], 1.0));
+}
+
+/* Adds the rows of the largest magnitudes of units, and of how far their values are apart; none of them, if there is no room
+ * for both. Returns as `add_floats`, the number of the first one. */
+static int64_t add_units(const Sampling *sampling, const Output *output, float *peaks, int is_new) {
+    float *high = malloc(2 * (size_t)output->units * sizeof *high), *low = high + output->units;
+    if (high == NULL) return PyErr_NoMemory(), -2;
+    find_extremes(output, high, low);
+    add_extremes(output->units, high, low, peaks, is_new);
+    Rows *rows = sampling->place->rows;
+    int64_t before = rows->rows, entries = rows->entries, first = add_floats(sampling, peaks, output->units);
+    int64_t second = first < 0 ? first : add_floats(sampling, low, output->units);
+    free(high);
+    if (second >= 0) return first;
+    if (rows == sampling->place->rows) rows->rows = before, rows->entries = entries;
+    return second;
+}
+
+/* Arguments: an output, whether its units are along the second dimension and not the last one, their largest magnitudes so far,
+ * and whether there are none yet. Returns the rows of both; None as above. */
+static PyObject *units_of(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    Step *step = PyCapsule_GetPointer(self, STEP);
+    if (step == NULL) return NULL;
+    if (exchange == NULL || count != 4 || is_tensor(part, arguments[0]) != 1) return row_or_none(-1);
+    int is_second = PyObject_IsTrue(arguments[1]), is_new = PyObject_IsTrue(arguments[3]), is_plain;
+    if (is_second < 0 || is_new < 0) return NULL;
+    Described tensor;
+    Elements peaks;
+    Output output;
+    int64_t elements;
+    if ((is_plain = describe(exchange, part, arguments[0], &tensor, &elements)) <= 0) return row_or_none(is_plain - 1);
+    if (!output_of(&tensor, is_second, &output)) return row_or_none(-1);
+    if ((is_plain = plain_elements(arguments[2], &peaks)) <= 0) return row_or_none(is_plain - 1);
+    if (peaks.type != 0 || peaks.count != output.units) return row_or_none(-1);
+    int64_t row = add_units(&step->sampling, &output, (float *)peaks.data, is_new);
+    if (row < 0) return row_or_none(row);
+    PyObject *first = PyLong_FromLongLong(row), *second = PyLong_FromLongLong(row + 1);
+    PyObject *both = first == NULL || second == NULL ? NULL : PyTuple_Pack(2, first, second);
+    if (first != NULL) Py_DecRef(first);
+    if (second != NULL) Py_DecRef(second);
+    return both;
+}
+
 static void release(PyObject *capsule) {
     Step *step = PyCapsule_GetPointer(capsule, STEP);
     if (step == NULL) return;
@@ -286,14 +364,84 @@ static void release(PyObject *capsule) {
     free(step);
 }
 
-static PyMethodDef of_a_step[] = {
+/* A sample of a parameter, as in `capture/sampled_updates.py`. */
+enum { RUNS = 64, RUN_LENGTH = 16 };
+
+static int64_t size_of_sample(int64_t count) { return count < RUNS * RUN_LENGTH ? count : RUNS * RUN_LENGTH; }
+
+/* Argument: parameters, in a list. Returns how many elements of each are sampled; None if one is not of floats that are in
+ * order in host memory. */
+static PyObject *sizes_of_samples(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    (void)self;
+    PyObject *sizes = PyList_New(0);
+    for (ptrdiff_t at = 0; sizes != NULL && count == 1 && at < PyList_Size(arguments[0]); at++) {
+        Elements elements;
+        int is_plain = plain_elements(PyList_GetItem(arguments[0], at), &elements);
+        if (is_plain <= 0 || elements.type != 0) {
+            Py_DecRef(sizes);
+            return row_or_none(is_plain < 0 ? -2 : -1);
+        }
+        PyObject *size = PyLong_FromLongLong(size_of_sample(elements.count));
+        if (size == NULL || PyList_Append(sizes, size) < 0) {
+            Py_DecRef(sizes);
+            sizes = NULL;
+        }
+        if (size != NULL) Py_DecRef(size);
+    }
+    return sizes;
+}
+
+static void copy_sample(const Elements *elements, float *into) {
+    const float *values = (const float *)elements->data;
+    if (elements->count <= RUNS * RUN_LENGTH) {
+        memcpy(into, values, (size_t)elements->count * sizeof *into);
+        return;
+    }
+    int64_t step = (elements->count - RUN_LENGTH) / (RUNS - 1);
+    step -= step % 2 == 0; /* an even one may be a multiple of a row's length */
+    for (int run = 0; run < RUNS; run++) memcpy(into + run * RUN_LENGTH, values + run * step, RUN_LENGTH * sizeof *into);
+}
+
+/* Arguments: parameters, in a list, and where their samples are put, floats `[parameters, longest sample]` of zeros. Returns where
+ * each parameter is in memory; 0 for one that is not of floats in order any more, or is too large. */
+static PyObject *copy_samples(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    (void)self;
+    Elements room;
+    int is_plain = count == 2 ? plain_elements(arguments[1], &room) : 0;
+    PyObject *places = is_plain < 0 ? NULL : PyList_New(0);
+    ptrdiff_t parameters = places == NULL ? 0 : PyList_Size(arguments[0]);
+    if (is_plain == 0 || room.type != 0) parameters = 0;
+    for (ptrdiff_t at = 0; places != NULL && at < parameters; at++) {
+        Elements elements;
+        PyObject *parameter = PyList_GetItem(arguments[0], at), *place = NULL;
+        int is_there = parameter == NULL ? -1 : plain_elements(parameter, &elements);
+        if (is_there > 0) is_there = elements.type == 0 && size_of_sample(elements.count) <= room.count / parameters;
+        if (is_there > 0) copy_sample(&elements, (float *)room.data + at * (room.count / parameters));
+        if (is_there >= 0) place = PyLong_FromVoidPtr(is_there ? (void *)elements.data : NULL);
+        if (place == NULL || PyList_Append(places, place) < 0) {
+            Py_DecRef(places);
+            places = NULL;
+        }
+        if (place != NULL) Py_DecRef(place);
+    }
+    return places;
+}
+
+enum { OF_A_STEP = 8 };
+
+static PyMethodDef of_a_step[OF_A_STEP] = {
     {"values", once_values, METH_FASTCALL, NULL},
     {"norms", once_norms, METH_FASTCALL, NULL},
     {"values_again", again_values, METH_FASTCALL, NULL},
+    {"gradients", gradients_of, METH_FASTCALL, NULL},
+    {"numbers", rows_of_numbers, METH_FASTCALL, NULL},
+    {"units", units_of, METH_FASTCALL, NULL},
+    {"sizes", sizes_of_samples, METH_FASTCALL, NULL},
+    {"samples", copy_samples, METH_FASTCALL, NULL},
 };
 
 /* Arguments: the address of a `Place`, how many elements are sampled at most (-1: all), a function from count and step to
- * `Sampler.positions`, the step, and what gradients are divided by. Returns the three functions for one step. */
+ * `Sampler.positions`, the step, and what gradients are divided by. Returns the functions for one step. */
 static PyObject *begin(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
     (void)self;
     Step *step = count == 5 ? calloc(1, sizeof *step) : NULL;
@@ -301,14 +449,20 @@ static PyObject *begin(PyObject *self, PyObject *const *arguments, ptrdiff_t cou
     step->sampling = (Sampling){PyLong_AsVoidPtr(arguments[0]), PyLong_AsLongLong(arguments[1]), arguments[2], arguments[3]};
     step->scale = PyFloat_AsDouble(arguments[4]);
     Py_IncRef(arguments[2]), Py_IncRef(arguments[3]);
-    PyObject *capsule = PyCapsule_New(step, STEP, release), *made[3], *all = NULL;
-    if (capsule == NULL) return NULL;
-    for (int at = 0; at < 3; at++) made[at] = PyCFunction_NewEx(&of_a_step[at], capsule, NULL);
-    Py_DecRef(capsule);
-    if (made[0] != NULL && made[1] != NULL && made[2] != NULL && !PyErr_Occurred())
-        all = PyTuple_Pack(3, made[0], made[1], made[2]);
-    for (int at = 0; at < 3; at++)
-        if (made[at] != NULL) Py_DecRef(made[at]);
+    PyObject *capsule = PyCapsule_New(step, STEP, release), *all = PyList_New(0);
+    for (int at = 0; capsule != NULL && all != NULL && at < OF_A_STEP; at++) {
+        PyObject *made = PyCFunction_NewEx(&of_a_step[at], capsule, NULL);
+        if (made == NULL || PyList_Append(all, made) < 0) {
+            Py_DecRef(all);
+            all = NULL;
+        }
+        if (made != NULL) Py_DecRef(made);
+    }
+    if (capsule != NULL) Py_DecRef(capsule);
+    if (all != NULL && PyErr_Occurred()) {
+        Py_DecRef(all);
+        all = NULL;
+    }
     return all;
 }
 

@@ -97,18 +97,18 @@ class StepFactsRecorder:
             self._weights = WeightRows(self._measure, self._parameters)
 
     @property
-    def looked_at(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The modules for which `begin_call` does something, and those for which `end_call` does."""
-        return (frozenset(), frozenset()) if self._units is None else self._units.looked_at
+    def looked_at(self) -> tuple[set[str], set[str]]:
+        """The modules for which `begin_call` does something, and those for which `end_call` does. They become fewer."""
+        return (set(), set()) if self._units is None else self._units.looked_at
 
     def begin_call(self, name: str, call: int, inputs: Described) -> None:
         """Module `name` is called, for the time `call` in the step."""
-        if (units := self._units) is not None and units.looks_at(name):
+        if (units := self._units) is not None and name in units.looked_at[0]:
             self._try(lambda: units.begin(name, call, [tensor for _, tensor in inputs]))
 
     def end_call(self, name: str, call: int, outputs: Described) -> None:
         """It has returned `outputs`."""
-        if (units := self._units) is not None and units.looks_at(name):
+        if (units := self._units) is not None and name in units.looked_at[1]:
             self._try(lambda: units.end(name, call, [tensor for _, tensor in outputs]))
 
     def begin_backward(self, *, is_missed: bool) -> None:

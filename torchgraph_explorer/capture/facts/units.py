@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torchgraph_explorer.capture.facts.names import Named
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
-from torchgraph_explorer.capture.no_dispatch import ORDINARY, has_memory
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_memory
 from torchgraph_explorer.schema import EqualRows, Units
 
 MOST_OUTPUTS = 128
@@ -45,7 +45,6 @@ ACTIVATIONS = frozenset(
 )
 _CONVOLUTIONS = frozenset(["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"])
 _LAYERS = _CONVOLUTIONS | {"Linear"}
-_LOOKED_AT = ACTIVATIONS | _LAYERS
 
 
 class _Peaks(NamedTuple):
@@ -56,22 +55,37 @@ class _Peaks(NamedTuple):
 
 
 class UnitWindows:
-    """What is remembered of units from step to step, for one model."""
+    """What is remembered of units from step to step, for one model. After `WINDOW` steps, it begins again."""
 
     def __init__(self) -> None:
         """No step was looked at."""
         self._peaks: dict[tuple[str, int], _Peaks] = {}
 
     def add(self, place: tuple[str, int], peaks: Tensor) -> _Peaks:
-        """The largest magnitudes with those of a further step; after `WINDOW` steps, it begins again."""
+        """The largest magnitudes with those of a further step."""
+        known = self._known(place, len(peaks), peaks.device)
+        found = _Peaks(peaks, 1) if known is None else _Peaks(torch.maximum(known.values, peaks), known.steps + 1)
+        return self.note(place, found)
+
+    def next(self, place: tuple[str, int], units: int) -> _Peaks:
+        """Room in host memory for those of a further step, in which the earlier ones are, if there are any."""
+        known = self._known(place, units, torch.device("cpu"))
+        return _Peaks(_room(units), 1) if known is None else _Peaks(known.values, known.steps + 1)
+
+    def note(self, place: tuple[str, int], peaks: _Peaks) -> _Peaks:
+        """Those of a further step are there."""
+        self._peaks[place] = peaks
+        return peaks
+
+    def _known(self, place: tuple[str, int], units: int, device: torch.device) -> _Peaks | None:
         known = self._peaks.get(place)
-        is_new = known is None or known.steps == WINDOW
-        if known is None or is_new or (known.values.shape, known.values.device) != (peaks.shape, peaks.device):
-            found = _Peaks(peaks, 1)
-        else:
-            found = _Peaks(torch.maximum(known.values, peaks), known.steps + 1)
-        self._peaks[place] = found
-        return found
+        if known is None or known.steps == WINDOW or (len(known.values), known.values.device) != (units, device):
+            return None
+        return known
+
+
+def _room(units: int) -> Tensor:
+    return torch.empty(units, dtype=torch.float32, device="cpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,26 +99,20 @@ class _Measured:
 
 
 class UnitRows:
-    """Looks at the units of one step: of what activations return, and of what layers get from a function."""
+    """Looks at the units of one step: of what activations return, and of what layers get from a function.
+
+    Attributes:
+        looked_at: The modules for which `begin` still does something, and those for which `end` does.
+    """
 
     def __init__(self, measure: Measure, windows: UnitWindows, classes: dict[str, str]) -> None:
         """Nothing was called. `classes` are those of the modules, by name."""
         self._measure, self._windows, self._classes = measure, windows, classes
         self._measured: list[_Measured] = []
         self._has_channels = self._is_activated = False
-
-    def looks_at(self, name: str) -> bool:
-        """Whether the calls of module `name` matter."""
-        return name == "" or self._classes.get(name) in _LOOKED_AT
-
-    @property
-    def looked_at(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The modules for which `begin` does something, and those for which `end` does."""
-        of_classes = (
-            (name for name, kind in self._classes.items() if kind in kinds) for kinds in (_LAYERS, ACTIVATIONS)
-        )
-        first, last = map(frozenset, of_classes)
-        return first, last | {""}
+        of_classes = ({name for name, kind in classes.items() if kind in kinds} for kinds in (_LAYERS, ACTIVATIONS))
+        first, last = of_classes
+        self.looked_at = first, last | {""}
 
     def begin(self, name: str, call: int, inputs: list[Tensor]) -> None:
         """Module `name` is called."""
@@ -125,13 +133,33 @@ class UnitRows:
             self._take((name, call), outputs[0], dim=1 if outputs[0].dim() > 3 else -1)
 
     def _take(self, place: tuple[str, int], tensor: Tensor, *, dim: int) -> None:
-        if len(self._measured) >= MOST_OUTPUTS or not _is_suitable(tensor):
-            return
-        values = _few_positions(tensor.detach().movedim(dim, -1))
-        high, low = values.amax(0).float(), values.amin(0).float()
-        peaks = self._windows.add(place, torch.maximum(high.abs(), low.abs()))
-        rows = (Row(self._measure.values_again(each)) for each in (peaks.values, high - low))
-        self._measured.append(_Measured(place, peaks.steps, *rows))
+        measured = self._in_c(place, tensor, dim) if self._measure.native is not None else None
+        if measured is None and _is_suitable(tensor):
+            measured = self._in_torch(place, tensor, dim)
+        if measured is not None:
+            self._measured.append(measured)
+            if len(self._measured) == MOST_OUTPUTS:
+                for names in self.looked_at:
+                    names.clear()
+
+    def _in_c(self, place: tuple[str, int], tensor: Tensor, dim: int) -> _Measured | None:
+        """The same as `_in_torch`; None for a tensor that is not ordinary."""
+        if type(tensor) not in ORDINARY or not tensor.is_cpu or tensor.dim() < 2:
+            return None
+        peaks = self._windows.next(place, tensor.shape[dim])
+        rows = self._measure.units(tensor, peaks.values, is_second=dim == 1, is_new=peaks.steps == 1)
+        if rows is None:
+            return None
+        self._windows.note(place, peaks)
+        return _Measured(place, peaks.steps, *map(Row, rows))
+
+    def _in_torch(self, place: tuple[str, int], tensor: Tensor, dim: int) -> _Measured:
+        with NoDispatch():
+            values = _few_positions(tensor.detach().movedim(dim, -1))
+            high, low = values.amax(0).float(), values.amin(0).float()
+            peaks = self._windows.add(place, torch.maximum(high.abs(), low.abs()))
+            rows = (Row(self._measure.values_again(each)) for each in (peaks.values, (high - low).abs()))
+            return _Measured(place, peaks.steps, *rows)
 
     def units(self, statistics: npt.NDArray[np.float32]) -> tuple[Units, ...]:
         """What was found."""
