@@ -23,6 +23,7 @@ from torchgraph_explorer.capture.gradient_hooks import GradientHooks
 from torchgraph_explorer.capture.observation import Observation
 from torchgraph_explorer.capture.recorded_calls import RecordedCalls
 from torchgraph_explorer.reduce.batch import Batch
+from torchgraph_explorer.reduce.row_buffer import RowBuffer
 from torchgraph_explorer.run import Model
 
 STEPS = 4
@@ -133,6 +134,34 @@ def scripted() -> nn.Module:
         return nn.Sequential(nn.Linear(6, 6), torch.jit.script(nn.Linear(6, 6)), nn.Tanh())
 
 
+class OddGradients(nn.Module):
+    """Has gradients that are sparse, not in order in memory, or missing, and parameters large and not in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(5, 6, sparse=True)
+        self.wide, self.narrow = nn.Linear(6, 400), nn.Linear(400, 6)
+        self.turned = nn.Parameter(torch.randn(40, 60).t())
+        self.unused, self.frozen = nn.Parameter(torch.ones(3, 2)), nn.Parameter(torch.ones(6), requires_grad=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = self.table(torch.arange(4) % 3) * self.frozen
+        out: Tensor = self.narrow(torch.tanh(self.wide(x + rows))) * self.turned.mean()
+        return out
+
+
+class LargeLayers(nn.Module):
+    """Has parameters of which a sample shows how far they are moved, and one that is smaller."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wide, self.narrow, self.last = nn.Linear(6, 400), nn.Linear(400, 6), nn.Linear(6, 6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.last(self.narrow(torch.relu(self.wide(x))))
+        return out
+
+
 def half() -> nn.Module:
     return nn.Sequential(nn.Linear(6, 6), nn.Tanh()).to(torch.bfloat16)
 
@@ -142,6 +171,8 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "skips and in-place operations": lambda: nn.Sequential(Skip(), Skip(), nn.Dropout(0.5)),
     "a layer called often": lambda: nn.Sequential(nn.Linear(6, 6), Reused()),
     "calls that Python takes": lambda: nn.Sequential(nn.Linear(6, 6), Odd()),
+    "gradients that Python takes": lambda: nn.Sequential(nn.Linear(6, 6), OddGradients()),
+    "large layers": LargeLayers,
     "half precision": half,
     "a scripted module": scripted,
     "very many parameters": lambda: nn.Sequential(nn.Linear(6, 6), ManyParameters()),
@@ -171,6 +202,17 @@ def observed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
+@pytest.fixture
+def without_c(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Makes Python do it all: hooks, parameters, and what finds the elements of tensors."""
+
+    def switch_off() -> None:
+        monkeypatch.setattr(native_calls, "makers", lambda: None)
+        monkeypatch.setattr(RowBuffer, "begin", lambda *_, **__: None)
+
+    return switch_off
+
+
 def train(model: nn.Module, folder: Path, keep: Keep | None = None) -> str:
     """A few steps; returns the run's folder."""
     torch.manual_seed(1)
@@ -191,12 +233,12 @@ def needs_c() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_calls_noted_in_c_are_recorded_as_python_records_them(
-    name: str, observed: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, observed: list[Any], tmp_path: Path, without_c: Callable[[], None]
 ) -> None:
     needs_c()
     found: list[list[Any]] = []
-    for makers in (native_calls.makers, lambda: None):
-        monkeypatch.setattr(native_calls, "makers", makers)
+    for begin in (lambda: None, without_c):
+        begin()
         torch.manual_seed(0)
         train(MODELS[name](), tmp_path / str(len(found)))
         found.append([*observed])
