@@ -17,6 +17,8 @@ from torchgraph_explorer.capture.step_parts import StepRows
 ParameterKey: TypeAlias = "tuple[str, str]"
 """Name of a module, and name of its parameter."""
 
+_USUAL = ORDINARY | {type(None)}
+
 
 class Parameters:
     """The parameters of one model in one step. They are looked up each time: modules come and go.
@@ -48,7 +50,9 @@ class Parameters:
         """Measure those of which a part is on this rank, since they are gathered before their module is called."""
         with NoDispatch():
             for name, module in list(self.unmeasured.items()):
-                if any(type(parameter) not in ORDINARY for _, parameter in _own(module)):
+                if not _USUAL.issuperset(map(type, module._parameters.values())) and any(
+                    type(parameter) not in ORDINARY for _, parameter in _own(module)
+                ):
                     self.measure_values(name)
 
     def measure_remaining(self) -> None:
@@ -164,7 +168,11 @@ def _own(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
     found = module._parameters
     if not found:
         return []
-    return [(path, one) for path, one in found.items() if one is not None and has_values(one)]
+    return [
+        (path, one)
+        for path, one in found.items()
+        if one is not None and (type(one) in ORDINARY or has_values(one))  # asked first, since that takes no call
+    ]
 
 
 def _numbers(scalars: list[Tensor]) -> list[float]:

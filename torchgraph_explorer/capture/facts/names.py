@@ -8,6 +8,7 @@ from typing import TypeAlias
 from torch import Tensor, nn
 
 from torchgraph_explorer.capture.module_info import has_values
+from torchgraph_explorer.capture.no_dispatch import ORDINARY
 
 MOST_NAMES = 1000
 """Names in one list of the facts."""
@@ -21,7 +22,9 @@ def named_parameters(modules: Mapping[nn.Module, str]) -> Named:
     found: Named = {}
     for module, name in modules.items():
         for path, parameter in module._parameters.items():
-            if parameter is not None and id(parameter) not in found and has_values(parameter):
+            if parameter is None or id(parameter) in found:
+                continue
+            if type(parameter) in ORDINARY or has_values(parameter):  # asked first, since that takes no call
                 found[id(parameter)] = f"{name}.{path}" if name else path, parameter
     return found
 
