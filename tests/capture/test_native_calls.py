@@ -237,7 +237,8 @@ def test_calls_noted_in_c_are_recorded_as_python_records_them(
 ) -> None:
     needs_c()
     found: list[list[Any]] = []
-    for begin in (lambda: None, without_c):
+    switches: list[Callable[[], None]] = [lambda: None, without_c]
+    for begin in switches:
         begin()
         torch.manual_seed(0)
         train(MODELS[name](), tmp_path / str(len(found)))
@@ -253,7 +254,7 @@ def test_calls_noted_in_c_are_recorded_as_python_records_them(
 
 
 @pytest.mark.parametrize("keep", [Keep("*", "*:input", samples=2), Keep("1*", samples=None)], ids=["all", "some"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "large layers"])
 def test_tensors_of_calls_noted_in_c_are_kept_as_python_keeps_them(
     name: str, keep: Keep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -757,7 +757,7 @@ static void free_reading(PyObject *capsule) {
 }
 
 /* What is needed to measure the gradients of parameters. */
-enum { P_ROWS, P_MEASURE, P_TAKE, P_OBJECTS };
+enum { P_ROWS, P_MEASURE, P_TAKE, P_TAKE_ALL, P_OBJECTS };
 
 typedef struct {
     PyObject *of[P_OBJECTS];
@@ -784,6 +784,10 @@ static int measure_gradient(Gradients *these, Kept *all, PyObject *name, PyObjec
 static int measure_gradients_of(Gradients *these, Kept *all, PyObject *name, PyObject *module) {
     PyObject *parameters = get(all, module, N_OWN_PARAMETERS), *path, *parameter;
     if (parameters == NULL) return -1;
+    if (PyDict_Size(parameters) < 0) { /* that of a scripted module is no dictionary */
+        PyErr_Clear();
+        return keep(all, PyObject_CallFunctionObjArgs(these->of[P_TAKE_ALL], name, module, NULL)) == NULL ? -1 : 0;
+    }
     ptrdiff_t at = 0;
     while (PyDict_Next(parameters, &at, &path, &parameter)) {
         if (parameter == NONE) continue;

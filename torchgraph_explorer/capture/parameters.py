@@ -74,13 +74,20 @@ class Parameters:
         is_usual = "params_grad" in self._rows.kinds and self._rows.keeper is None
         if makers is None or native is None or not is_usual:
             return False
-        measure = makers.parameters((self._rows.rows, native.gradients, self._measure_unusual))
+        others = self._measure_unusual, self._measure_module
+        measure = makers.parameters((self._rows.rows, native.gradients, *others))
         return measure(self._modules)
 
     def _measure_unusual(self, name: str, path: str, parameter: nn.Parameter) -> None:
         """Measure the gradient of a parameter that `calls.c` does not."""
         if has_values(parameter):
             with NoDispatch():
+                self._measure_gradient(name, path, parameter)
+
+    def _measure_module(self, name: str, module: nn.Module) -> None:
+        """The same, of all own parameters of a module."""
+        with NoDispatch():
+            for path, parameter in _own(module):
                 self._measure_gradient(name, path, parameter)
 
     def _measure_gradient(self, name: str, path: str, parameter: nn.Parameter) -> None:
