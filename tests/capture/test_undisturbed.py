@@ -6,6 +6,7 @@ import copy
 import gc
 import pickle
 import weakref
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -184,6 +185,29 @@ def test_a_model_that_gives_a_parameter_to_a_module_is_recorded_in_inference_mod
     recorded = open_run(tmp_path / "run").model("Sequential (eval)")
     assert len(recorded.steps) == 3
     assert {"0.parametrizations.weight.0", "2"} <= {one.module for one in recorded.series if one.role == "input"}
+
+
+def test_a_stale_view_that_is_given_to_a_module_is_used_no_sooner_than_unwatched() -> None:
+    class Stale(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.same = nn.Identity()
+
+        def forward(self, x: Tensor) -> Tensor:
+            view = x[:, :4]
+            x.mul_(2)
+            view = self.same(view)
+            return 0.5 * x + (0.3 * x).sin() + nn.functional.pad(view, (0, 4))  # three summands, whose order matters
+
+    def gradients(*, watched: bool) -> list[Tensor]:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(8, 8), Stale(), nn.Linear(8, 3))
+        with watch(model, backend=Listening(), log_freq=1, verbose=False) if watched else nullcontext():
+            for _ in range(3):
+                model(torch.randn(6, 8)).square().sum().backward()
+        return [one.grad for one in model.parameters() if one.grad is not None]
+
+    assert_identical([*gradients(watched=True)], [*gradients(watched=False)])
 
 
 def wait_until(claim: object, seconds: float = 5.0) -> None:
