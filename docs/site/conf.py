@@ -42,6 +42,8 @@ highlight_language = "text"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
+# A longer signature has a line for each parameter.
+maximum_signature_line_length = 100
 python_use_unqualified_type_names = True
 napoleon_use_rtype = False
 napoleon_use_ivar = True

@@ -11,6 +11,13 @@ from torchgraph_explorer.server.export import STEPS, export_page
 HEIGHT = 640
 """Pixels."""
 
+NOT_TRUSTED = (
+    "A run of torchgraph is here. Jupyter shows it if you trust this notebook: "
+    "in the command palette (Ctrl-Shift-C), choose Trust Notebook."
+)
+"""What stands within the iframe. A browser shows the page instead; a notebook that was run elsewhere shows this alone,
+since Jupyter removes iframes from it."""
+
 
 def iframe(
     run: RunRecord,
@@ -32,7 +39,7 @@ def iframe(
     inner = page.replace("&", "&amp;").replace('"', "&quot;")
     style = f"width: 100%; height: {int(height)}px; border: 1px solid #8884; border-radius: 6px"
     sandbox = "allow-scripts allow-downloads"
-    return f'<iframe sandbox="{sandbox}" title="torchgraph" style="{style}" srcdoc="{inner}"></iframe>'
+    return f'<iframe sandbox="{sandbox}" title="torchgraph" style="{style}" srcdoc="{inner}">{NOT_TRUSTED}</iframe>'
 
 
 def show(
