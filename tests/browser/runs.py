@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -390,6 +391,19 @@ def record_kept(logdir: Path, run: str = "kept") -> None:
             optimizer.zero_grad()
             tokens = digits[at].images.flatten(1)[:, ::4].mul(10).long().clamp(0, 19)
             functional.cross_entropy(model(digits[at].images, tokens), digits[at].labels).backward()
+            optimizer.step()
+
+
+def record_short(logdir: Path, run: str = "short", *, steps: int = 2) -> None:
+    """A run of few steps that keeps the output of module `0.a`. Each sample is of a category of its own."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Sequential(OrderedDict(a=nn.Linear(4, 4))))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watching(model, logdir, run, keep=Keep("0.a:output")) as watcher:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            watcher.samples(["cat", "dog", "owl"])
+            model(torch.randn(3, 4)).square().mean().backward()
             optimizer.step()
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, expect
 
+from tests.browser import runs
 from tests.browser.page import Viewer
 from torchgraph_explorer.record.tensors.reading import KeptTensor
 from torchgraph_explorer.run import Model, open_run
@@ -198,6 +199,52 @@ def test_two_steps_are_compared_with_their_difference(viewer: Viewer, kept: str,
     now, before = (recorded(logdir, WEIGHT, step=step).values[3, 4] for step in (10, 0))
     found = [shown_value(viewer, at) for at in range(3)]
     np.testing.assert_allclose(found, [now, before, np.float64(now) - np.float64(before)], rtol=1e-6)
+
+
+A = tensor("0.a", 0, "output", "output")
+
+ORDER = """(heading) => {
+  const walker = document.createTreeWalker(heading, NodeFilter.SHOW_TEXT), range = document.createRange();
+  const text = walker.nextNode();
+  return [...text.data].map((one, at) => {
+    range.setStart(text, at);
+    range.setEnd(text, at + 1);
+    return [range.getBoundingClientRect().left, one];
+  }).sort((a, b) => a[0] - b[0]).map(([, one]) => one).join('');
+}"""
+"""The characters of an element from left to right, as they are drawn."""
+
+
+def test_another_run_is_compared_at_its_last_kept_step_before(own_viewer: Viewer, own_logdir: Path) -> None:
+    runs.record_short(own_logdir, "long", steps=4)
+    runs.record_short(own_logdir, "short", steps=2)
+    look(own_viewer, "long", A, beside="run:short")
+    titles = own_viewer.page.locator(".tensor-pane figcaption")
+    expect(titles).to_have_text(["step 3, sample 0", "run short, step 1", "difference"])
+    own_viewer.page.goto("about:blank")
+    look(own_viewer, "long", A, beside="run:short", step=0)
+    expect(titles).to_have_text(["step 0, sample 0", "run short", "difference"])
+
+
+def test_names_that_begin_with_a_number_are_drawn_in_their_order(own_viewer: Viewer, own_logdir: Path) -> None:
+    runs.record_short(own_logdir)
+    look(own_viewer, "short", A)
+    heading = own_viewer.page.get_by_role("navigation", name="Kept tensors").get_by_role("heading")
+    assert heading.evaluate(ORDER) == "0.a"
+
+
+def test_where_no_two_samples_share_a_category_no_std_is_drawn(own_viewer: Viewer, own_logdir: Path) -> None:
+    runs.record_short(own_logdir)
+    look(own_viewer, "short", A)
+    expect(own_viewer.page.get_by_role("slider", name="mean of each category over steps")).to_be_visible()
+    expect(own_viewer.page.get_by_text("No step has two kept samples of one category")).to_be_visible()
+    expect(own_viewer.page.get_by_role("slider", name="std between samples of each category")).to_have_count(0)
+
+
+def test_a_tensor_without_elements_has_no_charts(viewer: Viewer, kept: str) -> None:
+    look(viewer, kept, tensor("", 0, "attached", "empty"))
+    expect(viewer.page.get_by_text("This tensor has no elements")).to_be_visible()
+    expect(viewer.page.get_by_text("Over time")).to_have_count(0)
 
 
 def test_the_table_of_neurons_is_sorted_and_filtered(viewer: Viewer, kept: str, logdir: Path) -> None:

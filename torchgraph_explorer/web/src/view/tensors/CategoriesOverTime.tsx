@@ -52,6 +52,9 @@ const BOX = {width: 360, height: 140};
 function Chart({name, column, line, step}: {name: string; column: string; line: TensorLine; step: number}): JSX.Element {
   const {lines, others, low, high, first, last, bad} = categoryPlot(line, column, BOX);
   const pointed = useSignal<number | null>(null);
+  if (column === 'std' && lines.every(({plot}) => plot.dots.length === 0) && bad.length === 0) {
+    return <p class="dim">No step has two kept samples of one category, between which there would be a std.</p>;
+  }
   const at = pointed.value ?? step;
   const steps = [...new Set(line.step)].sort((a, b) => a - b);
   const xs = steps.map((one) => (last > first ? ((one - first) / (last - first)) * BOX.width : BOX.width / 2));

@@ -45,7 +45,9 @@ export function TensorList(): JSX.Element {
 function ModuleGroup({group: {module, tensors}, here}: {group: Group; here: string | null}): JSX.Element {
   return (
     <section>
-      <h3 title={module}>{module === '' ? 'the model' : module}</h3>
+      <h3 title={module}>
+        <bdi>{module === '' ? 'the model' : module}</bdi>
+      </h3>
       <ul>
         {tensors.map((one) => (
           <Item key={one.id} kept={one} isHere={one.id === here} />

@@ -11,11 +11,11 @@ import * as shown from '../state/shown';
 import type {Box} from '../../tensors/grid';
 import {ValueLegend} from './Legend';
 import {lookOf} from '../../tensors/look';
-import {fullName} from '../../tensors/names';
+import {fullName, stepsOf} from '../../tensors/names';
 import type {Kept} from '../../tensors/names';
 import {CategoriesOverTime} from './CategoriesOverTime';
 import {NeuronTable} from './NeuronTable';
-import {usePart} from './parts';
+import {useKept, usePart} from './parts';
 import type {Answer} from './parts';
 import {pickedIndex, Picture} from './Picture';
 import {MOST_FACETS, partAsked, product, rangesAround, viewOf} from '../../tensors/request';
@@ -28,16 +28,21 @@ import {TimeLine} from './TimeLine';
 export function ValuePanel(): JSX.Element {
   const [kept, info, step] = [store.current.value, store.info.value, store.step.value];
   if (kept === null || info === null || step === null) return <NotKept />;
+  const isEmpty = product(info.kept_shape) === 0;
   return (
     <div class="tensor-view">
       <Subject kept={kept} info={info} />
       <Manner info={info} />
       <Pictures kept={kept} info={info} step={step} />
       <Categories info={info} step={step} />
-      <CategoriesOverTime info={info} step={step} />
-      <TimeLine info={info} step={step} />
-      <NeuronTable kept={kept} info={info} step={step} />
-      <Scatter kept={kept} info={info} step={step} />
+      {!isEmpty && (
+        <>
+          <CategoriesOverTime info={info} step={step} />
+          <TimeLine info={info} step={step} />
+          <NeuronTable kept={kept} info={info} step={step} />
+          <Scatter kept={kept} info={info} step={step} />
+        </>
+      )}
     </div>
   );
 }
@@ -118,7 +123,9 @@ function Pictures({kept, info, step}: PicturesProps): JSX.Element {
   useEffect(() => {
     if (first.value !== null) store.seen.value = {step: first.value.step, samples: first.value.samples, categories: first.value.categories};
   }, [first.value]);
-  const other = besideAsked({beside, batch, positions, asked, model});
+  const otherRun = model !== null && beside !== null && 'run' in beside ? {...model, run: beside.run} : null;
+  const stepThere = useStepOf(otherRun, info, step, version);
+  const other = besideAsked({beside, batch, positions, asked, model, step, stepThere});
   const second = usePart(other?.model ?? null, other?.wanted ?? null, version);
   const [left, right] = other === null ? [first, second] : onOneScale(first, second);
   const panes = [
@@ -155,9 +162,16 @@ function paneTitle(info: KeptInfo, step: number, sample: unknown): string {
   return typeof sample === 'number' && info.batch_dim !== null ? `step ${step}, sample ${info.samples[Math.min(sample, info.samples.length - 1)] ?? sample}` : `step ${step}`;
 }
 
+/** The step of another run that is beside `step`: the last one until then at which it has the tensor. Null until that is known. */
+function useStepOf(model: ModelName | null, info: KeptInfo, step: number, version: unknown): number | null {
+  const {value, isCurrent, problem} = useKept(model, version);
+  if (!isCurrent || (value === null && problem === null)) return null;
+  return (value && store.stepNear(stepsOf(value, info), step)) ?? step; // where it was never kept, the answer says so
+}
+
 interface BesideFacts {
   model: ModelName | null;
-  wanted: WantedPart;
+  wanted: WantedPart | null;
   title: string;
   positions: readonly number[];
 }
@@ -168,11 +182,18 @@ interface BesideProps {
   positions: readonly number[];
   asked: (positions: readonly number[]) => WantedPart;
   model: ModelName | null;
+  step: number;
+  /** That of the other run; null until it is known. */
+  stepThere: number | null;
 }
 
-function besideAsked({beside, batch, positions, asked, model}: BesideProps): BesideFacts | null {
+function besideAsked({beside, batch, positions, asked, model, step, stepThere}: BesideProps): BesideFacts | null {
   if (beside === null) return null;
-  if ('run' in beside) return {model: model && {...model, run: beside.run}, wanted: asked(positions), title: `run ${beside.run}`, positions};
+  if ('run' in beside) {
+    const wanted = stepThere === null ? null : {...asked(positions), step: stepThere};
+    const title = `run ${beside.run}${stepThere === null || stepThere === step ? '' : `, step ${stepThere}`}`;
+    return {model: model && {...model, run: beside.run}, wanted, title, positions};
+  }
   if ('step' in beside) return {model, wanted: {...asked(positions), step: beside.step}, title: `step ${beside.step}`, positions};
   const at = positions.map((one, dim) => (dim === batch ? beside.sample : one));
   const number = store.info.value?.samples[beside.sample];

@@ -2,7 +2,7 @@
 
 import {answers} from '../../api/client';
 import type {ModelName} from '../../api/answers';
-import type {TensorGraph, TensorLine, TensorPart, WantedLine, WantedPart} from '../../api/tensors';
+import type {KeptTensors, TensorGraph, TensorLine, TensorPart, WantedLine, WantedPart} from '../../api/tensors';
 import {useAnswer} from '../useAnswer';
 import type {Answer} from '../useAnswer';
 
@@ -37,6 +37,7 @@ class Held<T> {
 
 const heldParts = new Held<TensorPart>(({values}) => values.length);
 const heldGraphs = new Held<TensorGraph>(({edges}) => edges.length);
+const heldKept = new Held<KeptTensors | null>((kept) => kept?.tensors.length ?? 0);
 const heldLines = new Held<TensorLine>(({step}) => step.length);
 
 /** A part of a tensor; null asks for nothing. `version` changes when steps may have been written again. */
@@ -49,6 +50,12 @@ export function usePart(model: ModelName | null, wanted: WantedPart | null, vers
 export function useLine(model: ModelName | null, wanted: WantedLine | null, version: unknown): Answer<TensorLine> {
   const key = model === null || wanted === null ? null : JSON.stringify([model, wanted, version]);
   return useAnswer(key, (abort) => answers.tensorLine(model as ModelName, wanted as WantedLine, abort), heldLines);
+}
+
+/** What was kept of a model. */
+export function useKept(model: ModelName | null, version: unknown): Answer<KeptTensors | null> {
+  const key = model === null ? null : JSON.stringify([model, version]);
+  return useAnswer(key, (abort) => answers.tensors(model as ModelName, '', abort), heldKept);
 }
 
 /** The dependency graph of a step. */
