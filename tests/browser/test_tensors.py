@@ -233,6 +233,14 @@ def test_names_that_begin_with_a_number_are_drawn_in_their_order(own_viewer: Vie
     assert heading.evaluate(ORDER) == "0.a"
 
 
+def test_the_page_is_not_longer_than_the_window(viewer: Viewer, kept: str) -> None:
+    viewer.page.set_viewport_size({"width": 900, "height": 300})
+    look(viewer, kept, CELL, list="graph")
+    expect(viewer.page.get_by_role("radio", name="over calls")).to_be_attached()
+    viewer.page.evaluate("window.scrollTo(0, 500)")
+    assert viewer.page.evaluate("scrollY") == 0
+
+
 def test_where_no_two_samples_share_a_category_no_std_is_drawn(own_viewer: Viewer, own_logdir: Path) -> None:
     runs.record_short(own_logdir)
     look(own_viewer, "short", A)
