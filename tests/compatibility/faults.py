@@ -194,6 +194,7 @@ NOT_CALLED = {
     "capture.process_state.ProcessState.reset": "tests call it",
     "capture.resumed_steps.ResumedSteps.__init__": BY_WATCH,
     "capture.native_calls.makers": ONCE,
+    "capture.native_calls._keep": WITH_KEEP,
     "capture.recorded_calls.RecordedCalls._measure_parameters": WITHOUT_C,
     "capture.recorded_calls.RecordedCalls._observe_one": WITHOUT_C,
     "capture.recorded_calls.RecordedCalls._is_kept": "called where gradients are not measured, or with keep=",
