@@ -246,6 +246,15 @@ def adversaries(model: Any) -> None:
         makes.step()
 
 
+def apart(model: Any) -> None:
+    """The parts learn by themselves, in turn, and one of them twice at first."""
+    optimizers = {part: sgd(part) for part in (model.generator, model.discriminator)}
+    for part, width in ((model.generator, 2), *((model.generator, 2), (model.discriminator, 4)) * 3):
+        optimizers[part].zero_grad()
+        part(torch.randn(5, width)).square().mean().backward()
+        optimizers[part].step()
+
+
 def its_forward_called_directly(model: nn.Sequential) -> None:
     optimizer = sgd(model)
     for _ in range(3):
@@ -306,6 +315,13 @@ LOOPS = {
         steps=6,
         make=Adversaries,
         moved="generator",
+    ),
+    "parts in turn": Loop(
+        apart,
+        (["generator"], *(["generator"], ["discriminator"]) * 3),
+        steps=7,
+        make=Adversaries,
+        moved="discriminator",
     ),
     "its forward called directly": Loop(its_forward_called_directly, (["0", "1", "2"],)),
 }

@@ -13,12 +13,16 @@ Enter: TypeAlias = "Callable[[str, tuple[Any, ...], Mapping[str, Any]], object]"
 """Called with the name of the module that is entered, and its arguments."""
 
 
+MOST_SAME = 8
+
+
 class Entrances:
     """Waits for the first call in a step, which may be one of any module (a `module_hooks.CallListener`).
 
     Not every loop calls the model itself: a LightningModule may have no `forward`, and a policy is entered through its
-    `evaluate_actions`. Before the first step, hooks are on all modules. Later they are on those that a step was entered
-    at, and only in the wait for a step that is to be logged.
+    `evaluate_actions`. Hooks are on all modules, and after the first steps only in the wait for a step that is to
+    be logged. A loop may call one part of the model in some steps, and another in others. After `MOST_SAME` steps that
+    were entered where others were, hooks are on those modules alone; if an update comes in such a wait, on all again.
     """
 
     def __init__(
@@ -30,6 +34,7 @@ class Entrances:
         """
         self._hooks, self._takes, self._enter, self._fail = hooks, takes, enter, fail
         self._seen: set[str] = set()
+        self._same = 0
         self._refused: dict[str, None] = {}
 
     @property
@@ -44,11 +49,9 @@ class Entrances:
 
     def wait(self, model: nn.Module) -> None:
         """Wait for a call of any module of `model`, or of those that it was entered at before."""
-        self._hooks.put_on(
-            self,
-            {module: name for name, module in model.named_modules() if name and (not self._seen or name in self._seen)},
-            model=model,
-        )
+        is_any = self._same < MOST_SAME
+        modules = {module: name for name, module in model.named_modules() if name and (is_any or name in self._seen)}
+        self._hooks.put_on(self, modules, model=model)
 
     def stop(self) -> None:
         """Wait no more."""
@@ -58,7 +61,13 @@ class Entrances:
     def note(self, name: str) -> None:
         """The model was entered at module `name`."""
         if name:
+            self._same = self._same + 1 if name in self._seen else 0
             self._seen.add(name)
+
+    def note_update(self) -> None:
+        """The model was updated, and if a call of it was waited for, none came: it is entered elsewhere, too."""
+        if self.are_waited_for:
+            self._same = 0
 
     def refuse(self, name: str) -> None:
         """Module `name` was called, and that belongs to no step, so far as is known."""

@@ -153,6 +153,8 @@ class StepAdmission:
             if not self._counter.has_updates:
                 self._learn(one)
         if is_over and (not optimizers or self._counter.is_update(optimizers)):
+            if not self._counter.is_begun:
+                self._entrances.note_update()
             self._counter.end_step()
             self._wait(model)
 
