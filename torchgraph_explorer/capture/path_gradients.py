@@ -39,9 +39,9 @@ def has_edge(tensor: Tensor) -> bool:
     """Whether gradient can come to `tensor`, so that it has an edge.
 
     In inference mode, torch has none of a leaf, such as a parameter that a parametrization is called with, and none of
-    a view made there, although both require a gradient.
+    a view made there, although both require a gradient. Only there is it asked for leaves: that uses a stale view.
     """
-    return tensor.requires_grad and not (tensor.is_leaf and torch.is_inference_mode_enabled())
+    return tensor.requires_grad and not (torch.is_inference_mode_enabled() and (tensor._is_view() or tensor.is_leaf))
 
 
 def edge_of(tensor: Tensor) -> Edge:
