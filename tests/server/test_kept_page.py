@@ -71,7 +71,7 @@ def test_a_notebooks_cell_has_kept_tensors_if_it_is_asked_for(tmp_path: Path) ->
 
 def page_in(cell: str) -> Page:
     """The page that the output of a cell shows."""
-    inner = cell.partition('srcdoc="')[2].rpartition('"></iframe>')[0]
+    inner = cell.partition('srcdoc="')[2].rpartition('">')[0]
     return read_page(inner.replace("&quot;", '"').replace("&amp;", "&").encode())
 
 
