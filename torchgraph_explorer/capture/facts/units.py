@@ -144,7 +144,7 @@ class UnitRows:
 
     def _in_c(self, place: tuple[str, int], tensor: Tensor, dim: int) -> _Measured | None:
         """The same as `_in_torch`; None for a tensor that is not ordinary."""
-        if type(tensor) not in ORDINARY or not tensor.is_cpu or tensor.dim() < 2:
+        if type(tensor) not in ORDINARY or not tensor.is_cpu or tensor.is_nested or tensor.dim() < 2:
             return None
         peaks = self._windows.next(place, tensor.shape[dim])
         rows = self._measure.units(tensor, peaks.values, is_second=dim == 1, is_new=peaks.steps == 1)
