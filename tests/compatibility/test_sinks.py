@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -47,7 +48,9 @@ def test_a_sink_that_hangs_holds_training_up_once_and_for_a_stated_time(monkeypa
     assert time.monotonic() - began < 5
     sink.let_go.set()
     watcher.close()
-    assert any("steps (33 to 299) were dropped" in note for note in sink.finished.notes)
+    assert any(re.search(r"steps \(3[2-5] to 299\) were dropped", note) for note in sink.finished.notes), (
+        sink.finished.notes
+    )
     assert len(sink.frames) < 300
 
 
