@@ -108,4 +108,18 @@ static inline int take_objects(PyObject **into, PyObject *given, int count) {
     return 0;
 }
 
+/* A list of the functions that `methods` describes, each with `self`, which may be NULL. NULL with an exception. */
+static inline PyObject *list_of_functions(PyMethodDef *methods, int count, PyObject *self) {
+    PyObject *all = PyList_New(0);
+    for (int at = 0; all != NULL && at < count; at++) {
+        PyObject *made = PyCFunction_NewEx(&methods[at], self, NULL);
+        if (made == NULL || PyList_Append(all, made) < 0) {
+            Py_DecRef(all);
+            all = NULL;
+        }
+        if (made != NULL) Py_DecRef(made);
+    }
+    return all;
+}
+
 #endif

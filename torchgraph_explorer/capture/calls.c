@@ -842,11 +842,8 @@ static PyObject *functions_of_calls(PyObject *self, PyObject *const *arguments, 
     if (PyTuple_Size(arguments[0]) != OBJECTS || take_objects(step->of, arguments[0], OBJECTS) < 0) return PyErr_NoMemory();
     PyObject *capsule = PyCapsule_New(step, STEP, free_step);
     if (capsule == NULL) return NULL;
-    PyObject *first = PyCFunction_NewEx(&methods[0], capsule, NULL), *second = PyCFunction_NewEx(&methods[1], capsule, NULL);
+    PyObject *both = list_of_functions(methods, 2, capsule);
     Py_DecRef(capsule);
-    PyObject *both = first == NULL || second == NULL ? NULL : PyTuple_Pack(2, first, second);
-    if (first != NULL) Py_DecRef(first);
-    if (second != NULL) Py_DecRef(second);
     return both;
 }
 
@@ -885,14 +882,5 @@ static PyMethodDef makers[MAKERS] = {
 /* The functions that make the others, in a list. `parts` is a tuple as listed above. */
 PyObject *torchgraph_calls(PyObject *parts) {
     if (PyTuple_Size(parts) != PARTS || take_objects(part, parts, PARTS) < 0) return PyErr_NoMemory();
-    PyObject *all = PyList_New(0);
-    for (int at = 0; all != NULL && at < MAKERS; at++) {
-        PyObject *made = PyCFunction_NewEx(&makers[at], NULL, NULL);
-        if (made == NULL || PyList_Append(all, made) < 0) {
-            Py_DecRef(all);
-            all = NULL;
-        }
-        if (made != NULL) Py_DecRef(made);
-    }
-    return all;
+    return list_of_functions(makers, MAKERS, NULL);
 }

@@ -37,7 +37,7 @@ class Makers(NamedTuple):
         parameters: From a tuple of what is needed to measure the gradients of parameters.
     """
 
-    calls: Callable[[tuple[Any, ...], int], tuple[Any, Any]]
+    calls: Callable[[tuple[Any, ...], int], list[Any]]
     gradients: Callable[[tuple[Any, ...]], Callable[[Any, Tensor], bool]]
     parameters: Callable[[tuple[Any, ...]], Callable[[dict[nn.Module, str]], bool]]
 

@@ -449,15 +449,8 @@ static PyObject *begin(PyObject *self, PyObject *const *arguments, ptrdiff_t cou
     step->sampling = (Sampling){PyLong_AsVoidPtr(arguments[0]), PyLong_AsLongLong(arguments[1]), arguments[2], arguments[3]};
     step->scale = PyFloat_AsDouble(arguments[4]);
     Py_IncRef(arguments[2]), Py_IncRef(arguments[3]);
-    PyObject *capsule = PyCapsule_New(step, STEP, release), *all = PyList_New(0);
-    for (int at = 0; capsule != NULL && all != NULL && at < OF_A_STEP; at++) {
-        PyObject *made = PyCFunction_NewEx(&of_a_step[at], capsule, NULL);
-        if (made == NULL || PyList_Append(all, made) < 0) {
-            Py_DecRef(all);
-            all = NULL;
-        }
-        if (made != NULL) Py_DecRef(made);
-    }
+    PyObject *capsule = PyCapsule_New(step, STEP, release);
+    PyObject *all = capsule == NULL ? NULL : list_of_functions(of_a_step, OF_A_STEP, capsule);
     if (capsule != NULL) Py_DecRef(capsule);
     if (all != NULL && PyErr_Occurred()) {
         Py_DecRef(all);
