@@ -37,4 +37,6 @@ def printable(name: str, *, most: int = LONGEST, lines: bool = False) -> str:
 
 def printable_path(name: str) -> str:
     """`printable` for each part of the qualified name of a module, so that it still names a submodule."""
+    if len(name) <= LONGEST and not _NAME.search(name):
+        return name
     return ".".join(map(printable, name.split(".")))

@@ -12,7 +12,7 @@ enum {
     TENSOR, PARAMETER, HOOK_DICT, CALL, OPEN_CALL, INSIDE, GRADIENT_HOOK, PATH_HOOK,
     CURRENT_BACKWARD, SEQUENCE_NUMBER, MODES, TRANSFORMS, FUNCTION_MODES, GRADIENTS_ON, SERIES_KEY, INFO,
     INPUT, OUTPUT, INPUT_PATH, PARAM, VALUE, GRAD_NORM, GRAD, NOTHING,
-    N_IS_VIEW, N_REQUIRES_GRAD, N_GRAD_FN, N_OUTPUT_NR, N_SHAPE, N_DTYPE, N_SEQUENCE_NR, N_NEXT_FUNCTIONS, N_BACKWARD_HOOKS, N_REGISTER_HOOK_DICT, N_REGISTER_HOOK, N_F_BACK, N_IS_SKIPPED, N_FRAME, N_INDEX, N_EDGES, N_WALK, N_INNER, N_FIRST, N_FIRST_NODE, N_CROSSING, N_CHILDREN, N_PLACES, N_GIVEN, N_STARTS, N_ENDS, N_UNCHANGED, N_KEYS, N_SUMMANDS, N_CLOSED, N_TASK, N_HOOKS, N_OWN_PARAMETERS, N_NUMBER, N_PARENT, N_INPUTS, N_OUTPUTS, N_RUN, N_TAKE, N_GRAD, PARTS
+    N_IS_VIEW, N_REQUIRES_GRAD, N_GRAD_FN, N_OUTPUT_NR, N_SHAPE, N_DTYPE, N_SEQUENCE_NR, N_NEXT_FUNCTIONS, N_BACKWARD_HOOKS, N_REGISTER_HOOK_DICT, N_REGISTER_HOOK, N_F_BACK, N_IS_SKIPPED, N_FRAME, N_INDEX, N_EDGES, N_WALK, N_INNER, N_FIRST, N_FIRST_NODE, N_CROSSING, N_CHILDREN, N_PLACES, N_GIVEN, N_STARTS, N_ENDS, N_UNCHANGED, N_KEYS, N_SUMMANDS, N_CLOSED, N_TASK, N_HOOKS, N_OWN_PARAMETERS, N_NUMBER, N_PARENT, N_INPUTS, N_OUTPUTS, N_RUN, N_TAKE, N_GRAD, N_DICT_REFERENCE, N_ID, PARTS
 };
 
 static PyObject *part[PARTS];
@@ -95,7 +95,7 @@ static int is_quiet(void) {
 
 /* What is needed of one step, as `native_calls.py` gives it: the Python objects in which it is recorded. */
 enum {
-    OPEN, DONE, COUNTS, ROWS, DROPPED, ACQUIRE, RELEASE, VALUES, HOOKS, HOOKS_OF_OUTPUTS, HOOKS_OF_PATHS, HANDLES, PUT,
+    OPEN, DONE, COUNTS, ROWS, DROPPED, ACQUIRE, RELEASE, VALUES, HOOKS, HOOKS_OF_OUTPUTS, HOOKS_OF_PATHS, PUT,
     LENGTH, UNMEASURED, MEASURE_PARAMETERS, BEGIN_FACTS, END_FACTS, LOOKED_AT_FIRST, LOOKED_AT_LAST, OBSERVE, ON_PATH,
     LEAVE_EDGES, KEEP_AT_ONCE, KEEP, BEGUN, ENDED, PAUSE, END_COST, RESUME, OBJECTS
 };
@@ -170,12 +170,13 @@ static PyObject *users_frame(Kept *all) {
     return frame == NONE ? NULL : frame;
 }
 
-/* Whether the autograd graph is still so short that it may be looked at. -1 with an exception. */
-static int is_short(Step *step) {
+/* Whether the autograd graph is still so short that it may be looked at. `*next` is the number that the next node of this
+ * thread will get, a borrowed reference. -1 with an exception. */
+static int is_short(Step *step, Kept *all, PyObject **next) {
     int failed = 0;
-    int64_t next = number_of(PyObject_CallFunctionObjArgs(part[SEQUENCE_NUMBER], NULL), &failed);
-    int64_t first = failed ? 0 : attribute(step->of[LENGTH], N_FIRST_NODE, &failed);
-    return failed ? -1 : next - first <= step->most_nodes;
+    if ((*next = keep(all, PyObject_CallFunctionObjArgs(part[SEQUENCE_NUMBER], NULL))) == NULL) return -1;
+    int64_t number = PyLong_AsLongLong(*next), first = attribute(step->of[LENGTH], N_FIRST_NODE, &failed);
+    return failed || (number == -1 && PyErr_Occurred()) ? -1 : number - first <= step->most_nodes;
 }
 
 /* Whether the call is one of the step's, and an ordinary one. Returns 1, 0, or -1 with an exception. */
@@ -311,14 +312,15 @@ static int enter(Step *step, Kept *all, PyObject *name, PyObject *args, PyObject
     if (outer_frame == NULL || (known == NULL && PyErr_Occurred())) return -1;
     if ((is_fit = is_caller(all, outer_frame, frame)) <= 0) return is_fit;
     int64_t before = known == NULL ? -1 : PyLong_AsLongLong(known);
-    if (before + 1 >= EVERY_CALL_UP_TO || (is_fit = is_short(step)) <= 0) return is_fit < 0 ? -1 : 0;
+    PyObject *next;
+    if (before + 1 >= EVERY_CALL_UP_TO || (is_fit = is_short(step, all, &next)) <= 0) return is_fit < 0 ? -1 : 0;
     Found given;
     if ((is_fit = find(all, PyTuple_GetItem(args, 0), part[INPUT_PATH], &given)) <= 0) return is_fit;
 
     PyObject *number = keep(all, PyLong_FromLongLong(before + 1)), *parent = get(all, outer, N_INDEX);
     PyObject *index = keep(all, PyLong_FromLongLong(PyList_Size(step->of[DONE])));
     if (number == NULL || parent == NULL || index == NULL || PyDict_SetItem(step->of[COUNTS], name, number) < 0) return -1;
-    PyObject *opened = keep(all, PyObject_CallFunctionObjArgs(part[OPEN_CALL], index, name, number, frame, NULL));
+    PyObject *opened = keep(all, PyObject_CallFunctionObjArgs(part[OPEN_CALL], index, name, number, frame, next, NULL));
     if (opened == NULL) return -1;
     if (given.edge != NULL) {
         PyObject *edges = get(all, opened, N_EDGES), *paths = keep(all, PyList_New(0));
@@ -346,6 +348,11 @@ static int add_key(Kept *all, PyObject *hook, PyObject *key) {
 /* The number of the next hook in the dictionary of a tensor: torch counts those of others from 0 on. */
 static int64_t next_hook = -1;
 
+/* Notes a hook that is to be removed: a weak reference to the dictionary it is in, and the key there. */
+static int note_put(Step *step, PyObject *hooks, PyObject *key) {
+    return PyList_Append(step->of[PUT], hooks) < 0 ? -1 : PyList_Append(step->of[PUT], key);
+}
+
 /* As `Tensor.register_hook`, with a weak reference to the dictionary and the number in it in place of a handle. */
 static int put_on(Step *step, Kept *all, const Found *found, PyObject *hook) {
     PyObject *hooks = get(all, found->tensor, N_BACKWARD_HOOKS);
@@ -358,8 +365,8 @@ static int put_on(Step *step, Kept *all, const Found *found, PyObject *hook) {
         if (keep(all, done) == NULL) return -1;
     }
     PyObject *number = keep(all, PyLong_FromLongLong(next_hook--)), *reference = keep(all, PyWeakref_NewRef(hooks, NULL));
-    if (number == NULL || reference == NULL || PyList_Append(step->of[PUT], reference) < 0) return -1;
-    return PyList_Append(step->of[PUT], number) < 0 ? -1 : PyObject_SetItem(hooks, number, hook);
+    if (number == NULL || reference == NULL || note_put(step, reference, number) < 0) return -1;
+    return PyObject_SetItem(hooks, number, hook);
 }
 
 /* As `GradientHooks.on_tensor`. Returns the hook, a borrowed reference. */
@@ -388,7 +395,9 @@ static int hook_path(Step *step, Kept *all, PyObject *consumers, PyObject *key) 
         if (at_node == NULL) return -1;
         PyObject *node = PyTuple_GetItem(consumer, 0);
         PyObject *handle = keep(all, PyObject_CallMethodObjArgs(node, part[N_REGISTER_HOOK], at_node, NULL));
-        if (handle == NULL || PyList_Append(step->of[HANDLES], handle) < 0) return -1;
+        PyObject *reference = handle == NULL ? NULL : get(all, handle, N_DICT_REFERENCE);
+        PyObject *number = reference == NULL ? NULL : get(all, handle, N_ID);
+        if (number == NULL || note_put(step, reference, number) < 0) return -1;
     }
     return add_key(all, hook, key);
 }
@@ -570,8 +579,8 @@ static int add_child(Kept *all, PyObject *outer, PyObject *opened, PyObject *mad
     return PyList_Append(known, walk);
 }
 
-/* As `EdgeSeries.leave`, of a call that made none; 0, or -1 with an exception. */
-static int leave_edges(Kept *all, PyObject *outer, PyObject *opened, PyObject *index, PyObject *made) {
+/* As `EdgeSeries.leave`, of a call that made none, before node `next`; 0, or -1 with an exception. */
+static int leave_edges(Kept *all, PyObject *outer, PyObject *opened, PyObject *index, PyObject *made, PyObject *next) {
     PyObject *inside = get(all, outer, N_INNER), *walk = get(all, opened, N_WALK);
     if (inside == NULL || walk == NULL) return -1;
     if (inside == NONE) return 0;
@@ -592,8 +601,7 @@ static int leave_edges(Kept *all, PyObject *outer, PyObject *opened, PyObject *i
         }
         if (PyDict_SetItem(places, made, index) < 0) return -1;
     }
-    PyObject *next = keep(all, PyObject_CallFunctionObjArgs(part[SEQUENCE_NUMBER], NULL));
-    PyObject *end = next == NULL ? NULL : keep(all, PyTuple_Pack(2, next, index));
+    PyObject *end = keep(all, PyTuple_Pack(2, next, index));
     return end == NULL || PyList_Append(starts, first) < 0 ? -1 : PyList_Append(ends, end);
 }
 
@@ -611,7 +619,8 @@ static int leave(Step *step, Kept *all, PyObject *name, PyObject *output) {
     if (frame != begun_by) return 0;
     int is_skipped = truth(PyObject_GetAttr(opened, part[N_IS_SKIPPED]));
     if (is_skipped != 0) return is_skipped < 0 ? -1 : 0;
-    if ((is_fit = is_short(step)) <= 0) return is_fit;
+    PyObject *next;
+    if ((is_fit = is_short(step, all, &next)) <= 0) return is_fit;
     Found found;
     if ((is_fit = find(all, output, part[OUTPUT], &found)) <= 0) return is_fit;
 
@@ -637,7 +646,7 @@ static int leave(Step *step, Kept *all, PyObject *name, PyObject *output) {
     if (read == NULL || (found.edge != NULL && (hook = hook_output(step, all, &found, read)) == NULL)) return -1;
     if (hook_inputs(step, all, opened, name, number, hook, found.edge) < 0) return -1;
     if (found.edge != NULL && add_child(all, outer, opened, found.edge) < 0) return -1;
-    if (inner == NONE) return leave_edges(all, outer, opened, index, found.edge) < 0 ? -1 : 1;
+    if (inner == NONE) return leave_edges(all, outer, opened, index, found.edge, next) < 0 ? -1 : 1;
     PyObject *made = found.edge == NULL ? NONE : found.edge;
     return keep(all, PyObject_CallFunctionObjArgs(step->of[LEAVE_EDGES], outer, opened, found.tensor, made, NULL)) == NULL ? -1 : 1;
 }

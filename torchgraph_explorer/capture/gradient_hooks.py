@@ -153,7 +153,7 @@ class GradientHooks:
         closed: Nothing is read any more.
         quickly: What reads ordinary gradients in place of `arrive`, and returns whether it did; None without `calls.c`.
         task: The backward pass that is known to be on, in the step's state, too; -1 if none is.
-        put: Hooks on tensors that were put on by `calls.c`: a weak reference to a tensor's hooks, and the key there.
+        put: Hooks that were put on by `calls.c`: a weak reference to the hooks of a tensor or node, and the key there.
     """
 
     read: Callable[[tuple[SeriesKey, ...], Tensor], None]
@@ -172,7 +172,7 @@ class GradientHooks:
     @property
     def parts(self) -> tuple[Any, ...]:
         """What `calls.c` puts hooks on with."""
-        return self, self._outputs, self._paths, self._handles, self.put
+        return self, self._outputs, self._paths, self.put
 
     def on_tensor(self, tensor: Tensor, key: SeriesKey | None, *, edge: Edge | None = None) -> GradientHook:
         """Read the gradient of `tensor` as series `key`; without a key, only note that a backward pass is on.
@@ -223,9 +223,9 @@ class GradientHooks:
         for handle in handles:
             handle.remove()
         put, self.put, self.quickly = self.put, [], None
-        for hooks, key in zip(put[::2], put[1::2], strict=True):
-            if (of_tensor := hooks()) is not None:
-                of_tensor.pop(key, None)
+        for reference, key in zip(put[::2], put[1::2], strict=True):
+            if (hooks := reference()) is not None:
+                hooks.pop(key, None)
         self.forget_graph()
         # The hooks of a graph that the user keeps hold on to this object: let that be little.
         self.begin, self.fail = _do_nothing, _do_nothing

@@ -7,6 +7,7 @@ Python's garbage collector more to do.
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -126,61 +127,42 @@ class ModuleHooks:
 
 
 class _OneModulesHooks:
-    """The hooks of one module: one for its arguments, unless it is the model, and one for its results."""
+    """The hooks of one module: one for its arguments, unless it is the model, and one for its results.
 
-    __slots__ = ("_is_on", "_module", "_module_hooks", "_name", "_parts")
+    They are not put on by `register_forward_hook`, which returns its handle when the hook is on already: an interrupt
+    may come in between.
+    """
+
+    __slots__ = ("_enter", "_key", "_leave", "_module", "_name", "_on")
 
     def __init__(self, module_hooks: ModuleHooks, module: nn.Module, name: str) -> None:
-        self._module_hooks, self._name = module_hooks, name
-        self._module, self._is_on = weakref.ref(module), False
-        leave = _Part(_Leave(module_hooks, name), ON_LEAVING)
-        self._parts = (leave,) if name == "" else (_Part(_Enter(module_hooks, name), ON_ENTERING), leave)
+        self._name, self._module = name, weakref.ref(module)
+        self._enter = None if name == "" else _Enter(module_hooks, name)
+        self._leave = _Leave(module_hooks, name)
+        self._key: int = RemovableHandle(OrderedDict()).id  # that no other hook has
+        self._on: tuple[dict[int, Any], ...] = ()
 
     def are_of(self, module: nn.Module, name: str) -> bool:
         return self._module() is module and self._name == name
 
     def put_on(self) -> None:
-        module = self._module()
-        if module is not None:
-            self._is_on = True
-            for part in self._parts:
-                part.put_on(module)
+        module, key = self._module(), self._key
+        if module is None:
+            return
+        entering, leaving = module._forward_pre_hooks, module._forward_hooks
+        with_kwargs = module._forward_pre_hooks_with_kwargs, module._forward_hooks_with_kwargs
+        always = module._forward_hooks_always_called
+        self._on = entering, leaving, *with_kwargs, always
+        if self._enter is not None:
+            with_kwargs[0][key] = True
+            entering[key] = self._enter
+        with_kwargs[1][key] = always[key] = True
+        leaving[key] = self._leave
 
     def take_off(self) -> None:
-        if self._is_on:
-            for part in self._parts:
-                part.take_off()
-            self._is_on = False  # last: an interrupt may come in between
-
-
-ON_ENTERING = ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs")
-ON_LEAVING = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called")
-"""The attributes of a module for its hooks, and for those with the options `with_kwargs` and `always_call`."""
-
-
-class _Part:
-    """One hook, and the attributes of a module that it is put into.
-
-    Not by `register_forward_hook`: its handle must exist before the hook is on, since an interrupt may come in between.
-    """
-
-    __slots__ = ("_handle", "_hook", "_places")
-
-    def __init__(self, hook: SafeHook, places: tuple[str, ...]) -> None:
-        self._hook, self._places = hook, places
-        self._handle: RemovableHandle | None = None
-
-    def put_on(self, module: nn.Module) -> None:
-        hooks, *options = [getattr(module, place) for place in self._places]
-        if self._handle is None or self._handle.hooks_dict_ref() is not hooks:
-            self._handle = RemovableHandle(hooks, extra_dict=options)
-        for flags in options:
-            flags[self._handle.id] = True
-        hooks[self._handle.id] = self._hook
-
-    def take_off(self) -> None:
-        if self._handle is not None:
-            self._handle.remove()
+        for hooks in self._on:
+            hooks.pop(self._key, None)
+        self._on = ()  # last: an interrupt may come in between
 
 
 class _CallHook(SafeHook):

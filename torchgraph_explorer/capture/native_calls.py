@@ -80,6 +80,6 @@ _NAMES = (
     "_is_view requires_grad grad_fn output_nr shape dtype _sequence_nr next_functions _backward_hooks "
     "_register_hook_dict register_hook f_back is_skipped frame index edges walk inside first _first crossing _children "
     "_places _given _starts _ends _unchanged keys summands closed task hooks _parameters call parent inputs outputs "
-    "run take grad"
+    "run take grad hooks_dict_ref id"
 )
 """The attributes that `calls.c` reads, in its order."""

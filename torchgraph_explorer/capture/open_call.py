@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchgraph_explorer.capture.edge_gradients import InsideGradients
-from torchgraph_explorer.capture.path_gradients import Edge, Walk, sequence_number
+from torchgraph_explorer.capture.path_gradients import Edge, Walk
 
 
 class OpenCall:
@@ -25,11 +25,13 @@ class OpenCall:
 
     __slots__ = ("attached", "call", "edges", "frame", "index", "inside", "is_skipped", "name", "walk")
 
-    def __init__(self, index: int, name: str, call: int, frame: Any) -> None:  # noqa: PLR0917  # made for each call
-        """The call begins."""
+    def __init__(  # noqa: PLR0917  # made for each call
+        self, index: int, name: str, call: int, frame: Any, first: int
+    ) -> None:
+        """The call begins. Its autograd nodes will be numbered from `first`."""
         self.index, self.name, self.call, self.frame = index, name, call, frame
         self.edges: dict[Edge, list[str]] = {}
-        self.walk = Walk(sequence_number())
+        self.walk = Walk(first)
         self.attached: dict[str, int] | None = None
         self.inside: InsideGradients | None = None
         self.is_skipped = False

@@ -64,9 +64,8 @@ class Parameters:
     def measure_gradients(self) -> None:
         """Measure the gradients as the backward pass left them."""
         if not self._measure_gradients_in_c():
-            with NoDispatch():
-                for (name, path), parameter in self._all():
-                    self._measure_gradient(name, path, parameter)
+            for module, name in self._modules.items():
+                self._measure_module(name, module)
 
     def _measure_gradients_in_c(self) -> bool:
         """The same; returns whether it was done."""
@@ -148,17 +147,16 @@ class Parameters:
             ratio = torch.linalg.vector_norm(update) / size
             self._observe((name, None, "param", path, "update_ratio"), self._measure.values(ratio))
 
-    def _all(self) -> Iterator[tuple[ParameterKey, nn.Parameter]]:
-        """Each that has values, a shared one once for each module."""
-        for module, name in self._modules.items():
-            for path, parameter in _own(module):
-                yield (name, path), parameter
-
     def named(self, moved: Iterable[Tensor]) -> Iterator[tuple[ParameterKey, nn.Parameter]]:
-        """Those that are in `moved`, with their names; an optimizer of one parameter is as quick as one of all."""
+        """Those that are in `moved`, with their names; a shared one once for each module.
+
+        An optimizer of one parameter is as quick as one of all.
+        """
         if not self._keys:
-            for key, parameter in self._all():
-                self._keys.setdefault(id(parameter), []).append((key, parameter))
+            keys = self._keys
+            for module, name in self._modules.items():
+                for path, parameter in _own(module):
+                    keys.setdefault(id(parameter), []).append(((name, path), parameter))
         for each in moved:
             yield from self._keys.get(id(each), ())
 

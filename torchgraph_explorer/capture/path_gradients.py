@@ -8,7 +8,7 @@ graph, so gradients are summed in the same order as without `watch`.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -31,7 +31,9 @@ UNREACHED_VERSION = 2**31 - 1
 MOST_BETWEEN = 10_000
 """Autograd nodes between two calls of modules that are looked at, to find out that one led to the other."""
 
-_sequence_number = torch._C._autograd._get_sequence_nr
+sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
+"""Returns the number that this thread's next autograd node will get."""
+
 _set_versions = torch._C._autograd._unsafe_set_version_counter
 
 
@@ -77,8 +79,8 @@ def _edge_of_view(view: Tensor) -> tuple[Edge, bool]:
 
     Torch does not say, and asking for `grad_fn` uses a stale view. But then a node is made, which can be seen.
     """
-    before = _sequence_number()
-    was_stale = view.grad_fn is not None and _sequence_number() != before
+    before = sequence_number()
+    was_stale = view.grad_fn is not None and sequence_number() != before
     edge = edge_in_use(view)  # this also makes a node, to find the accumulator of a leaf
     if was_stale:
         _make_stale(view)
@@ -95,12 +97,6 @@ def _make_stale(view: Tensor) -> None:
     with Restoring(lambda: _set_versions((view,), (version,))):
         _set_versions((view,), (UNREACHED_VERSION,))
         view.grad_fn  # noqa: B018  # reading it uses the view
-
-
-def sequence_number() -> int:
-    """The number that this thread's next autograd node will get."""
-    number: int = _sequence_number()
-    return number
 
 
 def made_within(edge: Edge, spans: Sequence[tuple[int, int, int]]) -> frozenset[int]:

@@ -21,7 +21,7 @@ from torchgraph_explorer.capture.module_hooks import CallFunctions, KnownCalls
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable
 from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.parameters import Parameters
-from torchgraph_explorer.capture.path_gradients import Edge
+from torchgraph_explorer.capture.path_gradients import Edge, sequence_number
 from torchgraph_explorer.capture.step_parts import StepRows
 from torchgraph_explorer.capture.tensor_infos import (
     Described,
@@ -155,7 +155,7 @@ class RecordedCalls:
 
     def skip(self, name: str, frame: Any) -> None:
         """Module `name` is called, which is not recorded, nor is what it calls."""
-        skipped = OpenCall(-1, name, -1, frame)
+        skipped = OpenCall(-1, name, -1, frame, sequence_number())
         skipped.is_skipped = True
         self.open.append(skipped)
 
@@ -172,7 +172,7 @@ class RecordedCalls:
                 found, self.lacks_inputs = [*found[:INPUTS_AT_AN_END], *found[-INPUTS_AT_AN_END:]], True
             inputs = described(found)
             parent = self.open[-1].index if self.open else None
-            opened = OpenCall(len(self.done), name, number, frame)
+            opened = OpenCall(len(self.done), name, number, frame, sequence_number())
             given = differentiable(inputs) if self._uses_gradients and not self.length.is_over else []
             for path, _, edge, _ in given:
                 opened.edges.setdefault(edge, []).append(path)
