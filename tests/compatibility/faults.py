@@ -113,6 +113,7 @@ NOT_CALLED = {
     "capture.captured_step.CapturedStep.is_done_by": BY_AN_INTERRUPT,
     "capture.captured_step.CapturedStep.is_idle": AT_A_PAUSE,
     "capture.compiled_calls.CompiledCalls.__init__": BY_WATCH,
+    "capture.compiled_calls.CompiledCalls.leave_abandoned": AT_A_PAUSE,
     "capture.compiled_calls.CompiledCalls.end_call": BY_AN_INTERRUPT,
     "capture.compiled_entry.CompiledEntries.__init__": BY_WATCH,
     "capture.compiled_entry.CompiledEntries._fail_at_registration": "called where a new hook cannot be looked at",
@@ -122,6 +123,7 @@ NOT_CALLED = {
     "capture.compiled_entry.CompiledEntries._put_in_place": BY_WATCH,
     "capture.compiled_entry.CompiledEntries._runs_model": BY_WATCH,
     "capture.compiled_entry._compiled_modules": BY_WATCH,
+    "capture.compiled_entry.switch_off_abandoned": AT_A_PAUSE,
     "capture.current_step.CurrentStep.__init__": BY_WATCH,
     "capture.current_step.CurrentStep.give_up": BY_AN_INTERRUPT,
     "capture.current_step.CurrentStep.graphs": ON_REQUEST,
@@ -451,14 +453,15 @@ def _counted(case: Case) -> Sequence[Mapping[str, int]]:
     A tracer counts. Functions wrapped around ours would disturb: capture knows a call by the frame that its hook is
     called from. A generator is counted each time that it goes on.
     """
-    names = {_code_of(fault.name): fault.name for fault in all_faults()}
+    codes = {fault.name: _code_of(fault.name) for fault in all_faults()}
+    names = {id(code): name for name, code in codes.items()}  # to hash a code, Python reads through all of it
     calls: Counter[str] = Counter()
     by_step: list[Mapping[str, int]] = []
     switch = Switch()
 
     def count(frame: FrameType, _event: str, _argument: object) -> None:
-        if switch.on and frame.f_code in names:
-            calls[names[frame.f_code]] += 1
+        if switch.on and (name := names.get(id(frame.f_code))) is not None:
+            calls[name] += 1
 
     def around(training: Training, watcher: object) -> Any:
         step = training.step

@@ -10,7 +10,13 @@ from torch import Tensor, nn
 
 from torchgraph_explorer.capture.call_context import is_no_step
 from torchgraph_explorer.capture.captured_step import CapturedStep
-from torchgraph_explorer.capture.compiled_entry import CompiledCall, CompiledEntries, EntryCall
+from torchgraph_explorer.capture.compiled_entry import (
+    CompiledCall,
+    CompiledEntries,
+    EntryCall,
+    SwitchedOn,
+    switch_off_abandoned,
+)
 from torchgraph_explorer.capture.current_step import CurrentStep
 from torchgraph_explorer.capture.inline.capture import InlineCapture, saw_nothing, window_for
 from torchgraph_explorer.capture.inline.registry import ProbeSite
@@ -57,7 +63,8 @@ class CompiledCalls:
             lock: Held while a call begins or ends.
         """
         self._current, self._admits, self._stop_waiting, self._note = current, admits, stop_waiting, note
-        self._call, self._lock = CompiledCall(), lock
+        self._switched_on: dict[object, SwitchedOn] = {}
+        self._call, self._lock = CompiledCall(self._switched_on), lock
         self._inline: InlineCapture | None = None
         self._exits = ExitStack()
         self._exits.callback(self._close_inline)
@@ -86,6 +93,13 @@ class CompiledCalls:
     def end_call(self) -> None:
         """An interrupt has ended the call."""
         self._call.end()
+
+    def leave_abandoned(self) -> None:
+        """If an interrupt has ended a call outside of our code: switch off what was switched on for that.
+
+        For any thread that holds the lock.
+        """
+        switch_off_abandoned(self._switched_on)
 
     def close(self) -> None:
         """Remove everything. May be called again."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from torch import nn
 from torch.nn.modules.module import register_module_module_registration_hook
@@ -215,16 +215,31 @@ def until_left(module: nn.Module, held: ExitStack, thread: int) -> None:
     left.callback(module.register_forward_pre_hook(Hook(enter, fail)).remove)
 
 
+class SwitchedOn(NamedTuple):
+    """What is on while a call of compiled code is executed.
+
+    Attributes:
+        frame: That of torch's call.
+        thread: In which it is executed.
+        window: Within which it runs; None without.
+    """
+
+    frame: Any
+    thread: int
+    window: InlineWindow | None
+
+
 class CompiledCall(threading.local):
     """The outermost call of compiled code in this thread."""
 
-    def __init__(self) -> None:
-        """No call is being executed."""
+    def __init__(self, switched_on: dict[object, SwitchedOn]) -> None:
+        """No call is being executed. `switched_on` is for the calls of all threads, by who holds the eager stance."""
         self._entry: int | None = None
         self._logged: bool | None = None
         self._frame: Any = None
         self._window: InlineWindow | None = None
         self._holder = object()
+        self._switched_on = switched_on
 
     def is_within_another(self, entry: int) -> bool:
         """Whether another entry is open. If `entry` itself is noted, an earlier call of it was interrupted."""
@@ -235,6 +250,7 @@ class CompiledCall(threading.local):
         self.end()
         self._entry, self._logged, self._window = entry, logged, window
         self._frame = users_frame()
+        self._switched_on[self._holder] = SwitchedOn(self._frame, threading.get_ident(), window)
         if window is not None:
             window.begin()
         elif logged:
@@ -264,3 +280,14 @@ class CompiledCall(threading.local):
             self._window.end()
             self._window = None
         process_state.eager.release(self._holder)
+        self._switched_on.pop(self._holder, None)
+
+
+def switch_off_abandoned(switched_on: dict[object, SwitchedOn]) -> None:
+    """Switch off what is on for calls that an interrupt has ended without a hook being called. For any thread."""
+    for holder, call in tuple(switched_on.items()):
+        if not is_running(call.frame, call.thread):
+            if call.window is not None:
+                call.window.end()
+            process_state.eager.release(holder)
+            switched_on.pop(holder, None)

@@ -296,6 +296,7 @@ class StepTracker:
         try:
             self._note_silence()
             self._current.leave_abandoned()
+            self._compiled.leave_abandoned()
             interrupts.schedule_calls()
             self._current.settle()
         finally:
