@@ -122,7 +122,8 @@ $(EMULATOR)/node_modules/.package-lock.json: $(EMULATOR)/package-lock.json | $(S
 	$(NPM_EMULATOR) ci
 	@touch $@
 
-$(STAMPS)/browser: | $(STAMPS)/dev
+$(STAMPS)/browser: .ci/unpack-headless-shell | $(STAMPS)/dev
 	@$(BIN)/python -m tests.chrome || .ci/install-browser
+	@$(BIN)/python -m tests.chrome | grep -q headless-shell || .ci/unpack-headless-shell $(VENV)/headless-shell >/dev/null 2>&1 || true
 	@$(BIN)/python -m tests.chrome
 	@touch $@
