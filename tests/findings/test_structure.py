@@ -46,6 +46,8 @@ def batched(folder: Path, batch: Callable[[int], int], *, samples: int = 32, **o
         pytest.param(lambda step: step // 2, [], id="each twice, as with two updates a batch"),
         pytest.param(lambda _: 0, [("repeated-batch", "info", "", 0)], id="one"),
         pytest.param(lambda step: min(step, 12), [("repeated-batch", "warning", "", 12)], id="stuck"),
+        pytest.param(lambda step: min(step, 20), [("repeated-batch", "warning", "", 20)], id="stuck for half of it"),
+        pytest.param(lambda step: min(step, 21), [], id="stuck for less"),
         pytest.param(lambda step: step // 8, [("repeated-batch", "warning", "", 0)], id="each eight times"),
     ],
 )

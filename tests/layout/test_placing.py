@@ -16,6 +16,7 @@ from torchgraph_explorer.layout import placing
 from torchgraph_explorer.layout.dot import NotDrawnError, place_with_dot
 from torchgraph_explorer.layout.placing import layout, place
 from torchgraph_explorer.layout.structure import Placement, Structure
+from torchgraph_explorer.schema import Call, Edge, Module, ModuleGraph, Node, TensorInfo
 
 SHAPES = {
     "one node": (1, []),
@@ -82,6 +83,36 @@ def test_inputs_stand_at_the_top_and_outputs_at_the_bottom(limit: int) -> None:
     assert heights[0] == heights[1] == min(heights)
     assert heights[4] == heights[5] == max(heights)
     assert heights[1] < heights[2] < heights[3] < heights[5]
+
+
+def test_inputs_stand_in_the_order_of_the_signature_whichever_is_used_first() -> None:
+    calls = (Call("", 0, None, (), ()), Call("fc", 0, 0, (), ()))
+    nodes = [Node("call", None, call=0)]
+    nodes += [Node("input", 0, tensor=TensorInfo(f"input['{name}']", (2, 4), "float32", False)) for name in "cab"]
+    nodes += [Node("call", 0, call=1)]
+    modules = (
+        Module("", "Net", "Net", (), (), 0, 0, 0, forward_parameters=("a", "b", "c")),
+        Module("fc", "Linear", "Linear", (), (), 0, 0, 0),
+    )
+    graph = ModuleGraph(0, 0, modules, calls, tuple(nodes), tuple(Edge(at, 4, True) for at in (1, 2, 3)))
+    third, first, second, _ = layout(graph, 0).nodes
+    assert first.x < second.x < third.x
+
+
+@pytest.mark.parametrize(
+    ("skips", "lanes"),
+    [
+        pytest.param([(0, 2), (3, 5)], 1, id="apart"),
+        pytest.param([(0, 3), (3, 6)], 2, id="one begins in the row in which the other ends"),
+        pytest.param([(0, 4), (2, 6)], 2, id="side by side"),
+        pytest.param([(0, 3), (0, 6)], 1, id="from one node"),
+    ],
+)
+def test_lines_beside_the_rows_share_a_lane_only_where_none_is_taken_for_the_other(
+    skips: list[structures.Ends], lanes: int
+) -> None:
+    found = place(structure(7, chain(7) + skips), most_work=0)
+    assert len({line[3][0] for line in found.lines[-2:]}) == lanes
 
 
 @pytest.mark.parametrize("edges", [[(0, 1), (1, 0)], [(0, 0)]], ids=["circle", "loop"])
