@@ -22,7 +22,7 @@ from torchgraph_explorer.capture.gradient_hooks import series_key
 from torchgraph_explorer.capture.graph_length import GraphLength
 from torchgraph_explorer.capture.module_selection import ModuleSelection
 from torchgraph_explorer.capture.named_tensors import NamedTensors
-from torchgraph_explorer.capture.no_dispatch import NoDispatch
+from torchgraph_explorer.capture.no_dispatch import NoDispatch, plain
 from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.optimizer_steps import parameters_of
 from torchgraph_explorer.capture.parameters import Parameters
@@ -69,7 +69,7 @@ class StepOptions:
 def keep_in_loop(keeper: Keeper, path: str, tensor: Tensor, *, name: AttachedAs) -> None:
     """Keep a tensor that the training loop has named."""
     key = series_key("", None, "attached", path, "value")
-    keeper.take(key, tensor)
+    keeper.take(key, plain(tensor))
     keeper.describe(key, name.kind, name.node)
 
 

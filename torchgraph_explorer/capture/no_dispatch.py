@@ -76,14 +76,16 @@ def is_hidden(tensor: Tensor) -> bool:
     )
 
 
-def plain(tensor: Tensor) -> Tensor:
-    """The tensor without its wrappers.
-
-    `torch.func` wraps tensors, e.g. to hide the samples from the function that `vmap` runs. Of a distributed tensor,
-    this is the part on this rank.
-    """
+def untransformed(tensor: Tensor) -> Tensor:
+    """The tensor without the wrappers of `torch.func`, e.g. to hide the samples from the function that `vmap` runs."""
     while _is_transformed(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
+
+
+def plain(tensor: Tensor) -> Tensor:
+    """The tensor without its wrappers. Of a distributed tensor, this is the part on this rank."""
+    tensor = untransformed(tensor)
     if type(tensor) in ORDINARY:
         return tensor
     local = getattr(tensor, "_local_tensor", None)

@@ -18,7 +18,7 @@ from torchgraph_explorer.capture.facts.step_facts import StepFactsRecorder
 from torchgraph_explorer.capture.gradient_hooks import GradientHook, GradientHooks, series_key
 from torchgraph_explorer.capture.graph_length import GraphLength
 from torchgraph_explorer.capture.module_hooks import CallFunctions, KnownCalls
-from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable
+from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable, plain
 from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.parameters import Parameters
 from torchgraph_explorer.capture.path_gradients import Edge, sequence_number
@@ -252,12 +252,12 @@ class RecordedCalls:
     def _observe(self, opened: OpenCall, role: str, found: Described) -> None:
         if "io" in self._rows.kinds:
             for info, tensor in found:
-                if is_readable(tensor):
+                if is_readable(values := plain(tensor)):
                     key = series_key(opened.name, opened.call, role, info.path, "value")
-                    self._rows.rows[key] = self._rows.measure.values(tensor)
+                    self._rows.rows[key] = self._rows.measure.values(values)
         if (keeper := self._rows.keeper) is not None:
             for info, tensor in found:
-                keeper.take(series_key(opened.name, opened.call, role, info.path, "value"), tensor)
+                keeper.take(series_key(opened.name, opened.call, role, info.path, "value"), plain(tensor))
 
     def _is_kept(self, module: str, role: str, path: str) -> bool:
         return (keeper := self._rows.keeper) is not None and keeper.selects(module, role, path)

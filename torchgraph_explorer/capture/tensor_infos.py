@@ -7,17 +7,18 @@ from typing import NamedTuple, TypeAlias
 
 from torch import Tensor
 
-from torchgraph_explorer.capture.no_dispatch import plain
+from torchgraph_explorer.capture.no_dispatch import plain, untransformed
 from torchgraph_explorer.capture.path_gradients import Edge, edge_and_staleness, has_edge
 from torchgraph_explorer.capture.tensor_tree import tensor_info
 from torchgraph_explorer.schema import TensorInfo
 
 Described: TypeAlias = "list[tuple[TensorInfo, Tensor]]"
+"""A distributed tensor is here as it is, since gradient comes to it, and not to the part of this rank."""
 
 
 def described(found: Iterable[tuple[str, Tensor]]) -> Described:
-    """Each tensor, without the wrappers of `torch.func` and the like, with what is known of it."""
-    return [(tensor_info(path, tensor := plain(each)), tensor) for path, each in found]
+    """Each tensor, without the wrappers of `torch.func`, with what is known of it and of its part on this rank."""
+    return [(tensor_info(path, tensor := untransformed(each), values=plain(tensor)), tensor) for path, each in found]
 
 
 def infos(found: Described) -> tuple[TensorInfo, ...]:

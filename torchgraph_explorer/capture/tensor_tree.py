@@ -63,9 +63,9 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
         yield from ((f".{field.name}", getattr(value, field.name, None)) for field in fields(value))
 
 
-def tensor_info(path: str, tensor: Tensor) -> TensorInfo:
-    """What is known of `tensor` besides its values."""
-    return info_of(path, _shape(tensor), tensor.dtype, tensor.requires_grad)
+def tensor_info(path: str, tensor: Tensor, *, values: Tensor | None = None) -> TensorInfo:
+    """What is known of `tensor` besides its values, which are in `values` if it is a wrapper."""
+    return info_of(path, _shape(tensor if values is None else values), tensor.dtype, tensor.requires_grad)
 
 
 @lru_cache(maxsize=1 << 14)

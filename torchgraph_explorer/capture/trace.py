@@ -23,6 +23,7 @@ from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.by_tensor import ByStorage, ByTensor
 from torchgraph_explorer.capture.graph_length import GraphLength
 from torchgraph_explorer.capture.named_tensors import NamedTensors
+from torchgraph_explorer.capture.no_dispatch import plain
 from torchgraph_explorer.capture.path_gradients import Edge as GradientEdge
 from torchgraph_explorer.capture.path_gradients import (
     edge_and_staleness,
@@ -287,7 +288,7 @@ class Trace(TorchDispatchMode):
             self._origins[tensor] = self._written[tensor] = (self._time, {inside.level: sources}, {})
         for tensor in results:
             if not any(tensor is one for one in written):
-                self._origins[tensor] = (self._time, {inside.level: sources}, {})
+                self._origins[tensor] = self._origins[plain(tensor)] = (self._time, {inside.level: sources}, {})
 
     def _add(self, node: Node) -> int:
         self.nodes.append(node)
@@ -350,6 +351,8 @@ class Trace(TorchDispatchMode):
         Its memory may have been written to through another view since; those sources are included.
         """
         origins = self._origins.get(tensor)
+        if origins is None and (local := plain(tensor)) is not tensor:  # no operation makes a distributed tensor of it
+            return self._sources(local, inside)
         found = NONE if origins is None else self._resolve(origins, tensor, inside)
         written = self._written.get(tensor) if self._written else None
         noted, made, given = origins or (0, {}, {})

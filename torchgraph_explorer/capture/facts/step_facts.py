@@ -18,7 +18,7 @@ from torchgraph_explorer.capture.facts.participation import Participation
 from torchgraph_explorer.capture.facts.pending import PendingFacts, Row
 from torchgraph_explorer.capture.facts.units import STEPS_COMPARED, UnitRows, UnitWindows, WeightRows
 from torchgraph_explorer.capture.gradient_hooks import Measure, current_backward
-from torchgraph_explorer.capture.no_dispatch import NoDispatch
+from torchgraph_explorer.capture.no_dispatch import NoDispatch, plain
 from torchgraph_explorer.capture.optimizer_steps import ModelOptimizers, held_by
 from torchgraph_explorer.capture.tensor_infos import Described
 from torchgraph_explorer.schema import Call, ParameterGroup, TrainingFacts
@@ -104,12 +104,12 @@ class StepFactsRecorder:
     def begin_call(self, name: str, call: int, inputs: Described) -> None:
         """Module `name` is called, for the time `call` in the step."""
         if (units := self._units) is not None and name in units.looked_at[0]:
-            self._try(lambda: units.begin(name, call, [tensor for _, tensor in inputs]))
+            self._try(lambda: units.begin(name, call, [plain(tensor) for _, tensor in inputs]))
 
     def end_call(self, name: str, call: int, outputs: Described) -> None:
         """It has returned `outputs`."""
         if (units := self._units) is not None and name in units.looked_at[1]:
-            self._try(lambda: units.end(name, call, [tensor for _, tensor in outputs]))
+            self._try(lambda: units.end(name, call, [plain(tensor) for _, tensor in outputs]))
 
     def begin_backward(self, *, is_missed: bool) -> None:
         """A backward pass begins. If `is_missed`, there may have been others that were not seen."""
