@@ -236,6 +236,15 @@ def test_the_network_s_last_sigmoid_may_saturate(tmp_path: Path) -> None:
     assert recorded(tmp_path, graph, values).findings() == ()
 
 
+def test_a_loss_that_ranks_return_alike_is_not_a_constant_output(tmp_path: Path) -> None:
+    made = steps(put("", "output", "output", "value", value=lambda step: [2.0 / (1 + step)] * 2))
+    graph = perceptron()
+    loss = replace(graph.calls[0], outputs=(replace(graph.calls[0].outputs[0], shape=()),))
+    of_loss = replace(graph, calls=(loss, *graph.calls[1:]))
+    assert recorded(tmp_path / "loss", of_loss, made).findings() == ()
+    assert "constant-output" in {one.kind for one in recorded(tmp_path / "logits", graph, made).findings()}
+
+
 def test_a_dropout_that_drops_nearly_all_is_told(tmp_path: Path) -> None:
     graph = chain(module("drop", "Dropout", p="0.95"), module("half", "Dropout", p="0.5"))
     assert told(recorded(tmp_path, graph, steps(count=1))) == [("dropout-extreme", "drop", 0)]

@@ -11,7 +11,7 @@ from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.loss import is_solved
 from torchgraph_explorer.findings.rules.rule import finding, held, named
-from torchgraph_explorer.schema import Series
+from torchgraph_explorer.schema import Series, TensorInfo
 
 DEAD_SHARE = 0.98
 """Share of zeros in the output of a ReLU from which on it is dead."""
@@ -146,6 +146,8 @@ def constant_output(evidence: Evidence) -> Iterator[Finding]:
         one = evidence.series[column]
         if one.module or one.call or not np.nanmax(evidence.column("count", column), initial=0) > 1:
             continue
+        if _has_one_element(evidence.places.tensor(one)):  # of each rank: they are the same where ranks share a batch
+            continue
         there = np.flatnonzero(evidence.is_there[:, column])
         mean, std = (evidence.column(name, column)[there] for name in ("mean", "std"))
         rows = held(std <= CONSTANT * np.abs(mean), share=0.5)
@@ -162,6 +164,10 @@ def constant_output(evidence: Evidence) -> Iterator[Finding]:
                 "softmax over a dimension of size 1 gives ones; use a sigmoid there.",
                 band=Band("std", low=CONSTANT * abs(float(mean[-1]))),
             )
+
+
+def _has_one_element(info: TensorInfo | None) -> bool:
+    return info is not None and all(size == 1 for size in info.shape)
 
 
 def dropout_extreme(evidence: Evidence) -> Iterator[Finding]:
