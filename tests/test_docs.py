@@ -102,6 +102,8 @@ NOT_HERE = {
     "pip install": ".ci/try_packages.py installs the packages into empty environments",
     "python .ci": "the release's",
     "python examples": "minutes; tests/test_guide_examples.py runs them in part",
+    "python -m examples": "tests/test_loop_examples.py runs them, with a quicker compiler",
+    "torchrun": "tests/test_loop_examples.py runs them",
     "tensorboard": "tests/tb_plugin starts it",
     "torchgraph info wandb:": "needs a W&B server; tests/wandb_panel/test_opening.py has one",
     "torchgraph serve s3:": ".ci/try_s3.py has such a store",

@@ -52,13 +52,38 @@ def test_whatever_differs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
+def surroundings() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+
+
 @pytest.mark.slow
-def test_the_sharded_example_is_recorded_without_a_note(tmp_path: Path) -> None:
-    done = warm.run("-m", "examples.sharded", cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param([], id="one process"),
+        pytest.param(["--compile", "aot_eager"], id="compiled blocks"),
+        pytest.param(["--tensor-parallel", "2"], id="two processes share each MLP"),
+    ],
+)
+def test_the_sharded_example_is_recorded_without_a_note(command: list[str], tmp_path: Path) -> None:
+    ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2") if "2" in command else ()
+    done = warm.run(*ranks, "-m", "examples.sharded", *command, cwd=tmp_path, env=surroundings())
     assert done.returncode == 0, done.stderr
     model = open_run(str(tmp_path / "runs")).model()
-    assert (model.steps.tolist(), model.notes) == ([0, 3], ())
+    assert model.finished is not None
+    assert (model.steps.tolist(), model.notes, model.finished.notes) == ([0, 3], (), ())
     assert len(model.find("blocks.0", role="output", kind="value")) == 1
+    inner = [each for each in model.series if each.module.endswith("mlp.2") and each.role == "input"]
+    assert {each.kind for each in inner} == {"value", "grad_norm"}
+
+
+@pytest.mark.slow
+def test_a_gpt_that_is_resumed_and_compiled_goes_on_at_its_step(tmp_path: Path) -> None:
+    for options in ([], ["--resume", "--compile", "aot_eager"]):
+        done = warm.run("-m", "examples.loops.char_gpt", *options, cwd=tmp_path, env=surroundings())
+        assert done.returncode == 0, done.stderr
+    first, second = (open_run(str(each)).model() for each in sorted((tmp_path / "runs").iterdir()))
+    assert (first.steps.tolist(), second.steps.tolist()) == ([0, 3, 6, 9], [12, 15, 18, 21])
 
 
 @pytest.mark.slow

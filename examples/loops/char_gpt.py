@@ -2,15 +2,18 @@
 
 Micro-batches, gradient clipping, a learning rate with warm-up and cosine decay, weight decay for matrices only. The
 lines marked with an arrow add this package. Run it with `python -m examples.loops.char_gpt`, then
-`torchgraph serve runs`.
+`torchgraph serve runs`. `--compile aot_eager` or `inductor` compiles the model. Each training leaves `checkpoint.pt`;
+`--resume` goes on from there, and so does the count of steps.
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import math
 import string
 import textwrap
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +24,7 @@ from torchgraph_explorer import watch
 UPDATES, WARM_UP, MICRO_BATCHES, BATCH, CONTEXT = 12, 3, 2, 4, 32
 WIDTH, HEADS, BLOCKS = 32, 4, 2
 FASTEST, SLOWEST = 3e-3, 3e-4
+CHECKPOINT = Path("checkpoint.pt")
 
 
 class Attention(nn.Module):
@@ -93,14 +97,20 @@ def rate(step: int) -> float:
     return SLOWEST + (FASTEST - SLOWEST) * (1 + math.cos(math.pi * share)) / 2
 
 
-def main() -> tuple[nn.Module, int]:
+def main(*, resume: bool = False, compiler: str = "") -> tuple[nn.Module, int]:
     """Train; returns the model and the number of updates."""
     model, characters = GPT(vocabulary=128), text()
+    if compiler:
+        model.compile(backend=compiler)
     watcher = watch(model, log_freq=3, backend="record")  # <--
     matrices = [each for each in model.parameters() if each.dim() > 1]
     others = [each for each in model.parameters() if each.dim() == 1]
     groups = [{"params": matrices, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=FASTEST, betas=(0.9, 0.95))
+    if resume:
+        saved = torch.load(CHECKPOINT)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
     for step in range(UPDATES):
         for group in optimizer.param_groups:
             group["lr"] = rate(step)
@@ -111,8 +121,12 @@ def main() -> tuple[nn.Module, int]:
         watcher.log({"loss": loss, "lr": rate(step), "gradient norm": norm})  # <--
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, CHECKPOINT)
     return model, UPDATES
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--compile", default="", metavar="BACKEND", dest="compiler")
+    parser.add_argument("--resume", action="store_true")
+    main(**vars(parser.parse_args()))
