@@ -59,6 +59,7 @@ NOT_CALLED = {
     "step_tensors.KeptSteps.discard": "counts",
     "writer._is_of": "called in a run that has kept tensors already",
     "step_tensors.StepTensors.describe": "notes two words",
+    "step_tensors.StepTensors.forget": "clears a dictionary",
     "neurons._keep": "called once",
     "neurons.samples_for_c": "called once for each number of samples",
     "kept._functions": "called once",

@@ -117,6 +117,7 @@ class CapturedStep:
         self.end: StepEnd | None = None
         self._facts = facts
         self._names, self._options, self._keeper = modules.names, options, rows.keeper
+        self._measure = rows.measure
         self._passes_before_update = 0
         self._parameters = Parameters(modules.names, rows)
         self._updates: SampledUpdates | None = None
@@ -298,6 +299,9 @@ class CapturedStep:
         self.end = end
         self.state.on(Event.UPDATE)
         self.forward.remove_hooks()
+        self._measure.forget()
+        if self._keeper is not None:
+            self._keeper.forget()
 
     def conclude(self) -> None:
         """Nothing more will come: measure what is complete only now."""

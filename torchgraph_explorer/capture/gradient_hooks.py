@@ -76,6 +76,9 @@ class Measure(Protocol):
     def units(self, output: Tensor, peaks: Tensor, *, is_second: bool, is_new: bool) -> tuple[int, int] | None:
         """Measure the units of `output`, the second or the last dimension, as `UnitRows` does; None if it has to."""
 
+    def forget(self) -> None:
+        """Hold no weak reference any more: torch swaps no tensor that has one."""
+
 
 current_backward = torch._C._current_graph_task_id
 """The number of the backward pass that is on in this thread; -1 without one."""
@@ -98,8 +101,8 @@ class GradientHook(SafeHook):
         self.keys: tuple[SeriesKey, ...] = ()
         self.summands = summands
 
-    def act(self, gradient: Tensor) -> None:
-        """Gradient arrives at the tensor."""
+    def act(self, gradient: Tensor | None) -> None:
+        """Gradient arrives at the tensor; None if a function of the user's has none for it."""
         read = self.hooks.quickly
         if read is None or not read(self, gradient):
             self.hooks.arrive(self, gradient)
@@ -161,7 +164,7 @@ class GradientHooks:
     fail: Callable[[str, Exception], None]
     lock: threading.RLock
     closed: bool = False
-    quickly: Callable[[GradientHook, Tensor], bool] | None = None
+    quickly: Callable[[GradientHook, Tensor | None], bool] | None = None
     task: int = -1
     put: list[Any] = field(default_factory=list)
     _handles: list[Any] = field(default_factory=list)
@@ -230,14 +233,14 @@ class GradientHooks:
         # The hooks of a graph that the user keeps hold on to this object: let that be little.
         self.begin, self.fail = _do_nothing, _do_nothing
 
-    def arrive(self, hook: GradientHook, gradient: Tensor) -> None:
+    def arrive(self, hook: GradientHook, gradient: Tensor | None) -> None:
         """A gradient, or a summand of it, has come to `hook`."""
         with self.lock:
             if self.closed:
                 return
             self.begin()
             self.task = current_backward()
-            if not hook.keys:
+            if not hook.keys or gradient is None:
                 return
             if is_hidden(gradient):
                 self._take(hook, gradient)

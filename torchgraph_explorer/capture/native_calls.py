@@ -38,7 +38,7 @@ class Makers(NamedTuple):
     """
 
     calls: Callable[[tuple[Any, ...], int], list[Any]]
-    gradients: Callable[[tuple[Any, ...]], Callable[[Any, Tensor], bool]]
+    gradients: Callable[[tuple[Any, ...]], Callable[[Any, Tensor | None], bool]]
     parameters: Callable[[tuple[Any, ...]], Callable[[dict[nn.Module, str]], bool]]
 
 

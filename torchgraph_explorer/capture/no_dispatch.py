@@ -16,6 +16,13 @@ ORDINARY = frozenset({Tensor, torch.nn.Parameter})
 FLOATS = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 """Types of elements that torch computes with on every device."""
 
+UNREADABLE = frozenset(
+    found
+    for name in ("float4_e2m1fn_x2", "bits8", "bits16", "bits1x8", "bits2x4", "bits4x2")  # older releases lack some
+    if isinstance(found := getattr(torch, name, None), torch.dtype)
+)
+"""Types of elements that torch only stores: it cannot convert or copy them."""
+
 _DisableTorchFunction = torch._C.DisableTorchFunction
 _is_grad_enabled, _set_grad_enabled = torch.is_grad_enabled, torch._C._set_grad_enabled
 _are_function_modes_on = torch._C._is_torch_function_mode_enabled
@@ -93,10 +100,13 @@ def plain(tensor: Tensor) -> Tensor:
 
 
 def is_readable(tensor: Tensor) -> bool:
-    """Whether there are elements to read. There are none on the meta device, and while shapes are only simulated."""
+    """Whether there are elements to read.
+
+    There are none on the meta device, and while shapes are only simulated; those of some types cannot be read.
+    """
     if type(tensor) not in ORDINARY and type(tensor).__name__ == "FakeTensor":
         return False
-    return not (tensor.is_meta or _is_batched(tensor))
+    return not (tensor.is_meta or _is_batched(tensor) or tensor.dtype in UNREADABLE)
 
 
 def has_memory(tensor: Tensor) -> bool:

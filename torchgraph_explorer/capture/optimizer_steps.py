@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ from torchgraph_explorer.capture.call_stack import is_caller, users_frame
 from torchgraph_explorer.capture.facts.leftover import UpdateWitnesses
 from torchgraph_explorer.capture.module_info import has_values
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
+from torchgraph_explorer.capture.parameter_places import ParameterPlace, parameter_places
 from torchgraph_explorer.capture.safe_hook import Hook
 from torchgraph_explorer.capture.skipped_updates import SkippedUpdates
 
@@ -129,7 +129,7 @@ class ModelOptimizers:
 
     def __init__(self, model: nn.Module) -> None:
         """None is known. The parameters are those that `model` has now: in a call by `torch.func` it has others."""
-        self._parameters = {id(each): weakref.ref(each) for each in model.parameters()}
+        self._places = {id(each): place for each, place in parameter_places(model)}
         self._own: WeakSet[Optimizer] = WeakSet()
         self._names: WeakKeyDictionary[Optimizer, str] = WeakKeyDictionary()
         self._others: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
@@ -170,8 +170,11 @@ class ModelOptimizers:
         return name
 
     def _is_known(self, parameter: Tensor) -> bool:
-        known = self._parameters.get(id(parameter))
-        return known is not None and known() is parameter
+        place = self._places.get(id(parameter))
+        if place is None:
+            return False
+        now = place.parameter
+        return now is parameter or not isinstance(now, nn.Parameter)  # which stands for it in a call by `torch.func`
 
     def look(self, model: nn.Module) -> None:
         """Find the optimizers and the gradient scalers that there are.
@@ -244,19 +247,19 @@ class ParameterWrites:
 
     def __init__(self) -> None:
         """Nothing was looked at."""
-        self._noted: tuple[tuple[weakref.ref[Tensor], int], ...] = ()
+        self._noted: tuple[tuple[ParameterPlace, int, int], ...] = ()
 
     def note(self, model: nn.Module) -> None:
         """From now on, look for new ones, in the first and the last parameter that is trained."""
         with NoDispatch():
-            trained = [each for each in model.parameters() if has_values(each) and each.requires_grad]
-            self._noted = tuple((weakref.ref(each), _version(each)) for each in trained[:1] + trained[-1:])
+            trained = [found for found in parameter_places(model) if has_values(found[0]) and found[0].requires_grad]
+            self._noted = tuple((place, id(each), _version(each)) for each, place in trained[:1] + trained[-1:])
 
     def are_new(self) -> bool:
         """Whether there were some since `note`."""
         with NoDispatch():
-            noted = [(parameter(), version) for parameter, version in self._noted]
-            return any(_version(parameter) != version for parameter, version in noted if parameter is not None)
+            noted = [(place.parameter, number, version) for place, number, version in self._noted]
+            return any(now is not None and id(now) == number and _version(now) != old for now, number, old in noted)
 
 
 def _version(tensor: Tensor) -> int:

@@ -41,6 +41,9 @@ class Keeper(Protocol):
     def describe(self, key: SeriesKey, kind: TensorKind | None, node: str) -> None:
         """Note what `attach` was told of the tensor of this series."""
 
+    def forget(self) -> None:
+        """Hold no weak reference any more: torch swaps no tensor that has one."""
+
 
 @dataclass(frozen=True, slots=True)
 class StepRows:

@@ -94,10 +94,16 @@ class Batch:
         """
         return None if self._native is None else self._added(self._native.units, output, is_second, peaks, is_new)
 
-    def finish(self) -> Callable[[], Part]:
-        """End the step. Returns a function that gives all rows, in any thread; it may have to wait for a device."""
+    def forget(self) -> None:
+        """Hold no weak reference any more: torch swaps no tensor that has one. Each is measured anew from now on."""
         self._values.clear()
         self._norms.clear()
+        if self._native is not None:
+            self._native.forget()
+
+    def finish(self) -> Callable[[], Part]:
+        """End the step. Returns a function that gives all rows, in any thread; it may have to wait for a device."""
+        self.forget()
         on_host = self._rows.finish()
         if not len(self._device_batch):
             return lambda: on_host

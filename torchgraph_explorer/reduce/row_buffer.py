@@ -337,6 +337,7 @@ class StepFunctions(NamedTuple):
         units: As `Batch.units`.
         sizes: How many elements of parameters are sampled for their updates; None if one is not ordinary.
         samples: Copies those, and tells where each parameter is in memory; 0 for one that is not ordinary any more.
+        forget: As `Batch.forget`.
     """
 
     values: Callable[[Tensor], int | None]
@@ -347,6 +348,7 @@ class StepFunctions(NamedTuple):
     units: Callable[[Tensor, bool, Tensor, bool], tuple[int, int] | None]
     sizes: Callable[[list[Tensor]], list[int] | None]
     samples: Callable[[list[Tensor], Tensor], list[int]]
+    forget: Callable[[], None]
 
 
 @cache

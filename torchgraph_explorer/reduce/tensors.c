@@ -427,7 +427,17 @@ static PyObject *copy_samples(PyObject *self, PyObject *const *arguments, ptrdif
     return places;
 }
 
-enum { OF_A_STEP = 8 };
+/* No arguments. Tensors that were measured are not known any more. */
+static PyObject *forget(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    (void)arguments, (void)count;
+    Step *step = PyCapsule_GetPointer(self, STEP);
+    if (step == NULL) return NULL;
+    empty(&step->values);
+    empty(&step->norms);
+    return row_or_none(-1);
+}
+
+enum { OF_A_STEP = 9 };
 
 static PyMethodDef of_a_step[OF_A_STEP] = {
     {"values", once_values, METH_FASTCALL, NULL},
@@ -438,6 +448,7 @@ static PyMethodDef of_a_step[OF_A_STEP] = {
     {"units", units_of, METH_FASTCALL, NULL},
     {"sizes", sizes_of_samples, METH_FASTCALL, NULL},
     {"samples", copy_samples, METH_FASTCALL, NULL},
+    {"forget", forget, METH_FASTCALL, NULL},
 };
 
 /* Arguments: the address of a `Place`, how many elements are sampled at most (-1: all), a function from count and step to

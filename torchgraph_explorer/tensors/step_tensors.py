@@ -291,6 +291,10 @@ class StepTensors:
         self._categories = categories
         self._choose(len(categories), self._steps.spread(categories))
 
+    def forget(self) -> None:
+        """Hold no weak reference any more: torch swaps no tensor that has one. Each is copied anew from now on."""
+        self._latest.clear()
+
     def describe(self, key: SeriesKey, kind: TensorKind | None, node: str) -> None:
         """Note what `attach` was told of the tensor of this series."""
         self._told[key[0], key[2], key[3]] = kind, node

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,16 +30,23 @@ MOST_BACKWARDS = 4
 
 
 class _Witness(NamedTuple):
-    """A parameter and the gradient that it had after an update. Setting gradients to None releases the latter."""
+    """The number of a parameter in the first group, and the gradient that it had after an update.
 
-    parameter: weakref.ref[Tensor]
-    gradient: weakref.ref[Tensor]
+    That is the tensor's `id` and its address. Torch does not convert a model while there is a weak reference to a
+    gradient, see `parameter_places`.
+    """
 
-    @property
-    def is_there(self) -> bool:
+    number: int
+    gradient: tuple[int, int]
+
+    def is_there(self, parameters: Sequence[Tensor]) -> bool:
         """Whether the parameter still has that very gradient, which may have been set to zero or added to."""
-        parameter, gradient = self.parameter(), self.gradient()
-        return parameter is not None and gradient is not None and parameter.grad is gradient
+        gradient = parameters[self.number].grad if self.number < len(parameters) else None
+        return gradient is not None and _identity(gradient) == self.gradient
+
+
+def _identity(tensor: Tensor) -> tuple[int, int]:
+    return id(tensor), tensor._cdata
 
 
 class UpdateWitnesses:
@@ -59,9 +65,9 @@ class UpdateWitnesses:
             self._of.clear()
         for each in optimizers:
             self._of[id(each)] = None
-            for parameter in each.param_groups[0]["params"][:MOST_ASKED]:
+            for number, parameter in enumerate(each.param_groups[0]["params"][:MOST_ASKED]):
                 if type(parameter) in ORDINARY and (gradient := parameter.grad) is not None:
-                    self._of[id(each)] = _Witness(weakref.ref(parameter), weakref.ref(gradient))
+                    self._of[id(each)] = _Witness(number, _identity(gradient))
                     break
 
     def tell(self, optimizer: Optimizer) -> bool | None:
@@ -70,7 +76,7 @@ class UpdateWitnesses:
         if key not in self._of:
             return None
         witness = self._of[key]
-        return witness is not None and witness.is_there
+        return witness is not None and witness.is_there(optimizer.param_groups[0]["params"])
 
 
 class LeftoverGradients:
