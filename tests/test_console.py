@@ -19,6 +19,7 @@ from tests import warm
 from tests.listening import Listening
 from torchgraph_explorer import watch
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
+from torchgraph_explorer.capture.process_state import MOST_WARNINGS, ProcessState
 from torchgraph_explorer.console import info, reason, warn
 from torchgraph_explorer.errors import TorchgraphWarning
 
@@ -185,6 +186,16 @@ def test_what_ends_a_program_is_the_users(
 
 def test_a_fault_that_has_no_words_is_told_by_its_type() -> None:
     assert (reason(Odd()), reason(KeyError("x"))) == ("Odd", "KeyError: 'x'")
+
+
+def test_a_fault_that_comes_with_each_call_is_told_once_and_so_many_different_ones() -> None:
+    state = ProcessState()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            for number in range(MOST_WARNINGS + 10):
+                state.warn_once(f"fault {number}")
+    assert [str(one.message) for one in told] == [f"fault {number}" for number in range(MOST_WARNINGS)]
 
 
 def test_a_warning_may_use_all_that_the_training_uses(monkeypatch: pytest.MonkeyPatch) -> None:

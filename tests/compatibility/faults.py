@@ -9,6 +9,8 @@ import json
 import pkgutil
 import sys
 import threading
+import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -26,6 +28,7 @@ from tests.compatibility.training import run
 from tests.compatibility.undisturbed import assert_undisturbed
 from tests.shared import once
 from torchgraph_explorer.capture.process_state import process_state
+from torchgraph_explorer.training.process import this_process
 
 
 class Injected(RuntimeError):
@@ -69,6 +72,7 @@ NOT_BROKEN = {
     "capture.inline.probes._not_inserted": "how it says what it caught",
     "capture.trace.Trace.__torch_dispatch__": "runs the user's operation; what it does besides is broken instead",
     "capture.trace.Trace.is_infra_mode": "asked by torch, in the middle of what the user does",
+    "capture.process_state.ProcessState.warn_once": "how a fault is said: broken, nobody can be told",
     "training.writer_thread.WriterThread.note": "how a fault is said: broken, nobody can be told",
     "training.writer_thread.WriterThread._warn": "the same",
     "training.pipeline.Pipeline.fail": "the same",
@@ -91,6 +95,7 @@ ON_A_GPU = "tests/reduce/test_elsewhere.py calls it; no case trains on a GPU"
 WITH_KEEP = "tests/tensors/test_faults.py breaks it: no case keeps tensors"
 AT_A_PAUSE = "called where training pauses for half a second"
 BY_AN_INTERRUPT = "tests/capture/test_interrupts.py calls it: an interrupt comes while the model is called"
+BY_TESTS = "tests call it"
 ONCE = "called once in a process"
 NO_FINITE_C = "called where finite.c is not built; tests/training/test_bad_values.py does without it"
 WITHOUT_C = "called where the C part is not built or does not take a tensor, and where the memory of a step is full"
@@ -100,7 +105,8 @@ ON_IMPORT = "called when the package is imported"
 NOT_CALLED = {
     "training.watcher.Watcher.explore": ON_REQUEST,
     "capture.attach_targets.AttachTargets.__init__": ON_IMPORT,
-    "capture.attach_targets.AttachTargets.clear": BY_AN_INTERRUPT,
+    "capture.attach_targets.AttachTargets.clear": BY_TESTS,
+    "capture.optimizer_steps.OptimizerSteps.clear": BY_TESTS,
     "capture.backward_passes.BackwardPasses.are_on": AT_A_PAUSE,
     "capture.call_stack.is_running": AT_A_PAUSE,
     "capture.call_stack._innermost_frame": AT_A_PAUSE,
@@ -162,7 +168,7 @@ NOT_CALLED = {
     "capture.inline.probes.InlineProbes.__init__": BY_WATCH,
     "capture.inline.probes._Insertion": "run by dynamo, which traces through it",
     "capture.inline.registry.OpenWindow.__init__": ON_IMPORT,
-    "capture.inline.registry.OpenWindow.release_all": "tests call it",
+    "capture.inline.registry.OpenWindow.release_all": BY_TESTS,
     "capture.inline.probes._Unpickled": "called where a compiled model is pickled",
     "capture.inline.probes._operator": ONCE,
     "capture.inline.step.InlineForward.abandon": "does nothing",
@@ -524,7 +530,13 @@ def injected(fault: Fault, switch: Switch) -> Iterator[None]:
 
 
 def _give_back() -> None:
-    """What a broken function kept, which would reach the next test: compiled code runs as written until it is left."""
+    """End what a broken end has left on: its threads and hooks would warn in the next test, and take their time."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for watcher in this_process.watchers:
+            for each in watcher._pipelines:
+                each.end()
+                each.wait(time.monotonic() + 1)
     process_state.reset()
 
 

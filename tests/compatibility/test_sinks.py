@@ -7,12 +7,14 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import pytest
 import torch
 from torch import nn
 
 from tests.listening import Listening
+from tests.processes import wait_for
 from torchgraph_explorer import timeouts, watch
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.schema import Frame, Record
@@ -52,6 +54,25 @@ def test_a_sink_that_hangs_holds_training_up_once_and_for_a_stated_time(monkeypa
         sink.finished.notes
     )
     assert len(sink.frames) < 300
+
+
+@pytest.mark.slow
+def test_that_steps_are_dropped_is_said_once_although_a_sink_hangs_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_thread, "MOST_SECONDS", 0.05)
+    model, sink = nn.Linear(3, 2), Hanging()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        watcher = watch(model, backend=sink, log_freq=1, verbose=False)
+        for _ in range(2):
+            train(model, steps=2 * writer_thread.WAITING)
+            sink.let_go.set()
+            wait_for(lambda: watcher._train._writer._queue.qsize() == 0)
+            sink.let_go.clear()
+        sink.let_go.set()
+        watcher.close()
+    said = [str(one.message) for one in caught if issubclass(one.category, TorchgraphWarning)]
+    assert [sentence[:27] for sentence in said] == ["Some steps are not recorded"]
+    assert len(sink.frames) < 4 * writer_thread.WAITING - 2, "steps were dropped twice"
 
 
 class Slow(Listening):

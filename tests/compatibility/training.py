@@ -129,6 +129,6 @@ def _warnings() -> Iterator[list[str]]:
     said: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
-        warnings.simplefilter("default", TorchgraphWarning)  # as users have it
+        warnings.simplefilter("always", TorchgraphWarning)  # users' filter would hide what is said twice
         yield said
         said += [str(each.message) for each in caught if issubclass(each.category, TorchgraphWarning)]

@@ -81,6 +81,11 @@ class OptimizerSteps:
             for handle in handles:
                 handle.remove()
 
+    def clear(self) -> None:
+        """Call nobody."""
+        for listener in tuple(self._listeners):
+            self.remove(listener)
+
     def _before(self, optimizer: Optimizer) -> None:
         here, frame = self._open, users_frame()
         while here.frames and not is_caller(here.frames[-1], frame):

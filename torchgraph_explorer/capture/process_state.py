@@ -11,6 +11,10 @@ from torchgraph_explorer.capture.compile_listeners import CompileListeners
 from torchgraph_explorer.capture.eager import EagerStance
 from torchgraph_explorer.capture.inline.registry import InlineRegistry
 from torchgraph_explorer.capture.optimizer_steps import OptimizerSteps
+from torchgraph_explorer.console import warn
+
+MOST_WARNINGS = 100
+"""Warnings that are no watcher's. Those after them are not shown: they would come with each call."""
 
 
 class ProcessState:
@@ -31,11 +35,20 @@ class ProcessState:
         self.optimizer_steps = OptimizerSteps()
         self.compile_listeners = CompileListeners()
         self.inline = InlineRegistry()
+        self._warned: set[str] = set()
         interrupts.subscribe(self.eager)
 
+    def warn_once(self, sentence: str) -> None:
+        """Warn of a fault that no watcher could take, once in this process: it may come with each call of a hook."""
+        if sentence not in self._warned and len(self._warned) < MOST_WARNINGS:
+            self._warned.add(sentence)
+            warn(sentence)
+
     def reset(self) -> None:
-        """Leave every step, the eager stance and the form with probes: for a test whose step could not do so itself."""
+        """Leave all that is on or listens: for a test in which what should do so was broken."""
+        self._warned.clear()
         self.attach_targets.clear()
+        self.optimizer_steps.clear()
         self.eager.release_all()
         self.inline.window.release_all()
 

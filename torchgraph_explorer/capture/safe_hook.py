@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from torchgraph_explorer import interrupts
-from torchgraph_explorer.console import warn
 
 
 def are_walked() -> bool:
@@ -57,7 +56,11 @@ class SafeHook:
         try:
             self.fail(fault)
         except Exception as another:  # while cleaning up
-            warn(f"Watching the model failed ({fault!r}), and so did ending it ({another!r}). Training goes on.")
+            from torchgraph_explorer.capture.process_state import process_state  # which has hooks itself
+
+            process_state.warn_once(
+                f"Watching the model failed ({fault!r}), and so did ending it ({another!r}). Training goes on."
+            )
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, str]]:
         """The copy: `nullcontext().__exit__`, which accepts anything and returns None."""

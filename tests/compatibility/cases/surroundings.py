@@ -359,7 +359,9 @@ def _() -> Any:
     whole = nn.Sequential(nn.Linear(6, 6), _net())
     training = trained(whole, _x())
     watchers: list[Any] = []
-    training.after_watch = lambda: watchers.append(watch(whole[1], log_freq=1, backend=Listening(), verbose=False))
+    training.after_watch = lambda: watchers.append(
+        watch(whole[1], log_freq=1, backend=Listening(), verbose=False, name="inner")
+    )
     training.close = lambda: [watcher.close() for watcher in watchers]
     return training
 
