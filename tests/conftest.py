@@ -11,14 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import torch
-from torch import nn
 
 from tests.chrome import find_chrome
-from torchgraph_explorer import watch
 
+# Torch is imported by fixtures: the process that hands tests to others reads this file too, and needs it not.
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+
+def pytest_collection() -> None:
+    """Nothing that is imported and collected becomes garbage: to look for some takes a tenth of the time."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -33,6 +40,8 @@ def _one_thread() -> None:
 
     Neither has its compiler a pool of processes, which would import torch again in each.
     """
+    import torch
+
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     torch.set_num_threads(1)
@@ -70,6 +79,8 @@ def compiled_anew() -> Iterator[None]:
     """Afterwards nothing is compiled. Torch gives a function up after it was compiled a number of times."""
     yield
     if "torch._dynamo" in sys.modules:
+        import torch
+
         torch.compiler.reset()
 
 
@@ -84,6 +95,8 @@ def _compilations_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _same_random_numbers() -> None:
     """`torch.manual_seed` would note the whole stack each time, for devices that are not used yet."""
+    import torch
+
     torch.default_generator.manual_seed(0)
 
 
@@ -113,6 +126,11 @@ def browser(chrome: str) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def recorded_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run of three steps. Tests may read it, and must not change it."""
+    import torch
+    from torch import nn
+
+    from torchgraph_explorer import watch
+
     model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(inplace=True), nn.Linear(3, 2))
     logdir = tmp_path_factory.mktemp("recorded")
     with watch(model, backend="record", log_freq=1, logdir=str(logdir), verbose=False) as watcher:
