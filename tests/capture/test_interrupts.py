@@ -26,6 +26,7 @@ import torchgraph_explorer
 from tests.listening import Listening
 from torchgraph_explorer import attach, interrupts, watch
 from torchgraph_explorer.capture import compiled_entry
+from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.capture.safe_hook import SafeHook
 from torchgraph_explorer.training.watcher import Watcher
 
@@ -344,6 +345,18 @@ def assert_same_last_frame(heard: Listening, expected: Listening) -> None:
         told, whole = heard.row(key), expected.row(key)
         assert repr(told[0]) == repr(whole[0]), key  # NaN is equal to NaN
         assert told[1].buckets.tobytes() == whole[1].buckets.tobytes(), key
+
+
+def test_what_an_interrupt_has_left_on_is_left_when_the_watcher_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the user goes on for long in the forward pass that was interrupted, it is not tried any more by then."""
+    monkeypatch.setattr(interrupts, "MOST_TRIES", 0)
+    inner = next(one for one in executed(plain) if one.place[0] is ForwardRecorder._enter.__code__ and one.time > 1)
+    training, torchs = plain(), state_of_torch()
+    watcher = listened(training, Listening())
+    with pytest.raises(KeyboardInterrupt), Tracer(inner):
+        training.step(0)
+    watcher.close()
+    wait_for(torchs)
 
 
 MANY = 200

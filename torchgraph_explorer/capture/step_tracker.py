@@ -155,6 +155,7 @@ class StepTracker:
                 self._current.end()
             finally:
                 self._remove_all()
+        interrupts.schedule_calls()  # what an interrupt has left to be done: nothing else asks for it from now on
 
     @property
     def graphs(self) -> tuple[ModuleGraph, ...]:
