@@ -36,7 +36,7 @@ from torchgraph_explorer.server.page.choice import (
 from torchgraph_explorer.server.page.findings import first_frames, named_tensors
 from torchgraph_explorer.server.page.model import Arrays, page_model
 from torchgraph_explorer.server.page.nonfinite import Trouble, nonfinite_json, trouble_of
-from torchgraph_explorer.server.page.tensors import LETTERS_PER_BYTE, page_tensors
+from torchgraph_explorer.server.page.tensors import LETTERS_PER_BYTE, packed_size, page_tensors
 from torchgraph_explorer.server.page.text import as_text, compressed
 from torchgraph_explorer.version import __version__
 
@@ -194,7 +194,7 @@ def _kept_tensors(models: Sequence[ModelRecord], most_bytes: float) -> list[tupl
     found: list[tuple[Json | None, Arrays]] = []
     for at, model in enumerate(models):
         one = page_tensors(model, most_bytes=most_bytes / (len(models) - at))
-        most_bytes -= LETTERS_PER_BYTE * sum(array.nbytes for array in one[1].values())
+        most_bytes -= LETTERS_PER_BYTE * packed_size(one[1])
         found.append(one)
     return found
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,14 +21,18 @@ from torchgraph_explorer.record.tensors.encoding import KeptLayout
 from torchgraph_explorer.record.tensors.reading import KeptTensor
 from torchgraph_explorer.schema import Role, Series
 from torchgraph_explorer.server.page.choice import spread
+from torchgraph_explorer.server.page.text import shortest_block
 from torchgraph_explorer.server.selection import is_rounded
 from torchgraph_explorer.server.tensors import listed, tensor_facts, tensor_graph_answer
 
 LETTERS_PER_BYTE = 16 / 13
-"""Of the page's text, see `text.as_text`. Numbers hardly become shorter."""
+"""Of the page's text, see `text.as_text`."""
 
-ENTRY_BYTES = 64
-"""What else a tensor at a step takes."""
+ENTRY_BYTES = 20
+"""What else a tensor at a step takes, compressed."""
+
+HOPE = 0.7
+"""A step that is expected to take more than what is left, divided by this, is not read at all."""
 
 LEAST_STEPS = 4
 """A tensor that would leave room for fewer steps is left out, as long as others fit."""
@@ -41,6 +46,9 @@ _SINGLE = frozenset(name for name in SIZES if name.startswith(("float8", "float1
 
 _WHOLE = (np.uint8, np.int16, np.uint32)
 """Types for integers, the shortest first. Those that fit into none are sent as float64."""
+
+
+Read: TypeAlias = "tuple[KeptLayout, KeptTensor]"
 
 
 class Place(NamedTuple):
@@ -58,10 +66,20 @@ class _Pool:
     sizes: dict[str, int] = field(default_factory=dict)
     known: dict[tuple[str, bytes], Place] = field(default_factory=dict)
 
+    def cost(self, tensors: Iterable[KeptTensor]) -> int:
+        """Bytes that these add to the page's, compressed."""
+        new, count = _Pool(), 0
+        for tensor in tensors:
+            count += 1
+            for values in _arrays_of(tensor).values():
+                if _key(_shortest(values)) not in self.known:
+                    new.add(values)
+        return count * ENTRY_BYTES + packed_size(new.arrays())
+
     def add(self, values: npt.NDArray[Any]) -> Place:
         numbers = _shortest(values)
-        name = numbers.dtype.name
-        key = name, hashlib.sha256(numbers.tobytes()).digest()
+        key = _key(numbers)
+        name, _ = key
         if key not in self.known:
             self.known[key] = Place(name, self.sizes.get(name, 0))
             self.sizes[name] = self.sizes.get(name, 0) + numbers.size
@@ -81,13 +99,13 @@ def page_tensors(model: ModelRecord, *, most_bytes: float) -> tuple[Json | None,
     found = model.kept_catalog
     if not found.steps:
         return None, {}
-    keys, steps = _chosen(found, most_bytes / LETTERS_PER_BYTE)
     pool, facts = _Pool(), dict[str, int]()
     shown: list[tuple[int, tuple[KeptLayout, ...], list[Json]]] = []
-    for at in steps:
-        entries = list(_entries(model, found, at, names=keys, pool=pool, facts=facts))
-        if entries:
-            shown.append((at, tuple(one for one, _ in entries), [entry for _, entry in entries]))
+    for at, read in _steps_that_fit(model, found, pool=pool, room=most_bytes / LETTERS_PER_BYTE):
+        shown.append(
+            (at, tuple(one for one, _ in read), [_entry(one, tensor, pool=pool, facts=facts) for one, tensor in read])
+        )
+    shown.sort(key=lambda each: each[0])
     part = _part(found, shown, size=sum(sum(one.nbytes for one in parts) for parts in pool.parts.values()))
     answer = listed(part, version="page")
     numbers = {(*one.key, one.loss): at for at, one in enumerate(_tensors(part))}
@@ -106,8 +124,35 @@ def page_tensors(model: ModelRecord, *, most_bytes: float) -> tuple[Json | None,
     }, pool.arrays()
 
 
-def _chosen(found: KeptCatalog, most: float) -> tuple[set[Name], list[int]]:
-    """Which tensors and which of the kept steps fit, in `most` bytes."""
+def _steps_that_fit(
+    model: ModelRecord, found: KeptCatalog, *, pool: _Pool, room: float
+) -> Iterator[tuple[int, list[Read]]]:
+    """The steps that fit into `room` bytes, in the order of their rank, each to be added to `pool` before the next."""
+    share = _measured_share(model, found, room)
+    names = _chosen(found, room / share)
+    for at in _by_rank(found):
+        expected = share * sum(_size(one) for one in found.layouts[found.layout[at]] if _name(one) in names)
+        if not 0 < HOPE * expected <= room:
+            continue
+        read = list(_read(model, found, at, names=names))
+        cost = pool.cost(tensor for _, tensor in read)
+        if read and cost <= room:
+            room -= cost
+            yield at, read
+
+
+def _measured_share(model: ModelRecord, found: KeptCatalog, room: float) -> float:
+    """What the last step takes, divided by what `_size` says: many tensors are there twice, and all are compressed."""
+    last = len(found.steps) - 1
+    layout = [one for one in found.layouts[found.layout[last]] if _size(one) <= room]
+    read = list(_read(model, found, last, names={_name(one) for one in layout}))
+    if not read:
+        return 1.0
+    return min(1.0, _Pool().cost(tensor for _, tensor in read) / sum(_size(one) for one, _ in read))
+
+
+def _chosen(found: KeptCatalog, most: float) -> set[Name]:
+    """Which tensors fit at so many steps as there should be, in `most` bytes."""
     sizes: dict[Name, int] = {}
     for layout in found.layouts:
         own: dict[Name, int] = {}
@@ -124,14 +169,7 @@ def _chosen(found: KeptCatalog, most: float) -> tuple[set[Name], list[int]]:
         if sizes[name] <= room:
             room -= sizes[name]
             chosen.add(name)
-    per_layout = [sum(_size(one) for one in layout if _name(one) in chosen) for layout in found.layouts]
-    of_step = [per_layout[number] for number in found.layout]
-    steps: set[int] = set()
-    for at in _by_rank(found):
-        if 0 < of_step[at] <= most:
-            most -= of_step[at]
-            steps.add(at)
-    return chosen, sorted(steps)
+    return chosen
 
 
 def _by_rank(found: KeptCatalog) -> Iterable[int]:
@@ -146,32 +184,37 @@ def _by_rank(found: KeptCatalog) -> Iterable[int]:
     return dict.fromkeys((count - 1, 0, *asked, *between, *range(count)))
 
 
-def _entries(
-    model: ModelRecord, found: KeptCatalog, at: int, *, names: set[Name], pool: _Pool, facts: dict[str, int]
-) -> Iterable[tuple[KeptLayout, Json]]:
+def _read(model: ModelRecord, found: KeptCatalog, at: int, *, names: Container[Name]) -> Iterator[Read]:
     """Those of a step that can be read."""
     for one in found.layouts[found.layout[at]]:
-        if _name(one) not in names:
-            continue
-        try:
-            tensor = model.tensor(Series(-1, *one.key), found.steps[at], most_bytes=1 << 62, loss=one.loss)
-        except (NotFoundError, RecordError):
-            continue
-        said = json.dumps({**tensor_facts(one), "rank": tensor.rank, "gradient_scale": tensor.gradient_scale})
-        yield one, {"facts": facts.setdefault(said, len(facts)), **_numbers(tensor, pool)}
+        if _name(one) in names:
+            with suppress(NotFoundError, RecordError):
+                yield one, model.tensor(Series(-1, *one.key), found.steps[at], most_bytes=1 << 62, loss=one.loss)
 
 
-def _numbers(tensor: KeptTensor, pool: _Pool) -> Json:
-    values, found = tensor.values, Json()
-    if np.iscomplexobj(values):
-        found |= {"values": pool.add(values.real), "imaginary": pool.add(values.imag)}
-    else:
-        found |= {"values": pool.add(values)}
-    if is_rounded(values):
-        found["is_rounded"] = True
+def _entry(one: KeptLayout, tensor: KeptTensor, *, pool: _Pool, facts: dict[str, int]) -> Json:
+    said = json.dumps({**tensor_facts(one), "rank": tensor.rank, "gradient_scale": tensor.gradient_scale})
+    places = {name: pool.add(values) for name, values in _arrays_of(tensor).items()}
+    rounded = {"is_rounded": True} if is_rounded(tensor.values) else {}
+    return {"facts": facts.setdefault(said, len(facts)), **places, **rounded}
+
+
+def _arrays_of(tensor: KeptTensor) -> Arrays:
+    values = tensor.values
+    is_complex = np.iscomplexobj(values)
+    found: Arrays = {"values": values.real, "imaginary": values.imag} if is_complex else {"values": values}
     if tensor.mean is not None and tensor.std is not None and tensor.largest is not None:
-        found["statistics"] = pool.add(np.stack([tensor.mean, tensor.std, tensor.largest]))
+        found["statistics"] = np.stack([tensor.mean, tensor.std, tensor.largest])
     return found
+
+
+def _key(numbers: npt.NDArray[Any]) -> tuple[str, bytes]:
+    return numbers.dtype.name, hashlib.sha256(numbers.tobytes()).digest()
+
+
+def packed_size(arrays: Arrays) -> int:
+    """Bytes that they take in a page, before these become letters."""
+    return sum(len(shortest_block(one.tobytes())) for one in arrays.values())
 
 
 def _part(
@@ -229,7 +272,7 @@ def _name(one: KeptLayout) -> Name:
 
 
 def _size(one: KeptLayout) -> int:
-    """Bytes on a page, at most."""
+    """Bytes on a page, at most, not compressed."""
     wide = 1 if one.dtype in ("bool", "uint8") else 4 if one.dtype in _SINGLE else 8
     _, statistics = one.sizes
     return ENTRY_BYTES + statistics + math.prod(one.kept_shape) * (16 if one.dtype == "complex128" else wide)

@@ -37,12 +37,17 @@ def compressed(text: bytes, numbers: Sequence[bytes] = ()) -> bytes:
 
     Source: RFC 1952, and RFC 1951 for the blocks.
     """
-    blocks = (min((_block(array, strategy) for strategy in _NOISE), key=len) for array in numbers)
+    blocks = map(shortest_block, numbers)
     size, check = 0, 0
     for piece in (text, *numbers):
         size, check = size + len(piece), zlib.crc32(piece, check)
     tail = struct.pack("<II", check, size & 0xFFFFFFFF)
     return b"".join([_HEAD, _block(text, zlib.Z_DEFAULT_STRATEGY), *blocks, _END, tail])
+
+
+def shortest_block(numbers: bytes) -> bytes:
+    """An array of numbers as blocks."""
+    return min((_block(numbers, strategy) for strategy in _NOISE), key=len)
 
 
 def _block(piece: bytes, strategy: int) -> bytes:

@@ -27,4 +27,7 @@ watchForQuiet();
 startScene();
 startFollowingKept();
 startFindings();
-render(<Root />, document.getElementById('app') as HTMLElement);
+
+const place = document.getElementById('app') as HTMLElement;
+place.replaceChildren(); // an exported page says there that it is being opened, and would go on saying so below the window
+render(<Root />, place);
