@@ -137,6 +137,17 @@ def test_a_view_follows_the_selection_and_edits_of_its_file(own: Viewer, kept: s
     assert own.complaints == []
 
 
+def test_it_is_said_that_the_first_page_is_being_drawn(page: Page, logdir: Path, kept: str, files: Path) -> None:
+    (files / "slow.py").write_text("import time\ndef slow(selection):\n    time.sleep(3)\n    return 'drawn'\n")
+    with serving(logdir, f"--view={files / 'slow.py'}:slow") as url:
+        viewer = Viewer(page, url)
+        viewer.open(kept, view="own")
+        told = viewer.page.locator(".own-view-end").get_by_role("status")
+        expect(told).to_have_text("Drawing …")
+        expect(drawn(viewer, "slow").locator("body")).to_have_text("drawn")
+        expect(told).to_have_text("")
+
+
 def test_an_element_that_was_clicked_reaches_the_view(own: Viewer, kept: str) -> None:
     own.open(kept, tensor=CELL, view="own", own="facts", pick="0,5", theme="light")
     expect(drawn(own).locator("#facts")).to_have_text("10 cell (12,) (0, 5) light")

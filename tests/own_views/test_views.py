@@ -127,6 +127,11 @@ def test_anything_else_is_an_error_that_tells_what_is_allowed(made: object) -> N
         page_of(made, theme="light")
 
 
+@pytest.mark.parametrize("made", ["", " \n"])
+def test_a_page_without_anything_says_so(made: str) -> None:
+    assert "The view returned an empty text." in page_of(made, theme="light")
+
+
 VIEWS = """
 import os, sys, time
 
@@ -147,6 +152,9 @@ def lasts(selection):
         while True:
             pass
     return "done"
+
+def counts(selection):
+    return 42
 
 def leaves(selection):
     os._exit(7)
@@ -235,6 +243,11 @@ def test_a_view_that_takes_too_long_is_ended_and_another_selection_is_drawn(
 )
 def test_whatever_else_a_view_does_is_told(draw: Callable[..., str], function: str, told: str) -> None:
     assert told in text_of(draw(function))
+
+
+def test_what_is_no_page_is_told_without_the_lines_of_this_package(draw: Callable[..., str]) -> None:
+    sentence = "The view returned 42. Return HTML text, a matplotlib figure or a plotly figure."
+    assert text_of(draw("counts")) == f"my_view.py:counts failed.{sentence}"
 
 
 def test_an_edit_is_picked_up_also_one_that_mends_a_fault(run: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import sys
 from io import BytesIO
 from typing import Any
 
+from torchgraph_explorer.errors import TorchgraphError
 from torchgraph_explorer.printable import printable
 
 SHARPNESS = 2.0
@@ -29,19 +30,25 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 """
 
 
+class NotShownError(TorchgraphError, TypeError):
+    """A view returned something that is no page."""
+
+
 def page_of(made: object, *, theme: str) -> str:
-    """The page that shows what a view returned.
+    """The page that shows what a view returned. One without anything says so.
 
     Raises:
-        TypeError: It is nothing that can be shown.
+        NotShownError: It is nothing that can be shown.
     """
     if isinstance(made, str):
+        if not made.strip():
+            return wrapped("<p>The view returned an empty text.</p>", theme=theme)
         return made if _WHOLE.match(made) else wrapped(made, theme=theme)
     if _is_a(made, "matplotlib.figure", "FigureBase"):
         return wrapped(_picture(made), theme=theme)
     if _is_a(made, "plotly.basedatatypes", "BaseFigure"):
         return wrapped(_plot(made), theme=theme)
-    raise TypeError(f"The view returned {printable(repr(made))}. Return {ALLOWED}.")
+    raise NotShownError(f"The view returned {printable(repr(made))}. Return {ALLOWED}.")
 
 
 def fault_page(sentence: str, traceback: str, *, theme: str) -> str:

@@ -27,13 +27,14 @@ export function OwnView(): JSX.Element {
     <div class="own-view">
       <div class="tensor-bar own-view-bar">
         {kept !== null && info !== null && <Subject kept={kept} info={info} />}
-        <span class="dim" role="status">
-          {isLate ? 'Drawing …' : ''}
+        <span class="own-view-end">
+          <span class="dim" role="status">
+            {isLate ? 'Drawing …' : ''}
+          </span>
+          <button type="button" class="button" onClick={() => (again.value += 1)} title="Load its file, and what that imports, again">
+            Run again
+          </button>
         </span>
-        <div class="spacer" />
-        <button type="button" class="button" onClick={() => (again.value += 1)} title="Load its file, and what that imports, again">
-          Run again
-        </button>
       </div>
       {address === null && <p class="tensor-note">{ownView.value === null ? 'This server has no view of this name: torchgraph serve LOGDIR --view FILE.py' : 'Loading …'}</p>}
       {source !== null && <iframe title={`View ${name}`} sandbox="allow-scripts" src={source} onLoad={onLoad} aria-busy={isLate} data-late={isLate || undefined} />}
@@ -56,6 +57,7 @@ function addressNow(again: number): string | null {
  */
 function useOneAtATime(address: string | null): {shown: string | null; isLate: boolean; onLoad: () => void} {
   const [source, setSource] = useState<string | null>(null);
+  const [loaded, setLoaded] = useState<string | null>(null);
   const isDrawing = useRef(false);
   const wanted = useRef(address);
   wanted.current = address;
@@ -72,7 +74,8 @@ function useOneAtATime(address: string | null): {shown: string | null; isLate: b
   }, [address]);
   const onLoad = (): void => {
     isDrawing.current = false;
+    setLoaded(source);
     if (wanted.current !== source) next();
   };
-  return {shown: source, isLate: source !== null && address !== source, onLoad};
+  return {shown: source, isLate: address !== null && address !== loaded, onLoad};
 }
