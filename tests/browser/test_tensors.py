@@ -241,6 +241,52 @@ def test_the_page_is_not_longer_than_the_window(viewer: Viewer, kept: str) -> No
     assert viewer.page.evaluate("scrollY") == 0
 
 
+def test_the_choices_are_one_line_each_in_a_small_window(viewer: Viewer, dependent: str) -> None:
+    viewer.page.set_viewport_size({"width": 480, "height": 300})
+    look(viewer, dependent, tensor("", None, "attached", "loss"), label="train", list="graph")
+    bars = viewer.page.locator(".tensor-bar")
+    expect(bars).to_have_count(3)
+    assert max(bars.evaluate_all("(all) => all.map((one) => one.offsetHeight)")) < 48
+
+
+def test_what_cannot_be_negative_is_coloured_from_zero_on(viewer: Viewer, kept: str) -> None:
+    least = viewer.page.locator(".tensor-ramp span").first
+    look(viewer, kept, CONV, sample="std")
+    expect(least).to_have_text("0")
+    look(viewer, kept, CONV, sample="mean")
+    expect(least).to_contain_text("−")
+
+
+def test_it_is_said_that_facts_are_of_more_than_the_picture_has(viewer: Viewer, kept: str) -> None:
+    legend = viewer.page.locator(".tensor-legend")
+    look(viewer, kept, CONV)
+    expect(legend).to_contain_text("all kept samples:")
+    viewer.choose("Sample", "all that were kept")
+    expect(legend).not_to_contain_text("all kept samples:")
+
+
+def test_the_order_of_the_table_and_the_size_of_the_graph_survive_a_reload(viewer: Viewer, kept: str) -> None:
+    look(viewer, kept, CONV, closed="time,scatter", list="graph")
+    viewer.page.get_by_role("table").get_by_role("button", name="std of the batch").click()
+    viewer.page.get_by_label(re.compile("^Filter: an index")).fill("2, *, 7")
+    viewer.button("Larger").click()
+    viewer.page.wait_for_function("() => /sort=-3&filter=2.*large=1.25/.test(location.hash)")
+    viewer.page.reload()
+    expect(viewer.page.get_by_text("8 of 384")).to_be_visible()
+    expect(viewer.page.get_by_role("columnheader", name="std of the batch")).to_have_attribute(
+        "aria-sort", "descending"
+    )
+
+
+def test_making_the_graph_smaller_moves_nothing_below_it(viewer: Viewer, kept: str) -> None:
+    look(viewer, kept, CONV, list="graph")
+    expect(viewer.page.locator(".dependencies-node")).not_to_have_count(0)
+    before = viewer.page.locator(".tensor-view").bounding_box()
+    viewer.button("Smaller").click()
+    viewer.page.wait_for_function("() => location.hash.includes('large=0.8')")
+    assert viewer.page.locator(".tensor-view").bounding_box() == before
+
+
 def test_where_no_two_samples_share_a_category_no_std_is_drawn(own_viewer: Viewer, own_logdir: Path) -> None:
     runs.record_short(own_logdir)
     look(own_viewer, "short", A)
@@ -322,6 +368,7 @@ def test_a_link_to_a_tensor_that_was_not_kept_says_so(viewer: Viewer, kept: str)
 def test_a_run_that_keeps_nothing_says_how_to(viewer: Viewer, scalars: str) -> None:
     viewer.open(scalars, view="tensors")
     expect(viewer.page.get_by_text("No tensor of this model was kept whole.")).to_be_visible()
+    expect(viewer.page.get_by_role("navigation", name="Kept tensors")).to_have_count(0)
 
 
 def test_labels_categories_and_reasons_are_shown(viewer: Viewer, dependent: str) -> None:
@@ -391,6 +438,7 @@ def test_an_exported_page_has_the_values_that_were_asked_for(
         export_page(open_run(logdir / name), tmp_path / f"{name}.html", tensors=10)
     page.goto(f"{(tmp_path / f'{kept}.html').as_uri()}#{urlencode({'view': 'tensors', 'tensor': CONV})}")
     array(offline).locator("canvas").hover(position={"x": 3, "y": 20})
+    assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
     expect(readout(offline)).to_contain_text("[sample 0, 0, 0, 0]")
     assert np.float32(shown_value(offline)) == recorded(logdir, CONV).values[0, 0, 0, 0]
     expect(page.get_by_role("slider", name="mean over steps")).to_have_attribute("aria-valuemax", str(len(STEPS) - 1))

@@ -104,6 +104,8 @@ export type Numbers = Float32Array | Float64Array | Uint8Array;
 export interface TensorPart {
   step: number;
   dtype: string;
+  /** Its numbers cannot be negative, whatever their type. */
+  isMagnitude?: boolean;
   shape: number[];
   /** Of all that was kept of it, or of the neurons. */
   kept_shape: number[];

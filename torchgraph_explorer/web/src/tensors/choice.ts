@@ -3,6 +3,7 @@
 import type {ComplexPart} from '../api/tensors';
 import type {Variant} from './names';
 import type {ScaleChoice} from './shade';
+import type {Sorting} from './table';
 
 /** Which page takes the middle of the screen. */
 export type View = 'graph' | 'tensors' | 'network' | 'own';
@@ -30,6 +31,8 @@ export interface OwnChoice {
   pick: number[] | null;
   /** Which facets are shown, where there are many. */
   page: number;
+  /** What is typed into the filter of the table. */
+  filter: string;
 }
 
 export interface TensorChoice extends OwnChoice {
@@ -46,6 +49,8 @@ export interface TensorChoice extends OwnChoice {
   other: string | null;
   over: Over;
   closed: readonly Section[];
+  /** What the table is sorted by. */
+  sorting: Sorting;
   /** The tensors are chosen in the dependency graph, not in the list. */
   isGraph: boolean;
   /** The node of the graph that is chosen; null for that of the tensor. */
@@ -54,11 +59,13 @@ export interface TensorChoice extends OwnChoice {
   pathTo: string | null;
   /** All links of the graph are drawn. */
   areAllShown: boolean;
+  /** How large the graph is drawn. */
+  graphZoom: number;
   /** The label that the steps have which are gone through; null for all. */
   label: string | null;
 }
 
-export const OWN_DEFAULTS: OwnChoice = {axes: null, at: [], ranges: null, pick: null, page: 0};
+export const OWN_DEFAULTS: OwnChoice = {axes: null, at: [], ranges: null, pick: null, page: 0, filter: ''};
 export const SECTIONS: readonly Section[] = ['categories', 'time', 'neurons', 'scatter'];
 export const TENSOR_DEFAULTS: TensorChoice = {
   ...OWN_DEFAULTS,
@@ -73,10 +80,12 @@ export const TENSOR_DEFAULTS: TensorChoice = {
   other: null,
   over: 'steps',
   closed: ['neurons', 'scatter'],
+  sorting: {column: -1, isDescending: false},
   isGraph: false,
   node: null,
   pathTo: null,
   areAllShown: false,
+  graphZoom: 1,
   label: null,
 };
 
@@ -100,10 +109,13 @@ export function addTensorChoice(query: URLSearchParams, choice: TensorChoice): v
     other: choice.other,
     over: choice.over === 'steps' ? null : choice.over,
     closed: choice.closed.join() === TENSOR_DEFAULTS.closed.join() ? null : choice.closed.join(),
+    sort: sortingText(choice.sorting),
+    filter: choice.filter || null,
     list: choice.isGraph ? 'graph' : null,
     node: choice.node,
     path: choice.pathTo,
     links: choice.areAllShown ? 'all' : null,
+    large: choice.graphZoom === 1 ? null : String(Number(choice.graphZoom.toPrecision(3))),
     label: choice.label,
     axes: choice.axes,
     at: choice.at.some((one) => one > 0) ? choice.at.join() : null,
@@ -131,10 +143,13 @@ export function tensorChoiceIn(query: URLSearchParams): TensorChoice {
     other: query.get('other'),
     over: one('over', OVERS, 'steps'),
     closed: closed === null ? TENSOR_DEFAULTS.closed : SECTIONS.filter((section) => closed.split(',').includes(section)),
+    sorting: sortingFrom(query.get('sort')),
+    filter: query.get('filter') ?? '',
     isGraph: query.get('list') === 'graph',
     node: query.get('node'),
     pathTo: query.get('path'),
     areAllShown: query.get('links') === 'all',
+    graphZoom: zoomWithin(Number(query.get('large') ?? 1)),
     label: query.get('label'),
     axes: query.get('axes'),
     at: numbers(query.get('at')) ?? [],
@@ -142,6 +157,23 @@ export function tensorChoiceIn(query: URLSearchParams): TensorChoice {
     pick: numbers(query.get('pick')),
     page: whole(query.get('facets')) ?? 0,
   };
+}
+
+/** Number of the column, with a sign where the largest come first; null where it is sorted by index. */
+function sortingText({column, isDescending}: Sorting): string | null {
+  if (column < 0) return isDescending ? 'last' : null;
+  return `${isDescending ? '-' : ''}${column}`;
+}
+
+function sortingFrom(text: string | null): Sorting {
+  if (text === 'last') return {column: -1, isDescending: true};
+  const [, sign, column] = /^(-?)(\d{1,3})$/.exec(text ?? '') ?? [];
+  return column === undefined ? TENSOR_DEFAULTS.sorting : {column: Number(column), isDescending: sign === '-'};
+}
+
+/** A size at which the dependency graph is drawn. */
+export function zoomWithin(wanted: number): number {
+  return Number.isFinite(wanted) ? Math.max(0.2, Math.min(3, wanted)) : 1;
 }
 
 function sampleFrom(text: string | null): Sample {

@@ -1,6 +1,6 @@
 /** Numbers as colours: signed ones diverge from zero, and what is not finite stands out. Pure. */
 
-import type {Bounds, Numbers, Summary} from '../api/tensors';
+import type {Bounds, Numbers, Summary, TensorPart, WantedPart} from '../api/tensors';
 
 export type Rgb = readonly [red: number, green: number, blue: number];
 
@@ -30,13 +30,21 @@ export function isUnsigned(dtype: string): boolean {
   return dtype === 'bool' || dtype.startsWith('uint');
 }
 
+/** The answer has numbers that cannot be negative: standard deviations, largest magnitudes, and those of complex numbers. */
+export function isMagnitude({what, part}: WantedPart, dtype: string): boolean {
+  return what === 'std' || what === 'largest' || (what === 'values' && part === 'abs' && dtype.startsWith('complex'));
+}
+
+/** What a scale has to know of numbers. */
+type Numbered = Pick<TensorPart, 'dtype' | 'isMagnitude'>;
+
 /** One scale for a whole tensor. */
-export function scaleOf({low, high, typical}: Bounds, dtype: string, choice: ScaleChoice): ValueScale {
+export function scaleOf({low, high, typical}: Bounds, {dtype, isMagnitude: isAbsolute}: Numbered, choice: ScaleChoice): ValueScale {
   const [least, most] = [low ?? 0, high ?? 0];
   const largest = Math.max(Math.abs(least), Math.abs(most));
   const size = choice === 'typical' && typical !== null && typical > 0 ? typical : largest;
   const isCount = dtype.startsWith('int') && least >= 0;
-  return isUnsigned(dtype) || isCount ? {low: 0, high: size || 1, isSigned: false} : {low: -(size || 1), high: size || 1, isSigned: true};
+  return isUnsigned(dtype) || isCount || isAbsolute ? {low: 0, high: size || 1, isSigned: false} : {low: -(size || 1), high: size || 1, isSigned: true};
 }
 
 /** The larger of both bounds. */
@@ -49,14 +57,14 @@ export function bothBounds(one: Bounds, other: Bounds): Bounds {
 }
 
 /** The scale of some of the values alone. */
-export function scaleAmong(values: Iterable<number>, dtype: string): ValueScale {
+export function scaleAmong(values: Iterable<number>, of: Numbered): ValueScale {
   let [low, high] = [Infinity, -Infinity];
   for (const value of values) {
     if (!Number.isFinite(value)) continue;
     if (value < low) low = value;
     if (value > high) high = value;
   }
-  return scaleOf(low <= high ? {low, high, typical: null} : {low: null, high: null, typical: null}, dtype, 'all');
+  return scaleOf(low <= high ? {low, high, typical: null} : {low: null, high: null, typical: null}, of, 'all');
 }
 
 const STEPS = 256;

@@ -58,7 +58,7 @@ describe('kept tensors', () => {
   });
 });
 
-test.each(['sample=x&beside=what:3&at=1,x&zoom=nonsense&pick=-1&look=odd&facets=1.5', ''])('an address that says %j chooses nothing', (text) => {
+test.each(['sample=x&beside=what:3&at=1,x&zoom=nonsense&pick=-1&look=odd&facets=1.5&sort=up&large=x', ''])('an address that says %j chooses nothing', (text) => {
   expect(tensorChoiceIn(new URLSearchParams(text))).toEqual(TENSOR_DEFAULTS);
 });
 

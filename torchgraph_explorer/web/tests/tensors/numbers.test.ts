@@ -1,7 +1,8 @@
 import {describe, expect, test} from 'vitest';
 import {heightsOf} from '../../src/tensors/bars';
 import {linePlot, nearest} from '../../src/tensors/linePlot';
-import {byCategory, correlation, differenceOf, scaleOf, shader, shortest, summaryOf} from '../../src/tensors/shade';
+import {byCategory, correlation, differenceOf, isMagnitude, scaleOf, shader, shortest, summaryOf} from '../../src/tensors/shade';
+import type {WantedPart} from '../../src/api/tensors';
 import type {Rgb} from '../../src/tensors/shade';
 import {filterOf, orderOf} from '../../src/tensors/table';
 
@@ -13,7 +14,7 @@ const SHADES = {
 };
 
 describe('colours', () => {
-  const scale = scaleOf({low: -1, high: 4, typical: 2}, 'float32', 'all');
+  const scale = scaleOf({low: -1, high: 4, typical: 2}, {dtype: 'float32'}, 'all');
   const colour = shader(SHADES, scale);
 
   test('have zero in the middle, and the largest magnitude at an end', () => {
@@ -33,7 +34,20 @@ describe('colours', () => {
     ['99 of 100 elements', {low: -3, high: 900, typical: 9}, 'float32', 'typical', {low: -9, high: 9, isSigned: true}],
     ['nothing but zeros', {low: 0, high: 0, typical: 0}, 'float32', 'typical', {low: -1, high: 1, isSigned: true}],
     ['nothing finite', {low: null, high: null, typical: null}, 'float32', 'all', {low: -1, high: 1, isSigned: true}],
-  ] as const)('are scaled by %s', (_, bounds, dtype, choice, expected) => expect(scaleOf(bounds, dtype, choice)).toEqual(expected));
+  ] as const)('are scaled by %s', (_, bounds, dtype, choice, expected) => expect(scaleOf(bounds, {dtype}, choice)).toEqual(expected));
+
+  test.each([
+    ['std', 'real', 'float32', true],
+    ['largest', 'real', 'float32', true],
+    ['mean', 'abs', 'float32', false],
+    ['values', 'abs', 'float32', false],
+    ['values', 'abs', 'complex64', true],
+    ['values', 'angle', 'complex64', false],
+  ] as const)('begin at zero where numbers cannot be negative: %s, %s of %s', (what, part, dtype, expected) => {
+    const asked: WantedPart = {...{module: '', call: 0, role: 'output', path: 'output', kind: 'value', loss: '', step: 0, at: '', shrink: []}, what, part};
+    expect(isMagnitude(asked, dtype)).toBe(expected);
+    expect(scaleOf({low: 1, high: 4, typical: 2}, {dtype, isMagnitude: expected}, 'all').low).toBe(expected ? 0 : -4);
+  });
 });
 
 test.each([

@@ -40,6 +40,7 @@ function Charts({info, step}: {info: KeptInfo; step: number}): JSX.Element {
         </p>
       )}
       <div class="tensor-lines" aria-busy={!isCurrent}>
+        {line === null && problem === null && <p class="tensor-loading dim">Loading …</p>}
         {line !== null && <Chart name="mean" column="mean" line={line} step={step} />}
         {line !== null && <Chart name="std between samples" column="std" line={line} step={step} />}
       </div>

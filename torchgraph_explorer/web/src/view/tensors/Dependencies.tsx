@@ -11,6 +11,7 @@ import {between, BOX, curve, drawingOf, linksAmong, linksAt, linksOf} from '../.
 import type {Drawing, Link, Links} from '../../tensors/dependencies';
 import {idOf} from '../../tensors/names';
 import {IconButton} from '../controls/Icon';
+import {zoomWithin} from '../../tensors/choice';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {useGraph} from './parts';
@@ -38,16 +39,15 @@ function GraphOfTensors({graph}: {graph: TensorGraph}): JSX.Element {
     return {graph, links, drawing: drawingOf(graph, links)};
   }, [graph]);
   const words = useSignal('');
-  const zoom = useSignal(1);
-  const {node: key, pathTo, areAllShown} = choices.tensors.value;
+  const {node: key, pathTo, areAllShown, graphZoom: zoom} = choices.tensors.value;
   const selected = selectedNode(graph, key);
   const end = graph.nodes.findIndex((one) => one.key === pathTo);
   const path = selected >= 0 && end >= 0 ? pathOf(known.links, selected, end) : null;
   const lines = useMemo(() => linesOf(known, selected, path, areAllShown), [known, selected, pathTo, areAllShown, store.current.value]);
   return (
     <div class="dependencies">
-      <Bar known={known} words={words} zoom={zoom} path={path} selected={selected} end={end} />
-      <Boxes known={known} words={words.value} zoom={zoom.value} selected={selected} path={path} lines={lines} />
+      <Bar known={known} words={words} path={path} selected={selected} end={end} />
+      <Boxes known={known} words={words.value} zoom={zoom} selected={selected} path={path} lines={lines} />
     </div>
   );
 }
@@ -77,20 +77,22 @@ function linesOf({graph}: Known, selected: number, path: Set<number> | null, are
 interface BarProps {
   known: Known;
   words: Signal<string>;
-  zoom: Signal<number>;
   path: Set<number> | null;
   selected: number;
   end: number;
 }
 
-function Bar({known: {graph}, words, zoom, path, selected, end}: BarProps): JSX.Element {
-  const {areAllShown} = choices.tensors.value;
+function Bar({known: {graph, drawing}, words, path, selected, end}: BarProps): JSX.Element {
+  const {areAllShown, graphZoom} = choices.tensors.value;
+  const bar = useRef<HTMLDivElement>(null);
+  const enlarge = (by: number): void => store.change({graphZoom: zoomWithin(graphZoom * by)});
+  const fit = (): void => store.change({graphZoom: zoomWithin(Math.min(1, (bar.current?.clientWidth ?? drawing.width) / drawing.width))});
   const find = (event: KeyboardEvent): void => {
     const found = graph.nodes.find(({name}) => matches(name, words.value));
     if (event.key === 'Enter' && found !== undefined) selectNode(graph, found.key);
   };
   return (
-    <div class="tensor-bar dependencies-bar">
+    <div class="tensor-bar dependencies-bar" ref={bar}>
       <input type="search" aria-label="Find a node" placeholder="Find a node" value={words.value} onInput={({currentTarget}) => (words.value = currentTarget.value)} onKeyDown={find} />
       <label class="dependencies-all">
         <input type="checkbox" checked={areAllShown} onChange={() => store.change({areAllShown: !areAllShown})} /> all links
@@ -110,8 +112,11 @@ function Bar({known: {graph}, words, zoom, path, selected, end}: BarProps): JSX.
       {graph.edges.length === 0 && <span class="dim">Which tensors were computed from which was not recorded.</span>}
       <Kinds graph={graph} />
       <div class="spacer" />
-      <IconButton icon="minus" label="Smaller" onPress={() => (zoom.value = Math.max(0.2, zoom.value / 1.25))} />
-      <IconButton icon="plus" label="Larger" onPress={() => (zoom.value = Math.min(3, zoom.value * 1.25))} />
+      <span class="dependencies-zoom">
+        <IconButton icon="minus" label="Smaller" onPress={() => enlarge(1 / 1.25)} />
+        <IconButton icon="plus" label="Larger" onPress={() => enlarge(1.25)} />
+        <IconButton icon="fit" label="As wide as the page" onPress={fit} />
+      </span>
     </div>
   );
 }
@@ -176,7 +181,7 @@ function Boxes({known: {graph, links, drawing}, words, zoom, selected, path, lin
     box.current?.querySelector<SVGGElement>(`[data-node="${next}"]`)?.focus();
   };
   return (
-    <div class="dependencies-box" ref={box} onKeyDown={press}>
+    <div class="dependencies-box" ref={box} onKeyDown={press} style={{flexBasis: `${height * Math.max(1, zoom)}px`}}>
       <svg width={width * zoom} height={height * zoom} viewBox={`0 0 ${width} ${height}`} role="group" aria-label="Dependency graph of tensors">
         {/* Below the nodes, so that a link does not strike out a name on its way. */}
         {lines.map(({from, to, isOwn, gradient}) => (

@@ -4,15 +4,25 @@ import type {JSX} from 'preact';
 import type {TensorPart} from '../../api/tensors';
 import {formatNumber} from '../../numberText';
 import type {Shape} from '../../tensors/look';
+import {product} from '../../tensors/request';
+import type {View} from '../../tensors/request';
 import {scaleOf} from '../../tensors/shade';
 import type {Rgb, ScaleChoice} from '../../tensors/shade';
 import {followInks} from './shades';
 
-export function ValueLegend({part, look, scale}: {part: TensorPart; look: Shape; scale: ScaleChoice}): JSX.Element {
+interface LegendProps {
+  view: View;
+  look: Shape;
+  scale: ScaleChoice;
+}
+
+export function ValueLegend({view, look, scale}: LegendProps): JSX.Element | null {
+  const {part} = view;
   const inks = followInks().value;
   const {summary} = part;
-  const {low, high, isSigned} = scaleOf(part.bounds ?? summary, part.dtype, scale);
+  const {low, high, isSigned} = scaleOf(part.bounds ?? summary, part, scale);
   const ramp = isSigned ? inks.diverging : inks.sequential;
+  if (summary.count === 0) return null;
   const isPicture = look === 'grey' || look === 'rgb';
   return (
     <div class="tensor-legend">
@@ -24,6 +34,7 @@ export function ValueLegend({part, look, scale}: {part: TensorPart; look: Shape;
         </span>
       )}
       {isPicture && <span class="dim">black {formatNumber(summary.low ?? NaN)}, white {formatNumber(summary.high ?? NaN)}</span>}
+      {summary.count > elementsIn(view) && <span class="dim">{part.batch_dim === null ? 'whole tensor:' : 'all kept samples:'}</span>}
       <Bad count={summary.nan} colour={inks.nan} name="NaN" />
       <Bad count={summary.positive_infinity} colour={inks.positiveInfinity} name="+∞" />
       <Bad count={summary.negative_infinity} colour={inks.negativeInfinity} name="−∞" />
@@ -31,6 +42,11 @@ export function ValueLegend({part, look, scale}: {part: TensorPart; look: Shape;
       <Facts part={part} />
     </div>
   );
+}
+
+/** How many are in the pictures: not those beside a slider's place, or outside a part that is looked at closely. */
+function elementsIn({part, axes, allFacets}: View): number {
+  return axes.rows.offsets.length * axes.columns.offsets.length * allFacets * product(part.factors);
 }
 
 function rampText(scale: ScaleChoice, low: number, high: number, isSigned: boolean): string {

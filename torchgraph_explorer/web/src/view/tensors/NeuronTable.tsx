@@ -16,7 +16,8 @@ import {isOpen, toggle} from './sections';
 import {shortest} from '../../tensors/shade';
 import * as store from './store';
 import {filterOf, orderOf} from '../../tensors/table';
-import type {Column, Sorting} from '../../tensors/table';
+import type {Column} from '../../tensors/table';
+import {TENSOR_DEFAULTS} from '../../tensors/choice';
 
 interface TableProps {
   kept: Kept;
@@ -82,18 +83,17 @@ interface RowsProps {
 }
 
 function Table({columns, size, toPick}: RowsProps): JSX.Element {
-  const sorting = useSignal<Sorting>({column: -1, isDescending: false});
-  const filter = useSignal('');
+  const {sorting: wanted, filter} = choices.tensors.value;
   const page = useSignal(0);
-  const {column, isDescending} = sorting.value;
+  const {column, isDescending} = wanted.column < columns.length ? wanted : TENSOR_DEFAULTS.sorting;
   const values = columns[column]?.values ?? null;
   const rows = columns[0]?.values.length ?? 0;
-  const test = filterOf(filter.value, values ?? columns[0]?.values ?? null, size);
-  const order = useMemo(() => orderOf(rows, values, test ?? (() => true), isDescending), [columns.map((one) => one.values).length, values, columns[0]?.values, filter.value, isDescending]);
+  const test = filterOf(filter, values ?? columns[0]?.values ?? null, size);
+  const order = useMemo(() => orderOf(rows, values, test ?? (() => true), isDescending), [columns.map((one) => one.values).length, values, columns[0]?.values, filter, isDescending]);
   const last = Math.max(0, Math.ceil(order.length / PER_PAGE) - 1);
   const at = Math.min(page.value, last);
   const sortBy = (to: number): void => {
-    sorting.value = to === column ? {column, isDescending: !isDescending} : {column: to, isDescending: to >= 0};
+    store.change({sorting: to === column ? {column, isDescending: !isDescending} : {column: to, isDescending: to >= 0}});
     page.value = 0;
   };
   return (
@@ -106,8 +106,8 @@ function Table({columns, size, toPick}: RowsProps): JSX.Element {
             class="tensor-filter"
             placeholder="3, *   or   > 0.5   or   nan"
             aria-label="Filter: an index like 3, * or a comparison like > 0.5 with the sorted column"
-            value={filter.value}
-            onInput={({currentTarget}) => ((filter.value = currentTarget.value), (page.value = 0))}
+            value={filter}
+            onInput={({currentTarget}) => (store.change({filter: currentTarget.value}), (page.value = 0))}
           />
         </label>
         {test === null && <span class="is-bad">not understood: 3, * or &gt; 0.5 or |x| &gt; 2 or nan</span>}

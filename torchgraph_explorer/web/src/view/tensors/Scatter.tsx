@@ -76,6 +76,7 @@ function Points(props: ScatterProps): JSX.Element {
           {problem}
         </p>
       )}
+      {problem === null && (x.value === null || y.value === null) && <p class="tensor-loading dim">Loading …</p>}
       {x.value !== null && y.value !== null && <Plot x={x.value.values} y={y.value.values} />}
     </>
   );
@@ -111,6 +112,7 @@ function Plot({x, y}: {x: ArrayLike<number>; y: ArrayLike<number>}): JSX.Element
     const [a, b] = [x[i] as number, y[i] as number];
     if (Number.isFinite(a) && Number.isFinite(b)) points.push([share(a, across) * SIDE, (1 - share(b, up)) * SIDE]);
   }
+  if (pairs === 0) return <p class="dim">There is no pair of two finite numbers.</p>;
   const text = Number.isNaN(r) ? 'no correlation: one of them is constant' : `correlation ${formatNumber(r)}`;
   return (
     <figure class="tensor-scatter">
@@ -123,7 +125,7 @@ function Plot({x, y}: {x: ArrayLike<number>; y: ArrayLike<number>}): JSX.Element
         {up[0] < 0 && up[1] > 0 && <path class="zero" d={`M0 ${(1 - share(0, up)) * SIDE}H${SIDE}`} />}
         <path class="points" d={points.map(([left, top]) => `M${left.toFixed(1)} ${top.toFixed(1)}h0`).join('')} />
       </svg>
-      <div class="tensor-line-ends dim">
+      <div class="tensor-scatter-ends dim">
         <span>
           across, this tensor: {formatNumber(across[0])} to {formatNumber(across[1])}
         </span>

@@ -231,9 +231,11 @@ function besideOptions(info: KeptInfo): Option[] {
   const samples = typeof sample === 'number' ? [...info.samples.keys()].filter((one) => one !== sample) : [];
   const runs = (server.runs.value ?? []).filter(({run, models}) => run !== choices.run.value && models.includes(choices.model.value ?? ''));
   const option = (beside: Beside, label: string): Option => ({value: JSON.stringify(beside), label});
+  const {beside} = choices.tensors.value;
+  const gone = beside !== null && 'step' in beside && !steps.includes(beside.step) ? [beside.step] : []; // of another label, or not kept
   return [
     {value: '', label: 'nothing'},
-    ...steps.map((step) => option({step}, `step ${step}`)),
+    ...[...gone, ...steps].map((step) => option({step}, `step ${step}`)),
     ...samples.map((at) => option({sample: at}, `sample ${store.sampleNames.value[at] ?? at}`)),
     ...runs.map(({run}) => option({run}, `run ${run}`)),
   ];

@@ -3,6 +3,7 @@
 import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
+import type {KeptTensors} from '../../api/tensors';
 import {formatCount} from '../../numberText';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
@@ -25,21 +26,25 @@ export function TensorList(): JSX.Element {
   const groups = groupsOf(store.tensors.value.values(), typed.value);
   const current = store.current.value;
   const here = current && listedId(current);
-  const {steps, bytes, left_out} = store.kept.value;
   return (
     <nav class="tensor-list" aria-label="Kept tensors">
       <input type="search" placeholder="Find a tensor" aria-label="Find a tensor" value={typed.value} onInput={({currentTarget}) => (typed.value = currentTarget.value)} />
       <p class="dim tensor-list-facts">
-        {steps.length.toLocaleString('en')} {steps.length === 1 ? 'step' : 'steps'}, {formatCount(bytes)}B{left_out > 0 && `; ${left_out} earlier steps are not listed`}
+        {store.isKnown.value ? factsText(store.kept.value) : 'Loading …'}
       </p>
       <div class="tensor-list-items">
         {groups.map((group) => (
           <ModuleGroup key={group.module} group={group} here={here} />
         ))}
-        {groups.length === 0 && <p class="dim pad">{typed.value === '' ? 'Nothing was kept.' : 'No kept tensor has this name.'}</p>}
+        {groups.length === 0 && typed.value !== '' && <p class="dim pad">No kept tensor has this name.</p>}
       </div>
     </nav>
   );
+}
+
+function factsText({steps, bytes, left_out: left}: KeptTensors): string {
+  const count = `${steps.length.toLocaleString('en')} ${steps.length === 1 ? 'step' : 'steps'}`;
+  return `${count}, ${formatCount(bytes)}B${left > 0 ? `; ${left} earlier steps are not listed` : ''}`;
 }
 
 function ModuleGroup({group: {module, tensors}, here}: {group: Group; here: string | null}): JSX.Element {

@@ -25,7 +25,7 @@ export function TensorsPage(): JSX.Element {
   const isNarrow = windowSize.value.width < LEAST_BESIDE;
   const isOpen = useSignal(false);
   const isOwn = choices.view.value === 'own';
-  const hasList = !isOwn || store.hasKept.value;
+  const hasList = store.hasKept.value || (!isOwn && !store.isKnown.value);
   const current = store.current.value;
   const info = store.info.value;
   const title = current === null ? (isOwn && ownView.value?.name) || 'Tensors' : fullName(shown.graph.value, current.info, store.calls.value.length > 1);

@@ -12,6 +12,7 @@ import {Fold} from './Controls';
 import {linePlot, nearest} from '../../tensors/linePlot';
 import {useLine} from './parts';
 import {isOpen, toggle} from './sections';
+import {product} from '../../tensors/request';
 import {shortest} from '../../tensors/shade';
 import * as store from './store';
 
@@ -36,17 +37,18 @@ function Lines({info, step}: {info: KeptInfo; step: number}): JSX.Element {
   const hasCalls = store.calls.value.length > 1;
   const over = hasCalls ? chosen : 'steps';
   const {size, batch} = store.shape.value;
-  const index = pick !== null && pick.length === size.length ? pick.map((at, dim) => (dim === batch ? (store.positions.value[dim] as number) : at)) : null;
+  const isOne = product(size.filter((_, dim) => dim !== batch)) === 1 && (batch === null || choices.tensors.value.sample !== 'all');
+  const followed = isOne ? size.map(() => 0) : pick;
+  const index = followed !== null && followed.length === size.length ? followed.map((at, dim) => (dim === batch ? (store.positions.value[dim] as number) : at)) : null;
   const version = [shown.data.value?.epoch, store.steps.value.length];
   const line = useLine(shown.model.value?.name ?? null, {...store.wantedTensor(info, step), over, index: index?.join() ?? null}, version);
   return (
     <>
       <div class="tensor-bar">
         {hasCalls && <Segments label="Over" value={over} options={OVERS} onChoose={(to) => store.change({over: to as Over})} />}
-        <span>{index === null ? 'All elements' : `Element [${placeOf(info, index, batch)}]`}</span>
-        {index === null ? (
-          <span class="dim">Click an element to follow it.</span>
-        ) : (
+        {!(isOne && batch === null) && <span>{index === null ? 'All elements' : `Element [${placeOf(info, index, batch)}]`}</span>}
+        {index === null && <span class="dim">Click an element to follow it.</span>}
+        {index !== null && !isOne && (
           <button type="button" class="button" onClick={() => store.change({pick: null})}>
             All elements
           </button>
@@ -58,6 +60,7 @@ function Lines({info, step}: {info: KeptInfo; step: number}): JSX.Element {
         </p>
       )}
       <div class="tensor-lines" aria-busy={!line.isCurrent}>
+        {line.value === null && line.problem === null && <p class="tensor-loading dim">Loading …</p>}
         {line.value !== null &&
           [...line.value.columns.keys()]
             .filter((name) => name !== 'bad' || (line.value as TensorLine).columns.get('bad')?.some((one) => one > 0))

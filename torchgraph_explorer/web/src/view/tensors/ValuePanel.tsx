@@ -53,9 +53,12 @@ function NotKept(): JSX.Element {
   if (!store.hasKept.value) {
     if (store.kept.value.note) return <p class="tensor-note">None of the kept tensors fits into this page.</p>;
     return (
-      <p class="tensor-note">
-        No tensor of this model was kept whole. Pass <code>keep=Keep("name", …)</code> to <code>watch</code>, with the names of what to keep.
-      </p>
+      <div class="tensor-note">
+        <p>
+          <b>No tensor of this model was kept whole.</b> Pass <code>keep=</code> to <code>watch</code>, with the names of what to keep:
+        </p>
+        <pre>watch(model, keep=Keep("encoder", "*.weight"))</pre>
+      </div>
     );
   }
   return <p class="tensor-note">{id === null ? 'Choose a tensor.' : 'This tensor was not kept in this run. Choose one of the list.'}</p>;
@@ -221,7 +224,7 @@ function differencePane(first: Answer<TensorPart>, second: Answer<TensorPart>, p
   const values = differenceOf(a.values, b.values);
   const dtype = /^(bool|u?int)/.test(a.dtype) ? 'float64' : a.dtype;
   const merged = a.merged && b.merged && {...a.merged, low: Float32Array.from(values), high: Float32Array.from(values), bad: a.merged.bad.map((one, i) => one + (b.merged?.bad[i] ?? 0))};
-  return [pane(title, {value: {...a, dtype, values, merged, summary: summaryOf(values), bounds: null}, isCurrent: first.isCurrent && second.isCurrent, problem: null}, positions)];
+  return [pane(title, {value: {...a, dtype, isMagnitude: false, values, merged, summary: summaryOf(values), bounds: null}, isCurrent: first.isCurrent && second.isCurrent, problem: null}, positions)];
 }
 
 function Pane({title, answer: {problem, isCurrent, value}, children}: {title: string; answer: Answer<TensorPart>; children: ComponentChildren}): JSX.Element {
@@ -262,7 +265,7 @@ function OnePicture({kept, info, step, part, positions, box, title}: OnePictureP
     <>
       <Picture view={view} look={look} scale={scale} box={box} name={name} pick={withSample(pick, part, positions)} onPick={choose} />
       <Pages all={view.allFacets} page={page} />
-      <ValueLegend part={part} look={look} scale={scale} />
+      <ValueLegend view={view} look={look} scale={scale} />
     </>
   );
 }

@@ -59,7 +59,7 @@ function colouring({view, look, scale}: Painting, inks: Inks): Colour {
   const {part} = view;
   const {low, high} = part.bounds ?? part.summary;
   if (look === 'grey' || look === 'rgb') return lightness(view, look, low ?? 0, high ?? 1, inks);
-  const shade = shader(inks, scaleOf(part.bounds ?? part.summary, part.dtype, scale));
+  const shade = shader(inks, scaleOf(part.bounds ?? part.summary, part, scale));
   return (entry) => shade(part.values[entry] as number);
 }
 
@@ -77,12 +77,12 @@ function lightness(view: View, look: 'grey' | 'rgb', low: number, high: number, 
 }
 
 function ofFacet({view, counts}: Painting, offset: number, inks: Inks): Colour {
-  const {values, dtype} = view.part;
+  const {values} = view.part;
   const entries = function* (): Generator<number> {
     for (let row = 0; row < counts.rows; row++)
       for (let column = 0; column < counts.columns; column++) yield values[entryOf(view, offset, row, column)] as number;
   };
-  const shade = shader(inks, scaleAmong(entries(), dtype));
+  const shade = shader(inks, scaleAmong(entries(), view.part));
   return (entry) => shade(values[entry] as number);
 }
 

@@ -18,7 +18,7 @@ export function paintBars(canvas: HTMLCanvasElement, {view, grid, scale}: Painti
   const bounds = part.bounds ?? part.summary;
   // As high as the colours say, so that another sample or step can be compared with it.
   const {zero, tops} = heightsOf(values, grid.height - 8, scale === 'all' ? bounds : undefined);
-  const shade = shader(inks, scaleOf(bounds, part.dtype, scale));
+  const shade = shader(inks, scaleOf(bounds, part, scale));
   const gap = grid.cellWidth >= 4 ? 1 : 0;
   values.forEach((value, i) => {
     const x = i * grid.cellWidth;

@@ -3,6 +3,7 @@
 import {answers} from '../../api/client';
 import type {ModelName} from '../../api/answers';
 import type {KeptTensors, TensorGraph, TensorLine, TensorPart, WantedLine, WantedPart} from '../../api/tensors';
+import {isMagnitude} from '../../tensors/shade';
 import {useAnswer} from '../useAnswer';
 import type {Answer} from '../useAnswer';
 
@@ -43,7 +44,11 @@ const heldLines = new Held<TensorLine>(({step}) => step.length);
 /** A part of a tensor; null asks for nothing. `version` changes when steps may have been written again. */
 export function usePart(model: ModelName | null, wanted: WantedPart | null, version: unknown): Answer<TensorPart> {
   const key = model === null || wanted === null ? null : JSON.stringify([model, wanted, version]);
-  return useAnswer(key, (abort) => answers.tensor(model as ModelName, wanted as WantedPart, abort), heldParts);
+  const ask = async (abort: AbortSignal): Promise<TensorPart> => {
+    const part = await answers.tensor(model as ModelName, wanted as WantedPart, abort);
+    return {...part, isMagnitude: isMagnitude(wanted as WantedPart, part.dtype)};
+  };
+  return useAnswer(key, ask, heldParts);
 }
 
 /** A line over steps or calls. */

@@ -146,8 +146,8 @@ export function open(id: TensorId): void {
   change({id, node: null, ...(owns.get(id) ?? OWN_DEFAULTS)});
 }
 
-function ownOf({axes, at, ranges, pick, page}: TensorChoice): OwnChoice {
-  return {axes, at, ranges, pick, page};
+function ownOf({axes, at, ranges, pick, page, filter}: TensorChoice): OwnChoice {
+  return {axes, at, ranges, pick, page, filter};
 }
 
 /** The tensors that share a node with one, if it has a node of its own name; else those of its call and its module. */
