@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from torchgraph_explorer import open_run, watch
-from torchgraph_explorer.capture.call_costs import bytes_of
+from torchgraph_explorer.capture.call_costs import CallCosts, bytes_of
+from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.comparison.matching import match_series
 from torchgraph_explorer.run import Model
 from torchgraph_explorer.schema import STATISTICS, TensorInfo
@@ -90,3 +91,21 @@ def test_what_calls_cost_is_no_change_and_no_difference_between_runs(tmp_path: P
     matched = match_series(model.series, model.series, modules)
     assert {model.series[at].kind for at in matched.a.tolist()} == {"value"}
     assert not len(matched.only_a) + len(matched.only_b)
+
+
+def test_an_interrupt_as_the_recording_of_a_call_ends_reaches_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, resume = Net(), CallCosts.resume
+
+    def interrupted(costs: CallCosts, inside: list[OpenCall]) -> None:
+        resume(costs, inside)
+        if len(inside) > 1:
+            raise KeyboardInterrupt
+
+    with watch(model, ["io", "io_grad", "cost"], log_freq=1, backend="record", logdir=tmp_path, verbose=False):
+        for _ in range(2):
+            model(torch.randn(5, 4)).sum().backward()
+        monkeypatch.setattr(CallCosts, "resume", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model(torch.randn(5, 4))

@@ -662,15 +662,19 @@ static int pause_costs(Step *step) {
     return 0;
 }
 
-/* Tells it that recording is over, and leaves an exception as it is. */
-static void resume_costs(Step *step) {
-    if (step->of[RESUME] == NONE) return;
+/* Tells it that recording is over. Returns `is_done`; -1 with an exception, which replaces an earlier one as in Python. */
+static int resume_costs(Step *step, int is_done) {
+    if (step->of[RESUME] == NONE) return is_done;
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyObject *made = PyObject_CallFunctionObjArgs(step->of[RESUME], step->of[OPEN], NULL);
-    if (made != NULL) Py_DecRef(made);
-    else PyErr_Clear();
-    PyErr_Restore(type, value, traceback);
+    if (made != NULL) {
+        Py_DecRef(made);
+        PyErr_Restore(type, value, traceback);
+        return is_done;
+    }
+    Py_DecRef(type), Py_DecRef(value), Py_DecRef(traceback);
+    return -1;
 }
 
 /* Arguments: the module's name, and what it is called with. Returns whether the call was noted. */
@@ -684,8 +688,7 @@ static PyObject *enter_call(PyObject *self, PyObject *const *arguments, ptrdiff_
     int is_done = enter(step, &all, arguments[0], arguments[1], arguments[2]);
     release(&all);
     let_go(step->of[RELEASE]);
-    resume_costs(step);
-    return result(is_done);
+    return result(resume_costs(step, is_done));
 }
 
 /* Arguments: the module's name, and what it has returned. Returns whether that was noted. */
@@ -699,8 +702,7 @@ static PyObject *leave_call(PyObject *self, PyObject *const *arguments, ptrdiff_
     int is_done = leave(step, &all, arguments[0], arguments[1]);
     release(&all);
     let_go(step->of[RELEASE]);
-    resume_costs(step);
-    return result(is_done);
+    return result(resume_costs(step, is_done));
 }
 
 static void free_step(PyObject *capsule) {
