@@ -107,6 +107,11 @@ def test_a_module_is_simple_only_as_torch_has_it(make: Callable[[], nn.Module], 
     assert is_simple(make(), [torch.ones(2, 4)]) is expected
 
 
+def test_no_module_is_simple_whose_class_was_given_another_forward(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nn.Linear, "forward", lambda module, x: x @ module.weight)
+    assert not is_simple(nn.Linear(4, 4), [torch.ones(2, 4)])
+
+
 def test_no_module_is_simple_while_its_parameters_are_converted() -> None:
     with torch.autocast("cpu"):
         assert not is_simple(nn.Linear(4, 4), [torch.ones(2, 4)])

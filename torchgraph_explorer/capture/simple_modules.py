@@ -10,7 +10,7 @@ from torch.nn.modules import module as torch_hooks
 
 from torchgraph_explorer.capture.no_dispatch import ORDINARY
 
-SIMPLE = frozenset(
+SIMPLE: frozenset[type[nn.Module]] = frozenset(
     {
         nn.Linear,
         nn.Bilinear,
@@ -59,6 +59,9 @@ SIMPLE = frozenset(
 """Classes, and none derived from them. They compute one result from their arguments and from parameters `weight` and
 `bias`, call no module, and write into nothing, unless they are asked to work in place."""
 
+_FORWARDS: dict[type[nn.Module], object] = {one: one.forward for one in SIMPLE}
+"""What they do. A program may have replaced it, for all modules of a class."""
+
 GLOBAL_HOOKS = (
     torch_hooks._global_forward_pre_hooks,
     torch_hooks._global_forward_hooks,
@@ -72,7 +75,7 @@ def is_simple(module: nn.Module, arguments: Iterable[Tensor]) -> bool:
     """Whether `module`, called with `arguments` and with our hooks on it, does what its class does and nothing else."""
     own = vars(module)
     return (
-        type(module) in SIMPLE
+        _FORWARDS.get(type(module)) is type(module).forward
         and not (own.get("inplace") or own["_modules"] or own["_backward_hooks"] or own["_backward_pre_hooks"])
         and len(own["_forward_pre_hooks"]) <= 1  # ours
         and len(own["_forward_hooks"]) <= 1
