@@ -44,7 +44,7 @@ def update_lost_to_rounding(evidence: Evidence) -> Iterator[Finding]:
         rows = np.flatnonzero(evidence.peaks[:, grad] > 0)
         if len(rows) < LEAST_ROWS:
             continue
-        share = _unchanged(evidence, rows, value=value, grad=grad, update=update)
+        share = _unchanged(evidence, rows, value=value, grad=grad, update=update, half_ulp=HALF_ULP[dtype])
         if share >= UNCHANGED:
             lost.append((evidence.places.order(one.module), one, rows, share, dtype))
     if not lost:
@@ -57,7 +57,7 @@ def update_lost_to_rounding(evidence: Evidence) -> Iterator[Finding]:
         at=at,
         rows=rows,
         numbers={"unchanged": share, "half_ulp": HALF_ULP[dtype], "weights": len(lost)},
-        text=f"An update leaves {share:.0%} of the elements of `{at.path}` in {named(at.module)} as they were, "
+        text=f"An update leaves {share:.0%} or more of the elements of `{at.path}` in {named(at.module)} as they were, "
         f"although they get a gradient: it is smaller than half the distance between neighbouring {dtype} numbers, "
         f"about {HALF_ULP[dtype]:.1g} of them. {len(lost)} weights are like this.",
         advice="Keep the weights in float32 and compute in low precision with `torch.autocast`, or use an optimizer "
@@ -65,10 +65,18 @@ def update_lost_to_rounding(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _unchanged(evidence: Evidence, rows: npt.NDArray[np.intp], *, value: int, grad: int, update: int | None) -> float:
+def _unchanged(
+    evidence: Evidence,
+    rows: npt.NDArray[np.intp],
+    *,
+    value: int,
+    grad: int,
+    update: int | None,
+    half_ulp: float,
+) -> float:
     """The share of elements that updates leave as they were, though they have a gradient.
 
-    Without recorded updates, the share of steps at which nothing of the weight changes.
+    Without recorded updates, the share of steps at which nothing of the weight changes, or `_least_unchanged`.
     """
     if update is not None:
         without = evidence.zero_shares[rows, grad]
@@ -76,7 +84,28 @@ def _unchanged(evidence: Evidence, rows: npt.NDArray[np.intp], *, value: int, gr
         return float(np.nanmedian(share))
     names = ("min", "max", "mean", "std")
     values = np.stack([evidence.column(name, value)[rows] for name in names])
-    return float((values[:, 1:] == values[:, :-1]).all(axis=0).mean())
+    same = float((values[:, 1:] == values[:, :-1]).all(axis=0).mean())
+    return max(same, _least_unchanged(evidence, rows, value=value, grad=grad, half_ulp=half_ulp))
+
+
+def _least_unchanged(
+    evidence: Evidence, rows: npt.NDArray[np.intp], *, value: int, grad: int, half_ulp: float
+) -> float:
+    """The share of elements that updates leave as they were at least, by the ratio of the norms of update and weight.
+
+    An element that changes does so by an ulp or more. So the squares of those that change are at most `(ratio / ulp)²`
+    of all squares, and of normally distributed weights, these are at most the smallest `1.25 (ratio / ulp)^(2/3)`.
+    """
+    one = evidence.series[value]
+    ratio = evidence.find(one.module, one.call, one.role, one.path, "update_ratio")
+    if ratio is None:
+        return 0.0
+    ratios = evidence.column("mean", ratio)[rows].astype(np.float64)
+    changed = 1.25 * (ratios / (2 * half_ulp)) ** (2 / 3)
+    without = evidence.zero_shares[rows, grad]
+    share = (1 - changed - without) / (1 - without)
+    known = share[np.isfinite(share)]
+    return float(np.median(known)) if len(known) else 0.0
 
 
 def underflow(evidence: Evidence) -> Iterator[Finding]:
