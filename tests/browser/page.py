@@ -229,6 +229,19 @@ def expect_soon(check: Callable[[], None]) -> None:
             time.sleep(0.05)
 
 
+def expect_true(page: Page, script: str, *, arg: Any = None) -> None:
+    """`script` is true in the page before long.
+
+    `Page.wait_for_function` evaluates text within the page. In a run beside others, the page's Content-Security-Policy
+    did not let it do so again.
+    """
+
+    def check() -> None:
+        assert page.evaluate(script, arg)
+
+    expect_soon(check)
+
+
 def expect_painted(strip: Locator) -> None:
     """A strip's history has come and is drawn."""
     for canvas in (0, 1):  # the plot and the bars

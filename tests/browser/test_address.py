@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import NewContext
-from tests.browser.page import Viewer, expect_open, expect_painted
+from tests.browser.page import Viewer, expect_open, expect_painted, expect_true
 
 pytestmark = pytest.mark.browser
 
@@ -122,6 +122,4 @@ def test_the_theme_button_goes_from_the_systems_to_light_and_dark_and_repaints_t
     canvas = viewer.chart("classifier, output, value").locator("canvas").first
     before = canvas.evaluate("(one) => one.toDataURL()")
     viewer.page.keyboard.press("t")
-    viewer.page.wait_for_function(
-        "([one, before]) => one.toDataURL() !== before", arg=[canvas.element_handle(), before]
-    )
+    expect_true(viewer.page, "([one, before]) => one.toDataURL() !== before", arg=[canvas.element_handle(), before])

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Request, expect
 
 from tests.browser import runs
-from tests.browser.page import Viewer, expect_painted
+from tests.browser.page import Viewer, expect_painted, expect_true
 from torchgraph_explorer import open_run
 from torchgraph_explorer.server.export import export_page
 
@@ -42,9 +42,7 @@ def expect_drawn(strip: Locator) -> None:
 
 def expect_link(viewer: Viewer, text: str, *, times: int) -> None:
     """The address has the text so often."""
-    viewer.page.wait_for_function(
-        "([text, times]) => location.hash.split(text).length === times + 1", arg=[text, times]
-    )
+    expect_true(viewer.page, "([text, times]) => location.hash.split(text).length === times + 1", arg=[text, times])
 
 
 def test_runs_are_chosen_from_a_list_with_a_filter_and_stay_in_the_link(viewer: Viewer, sweep: str) -> None:

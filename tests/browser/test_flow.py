@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, expect
 from playwright.sync_api import Page as Tab
 from torch import Tensor, nn
 
-from tests.browser.page import Viewer
+from tests.browser.page import Viewer, expect_true
 from tests.exploring.models import load_forward_mode, mlp
 from torchgraph_explorer.exploring.serving import Page
 from torchgraph_explorer.exploring.session import Session
@@ -260,7 +260,7 @@ def test_a_region_is_selected_as_a_sum_and_by_index(page: Tab, flow: Open) -> No
         which = {"to" if name != "4" else "from_": (0, slice(1, 3), slice(2, 4))}
         expected = session.contributions(first, second, **which).sum()
         total = card(page, "input[0]" if name == "input" else name).locator(".flow-received b")
-        page.wait_for_function(IS_NEAR, arg=[total.element_handle(), float(expected)])
+        expect_true(page, IS_NEAR, arg=[total.element_handle(), float(expected)])
     field.fill("0, 6, 0, 0")
     middle.get_by_role("button", name="Add").click()
     expect(middle.get_by_role("alert")).to_contain_text("'6' is no index into a dimension of size 6")
@@ -318,7 +318,7 @@ def test_regions_of_the_input_are_zeroed_copied_and_pasted(page: Tab, flow: Open
     page.get_by_role("button", name="Zero", exact=True).click()
     expect(page.get_by_role("button", name="Undo")).to_be_enabled()
     expected[0, 0, 0:3] = 0
-    page.wait_for_function("document.querySelector('.flow-busy') === null")
+    expect_true(page, "document.querySelector('.flow-busy') === null")
     torch.testing.assert_close(session.value("input[0]"), expected, equal_nan=True)
     canvas.focus()
     page.evaluate("navigator.clipboard.writeText('a cat')")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.page import Viewer, expect_open, expect_soon
+from tests.browser.page import Viewer, expect_open, expect_soon, expect_true
 
 pytestmark = pytest.mark.browser
 
@@ -328,5 +328,5 @@ def test_the_drawing_glides_unless_one_prefers_no_motion(viewer: Viewer, many: s
         }"""
     )
     viewer.search("layers.25").first.click()
-    viewer.page.wait_for_function("() => window.views.size > 3")
-    viewer.page.wait_for_function(f"() => ({LOOK})().sight['layers.25#0']")
+    expect_true(viewer.page, "() => window.views.size > 3")
+    expect_true(viewer.page, f"() => ({LOOK})().sight['layers.25#0']")

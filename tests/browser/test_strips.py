@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.page import Viewer, expect_painted, expect_soon
+from tests.browser.page import Viewer, expect_painted, expect_soon, expect_true
 from tests.browser.runs import BROKEN_STEPS, STEPS
 from torchgraph_explorer import open_run
 from torchgraph_explorer.record.steps.history import History
@@ -168,9 +168,7 @@ def test_every_option_of_the_charts_changes_the_picture(pinned: Viewer) -> None:
         pinned.settle()
         before = canvas.evaluate("(one) => one.toDataURL()")
         pinned.choose(label, option)
-        pinned.page.wait_for_function(
-            "([one, before]) => one.toDataURL() !== before", arg=[canvas.element_handle(), before]
-        )
+        expect_true(pinned.page, "([one, before]) => one.toDataURL() !== before", arg=[canvas.element_handle(), before])
 
 
 def test_the_number_of_rows_can_be_changed_and_is_whole(pinned: Viewer) -> None:

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser import runs
-from tests.browser.page import Viewer
+from tests.browser.page import Viewer, expect_true
 from torchgraph_explorer.record.tensors.reading import KeptTensor
 from torchgraph_explorer.run import Model, open_run
 from torchgraph_explorer.schema import Kind, Role, Series
@@ -116,7 +116,8 @@ def test_keys_lead_to_samples_and_gradients(
         viewer.page.keyboard.press(key)
     expected = float(of(recorded(logdir, name, kind)))
     expect(readout(viewer)).to_contain_text(", 2, 3, 4] = ")
-    viewer.page.wait_for_function(
+    expect_true(
+        viewer.page,
         "(wanted) => Math.abs(parseFloat(document.querySelector('.tensor-readout').textContent.split('= ')[1]"
         ".replaceAll('−', '-')) - wanted) <= 1e-6 * Math.abs(wanted)",
         arg=expected,
@@ -139,7 +140,7 @@ def test_kept_steps_are_marked_and_keys_go_from_one_to_the_next(viewer: Viewer, 
     expect(viewer.readout).to_contain_text("step 6")
     expected = recorded(logdir, CONV, step=6).values[0, 0, 0, 0]
     expect(array(viewer)).to_have_attribute("aria-label", re.compile("at step 6"))
-    viewer.page.wait_for_function("() => !document.querySelector('.tensor-pane[aria-busy=true]')")
+    expect_true(viewer.page, "() => !document.querySelector('.tensor-pane[aria-busy=true]')")
     assert np.float32(shown_value(viewer)) == expected
 
 
@@ -161,7 +162,7 @@ def test_choices_survive_another_tensor_and_a_reload(viewer: Viewer, kept: str) 
         expect(viewer.page.get_by_role("radio", name="Gradient")).to_be_checked()
 
     as_chosen()
-    viewer.page.wait_for_function("() => location.hash.includes('at=')")
+    expect_true(viewer.page, "() => location.hash.includes('at=')")
     viewer.page.reload()
     as_chosen()
 
@@ -174,7 +175,7 @@ def test_calls_are_told_apart_and_followed(viewer: Viewer, kept: str, logdir: Pa
     third = tensor("cell", 2, "output", "output")
     expect(readout(viewer)).to_contain_text("[sample 0, 3]")
     expect(array(viewer)).to_have_attribute("aria-label", re.compile("cell #3"))
-    viewer.page.wait_for_function("() => !document.querySelector('.tensor-pane[aria-busy=true]')")
+    expect_true(viewer.page, "() => !document.querySelector('.tensor-pane[aria-busy=true]')")
     assert np.float32(shown_value(viewer)) == recorded(logdir, third).values[0, 3]
     line = viewer.page.get_by_role("slider", name="value over calls")
     expect(line).to_have_attribute("aria-valuemax", "2")
