@@ -170,6 +170,7 @@ NOT_CALLED = {
     "capture.inline.registry.OpenWindow.__init__": ON_IMPORT,
     "capture.inline.registry.OpenWindow.release_all": BY_TESTS,
     "capture.inline.probes._Unpickled": "called where a compiled model is pickled",
+    "capture.optimizer_turns.OptimizerTurns.__init__": BY_WATCH,
     "capture.inline.probes._operator": ONCE,
     "capture.inline.step.InlineForward.abandon": "does nothing",
     "capture.inline.step.InlineForward.attach": "does nothing",

@@ -53,6 +53,7 @@ FURTHER = (
     "training loops: nine micro-batches in an update",
     "training loops: LBFGS, which calls a closure several times",
     "training loops: a GAN in one module, which is never called itself",
+    "training loops: a GAN of which every second step is logged, and the next one of the other optimizer",
     "training loops: a frozen teacher that the loop calls under no_grad, and a rollout of the student",
     "training loops: two calls of an autoencoder's halves, with noise between them",
     "training loops: an optimizer whose state was loaded",

@@ -47,6 +47,9 @@ class StepListener(Protocol):
     def wants(self, step: int) -> bool:
         """Whether this step is to be logged."""
 
+    def wants_turn(self, step: int) -> bool:
+        """Whether this step, which `wants` leaves out, may be logged as one of another optimizer's."""
+
     def measure(self, step: int) -> Measure:
         """What measures the tensors of this step, which begins."""
 

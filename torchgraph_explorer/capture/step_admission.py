@@ -14,6 +14,7 @@ from torchgraph_explorer.capture.captured_step import CapturedStep
 from torchgraph_explorer.capture.current_step import CurrentStep
 from torchgraph_explorer.capture.entrances import Entrances
 from torchgraph_explorer.capture.observation import StepListener
+from torchgraph_explorer.capture.optimizer_turns import OptimizerTurns
 from torchgraph_explorer.capture.silence import Silence
 from torchgraph_explorer.capture.skipped_updates import is_skipped
 from torchgraph_explorer.capture.step_counter import MOST_WITHOUT_UPDATE, StepCounter
@@ -66,6 +67,7 @@ class StepAdmission:
         self._learn, self._asks_once = learn, asks_once
         self._wanted: tuple[int, bool] | None = None
         self._eval_passes = self._eval_updates = 0
+        self._turns = OptimizerTurns()
         self.is_quiet = False
 
     @property
@@ -75,7 +77,7 @@ class StepAdmission:
         is_over = self._counter.counts_passes and not (one is not None and one.awaits_backward)
         if self._counter.is_begun and not is_over:
             return one is not None
-        return self._wants(self._counter.upcoming)
+        return self.wants_next
 
     @property
     def is_within(self) -> bool:
@@ -90,7 +92,7 @@ class StepAdmission:
     @property
     def wants_next(self) -> bool:
         """Whether the step that begins next is logged."""
-        return self._wants(self._counter.upcoming)
+        return self._selects(self._counter.upcoming) or self._adds(self._counter.upcoming)
 
     def admits(self, model: nn.Module, *, compiled: bool = False, is_frozen: bool = False) -> bool:
         """Count a call of the model, which begins, and put on or remove hooks; returns whether it is logged.
@@ -152,7 +154,11 @@ class StepAdmission:
                 one.end_as(end)
             if not self._counter.has_updates:
                 self._learn(one)
-        if is_over and (not optimizers or self._counter.is_update(optimizers)):
+        if not is_over:
+            return
+        is_another = not optimizers or self._counter.is_update(optimizers)
+        self._turns.update(map(self._counter.optimizers.name_of, optimizers), is_another=is_another)
+        if is_another:
             if not self._counter.is_begun:
                 self._entrances.note_update()
             self._counter.end_step()
@@ -175,14 +181,18 @@ class StepAdmission:
 
     def _wait(self, model: nn.Module) -> None:
         """If the next step is logged and may be entered at a module within the model, put hooks there."""
-        if self._entrances.are_within and self._wants(self._counter.upcoming):
+        if self._entrances.are_within and self.wants_next:
             self._entrances.wait(unwrapped(model))
 
-    def _wants(self, step: int) -> bool:
-        """Whether `step` is to be logged. The listener is asked once for each step of training."""
+    def _selects(self, step: int) -> bool:
+        """Whether the schedule selects `step`. The listener is asked once for each step of training."""
         if self._wanted is None or self._wanted[0] != step or not self._asks_once:
             self._wanted = step, self._listener.wants(step)
         return self._wanted[1]
+
+    def _adds(self, step: int) -> bool:
+        """Whether `step` is logged although the schedule leaves it out, as it does with those of its optimizers."""
+        return self._turns.is_due and self._listener.wants_turn(step)
 
     def _passes_by(self) -> bool:
         """A call of another phase begins. Where a step is a pass, it ends that, unless a backward pass may come."""
@@ -224,7 +234,10 @@ class StepAdmission:
         """Count a step, which begins with a call of the model; returns whether it is logged."""
         self._listener.between_steps()
         step, self._silence.is_over = self._counter.next_step(), True
-        if not self._wants(step) or is_captured():
+        is_selected = self._selects(step)
+        is_logged = is_selected or self._adds(step)
+        self._turns.begin_step(is_selected=is_selected, is_logged=is_logged)
+        if not is_logged or is_captured():
             self._entrances.stop()
             self.is_quiet = self._counter.shows_ends
             return False

@@ -180,6 +180,13 @@ class Pipeline:
             return False
         return self._turns is None or self._has_turn(self._turns, step)
 
+    def wants_turn(self, _step: int) -> bool:
+        """Whether a step may be logged that the schedule leaves out (for `capture.observation.StepListener`).
+
+        Not where the user selects steps one by one, or by their labels.
+        """
+        return self.is_recording and isinstance(self._settings.log_freq, (int, float, str))
+
     def _has_turn(self, turns: EvaluationTurns, step: int) -> bool:
         has_turn = turns.takes(step, self._ahead.label if self._ahead.step == step else None)
         if turns.have_met:

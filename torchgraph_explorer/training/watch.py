@@ -86,7 +86,7 @@ def watch(
             the training's thread, and the bytes of its outputs). An empty list records the graph. With `scalars`, their
             statistics are recorded without histograms; `"scalars"` alone does so for the first four.
         log_freq: Log every so many steps; or `"log"`, every step at first and then exponentially sparser; or a
-            predicate of the step's number.
+            predicate of the step's number. Where optimizers take turns, steps of the others are added.
         backend: `"standalone"` (a run folder and a live viewer), `"record"` (a run folder only), `"tensorboard"` (a run
             folder that TensorBoard shows), `"wandb"` (a run folder, and panels in the active W&B run), `"none"`
             (nothing: the watcher has the module graph), any object with `write(record)` and `close()`, or a list of

@@ -139,6 +139,13 @@ def _() -> Any:
     return _adversaries(lambda both: both.discriminator)
 
 
+@case("a GAN of which every second step is logged, and the next one of the other optimizer", steps=4)
+def _() -> Any:
+    training = _adversaries(lambda both: both)
+    training.options = {"log_freq": 2}
+    return training
+
+
 class _Policy(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -1,0 +1,85 @@
+"""Optimizers that take turns, as those of a GAN: which of them make the next step, and whether theirs was logged.
+
+A schedule such as every 50th step would else log the steps of one optimizer only, where two of them alternate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
+
+Makers: TypeAlias = "frozenset[str]"
+"""The names of the optimizers that make a step."""
+
+MOST_ROWS = 1_000
+"""Rows of steps that are remembered."""
+
+MOST_ADDED = 8
+"""Steps that are logged besides one that the schedule selects."""
+
+
+class _Row(NamedTuple):
+    """So many steps, one after the other, that the same optimizers made."""
+
+    makers: Makers
+    steps: int
+
+    def followed_by(self, makers: Makers) -> _Row:
+        return _Row(makers, min(self.steps + 1, MOST_ROWS) if makers == self.makers else 1)
+
+
+class OptimizerTurns:
+    """The turns of a model's optimizers. The next step is expected to be made by those that followed last time."""
+
+    def __init__(self) -> None:
+        """No step was made."""
+        self._latest: Makers = frozenset()
+        self._before = _Row(frozenset(), 0)
+        self._next: dict[_Row, Makers] = {}
+        self._logged: set[Makers] | None = None  # none before the schedule has selected a step
+        self._is_logged = self._was_logged = False  # the step that has begun, and the latest that was made
+        self._added = 0
+
+    def begin_step(self, *, is_selected: bool, is_logged: bool) -> None:
+        """A step begins, which the schedule has selected or not, and which is logged or not.
+
+        Not every step that is not logged is seen to begin.
+        """
+        self._note_logged()
+        if is_selected:
+            self._logged, self._added = set(), 0
+        elif is_logged:
+            self._added += 1
+        self._is_logged = is_logged
+
+    def update(self, optimizers: Iterable[str], *, is_another: bool) -> None:
+        """Optimizers of these names have made an update: another one, or together with others the latest one."""
+        if not is_another:
+            self._latest |= frozenset(optimizers)
+            return
+        self._note_logged()
+        self._learn()
+        self._latest, self._was_logged, self._is_logged = frozenset(optimizers), self._is_logged, False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether optimizers will make the next step of whom none was logged since the schedule last selected one."""
+        following = self._next.get(self._before.followed_by(self._latest))
+        if following is None or self._logged is None or self._added >= MOST_ADDED:
+            return False
+        return following not in self._logged and not (self._was_logged and following == self._latest)
+
+    def _note_logged(self) -> None:
+        """It is known who made the latest step."""
+        if self._was_logged and self._logged is not None:
+            self._logged.add(self._latest)
+        self._was_logged = False
+
+    def _learn(self) -> None:
+        """Remember who made the latest step after the row before it, where that was not as before."""
+        row = self._before.followed_by(self._latest)
+        if row.steps > 1:
+            self._next.pop(self._before, None)
+        elif len(self._next) < MOST_ROWS:
+            self._next[self._before] = self._latest
+        self._before = row
