@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,22 @@ def test_the_header_names_the_first_step_and_tensor_and_leads_there(shown: Viewe
     expect(shown.node(key)).to_be_in_viewport()
     expect(shown.panel(key)).to_be_visible()
     expect(shown.node(key).locator(".node-badge")).to_have_text(re.compile("^first (NaN|∞)"))
+
+
+@pytest.mark.parametrize("width", [1000, 1200])
+def test_run_and_model_stay_legible_beside_the_first_bad_step(shown: Viewer, width: int) -> None:
+    shown.page.set_viewport_size({"width": width, "height": 700})
+    shown.open("deep", step=4)
+    expect(first(shown)).to_be_visible()
+    header = shown.page.locator(".header")
+    expect(header.locator("select")).to_have_count(2)
+    widths = header.locator("select").evaluate_all("(all) => all.map((one) => one.offsetWidth)")
+    assert min(widths) >= 70
+    ends = header.locator("> *").evaluate_all(
+        "(all) => all.filter((one) => one.offsetWidth > 1).map((one) => one.getBoundingClientRect())"
+        ".map(({left, right}) => [left, right])"
+    )
+    assert all(right <= left for (_, right), (left, _) in pairwise(ends))
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -183,6 +183,20 @@ def test_calls_are_told_apart_and_followed(viewer: Viewer, kept: str, logdir: Pa
     expect(viewer.page.get_by_role("heading", name="cell #2 · output")).to_be_visible()
 
 
+def test_the_call_is_kept_on_the_way_over_another_tensor(viewer: Viewer, kept: str) -> None:
+    heading = viewer.page.locator(".tensor-title")
+    look(viewer, kept, tensor("cell", 0, "output", "output"))
+    viewer.page.keyboard.press("'")
+    expect(heading).to_have_text("cell #2 · output")
+    listed = viewer.page.get_by_role("navigation", name="Kept tensors")
+    listed.get_by_role("button", name="features").click()
+    expect(heading).to_contain_text("features")
+    viewer.page.wait_for_function("() => location.hash.includes('call=1')")
+    viewer.page.reload()
+    listed.locator("section", has_text="cell").get_by_role("button", name="output").click()
+    expect(heading).to_have_text("cell #2 · output")
+
+
 def test_an_element_is_followed_over_the_steps(viewer: Viewer, kept: str, logdir: Path) -> None:
     look(viewer, kept, WEIGHT, pick="3,4")
     line = viewer.page.get_by_role("slider", name="value over steps")

@@ -63,6 +63,7 @@ const EVERYTHING: Choices = {
   tensors: {
     id: '["a, b|c",null,"param","weight"]',
     kind: 'gradient',
+    call: 4,
     sample: 'std',
     look: 'heat',
     scale: 'facet',

@@ -39,6 +39,8 @@ export interface TensorChoice extends OwnChoice {
   id: string | null;
   /** The values, or a gradient. */
   kind: Variant;
+  /** The call that was chosen, for tensors of modules that are called as often; null for the first. */
+  call: number | null;
   sample: Sample;
   look: Look;
   scale: ScaleChoice;
@@ -71,6 +73,7 @@ export const TENSOR_DEFAULTS: TensorChoice = {
   ...OWN_DEFAULTS,
   id: null,
   kind: 'value',
+  call: null,
   sample: 0,
   look: 'auto',
   scale: 'all',
@@ -100,6 +103,7 @@ export function addTensorChoice(query: URLSearchParams, choice: TensorChoice): v
   const texts: Record<string, string | null> = {
     tensor: choice.id,
     kind: choice.kind === 'value' ? null : choice.kind,
+    call: choice.call === null ? null : String(choice.call),
     sample: choice.sample === 0 ? null : String(choice.sample),
     look: choice.look === 'auto' ? null : choice.look,
     shade: choice.scale === 'all' ? null : choice.scale,
@@ -134,6 +138,7 @@ export function tensorChoiceIn(query: URLSearchParams): TensorChoice {
   return {
     id: query.get('tensor'),
     kind: query.get('kind') ?? 'value',
+    call: whole(query.get('call')),
     sample: sampleFrom(query.get('sample')),
     look: one('look', LOOKS, 'auto'),
     scale: one('shade', SCALES, 'all'),

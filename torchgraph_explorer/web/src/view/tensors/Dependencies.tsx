@@ -147,7 +147,7 @@ function selectNode(graph: TensorGraph, key: string, isPath = false): void {
   const node = graph.nodes.find((one) => one.key === key);
   const ids = (node?.tensors ?? []).map((tensor) => idOf(graph.tensors[tensor] as TensorGraph['tensors'][number]));
   const id = ids.find((one) => tensors.value.has(one));
-  if (id !== undefined) store.open(id);
+  if (id !== undefined) store.openOfItsCall(id);
   store.change({node: key, pathTo: null});
 }
 

@@ -72,7 +72,7 @@ function Item({kept, isHere}: {kept: Kept; isHere: boolean}): JSX.Element {
   const hasGradient = variants.some(({kind}) => kind !== 'value');
   return (
     <li>
-      <button ref={button} type="button" aria-current={isHere ? 'true' : undefined} onClick={() => store.open(kept.id)}>
+      <button ref={button} type="button" aria-current={isHere ? 'true' : undefined} onClick={() => store.openListed(kept.id)}>
         <i class={`tensor-kind is-${kind}`} title={kind} />
         <span class="tensor-item-name">{roleName(shown.graph.value, info)}</span>
         <span class="dim">
@@ -88,6 +88,6 @@ export function openBeside(by: number): void {
   const current = store.current.value;
   const all = listed().map(({id}) => id);
   const next = store.beyond(all, current === null ? '' : listedId(current), by);
-  if (next !== null) store.open(next);
+  if (next !== null) store.openListed(next);
   if (choices.view.value !== 'own') choices.view.value = 'tensors';
 }

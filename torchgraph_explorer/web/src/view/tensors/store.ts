@@ -171,6 +171,21 @@ export function openCall(call: number): void {
   const id = idOf({...key, call});
   owns.set(id, ownOf(choices.tensors.value));
   open(id);
+  change({call});
+}
+
+/** A tensor whose call is chosen with it, if there are several. */
+export function openOfItsCall(id: TensorId): void {
+  open(id);
+  const call = parseId(id)?.call ?? null;
+  if (callsOf(kept.value, id).length > 1) change({call});
+}
+
+/** A tensor of the list, which has the first calls: of the call that was chosen, if the step has it. */
+export function openListed(id: TensorId): void {
+  const {call} = choices.tensors.value;
+  const key = parseId(id);
+  open(key !== null && call !== null && callsOf(kept.value, id, step.value).includes(call) ? idOf({...key, call}) : id);
 }
 
 /** The kept step `by` steps from the one on show. The last one is followed from then on. */
