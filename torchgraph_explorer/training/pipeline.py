@@ -185,7 +185,8 @@ class Pipeline:
 
         Not where the user selects steps one by one, or by their labels.
         """
-        return self.is_recording and isinstance(self._settings.log_freq, (int, float, str))
+        is_chosen = self._labels is not None or callable(self._settings.log_freq)
+        return self.is_recording and not is_chosen
 
     def _has_turn(self, turns: EvaluationTurns, step: int) -> bool:
         has_turn = turns.takes(step, self._ahead.label if self._ahead.step == step else None)
