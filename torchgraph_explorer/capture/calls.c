@@ -809,15 +809,15 @@ static int measure_gradients_of(Gradients *these, Kept *all, PyObject *name, PyO
     return 0;
 }
 
-/* Argument: modules with their names. Returns whether the gradients of their own parameters were measured. */
+/* Argument: modules by name. Returns whether the gradients of their own parameters were measured. */
 static PyObject *measure_gradients(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
     Gradients *these = PyCapsule_GetPointer(self, GRADIENTS);
     if (these == NULL) return NULL;
     int is_fit = count == 1 ? is_quiet() : 0;
     if (is_fit <= 0) return result(is_fit);
-    PyObject *module, *name;
+    PyObject *name, *module;
     ptrdiff_t at = 0;
-    while (is_fit > 0 && PyDict_Next(arguments[0], &at, &module, &name)) {
+    while (is_fit > 0 && PyDict_Next(arguments[0], &at, &name, &module)) {
         Kept all;
         begin_keeping(&all);
         Py_IncRef(module), Py_IncRef(name);

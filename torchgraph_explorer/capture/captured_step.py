@@ -116,10 +116,10 @@ class CapturedStep:
         self.state, self.optimizers = StepState(), dict[str, None]()
         self.end: StepEnd | None = None
         self._facts = facts
-        self._names, self._options, self._keeper = modules.names, options, rows.keeper
+        self._modules, self._options, self._keeper = modules.by_name, options, rows.keeper
         self._measure = rows.measure
         self._passes_before_update = 0
-        self._parameters = Parameters(modules.names, rows)
+        self._parameters = Parameters(modules.by_name, rows)
         self._updates: SampledUpdates | None = None
         if rows.kinds >= {"params", "params_grad"} and not options.updates:
             self._updates = SampledUpdates(rows, self._parameters.named)
@@ -329,7 +329,7 @@ class CapturedStep:
     def close(self) -> None:
         """Record nothing more and release the model. For any thread that holds the lock."""
         self._gradients.hooks.closed = True
-        self._names.clear()
+        self._modules.clear()
         self._parameters.forget()
         self._updates = None
         del self.model

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
+
+from torchgraph_explorer.capture.modules_by_name import ModulesByName
 
 MOST_NAMED = 3
 """Modules that are named in the sentence about them."""
@@ -15,9 +16,9 @@ MOST_NAMED = 3
 class DirectForwards:
     """The modules that were run so within calls of a step that is traced, each with the function that did it."""
 
-    def __init__(self, names: Mapping[nn.Module, str]) -> None:
-        """None was found. `names` are those of the modules of the model."""
-        self._names = names
+    def __init__(self, modules: ModulesByName) -> None:
+        """None was found among the `modules` of the model."""
+        self._names = {id(module): name for name, module in modules.items()}
         self._found: dict[str, str] = {}
 
     def look(self, call: Any) -> None:
@@ -33,7 +34,7 @@ class DirectForwards:
         called = _self_of(inner_forwards[-1])
         for each in inner_forwards[:-1]:
             module = _self_of(each)
-            if module is not called and isinstance(module, nn.Module) and (name := self._names.get(module)):
+            if module is not called and isinstance(module, nn.Module) and (name := self._names.get(id(module))):
                 self._found.setdefault(name, each.f_back.f_code.co_qualname)
 
     def sentence(self) -> str | None:

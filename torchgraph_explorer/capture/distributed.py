@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from torchgraph_explorer.capture.module_info import has_values
+from torchgraph_explorer.capture.modules_by_name import modules_by_name
 from torchgraph_explorer.capture.unwrap import unwrapped
 
 
@@ -75,10 +76,11 @@ class Sharding:
         model = self._model()
         if model is not None:
             model = unwrapped(model)
-            sharded = tuple(f"{name}." * bool(name) for name, module in model.named_modules() if _is_fsdp1(module))
+            modules = modules_by_name(model).items()
+            sharded = tuple(f"{name}." * bool(name) for name, module in modules if _is_fsdp1(module))
             found = {
                 (name, path): Shard(-1, None) if f"{name}.".startswith(sharded) else _shard(parameter)
-                for name, module in model.named_modules()
+                for name, module in modules
                 for path, parameter in module.named_parameters(recurse=False)
                 if has_values(parameter)
             }

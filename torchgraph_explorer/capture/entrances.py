@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from torch import nn
 
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
+from torchgraph_explorer.capture.modules_by_name import modules_by_name
 
 Enter: TypeAlias = "Callable[[str, tuple[Any, ...], Mapping[str, Any]], object]"
 """Called with the name of the module that is entered, and its arguments."""
@@ -50,8 +51,9 @@ class Entrances:
     def wait(self, model: nn.Module) -> None:
         """Wait for a call of any module of `model`, or of those that it was entered at before."""
         is_any = self._same < MOST_SAME
-        modules = {module: name for name, module in model.named_modules() if name and (is_any or name in self._seen)}
-        self._hooks.put_on(self, modules, model=model)
+        modules = modules_by_name(model).items()
+        waited_for = {name: module for name, module in modules if name and (is_any or name in self._seen)}
+        self._hooks.put_on(self, waited_for, model=model)
 
     def stop(self) -> None:
         """Wait no more."""

@@ -19,6 +19,7 @@ from torchgraph_explorer.capture.forward_modes import ForwardModes
 from torchgraph_explorer.capture.forward_passes import MOST_FORWARDS
 from torchgraph_explorer.capture.gradient_hooks import GradientHook, current_backward
 from torchgraph_explorer.capture.graph_length import TOO_LONG
+from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.step_parts import ForwardParts
 from torchgraph_explorer.capture.step_states import Event, State
 from torchgraph_explorer.capture.trace import Trace
@@ -51,16 +52,16 @@ class ForwardRecorder:
         self.thread, self.until_update = threading.get_ident(), parts.until_update
         self._modules, self._state, self._ended = parts.modules, parts.state, parts.ended
         self._modes = ForwardModes(parts.trace)
-        self._direct = DirectForwards(parts.modules.names)
+        self._direct = DirectForwards(parts.modules.by_name)
         if parts.trace is not None:
             parts.trace.each = self._look
         self._dropped: set[str] = set()
-        self._recorded = frozenset(parts.modules.names.values())
+        self._recorded = frozenset(parts.modules.by_name)
         self._trained: set[int] = set()
         self._skipped = 0
         self._exception_before: BaseException | None = None
         try:
-            self._put_on(self._modules.names)
+            self._put_on(self._modules.by_name)
         except BaseException:  # no one else has this object, to remove the hooks
             self.remove_hooks()
             raise
@@ -177,15 +178,15 @@ class ForwardRecorder:
 
     def attach(self, tensor: object, module: nn.Module, name: AttachedAs) -> None:
         """Record tensors in `tensor` by this name within the open call of `module`. Does nothing if none is open."""
-        own = self._modules.names.get(module)
+        modules, inside = self._modules.by_name, None
         try:
-            inside = next((each for each in reversed(self.calls.open) if each.name == own), None)
+            inside = next((each for each in reversed(self.calls.open) if modules.get(each.name) is module), None)
             if inside is None or inside.is_skipped or threading.get_ident() != self.thread:
                 return
             with self._modules.lock:
                 self.calls.attach(tensor, inside, name, self._tracing)
         except Exception as fault:  # ours, in the middle of the user's forward pass
-            self.drop(own or "", fault)
+            self.drop("" if inside is None else inside.name, fault)
 
     def abandon(self) -> None:
         """An interrupt ends the forward pass, if one is being executed. No hook will be called."""
@@ -223,7 +224,7 @@ class ForwardRecorder:
         if self._modules.hooks.listener is self:
             self._modules.hooks.take_off()
 
-    def _put_on(self, modules: Mapping[nn.Module, str]) -> None:
+    def _put_on(self, modules: ModulesByName) -> None:
         if (called := self._modules.called()) is not None:
             hooks = self._modules.hooks
             quickly = self.calls.quickly(self._dropped, hooks.known, self._modules.lock)
@@ -270,7 +271,8 @@ class ForwardRecorder:
             self.remove_hooks()
             return
         if self._skipped == MOST_SKIPPED and self.passes.are_first:
-            entrances = {module: each for module, each in self._modules.names.items() if each in self.passes.begun}
+            modules = self._modules.by_name.items()
+            entrances = {each: module for each, module in modules if each in self.passes.begun}
             self._put_on(entrances)
         self.calls.skip(name, frame)
 

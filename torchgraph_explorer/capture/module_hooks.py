@@ -17,6 +17,7 @@ from torch.utils.hooks import RemovableHandle
 
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.gradient_hooks import SeriesKey
+from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.safe_hook import SafeHook, are_walked
 from torchgraph_explorer.schema import Call
 
@@ -85,12 +86,12 @@ class ModuleHooks:
     def put_on(
         self,
         listener: CallListener,
-        modules: Mapping[nn.Module, str],
+        modules: ModulesByName,
         *,
         model: nn.Module,
         quickly: CallFunctions | None = None,
     ) -> None:
-        """Call `listener` for the calls of `modules`, given with their names.
+        """Call `listener` for the calls of `modules`.
 
         Args:
             listener: What is called from now on.
@@ -103,7 +104,7 @@ class ModuleHooks:
         self.quickly = quickly
         self.listener, self._is_left_on = listener, False
         known, self._of = self._of, {}
-        for module, name in modules.items():
+        for name, module in modules.items():
             hooked = model if name == "" else module
             hooks = known.get(id(hooked))
             if hooks is None or not hooks.are_of(hooked, name):

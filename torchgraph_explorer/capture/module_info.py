@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from torchgraph_explorer.capture.module_selection import ModuleSelection
+from torchgraph_explorer.capture.modules_by_name import modules_by_name, parameters_within
 from torchgraph_explorer.capture.signatures import Signatures
 from torchgraph_explorer.capture.tensor_tree import tensor_info
 from torchgraph_explorer.schema import Module
@@ -20,7 +21,7 @@ PLAIN = (bool, int, float, str, tuple)
 
 def module_facts(model: nn.Module, selection: ModuleSelection = EVERYTHING) -> tuple[Module, ...]:
     """One record for each module of `model` that `selection` chooses, in `named_modules()` order."""
-    signatures, modules = Signatures(), list(model.named_modules())
+    signatures, modules = Signatures(), list(modules_by_name(model).items())
     if not selection.is_all:
         chosen = selection.chosen(name for name, _ in modules)
         modules = [(name, module) for name, module in modules if name in chosen]
@@ -29,7 +30,7 @@ def module_facts(model: nn.Module, selection: ModuleSelection = EVERYTHING) -> t
 
 def _facts(name: str, module: nn.Module, signatures: Signatures) -> Module:
     own = [(key, p) for key, p in module.named_parameters(recurse=False) if has_values(p)]
-    everything = [p for p in module.parameters() if has_values(p)]
+    everything = [p for p in parameters_within(module) if has_values(p)]
     return Module(
         name=name,
         class_name=type(module).__name__,

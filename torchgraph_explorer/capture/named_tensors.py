@@ -6,13 +6,14 @@ Outside of it, nothing of ours is on, and edges come from autograd, and from `co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchgraph_explorer.capture.by_tensor import ByStorage, ByTensor
 from torchgraph_explorer.capture.graph_length import GraphLength
+from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.path_gradients import Edge, edge_of, has_edge, is_stale
 from torchgraph_explorer.schema import NamedTensor, TensorEdge, TensorGraph
 
@@ -37,7 +38,7 @@ class NamedTensors:
     def __init__(
         self,
         selects: Callable[[str, str, str], bool],
-        modules: Mapping[nn.Module, str],
+        modules: ModulesByName,
         length: GraphLength,
     ) -> None:
         """Begin with the parameters of `modules`; `selects` says which tensors of modules have names."""
@@ -97,8 +98,8 @@ class NamedTensors:
             except Exception as fault:  # ours, in the middle of the user's operation or loop
                 self._fault = fault
 
-    def _add_parameters(self, modules: Mapping[nn.Module, str]) -> None:
-        for module, name in modules.items():
+    def _add_parameters(self, modules: ModulesByName) -> None:
+        for name, module in modules.items():
             for path, parameter in module._parameters.items():
                 if parameter is not None:
                     number = self._number(NamedTensor(name, None, "param", path, "parameter"))

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchgraph_explorer.capture.edge_gradients import InsideGradients
 from torchgraph_explorer.capture.gradient_hooks import GradientHook, PathHook, SeriesKey, current_backward, series_key
+from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.path_gradients import sequence_number
@@ -39,7 +40,7 @@ class Makers(NamedTuple):
 
     calls: Callable[[tuple[Any, ...], int], list[Any]]
     gradients: Callable[[tuple[Any, ...]], Callable[[Any, Tensor | None], bool]]
-    parameters: Callable[[tuple[Any, ...]], Callable[[dict[nn.Module, str]], bool]]
+    parameters: Callable[[tuple[Any, ...]], Callable[[ModulesByName], bool]]
 
 
 @cache

@@ -17,6 +17,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torchgraph_explorer.capture.call_stack import is_caller, users_frame
 from torchgraph_explorer.capture.facts.leftover import UpdateWitnesses
 from torchgraph_explorer.capture.module_info import has_values
+from torchgraph_explorer.capture.modules_by_name import parameters_within
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.parameter_places import ParameterPlace, parameter_places
 from torchgraph_explorer.capture.safe_hook import Hook
@@ -161,7 +162,7 @@ class ModelOptimizers:
         return list(self._own)
 
     def _has_parameters(self, optimizer: Optimizer, model: nn.Module) -> bool:
-        now = {id(parameter) for parameter in model.parameters()}
+        now = {id(parameter) for parameter in parameters_within(model)}
         return any(self._is_known(each) or id(each) in now for each in parameters_of(optimizer))
 
     def name_of(self, optimizer: Optimizer) -> str:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
+from torchgraph_explorer.capture.modules_by_name import modules_by_name
+
 
 class ParameterPlace(NamedTuple):
     """A name in a module, which is not kept alive."""
@@ -29,7 +31,7 @@ class ParameterPlace(NamedTuple):
 
 def parameter_places(model: nn.Module) -> Iterator[tuple[nn.Parameter, ParameterPlace]]:
     """Each parameter of `model`; one that is shared comes several times."""
-    for module in model.modules():
+    for module in modules_by_name(model).values():
         reference = weakref.ref(module)
         for name, parameter in module.named_parameters(recurse=False):
             yield parameter, ParameterPlace(reference, name)

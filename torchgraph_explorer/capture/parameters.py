@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torchgraph_explorer.capture import native_calls
 from torchgraph_explorer.capture.gradient_hooks import SeriesKey, series_key
 from torchgraph_explorer.capture.module_info import has_values
+from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_memory, is_readable, plain
 from torchgraph_explorer.capture.step_parts import StepRows
 
@@ -27,10 +28,10 @@ class Parameters:
         unmeasured: The modules whose parameters were not measured so far, by name.
     """
 
-    def __init__(self, modules: dict[nn.Module, str], rows: StepRows) -> None:
-        """Measure and keep the own parameters of `modules`, given with their names."""
+    def __init__(self, modules: ModulesByName, rows: StepRows) -> None:
+        """Measure and keep the own parameters of `modules`."""
         self._modules, self._rows, self._measure = modules, rows, rows.measure
-        self.unmeasured = {name: module for module, name in modules.items()}
+        self.unmeasured = dict(modules)
         self._before: dict[nn.Parameter, Tensor] = {}
         self._keys: dict[int, list[tuple[ParameterKey, nn.Parameter]]] = {}
 
@@ -64,7 +65,7 @@ class Parameters:
     def measure_gradients(self) -> None:
         """Measure the gradients as the backward pass left them."""
         if not self._measure_gradients_in_c():
-            for module, name in self._modules.items():
+            for name, module in self._modules.items():
                 self._measure_module(name, module)
 
     def _measure_gradients_in_c(self) -> bool:
@@ -154,7 +155,7 @@ class Parameters:
         """
         if not self._keys:
             keys = self._keys
-            for module, name in self._modules.items():
+            for name, module in self._modules.items():
                 for path, parameter in _own(module):
                     keys.setdefault(id(parameter), []).append(((name, path), parameter))
         for each in moved:

@@ -14,6 +14,7 @@ from torchgraph_explorer.capture.attach_targets import AttachedAs
 from torchgraph_explorer.capture.forward_passes import ForwardPasses
 from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
+from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.step_states import StepState
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.schema import TensorKind
@@ -72,7 +73,7 @@ class WatchedModules:
 
     Attributes:
         called: What the training loop calls: the model, or what it is wrapped in. A reference that does not keep it.
-        names: The modules that are recorded, with their names.
+        by_name: The modules that are recorded.
         hooks: The hooks on them.
         takes: Whether a call of the module with this name, while none is open, belongs to the step.
         entered: Called with the name of each module that is called so.
@@ -82,7 +83,7 @@ class WatchedModules:
     """
 
     called: weakref.ref[nn.Module]
-    names: dict[nn.Module, str]
+    by_name: ModulesByName
     hooks: ModuleHooks
     takes: Callable[[str], bool]
     entered: Callable[[str], None]

@@ -27,6 +27,7 @@ from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.capture.graph_length import GraphLength
 from torchgraph_explorer.capture.module_hooks import ModuleHooks
 from torchgraph_explorer.capture.module_selection import ModuleSelection
+from torchgraph_explorer.capture.modules_by_name import ModulesByName, modules_by_name
 from torchgraph_explorer.capture.named_tensors import NamedTensors
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.observation import OPTIMIZER, StepListener
@@ -387,13 +388,13 @@ class StepTracker:
         model = unwrapped(called)
         inline = self._compiled.forward() if compiled else None
         is_traced = self._current.known.traces > 0 and inline is None
-        names = self._names(model)
+        modules = self._recorded_modules(model)
         measure = self._listener.measure(step)
         self._logged += 1
         facts = (
             StepFactsRecorder(
                 model,
-                names,
+                modules,
                 optimizers=self._counter.optimizers,
                 measure=measure,
                 windows=self._windows,
@@ -407,7 +408,7 @@ class StepTracker:
             step,
             modules=WatchedModules(
                 called=weakref.ref(called),
-                names=names,
+                by_name=modules,
                 hooks=self._module_hooks,
                 takes=self._takes_call,
                 entered=self._entrances.note,
@@ -416,7 +417,7 @@ class StepTracker:
                 lock=self._lock,
             ),
             rows=StepRows(self._kinds, measure, {}, self._listener.keeper(step)),
-            trace=self._trace(names) if is_traced else None,
+            trace=self._trace(modules) if is_traced else None,
             options=StepOptions(
                 until_update=not self._counter.counts_passes,
                 updates=self._measures_updates,
@@ -433,13 +434,13 @@ class StepTracker:
             self._name_ahead(one, named)
         return one
 
-    def _names(self, model: nn.Module) -> dict[nn.Module, str]:
-        """The modules that are recorded, with their names."""
-        names = {module: name for name, module in model.named_modules() if name not in self._broken}
+    def _recorded_modules(self, model: nn.Module) -> ModulesByName:
+        """The modules that are recorded."""
+        modules = {name: module for name, module in modules_by_name(model).items() if name not in self._broken}
         if self._selection.is_all:
-            return names
-        chosen = self._selection.chosen(names.values())
-        return {module: name for module, name in names.items() if name in chosen}
+            return modules
+        chosen = self._selection.chosen(modules)
+        return {name: module for name, module in modules.items() if name in chosen}
 
     def _name_ahead(self, one: CapturedStep, named: Mapping[str, _NamedAhead]) -> None:
         """Add the tensors that the loop has named before this step to its dependency graph."""
@@ -450,9 +451,9 @@ class StepTracker:
         except Exception as fault:  # ours: the step is recorded all the same
             self._listener.note(f"a tensor is not in the dependency graph ({reason(fault)}).")
 
-    def _trace(self, names: Mapping[nn.Module, str]) -> Trace:
+    def _trace(self, modules: ModulesByName) -> Trace:
         length, selects = GraphLength(), self._listener.selects()
-        return Trace(None if selects is None else NamedTensors(selects, names, length), length, names)
+        return Trace(None if selects is None else NamedTensors(selects, modules, length), length, modules)
 
     def _learn(self, ended: CapturedStep, graph: ModuleGraph | None) -> None:
         """A step is over, which had this graph."""

@@ -11,7 +11,7 @@ import math
 import sys
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.by_tensor import ByStorage, ByTensor
 from torchgraph_explorer.capture.graph_length import GraphLength
+from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.named_tensors import NamedTensors
 from torchgraph_explorer.capture.no_dispatch import plain
 from torchgraph_explorer.capture.path_gradients import Edge as GradientEdge
@@ -129,8 +130,8 @@ class Trace(TorchDispatchMode):
 
     supports_higher_order_operators = True
 
-    def __init__(self, named: NamedTensors | None, length: GraphLength, modules: Mapping[nn.Module, str]) -> None:
-        """Begin with an empty graph of `modules`, given with their names. Nothing is traced until the mode is on."""
+    def __init__(self, named: NamedTensors | None, length: GraphLength, modules: ModulesByName) -> None:
+        """Begin with an empty graph of `modules`. Nothing is traced until the mode is on."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.nodes: list[Node] = []
         self.fault: Exception | None = None
@@ -142,7 +143,7 @@ class Trace(TorchDispatchMode):
         self._parents: dict[int, tuple[Level, int]] = {}
         # The operations of simple modules are of interest only where they make a tensor that is kept.
         simple = modules.items() if named is None else ()
-        self._simple = {name: weakref.ref(module) for module, name in simple if type(module) in SIMPLE}
+        self._simple = {name: weakref.ref(module) for name, module in simple if type(module) in SIMPLE}
         self._stack = [_Inside(None, -1, 0)]
         self._origins: ByTensor[Origins] = ByTensor()
         self._written: ByStorage[Origins] = ByStorage()

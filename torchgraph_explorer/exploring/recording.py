@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from torchgraph_explorer.capture.attach_targets import AttachedAs
+from torchgraph_explorer.capture.modules_by_name import modules_by_name
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.tensor_tree import input_tensors, tensors
 from torchgraph_explorer.exploring.names import Place
@@ -80,7 +81,7 @@ def record(
     """Call `model`, and record its tensors, or only call `visit` with each. To be called in `restoring`."""
     recorder = _Recorder(visit)
     with ExitStack() as stack:
-        for name, module in model.named_modules():
+        for name, module in modules_by_name(model).items():
             recorder.follow(module, name, stack)
         process_state.attach_targets.enter(recorder)
         stack.callback(process_state.attach_targets.leave, recorder)
@@ -98,11 +99,11 @@ class _Recorder:
         self._open: list[tuple[str, int]] = []
         self._copies: dict[int, tuple[Tensor, int, Tensor]] = {}
         self._attached: Counter[tuple[str, int, str]] = Counter()
-        self._names: dict[nn.Module, str] = {}
+        self._names: dict[int, str] = {}
 
     def follow(self, module: nn.Module, name: str, stack: ExitStack) -> None:
         """Record the calls of `module`, until `stack` is left."""
-        self._names[module] = name
+        self._names[id(module)] = name
 
         def enter(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             call = self._calls[name]
@@ -121,7 +122,7 @@ class _Recorder:
 
     def attach(self, tensor: object, module: nn.Module, name: AttachedAs) -> None:
         """`attach` was called in the forward pass."""
-        owner = self._names.get(module, "")
+        owner = self._names.get(id(module), "")
         call = next((call for one, call in reversed(self._open) if one == owner), 0)
         self._attached[owner, call, name.name] += 1
         count = self._attached[owner, call, name.name]

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from torchgraph_explorer.capture.modules_by_name import modules_by_name
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.safe_hook import SafeHook
 
@@ -50,14 +51,14 @@ def restoring(model: nn.Module, copies: Copies) -> Iterator[None]:
     with ExitStack() as stack:
         stack.callback(random_state())
         _pause_attaching(stack)
-        for module in model.modules():
+        for module in modules_by_name(model).values():
             stack.callback(_restore_module, module, _state_of(module))
         for parameter in model.parameters():
             stack.callback(_restore_parameter, parameter, parameter.grad, parameter.requires_grad)
             parameter.grad = None
             if parameter.is_leaf and (parameter.is_floating_point() or parameter.is_complex()):
                 parameter.requires_grad_(True)
-        for module in model.modules():
+        for module in modules_by_name(model).values():
             _prepare(module, copies)
         stack.enter_context(_as_written())
         stack.enter_context(torch.inference_mode(False))

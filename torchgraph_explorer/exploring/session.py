@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from torchgraph_explorer.capture.modules_by_name import modules_by_name
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.exploring import products
@@ -454,7 +455,7 @@ def require_scalar(scalar: object) -> None:
 
 def require_whole(model: nn.Module) -> None:
     """Raise an OptionError if `model` cannot be run here alone, or has no values yet."""
-    for name, module in model.named_modules():
+    for name, module in modules_by_name(model).items():
         if any(each.__name__ == "FullyShardedDataParallel" for each in type(module).__mro__):
             raise OptionError(f"Module {name!r} {SHARDED}")
     for name, parameter in model.named_parameters():

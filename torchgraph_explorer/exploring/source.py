@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from torchgraph_explorer.capture.modules_by_name import modules_by_name
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.exploring.case import Case
 from torchgraph_explorer.exploring.edits import Edits
@@ -110,7 +111,7 @@ class LiveSource:
 
     def facts(self) -> list[TensorFacts]:
         """Every tensor, in the order of execution."""
-        modules = dict(self._session.model.named_modules())
+        modules = modules_by_name(self._session.model)
         return [
             TensorFacts(
                 one.name,

@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 
 from torchgraph_explorer.capture.forward_passes import PASSES, PassChoice
 from torchgraph_explorer.capture.module_selection import ModuleSelection
+from torchgraph_explorer.capture.modules_by_name import modules_by_name
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
@@ -253,7 +254,7 @@ def _check_selection(model: nn.Module, settings: Settings) -> None:
     selection = module_selection(settings)
     if selection.is_all:
         return
-    names = [name for name, _ in unwrapped(model).named_modules() if name]
+    names = [name for name in modules_by_name(unwrapped(model)) if name]
     if idle := selection.idle(names):
         raise OptionError(
             f"{', '.join(map(repr, idle))} in only= or except_= matches no module of {type(model).__name__}. Its "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from torch import Tensor, nn
 
 from torchgraph_explorer.capture.module_info import has_values
+from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.no_dispatch import ORDINARY
 
 MOST_NAMES = 1000
@@ -17,10 +18,10 @@ Named: TypeAlias = "dict[int, tuple[str, nn.Parameter]]"
 """Parameters with their names, by `id`."""
 
 
-def named_parameters(modules: Mapping[nn.Module, str]) -> Named:
-    """The own parameters of `modules`, given with their names. Several times faster than `named_parameters()`."""
+def named_parameters(modules: ModulesByName) -> Named:
+    """The own parameters of `modules`. Several times faster than `named_parameters()`."""
     found: Named = {}
-    for module, name in modules.items():
+    for name, module in modules.items():
         for path, parameter in module._parameters.items():
             if parameter is None or id(parameter) in found:
                 continue

@@ -18,6 +18,7 @@ from torchgraph_explorer.capture.facts.participation import Participation
 from torchgraph_explorer.capture.facts.pending import PendingFacts, Row
 from torchgraph_explorer.capture.facts.units import STEPS_COMPARED, UnitRows, UnitWindows, WeightRows
 from torchgraph_explorer.capture.gradient_hooks import Measure, current_backward
+from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, plain
 from torchgraph_explorer.capture.optimizer_steps import ModelOptimizers, held_by
 from torchgraph_explorer.capture.tensor_infos import Described
@@ -43,7 +44,7 @@ class StepFactsRecorder:
     def __init__(
         self,
         model: nn.Module,
-        names: Mapping[nn.Module, str],
+        modules: ModulesByName,
         *,
         optimizers: ModelOptimizers,
         measure: Measure,
@@ -54,14 +55,14 @@ class StepFactsRecorder:
 
         Args:
             model: The watched model.
-            names: The modules that are recorded.
+            modules: Those that are recorded.
             optimizers: Those of the model.
             measure: Measures tensors of the step.
             windows: Remember units from step to step.
             number: How many logged steps were before it.
         """
         self.fault: Exception | None = None
-        self._model, self._names, self._optimizers, self._measure = model, names, optimizers, measure
+        self._model, self._modules, self._optimizers, self._measure = model, modules, optimizers, measure
         self._facts = TrainingFacts()
         self._groups: dict[int, list[ParameterGroup]] = {}
         self._scale: Row | None = None
@@ -84,14 +85,14 @@ class StepFactsRecorder:
                 self.fault = fault
 
     def _begin(self) -> None:
-        self._parameters = named_parameters(self._names)
+        self._parameters = named_parameters(self._modules)
         self._participation = Participation(self._parameters, self._optimizers.without)
         self._leftover, self._norms = LeftoverGradients(self._measure), Norms(self._measure)
         mode = self._model.training
-        others = few(name for module, name in self._names.items() if module.training != mode)
+        others = few(name for name, module in self._modules.items() if module.training != mode)
         self._facts = replace(self._facts, is_training=mode, other_mode=others)
         if self._is_detailed:
-            classes = {name: type(module).__name__ for module, name in self._names.items()}
+            classes = {name: type(module).__name__ for name, module in self._modules.items()}
             self._units = UnitRows(self._measure, self._windows, classes)
         if self._number < STEPS_COMPARED:
             self._weights = WeightRows(self._measure, self._parameters)
@@ -127,7 +128,7 @@ class StepFactsRecorder:
     def _after_backward(self, calls: Sequence[Call]) -> None:
         called = {call.module for call in calls}
         self._participation.after_backward(
-            self._parameters, (module for module, name in self._names.items() if name in called)
+            self._parameters, (module for name, module in self._modules.items() if name in called)
         )
         if self._is_detailed:
             self._norms.after_backward(self._parameters)
@@ -181,7 +182,7 @@ class StepFactsRecorder:
     def conclude(self, calls: Sequence[Call]) -> PendingFacts | None:
         """The step is over, and had these calls: what was found out; None after a fault. Releases the model."""
         self._do(lambda: self._conclude(calls))
-        self._model, self._names, self._parameters = nn.Module(), {}, {}
+        self._model, self._modules, self._parameters = nn.Module(), {}, {}
         return self._pending() if self.fault is None else None
 
     def _conclude(self, calls: Sequence[Call]) -> None:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.inline.registry import ProbeSite
 from torchgraph_explorer.capture.module_selection import ModuleSelection
+from torchgraph_explorer.capture.modules_by_name import modules_by_name
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.tensor_tree import tensors
 from torchgraph_explorer.errors import OptionError
@@ -63,7 +64,7 @@ class InlineProbes:
         self._exits = ExitStack()
         key = next(_registry.keys)
         _registry.probes[key] = self
-        modules = dict(model.named_modules())
+        modules = modules_by_name(model)
         chosen = modules.keys() if selection.is_all else selection.chosen(modules)
         for name, module in modules.items():
             if name not in chosen:

@@ -1,0 +1,33 @@
+"""The modules of a model by name, each once.
+
+Names are the keys, and never modules: a module may be equal to another one, or have no hash.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from torch import nn
+
+ModulesByName: TypeAlias = "dict[str, nn.Module]"
+
+
+def modules_by_name(model: nn.Module) -> ModulesByName:
+    """The modules of `named_modules()`, and those that it leaves out since they are equal to others."""
+    return dict(model.named_modules(memo=_ByIdentity()))
+
+
+def parameters_within(model: nn.Module) -> list[nn.Parameter]:
+    """Those of the model and of all modules within it, each once."""
+    own = (module._parameters.values() for module in modules_by_name(model).values())
+    return list({id(one): one for some in own for one in some if one is not None}.values())
+
+
+class _ByIdentity(set[Any]):
+    """A set for the walk, which compares modules by `is`."""
+
+    def add(self, module: nn.Module) -> None:
+        super().add(id(module))
+
+    def __contains__(self, module: object) -> bool:
+        return super().__contains__(id(module))
