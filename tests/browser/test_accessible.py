@@ -11,6 +11,8 @@ from playwright.sync_api import expect
 
 import torchgraph_explorer
 from tests.browser.page import Viewer
+from torchgraph_explorer import open_run
+from torchgraph_explorer.server.export import export_page
 
 pytestmark = pytest.mark.browser
 
@@ -62,5 +64,23 @@ def test_axe_has_nothing_to_say(
     expect(viewer.page.locator(shown).first).to_be_visible()
     if act is not None:
         act(viewer)
+    assert found(viewer) == []
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_axe_has_nothing_to_say_of_an_exported_page_of_two_runs(
+    offline: Viewer, logdir: Path, sweep: str, tmp_path: Path, width: int
+) -> None:
+    first, second = (open_run(logdir / sweep / f"net_{name}") for name in ("base", "sparse"))
+    export_page(first, tmp_path / "page.html", compare=[second])
+    offline.page.set_viewport_size({"width": width, "height": 844})
+    offline.page.goto((tmp_path / "page.html").as_uri())
+    expect(offline.page.get_by_role("main")).to_be_visible()
+    expect(offline.node("head#0")).to_be_visible()
+    assert found(offline) == []
+
+
+def found(viewer: Viewer) -> list[str]:
+    """What axe says of the page."""
     viewer.page.evaluate(AXE.read_text(encoding="utf-8"))
-    assert viewer.page.evaluate(FOUND, list(LEFT_OUT)) == []
+    return list(viewer.page.evaluate(FOUND, list(LEFT_OUT)))

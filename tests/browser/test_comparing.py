@@ -202,3 +202,19 @@ def test_an_exported_page_of_two_runs_opens_with_them_compared(
     expect(column(offline).locator(".runs-shown .run-step")).to_have_text(["step 7", "step 5"])
     expect_drawn(offline.chart("sparse: head, output, value"))
     expect(offline.page.locator(".divergence")).to_contain_text("the gradients agree, the update differs")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 800), (900, 600)])
+def test_panels_beside_which_nothing_is_pinned_are_whole_and_have_their_titles(
+    viewer: Viewer, sweep: str, width: int, height: int
+) -> None:
+    viewer.page.set_viewport_size({"width": width, "height": height})
+    compare(viewer, sweep, "base", "sparse")
+    xray = viewer.page.get_by_role("region", name="X-ray")
+    title = xray.get_by_role("heading", name="X-ray")
+    expect(title).to_be_visible()
+    assert title.evaluate("(it) => it.scrollWidth <= it.clientWidth && getComputedStyle(it).clipPath === 'none'")
+    for panel in (column(viewer), xray):
+        box = panel.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= width

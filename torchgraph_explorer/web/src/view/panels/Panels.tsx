@@ -15,6 +15,7 @@ import * as shown from '../state/shown';
 import {areScalarsShown} from '../scalars/shownScalars';
 import {RunsColumn} from '../comparison/RunsColumn';
 import {isComparing} from '../comparison/state';
+import {arrangement} from '../layout/sides';
 import {Scalars} from '../scalars/Scalars';
 import {ScalarsButton} from '../scalars/ScalarsButton';
 import {HeadCard} from '../findings/FindingCard';
@@ -25,32 +26,30 @@ import {isXrayShown} from '../xray/shownXray';
 import {Column} from './Column';
 import {settingOf} from './setting';
 
-/** All panels side by side, scrolled when they do not fit. */
+/** Of a panel and the gap beside it. */
+const LEAST_PX = 300;
+
+/** Columns of pinned nodes side by side, scrolled when they do not fit; without them, panels below each other when they do not fit. */
 export function Panels(): JSX.Element {
   const pins = choices.pins.value;
   const model = shown.model.value;
   const setting = useMemo(() => model && settingOf(model), [model]);
   const names = columnNames(pins);
+  const count = [isComparing, isXrayShown, areScalarsShown].filter((one) => one.value).length;
+  const isStack = pins.length === 0 && (!isComparing.value || arrangement.value.panelsWidth < count * LEAST_PX + 8);
   return (
     <div class="panels">
       {model && <Problem histories={model.histories} />}
       {model && setting && chosen.value && panelOfChosen.value === null && <HeadCard finding={chosen.value} model={model} setting={setting} />}
-      {pins.length === 0 && !isComparing.value ? (
-        <div class="panels-stack">
-          {model && isXrayShown.value && <XrayPanel model={model} />}
-          {model && areScalarsShown.value && <Scalars key={JSON.stringify(model.name)} model={model} />}
-          <Empty />
-        </div>
-      ) : (
-        <div class="panels-columns">
-          {isComparing.value && <RunsColumn />}
-          {model && isXrayShown.value && <XrayPanel model={model} />}
-          {model && areScalarsShown.value && <Scalars key={JSON.stringify(model.name)} model={model} />}
-          {pins.map((pin) => (
-            <Column key={names.get(pin) ?? pin.key} pin={pin} model={model} setting={setting} />
-          ))}
-        </div>
-      )}
+      <div class={isStack ? 'panels-stack' : 'panels-columns'}>
+        {isComparing.value && <RunsColumn />}
+        {model && isXrayShown.value && <XrayPanel model={model} />}
+        {model && areScalarsShown.value && <Scalars key={JSON.stringify(model.name)} model={model} />}
+        {pins.map((pin) => (
+          <Column key={names.get(pin) ?? pin.key} pin={pin} model={model} setting={setting} />
+        ))}
+        {pins.length === 0 && !isComparing.value && <Empty />}
+      </div>
     </div>
   );
 }
