@@ -45,7 +45,7 @@ def test_kept_tensors_their_dependencies_and_the_network_are_shown(
         nodes = tab.get_by_role("group", name="Dependency graph of tensors").get_by_role("button")
         expect(nodes).to_have_count(5)
         expect(tab.locator(".tensor-pane")).not_to_have_count(0)
-        expect(tab.get_by_role("slider", name="mean over steps")).to_be_visible()
+        expect(tab.get_by_role("slider", name="value over steps")).to_be_visible()
         tab.get_by_role("radio", name="Network").check(force=True)
         expect(tab.locator(".network tbody tr")).not_to_have_count(0)
         leave(tab)
