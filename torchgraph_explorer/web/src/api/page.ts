@@ -15,7 +15,7 @@ import type {ComparisonAnswer, Findings, HiddenTensor, Layout, ModuleGraph, NonF
 import {xrayOf} from './xray';
 import type {WantedXray, XrayAnswer, XrayFacts} from './xray';
 
-const NOT_ON_A_PAGE = 'This page has not all numbers of the run. Open the run itself with `torchgraph serve`.';
+const NOT_ON_A_PAGE = 'This page does not hold all numbers of the run. To see this, open the run itself with “torchgraph serve”.';
 const NO_TENSORS = 'This page has no values of kept tensors.';
 
 declare global {
