@@ -317,7 +317,7 @@ LOOPS = {
         steps=6,
         make=Adversaries,
         moved="generator",
-        added=(3, 5),
+        added=(3,),
     ),
     "parts in turn": Loop(
         apart,

@@ -36,7 +36,8 @@ class OptimizerTurns:
         self._latest: Makers = frozenset()
         self._before = _Row(frozenset(), 0)
         self._next: dict[_Row, Makers] = {}
-        self._logged: set[Makers] | None = None  # none before the schedule has selected a step
+        self._selected = 0  # steps that the schedule has selected
+        self._logged: dict[Makers, int] = {}  # how many it had selected when a step of theirs was last logged
         self._is_logged = self._was_logged = False  # the step that has begun, and the latest that was made
         self._added = 0
 
@@ -47,7 +48,7 @@ class OptimizerTurns:
         """
         self._note_logged()
         if is_selected:
-            self._logged, self._added = set(), 0
+            self._selected, self._added = self._selected + 1, 0
         elif is_logged:
             self._added += 1
         self._is_logged = is_logged
@@ -63,16 +64,22 @@ class OptimizerTurns:
 
     @property
     def is_due(self) -> bool:
-        """Whether optimizers will make the next step of whom none was logged since the schedule last selected one."""
+        """Whether optimizers will make the next step of whom none was logged for too long.
+
+        That is for as many selected steps as there are optimizers that take turns: enough to select each of them once.
+        """
         following = self._next.get(self._before.followed_by(self._latest))
-        if following is None or self._logged is None or self._added >= MOST_ADDED:
+        if following is None or not self._selected or self._added >= MOST_ADDED:
             return False
-        return following not in self._logged and not (self._was_logged and following == self._latest)
+        if self._was_logged and following == self._latest:
+            return False
+        logged = self._logged.get(following)
+        return logged is None or self._selected - logged >= len({self._latest, *self._next.values()})
 
     def _note_logged(self) -> None:
         """It is known who made the latest step."""
-        if self._was_logged and self._logged is not None:
-            self._logged.add(self._latest)
+        if self._was_logged and (self._latest in self._logged or len(self._logged) < MOST_ROWS):
+            self._logged[self._latest] = self._selected
         self._was_logged = False
 
     def _learn(self) -> None:
@@ -80,6 +87,6 @@ class OptimizerTurns:
         row = self._before.followed_by(self._latest)
         if row.steps > 1:
             self._next.pop(self._before, None)
-        elif len(self._next) < MOST_ROWS:
+        elif self._latest and len(self._next) < MOST_ROWS:
             self._next[self._before] = self._latest
         self._before = row
