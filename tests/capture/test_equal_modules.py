@@ -118,3 +118,14 @@ def test_a_tensor_attached_in_one_of_two_equal_modules_is_explored_as_of_that_on
     assert np.allclose(session.value(second), (x.numpy() * 2 + 1) * 2)
     assert first.startswith("0")
     assert second.startswith("1")
+
+
+def test_a_model_with_a_named_modules_of_its_own_is_recorded() -> None:
+    class Own(nn.Sequential):
+        def named_modules(self) -> Any:  # type: ignore[override]
+            return [("", self)]
+
+    model, listening = Own(nn.Linear(3, 2)), Listening()
+    with watch(model, backend=listening, log_freq=1, verbose=False):
+        model(torch.randn(4, 3)).sum().backward()
+    assert ("0", 0, "output", "output", "value") in listening.recorded()

@@ -150,14 +150,14 @@ class _OneModulesHooks:
         module, key = self._module(), self._key
         if module is None:
             return
-        entering, leaving = module._forward_pre_hooks, module._forward_hooks
-        with_kwargs = module._forward_pre_hooks_with_kwargs, module._forward_hooks_with_kwargs
-        always = module._forward_hooks_always_called
-        self._on = entering, leaving, *with_kwargs, always
+        entering, entering_with_kwargs = module._forward_pre_hooks, module._forward_pre_hooks_with_kwargs
+        leaving, leaving_with_kwargs = module._forward_hooks, module._forward_hooks_with_kwargs
+        leaving_always = module._forward_hooks_always_called
+        self._on = entering, entering_with_kwargs, leaving, leaving_with_kwargs, leaving_always
         if self._enter is not None:
-            with_kwargs[0][key] = True
+            entering_with_kwargs[key] = True
             entering[key] = self._enter
-        with_kwargs[1][key] = always[key] = True
+        leaving_with_kwargs[key] = leaving_always[key] = True
         leaving[key] = self._leave
 
     def take_off(self) -> None:

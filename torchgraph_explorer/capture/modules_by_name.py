@@ -13,8 +13,11 @@ ModulesByName: TypeAlias = "dict[str, nn.Module]"
 
 
 def modules_by_name(model: nn.Module) -> ModulesByName:
-    """The modules of `named_modules()`, and those that it leaves out since they are equal to others."""
-    return dict(model.named_modules(memo=_ByIdentity()))
+    """The modules of `named_modules()`, and those that it leaves out since they are equal to others.
+
+    A model's own `named_modules` may take no arguments, so torch's is called.
+    """
+    return dict(nn.Module.named_modules(model, memo=_ByIdentity()))
 
 
 def parameters_within(model: nn.Module) -> list[nn.Parameter]:

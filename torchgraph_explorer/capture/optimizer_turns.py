@@ -1,6 +1,6 @@
 """Optimizers that take turns, as those of a GAN: which of them make the next step, and whether theirs was logged.
 
-A schedule such as every 50th step would else log the steps of one optimizer only, where two of them alternate.
+Where two of them alternate, every 50th step would otherwise always be a step of the same one.
 """
 
 from __future__ import annotations
