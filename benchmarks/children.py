@@ -10,11 +10,16 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
+
+import torch
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (ROOT, ROOT / "tb_plugin", ROOT / "wandb_panel")
 LONGEST_SECONDS = 900.0
+
+Clock: TypeAlias = Literal["processor", "wall"]
+"""What times a step: processor time, with one thread of torch; or wall time, with as many as torch takes by itself."""
 
 KEEPING_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "4000000000", "MALLOC_MMAP_THRESHOLD_": "4000000000"}
 """Makes glibc keep freed memory. Otherwise a training returns memory and takes it again at each step, or does not, by
@@ -48,6 +53,7 @@ def ask(
     count: int,
     python: str = sys.executable,
     settings: Mapping[str, str] | None = None,
+    clock: Clock = "processor",
 ) -> Answer:
     """Measure in a process of its own, with `settings` added to its environment.
 
@@ -55,8 +61,9 @@ def ask(
         NotMeasured: It failed.
     """
     with tempfile.TemporaryDirectory() as folder:
-        command = [python, "-m", "benchmarks.watched", question, way, subject, str(count)]
-        settings = {**(settings or {}), **({} if question == "memory" else KEEPING_MEMORY)}
+        command = [python, "-m", "benchmarks.watched", question, way, subject, str(count), clock]
+        threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())} if clock == "wall" else {}
+        settings = {**(settings or {}), **threads, **({} if question == "memory" else KEEPING_MEMORY)}
         told = json.loads(done(command, cwd=Path(folder), settings=settings).splitlines()[-1])
         return Answer(told, left(Path(folder)), series(Path(folder, "runs")))
 
@@ -78,7 +85,7 @@ def series(logdir: Path) -> int:
 def done(command: Sequence[str], *, cwd: Path, settings: Mapping[str, str] | None = None) -> str:
     """What a command prints. It runs with one thread, and wandb keeps all its files in `cwd`.
 
-    Its environment has `settings` too.
+    Its environment has `settings` too, which may say otherwise.
 
     Raises:
         NotMeasured: It failed, or took too long.
@@ -87,12 +94,12 @@ def done(command: Sequence[str], *, cwd: Path, settings: Mapping[str, str] | Non
     environment = {
         **os.environ,
         **places,
+        "OMP_NUM_THREADS": "1",
         **(settings or {}),
         "WANDB_DIR": str(cwd),
         "WANDB_ERROR_REPORTING": "false",
         "PYTHONPATH": os.pathsep.join(map(str, PACKAGES)),
         "PATH": os.pathsep.join([str(Path(command[0]).parent), os.environ["PATH"]]),
-        "OMP_NUM_THREADS": "1",
     }
     try:
         ended = subprocess.run(

@@ -1,9 +1,10 @@
-"""The cost of watching a training: processor time, memory and disk, compared with the same training unwatched.
+"""The cost of watching a training: processor and wall time, memory and disk, compared with the same training unwatched.
 
 Run it with `python -m benchmarks.overhead`; `--full` measures more often, and all backends. Blocks of unwatched, logged
 and unlogged steps take turns (plain, logged, unlogged, unlogged, logged, plain), each of about a second, with one model
 and one thread. Watching begins and is warmed up before its blocks. Processor time is that of the whole process, so the
-recorder's thread counts too, and a block ends when that has written all.
+writer's thread counts too, and a block ends when that has written all. Wall time is measured with as many threads as
+torch takes by itself.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
+import torch
+
 from benchmarks.children import ask
 from benchmarks.models import SUBJECTS
 from benchmarks.tables import Cell, Options, Spread, Table, main, spread
 
 GOALS = {"deep": "1.30", "resnet18": "1.12", "transformer": "1.10", "narrow": "none", "small_modules": "none"}
 """The models, and the most that a logged step may cost."""
+
+WALL_GOALS = {"deep": "1.20", "resnet18": "1.15", "transformer": "1.05", "narrow": "none", "small_modules": "2.5"}
+"""The same in wall time, with torch's default number of threads."""
 
 LOOPS = {"reinforce": "1.02", "accumulated": "none"}
 """Models with several passes in an update, and the most that logging every so many updates may cost."""
@@ -29,7 +35,7 @@ STEPS = 20
 
 
 def tables(options: Options) -> Iterator[Table]:
-    """The ratios of processor time; those where an update has several passes; memory and disk."""
+    """The ratios of processor and wall time; those where an update has several passes; memory and disk."""
     backends = BACKENDS if options.full else BACKENDS[:1]
     yield Table(
         "A step's processor time",
@@ -44,6 +50,13 @@ def tables(options: Options) -> Iterator[Table]:
         [times(subject, backends, repeats=8 if options.full else 4) for subject in GOALS],
         "Ratios to the plain step: median and quartiles. "
         f"That of every {EVERY}th step is one logged step and {EVERY - 1} unlogged ones, measured apart, with record.",
+    )
+    threads = torch.get_num_threads()
+    yield Table(
+        f"A step's wall time with torch's default of {threads} thread{'s' * (threads > 1)}",
+        ("", "plain, ms", "goal", "every step", f"every {EVERY}th", "no step"),
+        [wall_times(subject, repeats=8 if options.full else 4) for subject in WALL_GOALS],
+        "As above, with record. What the writer's thread has left to do when a block of steps ends is not in it.",
     )
     yield Table(
         "The processor time of an update with several passes",
@@ -69,6 +82,19 @@ def times(subject: str, backends: Sequence[str], *, repeats: int) -> list[Cell]:
         spread(1e3 * seconds for seconds in found["plain"]),
         GOALS[subject],
         *(spread(one["logged"]) for one in (found, *others)),
+        _now_and_then(found),
+        spread(found["unlogged"]),
+    ]
+
+
+def wall_times(subject: str, *, repeats: int) -> list[Cell]:
+    """The row of one model."""
+    found = ask("ratios", "record", subject, count=repeats, clock="wall").told
+    return [
+        SUBJECTS[subject]().name,
+        spread(1e3 * seconds for seconds in found["plain"]),
+        WALL_GOALS[subject],
+        spread(found["logged"]),
         _now_and_then(found),
         spread(found["unlogged"]),
     ]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.children import ROOT, NotMeasured, ask, done
+from benchmarks.children import ROOT, Clock, NotMeasured, ask, done
 from benchmarks.models import SUBJECTS
 from benchmarks.tables import Cell, Options, Table, main, spread
 from benchmarks.ways import WAYS
@@ -73,12 +73,13 @@ class Costs:
     """The cost of a way to watch for one model: cells of the tables."""
 
     time: Cell
+    wall: Cell
     memory: Cell
     disk: Cell
 
 
 def tables(options: Options) -> Iterator[Table]:
-    """Processor time, memory and disk."""
+    """Processor time, wall time, memory and disk."""
     found: dict[Peer, list[Costs]] = {}
     reasons: list[str] = []
     for peer in (OURS, *PEERS):
@@ -92,6 +93,13 @@ def tables(options: Options) -> Iterator[Table]:
         ("", "looks at", *names),
         [[peer.way + peer.suffix, peer.takes, *(one.time for one in costs)] for peer, costs in found.items()],
         " ".join(["Ratios to the plain step: median and quartiles.", *reasons]),
+    )
+    threads = torch.get_num_threads()
+    yield Table(
+        f"Everything logged at every step: wall time with torch's default of {threads} thread{'s' * (threads > 1)}",
+        ("", *names),
+        [[peer.way + peer.suffix, *(one.wall for one in costs)] for peer, costs in found.items()],
+        "Ratios to the plain step. What other threads and processes still have to do when a block ends is not in it.",
     )
     yield Table(
         "Everything logged at every step: memory and disk",
@@ -119,7 +127,7 @@ def measured(peer: Peer, reasons: list[str], *, repeats: int) -> list[Costs]:
                 found.append(costs(peer, model, python=python, repeats=repeats))
             except NotMeasured as reason:
                 reasons.append(f"{peer.way} on {SUBJECTS[model]().name}: {reason}.")
-                found.append(Costs(*["failed"] * 3))
+                found.append(Costs(*["failed"] * 4))
         return found
 
 
@@ -129,12 +137,17 @@ def costs(peer: Peer, model: str, *, python: str, repeats: int) -> Costs:
     Raises:
         NotMeasured: It fails.
     """
+    asked = "logged ratios", peer.way, model
     nothing = "nothing in wandb" if WAYS[peer.way].in_wandb else "nothing"
-    ratios = ask("logged ratios", peer.way, model, count=repeats, python=python, settings=peer.settings).told
+    clocks: tuple[Clock, ...] = "processor", "wall"
+    time, wall = (
+        spread(ask(*asked, count=repeats, python=python, settings=peer.settings, clock=clock).told["logged"])
+        for clock in clocks
+    )
     plain = ask("memory", nothing, model, count=STEPS, python=python)
     watched = ask("memory", peer.way, model, count=STEPS, python=python, settings=peer.settings)
     more = float(watched.told["peak"] - plain.told["peak"])
-    return Costs(spread(ratios["logged"]), more, (watched.bytes - plain.bytes) / 1e3 / STEPS)
+    return Costs(time, wall, more, (watched.bytes - plain.bytes) / 1e3 / STEPS)
 
 
 def environment(peer: Peer, folder: Path) -> Path:

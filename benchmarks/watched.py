@@ -1,7 +1,8 @@
 """One way to watch one model, measured in a process of its own.
 
-Run it with `python -m benchmarks.watched QUESTION WAY MODEL COUNT`. The answer is a line of JSON. A process of its own
-keeps the libraries and the memory of one way apart from the others', and lets peers run in environments of their own.
+Run it with `python -m benchmarks.watched QUESTION WAY MODEL COUNT CLOCK`. The answer is a line of JSON. A process of
+its own keeps the libraries and the memory of one way apart from the others', and lets peers run in environments of
+their own.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ from benchmarks.ways import WAYS, Way
 
 Attach: TypeAlias = "Callable[[], AbstractContextManager[Training]]"
 
+Block: TypeAlias = "Callable[[Training, int], float]"
+"""Trains so many steps, and returns the seconds that one took."""
+
 LOGGED, UNLOGGED = "logged", "unlogged"
 """Kinds of watched steps."""
 
@@ -40,7 +44,7 @@ QUIET_SECONDS, BUSY_SHARE, LONGEST_SECONDS = 0.3, 0.02, 60.0
 """A process is quiet if it has hardly used the processor for this long, which is more than our writer waits."""
 
 
-def ratios(way: Way, subject: str, repeats: int, *, order: Sequence[str]) -> dict[str, list[float]]:
+def ratios(way: Way, subject: str, repeats: int, *, block: Block, order: Sequence[str]) -> dict[str, list[float]]:
     """Seconds of the unwatched step in each repeat, and ratios to it of the watched steps, logged or unlogged.
 
     Each repeat is a block of unwatched steps, blocks of watched ones in `order`, and a block of unwatched ones.
@@ -51,15 +55,15 @@ def ratios(way: Way, subject: str, repeats: int, *, order: Sequence[str]) -> dic
     with attached(way, watched, switch) as attach:
         with attach() as training:
             block(training, WARM)
-            counts = fitting_each(training, switch, order)
+            counts = fitting_each(training, switch, block=block, order=order)
         plain.steps(WARM)
-        count = fitting(plain)
+        count = fitting(plain, block)
         for _ in range(repeats):
             first = block(plain, count)
             switch.on = True
             with attach() as training:
                 block(training, WARM)
-                between = blocks(training, counts, switch=switch, order=order)
+                between = blocks(training, counts, switch=switch, block=block, order=order)
             settle()
             mean = (first + block(plain, count)) / 2
             found["plain"].append(mean)
@@ -68,7 +72,7 @@ def ratios(way: Way, subject: str, repeats: int, *, order: Sequence[str]) -> dic
     return found
 
 
-def seconds(way: Way, subject: str, repeats: int) -> dict[str, list[float]]:
+def seconds(way: Way, subject: str, repeats: int, *, block: Block) -> dict[str, list[float]]:
     """Seconds of steps logged and unlogged, with no unwatched step between: a compiled model has no unwatched twin.
 
     Equal models share what torch.compile makes of them in a process.
@@ -78,9 +82,9 @@ def seconds(way: Way, subject: str, repeats: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {name: [] for name in order}
     with way.watching(training, switch):
         block(training, WARM)
-        counts = fitting_each(training, switch, order)
+        counts = fitting_each(training, switch, block=block, order=order)
         for _ in range(repeats):
-            for name, each in blocks(training, counts, switch=switch, order=order).items():
+            for name, each in blocks(training, counts, switch=switch, block=block, order=order).items():
                 found[name].append(each)
     return found
 
@@ -124,22 +128,24 @@ def offline_run() -> Iterator[None]:
         yield
 
 
-def fitting(training: Training) -> int:
+def fitting(training: Training, block: Block) -> int:
     """How many of its steps make a block."""
     return max(FEWEST_STEPS, math.ceil(BLOCK_SECONDS / block(training, WARM)))
 
 
-def fitting_each(training: Training, switch: Switch, order: Sequence[str]) -> dict[str, int]:
+def fitting_each(training: Training, switch: Switch, *, block: Block, order: Sequence[str]) -> dict[str, int]:
     """How many steps of each kind make a block."""
     found = {}
     for name in order:
         switch.on = name == LOGGED
         training.steps(WARM)  # the first steps of a kind may compile
-        found[name] = fitting(training)
+        found[name] = fitting(training, block)
     return found
 
 
-def blocks(training: Training, counts: Mapping[str, int], *, switch: Switch, order: Sequence[str]) -> dict[str, float]:
+def blocks(
+    training: Training, counts: Mapping[str, int], *, switch: Switch, block: Block, order: Sequence[str]
+) -> dict[str, float]:
     """Seconds of a step of each kind, on average of its blocks."""
     found: dict[str, list[float]] = {name: [] for name in order}
     for name in order:
@@ -148,13 +154,23 @@ def blocks(training: Training, counts: Mapping[str, int], *, switch: Switch, ord
     return {name: fmean(seconds) for name, seconds in found.items()}
 
 
-def block(training: Training, count: int) -> float:
+def processor_time(training: Training, count: int) -> float:
     """Seconds of processor time that a step takes, with all that other threads still have to do for it."""
     gc.collect()
     began = time.process_time()
     training.steps(count)
     settle()
     return (time.process_time() - began) / count
+
+
+def wall_time(training: Training, count: int) -> float:
+    """Seconds until a step has ended. What other threads have left to do then is done before the next block."""
+    gc.collect()
+    began = time.perf_counter()
+    training.steps(count)
+    ended = time.perf_counter()
+    settle()
+    return (ended - began) / count
 
 
 def settle() -> None:
@@ -167,8 +183,9 @@ def settle() -> None:
             return
 
 
-def memory(way: Way, subject: str, steps: int) -> dict[str, float]:
-    """Peak megabytes of a training of this many steps, all logged."""
+def memory(way: Way, subject: str, steps: int, *, block: Block) -> dict[str, float]:
+    """Peak megabytes of a training of this many steps, all logged, which nothing times."""
+    del block
     training = Training(SUBJECTS[subject](), compiler=compiler(way))
     with offline_run() if way.in_wandb else nullcontext(), way.watching(training, Switch()):
         training.steps(steps)
@@ -187,7 +204,9 @@ def peak() -> float:
     return int(lines["VmHWM"].split()[0]) / 1024
 
 
-QUESTIONS: dict[str, Callable[[Way, str, int], Any]] = {
+BLOCKS: dict[str, Block] = {"processor": processor_time, "wall": wall_time}
+
+QUESTIONS: dict[str, Callable[..., Any]] = {
     "ratios": partial(ratios, order=(LOGGED, UNLOGGED, UNLOGGED, LOGGED)),
     "logged ratios": partial(ratios, order=(LOGGED, LOGGED)),
     "seconds": seconds,
@@ -196,8 +215,7 @@ QUESTIONS: dict[str, Callable[[Way, str, int], Any]] = {
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
     torch.manual_seed(0)
-    _, question, chosen, model, number = sys.argv
-    print(json.dumps(QUESTIONS[question](WAYS[chosen], model, int(number))), flush=True)
+    _, question, chosen, model, number, clock = sys.argv
+    print(json.dumps(QUESTIONS[question](WAYS[chosen], model, int(number), block=BLOCKS[clock])), flush=True)
     os._exit(0)  # a peer's server would keep this process alive

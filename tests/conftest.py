@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,6 +59,9 @@ SEARCHED = 5_000
 """So many objects the collector may know of before a test begins."""
 
 
+SECONDS_UNTIL_OFF = 10.0
+
+
 @pytest.fixture(autouse=True)
 def _only_what_tests_make_is_searched() -> None:
     """`watch` searches all objects for optimizers and compiled modules; those of torch and earlier tests are many."""
@@ -72,6 +76,21 @@ def _compiled_code_is_torchs_own_again() -> Iterator[None]:
     yield
     if (loaded := sys.modules.get("torchgraph_explorer.capture.process_state")) is not None:
         assert not loaded.process_state.inline.window.on
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_traced_after_a_test() -> Iterator[None]:
+    """A trace that is left on would follow all that later tests do. An interrupt leaves it on for a moment."""
+    yield
+    if (loaded := sys.modules.get("torchgraph_explorer.capture.trace")) is not None:
+        from torchgraph_explorer.capture.mode_stack import modes, set_modes
+
+        deadline = time.monotonic() + SECONDS_UNTIL_OFF
+        while left := [mode for mode in modes() if isinstance(mode, loaded.Trace)]:
+            if time.monotonic() > deadline:
+                set_modes([mode for mode in modes() if mode not in left])
+                pytest.fail(f"{left[0]} is left on")
+            time.sleep(0.01)
 
 
 @pytest.fixture

@@ -55,6 +55,7 @@ extern PyObject *PyLong_FromVoidPtr(void *);
 extern PyObject *PyObject_CallFunctionObjArgs(PyObject *, ...);
 extern PyObject *PyObject_CallMethodObjArgs(PyObject *, PyObject *, ...);
 extern PyObject *PyObject_GetAttr(PyObject *, PyObject *);
+extern void PyObject_GC_UnTrack(void *);
 extern int PyObject_IsTrue(PyObject *);
 extern int PyObject_RichCompareBool(PyObject *, PyObject *, int);
 extern int PyObject_SetAttr(PyObject *, PyObject *, PyObject *);
@@ -90,6 +91,14 @@ static inline int truth(PyObject *made) {
     int found = PyObject_IsTrue(made);
     Py_DecRef(made);
     return found;
+}
+
+/* Takes an object of ours from those that the garbage collector visits. It must end with the step, and be in no cycle then.
+ * The collector visits everything there is when objects that outlived some visits are a quarter of it: without this, at every
+ * 16th logged step of 400 modules. NULL stays NULL. */
+static inline PyObject *unvisited(PyObject *made) {
+    if (made != NULL) PyObject_GC_UnTrack(made);
+    return made;
 }
 
 /* The type of `object`, a borrowed reference. */

@@ -56,6 +56,8 @@ static void release(Kept *all) {
     free(all->more);
 }
 
+static PyObject *keep_unvisited(Kept *all, PyObject *made) { return keep(all, unvisited(made)); }
+
 static PyObject *get(Kept *all, PyObject *object, int name) { return keep(all, PyObject_GetAttr(object, part[name])); }
 
 /* The whole number that `made` is; `*failed` is set if it is none. Takes the reference. */
@@ -147,7 +149,7 @@ static int find(Kept *all, PyObject *tensor, PyObject *path, Found *found) {
         PyObject *node = get(all, tensor, N_GRAD_FN), *at = get(all, tensor, N_OUTPUT_NR);
         if (node == NULL || at == NULL) return -1;
         if (node == NONE) return 0;
-        if ((found->edge = keep(all, PyTuple_Pack(2, node, at))) == NULL) return -1;
+        if ((found->edge = keep_unvisited(all, PyTuple_Pack(2, node, at))) == NULL) return -1;
     }
     found->info = keep(all, PyObject_CallFunctionObjArgs(part[INFO], path, shape, dtype, requires, NULL));
     return found->info == NULL ? -1 : 1;
@@ -292,7 +294,7 @@ static int enter_edges(Kept *all, PyObject *outer, PyObject *index, PyObject *ed
         if (is_given < 0) return -1;
         return keep(all, PyObject_CallMethodObjArgs(inside, part[N_TAKE], index, edge, part[INPUT_PATH], NULL)) == NULL ? -1 : 0;
     }
-    PyObject *one = keep(all, PyTuple_Pack(3, place, edge, part[INPUT_PATH])), *list = keep(all, PyList_New(0));
+    PyObject *one = keep_unvisited(all, PyTuple_Pack(3, place, edge, part[INPUT_PATH])), *list = keep(all, PyList_New(0));
     return one == NULL || list == NULL || PyList_Append(list, one) < 0 ? -1 : PyDict_SetItem(given, index, list);
 }
 
@@ -339,7 +341,7 @@ static int enter(Step *step, Kept *all, PyObject *name, PyObject *args, PyObject
 
 /* Adds a series to what a `GradientHook` reads; 0, or -1 with an exception. */
 static int add_key(Kept *all, PyObject *hook, PyObject *key) {
-    PyObject *keys = get(all, hook, N_KEYS), *one = keep(all, PyTuple_Pack(1, key));
+    PyObject *keys = get(all, hook, N_KEYS), *one = keep_unvisited(all, PyTuple_Pack(1, key));
     if (keys == NULL || one == NULL) return -1;
     PyObject *more = PyTuple_Size(keys) == 0 ? one : keep(all, PySequence_Concat(keys, one));
     return more == NULL ? -1 : PyObject_SetAttr(hook, part[N_KEYS], more);
@@ -364,7 +366,7 @@ static int put_on(Step *step, Kept *all, const Found *found, PyObject *hook) {
         PyObject *done = PyObject_CallMethodObjArgs(node, part[N_REGISTER_HOOK_DICT], found->tensor, NULL);
         if (keep(all, done) == NULL) return -1;
     }
-    PyObject *number = keep(all, PyLong_FromLongLong(next_hook--)), *reference = keep(all, PyWeakref_NewRef(hooks, NULL));
+    PyObject *number = keep(all, PyLong_FromLongLong(next_hook--)), *reference = keep_unvisited(all, PyWeakref_NewRef(hooks, NULL));
     if (number == NULL || reference == NULL || note_put(step, reference, number) < 0) return -1;
     return PyObject_SetItem(hooks, number, hook);
 }
@@ -374,7 +376,7 @@ static PyObject *hook_output(Step *step, Kept *all, const Found *found, PyObject
     PyObject *hook = PyDict_GetItemWithError(step->of[HOOKS_OF_OUTPUTS], found->edge);
     if (hook == NULL) {
         if (PyErr_Occurred()) return NULL;
-        hook = keep(all, PyObject_CallFunctionObjArgs(part[GRADIENT_HOOK], step->of[HOOKS], NULL));
+        hook = keep_unvisited(all, PyObject_CallFunctionObjArgs(part[GRADIENT_HOOK], step->of[HOOKS], NULL));
         if (hook == NULL || PyDict_SetItem(step->of[HOOKS_OF_OUTPUTS], found->edge, hook) < 0) return NULL;
         if (put_on(step, all, found, hook) < 0) return NULL;
     }
@@ -388,10 +390,10 @@ static int hook_path(Step *step, Kept *all, PyObject *consumers, PyObject *key) 
     PyObject *consumer = PyList_GetItem(consumers, 0), *hook = PyDict_GetItemWithError(step->of[HOOKS_OF_PATHS], consumer);
     if (hook == NULL) {
         if (PyErr_Occurred()) return -1;
-        hook = keep(all, PyObject_CallFunctionObjArgs(part[GRADIENT_HOOK], step->of[HOOKS], NULL));
+        hook = keep_unvisited(all, PyObject_CallFunctionObjArgs(part[GRADIENT_HOOK], step->of[HOOKS], NULL));
         if (hook == NULL || PyDict_SetItem(step->of[HOOKS_OF_PATHS], consumer, hook) < 0) return -1;
         PyObject *slot = PyTuple_GetItem(consumer, 1);
-        PyObject *at_node = keep(all, PyObject_CallFunctionObjArgs(part[PATH_HOOK], hook, slot, NULL));
+        PyObject *at_node = keep_unvisited(all, PyObject_CallFunctionObjArgs(part[PATH_HOOK], hook, slot, NULL));
         if (at_node == NULL) return -1;
         PyObject *node = PyTuple_GetItem(consumer, 0);
         PyObject *handle = keep(all, PyObject_CallMethodObjArgs(node, part[N_REGISTER_HOOK], at_node, NULL));
@@ -503,7 +505,7 @@ static int note_crossing(Kept *all, PyObject *crossing, const Crossing *found) {
     }
     if (found->consumers == NULL) {
         PyObject *slot = keep(all, PyLong_FromLongLong(found->slot));
-        PyObject *consumer = slot == NULL ? NULL : keep(all, PyTuple_Pack(2, found->node, slot));
+        PyObject *consumer = slot == NULL ? NULL : keep_unvisited(all, PyTuple_Pack(2, found->node, slot));
         return consumer == NULL ? -1 : PyList_Append(known, consumer);
     }
     ptrdiff_t had = PyList_Size(known);
@@ -601,7 +603,7 @@ static int leave_edges(Kept *all, PyObject *outer, PyObject *opened, PyObject *i
         }
         if (PyDict_SetItem(places, made, index) < 0) return -1;
     }
-    PyObject *end = keep(all, PyTuple_Pack(2, next, index));
+    PyObject *end = keep_unvisited(all, PyTuple_Pack(2, next, index));
     return end == NULL || PyList_Append(starts, first) < 0 ? -1 : PyList_Append(ends, end);
 }
 

@@ -204,7 +204,7 @@ static int is_of(const Known *known, PyObject *tensor) {
 
 /* Notes the row of a tensor; 0, or -1 with an exception. */
 static int note(Table *table, PyObject *tensor, int64_t version, int64_t row) {
-    PyObject *reference = PyWeakref_NewRef(tensor, NULL);
+    PyObject *reference = unvisited(PyWeakref_NewRef(tensor, NULL));
     if (reference == NULL || reserve(table) < 0) {
         if (reference != NULL) Py_DecRef(reference);
         return -1;
