@@ -13,7 +13,9 @@ from playwright.sync_api import Locator, Page, expect
 from torch import nn
 
 from tests.browser import runs
+from tests.browser.conftest import NewContext
 from tests.browser.page import Viewer, expect_open, expect_soon
+from tests.record.examples import write_small_run
 from torchgraph_explorer import open_run
 from torchgraph_explorer.server.export import PAGE_BYTES, export_page
 
@@ -95,6 +97,31 @@ def test_a_notebook_shows_a_page_that_works(offline: Viewer, tmp_path: Path, log
     notebook.write_text(NOTEBOOK.format(frame=shown.replace("640px", "880px")), encoding="utf-8")
     open_file(offline, notebook)
     assert_works_in_its_frame(offline.page)
+
+
+THEMES = [
+    pytest.param("body", "data-jp-theme-light", ("false", "true"), id="JupyterLab"),
+    pytest.param("body", "data-vscode-theme-kind", ("vscode-dark", "vscode-light"), id="VS Code"),
+    pytest.param(
+        "body", "data-vscode-theme-kind", ("vscode-high-contrast", "vscode-high-contrast-light"), id="contrast"
+    ),
+    pytest.param("html", "theme", ("dark", "light"), id="Colab"),
+]
+"""Where a notebook says its theme: an element, an attribute, and its values where it is dark and where it is light."""
+
+
+@pytest.mark.parametrize(("element", "attribute", "values"), THEMES)
+def test_a_page_in_a_notebook_has_the_theme_of_the_notebook(
+    new_context: NewContext, tmp_path: Path, element: str, attribute: str, values: tuple[str, str]
+) -> None:
+    write_small_run(tmp_path / "run")
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(NOTEBOOK.format(frame=open_run(tmp_path)._repr_html_()), encoding="utf-8")
+    tab = new_context(color_scheme="null").new_page()  # an emulated scheme would be that of all frames
+    tab.goto(notebook.as_uri())
+    for value, theme in zip(values, ("dark", "light"), strict=True):
+        tab.locator(element).evaluate("(each, [name, value]) => each.setAttribute(name, value)", [attribute, value])
+        expect(tab.frame_locator("iframe").locator(":root")).to_have_attribute("data-theme", theme)
 
 
 def assert_works_in_its_frame(page: Page) -> None:

@@ -24,6 +24,7 @@ from torchgraph_explorer.exploring.names import find
 from torchgraph_explorer.exploring.products import Progress
 from torchgraph_explorer.exploring.recording import Pass, RecordedTensor, Visit, record, versions_of
 from torchgraph_explorer.exploring.restoring import Copies, mode_of_thread, random_state, restoring
+from torchgraph_explorer.server.notebook import framed
 
 Target: TypeAlias = "Callable[[Any], Tensor]"
 """A scalar of the model's output."""
@@ -106,8 +107,7 @@ class Session:
         """What a notebook shows: the page."""
         if self.page is None:
             return None
-        style = "width: 100%; height: 720px; border: 1px solid #8884; border-radius: 6px"
-        return f'<iframe title="torchgraph" style="{style}" src="{self.page.url}"></iframe>'
+        return framed(f'src="{self.page.url}"', height=720)
 
     @property
     def tensors(self) -> tuple[str, ...]:

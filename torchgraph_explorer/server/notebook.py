@@ -19,6 +19,35 @@ NOT_TRUSTED = (
 since Jupyter removes iframes from it."""
 
 
+_DARK = (
+    'body[data-jp-theme-light="false"]',
+    'body[data-vscode-theme-kind$="dark"]',
+    'body[data-vscode-theme-kind$="contrast"]',
+    "html[theme=dark]",
+)
+_LIGHT = ('body[data-jp-theme-light="true"]', 'body[data-vscode-theme-kind$="light"]', "html[theme=light]")
+"""How JupyterLab (and Notebook 7), VS Code and Colab say which theme they have, where a cell's output can see it."""
+
+_CLASS = "torchgraph-page"
+
+
+def framed(attributes: str, *, height: int, inside: str = "") -> str:
+    """An iframe with these `attributes`, as wide as its cell, and dark or light as the notebook is.
+
+    A browser tells a page in an iframe the `color-scheme` of the iframe's element as what is preferred, also when it
+    changes. Elsewhere the page follows the browser.
+    """
+    rules = "".join(
+        f"{','.join(f'{host} .{_CLASS}' for host in hosts)}{{color-scheme:{scheme}}}"
+        for hosts, scheme in ((_DARK, "dark"), (_LIGHT, "light"))
+    )
+    style = f"width: 100%; height: {int(height)}px; border: 1px solid #8884; border-radius: 6px"
+    return (
+        f"<style>{rules}</style>"
+        f'<iframe class="{_CLASS}" title="torchgraph" style="{style}" {attributes}>{inside}</iframe>'
+    )
+
+
 def iframe(
     run: RunRecord,
     *,
@@ -37,9 +66,8 @@ def iframe(
     """
     page = export_page(run, models=models, steps=steps, series=series, tensors=tensors).decode()
     inner = page.replace("&", "&amp;").replace('"', "&quot;")
-    style = f"width: 100%; height: {int(height)}px; border: 1px solid #8884; border-radius: 6px"
     sandbox = "allow-scripts allow-downloads"
-    return f'<iframe sandbox="{sandbox}" title="torchgraph" style="{style}" srcdoc="{inner}">{NOT_TRUSTED}</iframe>'
+    return framed(f'sandbox="{sandbox}" srcdoc="{inner}"', height=height, inside=NOT_TRUSTED)
 
 
 def show(
