@@ -7,6 +7,7 @@ from torch.nn.parameter import is_lazy
 
 from torchgraph_explorer.capture.module_selection import ModuleSelection
 from torchgraph_explorer.capture.modules_by_name import modules_by_name, parameters_within
+from torchgraph_explorer.capture.random_state import random_state
 from torchgraph_explorer.capture.signatures import Signatures
 from torchgraph_explorer.capture.tensor_tree import tensor_info
 from torchgraph_explorer.schema import Module
@@ -52,10 +53,21 @@ def has_values(parameter: nn.Parameter) -> bool:
 def extra_repr_rows(module: nn.Module) -> tuple[tuple[str, str], ...]:
     """`module.extra_repr()` as (key, value) rows; a value without a name has an empty key."""
     try:
-        text = module.extra_repr()
+        text = _extra_repr(module)
     except Exception as fault:  # the user's code: an unprintable module is still a module
         return (("", f"extra_repr() raised {type(fault).__name__}"),)
     return tuple(_row(part) for part in _split(text) if part.strip())
+
+
+def _extra_repr(module: nn.Module) -> str:
+    """What `module` says of itself. Code other than torch's may draw random numbers for it that the training needs."""
+    if str(getattr(type(module).extra_repr, "__module__", "")).startswith("torch."):
+        return module.extra_repr()
+    restore = random_state()
+    try:
+        return module.extra_repr()
+    finally:
+        restore()
 
 
 def _named(

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from torchgraph_explorer.capture.modules_by_name import modules_by_name
 from torchgraph_explorer.capture.process_state import process_state
+from torchgraph_explorer.capture.random_state import random_state
 from torchgraph_explorer.capture.safe_hook import SafeHook
 
 Copies: TypeAlias = "dict[int, Tensor]"
@@ -127,25 +125,6 @@ def _copy(tensor: Tensor, copies: Copies) -> Tensor:
     if id(tensor) not in copies:
         copies[id(tensor)] = tensor.detach().clone().requires_grad_(tensor.requires_grad)
     return copies[id(tensor)]
-
-
-def random_state() -> Callable[[], None]:
-    """The state of the generators of torch, Python and numpy, as a function that sets it again."""
-    parts: list[Callable[[], object]] = [
-        partial(torch.set_rng_state, torch.get_rng_state()),
-        partial(random.setstate, random.getstate()),
-        partial(np.random.set_state, np.random.get_state()),  # the generator that models use
-    ]
-    if torch.cuda.is_initialized():
-        parts.append(partial(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
-    if torch.backends.mps.is_available():
-        parts.append(partial(torch.mps.set_rng_state, torch.mps.get_rng_state()))
-
-    def restore() -> None:
-        for part in parts:
-            part()
-
-    return restore
 
 
 def _pause_attaching(stack: ExitStack) -> None:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from torchgraph_explorer.capture.modules_by_name import modules_by_name
+from torchgraph_explorer.capture.random_state import random_state
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.exploring import products
@@ -23,7 +24,7 @@ from torchgraph_explorer.exploring.inputs import Inputs
 from torchgraph_explorer.exploring.names import find
 from torchgraph_explorer.exploring.products import Progress
 from torchgraph_explorer.exploring.recording import Pass, RecordedTensor, Visit, record, versions_of
-from torchgraph_explorer.exploring.restoring import Copies, mode_of_thread, random_state, restoring
+from torchgraph_explorer.exploring.restoring import Copies, mode_of_thread, restoring
 from torchgraph_explorer.server.notebook import framed
 
 Target: TypeAlias = "Callable[[Any], Tensor]"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations, parametrize, prune
@@ -263,6 +265,19 @@ def _() -> Any:
             return super().__getattr__(name)
 
     return nn.Sequential(False_(6, 6), Strict(6, 2)), _x()
+
+
+@case("modules that draw random numbers in extra_repr")
+def _() -> Any:
+    class Drawn(nn.Linear):
+        def extra_repr(self) -> str:
+            return f"such as {torch.rand(()).item():.1f}, {random.random():.1f} and {np.random.rand():.1f}"
+
+        def forward(self, x: Tensor) -> Tensor:
+            noise = torch.rand(()).item() + random.random() + np.random.rand()
+            return super().forward(x) * noise
+
+    return nn.Sequential(Drawn(6, 6), nn.Dropout(), Drawn(6, 2)), _x()
 
 
 @case("a model without submodules")
