@@ -398,6 +398,8 @@ class TrainingFacts:
         without_optimizer: Parameters that require a gradient, and that no optimizer holds; None if none is known.
         frozen_in_optimizer: Parameters that require no gradient, and that an optimizer of the update holds; None
             likewise.
+        orphans: Shapes of parameters that an optimizer of the update holds, and that are none of the model's, require a
+            gradient and have none: as those of a module that was replaced after the optimizer was made.
         without_gradient: Parameters that require a gradient, and had none after the backward passes although their
             module was called; None if that is not known.
         written: Those of `without_optimizer` that were written to between the first pass and the next step.
@@ -418,6 +420,7 @@ class TrainingFacts:
     leftover: tuple[str, ...] | None = None
     without_optimizer: tuple[str, ...] | None = None
     frozen_in_optimizer: tuple[str, ...] | None = None
+    orphans: tuple[tuple[int, ...], ...] = ()
     without_gradient: tuple[str, ...] | None = None
     written: tuple[str, ...] = ()
     gradient_norm: float | None = None

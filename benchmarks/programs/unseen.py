@@ -399,7 +399,7 @@ FAULTY = (
     Script("messages added up", messages_added_up, ("bad-init-scale", "imbalanced-branches", *FAST)),
     Script("latent detached", latent_detached, ("no-gradient",), ("encoder", "encoder.0")),
     Script("summed loss", summed_loss, (*FAST, "dead-units")),
-    Script("softmax over the batch", softmax_over_the_batch, ("softmax-before-loss", "loss-not-falling")),
+    Script("softmax over the batch", softmax_over_the_batch, ("softmax-over-batch", "loss-not-falling")),
     Script("still evaluating", still_evaluating, ("training-in-eval-mode",), ("",), 40),
     Script("gate that prefers", gate_that_prefers, ("expert-imbalance",), ("experts",)),
     Script("critic left out", critic_left_out, ("not-in-optimizer",), ("critic",)),

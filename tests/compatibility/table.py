@@ -55,6 +55,7 @@ FURTHER = (
     "training loops: a GAN in one module, which is never called itself",
     "training loops: a GAN of which every second step is logged, and the next one of the other optimizer",
     "training loops: a frozen teacher that the loop calls under no_grad, and a rollout of the student",
+    "training loops: a head that replaces the one that the optimizer has",
     "training loops: two calls of an autoencoder's halves, with noise between them",
     "training loops: an optimizer whose state was loaded",
     "in-place: a module that writes into its input",

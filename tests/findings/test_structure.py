@@ -288,7 +288,7 @@ def test_a_divergence_that_takes_probabilities_for_logarithms_is_told(
 def test_a_softmax_over_the_batch_is_told(tmp_path: Path) -> None:
     over_batch = probabilities(RNG.standard_normal((4, 16))).T
     [found] = ending(tmp_path, "Softmax", shown=over_batch, gradient=-LABELS / over_batch).findings()
-    assert (found.kind, found.module, found.evidence["samples"]) == ("softmax-before-loss", "", 16)
+    assert (found.kind, found.module, found.evidence["samples"]) == ("softmax-over-batch", "", 16)
     assert "over the 16 samples of the batch" in found.text
 
 

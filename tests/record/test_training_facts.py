@@ -26,6 +26,7 @@ FULL = TrainingFacts(
     leftover=("fc.weight",),
     without_optimizer=("head.weight", "head.bias"),
     frozen_in_optimizer=(),
+    orphans=((10, 4), ()),
     without_gradient=("fc.bias",),
     written=("head.bias",),
     gradient_norm=2.5,

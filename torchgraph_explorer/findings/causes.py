@@ -12,7 +12,14 @@ from dataclasses import replace
 from torchgraph_explorer.finding import SEVERITIES, Finding
 from torchgraph_explorer.findings.places import Places
 
-_SETUP = ("zero-init", "bad-init-scale", "input-not-normalised", "no-zero-grad", "weight-decay-dominates")
+_SETUP = (
+    "zero-init",
+    "bad-init-scale",
+    "input-not-normalised",
+    "no-zero-grad",
+    "weight-decay-dominates",
+    "softmax-over-batch",
+)
 _LARGE = (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation", "attention-logits-growing")
 _LEFT_OUT = ("no-gradient", "unused-module", "not-in-optimizer", "frozen-by-accident")
 _SILENT = (
@@ -28,6 +35,8 @@ _SILENT = (
     "constant-output",
     "dropout-extreme",
     "softmax-before-loss",
+    "missing-nonlinearity",
+    "learning-rate-gone",
     "loss-scale-loop",
     "imbalanced-branches",
     "expert-imbalance",
@@ -67,6 +76,7 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
     "constant-output": (*_LARGE, "dead-units", "saturated-activation"),
     "update-too-small": (
         "zero-init",
+        "learning-rate-gone",
         "clipping-always",
         "frozen-by-accident",
         "weight-decay-dominates",
@@ -84,10 +94,14 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
 }
 """By kind, the kinds that it can follow from."""
 
+_OF_THE_MODEL = ("dropout-extreme", "softmax-before-loss", "missing-nonlinearity", "teacher-trained")
+"""Kinds that are so by how the model is made."""
+
 _PHASES = {
-    **dict.fromkeys((*_SETUP, *_LEFT_OUT, "dropout-extreme", "softmax-before-loss"), 0),
+    **dict.fromkeys((*_SETUP, *_LEFT_OUT, *_OF_THE_MODEL), 0),
     **dict.fromkeys(("exploding-gradient", "vanishing-gradient", "clipping-always"), 2),
     **dict.fromkeys(("update-too-large", "update-too-small", "update-lost-to-rounding", "loss-scale-loop"), 3),
+    "learning-rate-gone": 3,
     "nan": 4,
 }
 """When in a step a kind shows: before it, in the forward pass (1, that of all others), backward, or at the update.
@@ -158,6 +172,7 @@ _TOGETHER = (
     "dropout-extreme",
     "imbalanced-branches",
     "normalisation-in-eval",
+    "softmax-over-batch",
     "symmetric-units",
 )
 """Kinds that many modules have for one reason: one stands for all, the first in time, then in order of execution."""

@@ -249,6 +249,14 @@ def _() -> Any:
     return Training(model, step, [optimizer])
 
 
+@case("a head that replaces the one that the optimizer has")
+def _() -> Any:
+    model = _net()
+    optimizer = sgd(model.parameters())
+    model[2] = nn.Linear(6, 3)
+    return Training(model, lambda _number: _update([optimizer], _loss(model)), [optimizer])
+
+
 @case("two calls of an autoencoder's halves, with noise between them")
 def _() -> Any:
     model = nn.ModuleDict({"encoder": nn.Linear(6, 8), "decoder": nn.Linear(4, 6)})

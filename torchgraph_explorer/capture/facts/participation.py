@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from torchgraph_explorer.capture.facts.names import Named, few, version_of
-from torchgraph_explorer.capture.optimizer_steps import held_by
+from torchgraph_explorer.capture.facts.names import MOST_NAMES, Named, few, version_of
+from torchgraph_explorer.capture.module_info import has_values
+from torchgraph_explorer.capture.modules_by_name import parameters_within
+from torchgraph_explorer.capture.no_dispatch import ORDINARY
+from torchgraph_explorer.capture.optimizer_steps import held_by, parameters_of
 
 
 class Participation:
@@ -16,13 +19,14 @@ class Participation:
 
     Attributes:
         without_optimizer: See `schema.TrainingFacts`, as the other attributes.
-        frozen_in_optimizer, without_gradient, written: The same.
+        frozen_in_optimizer, orphans, without_gradient, written: The same.
     """
 
     def __init__(self, parameters: Named, without: Iterable[int]) -> None:
         """The first pass begins. Those with an id in `without` had no optimizer in earlier steps."""
         self.without_optimizer: tuple[str, ...] | None = None
         self.frozen_in_optimizer: tuple[str, ...] | None = None
+        self.orphans: tuple[tuple[int, ...], ...] = ()
         self.without_gradient: tuple[str, ...] | None = None
         self.written: tuple[str, ...] = ()
         self._versions = {key: version_of(parameters[key][1]) for key in without if key in parameters}
@@ -35,9 +39,14 @@ class Participation:
         )
 
     def before_update(
-        self, parameters: Named, optimizer: Optimizer, without_optimizer: Callable[[set[int]], set[int]]
+        self,
+        parameters: Named,
+        optimizer: Optimizer,
+        *,
+        model: nn.Module,
+        without_optimizer: Callable[[set[int]], set[int]],
     ) -> None:
-        """`optimizer` is about to make the step's first update.
+        """`optimizer` is about to make the first update of a step of `model`.
 
         `without_optimizer` tells which parameters, by `id`, no optimizer holds.
         """
@@ -56,9 +65,24 @@ class Participation:
         if without:
             without = without_optimizer(without)
         self.without_optimizer = few(parameters[key][0] for key in parameters if key in without)
+        if without:
+            self.orphans = _orphans(parameters, optimizer, model)
 
     def conclude(self, parameters: Named) -> None:
         """The next step begins, or the training has ended."""
         without = set(self.without_optimizer or ())
         written = (key for key, version in self._versions.items() if version_of(parameters[key][1]) != version)
         self.written = few(name for key in written if (name := parameters[key][0]) in without)
+
+
+def _orphans(parameters: Named, optimizer: Optimizer, model: nn.Module) -> tuple[tuple[int, ...], ...]:
+    """The shapes of the parameters that `optimizer` holds and nothing uses. `parameters` may be some of the model's."""
+    unknown = [one for one in parameters_of(optimizer) if id(one) not in parameters and _is_unused(one)]
+    own = {id(one) for one in parameters_within(model)} if unknown else set()
+    return tuple(tuple(one.shape) for one in unknown if id(one) not in own)[:MOST_NAMES]
+
+
+def _is_unused(parameter: Tensor) -> bool:
+    if type(parameter) not in ORDINARY and not (isinstance(parameter, nn.Parameter) and has_values(parameter)):
+        return False
+    return parameter.requires_grad and parameter.grad is None

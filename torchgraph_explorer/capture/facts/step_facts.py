@@ -146,7 +146,10 @@ class StepFactsRecorder:
             self._groups[id(optimizer)] = self._groups_of(optimizer)
         model = self._model
         self._participation.before_update(
-            self._parameters, optimizer, lambda these: self._optimizers.without_optimizer(these, model)
+            self._parameters,
+            optimizer,
+            model=model,
+            without_optimizer=lambda these: self._optimizers.without_optimizer(these, model),
         )
         self._leftover.before_update(self._parameters, optimizer)
         if is_missed or current_backward() != -1 or getattr(optimizer, "grad_scale", None) is not None:
@@ -204,6 +207,7 @@ class StepFactsRecorder:
                 leftover=leftover.names(statistics),
                 without_optimizer=participation.without_optimizer,
                 frozen_in_optimizer=participation.frozen_in_optimizer,
+                orphans=participation.orphans,
                 without_gradient=participation.without_gradient,
                 written=participation.written,
                 gradient_norm=before,

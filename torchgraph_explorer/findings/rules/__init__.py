@@ -6,6 +6,7 @@ Used within `findings`.
 from __future__ import annotations
 
 from torchgraph_explorer.findings.rules.attention import attention_logits_growing
+from torchgraph_explorer.findings.rules.batch_softmax import softmax_over_batch
 from torchgraph_explorer.findings.rules.batches import repeated_batch
 from torchgraph_explorer.findings.rules.beginning import bad_init_scale, input_not_normalised, zero_init
 from torchgraph_explorer.findings.rules.branches import imbalanced_branches
@@ -13,6 +14,7 @@ from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.experts import expert_imbalance
 from torchgraph_explorer.findings.rules.growth import exploding_activation, exploding_gradient, overflow_ahead
 from torchgraph_explorer.findings.rules.heads import softmax_before_loss
+from torchgraph_explorer.findings.rules.linear import missing_nonlinearity
 from torchgraph_explorer.findings.rules.loop import clipping_always, no_zero_grad, weight_decay_dominates
 from torchgraph_explorer.findings.rules.loss import loss_diverging, loss_not_falling
 from torchgraph_explorer.findings.rules.modes import batch_of_one, normalisation_in_eval, training_in_eval_mode
@@ -20,9 +22,11 @@ from torchgraph_explorer.findings.rules.nonfinite import nan
 from torchgraph_explorer.findings.rules.optimizer import frozen_by_accident, not_in_optimizer
 from torchgraph_explorer.findings.rules.participation import no_gradient, unused_module
 from torchgraph_explorer.findings.rules.precision import update_lost_to_rounding
+from torchgraph_explorer.findings.rules.rates import learning_rate_gone
 from torchgraph_explorer.findings.rules.rule import Rule
 from torchgraph_explorer.findings.rules.single_units import collapse, dead_units, symmetric_units
 from torchgraph_explorer.findings.rules.spike import loss_spike
+from torchgraph_explorer.findings.rules.ties import broken_tie, teacher_trained
 from torchgraph_explorer.findings.rules.units import (
     constant_output,
     dropout_extreme,
@@ -56,6 +60,7 @@ RULES: dict[str, Rule] = {
     "imbalanced-branches": imbalanced_branches,
     "expert-imbalance": expert_imbalance,
     "softmax-before-loss": softmax_before_loss,
+    "softmax-over-batch": softmax_over_batch,
     "attention-logits-growing": attention_logits_growing,
     "update-lost-to-rounding": update_lost_to_rounding,
     "collapse": collapse,
@@ -67,5 +72,9 @@ RULES: dict[str, Rule] = {
     "batch-of-one": batch_of_one,
     "clipping-always": clipping_always,
     "weight-decay-dominates": weight_decay_dominates,
+    "learning-rate-gone": learning_rate_gone,
+    "missing-nonlinearity": missing_nonlinearity,
+    "broken-tie": broken_tie,
+    "teacher-trained": teacher_trained,
 }
 """By the kind of finding that the rule yields."""

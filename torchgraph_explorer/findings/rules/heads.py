@@ -25,9 +25,6 @@ AS_EXPECTED = 0.2
 MOST_OF_SIGMOID = 0.76
 """The largest gradient at a sigmoid of a loss that applies another one: the sigmoid of 1, and a margin."""
 
-LEAST_CLASSES = 3
-"""Of so many samples or classes on, a mean of one over their number is no chance."""
-
 EQUAL = 1e-3
 """By how much the gradients of the samples differ at most where each is one over their number."""
 
@@ -43,15 +40,12 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
         norms = evidence.find(one.module, one.call, "output", one.path, "grad_norm")
         if one.module or one.call or info is None or norms is None or len(info.shape) < 2:
             continue
-        if (over_batch := _over_the_batch(evidence, column, info)) is not None:
-            yield over_batch
-            continue
-        softmax = _is_softmax(evidence, column, info)
+        softmax = is_softmax(evidence, column, info)
         if not softmax and not _is_sigmoid(evidence, column):
             continue
         measured = evidence.column("mean", norms).astype(np.float64)
         rows = np.flatnonzero(np.isfinite(measured) & (measured > 0))
-        size, width = _samples(evidence, info, column), _width(info)
+        size, width = samples_of(evidence, info, column), _width(info)
         if softmax and _wants_logarithms(evidence, norms, size=size, rows=rows):
             yield _without_logarithm(evidence, one, rows)
             continue
@@ -62,33 +56,6 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
         if len(rows) < LEAST_ROWS or matches.mean() < OFTEN or not matches[0]:
             continue
         yield _twice(evidence, one, rows, is_softmax=softmax)
-
-
-def _over_the_batch(evidence: Evidence, column: int, info: TensorInfo) -> Finding | None:
-    """The finding if the output sums to one over the samples, rather than over the classes."""
-    size, means = _samples(evidence, info, column), evidence.column("mean", column).astype(np.float64)
-    rows = np.flatnonzero(np.isfinite(means))
-    if len(rows) < LEAST_ROWS or not _lie_within(evidence, column) or _is_sampled(evidence, column):
-        return None
-    is_over_batch = (np.abs(means[rows] * size[rows] - 1) < WITHIN) & (size[rows] >= LEAST_CLASSES)
-    if not is_over_batch.all() or _is_softmax(evidence, column, info) or _is_constant(evidence, column, rows):
-        return None
-    return finding(
-        evidence,
-        "softmax-before-loss",
-        "warning",
-        at=evidence.series[column],
-        rows=rows,
-        numbers={"samples": float(size[rows[0]]), "mean": float(means[rows[0]])},
-        text=f"The model's output sums to one over the {size[rows[0]]:.0f} samples of the batch, not over the classes: "
-        "a softmax has the wrong dimension, so the samples compete with each other.",
-        advice="Give the softmax the dimension of the classes, `dim=1` or `dim=-1`. If the loss applies a softmax, as "
-        "`cross_entropy` does, remove it.",
-    )
-
-
-def _is_constant(evidence: Evidence, column: int, rows: Rows) -> bool:
-    return bool((evidence.column("min", column)[rows] == evidence.column("max", column)[rows]).all())
 
 
 def _wants_logarithms(evidence: Evidence, norms: int, *, size: Floats, rows: Rows) -> bool:
@@ -127,10 +94,10 @@ def _last_softmax(evidence: Evidence) -> str | None:
     return last if places.class_of(last) in {"Softmax", "Softmax2d"} else None
 
 
-def _is_softmax(evidence: Evidence, column: int, info: TensorInfo) -> bool:
+def is_softmax(evidence: Evidence, column: int, info: TensorInfo) -> bool:
     """Whether the elements lie between 0 and 1 and their mean is that of rows that sum to one."""
     classes = info.shape[1]
-    if not classes or classes < 2 or not _lie_within(evidence, column):
+    if not classes or classes < 2 or not lie_within(evidence, column):
         return False
     means = evidence.column("mean", column)
     known = means[np.isfinite(means)].astype(np.float64)
@@ -141,7 +108,7 @@ def _is_sigmoid(evidence: Evidence, column: int) -> bool:
     """Whether a sigmoid module is the last one and its output the model's."""
     places = evidence.places
     calls = [number for number in range(len(places.calls)) if places.is_leaf(number)]
-    if not calls or places.class_of(places.calls[calls[-1]].module) != "Sigmoid" or not _lie_within(evidence, column):
+    if not calls or places.class_of(places.calls[calls[-1]].module) != "Sigmoid" or not lie_within(evidence, column):
         return False
     last = evidence.find(places.calls[calls[-1]].module, places.calls[calls[-1]].call, "output", "output")
     return last is not None and np.array_equal(
@@ -149,7 +116,8 @@ def _is_sigmoid(evidence: Evidence, column: int) -> bool:
     )
 
 
-def _lie_within(evidence: Evidence, column: int) -> bool:
+def lie_within(evidence: Evidence, column: int) -> bool:
+    """Whether all elements lie between 0 and 1 at all steps."""
     low, high = (evidence.column(name, column) for name in ("min", "max"))
     return bool(np.nanmin(low, initial=0) >= 0 and np.nanmax(high, initial=1) <= 1 + WITHIN)
 
@@ -160,7 +128,7 @@ def _is_sampled(evidence: Evidence, column: int) -> bool:
     return bool((count[there] != sampled[there]).any())
 
 
-def _samples(evidence: Evidence, info: TensorInfo, column: int) -> Floats:
+def samples_of(evidence: Evidence, info: TensorInfo, column: int) -> Floats:
     """Rows of the first dimension at each step."""
     found: Floats = evidence.column("count", column).astype(np.float64) / _width(info)
     return found

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from functools import reduce
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from torchgraph_explorer.findings.places import Weight, dimensions
 from torchgraph_explorer.findings.rules import participation
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, named, quoted
+from torchgraph_explorer.schema import Shape
 
 HELD_SHARE, MADE_SHARE = 0.75, 0.5
 """Share of the elements of all weights from which on freezing them is taken for meant, although an optimizer has them,
@@ -31,12 +32,13 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
     if not rows:
         yield from participation.not_in_optimizer(evidence)
         return
-    lists = [{*(facts_at(evidence, row).without_optimizer or ())} for row in rows]
-    without = reduce(set.__and__, lists) - {name for row in rows for name in facts_at(evidence, row).written}
+    lists = {row: {*(facts_at(evidence, row).without_optimizer or ())} for row in rows}
+    without = set().union(*lists.values()) - {name for row in rows for name in facts_at(evidence, row).written}
     modules: dict[str, list[str]] = {}
     for name in sorted(without):
         module, _, path = name.rpartition(".")
-        if _gets_gradient(evidence, module, path) and not _is_changed(evidence, module, path):
+        is_never_held = all(name in lists[row] for row in _rows_with_gradient(evidence, module, path) if row in lists)
+        if is_never_held and _gets_gradient(evidence, module, path) and not _is_changed(evidence, module, path):
             modules.setdefault(module, []).append(path)
     order = evidence.places.order
     trained = {
@@ -47,17 +49,50 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
     is_backbone = max(map(order, modules)) < min(map(order, trained))
     for module in sorted(modules, key=order):
         names = ", ".join(f"`{quoted(path)}`" for path in modules[module][:4])
+        was_replaced = _was_replaced(evidence, module, modules[module], rows)
         yield finding(
             evidence,
             "not-in-optimizer",
-            "info" if is_backbone else "warning",
+            "info" if is_backbone and not was_replaced else "warning",
             at=module,
             rows=rows,
             numbers={"parameters": len(modules[module]), "modules": len(modules), "trained_modules": len(trained)},
-            text=f"No optimizer has {names} of {named(module)}: gradients come back, and nothing changes.",
+            text=f"No optimizer has {names} of {named(module)}: gradients come back, and nothing changes."
+            f"{_REPLACED if was_replaced else ''}",
             advice="Give its parameters to the optimizer, after the module was made and put into the model. If it is "
             "frozen on purpose, set `requires_grad=False`: that saves computing its gradient.",
         )
+
+
+_REPLACED = (
+    " It holds parameters like these instead, which are not in the model and get no gradient: it was made before the "
+    "module was replaced."
+)
+
+
+def _was_replaced(evidence: Evidence, module: str, paths: list[str], rows: list[int]) -> bool:  # noqa: PLR0917
+    """Whether an optimizer holds an unused matrix for each of these of `module`: of its shape, but for one size."""
+    orphans = Counter(shape for row in rows[-1:] for shape in facts_at(evidence, row).orphans)
+    params = evidence.places.modules[module].params if module in evidence.places.modules else ()
+    shapes = [one.shape for one in params if one.path in paths and len(one.shape) > 1]
+    for shape in shapes:
+        like = next((one for one in orphans if _are_alike(one, shape)), None)
+        if like is None:
+            return False
+        orphans -= Counter([like])
+    return bool(shapes)
+
+
+def _are_alike(first: Shape, second: Shape) -> bool:
+    """Whether two shapes have the same sizes, or all but one: a head may have been replaced by one of more classes."""
+    return len(first) == len(second) and sum(one != other for one, other in zip(first, second, strict=True)) <= 1
+
+
+def _rows_with_gradient(evidence: Evidence, module: str, path: str) -> list[int]:
+    """The rows at which a parameter had a gradient. Before, it may not have been made."""
+    column = evidence.find(module, None, "param", path, "grad")
+    found: list[int] = [] if column is None else np.flatnonzero(evidence.is_there[:, column]).tolist()
+    return found
 
 
 def _gets_gradient(evidence: Evidence, module: str, path: str) -> bool:

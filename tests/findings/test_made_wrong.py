@@ -1,0 +1,386 @@
+"""Models and loops that are made wrong are told, and healthy ones that look like them are not."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from torchgraph_explorer import open_run, watch
+from torchgraph_explorer.finding import Finding
+
+STEPS, WORDS, LENGTH, SAMPLES = 16, 12, 6, 5
+
+
+def found(
+    folder: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    *,
+    loss: Callable[[Any], Tensor],
+    after: Callable[[int], object] = lambda _: None,
+    steps: int = STEPS,
+) -> list[Finding]:
+    """What is told of a training with `log_freq=1`."""
+    with watch(model, log_freq=1, backend="record", logdir=str(folder), run="run", verbose=False):
+        for step in range(steps):
+            optimizer.zero_grad()
+            loss(model).backward()
+            optimizer.step()
+            after(step)
+    return list(open_run(str(folder / "run")).model().findings())
+
+
+def kinds(findings: list[Finding]) -> list[tuple[str, str, str | None, int]]:
+    return [(one.kind, one.severity, one.module, one.step) for one in findings]
+
+
+def sgd(model: nn.Module, rate: float = 0.1) -> torch.optim.SGD:
+    return torch.optim.SGD(model.parameters(), rate)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+# Ties
+
+
+class LanguageModel(nn.Module):
+    """An embedding, a recurrence and a head. The head's weight is the embedding's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(WORDS, 16)
+        self.body = nn.GRU(16, 16, batch_first=True)
+        self.head = nn.Linear(16, WORDS, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, words: Tensor) -> Tensor:
+        result: Tensor = self.head(self.body(self.embedding(words))[0])
+        return result
+
+
+def next_word(model: Any) -> Tensor:
+    words = (torch.randint(0, WORDS, (SAMPLES, 1)) + torch.arange(LENGTH + 1)) % WORDS
+    return F.cross_entropy(model(words[:, :-1]).flatten(0, 1), words[:, 1:].flatten())
+
+
+def tied(_: LanguageModel) -> None:
+    """Nothing breaks it."""
+
+
+def copied(model: LanguageModel) -> None:
+    model.head.weight = nn.Parameter(model.embedding.weight.detach().clone())
+
+
+def drawn_anew(model: LanguageModel) -> None:
+    model.head = nn.Linear(16, WORDS, bias=False)
+
+
+def frozen_copy(model: LanguageModel) -> None:
+    copied(model)
+    model.embedding.weight.requires_grad_(False)
+
+
+def zeros(model: LanguageModel) -> None:
+    drawn_anew(model)
+    nn.init.constant_(model.head.weight, 0.01)
+    nn.init.constant_(model.embedding.weight, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_told"), [(tied, False), (copied, True), (drawn_anew, False), (frozen_copy, False), (zeros, False)]
+)
+def test_a_head_that_begins_as_a_copy_of_the_embedding_is_told(
+    change: Callable[[LanguageModel], None], *, is_told: bool, tmp_path: Path
+) -> None:
+    model = LanguageModel()
+    change(model)
+    told = [one for one in kinds(found(tmp_path, model, sgd(model), loss=next_word)) if one[0] == "broken-tie"]
+    assert told == ([("broken-tie", "warning", "head", 1)] if is_told else [])
+
+
+@pytest.mark.parametrize("broken_at", [0, 6, STEPS - 3])
+def test_a_tie_that_breaks_in_the_midst_is_told_with_its_step(broken_at: int, tmp_path: Path) -> None:
+    model = LanguageModel()
+    optimizer = sgd(model)
+
+    def after(step: int) -> None:
+        if step == broken_at:
+            copied(model)
+            optimizer.add_param_group({"params": [model.head.weight]})
+
+    told = kinds(found(tmp_path, model, optimizer, loss=next_word, after=after))
+    assert ("broken-tie", "warning", "head", broken_at + 2) in told  # which is the first after an update
+
+
+class Pair(nn.Module):
+    """A student and its copy."""
+
+    def __init__(self, name: str = "teacher", *, trained: bool = True, alike: bool = True) -> None:
+        super().__init__()
+        self.student = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+        other = copy.deepcopy(self.student)
+        if not alike:
+            other[2] = nn.Linear(16, 3)
+        self.add_module(name, other)
+        self.copied, self.trained = name, trained
+
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.set_grad_enabled(self.trained):
+            other: Tensor = self.get_submodule(self.copied)(inputs)
+        return self.student(inputs), other
+
+
+@pytest.mark.parametrize(
+    ("options", "is_told"),
+    [
+        pytest.param({}, True, id="teacher"),
+        pytest.param({"name": "ema_model"}, True, id="moving average"),
+        pytest.param({"trained": False}, False, id="no gradient"),
+        pytest.param({"name": "second"}, False, id="twins"),
+        pytest.param({"alike": False}, False, id="begins otherwise"),
+    ],
+)
+def test_a_teacher_that_is_trained_is_told(options: dict[str, Any], *, is_told: bool, tmp_path: Path) -> None:
+    model = Pair(**options)
+
+    def loss(watched: Any) -> Tensor:
+        one, other = watched(torch.randn(16, 8))
+        return F.mse_loss(one, torch.randn(16, 3)) + F.mse_loss(one, other)
+
+    told = [one for one in kinds(found(tmp_path, model, sgd(model), loss=loss)) if one[0] == "teacher-trained"]
+    assert told == ([("teacher-trained", "warning", model.copied, 0)] if is_told else [])
+
+
+# Attention
+
+
+class Attention(nn.Module):
+    """Attention of one head, with a softmax over some dimension; of `[length, samples]` if it is `turned`."""
+
+    def __init__(self, softmax: nn.Module, *, heads: int = 0, turned: bool = False) -> None:
+        super().__init__()
+        self.embedding, self.query, self.key = nn.Embedding(WORDS, 16), nn.Linear(16, 16), nn.Linear(16, 16)
+        self.softmax, self.drop, self.head = softmax, nn.Dropout(0.1), nn.Linear(16, WORDS)
+        self.heads, self.turned = heads, turned
+
+    def forward(self, words: Tensor) -> Tensor:
+        values = self.embedding(words)
+        if self.turned:
+            scores = torch.einsum("kbd,qbd->kqb", self.key(values), self.query(values))
+            result: Tensor = self.head(torch.einsum("kqb,kbd->qbd", self.drop(self.softmax(scores)), values))
+            return result
+        scores = self.query(values) @ self.key(values).mT
+        if self.heads:
+            scores = torch.stack([scores] * self.heads, 1)
+        weights = self.drop(self.softmax(scores))
+        return cast(Tensor, self.head((weights.mean(1) if self.heads else weights) @ values))
+
+
+class Function(nn.Module):
+    """A softmax that is no module of torch's."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, scores: Tensor) -> Tensor:
+        return scores.softmax(self.dim)
+
+
+@pytest.mark.parametrize(
+    ("model", "place"),
+    [
+        pytest.param(lambda: Attention(nn.Softmax(0)), "softmax", id="first dimension"),
+        pytest.param(lambda: Attention(Function(0), heads=2), "softmax", id="of several heads"),
+        pytest.param(lambda: Attention(nn.Softmax(-1)), None, id="keys"),
+        pytest.param(lambda: Attention(nn.Softmax(-2)), None, id="queries"),
+        pytest.param(lambda: Attention(nn.Sigmoid()), None, id="no softmax"),
+        pytest.param(lambda: Attention(nn.Softmax(0), turned=True), None, id="keys first"),
+    ],
+)
+def test_attention_over_the_batch_is_told(model: Callable[[], nn.Module], place: str | None, tmp_path: Path) -> None:
+    net = model()
+
+    def loss(watched: Any) -> Tensor:
+        words = torch.randint(0, WORDS, (LENGTH, SAMPLES) if net.turned else (SAMPLES, LENGTH))
+        return F.cross_entropy(watched(words).flatten(0, 1), words.flatten())
+
+    told = kinds(found(tmp_path, net, sgd(net), loss=loss))
+    assert [one for one in told if one[0] == "softmax-over-batch"] == (
+        [("softmax-over-batch", "warning", place, 0)] if place else []
+    )
+
+
+def test_attention_over_the_batch_is_told_of_tensors_that_are_sampled(tmp_path: Path) -> None:
+    """Of 7 samples, 128 x 128 weights are 114,688 elements."""
+    net = Attention(nn.Softmax(0))
+
+    def loss(watched: Any) -> Tensor:
+        words = torch.randint(0, WORDS, (7, 128))
+        return F.cross_entropy(watched(words).flatten(0, 1), words.flatten())
+
+    [told] = [one for one in found(tmp_path, net, sgd(net), loss=loss, steps=3) if one.kind == "softmax-over-batch"]
+    assert (told.module, told.evidence["samples"]) == ("softmax", 7)
+    assert told.evidence["mean"] == pytest.approx(1 / 7, rel=0.05)
+
+
+# Layers without anything between them
+
+
+def layers(*widths: int, between: Callable[[], nn.Module] | None = None) -> nn.Sequential:
+    made: list[nn.Module] = []
+    for before, after in pairwise(widths):
+        made += [nn.Linear(before, after), *([] if between is None else [between()])]
+    return nn.Sequential(*(made if between is None else made[:-1]))
+
+
+class Residual(nn.Module):
+    """What goes into a layer is added."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        result: Tensor = inputs + self.layer(inputs)
+        return result
+
+
+@pytest.mark.parametrize(
+    ("model", "place"),
+    [
+        pytest.param(lambda: layers(8, 32, 3), "0", id="the whole model"),
+        pytest.param(
+            lambda: nn.Sequential(*layers(8, 32, 16, 12), nn.ReLU(), nn.Linear(12, 3)), "0", id="three layers"
+        ),
+        pytest.param(lambda: layers(8, 32, 3, between=nn.Identity), "0", id="identities"),
+        pytest.param(lambda: nn.Linear(8, 3), None, id="one layer"),
+        pytest.param(lambda: layers(8, 32, 32, 3, between=nn.ReLU), None, id="activations"),
+        pytest.param(lambda: layers(8, 2, 8, 3), None, id="a bottleneck and a head"),
+        pytest.param(lambda: nn.Sequential(*layers(8, 16, 16), nn.ReLU(), nn.Linear(16, 3)), None, id="two layers"),
+        pytest.param(lambda: nn.Sequential(*(Residual() for _ in range(4))), None, id="sums between them"),
+        pytest.param(lambda: layers(8, 16, 16, 3, between=lambda: nn.LayerNorm(16)), None, id="normalised"),
+    ],
+)
+def test_linear_layers_without_an_activation_are_told(
+    model: Callable[[], nn.Module], place: str | None, tmp_path: Path
+) -> None:
+    net = model()
+    told = found(tmp_path, net, sgd(net, 0.01), loss=lambda watched: watched(torch.randn(16, 8)).square().mean())
+    assert [one.module for one in told if one.kind == "missing-nonlinearity"] == ([place] if place else [])
+
+
+def test_layers_without_an_activation_compute_what_one_layer_does() -> None:
+    """The text says so."""
+    net, inputs = layers(8, 32, 16, 3).double(), torch.randn(64, 8, dtype=torch.float64)
+    inputs = torch.cat([inputs, torch.ones(64, 1, dtype=torch.float64)], 1)
+    answer = net(inputs[:, :8])
+    one_layer = torch.linalg.lstsq(inputs, answer).solution
+    assert torch.allclose(inputs @ one_layer, answer)
+
+
+# The learning rate
+
+
+def network() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 3))
+
+
+def squares(model: Any) -> Tensor:
+    inputs = torch.randn(16, 8)
+    return F.mse_loss(model(inputs), inputs[:, :3] ** 2)
+
+
+@pytest.mark.parametrize(
+    ("rate", "since"),
+    [
+        pytest.param(lambda step: 0.1 ** (step // 4), 16, id="a tenth, every fourth step"),
+        pytest.param(lambda step: 0.4**step, 11, id="less at each step"),
+        pytest.param(lambda step: float(step < 10), 10, id="taken away"),
+        pytest.param(lambda step: 1 - step / 40, None, id="to zero at the end"),
+        pytest.param(lambda step: 0.1 ** (step // 12), None, id="a thousandth at the end"),
+        pytest.param(lambda step: 0.1 ** (step // 6), None, id="for less than half"),
+        pytest.param(lambda step: min(1.0, (step / 30) ** 4), None, id="warm-up"),
+    ],
+)
+def test_a_learning_rate_that_is_taken_away_is_told(
+    rate: Callable[[int], float], since: int | None, tmp_path: Path
+) -> None:
+    model = network()
+    optimizer = sgd(model, 0.05)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+    findings = found(tmp_path, model, optimizer, loss=squares, after=lambda _: schedule.step(), steps=40)
+    told = [one for one in kinds(findings) if one[0] == "learning-rate-gone"]
+    assert told == ([] if since is None else [("learning-rate-gone", "warning", None, since)])
+
+
+# Modules made after the optimizer
+
+
+class Lazy(nn.Module):
+    """A layer is made when it is first needed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 16), nn.Linear(16, 3)
+        self.middle: nn.Module | None = None
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        values = self.first(inputs).relu()
+        if self.middle is None:
+            self.middle = nn.Linear(16, 16)
+        result: Tensor = self.last(self.middle(values).relu())
+        return result
+
+
+@pytest.mark.parametrize("is_warmed_up", [False, True])
+def test_a_layer_that_the_first_pass_makes_is_not_in_the_optimizer(is_warmed_up: bool, tmp_path: Path) -> None:
+    model = Lazy()
+    if is_warmed_up:
+        model(torch.randn(1, 8))
+    told = kinds(found(tmp_path, model, sgd(model), loss=squares))
+    assert [one[:3] for one in told] == ([] if is_warmed_up else [("not-in-optimizer", "warning", "middle")])
+
+
+@pytest.mark.parametrize(
+    ("words", "severity"),
+    [
+        pytest.param(WORDS, "warning", id="the same size"),
+        pytest.param(WORDS + 4, "warning", id="more words"),
+        pytest.param(None, "info", id="left out on purpose"),
+    ],
+)
+def test_an_embedding_that_was_replaced_after_the_optimizer_was_made_is_no_backbone(
+    words: int | None, severity: str, tmp_path: Path
+) -> None:
+    model = nn.Sequential(nn.Embedding(WORDS, 16), nn.Flatten(), nn.Linear(16 * LENGTH, 3))
+    optimizer = sgd(model if words else model[2], 0.01)
+    if words:
+        model[0] = nn.Embedding(words, 16)
+    told = found(
+        tmp_path, model, optimizer, loss=lambda watched: watched(torch.randint(0, WORDS, (16, LENGTH))).square().mean()
+    )
+    assert kinds(told) == [("not-in-optimizer", severity, "0", 0)]
+    assert ("module was replaced" in told[0].text) is (words is not None)
+
+
+def test_an_optimizer_of_two_models_has_no_orphans(tmp_path: Path) -> None:
+    """The other one gets gradients of its own, and its first layer is as large as the one that is left out."""
+    model, other = network(), network()
+    optimizer = torch.optim.SGD([*model[2].parameters(), *other.parameters()], 0.01)
+
+    def loss(watched: Any) -> Tensor:
+        return squares(watched) + squares(other)
+
+    assert kinds(found(tmp_path, model, optimizer, loss=loss)) == [("not-in-optimizer", "info", "0", 0)]

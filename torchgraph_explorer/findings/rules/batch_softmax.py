@@ -1,0 +1,129 @@
+"""A softmax over the samples of the batch, where one over keys or classes was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.heads import WITHIN, is_softmax, lie_within, samples_of
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, named
+from torchgraph_explorer.schema import Call, Role, TensorInfo
+
+LEAST_SAMPLES = 3
+"""Of so many samples on, a mean of one over their number is no chance."""
+
+ERRORS, MOST_ERROR = 4.0, 0.1
+"""Standard errors by which the mean of sampled elements may be off, and the most that they may come to, of the mean."""
+
+
+def softmax_over_batch(evidence: Evidence) -> Iterator[Finding]:
+    """The model's output, or the weights of an attention, sum to one over the samples of the batch."""
+    for column in evidence.of_kind("value", "output"):
+        one = evidence.series[column]
+        info = evidence.places.tensor(one)
+        is_learned = evidence.find(one.module, one.call, "output", one.path, "grad_norm") is not None
+        if one.module or one.call or info is None or not is_learned or not _has_classes(info):
+            continue
+        rows = None if is_softmax(evidence, column, info) else _rows_over_batch(evidence, column, info)
+        if rows is not None:
+            yield _of_output(evidence, column, rows, size=float(samples_of(evidence, info, column)[rows[0]]))
+    yield from _of_attention(evidence)
+
+
+def _has_classes(info: TensorInfo) -> bool:
+    """Whether there are several: one weight for each sample may well be shared out over them."""
+    return len(info.shape) > 1 and info.shape[1] != 1
+
+
+def _of_output(evidence: Evidence, column: int, rows: Rows, *, size: float) -> Finding:
+    return finding(
+        evidence,
+        "softmax-over-batch",
+        "warning",
+        at=evidence.series[column],
+        rows=rows,
+        numbers={"samples": size, "mean": float(evidence.column("mean", column)[rows[0]])},
+        text=f"The model's output sums to one over the {size:.0f} samples of the batch, not over the classes: "
+        "a softmax has the wrong dimension, so the samples compete with each other.",
+        advice="Give the softmax the dimension of the classes, `dim=1` or `dim=-1`. If the loss applies a softmax, as "
+        "`cross_entropy` does, remove it.",
+    )
+
+
+def _of_attention(evidence: Evidence) -> Iterator[Finding]:
+    """The first tensor of each softmax: what follows takes the same one."""
+    places, told = evidence.places, set[int]()
+    for number, call in enumerate(places.calls):
+        if not places.is_leaf(number):
+            continue
+        tensors: list[tuple[Role, TensorInfo]] = [*(("input", one) for one in call.inputs)]
+        tensors += [("output", one) for one in call.outputs]
+        for role, info in tensors:
+            column = evidence.find(call.module, call.call, role, info.path)
+            rows = None
+            if column is not None and _is_attention(evidence, number, info):
+                rows = _rows_over_batch(evidence, column, info)
+            if rows is None or column is None:
+                continue
+            if places.producer(number) not in told:
+                yield _of_weights(evidence, column, rows, size=float(samples_of(evidence, info, column)[rows[0]]))
+            told.add(number)
+            break
+
+
+def _of_weights(evidence: Evidence, column: int, rows: Rows, *, size: float) -> Finding:
+    at = evidence.series[column]
+    return finding(
+        evidence,
+        "softmax-over-batch",
+        "warning",
+        at=at,
+        rows=rows,
+        numbers={"samples": size, "mean": float(evidence.column("mean", column)[rows[0]])},
+        text=f"The attention that {'comes out of' if at.role == 'output' else 'goes into'} {named(at.module)} sums to "
+        f"one over the {size:.0f} samples of the batch, not over the keys: a softmax has the wrong dimension, so the "
+        "samples compete with each other.",
+        advice="Give the softmax `dim=-1`. Without a `dim`, `nn.Softmax` takes the first dimension of a tensor of "
+        "three.",
+    )
+
+
+def _is_attention(evidence: Evidence, number: int, info: TensorInfo) -> bool:
+    """Whether a tensor in a call has the shape of an attention: `[samples, ..., length, length]`.
+
+    It does not if the length is that of the batch. Of tensors whose first dimension is the length, an attention has
+    the samples elsewhere, and no two last dimensions that are equal.
+    """
+    shape = info.shape
+    if len(shape) < 3 or "float" not in info.dtype or shape[-1] is None or shape[-1] != shape[-2]:
+        return False
+    if shape[0] == shape[-1] or shape[-1] < LEAST_SAMPLES:
+        return False
+    around = [evidence.places.calls[one] for one in evidence.places.ancestors(number)]
+    return any(_has_sequence(call, (shape[0], shape[-1])) for call in around)
+
+
+def _has_sequence(call: Call, sizes: tuple[int | None, int]) -> bool:
+    """Whether a call is given `[samples, length, features]`, or numbers `[samples, length]`."""
+    return any(one.shape[:2] == sizes and len(one.shape) == (3 if "float" in one.dtype else 2) for one in call.inputs)
+
+
+def _rows_over_batch(evidence: Evidence, column: int, info: TensorInfo) -> Rows | None:
+    """The rows with the tensor, if at all of them it has probabilities that sum to one over the samples, and differ.
+
+    The mean of a sample of the elements may be off by several standard errors. It must not be that of probabilities
+    that sum to one over the last dimension.
+    """
+    size = samples_of(evidence, info, column)
+    means, spreads = (evidence.column(name, column).astype(np.float64) for name in ("mean", "std"))
+    rows = np.flatnonzero(np.isfinite(means))
+    if len(rows) < LEAST_ROWS or not lie_within(evidence, column):
+        return None
+    count, sampled = (evidence.column(name, column)[rows] for name in ("count", "sampled"))
+    errors = np.where(count == sampled, 0.0, ERRORS * spreads[rows] * size[rows] / np.sqrt(sampled))
+    off, off_last = (np.abs(means[rows] * one - 1) for one in (size[rows], info.shape[-1] or 1))
+    is_over_batch = (off < WITHIN + errors) & (off_last > 3 * (WITHIN + errors)) & (errors < MOST_ERROR)
+    return rows if is_over_batch.all() and (size[rows] >= LEAST_SAMPLES).all() and (spreads[rows] > 0).any() else None

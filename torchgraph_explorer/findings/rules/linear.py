@@ -1,0 +1,114 @@
+"""Linear layers with nothing between them, which together are one linear layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.rule import finding, named
+
+LEAST_LAYERS = 3
+"""Layers one after the other from which on that is no projection that somebody has put before another on purpose."""
+
+LEAST_OF_ALL = 2
+"""The same if the model has no others, and so is one linear layer as a whole."""
+
+_LAYER = "Linear"
+_PASSING = frozenset({"Identity", "Dropout"})
+"""What hands its input on, but for noise."""
+
+
+def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
+    """Linear layers take each other's outputs as they are, although none is there to make the tensors smaller."""
+    for layers in _chains(evidence):
+        is_whole = len(layers) == _weighted(evidence)
+        if len(layers) < (LEAST_OF_ALL if is_whole else LEAST_LAYERS):
+            continue
+        first, last = (evidence.places.calls[layers[at]].module for at in (0, -1))
+        yield finding(
+            evidence,
+            "missing-nonlinearity",
+            "warning",
+            at=first,
+            rows=range(len(evidence)),
+            numbers={"layers": len(layers)},
+            text=f"{len(layers)} linear layers, from {named(first)} to {named(last)}, take each other's outputs as "
+            "they are: together they can do no more than one linear layer.",
+            advice="Put an activation between them, such as ReLU or GELU. If there is one in `forward`, look whether "
+            "its result is used.",
+        )
+
+
+def _weighted(evidence: Evidence) -> int:
+    """How many calls there are of modules with parameters of their own."""
+    places = evidence.places
+    return sum(bool(places.modules[call.module].params) for call in places.calls)
+
+
+def _chains(evidence: Evidence) -> Iterator[list[int]]:
+    """Calls of linear layers, each of which is given what the one before it returned, and is not narrower."""
+    places = evidence.places
+    before = {at: _layer_before(evidence, at) for at, call in enumerate(places.calls) if _is_trained(evidence, at)}
+    taken = {source for source in before.values() if source is not None}
+    for last in (at for at in before if at not in taken):
+        chain = [last]
+        while (source := before.get(chain[-1])) is not None:
+            chain.append(source)
+        yield from _wide(evidence, chain[::-1])
+
+
+def _is_trained(evidence: Evidence, number: int) -> bool:
+    """Whether a call is one of a linear layer whose weight is trained."""
+    module = evidence.places.calls[number].module
+    params = evidence.places.modules[module].params
+    return evidence.places.class_of(module) == _LAYER and all(one.requires_grad for one in params)
+
+
+def _layer_before(evidence: Evidence, number: int) -> int | None:
+    """The call of a trained linear layer whose output, to the last bit, goes into this call."""
+    source = number
+    while (found := evidence.places.producer(source)) is not None and found < source:
+        if not _is_same(evidence, found, number):
+            return None
+        if evidence.places.class_of(evidence.places.calls[found].module) not in _PASSING:
+            return found if _is_trained(evidence, found) else None
+        source = found
+    return None
+
+
+def _is_same(evidence: Evidence, source: int, target: int) -> bool:
+    """Whether the only output of one call is the only input of another one, by shape and numbers, at all steps."""
+    before, after = evidence.places.calls[source], evidence.places.calls[target]
+    if len(before.outputs) != 1 or len(after.inputs) != 1 or before.outputs[0].shape != after.inputs[0].shape:
+        return False
+    result = evidence.find(before.module, before.call, "output", before.outputs[0].path)
+    taken = evidence.find(after.module, after.call, "input", after.inputs[0].path)
+    if result is None or taken is None:
+        return False
+    names = ("min", "max", "mean", "l2_norm")
+    return all(
+        np.array_equal(evidence.column(name, result), evidence.column(name, taken), equal_nan=True) for name in names
+    )
+
+
+def _wide(evidence: Evidence, chain: Sequence[int]) -> Iterator[list[int]]:
+    """The parts of a chain between bottlenecks, which are there on purpose: of few elements, for fewer weights."""
+    part = [chain[0]]
+    for before, after in pairwise(chain):
+        first, middle, last = _width(evidence, before, 0), _width(evidence, after, 0), _width(evidence, after, 1)
+        if middle < min(first, last):
+            yield part
+            part = []
+        part.append(after)
+    yield part
+
+
+def _width(evidence: Evidence, number: int, end: int) -> float:
+    """Elements of one sample that a call takes (0) or returns (1)."""
+    call = evidence.places.calls[number]
+    return math.prod(size or 1 for size in (call.inputs, call.outputs)[end][0].shape[1:])

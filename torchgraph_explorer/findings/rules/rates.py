@@ -1,0 +1,62 @@
+"""The learning rate, as the optimizers had it at each step: a schedule that takes it away long before the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.loss import is_solved
+from torchgraph_explorer.findings.rules.ratios import measured_ratios
+from torchgraph_explorer.findings.rules.rule import finding, held
+from torchgraph_explorer.findings.rules.updates import SMALL_RATIO
+
+GONE = 1.0001e-4
+"""Share of the largest rate before, and some rounding. Usual updates are 1e-4 to 1e-2 of the weights: of so much less,
+float32 keeps hardly anything."""
+
+HELD = 0.5
+"""Share of the recorded steps, up to the last one. A schedule that ends at zero is there for its last few percent."""
+
+LEAST_STEPS = 4
+"""Recorded steps of which the rate is known."""
+
+
+def learning_rate_gone(evidence: Evidence) -> Iterator[Finding]:
+    """The learning rates of all optimizers have fallen to next to nothing, and stay there for half of the run."""
+    rows = rows_with(evidence, lambda one: any(group.learning_rate is not None for group in one.groups))
+    if len(rows) < LEAST_STEPS:
+        return
+    rates = np.array([_largest_rate(evidence, row) for row in rows])
+    largest = np.maximum.accumulate(rates)
+    kept = held(rates <= GONE * largest, share=HELD)
+    if kept is None or not kept[0] or not _are_small(evidence, [rows[at] for at in kept]):
+        return
+    first, most = int(kept[0]), int(rates.argmax())
+    yield finding(
+        evidence,
+        "learning-rate-gone",
+        "info" if is_solved(evidence) else "warning",
+        at=None,
+        rows=[rows[at] for at in kept],
+        numbers={"largest_rate": rates[most], "rate": rates[first], "last_rate": rates[-1], "steps": len(kept)},
+        text=f"The learning rate falls from {rates[most]:.3g} at step {evidence.steps[rows[most]]} to "
+        f"{rates[first]:.3g} at step {evidence.steps[rows[first]]}, and stays below {GONE:.0e} of what it was: "
+        f"{len(kept)} of {len(rows)} recorded updates change next to nothing.",
+        advice="If the schedule counts epochs, call its `step()` once an epoch and not at each batch, or give it "
+        "numbers of steps. Look for a factor that is applied again and again.",
+    )
+
+
+def _largest_rate(evidence: Evidence, row: int) -> float:
+    return max(one.learning_rate for one in facts_at(evidence, row).groups if one.learning_rate is not None)
+
+
+def _are_small(evidence: Evidence, rows: list[int]) -> bool:
+    """Whether the updates at these rows, half of them at least, teach nothing, as far as they were measured."""
+    ratios = measured_ratios(evidence)[rows]
+    known = ratios[np.isfinite(ratios)]
+    return not len(known) or bool(np.median(known) < SMALL_RATIO)

@@ -1,0 +1,146 @@
+"""Parameters that were equal at first and part ways: a tie of weights that broke, a teacher that learns by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+
+from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.places import dimensions
+from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, named, quoted
+from torchgraph_explorer.schema import EXTENT, Extent, Series
+
+_COPY = re.compile(r"(^|_)(ema|teacher|momentum|averaged|shadow)($|_)", re.IGNORECASE)
+"""Words in the names of modules that follow another one, and learn nothing by themselves."""
+
+
+def broken_tie(evidence: Evidence) -> Iterator[Finding]:
+    """The weights of an embedding and of an output layer begin equal, to the last bit, and are not at the end."""
+    weights = [one for one in evidence.of_kind("value", "param") if _is_trained_matrix(evidence, one)]
+    embeddings = [one for one in weights if "Embedding" in _class_of(evidence, one)]
+    others = [one for one in weights if "Embedding" not in _class_of(evidence, one)]
+    for first, second in product(embeddings, others):
+        if _shape(evidence, first) != _shape(evidence, second):
+            continue
+        rows = np.flatnonzero(evidence.is_there[:, first] & evidence.is_there[:, second])
+        parted = _parted(evidence, first, second, rows=rows)
+        if parted is None:
+            continue
+        at, tied = evidence.series[second], evidence.series[first]
+        yield finding(
+            evidence,
+            "broken-tie",
+            "warning",
+            at=at,
+            rows=rows[parted:],
+            numbers={"equal_steps": parted},
+            text=f"`{quoted(at.path)}` of {named(at.module)} and of {named(tied.module)} are equal up to step "
+            f"{evidence.steps[rows[parted - 1]]} and differ from step {evidence.steps[rows[parted]]} on: they are two "
+            "parameters, and each learns for itself.",
+            advice=f"If they are to share their weights, assign the parameter itself, as in `head.{quoted(at.path)} = "
+            f"embedding.{quoted(tied.path)}`, after everything that replaces parameters: loading, copying, conversion, "
+            "wrapping. Make the optimizer after that.",
+        )
+
+
+def _is_trained_matrix(evidence: Evidence, column: int) -> bool:
+    info = evidence.places.tensor(evidence.series[column])
+    return dimensions(info) == 2 and info is not None and info.requires_grad
+
+
+def _class_of(evidence: Evidence, column: int) -> str:
+    return evidence.places.class_of(evidence.series[column].module)
+
+
+def _shape(evidence: Evidence, column: int) -> object:
+    info = evidence.places.tensor(evidence.series[column])
+    return info and (info.shape, info.dtype)
+
+
+def _parted(evidence: Evidence, first: int, second: int, *, rows: Rows) -> int | None:
+    """How many of `rows` the two are equal at before they differ up to the end; None if they do not part.
+
+    Once they differ, they are taken to do so up to the end.
+    """
+    if len(rows) < LEAST_ROWS or not _are_equal(evidence, first, second, row=rows[0]):
+        return None
+    low, high = 0, len(rows) - 1
+    if _are_equal(evidence, first, second, row=rows[high]):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _are_equal(evidence, first, second, row=rows[middle]):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _are_equal(evidence: Evidence, first: int, second: int, *, row: int) -> bool:
+    """Whether all elements are the same at a row, and not all alike; by their fingerprints."""
+    low, high = (evidence.column(name, first)[row] for name in ("min", "max"))
+    prints = evidence.model.rows(evidence.frames[[row]]).fingerprints[0, [first, second]]
+    return bool(low < high and prints[0] == prints[1] and prints[0] & np.uint64(EXTENT) == Extent.ALL)
+
+
+def teacher_trained(evidence: Evidence) -> Iterator[Finding]:
+    """A module that is named as a moving average or teacher begins as a copy of another one, and is trained itself."""
+    rows = rows_with(evidence, lambda one: bool(one.groups))
+    if len(rows) < LEAST_ROWS or evidence.steps[0] != 0:
+        return
+    held = {name for row in rows for group in facts_at(evidence, row).groups for name in group.parameters}
+    for copy in evidence.places.modules:
+        parent, _, last = copy.rpartition(".")
+        if not _COPY.search(last) or _COPY.search(parent.rpartition(".")[2]):
+            continue
+        trained = [one for one in _matrices(evidence, copy) if _is_trained(evidence, one, held)]
+        original = _original(evidence, copy, trained)
+        if original is None:
+            continue
+        yield finding(
+            evidence,
+            "teacher-trained",
+            "warning",
+            at=copy,
+            rows=rows,
+            numbers={"parameters": len(trained)},
+            text=f"{named(copy)} begins as a copy of {named(original)}, and the optimizer trains it: {len(trained)} of "
+            "its weights get gradients. By its name, it is to follow the other one.",
+            advice="Call it under `torch.no_grad()`, set `requires_grad_(False)` for it, and leave its parameters out "
+            "of the optimizer.",
+        )
+
+
+def _matrices(evidence: Evidence, module: str) -> list[Series]:
+    return [
+        one
+        for one in map(evidence.series.__getitem__, evidence.of_kind("value", "param"))
+        if (one.module == module or one.module.startswith(f"{module}.")) and _is_trained_matrix(evidence, one.id)
+    ]
+
+
+def _is_trained(evidence: Evidence, one: Series, held: set[str]) -> bool:
+    """Whether an optimizer has the parameter and it gets a gradient."""
+    grad = evidence.find(one.module, None, "param", one.path, "grad")
+    name = f"{one.module}.{one.path}"
+    return name in held and grad is not None and bool(np.nanmedian(evidence.peaks[:, grad]) > 0)
+
+
+def _original(evidence: Evidence, copy: str, weights: list[Series]) -> str | None:
+    """The module of which all these weights of `copy` are copies; None if there is none, or no weight."""
+    if not weights:
+        return None
+    parent = copy.rpartition(".")[0]
+    for other in evidence.places.modules:
+        if other == copy or other.rpartition(".")[0] != parent:
+            continue
+        twins = [evidence.find(other + one.module.removeprefix(copy), None, "param", one.path) for one in weights]
+        pairs = zip(weights, twins, strict=True)
+        if all(twin is not None and _are_equal(evidence, one.id, twin, row=0) for one, twin in pairs):
+            return other
+    return None
