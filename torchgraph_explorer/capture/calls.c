@@ -770,7 +770,7 @@ static void free_reading(PyObject *capsule) {
 }
 
 /* What is needed to measure the gradients of parameters. */
-enum { P_ROWS, P_MEASURE, P_TAKE, P_TAKE_ALL, P_OBJECTS };
+enum { P_ROWS, P_MEASURE, P_KEEP_AT_ONCE, P_KEEP, P_TAKE, P_TAKE_ALL, P_OBJECTS };
 
 typedef struct {
     PyObject *of[P_OBJECTS];
@@ -780,9 +780,9 @@ static const char *const GRADIENTS = "torchgraph_explorer.parameters";
 
 /* As `Parameters.measure_gradients`, of one parameter; 0, or -1 with an exception. */
 static int measure_gradient(Gradients *these, Kept *all, PyObject *name, PyObject *path, PyObject *parameter) {
-    PyObject *row = NONE;
+    PyObject *row = NONE, *gradient = NONE;
     if (is_exactly(parameter, PARAMETER)) {
-        PyObject *gradient = get(all, parameter, N_GRAD);
+        gradient = get(all, parameter, N_GRAD);
         if (gradient == NULL || gradient == NONE) return gradient == NULL ? -1 : 0;
         if (is_exactly(gradient, TENSOR)) row = keep(all, PyObject_CallFunctionObjArgs(these->of[P_MEASURE], gradient, NULL));
     }
@@ -790,7 +790,8 @@ static int measure_gradient(Gradients *these, Kept *all, PyObject *name, PyObjec
     if (row == NONE)
         return keep(all, PyObject_CallFunctionObjArgs(these->of[P_TAKE], name, path, parameter, NULL)) == NULL ? -1 : 0;
     PyObject *key = key_of(all, name, NONE, PARAM, path, GRAD);
-    return key == NULL ? -1 : PyDict_SetItem(these->of[P_ROWS], key, row);
+    if (key == NULL || PyDict_SetItem(these->of[P_ROWS], key, row) < 0) return -1;
+    return keep_whole(these->of[P_KEEP_AT_ONCE], these->of[P_KEEP], key, gradient);
 }
 
 /* The same, of the own parameters of a module. The references are held since Python code may run, and change what is there. */

@@ -55,11 +55,31 @@ def makers() -> Makers | None:
 
 
 def keeping(keeper: Keeper | None) -> tuple[Any, Any]:
-    """What `calls.c` keeps tensors with: a function for ordinary ones, and one for all others; None without."""
-    return (None, None) if keeper is None else (keeper.native, partial(_keep, keeper))
+    """What `calls.c` keeps tensors with: a function for ordinary ones, and one for all others; None without `keeper`.
+
+    What fails in it ends the keeping of a tensor at most, not the recording.
+    """
+    if keeper is None:
+        return None, None
+    try:
+        return _functions(keeper)
+    except Exception as fault:
+        keeper.fail(fault)
+        return None, None
+
+
+def _functions(keeper: Keeper) -> tuple[Any, Any]:
+    return keeper.native, partial(_keep, keeper)
 
 
 def _keep(keeper: Keeper, key: SeriesKey, tensor: Tensor) -> None:
+    try:
+        _take(keeper, key, tensor)
+    except Exception as fault:
+        keeper.fail(fault)
+
+
+def _take(keeper: Keeper, key: SeriesKey, tensor: Tensor) -> None:
     with NoDispatch():
         keeper.take(key, tensor)
 

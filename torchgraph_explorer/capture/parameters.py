@@ -71,11 +71,10 @@ class Parameters:
     def _measure_gradients_in_c(self) -> bool:
         """The same; returns whether it was done."""
         makers, native = native_calls.makers(), self._measure.native
-        is_usual = "params_grad" in self._rows.kinds and self._rows.keeper is None
-        if makers is None or native is None or not is_usual:
+        if makers is None or native is None or "params_grad" not in self._rows.kinds:
             return False
-        others = self._measure_unusual, self._measure_module
-        measure = makers.parameters((self._rows.rows, native.gradients, *others))
+        kept, others = native_calls.keeping(self._rows.keeper), (self._measure_unusual, self._measure_module)
+        measure = makers.parameters((self._rows.rows, native.gradients, *kept, *others))
         return measure(self._modules)
 
     def _measure_unusual(self, name: str, path: str, parameter: nn.Parameter) -> None:

@@ -39,6 +39,9 @@ class Keeper(Protocol):
     def take(self, key: SeriesKey, tensor: Tensor) -> None:
         """Keep `tensor`, of this series, as it is now, if it is to be kept, in place of what came before for it."""
 
+    def fail(self, fault: Exception) -> None:
+        """Some tensors could not be given to `take`."""
+
     def describe(self, key: SeriesKey, kind: TensorKind | None, node: str) -> None:
         """Note what `attach` was told of the tensor of this series."""
 

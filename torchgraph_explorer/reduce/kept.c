@@ -24,13 +24,28 @@ typedef struct {
 /* As in `kept.py`. */
 enum { IS_KEPT = 1, IS_WHOLE = 2, COMES_AGAIN = 4, IS_GRADIENT = 8 };
 
+/* Arguments of `keep` for statistics that are left to the writer's thread. `piece` has the memory they are put into, `owner` the
+ * numbers of the samples; `whole` is the copy of a whole batch of which some samples are kept, else NULL. */
+typedef struct {
+    int64_t type, size, outer, batch, inner, kept;
+    const int64_t *chosen;
+    char *from, *values, *statistics, *whole;
+    PyObject *piece, *owner;
+} Later;
+
 /* What `StepTensors` has: dictionaries, a list with the array that `memory` is of, and what owns that. */
 typedef struct {
     Memory *memory;
     int64_t dim;
     int is_flagged;
     PyObject *plans, *latest, *taken, *unnamed, *numbers, *pieces, *room;
+    Later *later;
+    int64_t count, most, held; /* how many are left, what there is memory for, bytes of whole batches */
 } Step;
+
+/* Bytes of a whole batch that are copied, and of all of one step, so that the training need not wait for statistics. Of larger
+ * ones, the copy would take nearly as long as those do. */
+enum { LARGEST_WHOLE = 1 << 16, MOST_WHOLE = 1 << 22, FIRST_LATER = 64 };
 
 enum { OBJECTS = 7 };
 
@@ -88,6 +103,68 @@ static int copy(const Described *tensor, int64_t count, const Layout *layout, ch
     return is_finite;
 }
 
+/* Makes room for one more that is left for later; NULL without memory. */
+static Later *next_later(Step *step) {
+    if (step->count == step->most) {
+        const int64_t most = step->most > 0 ? 2 * step->most : FIRST_LATER;
+        Later *more = realloc(step->later, (size_t)most * sizeof *more);
+        if (more == NULL) return NULL;
+        step->later = more;
+        step->most = most;
+    }
+    return &step->later[step->count];
+}
+
+/* Copies what is kept of a batch, and leaves the statistics for later. Returns whether it did. */
+static int copy_now(Step *step, const Described *tensor, int64_t count, const Layout *layout, PyObject *piece, char *to) {
+    const int64_t width = tensor->bits / 8, size = count * width;
+    const int is_all = layout->kept == layout->batch;
+    const int is_small = size <= LARGEST_WHOLE && step->held + size <= MOST_WHOLE && !step->is_flagged;
+    if (layout->owner == NULL || !(is_all || is_small)) return 0;
+    Later *later = next_later(step);
+    if (later == NULL) return 0;
+    char *values = to + layout->statistics, *whole = is_all ? NULL : malloc((size_t)size), *into = is_all ? values : whole;
+    if (into == NULL) return 0;
+    *later = (Later){described_type(tensor), width, layout->outer, layout->batch, layout->inner, is_all ? 0 : layout->kept,
+                     layout->chosen, into, values, to, whole, piece, layout->owner};
+    Py_IncRef(piece), Py_IncRef(layout->owner);
+    step->held += is_all ? 0 : size;
+    step->count++;
+    void *state = count > MANY ? PyEval_SaveThread() : NULL;
+    memcpy(into, tensor->data + tensor->offset, (size_t)size);
+    if (state != NULL) PyEval_RestoreThread(state);
+    return 1;
+}
+
+/* Forgets what is left for later. */
+static void drop_later(Step *step) {
+    for (int64_t at = 0; at < step->count; at++) {
+        free(step->later[at].whole);
+        Py_DecRef(step->later[at].piece);
+        Py_DecRef(step->later[at].owner);
+    }
+    free(step->later);
+    step->later = NULL;
+    step->count = step->most = step->held = 0;
+}
+
+/* No arguments. Makes the statistics that were left for later; for one thread, after the last `take`. */
+static PyObject *measure(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    (void)arguments, (void)count;
+    Step *step = PyCapsule_GetPointer(self, STEP);
+    if (step == NULL) return NULL;
+    void *state = PyEval_SaveThread();
+    for (int64_t at = 0; at < step->count; at++) {
+        const Later *one = &step->later[at];
+        keep(one->from, one->type, one->size, one->outer, one->batch, one->inner, one->chosen, one->kept, one->values,
+             one->statistics);
+    }
+    PyEval_RestoreThread(state);
+    drop_later(step);
+    Py_IncRef(NONE);
+    return NONE;
+}
+
 /* The tuple of a copy, `step_tensors.Placed`: the array it is in, where it begins, dtype, shape and samples. */
 static PyObject *placed(PyObject *piece, int64_t start, PyObject *tensor, const Layout *layout) {
     PyObject *first = PyLong_FromLongLong(start), *dtype = PyObject_GetAttr(tensor, part[DTYPE]);
@@ -133,7 +210,7 @@ static PyObject *known_copy(const Step *step, PyObject *tensor, PyObject *addres
 
 /* Copies `tensor` and notes the copy; `version` is NULL if its like does not come again. Returns 1; 0 if that is left to
  * Python; -1 with an exception. */
-static int take_new(const Step *step, PyObject *key, PyObject *tensor, int64_t plan, PyObject *address, PyObject *version) {
+static int take_new(Step *step, PyObject *key, PyObject *tensor, int64_t plan, PyObject *address, PyObject *version) {
     Described described;
     Layout layout;
     int64_t count;
@@ -150,7 +227,7 @@ static int take_new(const Step *step, PyObject *key, PyObject *tensor, int64_t p
     memory->left -= layout.size;
     Py_IncRef(piece);
     if (owner != NULL) Py_IncRef(owner);
-    const int is_finite = copy(&described, count, &layout, to);
+    const int is_finite = copy_now(step, &described, count, &layout, piece, to) || copy(&described, count, &layout, to);
     const int is_odd = !is_finite && step->is_flagged && owner != NULL && layout.kept < layout.batch;
     if (is_odd) memory->left += layout.size;
     else copied = placed(piece, start, tensor, &layout);
@@ -165,7 +242,7 @@ static int take_new(const Step *step, PyObject *key, PyObject *tensor, int64_t p
 }
 
 /* As `take_new`, unless the tensor was copied before and was not written to since. */
-static int take_once(const Step *step, PyObject *key, PyObject *tensor, int64_t plan) {
+static int take_once(Step *step, PyObject *key, PyObject *tensor, int64_t plan) {
     PyObject *version = PyObject_GetAttr(tensor, part[VERSION]);
     if (version == NULL) { /* made in inference mode, where torch does not count writes */
         PyErr_Clear();
@@ -183,7 +260,7 @@ static int take_once(const Step *step, PyObject *key, PyObject *tensor, int64_t 
 
 /* Arguments: the key of a series, and its tensor. Returns whether everything was done that `StepTensors.take` does. */
 static PyObject *take(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
-    const Step *step = PyCapsule_GetPointer(self, STEP);
+    Step *step = PyCapsule_GetPointer(self, STEP);
     if (step == NULL || count != 2) return NULL;
     PyObject *known = PyDict_GetItemWithError(step->plans, arguments[0]);
     if (known == NULL) return PyErr_Occurred() ? NULL : PyBool_FromLong(0);
@@ -199,14 +276,20 @@ static PyObject **objects(Step *step) { return &step->plans; }
 static void release(PyObject *capsule) {
     Step *step = PyCapsule_GetPointer(capsule, STEP);
     if (step == NULL) return;
+    drop_later(step);
     for (int at = 0; at < OBJECTS; at++) Py_DecRef(objects(step)[at]);
     free(step);
 }
 
-static PyMethodDef of_a_step = {"take", take, METH_FASTCALL, NULL};
+enum { OF_A_STEP = 2 };
+
+static PyMethodDef of_a_step[OF_A_STEP] = {
+    {"take", take, METH_FASTCALL, NULL},
+    {"measure", measure, METH_FASTCALL, NULL},
+};
 
 /* Arguments: the address of a `Memory`, the dimension of samples, whether odd samples are looked for, and the objects of
- * `Step`. Returns `take` for one step. */
+ * `Step`. Returns `take` and `measure` for one step. */
 static PyObject *begin(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
     (void)self;
     Step *step = count == 3 + OBJECTS ? calloc(1, sizeof *step) : NULL;
@@ -220,7 +303,7 @@ static PyObject *begin(PyObject *self, PyObject *const *arguments, ptrdiff_t cou
     }
     PyObject *capsule = PyCapsule_New(step, STEP, release);
     if (capsule == NULL) return NULL;
-    PyObject *made = PyErr_Occurred() ? NULL : PyCFunction_NewEx(&of_a_step, capsule, NULL);
+    PyObject *made = PyErr_Occurred() ? NULL : list_of_functions(of_a_step, OF_A_STEP, capsule);
     Py_DecRef(capsule);
     return made;
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -17,8 +17,17 @@ from torchgraph_explorer.reduce.row_buffer import BUILT, PARTS_OF_TENSORS, excha
 IS_KEPT, IS_WHOLE, COMES_AGAIN, IS_GRADIENT = 1, 2, 4, 8
 """What is known of a series: its tensors are kept; whole; may come again unchanged; are gradients."""
 
-Take: TypeAlias = "Callable[[Any, Tensor], bool]"
-"""Copies a tensor of the series with this key; False if that is left to Python."""
+
+class Taking(NamedTuple):
+    """What copies the tensors of one step.
+
+    Attributes:
+        take: Copies a tensor of the series with this key; False if that is left to Python.
+        measure: Makes statistics of neurons that were left for later, in any thread, after the last `take`.
+    """
+
+    take: Callable[[Any, Tensor], bool]
+    measure: Callable[[], None]
 
 
 def taking(  # noqa: PLR0917  # in the order in which kept.c has them
@@ -30,22 +39,21 @@ def taking(  # noqa: PLR0917  # in the order in which kept.c has them
     taken: dict[Any, Any],
     unnamed: dict[Any, None],
     numbers: dict[int, Samples],
-) -> Take | None:
+) -> Taking | None:
     """What copies tensors into `room`, and notes the copies in these; None where it was not built."""
     begin = _functions()
     if begin is None:
         return None
-    take: Take = begin(room.address, dim, is_flagged, plans, latest, taken, unnamed, numbers, room.current, room)
-    return take
+    return Taking(*begin(room.address, dim, is_flagged, plans, latest, taken, unnamed, numbers, room.current, room))
 
 
 @cache
-def _functions() -> Callable[..., Take] | None:
+def _functions() -> Callable[..., list[Any]] | None:
     of_python = library_for_python(BUILT / "kept.so")
     if of_python is None:
         return None
     make = of_python.torchgraph_kept_functions
     make.argtypes, make.restype = (ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p), ctypes.py_object
     keep = ctypes.cast(library().torchgraph_keep_samples, ctypes.c_void_p)
-    found: Callable[..., Take] | None = make((*PARTS_OF_TENSORS, "dtype", "shape", "_version"), exchange(), keep)
+    found: Callable[..., list[Any]] | None = make((*PARTS_OF_TENSORS, "dtype", "shape", "_version"), exchange(), keep)
     return found

@@ -258,6 +258,7 @@ class StepTensors:
         self.is_kept = False
         self.reasons: list[str] = []
         self._taken: dict[SeriesKey, _Taken | Placed] = {}
+        self._by_python: list[_Taken] = []
         self._named: dict[tuple[SeriesKey, str], _Taken | Placed] = {}
         self._latest: dict[int, tuple[weakref.ref[Tensor], int, _Taken | Placed]] = {}
         self._unnamed: dict[SeriesKey, None] = {}
@@ -268,7 +269,7 @@ class StepTensors:
         self._numbers = dict(steps.numbers)
         self._size, self._room, self._has_replaced = 0, steps.begin_room(), False
         self._granted = self._room.left
-        self.native = kept.taking(
+        self._taking = kept.taking(
             self._room,
             steps.batch_dim,
             steps.is_flagged,
@@ -278,6 +279,7 @@ class StepTensors:
             self._unnamed,
             self._numbers,
         )
+        self.native = None if self._taking is None else self._taking.take
         self._read: Callable[[], list[Bytes]] = list
         self._arrays: tuple[KeptArray, ...] | None = None
 
@@ -321,6 +323,10 @@ class StepTensors:
         except Exception as fault:  # ours, or memory ran out: the rest is kept
             self._steps.note_once(_place(key), f"{_words(key)} is not kept ({reason(fault)}).")
 
+    def fail(self, fault: Exception) -> None:
+        """Some tensors could not be given to `take`."""
+        self._steps.note_once("failed", f"Some tensors are not kept ({reason(fault)}).")
+
     def finish(self, label: str | None = None) -> None:
         """The step, which has this label, is over: begin to copy what is on a GPU. Not called if the step is lost."""
         self.is_kept = self._is_selected and self._steps.keeps(self._step, label)
@@ -329,14 +335,18 @@ class StepTensors:
         is_exact = not (self._has_replaced or self._room.has_replaced)
         self._size = self._granted - self._room.left if is_exact else self._count()
         self._steps.ended(self._size)
-        by_python = [one for one in self._unique() if isinstance(one, _Taken)]
-        self._read = on_host([(piece, one.stream) for one in by_python for piece in one.copied.pieces])
+        if not is_exact:
+            self._by_python = [one for one in self._unique() if isinstance(one, _Taken)]
+        self._read = on_host([(piece, one.stream) for one in self._by_python for piece in one.copied.pieces])
 
     def arrays(self) -> tuple[KeptArray, ...]:
         """Its tensors, for the writer's thread. Waits for a GPU, and releases what is there."""
         if self._arrays is None:
+            if self._taking is not None:
+                self._taking.measure()
             pieces = iter(self._read())
-            found = {id(one): self._array(one, pieces) for one in self._unique()}
+            found = {id(one): _array(one.copied, pieces) for one in self._by_python}
+            found |= {id(one): self._placed_array(one) for one in self._unique() if not isinstance(one, _Taken)}
             named = {(key, ""): one for key, one in self._taken.items()} | self._named
             self._arrays = tuple(self._told_array(found[id(one)], *name) for name, one in named.items())
             self._forget()
@@ -379,9 +389,10 @@ class StepTensors:
 
     def _forget(self) -> None:
         """Release the memory of the copies, as soon as nothing else refers to it."""
-        self.native = None
+        self._taking = self.native = None
         self._taken.clear()
         self._named.clear()
+        self._by_python.clear()
         self._read, self._room = list, Room()
 
     def _take(self, key: SeriesKey, tensor: Tensor) -> None:
@@ -399,11 +410,16 @@ class StepTensors:
         if self._steps.is_flagged and self._chooses_odd_samples(tensor, copied):
             copied = self._copy(tensor, is_parameter=False)
         self._require_room(copied.size)
-        taken = _Taken(copied, current_stream(copied.values))
+        taken = self._of_python(copied)
         self._note(key, plan, taken)
         if version is not None:
             self._latest[id(tensor)] = weakref.ref(tensor), version, taken
         self._note_batch(copied)
+
+    def _of_python(self, copied: Copied) -> _Taken:
+        taken = _Taken(copied, current_stream(copied.values))
+        self._by_python.append(taken)
+        return taken
 
     def _note(self, key: SeriesKey, plan: int, taken: _Taken | Placed) -> None:
         self._has_replaced = self._has_replaced or key in self._taken
@@ -441,7 +457,8 @@ class StepTensors:
             is_of_batch = known.batch_dim is not None and known.shape[known.batch_dim] == batch
             if earlier is not None and is_of_batch and _version(earlier) == version:
                 copy = self._copy(earlier, is_parameter=False)
-                again[id(taken)] = one = _Taken(copy, current_stream(copy.values))
+                again[id(taken)] = one = self._of_python(copy)
+                self._has_replaced = True
                 self._latest[at] = ref, version, one
         self._taken.update({key: again[id(one)] for key, one in self._taken.items() if id(one) in again})
         self._named.update({name: again[id(one)] for name, one in self._named.items() if id(one) in again})
@@ -484,11 +501,9 @@ class StepTensors:
         statistics = as_statistics(memory[start:values], dtype)
         return Copied(memory[values:end], dtype, tuple(shape), dim, samples, statistics)
 
-    def _array(self, taken: _Taken | Placed, pieces: Iterator[Bytes]) -> KeptArray:
-        found = self._copied(taken)
-        if not isinstance(taken, _Taken):
-            pieces = iter([piece for piece in found.pieces if isinstance(piece, np.ndarray)])
-        return _array(found, pieces)
+    def _placed_array(self, placed: Placed) -> KeptArray:
+        found = self._copied(placed)
+        return _array(found, iter([piece for piece in found.pieces if isinstance(piece, np.ndarray)]))
 
 
 def _place(key: SeriesKey) -> tuple[str, str, str]:
