@@ -25,6 +25,10 @@ export interface Axes {
 /** Longest side of a kernel, whose dimensions are laid beside those of the channels. */
 const KERNEL = 16;
 
+/** Channels of an image, and pixels of its sides. */
+export const MOST_CHANNELS = 4;
+export const LEAST_SIDE = 8;
+
 /**
  * What each dimension is at first. `batch` is the dimension of the samples, null without one; it is a slider unless all
  * samples are shown.
@@ -48,10 +52,10 @@ function kernelRoles([outputs = 0, inputs = 0]: readonly number[]): AxisRole[] {
   return Math.min(outputs, inputs) === 1 ? ['facet', 'facet', 'row', 'column'] : ['row', 'column', 'row', 'column'];
 }
 
-/** Height, width and 1, 3 or 4 colours. */
+/** Height, width and 1 to 4 channels. */
 export function isChannelsLast(sizes: readonly number[]): boolean {
   const [height = 0, width = 0, channels = 0] = sizes;
-  return [1, 3, 4].includes(channels) && height >= 8 && width >= 8;
+  return channels >= 1 && channels <= MOST_CHANNELS && height >= LEAST_SIDE && width >= LEAST_SIDE;
 }
 
 /** Where all samples are shown: above each other if each is a vector, else beside each other. */

@@ -3,6 +3,7 @@ import {axesOf, defaultRoles, indexOf, nesting, numberOf, rolesFrom, rolesText} 
 import {cellAt, cornerOf, gridOf, neighbour} from '../../src/tensors/grid';
 import {lookOf} from '../../src/tensors/look';
 import {cellOf, entryAt, indexInTensor, partAsked, rangesAround, viewOf} from '../../src/tensors/request';
+import {summaryOf} from '../../src/tensors/shade';
 import {entryText} from '../../src/tensors/words';
 import {counting} from './parts';
 
@@ -16,6 +17,7 @@ describe('the dimensions of a tensor', () => {
     ['a feature map', [4, 6, 8, 8], 0, false, 'sfrc'],
     ['feature maps of all samples', [4, 6, 8, 8], 0, true, 'ffrc'],
     ['an image with its channels last', [4, 32, 32, 3], 0, false, 'srcf'],
+    ['a flow with its channels last', [4, 32, 32, 2], 0, false, 'srcf'],
     ['kernels', [64, 32, 3, 3], null, false, 'rcrc'],
     ['kernels of one channel', [6, 1, 3, 3], null, false, 'ffrc'],
     ['a film', [10, 3, 64, 64], null, false, 'sfrc'],
@@ -92,11 +94,27 @@ describe('what is drawn', () => {
     ['an image in grey', [1, 8, 8], 'input', 'auto', 'grey'],
     ['an image in colour', [3, 8, 8], 'input', 'auto', 'rgb'],
     ['channels, where they are no colours', [3, 8, 8], 'output', 'auto', 'heat'],
-    ['no colours without three channels', [4, 8, 8], 'input', 'rgb', 'heat'],
+    ['four channels, of other numbers than from 0 to 1', [4, 8, 8], 'input', 'auto', 'heat'],
+    ['those in colour, if asked for', [4, 8, 8], 'input', 'rgb', 'rgb'],
+    ['no colours of five channels', [5, 8, 8], 'input', 'rgb', 'heat'],
   ] as const)('is %s', (_, size, role, chosen, look) => {
     const one = counting([...size]);
     const drawn = viewOf(one, {size, roles: defaultRoles(size, null), positions: [], page: 0})!;
     expect(lookOf(drawn, chosen, {role, kind: 'value'})).toBe(look);
+  });
+
+  test.each([
+    ['opaque and clear colours', 'uint8', [4, 8, 8], 'rgb'],
+    ['those with the channels last', 'uint8', [8, 8, 4], 'rgb'],
+    ['two channels in grey', 'uint8', [2, 8, 8], 'grey'],
+    ['those with the channels last', 'uint8', [8, 9, 2], 'grey'],
+    ['one channel without a dimension', 'uint8', [8, 8], 'grey'],
+    ['floats from 0 to 1 in four channels', 'float32', [4, 8, 8], 'rgb'],
+    ['tokens, whatever they are', 'float32', [8, 8], 'heat'],
+  ] as const)('is an image of %s', (_, dtype, size, look) => {
+    const one = counting([...size], {dtype, summary: summaryOf([0, 1])});
+    const drawn = viewOf(one, {size, roles: defaultRoles(size, null), positions: [], page: 0})!;
+    expect(lookOf(drawn, 'auto', {role: 'input', kind: 'value'})).toBe(look);
   });
 });
 

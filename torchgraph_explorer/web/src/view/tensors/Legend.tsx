@@ -3,6 +3,7 @@
 import type {JSX} from 'preact';
 import type {TensorPart} from '../../api/tensors';
 import {formatNumber} from '../../numberText';
+import {lightRange} from '../../tensors/look';
 import type {Shape} from '../../tensors/look';
 import {product} from '../../tensors/request';
 import type {View} from '../../tensors/request';
@@ -23,7 +24,7 @@ export function ValueLegend({view, look, scale}: LegendProps): JSX.Element | nul
   const {low, high, isSigned} = scaleOf(part.bounds ?? summary, part, scale);
   const ramp = isSigned ? inks.diverging : inks.sequential;
   if (summary.count === 0) return null;
-  const isPicture = look === 'grey' || look === 'rgb';
+  const [black, white] = look === 'grey' || look === 'rgb' ? lightRange(view, look) : [null, null];
   return (
     <div class="tensor-legend">
       {(look === 'heat' || look === 'bars') && (
@@ -33,7 +34,7 @@ export function ValueLegend({view, look, scale}: LegendProps): JSX.Element | nul
           <span>{scale === 'facet' ? 'largest' : formatNumber(high)}</span>
         </span>
       )}
-      {isPicture && <span class="dim">black {formatNumber(summary.low ?? NaN)}, white {formatNumber(summary.high ?? NaN)}</span>}
+      {black !== null && <span class="dim">black {formatNumber(black)}, white {formatNumber(white)}</span>}
       {summary.count > elementsIn(view) && <span class="dim">{part.batch_dim === null ? 'whole tensor:' : 'all kept samples:'}</span>}
       <Bad count={summary.nan} colour={inks.nan} name="NaN" />
       <Bad count={summary.positive_infinity} colour={inks.positiveInfinity} name="+∞" />

@@ -105,11 +105,11 @@ function Drawing(props: PictureProps): JSX.Element {
   );
 }
 
-/** The cell of an index, also where three facets are one picture. */
+/** The cell of an index, also where several facets are one picture. */
 function withFacets({painting, counts}: Placed, view: View, pick: readonly number[]): Cell | null {
   const cell = cellOf(view, pick);
   if (cell === null || painting.look !== 'rgb') return cell;
-  return {...cell, facet: Math.min(counts.facets - 1, Math.floor(cell.facet / 3))};
+  return {...cell, facet: Math.min(counts.facets - 1, Math.floor(cell.facet / facetsOf(view, painting.look).channels))};
 }
 
 function isBad(part: TensorPart, entry: number | null): boolean {

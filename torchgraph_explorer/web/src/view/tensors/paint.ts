@@ -3,7 +3,7 @@
 import {nesting} from '../../tensors/axes';
 import {cornerOf} from '../../tensors/grid';
 import type {Cell, Counts, Grid} from '../../tensors/grid';
-import {channelDim} from '../../tensors/look';
+import {channelDim, lightRange} from '../../tensors/look';
 import type {Shape} from '../../tensors/look';
 import {entryAt, indexInTensor} from '../../tensors/request';
 import type {View} from '../../tensors/request';
@@ -21,17 +21,26 @@ export interface Painting {
   counts: Counts;
 }
 
-/** The facets that are drawn: of colours, the first of each three. */
-export function facetsOf(view: View, look: Shape): {facets: Int32Array; channelStride: number} {
-  const shown = view.axes.facets.offsets.subarray(view.firstFacet, view.firstFacet + view.facets);
-  const dim = look === 'rgb' ? channelDim(view) : null;
-  if (dim === null) return {facets: shown, channelStride: 0};
-  const {size} = view.part;
-  const stride = size.slice(dim + 1).reduce((product, one) => product * one, 1);
-  return {facets: shown.filter((offset) => Math.floor(offset / stride) % 3 === 0), channelStride: stride};
+interface Facets {
+  facets: Int32Array;
+  /** Colours that are merged into one facet, and how far apart they are. */
+  channels: number;
+  channelStride: number;
 }
 
-type Colour = (entry: number) => Rgb;
+/** The facets that are drawn: of colours, the first of them. */
+export function facetsOf(view: View, look: Shape): Facets {
+  const shown = view.axes.facets.offsets.subarray(view.firstFacet, view.firstFacet + view.facets);
+  const dim = look === 'rgb' ? channelDim(view) : null;
+  if (dim === null) return {facets: shown, channels: 1, channelStride: 0};
+  const {size} = view.part;
+  const stride = size.slice(dim + 1).reduce((product, one) => product * one, 1);
+  const channels = size[dim] as number;
+  return {facets: shown.filter((offset) => Math.floor(offset / stride) % channels === 0), channels, channelStride: stride};
+}
+
+/** With a fourth part, how opaque it is. */
+type Colour = (entry: number) => Rgb | readonly [...Rgb, number];
 
 export function paint(canvas: HTMLCanvasElement, painting: Painting, inks: Inks): void {
   const {grid, counts, view, facets} = painting;
@@ -57,20 +66,19 @@ export function paint(canvas: HTMLCanvasElement, painting: Painting, inks: Inks)
 
 function colouring({view, look, scale}: Painting, inks: Inks): Colour {
   const {part} = view;
-  const {low, high} = part.bounds ?? part.summary;
-  if (look === 'grey' || look === 'rgb') return lightness(view, look, low ?? 0, high ?? 1, inks);
+  if (look === 'grey' || look === 'rgb') return lightness(view, look, inks);
   const shade = shader(inks, scaleOf(part.bounds ?? part.summary, part, scale));
   return (entry) => shade(part.values[entry] as number);
 }
 
-/** From the least value, which is black, to the largest one. */
-function lightness(view: View, look: 'grey' | 'rgb', low: number, high: number, inks: Inks): Colour {
-  const {values, dtype} = view.part;
-  const [from, length] = dtype === 'uint8' ? [0, 255] : [low, high - low || 1];
-  const {channelStride} = facetsOf(view, look);
-  const light = (entry: number): number => Math.round(255 * Math.max(0, Math.min(1, ((values[entry] as number) - from) / length)));
+function lightness(view: View, look: 'grey' | 'rgb', inks: Inks): Colour {
+  const {values} = view.part;
+  const {channels, channelStride} = facetsOf(view, look);
+  const places = channels === 4 ? [0, 1, 2, 3] : [0, 1, 2];
+  const [black, white] = lightRange(view, look);
+  const light = (entry: number): number => Math.round(255 * Math.max(0, Math.min(1, ((values[entry] as number) - black) / (white - black || 1))));
   return (entry) => {
-    const parts = [0, 1, 2].map((channel) => entry + channel * channelStride);
+    const parts = places.map((channel) => entry + channel * channelStride);
     if (parts.some((one) => !Number.isFinite(values[one]))) return inks.nan;
     return parts.map(light) as unknown as Rgb;
   };
@@ -99,8 +107,8 @@ function pixels(view: View, {rows, columns}: Counts, offset: number, colour: Col
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++) {
       const entry = entryOf(view, offset, row, column);
-      image.data.set(isPartlyBad(view, entry) ? [200, 20, 20] : colour(entry), at);
       image.data[at + 3] = 255;
+      image.data.set(isPartlyBad(view, entry) ? [200, 20, 20] : colour(entry), at);
       at += 4;
     }
   }
