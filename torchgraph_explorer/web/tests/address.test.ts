@@ -103,6 +103,7 @@ describe('the address', () => {
   test.each([
     ['nothing chosen', NOTHING],
     ['everything chosen', EVERYTHING],
+    ['the whole graph of tensors', {...NOTHING, tensors: {...TENSOR_DEFAULTS, graphZoom: 'fit' as const}}],
     ['the top opened', {...NOTHING, inside: ''}],
     ['all runs compared', {...NOTHING, comparison: {...COMPARISON_DEFAULTS, isAll: true}}],
   ])('brings back the screen with %s', (_, choices) => {

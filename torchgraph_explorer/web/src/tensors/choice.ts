@@ -16,6 +16,9 @@ export type Over = 'steps' | 'calls';
 /** The parts below the picture. */
 export type Section = 'categories' | 'time' | 'neurons' | 'scatter';
 
+/** A factor, or so small that everything is in sight. */
+export type Zoom = number | 'fit';
+
 /** What stands beside the tensor, to be compared with it. */
 export type Beside = {step: number} | {sample: number} | {run: string};
 
@@ -62,7 +65,7 @@ export interface TensorChoice extends OwnChoice {
   /** All links of the graph are drawn. */
   areAllShown: boolean;
   /** How large the graph is drawn. */
-  graphZoom: number;
+  graphZoom: Zoom;
   /** The label that the steps have which are gone through; null for all. */
   label: string | null;
 }
@@ -119,7 +122,7 @@ export function addTensorChoice(query: URLSearchParams, choice: TensorChoice): v
     node: choice.node,
     path: choice.pathTo,
     links: choice.areAllShown ? 'all' : null,
-    large: choice.graphZoom === 1 ? null : String(Number(choice.graphZoom.toPrecision(3))),
+    large: choice.graphZoom === 1 ? null : zoomText(choice.graphZoom),
     label: choice.label,
     axes: choice.axes,
     at: choice.at.some((one) => one > 0) ? choice.at.join() : null,
@@ -154,7 +157,7 @@ export function tensorChoiceIn(query: URLSearchParams): TensorChoice {
     node: query.get('node'),
     pathTo: query.get('path'),
     areAllShown: query.get('links') === 'all',
-    graphZoom: zoomWithin(Number(query.get('large') ?? 1)),
+    graphZoom: query.get('large') === 'fit' ? 'fit' : zoomWithin(Number(query.get('large') ?? 1)),
     label: query.get('label'),
     axes: query.get('axes'),
     at: numbers(query.get('at')) ?? [],
@@ -179,6 +182,10 @@ function sortingFrom(text: string | null): Sorting {
 /** A size at which the dependency graph is drawn. */
 export function zoomWithin(wanted: number): number {
   return Number.isFinite(wanted) ? Math.max(0.2, Math.min(3, wanted)) : 1;
+}
+
+function zoomText(zoom: Zoom): string {
+  return zoom === 'fit' ? zoom : String(Number(zoom.toPrecision(3)));
 }
 
 function sampleFrom(text: string | null): Sample {

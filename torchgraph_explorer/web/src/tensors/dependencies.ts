@@ -1,6 +1,8 @@
 /** The dependency graph of named tensors: layers from left to right, neighbours and paths. Pure. */
 
 import type {NamedKind, TensorGraph} from '../api/tensors';
+import type {Zoom} from './choice';
+import type {Box} from './grid';
 
 /** Which nodes a node is computed from, and which are computed from it; numbers in `TensorGraph.nodes`. */
 export interface Links {
@@ -70,6 +72,26 @@ function longestPaths(before: Links['before'], after: Links['after']): number[] 
     }
   }
   return layers;
+}
+
+/** How large columns and rows are drawn, and whether names can be read at that size. */
+export interface Scale {
+  x: number;
+  y: number;
+  isLegible: boolean;
+}
+
+const LEGIBLE = 0.6;
+
+/**
+ * At a size at which names can be read, boxes keep their form. A whole graph that is too wide or too high for that is pressed
+ * together along that direction alone: several hundred layers are then bars beside each other.
+ */
+export function scaleOf(zoom: Zoom, {width, height}: Drawing, room: Box): Scale {
+  if (zoom !== 'fit') return {x: zoom, y: zoom, isLegible: zoom >= LEGIBLE};
+  const [x, y] = [Math.min(1, room.width / width), Math.min(1, room.height / height)];
+  const both = Math.min(x, y);
+  return both >= LEGIBLE ? {x: both, y: both, isLegible: true} : {x, y, isLegible: false};
 }
 
 const SWEEPS = 4;

@@ -2,7 +2,7 @@ import {describe, expect, test} from 'vitest';
 import {NOTHING_KEPT} from '../../src/api/tensors';
 import type {TensorGraph} from '../../src/api/tensors';
 import {TENSOR_DEFAULTS, tensorChoiceIn} from '../../src/tensors/choice';
-import {between, drawingOf, layersOf, linksAt, linksOf} from '../../src/tensors/dependencies';
+import {between, drawingOf, layersOf, linksAt, linksOf, scaleOf} from '../../src/tensors/dependencies';
 import {callsOf, groupsOf, idOf, labelsOf, parseId, stepsOf, tensorsOf, variantIn, variantOf} from '../../src/tensors/names';
 import {arranged, networkRows} from '../../src/tensors/network';
 import {GRAPH, module} from '../fixtures';
@@ -88,6 +88,17 @@ describe('the dependency graph', () => {
   test('has no two boxes in one place', () => {
     const {places} = drawingOf(DEPENDENCIES, links);
     expect(new Set(places.map(({x, y}) => `${x} ${y}`)).size).toBe(names.length);
+  });
+
+  test.each([
+    ['as large as wanted', 0.8, {width: 900, height: 300}, {x: 0.8, y: 0.8, isLegible: true}],
+    ['smaller than names can be read', 0.2, {width: 900, height: 300}, {x: 0.2, y: 0.2, isLegible: false}],
+    ['no larger than it is', 'fit', {width: 9000, height: 3000}, {x: 1, y: 1, isLegible: true}],
+    ['as a whole, in its form', 'fit', {width: 800, height: 300}, {x: 0.8, y: 0.8, isLegible: true}],
+    ['as a whole, pressed together where it is wide', 'fit', {width: 10, height: 300}, {x: 0.01, y: 1, isLegible: false}],
+    ['as a whole, pressed together where it is high', 'fit', {width: 900, height: 20}, {x: 0.9, y: 0.1, isLegible: false}],
+  ] as const)('is drawn %s', (_, zoom, room, scale) => {
+    expect(scaleOf(zoom, {places: [], width: 1000, height: 200}, room)).toEqual(scale);
   });
 
   test('survives a circle', () => {

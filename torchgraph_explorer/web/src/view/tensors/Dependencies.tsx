@@ -4,16 +4,17 @@ import './Dependencies.css';
 
 import {useSignal} from '@preact/signals';
 import type {Signal} from '@preact/signals';
-import type {JSX} from 'preact';
-import {useEffect, useMemo, useRef} from 'preact/hooks';
+import type {JSX, RefObject} from 'preact';
+import {useEffect, useMemo} from 'preact/hooks';
 import type {TensorGraph} from '../../api/tensors';
-import {between, BOX, curve, drawingOf, linksAmong, linksAt, linksOf} from '../../tensors/dependencies';
-import type {Drawing, Link, Links} from '../../tensors/dependencies';
+import {between, BOX, curve, drawingOf, linksAmong, linksAt, linksOf, scaleOf} from '../../tensors/dependencies';
+import type {Drawing, Link, Links, Scale} from '../../tensors/dependencies';
 import {idOf} from '../../tensors/names';
 import {IconButton} from '../controls/Icon';
 import {zoomWithin} from '../../tensors/choice';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
+import {useSize} from '../useSize';
 import {useGraph} from './parts';
 import * as store from './store';
 
@@ -25,6 +26,9 @@ export function Dependencies(): JSX.Element {
   if (graph === null) return <p class="tensor-empty">Loading …</p>;
   return <GraphOfTensors graph={graph} />;
 }
+
+/** Below the boxes, for the scroll bar. */
+const PADDING = 10;
 
 /** What is known of a graph, whatever is chosen in it. */
 interface Known {
@@ -39,15 +43,17 @@ function GraphOfTensors({graph}: {graph: TensorGraph}): JSX.Element {
     return {graph, links, drawing: drawingOf(graph, links)};
   }, [graph]);
   const words = useSignal('');
+  const [box, room] = useSize();
   const {node: key, pathTo, areAllShown, graphZoom: zoom} = choices.tensors.value;
+  const scale = scaleOf(zoom, known.drawing, {...room, height: Math.max(0, room.height - PADDING)});
   const selected = selectedNode(graph, key);
   const end = graph.nodes.findIndex((one) => one.key === pathTo);
   const path = selected >= 0 && end >= 0 ? pathOf(known.links, selected, end) : null;
   const lines = useMemo(() => linesOf(known, selected, path, areAllShown), [known, selected, pathTo, areAllShown, store.current.value]);
   return (
     <div class="dependencies">
-      <Bar known={known} words={words} path={path} selected={selected} end={end} />
-      <Boxes known={known} words={words.value} zoom={zoom} selected={selected} path={path} lines={lines} />
+      <Bar known={known} words={words} scale={scale} path={path} selected={selected} end={end} />
+      <Boxes known={known} words={words.value} box={box} scale={scale} selected={selected} path={path} lines={lines} />
     </div>
   );
 }
@@ -77,22 +83,21 @@ function linesOf({graph}: Known, selected: number, path: Set<number> | null, are
 interface BarProps {
   known: Known;
   words: Signal<string>;
+  scale: Scale;
   path: Set<number> | null;
   selected: number;
   end: number;
 }
 
-function Bar({known: {graph, drawing}, words, path, selected, end}: BarProps): JSX.Element {
+function Bar({known: {graph}, words, scale, path, selected, end}: BarProps): JSX.Element {
   const {areAllShown, graphZoom} = choices.tensors.value;
-  const bar = useRef<HTMLDivElement>(null);
-  const enlarge = (by: number): void => store.change({graphZoom: zoomWithin(graphZoom * by)});
-  const fit = (): void => store.change({graphZoom: zoomWithin(Math.min(1, (bar.current?.clientWidth ?? drawing.width) / drawing.width))});
+  const enlarge = (by: number): void => store.change({graphZoom: zoomWithin(Math.min(scale.x, scale.y) * by)});
   const find = (event: KeyboardEvent): void => {
     const found = graph.nodes.find(({name}) => matches(name, words.value));
     if (event.key === 'Enter' && found !== undefined) selectNode(graph, found.key);
   };
   return (
-    <div class="tensor-bar dependencies-bar" ref={bar}>
+    <div class="tensor-bar dependencies-bar">
       <input type="search" aria-label="Find a node" placeholder="Find a node" value={words.value} onInput={({currentTarget}) => (words.value = currentTarget.value)} onKeyDown={find} />
       <label class="dependencies-all">
         <input type="checkbox" checked={areAllShown} onChange={() => store.change({areAllShown: !areAllShown})} /> all links
@@ -115,10 +120,15 @@ function Bar({known: {graph, drawing}, words, path, selected, end}: BarProps): J
       <span class="dependencies-zoom">
         <IconButton icon="minus" label="Smaller" onPress={() => enlarge(1 / 1.25)} />
         <IconButton icon="plus" label="Larger" onPress={() => enlarge(1.25)} />
-        <IconButton icon="fit" label="As wide as the page" onPress={fit} />
+        <IconButton icon="fit" label="The whole graph (f)" isPressed={graphZoom === 'fit'} onPress={fitGraph} />
       </span>
     </div>
   );
+}
+
+/** Shows the whole graph; from there, at full size. */
+export function fitGraph(): void {
+  store.change({graphZoom: choices.tensors.value.graphZoom === 'fit' ? 1 : 'fit'});
 }
 
 const KIND_NAMES = {input: 'input', parameter: 'parameter', intermediate: 'intermediate', target: 'target', loss: 'loss'} as const;
@@ -154,24 +164,24 @@ function selectNode(graph: TensorGraph, key: string, isPath = false): void {
 interface BoxesProps {
   known: Known;
   words: string;
-  zoom: number;
+  box: RefObject<HTMLDivElement>;
+  scale: Scale;
   selected: number;
   path: Set<number> | null;
   lines: readonly Link[];
 }
 
-function Boxes({known: {graph, links, drawing}, words, zoom, selected, path, lines}: BoxesProps): JSX.Element {
-  const box = useRef<HTMLDivElement>(null);
+function Boxes({known: {graph, links, drawing}, words, box, scale, selected, path, lines}: BoxesProps): JSX.Element {
   const {width, height, places} = drawing;
   const wanted = words === '' ? selected : graph.nodes.findIndex(({name}) => matches(name, words));
   useEffect(() => {
     const place = places[wanted];
     const pane = box.current;
     if (place === undefined || pane === null) return;
-    const [x, y] = [place.x * zoom, place.y * zoom];
-    const isInSight = x >= pane.scrollLeft && x + BOX.width * zoom <= pane.scrollLeft + pane.clientWidth && y >= pane.scrollTop && y + BOX.height * zoom <= pane.scrollTop + pane.clientHeight;
+    const [x, y] = [place.x * scale.x, place.y * scale.y];
+    const isInSight = x >= pane.scrollLeft && x + BOX.width * scale.x <= pane.scrollLeft + pane.clientWidth && y >= pane.scrollTop && y + BOX.height * scale.y <= pane.scrollTop + pane.clientHeight;
     if (!isInSight) pane.scrollTo({left: x - pane.clientWidth / 2, top: y - pane.clientHeight / 2});
-  }, [wanted, zoom, places]);
+  }, [wanted, scale.x, scale.y, places]);
   const press = (event: KeyboardEvent): void => {
     const next = besideNode({graph, links, drawing}, selected, event.key);
     if (next === null) return;
@@ -181,8 +191,16 @@ function Boxes({known: {graph, links, drawing}, words, zoom, selected, path, lin
     box.current?.querySelector<SVGGElement>(`[data-node="${next}"]`)?.focus();
   };
   return (
-    <div class="dependencies-box" ref={box} onKeyDown={press} style={{flexBasis: `${height * Math.max(1, zoom)}px`}}>
-      <svg width={width * zoom} height={height * zoom} viewBox={`0 0 ${width} ${height}`} role="group" aria-label="Dependency graph of tensors">
+    <div class="dependencies-box" ref={box} onKeyDown={press} style={{flexBasis: `${height * Math.max(1, scale.y) + PADDING}px`}}>
+      <svg
+        width={width * scale.x}
+        height={height * scale.y}
+        viewBox={`0 0 ${width * scale.x} ${height * scale.y}`}
+        data-small={!scale.isLegible || undefined}
+        role="group"
+        aria-label="Dependency graph of tensors"
+      >
+        <g transform={`scale(${scale.x} ${scale.y})`}>
         {/* Below the nodes, so that a link does not strike out a name on its way. */}
         {lines.map(({from, to, isOwn, gradient}) => (
           <path key={`${from} ${to}`} class="dependencies-link" data-thin={!isOwn || undefined} data-cut={!gradient || undefined} d={curve(drawing.places[from]!, drawing.places[to]!)} />
@@ -190,6 +208,7 @@ function Boxes({known: {graph, links, drawing}, words, zoom, selected, path, lin
         {graph.nodes.map((node, i) => (
           <Node key={node.key} number={i} {...{graph, links, drawing, selected, path, words}} />
         ))}
+        </g>
       </svg>
     </div>
   );

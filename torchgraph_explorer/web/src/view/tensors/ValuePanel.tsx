@@ -1,11 +1,12 @@
 /** One tensor at one step, and what is beside it. */
 
 import type {ComponentChildren, JSX} from 'preact';
-import {useEffect, useLayoutEffect, useRef, useState} from 'preact/hooks';
+import {useEffect} from 'preact/hooks';
 import type {ModelName} from '../../api/answers';
 import type {KeptInfo, TensorPart, WantedPart} from '../../api/tensors';
 import {formatNumber} from '../../numberText';
 import {windowSize} from '../layout/sides';
+import {useSize} from '../useSize';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import type {Box} from '../../tensors/grid';
@@ -99,23 +100,10 @@ interface PicturesProps {
   step: number;
 }
 
-function useWidth(): [preact.RefObject<HTMLDivElement>, number] {
-  const ref = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const measure = (): void => setWidth(ref.current?.clientWidth ?? 0);
-    const observer = new ResizeObserver(measure);
-    if (ref.current !== null) observer.observe(ref.current);
-    measure();
-    return () => observer.disconnect();
-  }, []);
-  return [ref, width];
-}
-
 const GAP = 16;
 
 function Pictures({kept, info, step}: PicturesProps): JSX.Element {
-  const [ref, width] = useWidth();
+  const [ref, {width}] = useSize();
   const {beside, sample, ranges, page} = choices.tensors.value;
   const {size, batch} = store.shape.value;
   const [roles, positions] = [store.roles.value, store.positions.value];

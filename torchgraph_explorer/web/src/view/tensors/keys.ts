@@ -2,6 +2,7 @@
 
 import * as choices from '../state/choices';
 import {variantOf} from '../../tensors/names';
+import {fitGraph} from './Dependencies';
 import * as store from './store';
 import {openBeside} from './TensorList';
 import {chooseSample} from './Selectors';
@@ -17,6 +18,7 @@ const ACTIONS: Readonly<Record<string, () => void>> = {
   "'": () => callBy(1),
   '(': () => labelBy(-1),
   ')': () => labelBy(1),
+  f: () => choices.tensors.value.isGraph && fitGraph(),
   g: nextKind,
   r: () => tensorOfModuleBy(1),
   R: () => tensorOfModuleBy(-1),
