@@ -36,6 +36,7 @@ def test_every_control_has_a_name_and_tab_reaches_it_and_shows_where_it_is(
     viewer.open(digits, pin=pins, inside="stage2#0", selected="stage2.0#0", step=12)
     expect(viewer.strips).to_have_count(9 * len(pins))
     expect(viewer.node("stage2.0#0")).to_be_visible()
+    expect(viewer.page.locator(".time-finding").first).to_be_visible()  # what is found comes last, and has controls
     controls = viewer.page.evaluate(CONTROLS)
     assert [name for name in controls if name.startswith("<")] == []
     reached = []
