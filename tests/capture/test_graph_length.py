@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from tests import warm
 from tests.capture.test_call_spread import Looping, trained
 from torchgraph_explorer import TorchgraphWarning, open_run, watch
 from torchgraph_explorer.capture import graph_length
@@ -42,7 +41,7 @@ print("alive")
 
 def test_a_graph_that_torch_could_not_free_after_a_look_ends_no_training(tmp_path: Path) -> None:
     """On a usual stack, the process would die as soon as the graph is freed."""
-    done = subprocess.run([sys.executable, "-c", LONG], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = warm.run("-c", LONG, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
     assert "autograd graph is so long" in done.stderr
 

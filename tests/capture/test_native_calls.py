@@ -270,9 +270,9 @@ def test_tensors_of_calls_noted_in_c_are_kept_as_python_keeps_them(
 
 def kept(model: Model) -> dict[Any, Any]:
     """All that is kept, by series, step and whether it is a gradient."""
-    found = {}
-    for series in model.kept.series:
-        for step in model.kept.steps:
+    found, kept = {}, model.kept
+    for series in kept.series:
+        for step in kept.steps:
             value = model.tensor(series, step)
             for one in (value, *([] if value.gradient is None else [value.gradient])):
                 statistics = [each.tobytes() for each in (one.mean, one.std, one.largest) if each is not None]

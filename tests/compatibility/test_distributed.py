@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import warm
 from tests.compatibility.distributed_pair import DIES, free_port
 from tests.listening import assert_row
 from torchgraph_explorer import open_run
@@ -59,8 +59,7 @@ def start(ways: str, folder: Path, *options: str) -> subprocess.CompletedProcess
 
 
 def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", module, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment(), check=False)
+    return warm.run("-m", module, *arguments, env=environment())
 
 
 def environment() -> dict[str, str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -13,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests import warm
 from tests.listening import Listening
 from tests.processes import wait_for
 from torchgraph_explorer import timeouts, watch
@@ -116,4 +115,4 @@ def test_a_layout_cannot_fail_or_hang_in_the_training_process() -> None:
         "with watch(m, backend=Listening(), log_freq=1, verbose=False): m(torch.ones(1, 2)).sum().backward()\n"
         "sys.exit(any(name.startswith(('torchgraph_explorer.layout', 'pygraphviz')) for name in sys.modules))"
     )
-    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 0
+    assert warm.run("-c", script).returncode == 0

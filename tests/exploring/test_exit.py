@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+
+from tests import warm
 
 PROGRAM = """
     import sys, time
@@ -48,7 +48,5 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 def test_a_process_ends_in_order_while_links_are_computed(tmp_path: Path, end: str) -> None:
     program = textwrap.dedent(PROGRAM).replace("END", end)
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = warm.run("-c", program, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
