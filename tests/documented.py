@@ -72,6 +72,14 @@ model = BertForSequenceClassification(small)
 data = [{"input_ids": torch.randint(1, 9, (4,)), "labels": torch.tensor(at % 2)} for at in range(8)]
 arguments = TrainingArguments(output_dir="trainer", max_steps=2, report_to="none", save_strategy="no", use_cpu=True)
 """,
+    "a Keras model": """
+import os
+os.environ["KERAS_BACKEND"] = "torch"
+import keras
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+model.compile(optimizer="adam", loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+images, labels = torch.rand(8, 4).numpy(), torch.randint(3, (8,)).numpy()
+""",
     "a model with the layers of a large one": """
 from collections import OrderedDict
 layers = nn.Sequential(*(nn.Linear(2, 2) for _ in range(32)))

@@ -40,6 +40,12 @@ def test_help_names_every_option(command: list[str], told: list[str]) -> None:
     assert [word for word in told if word not in " ".join(done.stdout.split())] == []
 
 
+def test_the_package_is_the_same_command() -> None:
+    command = [sys.executable, "-m", "torchgraph_explorer", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, run("--version").stdout)
+
+
 WRONG = {
     "no command": ([], "the following arguments are required: COMMAND"),
     "unknown command": (["sevre"], "invalid choice: 'sevre'"),

@@ -65,6 +65,7 @@ ROOMS = {
     "browser": room(),
     "callbacks": room("training", libraries="accelerate lightning torch transformers"),
     "capture": room(libraries="torch"),
+    "__main__": room("cli"),
     "cli": room(
         "__init__",
         "browser",

@@ -9,15 +9,18 @@ from typing import Any, TypeAlias
 
 from torch import nn
 
+from torchgraph_explorer.capture.keras_layers import is_layer, named_layers
+
 ModulesByName: TypeAlias = "dict[str, nn.Module]"
 
 
 def modules_by_name(model: nn.Module) -> ModulesByName:
-    """The modules of `named_modules()`, and those that it leaves out since they are equal to others.
+    """The modules of `named_modules()`, and those that it leaves out: equal to others, or layers that only Keras lists.
 
     A model's own `named_modules` may take no arguments, so torch's is called.
     """
-    return dict(nn.Module.named_modules(model, memo=_ByIdentity()))
+    found = dict(nn.Module.named_modules(model, memo=_ByIdentity()))
+    return dict(named_layers(model)) if any(map(is_layer, found.values())) else found
 
 
 def parameters_within(model: nn.Module) -> list[nn.Parameter]:
