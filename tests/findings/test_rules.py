@@ -245,6 +245,23 @@ def test_a_loss_that_ranks_return_alike_is_not_a_constant_output(tmp_path: Path)
     assert "constant-output" in {one.kind for one in recorded(tmp_path / "logits", graph, made).findings()}
 
 
+@pytest.mark.parametrize(
+    ("role", "is_told"),
+    [pytest.param("predicted", True, id="the loss uses it"), pytest.param("length", False, id="not")],
+)
+def test_a_constant_output_is_one_that_gradients_come_back_to(role: str, is_told: bool, tmp_path: Path) -> None:
+    graph = perceptron()
+    outputs = tuple(replace(graph.calls[0].outputs[0], path=f"output.{name}") for name in ("predicted", "length"))
+    graph = replace(graph, calls=(replace(graph.calls[0], outputs=outputs), *graph.calls[1:]))
+    values = together(
+        put("", "output", "output.predicted", "value", value=lambda _: NORMAL),
+        put("", "output", "output.predicted", "grad_norm", value=lambda _: NORMAL),
+        put("", "output", f"output.{role}", "value", value=lambda _: [20.0] * 64),
+    )
+    found = recorded(tmp_path, graph, steps(values)).findings()
+    assert ("constant-output" in {one.kind for one in found}) == is_told
+
+
 def test_a_dropout_that_drops_nearly_all_is_told(tmp_path: Path) -> None:
     graph = chain(module("drop", "Dropout", p="0.95"), module("half", "Dropout", p="0.5"))
     assert told(recorded(tmp_path, graph, steps(count=1))) == [("dropout-extreme", "drop", 0)]
@@ -372,6 +389,15 @@ def test_a_vanishing_gradient_names_the_layers_over_which_it_is_lost(tmp_path: P
     [one] = recorded(tmp_path, perceptron(), steps(together(lost, less))).findings()
     assert one.text.endswith("It gets lost on its way back from `fc3` to `fc1`.")
     assert one.evidence["lost_over_layers"] == 2
+
+
+def test_a_gradient_has_not_vanished_beside_that_of_weights_that_began_at_zero(tmp_path: Path) -> None:
+    adapter = together(
+        put("fc3", "param", "weight", "value", value=lambda step: NORMAL * 1e-6 * step),
+        put("fc3", "param", "weight", "grad", value=lambda _: NORMAL * 1e-2),
+    )
+    found = recorded(tmp_path, perceptron(), steps(adapter)).findings()
+    assert "vanishing-gradient" not in {one.kind for one in found}
 
 
 @pytest.mark.parametrize("steps_apart", [0, 5])

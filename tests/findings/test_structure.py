@@ -85,6 +85,10 @@ def joined(*names: str) -> ModuleGraph:
         pytest.param(lambda _: 0.02, [], id="apart"),
         pytest.param(lambda step: 1e-4 * 1.3**step, [], id="coming up"),
         pytest.param(lambda _: 0.0, [], id="switched off"),
+        pytest.param(lambda step: 1e-4 * step, [], id="growing from zero"),
+        pytest.param(
+            lambda step: 1e-4 * min(step, 1), [("imbalanced-branches", "warning", "deep", 1)], id="stuck near zero"
+        ),
     ],
 )
 def test_a_branch_that_hardly_counts_is_told(

@@ -27,6 +27,9 @@ HELD = 0.5
 """Share of the recorded steps, up to the last one, at which it has to be so."""
 
 
+GROWS = 1.25
+"""What begins at zero, as an adapter, grows while the last third of its scales is so much larger than the first."""
+
 AS_LARGE, LEAST_DIMENSIONS = 0.1, 2
 """A sum in which one part does not count is as large as the other, up to this share; and of how many dimensions."""
 
@@ -55,7 +58,10 @@ def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
         kept = held(scales[rows].max(axis=1) > APART * scales[rows].min(axis=1), share=HELD)
         usual = np.median(scales[rows], axis=0)
         small, large = (junction.branches[at] for at in (int(usual.argmin()), int(usual.argmax())))
-        if kept is None or small in told or _comes_up(scales[rows[kept]], int(usual.argmin()), int(usual.argmax())):
+        at_least, at_most = int(usual.argmin()), int(usual.argmax())
+        if kept is None or small in told or _comes_up(scales[rows[kept]], at_least, at_most):
+            continue
+        if scales[0, at_least] == 0 and _grows(scales[rows[kept], at_least]):
             continue
         told.add(small)
         at, other = evidence.series[small], evidence.series[large]
@@ -126,6 +132,12 @@ def _comes_up(scales: npt.NDArray[np.float64], small: int, large: int) -> bool:
     third = max(len(scales) // 3, 1)
     first, last = (float(np.median(some[:, small] / some[:, large])) for some in (scales[:third], scales[-third:]))
     return last > 2 * first and last * (last / first) ** SOON > 1 / APART
+
+
+def _grows(scales: npt.NDArray[np.float64]) -> bool:
+    """Whether what was zero at the first step still gets larger."""
+    third = max(len(scales) // 3, 1)
+    return bool(np.median(scales[-third:]) > GROWS * np.median(scales[:third]))
 
 
 def _junctions(evidence: Evidence) -> Iterator[_Junction]:

@@ -72,11 +72,15 @@ def _where_it_begins(reach: npt.NDArray[np.float64], kept: int) -> int:
 
 
 def _reach(evidence: Evidence, layers: list[_Layer]) -> npt.NDArray[np.float64]:
-    """The norm of the gradient over that of the weights, `[steps, layers]`; NaN where either is missing, or 0."""
+    """The norm of the gradient over that of the weights, `[steps, layers]`; NaN where either is missing, or 0.
+
+    NaN also for weights that were zero at the first step, as those of an adapter, which anything is large beside.
+    """
     norm = evidence.matrix("l2_norm").astype(np.float64)
     weights = norm[:, [one.value for one in layers]]
+    is_measure = (weights > 0) & (weights[0] != 0)
     return np.divide(
-        norm[:, [one.grad for one in layers]], weights, out=np.full_like(weights, np.nan), where=weights > 0
+        norm[:, [one.grad for one in layers]], weights, out=np.full_like(weights, np.nan), where=is_measure
     )
 
 

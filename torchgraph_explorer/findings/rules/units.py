@@ -142,9 +142,9 @@ def _squashed(evidence: Evidence) -> Iterator[tuple[int, float, str]]:
 
 def constant_output(evidence: Evidence) -> Iterator[Finding]:
     """All elements of the model's output are the same, at half of the steps or more, up to the last one."""
-    for column in evidence.of_kind("value", "output"):
+    for column in _taught_outputs(evidence):
         one = evidence.series[column]
-        if one.module or one.call or not np.nanmax(evidence.column("count", column), initial=0) > 1:
+        if not np.nanmax(evidence.column("count", column), initial=0) > 1:
             continue
         if _has_one_element(evidence.places.tensor(one)):  # of each rank: they are the same where ranks share a batch
             continue
@@ -164,6 +164,19 @@ def constant_output(evidence: Evidence) -> Iterator[Finding]:
                 "softmax over a dimension of size 1 gives ones; use a sigmoid there.",
                 band=Band("std", low=CONSTANT * abs(float(mean[-1]))),
             )
+
+
+def _taught_outputs(evidence: Evidence) -> list[int]:
+    """Columns of what the model returns: of what gradients come back to, if anything. Lengths, say, may be equal."""
+    own = [at for at in evidence.of_kind("value", "output") if _is_own(evidence.series[at])]
+    with_gradient = [*evidence.of_kind("grad_norm", "output"), *evidence.of_kind("grad", "output")]
+    taught = {one.path for one in (evidence.series[at] for at in with_gradient) if _is_own(one)}
+    return [at for at in own if evidence.series[at].path in taught] or own
+
+
+def _is_own(one: Series) -> bool:
+    """Whether it is of the model itself, at its first call."""
+    return not (one.module or one.call)
 
 
 def _has_one_element(info: TensorInfo | None) -> bool:
