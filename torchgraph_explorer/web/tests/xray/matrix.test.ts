@@ -52,6 +52,11 @@ describe('the rows', () => {
     expect(few).toContain(0);
     few.slice(1).forEach((row, i) => expect((row - few[i]!) * 4).toBeGreaterThanOrEqual(13));
   });
+
+  test('have labels of the larger of two modules that are equally deep', () => {
+    const rows = visibleRows(treeOf(['', 'stem', 'down', 'norm', 'block', 'block.a', 'block.b', 'block.c', 'block.d'], 'Net'), new Set());
+    expect(labelledRows(rows, 4.5, 13).map((row) => rows[row]!.module.name)).toEqual(['', 'block']);
+  });
 });
 
 const one = codeOf(1);

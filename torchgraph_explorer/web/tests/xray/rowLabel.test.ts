@@ -18,6 +18,10 @@ describe('the label of a row of the x-ray', () => {
     expect(names).toEqual(['…ock1.denselayer7', '…ock2.denselayer7', '…ck2.denselayer11']);
   });
 
+  it('is the name alone where nothing of what is around it has room', () => {
+    expect(['denseblock3.denselayer7', 'denseblock3.denselayer10'].map((name) => label(name, 14))).toEqual(['…3.denselayer7', 'denselayer10']);
+  });
+
   it('is cut in the middle where it is one name', () => {
     expect(label('self_attn_layer_norm', 11)).toBe('self_…_norm');
     expect(label('a.self_attn_layer_norm', 6)).toBe('sel…rm');

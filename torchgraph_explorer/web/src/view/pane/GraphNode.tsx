@@ -150,11 +150,13 @@ function CallStrip({count, turn, strip, isSigned, isCount, width, height}: CallS
 }
 
 const BADGE = {weight: 700, px: 10};
+/** Of badges on the upper edge: they end above the name, also where that is written larger. */
+const BADGE_TOP = -11;
 
 /** What is wrong, as text on the upper edge. Where it began, the text is filled and says so. */
 function MarkBadge({text, isOrigin}: {text: string; isOrigin: boolean}) {
   return (
-    <g class={`node-badge${isOrigin ? ' is-origin' : ''}`} transform="translate(10,-7)">
+    <g class={`node-badge${isOrigin ? ' is-origin' : ''}`} transform={`translate(10,${BADGE_TOP})`}>
       <rect width={textWidth(text, BADGE) + 10} height={14} rx={3} />
       <text x={5} y={7.5} dominant-baseline="central">
         {text}
@@ -192,7 +194,7 @@ function FindingBadge({mark, width, besides, onPress}: FindingBadgeProps) {
   return (
     <g
       class={`finding-badge is-${severityOf(mark)}${mark.own.length === 0 ? ' is-inside' : ''}`}
-      transform={`translate(${width - long - 10},-7)`}
+      transform={`translate(${width - long - 10},${BADGE_TOP})`}
       onClick={(event) => {
         event.stopPropagation();
         onPress(mark);

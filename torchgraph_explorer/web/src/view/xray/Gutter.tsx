@@ -2,6 +2,8 @@
 
 import type {JSX} from 'preact';
 import {labelledRows} from '../../xray/tree';
+import type {TreeModule} from '../../xray/tree';
+import {textWidth} from '../pane/textWidth';
 import {rowLabel} from './rowLabel';
 import {rows, toggleFold} from './store';
 
@@ -9,8 +11,14 @@ const LABEL_PX = 13;
 const INDENT = 7;
 /** The triangle before a name, and the room behind it. */
 const MARK_PX = 15;
-/** Of a letter of 10 px, semi-bold, on average. */
-const LETTER_PX = 6.1;
+const FONT = {weight: 600, px: 10};
+
+/** The longest label of a row that has room in `width` pixels. */
+function labelIn(module: TreeModule, named: ReadonlySet<string>, width: number): string {
+  let letters = module.name.length + module.label.length;
+  while (letters > 2 && textWidth(rowLabel(module, named, letters), FONT) > width) letters -= 1;
+  return rowLabel(module, named, letters);
+}
 
 export function Gutter({width, height}: {width: number; height: number}): JSX.Element {
   const all = rows.value;
@@ -24,7 +32,7 @@ export function Gutter({width, height}: {width: number; height: number}): JSX.El
         const top = Math.min(height - LABEL_PX, Math.max(0, rowHeight >= LABEL_PX ? (at + 0.5) * rowHeight - LABEL_PX / 2 : at * rowHeight));
         const indent = Math.min(module.depth, 6) * INDENT;
         const style = {top: `${top}px`, paddingLeft: `${indent}px`};
-        const label = rowLabel(module, named, Math.floor((width - indent - MARK_PX) / LETTER_PX));
+        const label = labelIn(module, named, width - indent - MARK_PX);
         const canFold = module.children.length > 0;
         return (
           <li key={module.name} style={style} title={module.name || module.label}>

@@ -13,5 +13,6 @@ export function rowLabel({name, label}: TreeModule, named: ReadonlySet<string>, 
   const around = name.slice(0, Math.max(0, name.length - label.length - 1));
   if (around === '' || named.has(around) || letters < SHORTEST_PATH) return clip(label, Math.max(2, letters), 1);
   const path = `${around.slice(around.lastIndexOf('.') + 1)}.${label}`;
-  return path.length <= letters ? path : `…${path.slice(1 - letters)}`;
+  if (path.length <= letters) return path;
+  return letters - 1 > label.length + 1 ? `…${path.slice(1 - letters)}` : clip(label, letters, 1); // else nothing is left of what is around
 }
