@@ -74,14 +74,15 @@ export function rowOf(rows: readonly XrayRow[], name: string): number {
   return rows.findLastIndex(({module, isFolded}) => isFolded && (module.name === '' || name.startsWith(`${module.name}.`)));
 }
 
-/** Labels that have room: each at the row where its module begins, of those that would overlap the outermost, then the one with most inside. */
+/** Rows whose labels have room, from the top: each where its module begins, of those that would overlap the outermost, then the one with most inside. */
 export function labelledRows(rows: readonly XrayRow[], rowHeight: number, labelHeight: number): number[] {
+  const all = rows.map((_, row) => row);
+  if (rowHeight >= labelHeight) return all;
   const taken: number[] = [];
   const place = (row: number): number => Math.min(row * rowHeight, rows.length * rowHeight - labelHeight);
   const isFree = (row: number): boolean => taken.every((other) => Math.abs(place(other) - place(row)) >= labelHeight);
   const size = rows.map(({module}) => rowsInside(module).length);
-  const order = rows.map((_, row) => row).sort((one, other) => rows[one]!.module.depth - rows[other]!.module.depth || size[other]! - size[one]! || one - other);
-  if (rowHeight >= labelHeight) return order;
+  const order = all.sort((one, other) => rows[one]!.module.depth - rows[other]!.module.depth || size[other]! - size[one]! || one - other);
   for (const row of order) if (isFree(row)) taken.push(row);
-  return taken;
+  return taken.sort((one, other) => one - other);
 }
