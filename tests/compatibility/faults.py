@@ -90,6 +90,7 @@ NOT_BROKEN = {
 
 BY_WATCH = "watch() calls it, before training begins"
 ON_REQUEST = "the user calls it"
+IN_BACKWARD = "called where a backward pass calls the whole model; test_watch has such a model, and SafeHook guards it"
 ON_A_GPU = "tests/reduce/test_elsewhere.py calls it; no case trains on a GPU"
 
 WITH_KEEP = "tests/tensors/test_faults.py breaks it: no case keeps tensors"
@@ -212,7 +213,9 @@ NOT_CALLED = {
     "capture.sampled_updates._SamplesInTorch": WITHOUT_C,
     "capture.sampled_updates.SampledUpdates._in_torch": WITHOUT_C,
     "capture.sampled_updates._sample": WITHOUT_C,
+    "capture.call_context.is_in_backward": IN_BACKWARD,
     "capture.silence.Silence.__init__": BY_WATCH,
+    "capture.silence.Silence.call_in_backward": IN_BACKWARD,
     "capture.silence.Silence.duration": "called where no step was recorded",
     "capture.silence.Silence.is_due": AT_A_PAUSE,
     "capture.silence.Silence.reason": "called where no step was recorded",

@@ -71,6 +71,7 @@ FURTHER = (
     "structure: modules added while training",
     "structure: modules replaced while training",
     "structure: a hundred calls of one module",
+    "structure: modules that draw random numbers in extra_repr",
     "surroundings: inference threads between the steps, with and without gradients",
     "surroundings: an inference thread that calls the model during the step",
     "surroundings: each training step in a thread of its own",

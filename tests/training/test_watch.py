@@ -8,6 +8,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -179,6 +180,32 @@ def test_nothing_recorded_is_said_with_the_reason() -> None:
     watcher = watch(model, log_freq=1, backend=Listening())
     model.eval()(torch.randn(2, 1, 8, 8))
     with pytest.warns(TorchgraphWarning, match="no step was recorded. It was called in eval mode"):
+        watcher.close()
+
+
+class Adjoint(torch.autograd.Function):
+    """Calls the model without gradients, and again in the backward pass, as an adjoint method does."""
+
+    @staticmethod
+    def forward(ctx: Any, model: nn.Module, x: Tensor, *parameters: Tensor) -> Any:
+        ctx.model = model
+        ctx.save_for_backward(x, *parameters)
+        with torch.no_grad():
+            return model(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+        x, *parameters = ctx.saved_tensors
+        with torch.enable_grad():
+            return (None, None, *torch.autograd.grad(ctx.model(x), parameters, grad))
+
+
+def test_a_model_that_computes_gradients_in_the_backward_pass_alone_is_not_said_to_be_in_eval_mode() -> None:
+    model = nn.Linear(3, 2)
+    watcher = watch(model, log_freq=1, backend=Listening())
+    for _ in range(2):
+        Adjoint.apply(model, torch.randn(4, 3), *model.parameters()).sum().backward()
+    with pytest.warns(TorchgraphWarning, match="within backward passes only, as odeint_adjoint"):
         watcher.close()
 
 

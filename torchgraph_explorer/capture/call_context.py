@@ -15,3 +15,8 @@ def is_no_step() -> bool:
     if torch.compiler.is_compiling():  # first and alone: dynamo would break the graph at what follows
         return True
     return torch._C._current_graph_task_id() != -1 or torch._C._get_tracing_state() is not None
+
+
+def is_in_backward() -> bool:
+    """Whether a backward pass goes on, as where a checkpoint runs the model again."""
+    return not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1

@@ -52,22 +52,19 @@ def has_values(parameter: nn.Parameter) -> bool:
 
 def extra_repr_rows(module: nn.Module) -> tuple[tuple[str, str], ...]:
     """`module.extra_repr()` as (key, value) rows; a value without a name has an empty key."""
+    restore = None if _is_torchs(type(module).extra_repr) else random_state()  # which other code may draw from
     try:
-        text = _extra_repr(module)
+        text = module.extra_repr()
     except Exception as fault:  # the user's code: an unprintable module is still a module
         return (("", f"extra_repr() raised {type(fault).__name__}"),)
+    finally:
+        if restore is not None:
+            restore()
     return tuple(_row(part) for part in _split(text) if part.strip())
 
 
-def _extra_repr(module: nn.Module) -> str:
-    """What `module` says of itself. Code other than torch's may draw random numbers for it that the training needs."""
-    if str(getattr(type(module).extra_repr, "__module__", "")).startswith("torch."):
-        return module.extra_repr()
-    restore = random_state()
-    try:
-        return module.extra_repr()
-    finally:
-        restore()
+def _is_torchs(function: object) -> bool:
+    return str(getattr(function, "__module__", "")).startswith("torch.")
 
 
 def _named(

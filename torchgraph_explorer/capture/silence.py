@@ -21,13 +21,17 @@ class Silence:
     def __init__(self, *, expected: bool = False) -> None:
         """Nothing was seen. If that is `expected`, as of evaluations, it is not said."""
         self.is_over, self._is_said = expected, False
-        self._calls = self._updates = self._other_updates = 0
+        self._calls = self._calls_in_backward = self._updates = self._other_updates = 0
         self._since: float | None = None
 
     def call(self) -> None:
         """A module was called, but not in training mode with gradients enabled."""
         self._calls += 1
         self._begin()
+
+    def call_in_backward(self) -> None:
+        """A module was called within a backward pass, where calls of a training that is recorded are made again."""
+        self._calls_in_backward += 1
 
     def update(self, *, is_own: bool) -> None:
         """An optimizer has moved parameters, of the model if `is_own`."""
@@ -53,6 +57,11 @@ class Silence:
 
     def reason(self) -> str:
         """The likely reason, and what to do."""
+        if self._calls_in_backward:
+            return (
+                "It was called with gradients enabled within backward passes only, as odeint_adjoint of torchdiffeq "
+                "does. Such calls are not recorded; those of odeint are."
+            )
         if self._calls:
             return (
                 "It was called in eval mode or with gradients disabled only. To record its training, call "
@@ -61,8 +70,9 @@ class Silence:
         if self._updates:
             return (
                 "Its parameters were updated, but none of its modules was called. Call modules as layer(x), not as "
-                "layer.forward(x), since only calls are seen; and if a function around the model is compiled, compile "
-                "the model instead: model.compile()."
+                "layer.forward(x), since only calls are seen, and not those of a class with a __call__ of its own, as "
+                "GPyTorch's; and if a function around the model is compiled, compile the model instead: "
+                "model.compile()."
             )
         if self._other_updates:
             return (

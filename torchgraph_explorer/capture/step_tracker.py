@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.attach_targets import AttachedAs
-from torchgraph_explorer.capture.call_context import is_no_step
+from torchgraph_explorer.capture.call_context import is_in_backward, is_no_step
 from torchgraph_explorer.capture.captured_step import CapturedStep, StepOptions, keep_in_loop
 from torchgraph_explorer.capture.compiled_calls import CompiledCalls
 from torchgraph_explorer.capture.current_step import CurrentStep
@@ -313,7 +313,11 @@ class StepTracker:
 
         Without `kwargs`, this hook was removed by another one that torch has just called: torch iterates over a copy.
         """
-        if self._admission.is_quiet or kwargs is None or is_no_step():
+        if self._admission.is_quiet or kwargs is None:
+            return
+        if is_no_step():
+            if is_in_backward() and torch.is_grad_enabled():
+                self.silence.call_in_backward()
             return
         with self._lock:
             if not self._current.is_inside:
