@@ -11,6 +11,13 @@ export function axisNumber(value: number, length: number): string {
   return (isPlain ? plain(value, unit) : exponential(value, unit)).replaceAll('-', '−');
 }
 
+/** The same with as many digits as `fits` has room for, one at least. */
+export function axisNumberThat(fits: (text: string) => boolean, value: number, length: number): string {
+  const oneDigit = axisNumber(value, 10 * Math.abs(value));
+  const longer = [length, 10 * length, 100 * length].filter((one) => one < 10 * Math.abs(value));
+  return longer.map((one) => axisNumber(value, one)).find(fits) ?? (longer.length > 0 ? oneDigit : axisNumber(value, length));
+}
+
 function plain(value: number, unit: number): string {
   return String(Number(value.toFixed(Math.max(0, -unit))));
 }

@@ -2,7 +2,7 @@ import {describe, expect, test} from 'vitest';
 
 import {historyFrom} from '../../gallery/samples';
 import {runsOf} from '../../src/charts/draw/gaps';
-import {aboutCount, axisNumber, clockNumber, clockNumbers, percent, stepNumbers} from '../../src/charts/format';
+import {aboutCount, axisNumber, axisNumberThat, clockNumber, clockNumbers, percent, stepNumbers} from '../../src/charts/format';
 import {stripLayout} from '../../src/charts/layout';
 import {parseStops, ramp, rgbOf} from '../../src/charts/ramp';
 import {rebin} from '../../src/histogram/rebin';
@@ -91,6 +91,15 @@ describe('texts', () => {
     [370000, 5e5, '3.7e5'],
   ])('%f on an axis of length %f is %s', (value, length, text) => {
     expect(axisNumber(value, length)).toBe(text);
+  });
+
+  test.each([
+    [0.01017, 9e-4, '0.0102'],
+    [-0.00919, 9e-4, '−0.009'],
+    [0.0123, 0.05, '0.012'],
+    [1e-9, 5, '0'],
+  ])('%f on an axis of length %f is %s where six letters have room', (value, length, text) => {
+    expect(axisNumberThat((one) => one.length <= 6, value, length)).toBe(text);
   });
 
   test.each([

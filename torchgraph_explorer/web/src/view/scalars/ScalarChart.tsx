@@ -6,7 +6,7 @@ import {useEffect, useRef} from 'preact/hooks';
 import type {ScalarValues} from '../../api/types';
 import {curvePaths, curvePoints, curveScale, entriesAt, joinedValues, mergedEntry} from '../../charts/curve';
 import type {CurveBox, CurvePoint, CurveScale} from '../../charts/curve';
-import {axisNumber, exactNumber} from '../../charts/format';
+import {axisNumberThat, exactNumber} from '../../charts/format';
 import {valueTicks, linearScale} from '../../charts/scale';
 import {formatNumber} from '../../numberText';
 import {timeTicks} from '../../charts/timeAxis';
@@ -17,6 +17,7 @@ import type {Model} from '../../model/model';
 import {numberOf} from '../../model/scalars';
 import {compared} from '../comparison/state';
 import {IconButton} from '../controls/Icon';
+import {textWidth} from '../pane/textWidth';
 import {tip} from '../panels/setting';
 import {curveName, timesOf} from '../state/axis';
 import * as choices from '../state/choices';
@@ -210,6 +211,11 @@ function summary(name: string, {step, value, count}: ScalarValues): string {
   return `${name}: ${values.toLocaleString('en')} values, the last ${exactNumber(value[last]!)} at step ${step[last]}`;
 }
 
+/** Whether a number has room beside the value axis. */
+function fits(text: string): boolean {
+  return textWidth(text, {weight: 400, px: 10}) <= GUTTER - 7;
+}
+
 /** The value axis: its ends, and a round number between. */
 function ValueAxis({scale}: {scale: CurveScale}): JSX.Element {
   const length = scale.high - scale.low;
@@ -224,7 +230,7 @@ function ValueAxis({scale}: {scale: CurveScale}): JSX.Element {
           <g key={value} transform={`translate(0 ${y})`}>
             <line x1={-3} x2={0} />
             <text x={-6} y={3}>
-              {axisNumber(value, scale.kind === 'log' ? Math.abs(value) : length)}
+              {axisNumberThat(fits, value, scale.kind === 'log' ? Math.abs(value) : length)}
             </text>
           </g>
         );
