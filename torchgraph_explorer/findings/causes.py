@@ -35,7 +35,6 @@ _SILENT = (
     "constant-output",
     "dropout-extreme",
     "softmax-before-loss",
-    "missing-nonlinearity",
     "learning-rate-gone",
     "loss-scale-loop",
     "imbalanced-branches",

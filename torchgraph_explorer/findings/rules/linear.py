@@ -24,7 +24,10 @@ _PASSING = frozenset({"Identity", "Dropout"})
 
 
 def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
-    """Linear layers take each other's outputs as they are, although none is there to make the tensors smaller."""
+    """Linear layers take each other's outputs as they are, although none is there to make the tensors smaller.
+
+    That may be meant, as in a study of deep linear networks, so it is no warning.
+    """
     for layers in _chains(evidence):
         is_whole = len(layers) == _weighted(evidence)
         if len(layers) < (LEAST_OF_ALL if is_whole else LEAST_LAYERS):
@@ -33,7 +36,7 @@ def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
         yield finding(
             evidence,
             "missing-nonlinearity",
-            "warning",
+            "info",
             at=first,
             rows=range(len(evidence)),
             numbers={"layers": len(layers)},
