@@ -28,6 +28,7 @@ from tests.record.examples import (
 from torchgraph_explorer.errors import RecordError, TorchgraphWarning
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import enveloped, file_header
+from torchgraph_explorer.record.limits import SEGMENT_BYTES
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.steps.body import encode_body
 from torchgraph_explorer.run import open_run
@@ -138,6 +139,26 @@ def test_a_torn_end_that_stays_is_told(small_run: Path) -> None:
     assert open_run(small_run).warnings == ()
     os.utime(file, (0, 0))
     with pytest.warns(TorchgraphWarning, match=f"record at byte {last} is incomplete; its writer was interrupted"):
+        assert len(open_run(small_run).model()) == 3
+
+
+HOLE = SEGMENT_BYTES - (1 << 20)
+"""Bytes of zeros that take no room on the disk, and that take half a minute to read."""
+
+
+@pytest.mark.skipif(not hasattr(os, "SEEK_DATA"), reason="the system does not tell holes")
+@pytest.mark.parametrize(("kept", "frames"), [(1, 0), (7, 1), (8, 2)])
+def test_records_before_and_after_a_hole_are_read_without_the_hole(kept: int, frames: int, small_run: Path) -> None:
+    """At first only the hole has come, and then what follows it."""
+    file = segment(small_run)
+    data = file.read_bytes()
+    cut = records(data)[kept]
+    file.write_bytes(data[:cut])
+    os.truncate(file, HOLE)
+    assert len(open_run(small_run).model()) == frames
+    with file.open("ab") as stream:
+        stream.write(data[cut:])
+    with pytest.warns(TorchgraphWarning, match=f"byte {cut}"):
         assert len(open_run(small_run).model()) == 3
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from io import FileIO
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -214,13 +215,37 @@ def reading(path: Path) -> Iterator[ReadAt]:
                     f"{path} is no file any more, but something else. Remove it, then open the run again."
                 )
 
-            def read(offset: int, size: int) -> bytes:
-                file.seek(offset)
-                return file.read(size) or b""
-
-            yield read
+            yield _LocalFile(file)
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+class _LocalFile:
+    """Reads from an open file: a `ReadAt` that knows the holes of the file."""
+
+    def __init__(self, file: FileIO) -> None:
+        self._file = file
+
+    def __call__(self, offset: int, size: int) -> bytes:
+        self._file.seek(offset)
+        return self._file.read(size) or b""
+
+    def after_hole(self, offset: int) -> int:
+        """Where the hole ends that `offset` is in, or the file if it ends with it; `offset` if it is in none."""
+        if not hasattr(os, "SEEK_DATA"):  # Windows
+            return offset
+        try:
+            return os.lseek(self._file.fileno(), offset, os.SEEK_DATA)
+        except OSError as error:  # there is no more data, or the file system cannot tell
+            return os.fstat(self._file.fileno()).st_size if error.errno == errno.ENXIO else offset
+
+
+def after_hole(read: ReadAt, offset: int) -> int:
+    """The first place from `offset` on that may hold anything but zeros, as far as that is known without reading.
+
+    A file can be said to be terabytes of zeros and take no room on the disk.
+    """
+    return max(offset, read.after_hole(offset)) if isinstance(read, _LocalFile) else offset
 
 
 def unreadable(path: Path, error: OSError) -> RecordError:

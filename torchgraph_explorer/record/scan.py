@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from torchgraph_explorer.errors import RecordError
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.folder import ReadAt
+from torchgraph_explorer.record.folder import ReadAt, after_hole
 from torchgraph_explorer.record.format.envelope import (
     FILE_HEADER_SIZE,
     MAGIC,
@@ -123,6 +123,7 @@ class Scanner:
         """Move to the next sound record header; False if there is none yet."""
         stride = _STRIDE
         while self.position + RECORD_HEADER_SIZE <= size:
+            self.position = after_hole(read, self.position)
             data = read(self.position, stride)
             at = _sound_header(data)
             if at is not None:
@@ -171,7 +172,7 @@ def _head(data: bytes, check: int) -> pb.Head | None:
 def _has_content(read: ReadAt, start: int, stop: int) -> bool:
     """Whether there is anything but zeros."""
     stride = _STRIDE
-    while start < stop:
+    while (start := after_hole(read, start)) < stop:
         data = read(start, stride)
         if data.strip(b"\0"):
             return True
