@@ -104,7 +104,8 @@ class Module:
             not an argument of its class either.
         params: Its immediate parameters.
         own_params: Elements in its immediate parameters.
-        total_params: Elements in its own and its submodules' parameters, shared ones once.
+        total_params: Elements in its own and its submodules' parameters, shared ones once; also those of submodules
+            that are equal to others, which `parameters()` leaves out.
         trainable_params: Those of `total_params` that require a gradient.
         forward_parameters: Names of the parameters of `forward` that take positional arguments, `*args` with its star;
             empty if they are not known.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from tests.listening import Key, Listening, assert_row
-from torchgraph_explorer import attach, explore, watch
+from torchgraph_explorer import attach, explore, open_run, watch
+from torchgraph_explorer.capture.module_info import module_facts
 
 
 class Scale(nn.Module):
@@ -118,6 +120,28 @@ def test_a_tensor_attached_in_one_of_two_equal_modules_is_explored_as_of_that_on
     assert np.allclose(session.value(second), (x.numpy() * 2 + 1) * 2)
     assert first.startswith("0")
     assert second.startswith("1")
+
+
+def test_the_parameters_of_both_of_two_equal_modules_are_counted() -> None:
+    """Torch leaves out those of the second."""
+    model = nn.Sequential(Scale(2.0), nn.Linear(3, 3), Scale(2.0))
+    shared = nn.Sequential(model[0], model[0])
+    assert sum(one.numel() for one in model.parameters()) == 3 + 12
+    assert [one.total_params for one in module_facts(model)] == [3 + 12 + 3, 3, 12, 3]
+    assert module_facts(shared)[0].total_params == 3
+
+
+def test_the_second_of_two_equal_modules_is_told_not_to_be_in_the_optimizer(tmp_path: Path) -> None:
+    """It is not in `model.parameters()`, so it does not learn."""
+    model = nn.Sequential(nn.Linear(3, 3), Scale(2.0), nn.Linear(3, 3), Scale(2.0))
+    optimizer = torch.optim.SGD(model.parameters(), 0.001)
+    with watch(model, backend="record", log_freq=1, logdir=str(tmp_path), run="run", verbose=False):
+        for _ in range(6):
+            optimizer.zero_grad()
+            model(torch.randn(8, 3)).square().mean().backward()
+            optimizer.step()
+    found = open_run(str(tmp_path / "run")).model().findings()
+    assert [(one.kind, one.module) for one in found] == [("not-in-optimizer", "3")]
 
 
 def test_a_model_with_a_named_modules_of_its_own_is_recorded() -> None:

@@ -180,7 +180,8 @@ class ModelOptimizers:
         if place is None:
             return False
         now = place.parameter
-        return now is parameter or not isinstance(now, nn.Parameter)  # which stands for it in a call by `torch.func`
+        stands_for_it = now is not None and not isinstance(now, nn.Parameter)  # in a call by `torch.func`
+        return now is parameter or stands_for_it  # of one that is gone, another tensor may have the id
 
     def look(self, model: nn.Module) -> None:
         """Find the optimizers and the gradient scalers that there are.
