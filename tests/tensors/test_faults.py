@@ -70,7 +70,7 @@ NOT_CALLED = {
     "room.Room.has_replaced": "called within another that is broken",
     "room.Room.address": "called for kept.c, whose begin is broken instead",
     "step_tensors.StepTensors._copied": "called for what kept.c has copied",
-    "step_tensors.StepTensors._placed_array": "called for what kept.c has copied",
+    "step_tensors.StepTensors._found_placed": "called for what kept.c has copied",
     "step_tensors.StepTensors._count": "called where one copy replaces another",
     "copies._is_in_memory": "called within another that is broken",
     "neurons._sizes": "called once for each shape",

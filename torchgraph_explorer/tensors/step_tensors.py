@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from functools import cache
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
@@ -239,6 +239,17 @@ Statistics come first. Without samples, the tensor was kept whole. It is a plain
 """
 
 
+class _Found(NamedTuple):
+    """What a `KeptArray` has of a copy, in its order, whatever it is called."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    batch_dim: int | None
+    samples: tuple[int, ...]
+    values: Bytes
+    statistics: npt.NDArray[Any] | None
+
+
 class FullError(NotKeptError):
     """There is no room on disk."""
 
@@ -345,8 +356,8 @@ class StepTensors:
             if self._taking is not None:
                 self._taking.measure()
             pieces = iter(self._read())
-            found = {id(one): _array(one.copied, pieces) for one in self._by_python}
-            found |= {id(one): self._placed_array(one) for one in self._unique() if not isinstance(one, _Taken)}
+            found = {id(one): _found(one.copied, pieces) for one in self._by_python}
+            found |= {id(one): self._found_placed(one) for one in self._unique() if not isinstance(one, _Taken)}
             named = {(key, ""): one for key, one in self._taken.items()} | self._named
             self._arrays = tuple(self._told_array(found[id(one)], *name) for name, one in named.items())
             self._forget()
@@ -367,12 +378,12 @@ class StepTensors:
         """Whether NaN or infinity asks for it."""
         return self._steps.is_flagged
 
-    def _told_array(self, array: KeptArray, key: SeriesKey, loss: str) -> KeptArray:
+    def _told_array(self, found: _Found, key: SeriesKey, loss: str) -> KeptArray:
         kind, node = self._told.get((key[0], key[2], key[3])) or (None, "")
-        names, dim = self._categories, array.batch_dim
-        is_of_batch = dim is not None and array.shape[dim] == len(names)
-        categories = tuple(names[at] for at in array.samples) if names and is_of_batch else ()
-        return replace(array, key=key, loss=loss, kind=kind or _kind(key), node=node, categories=categories)
+        names, dim = self._categories, found.batch_dim
+        is_of_batch = dim is not None and found.shape[dim] == len(names)
+        categories = tuple(names[at] for at in found.samples) if names and is_of_batch else ()
+        return KeptArray(key, *found, loss, categories, kind or _kind(key), node)
 
     @property
     def most(self) -> int:
@@ -501,9 +512,9 @@ class StepTensors:
         statistics = as_statistics(memory[start:values], dtype)
         return Copied(memory[values:end], dtype, tuple(shape), dim, samples, statistics)
 
-    def _placed_array(self, placed: Placed) -> KeptArray:
-        found = self._copied(placed)
-        return _array(found, iter([piece for piece in found.pieces if isinstance(piece, np.ndarray)]))
+    def _found_placed(self, placed: Placed) -> _Found:
+        copied = self._copied(placed)
+        return _found(copied, iter([piece for piece in copied.pieces if isinstance(piece, np.ndarray)]))
 
 
 def _place(key: SeriesKey) -> tuple[str, str, str]:
@@ -518,22 +529,19 @@ def _version(tensor: Tensor) -> int | None:
         return None
 
 
-def _array(copied: Copied, pieces: Iterator[Bytes]) -> KeptArray:
+@cache
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _found(copied: Copied, pieces: Iterator[Bytes]) -> _Found:
     values = next(pieces)
     statistics: npt.NDArray[Any] | None = None
     if copied.statistics is not None:
         statistics = next(pieces)
         if isinstance(copied.statistics, Tensor):
             statistics = statistics.view(np.float64 if copied.statistics.dtype == torch.float64 else np.float32)
-    return KeptArray(
-        key=("", None, "output", "", "value"),
-        dtype=str(copied.dtype).removeprefix("torch."),
-        shape=copied.shape,
-        batch_dim=copied.batch_dim,
-        samples=copied.samples,
-        values=values,
-        statistics=statistics,
-    )
+    return _Found(_name(copied.dtype), copied.shape, copied.batch_dim, copied.samples, values, statistics)
 
 
 def _kind(key: SeriesKey) -> TensorKind:

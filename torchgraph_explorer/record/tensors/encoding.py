@@ -7,6 +7,7 @@ rows tell of. Tensors may share blocks. A block is compressed if that makes it s
 from __future__ import annotations
 
 import math
+import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ WORDS = 3
 """Words of 32 bits in a row of the table: where the block begins after the table, its size, and the check of both."""
 
 ROW_BYTES = 4 * WORDS
+
+_START_AND_SIZE = struct.Struct("<II")
 
 FEW_BYTES = 512
 """A shorter block is not compressed: of many small tensors, that would take longer than all else."""
@@ -274,4 +277,4 @@ def _packed(piece: npt.NDArray[np.uint8 | np.float32 | np.float64]) -> bytes:
 
 
 def _check(start: int, data: bytes) -> int:
-    return crc32(data, crc32(np.array((start, len(data)), "<u4").tobytes()))
+    return crc32(data, crc32(_START_AND_SIZE.pack(start, len(data))))
