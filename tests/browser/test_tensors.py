@@ -302,6 +302,24 @@ def test_making_the_graph_smaller_moves_nothing_below_it(viewer: Viewer, kept: s
     assert viewer.page.locator(".tensor-view").bounding_box() == before
 
 
+@pytest.mark.parametrize("is_small", [False, True], ids=["few nodes", "many"])
+def test_a_key_shows_the_whole_graph_and_hides_names_that_are_too_small(
+    viewer: Viewer, kept: str, dependent: str, *, is_small: bool
+) -> None:
+    viewer.page.set_viewport_size({"width": 1440, "height": 900})
+    run, name_of_tensor = (kept, CONV) if is_small else (dependent, tensor("", None, "attached", "loss"))
+    look(viewer, run, name_of_tensor, list="graph", large=3)
+    name = viewer.page.locator(".dependencies-node text").first
+    viewer.page.keyboard.press("f")
+    viewer.page.wait_for_function("() => location.hash.includes('large=fit')")
+    pane = viewer.page.locator(".dependencies-box")
+    assert pane.evaluate("(one) => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight")
+    expect(name).to_be_visible(visible=not is_small)
+    viewer.page.keyboard.press("f")
+    viewer.page.wait_for_function("() => !location.hash.includes('large=')")
+    expect(name).to_be_visible()
+
+
 def test_where_no_two_samples_share_a_category_no_std_is_drawn(own_viewer: Viewer, own_logdir: Path) -> None:
     runs.record_short(own_logdir)
     look(own_viewer, "short", A)
