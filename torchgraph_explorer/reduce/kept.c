@@ -24,13 +24,12 @@ typedef struct {
 /* As in `kept.py`. */
 enum { IS_KEPT = 1, IS_WHOLE = 2, COMES_AGAIN = 4, IS_GRADIENT = 8 };
 
-/* Arguments of `keep` for statistics that are left to the writer's thread. `piece` has the memory they are put into, `owner` the
- * numbers of the samples; `whole` is the copy of a whole batch of which some samples are kept, else NULL. */
+/* Arguments of `keep` for statistics that are left to the writer's thread, since all samples are kept: of the copies. `piece` has
+ * the memory that both are in. */
 typedef struct {
-    int64_t type, size, outer, batch, inner, kept;
-    const int64_t *chosen;
-    char *from, *values, *statistics, *whole;
-    PyObject *piece, *owner;
+    int64_t type, size, outer, batch, inner;
+    char *values, *statistics;
+    PyObject *piece;
 } Later;
 
 /* What `StepTensors` has: dictionaries, a list with the array that `memory` is of, and what owns that. */
@@ -40,12 +39,10 @@ typedef struct {
     int is_flagged;
     PyObject *plans, *latest, *taken, *unnamed, *numbers, *pieces, *room;
     Later *later;
-    int64_t count, most, held; /* how many are left, what there is memory for, bytes of whole batches */
+    int64_t count, most; /* how many are left, and what there is memory for */
 } Step;
 
-/* Bytes of a whole batch that are copied, and of all of one step, so that the training need not wait for statistics. Of larger
- * ones, the copy would take nearly as long as those do. */
-enum { LARGEST_WHOLE = 1 << 16, MOST_WHOLE = 1 << 22, FIRST_LATER = 64 };
+enum { FIRST_LATER = 64 };
 
 enum { OBJECTS = 7 };
 
@@ -115,37 +112,27 @@ static Later *next_later(Step *step) {
     return &step->later[step->count];
 }
 
-/* Copies what is kept of a batch, and leaves the statistics for later. Returns whether it did. */
-static int copy_now(Step *step, const Described *tensor, int64_t count, const Layout *layout, PyObject *piece, char *to) {
-    const int64_t width = tensor->bits / 8, size = count * width;
-    const int is_all = layout->kept == layout->batch;
-    const int is_small = size <= LARGEST_WHOLE && step->held + size <= MOST_WHOLE && !step->is_flagged;
-    if (layout->owner == NULL || !(is_all || is_small)) return 0;
-    Later *later = next_later(step);
+/* Copies a batch of which all samples are kept, and leaves the statistics for later. Returns whether it did. */
+static int copy_all(Step *step, const Described *tensor, int64_t count, const Layout *layout, PyObject *piece, char *to) {
+    Later *later = layout->owner != NULL && layout->kept == layout->batch ? next_later(step) : NULL;
     if (later == NULL) return 0;
-    char *values = to + layout->statistics, *whole = is_all ? NULL : malloc((size_t)size), *into = is_all ? values : whole;
-    if (into == NULL) return 0;
-    *later = (Later){described_type(tensor), width, layout->outer, layout->batch, layout->inner, is_all ? 0 : layout->kept,
-                     layout->chosen, into, values, to, whole, piece, layout->owner};
-    Py_IncRef(piece), Py_IncRef(layout->owner);
-    step->held += is_all ? 0 : size;
+    char *values = to + layout->statistics;
+    const int64_t width = tensor->bits / 8;
+    *later = (Later){described_type(tensor), width, layout->outer, layout->batch, layout->inner, values, to, piece};
+    Py_IncRef(piece);
     step->count++;
     void *state = count > MANY ? PyEval_SaveThread() : NULL;
-    memcpy(into, tensor->data + tensor->offset, (size_t)size);
+    memcpy(values, tensor->data + tensor->offset, (size_t)(count * width));
     if (state != NULL) PyEval_RestoreThread(state);
     return 1;
 }
 
 /* Forgets what is left for later. */
 static void drop_later(Step *step) {
-    for (int64_t at = 0; at < step->count; at++) {
-        free(step->later[at].whole);
-        Py_DecRef(step->later[at].piece);
-        Py_DecRef(step->later[at].owner);
-    }
+    for (int64_t at = 0; at < step->count; at++) Py_DecRef(step->later[at].piece);
     free(step->later);
     step->later = NULL;
-    step->count = step->most = step->held = 0;
+    step->count = step->most = 0;
 }
 
 /* No arguments. Makes the statistics that were left for later; for one thread, after the last `take`. */
@@ -156,8 +143,7 @@ static PyObject *measure(PyObject *self, PyObject *const *arguments, ptrdiff_t c
     void *state = PyEval_SaveThread();
     for (int64_t at = 0; at < step->count; at++) {
         const Later *one = &step->later[at];
-        keep(one->from, one->type, one->size, one->outer, one->batch, one->inner, one->chosen, one->kept, one->values,
-             one->statistics);
+        keep(one->values, one->type, one->size, one->outer, one->batch, one->inner, NULL, 0, NULL, one->statistics);
     }
     PyEval_RestoreThread(state);
     drop_later(step);
@@ -227,7 +213,7 @@ static int take_new(Step *step, PyObject *key, PyObject *tensor, int64_t plan, P
     memory->left -= layout.size;
     Py_IncRef(piece);
     if (owner != NULL) Py_IncRef(owner);
-    const int is_finite = copy_now(step, &described, count, &layout, piece, to) || copy(&described, count, &layout, to);
+    const int is_finite = copy_all(step, &described, count, &layout, piece, to) || copy(&described, count, &layout, to);
     const int is_odd = !is_finite && step->is_flagged && owner != NULL && layout.kept < layout.batch;
     if (is_odd) memory->left += layout.size;
     else copied = placed(piece, start, tensor, &layout);
