@@ -138,19 +138,18 @@ class CellTable:
             return self._cells(statistics)
 
     def _cells(self, statistics: Statistics) -> Codes:
-        steps = statistics.shape[1]
-        counts = np.nan_to_num(statistics[NON_FINITE].astype(np.float64), nan=0.0).sum(axis=0)
+        numbers: Floats = np.nan_to_num(statistics.astype(np.float64), nan=0.0)
+        counts = numbers[NON_FINITE].sum(axis=0)
         unwanted = self._unwanted(statistics, counts)
-        is_bad = np.zeros((steps, len(self.modules)), dtype=np.bool_)
+        is_bad = np.zeros((statistics.shape[1], len(self.modules)), dtype=np.bool_)
         at, series = np.nonzero(unwanted)
         is_bad[at, self._of_series[series]] = True
-        bad = np.where(unwanted, counts, 0.0)
-        return np.stack(
-            [
-                encode(self._values(statistics, bad, one=one, group=group), is_bad)
-                for one, group in zip(CELL_STATISTICS, self._groups, strict=True)
-            ]
-        )
+        bad: Floats = np.nan_to_num(np.where(unwanted, counts, 0.0))  # a record may hold counts beyond all numbers
+        values = np.full((len(CELL_STATISTICS), *is_bad.shape), np.nan)
+        for value, one, group in zip(values, CELL_STATISTICS, self._groups, strict=True):
+            if len(group.series):
+                value[:, group.modules] = _values(numbers, bad, one=one, group=group)
+        return encode(values, is_bad)
 
     def _unwanted(self, statistics: Statistics, counts: Floats) -> Flags:
         """Where series have NaN or infinity that should not be there, `[steps, series]`."""
@@ -161,22 +160,19 @@ class CellTable:
             found[step, there] = are_nonfinite(there, statistics[:, step, there].T, self._traits)
         return found
 
-    def _values(self, statistics: Statistics, bad: Floats, *, one: CellStatistic, group: _Group) -> Floats:
-        values = np.full((statistics.shape[1], len(self.modules)), np.nan)
-        if not len(group.series):
-            return values
 
-        def column(name: str) -> Floats:
-            rows = bad if name == "bad" else statistics[COLUMN[name]]
-            found: Floats = np.nan_to_num(rows[:, group.series].astype(np.float64), nan=0.0)
-            return found
+def _values(numbers: Floats, bad: Floats, *, one: CellStatistic, group: _Group) -> Floats:
+    """One statistic of a group's modules, `[steps, modules of the group]`, from `[STATISTICS, steps, series]`."""
 
-        def total(numbers: Floats) -> Floats:
-            found: Floats = np.add.reduceat(numbers, group.starts, axis=1)
-            return found
+    def column(name: str) -> Floats:
+        found: Floats = (bad if name == "bad" else numbers[COLUMN[name]])[:, group.series]
+        return found
 
-        values[:, group.modules] = one.of(column, total)
-        return values
+    def total(of_series: Floats) -> Floats:
+        found: Floats = np.add.reduceat(of_series, group.starts, axis=1)
+        return found
+
+    return one.of(column, total)
 
 
 def _group(series: Sequence[Series], of_series: Ints, one: CellStatistic) -> _Group:
