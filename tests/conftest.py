@@ -30,9 +30,22 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On several cores what takes long comes first: a test that is left for the end keeps a single core busy."""
+    """On several cores what takes long comes first: a test that is left for the end keeps a single core busy.
+
+    Tests that share what is made once a file run in one process, which makes it. Those in a browser have other groups.
+    """
+    for item in items:
+        if shares_with_its_file(item) and not any(map(item.get_closest_marker, ("browser", "xdist_group"))):
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name} {item.path.stem}"))
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: not any(item.get_closest_marker(mark) for mark in ("slow", "browser")))
+
+
+def shares_with_its_file(item: pytest.Item) -> bool:
+    """Whether a test has a fixture of the scope "module"."""
+    if not isinstance(item, pytest.Function):
+        return False
+    return any(definitions[-1].scope == "module" for definitions in item._fixtureinfo.name2fixturedefs.values())
 
 
 @pytest.fixture(scope="session", autouse=True)
