@@ -29,6 +29,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """On several cores what takes long comes first: a test that is left for the end keeps a single core busy.
 

@@ -17,6 +17,8 @@ def test_tests_that_share_what_is_made_once_a_file_are_of_one_group(request: pyt
     sharing = [item for item in request.session.items if shares_with_its_file(item)]
     assert request.node in sharing
     assert [item.nodeid for item in sharing if not any(map(item.get_closest_marker, ("browser", "xdist_group")))] == []
+    is_grouped = request.config.getoption("loadgroup", default=False)
+    assert not is_grouped or "@tests test_groups" in request.node.nodeid
 
 
 def test_tests_that_share_nothing_are_of_none(request: pytest.FixtureRequest) -> None:
