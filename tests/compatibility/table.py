@@ -39,6 +39,7 @@ CASES: tuple[Case, ...] = (
 )
 
 AWKWARD = "awkward models: two inputs, in-place, reused"
+INLINE = "compiled, and logged compiled: the whole model, compiled and not called before it is watched"
 
 THOROUGH = {AWKWARD: (0, 3), "autograd: activation checkpointing": (3,)}
 """Cases that are run with a fault in every function they call, after so many calls that go well."""
@@ -80,9 +81,12 @@ FURTHER = (
     "compiled: in place, then watched",
     "compiled: watched, then with the default backend, as in the last case",
     "compiled, and logged compiled: two passes in an update",
-    "compiled, and logged compiled: the whole model, compiled and not called before it is watched",
+    INLINE,
 )
 """Cases that are run with faults in the functions that those of `THOROUGH` do not both call."""
+
+LIKE = {"compiled, and logged compiled": INLINE}
+"""A case that shows which functions one of a theme is likely to call, where these are not those that most call."""
 
 
 def faults_in(function: str) -> Iterator[tuple[Case, Fault]]:
@@ -98,11 +102,17 @@ def faults_in(function: str) -> Iterator[tuple[Case, Fault]]:
 
 
 def faults_for(case: Case) -> Iterator[Fault]:
-    """Faults to try a case with until it meets one: of functions that most models need, in another order for each."""
-    needed = [fault.name for fault in all_faults() if fault.name in calls_of(case_of(AWKWARD))]
+    """Faults to try a case with until it meets one: of functions that most models need, in another order for each.
+
+    Those that a case like it needs as well come first.
+    """
     first = CASES.index(case)
-    for at in range(len(needed)):
-        yield Fault(needed[(7 * first + 31 * at) % len(needed)], 3 * (first % 2))
+    after = 3 * (first % 2)
+    needed = [fault.name for fault in all_faults() if fault.name in calls_of(case_of(AWKWARD))]
+    in_turn = [needed[(7 * first + 31 * at) % len(needed)] for at in range(len(needed))]
+    like = calls_of(case_of(LIKE.get(case.theme, AWKWARD)))
+    for name in sorted(in_turn, key=lambda name: like.get(name, 0) <= after):
+        yield Fault(name, after)
 
 
 def case_of(name: str) -> Case:
