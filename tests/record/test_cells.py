@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from torchgraph_explorer import open_run
 from torchgraph_explorer.histogram import Histograms
 from torchgraph_explorer.record.cells.codes import decode, encode, is_bad
 from torchgraph_explorer.record.cells.reading import CellCache, CellReader, Columns, Wanted
-from torchgraph_explorer.record.cells.statistics import STATISTIC_NAMES
+from torchgraph_explorer.record.cells.statistics import STATISTIC_NAMES, CellTable
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.schema import STATISTICS, Finished, Frame, Record, Series
 
@@ -101,6 +101,32 @@ def test_a_cell_has_the_statistic_of_its_module(tmp_path: Path, statistic: str, 
     found = cells(recorded(tmp_path, *frames(range(64))), statistic)
     assert found.modules == ("", "a", "b")
     assert decode(found.codes)[10, found.modules.index(module)] == pytest.approx(expected, rel=0.004, nan_ok=True)
+
+
+def codes_of(name: str, series: Sequence[Series], *rows: Mapping[str, float]) -> npt.NDArray[np.uint16]:
+    """One statistic of the modules at one step, from those of each series; what a row does not tell is 0."""
+    statistics = np.array([[[row.get(one, 0.0) for row in rows]] for one in STATISTICS], dtype=np.float32)
+    return CellTable(series).cells(statistics)[STATISTIC_NAMES.index(name), 0]
+
+
+def test_a_series_that_a_step_does_not_have_adds_nothing_to_a_cell() -> None:
+    absent = dict.fromkeys(STATISTICS, math.nan)
+    codes = codes_of("output_std", SERIES[1:3], {"count": 10, "sampled": 8, "std": 2.0}, absent)
+    assert decode(codes).tolist() == pytest.approx([2.0], rel=0.004)
+
+
+@pytest.mark.parametrize(
+    ("output", "share"),
+    [
+        pytest.param({"count": 10, "sampled": 10}, 0.0, id="a mask"),
+        pytest.param({"count": 10, "sampled": 9, "nan": 1}, 0.3, id="NaN comes of it"),
+    ],
+)
+def test_what_masks_is_no_part_of_what_is_not_finite(output: dict[str, float], share: float) -> None:
+    series = [Series(0, "m", 0, "input", "input[0]", "value"), Series(1, "m", 0, "output", "output", "value")]
+    codes = codes_of("nonfinite", series, {"count": 10, "sampled": 5, "negative_infinity": 5}, output)
+    assert decode(codes).tolist() == pytest.approx([share], rel=0.004)
+    assert is_bad(codes).tolist() == [share > 0]
 
 
 @pytest.mark.parametrize("steps", [1, 64, STEPS])
