@@ -2,7 +2,7 @@
 
 Each command is a module here, with `add_command`.
 
-Imported by no other room.
+Imported by `__main__`.
 """
 
 from __future__ import annotations
