@@ -491,7 +491,8 @@ uint64_t torchgraph_fingerprint(const char *data, int64_t size, int64_t count) {
 
 /* Tensors that are kept: their chosen samples, and statistics of each neuron over the whole batch. */
 
-enum { NEURONS = 256 };
+/* Neurons that are added up beside each other: so many that a processor sees what of each sample it will read. */
+enum { NEURONS = 1024 };
 
 /* A tensor of [outer, batch, inner] elements, in order. */
 typedef struct {
@@ -631,10 +632,10 @@ static void add_batch(FloatNeurons *neurons, const Samples *samples, int64_t sta
     }
 }
 
-/* Whether squares of single precision were enough for all of these. Zeros have none. */
-static int is_in_range(const FloatNeurons *neurons, int64_t length) {
+/* Whether squares of single precision were enough for `length` of these. Zeros have none. */
+static int is_in_range(const FloatNeurons *neurons, int64_t first, int64_t length) {
     int is_out = 0;
-    for (int64_t i = 0; i < length; i++) {
+    for (int64_t i = first; i < first + length; i++) {
         const uint32_t largest = neurons->largest[i];
         is_out |= (largest != 0) & (largest - LEAST_AT_ONCE > LARGEST_AT_ONCE - LEAST_AT_ONCE);
     }
@@ -666,21 +667,37 @@ static int measure_wide(const Samples *samples, int64_t outer, int64_t at, int64
     return are_finite;
 }
 
-static int measure_floats(const Samples *samples, int64_t outer, int64_t at, int64_t length, float *statistics) {
+/* The same, of neurons that are added up already, from number `first` of them on, which is number `at` of those. */
+static int put_floats(const FloatNeurons *neurons, const Samples *samples, int64_t to, int64_t first, int64_t length,
+                      float *statistics) {
     const int64_t batch = samples->batch, all = samples->outer * samples->inner;
-    const int64_t start = outer * batch * samples->inner + at;
-    float *means = statistics + outer * samples->inner + at, *deviations = means + all;
+    float *means = statistics + to, *deviations = means + all;
     uint32_t *magnitudes = (uint32_t *)(deviations + all), largest = 0;
-    FloatNeurons neurons;
-    add_batch(&neurons, samples, start, length, AT_ONCE);
-    if (batch >= AT_ONCE && !is_in_range(&neurons, length)) add_batch(&neurons, samples, start, length, 1);
     for (int64_t i = 0; i < length; i++) {
-        means[i] = (float)(neurons.shift[i] + neurons.sum[i] / (double)batch);
-        deviations[i] = (float)deviation(neurons.sum[i], neurons.squares[i], batch);
-        magnitudes[i] = neurons.largest[i];
-        largest = larger(largest, neurons.largest[i]);
+        const int64_t one = first + i;
+        means[i] = (float)(neurons->shift[one] + neurons->sum[one] / (double)batch);
+        deviations[i] = (float)deviation(neurons->sum[one], neurons->squares[one], batch);
+        magnitudes[i] = neurons->largest[one];
+        largest = larger(largest, neurons->largest[one]);
     }
     return largest < INFINITE;
+}
+
+/* Neurons of which one is out of range are added up again, one sample at a time: so many beside each other. */
+enum { AGAIN = 256 };
+
+static int measure_floats(const Samples *samples, int64_t outer, int64_t at, int64_t length, float *statistics) {
+    const int64_t start = outer * samples->batch * samples->inner + at;
+    int are_finite = 1;
+    FloatNeurons neurons, again;
+    add_batch(&neurons, samples, start, length, AT_ONCE);
+    for (int64_t first = 0; first < length; first += AGAIN) {
+        const int64_t left = length - first, count = left < AGAIN ? left : AGAIN, to = outer * samples->inner + at + first;
+        const int is_again = samples->batch >= AT_ONCE && !is_in_range(&neurons, first, count);
+        if (is_again) add_batch(&again, samples, start + first, count, 1);
+        are_finite &= put_floats(is_again ? &again : &neurons, samples, to, is_again ? 0 : first, count, statistics);
+    }
+    return are_finite;
 }
 
 /* The mean, the standard deviation and the largest magnitude of each neuron over a batch that is not empty, [3, outer *
