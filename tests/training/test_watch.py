@@ -194,7 +194,7 @@ class Adjoint(torch.autograd.Function):
             return model(x)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> Any:
         x, *parameters = ctx.saved_tensors
         with torch.enable_grad():
             return (None, None, *torch.autograd.grad(ctx.model(x), parameters, grad))
@@ -204,7 +204,7 @@ def test_a_model_that_computes_gradients_in_the_backward_pass_alone_is_not_said_
     model = nn.Linear(3, 2)
     watcher = watch(model, log_freq=1, backend=Listening())
     for _ in range(2):
-        Adjoint.apply(model, torch.randn(4, 3), *model.parameters()).sum().backward()
+        Adjoint.apply(model, torch.randn(4, 3), *model.parameters()).sum().backward()  # type: ignore[no-untyped-call]
     with pytest.warns(TorchgraphWarning, match="within backward passes only, as odeint_adjoint"):
         watcher.close()
 
