@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
@@ -529,11 +528,6 @@ def _version(tensor: Tensor) -> int | None:
         return None
 
 
-@cache
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
 def _found(copied: Copied, pieces: Iterator[Bytes]) -> _Found:
     values = next(pieces)
     statistics: npt.NDArray[Any] | None = None
@@ -541,7 +535,9 @@ def _found(copied: Copied, pieces: Iterator[Bytes]) -> _Found:
         statistics = next(pieces)
         if isinstance(copied.statistics, Tensor):
             statistics = statistics.view(np.float64 if copied.statistics.dtype == torch.float64 else np.float32)
-    return _Found(_name(copied.dtype), copied.shape, copied.batch_dim, copied.samples, values, statistics)
+    return _Found(
+        str(copied.dtype).removeprefix("torch."), copied.shape, copied.batch_dim, copied.samples, values, statistics
+    )
 
 
 def _kind(key: SeriesKey) -> TensorKind:
