@@ -45,7 +45,6 @@ ALLOWED = {
     "torchgraph_explorer/reduce/row_buffer.py:library": "loads the compiled library once",
     "torchgraph_explorer/reduce/row_buffer.py:tensor_functions": "the same for tensors.c",
     "torchgraph_explorer/reduce/kept.py:_functions": "the same for kept.c",
-    "torchgraph_explorer/tensors/step_tensors.py:_name": "the names of types of elements: the same in any process",
     "torchgraph_explorer/reduce/finite.py:is_finite": "the same for finite.c",
     "torchgraph_explorer/reduce/sampling.py:stride_for": "bounded",
     "torchgraph_explorer/tensors/copies.py:samples_of": "bounded",
