@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from tests.listening import Listening
-from torchgraph_explorer import watch
+from torchgraph_explorer import TorchgraphWarning, capture, watch
 from torchgraph_explorer.capture.modules_by_name import modules_by_name
+from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.cli import main
 
 pytestmark = [
@@ -107,6 +108,21 @@ def test_what_layers_return_is_recorded(keras: Any) -> None:
     means = {name: heard.row((name, 0, "output", "output", "value"))[0]["mean"] for name in seen}
     assert means == pytest.approx(seen, rel=1e-5, abs=1e-7)
     assert {"conv2d", "multi_head_attention._query_dense", "head", "head.dense"} <= seen.keys()
+
+
+@pytest.mark.parametrize("broken", ["named_layers", "_walk", "_children", "_within", "_parameters", "_joined"])
+def test_a_fault_leaves_the_modules_that_torch_finds(broken: str, keras: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> object:
+        raise ValueError("broken")
+
+    process_state.reset()  # it warns once
+    monkeypatch.setattr(capture.modules_by_name if broken == "named_layers" else capture.keras_layers, broken, fail)
+    model, heard = network(keras), Listening()
+    with pytest.warns(TorchgraphWarning, match="Layers of Keras are not recorded.*broken"):
+        watcher = watch(model, backend=heard, log_freq=1)
+    with watcher:
+        fit(keras, model)
+    assert ("", 0, "output", "output", "value") in heard.recorded()
 
 
 def test_nothing_is_found_in_a_sound_training(keras: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

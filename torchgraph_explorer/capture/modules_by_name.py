@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from torch import nn
 
 from torchgraph_explorer.capture.keras_layers import is_layer, named_layers
+from torchgraph_explorer.console import reason
 
 ModulesByName: TypeAlias = "dict[str, nn.Module]"
 
@@ -20,7 +21,17 @@ def modules_by_name(model: nn.Module) -> ModulesByName:
     A model's own `named_modules` may take no arguments, so torch's is called.
     """
     found = dict(nn.Module.named_modules(model, memo=_ByIdentity()))
-    return dict(named_layers(model)) if any(map(is_layer, found.values())) else found
+    return _with_layers(model, found) if any(map(is_layer, found.values())) else found
+
+
+def _with_layers(model: nn.Module, found: ModulesByName) -> ModulesByName:
+    try:
+        return dict(named_layers(model))
+    except Exception as fault:  # Keras may have changed
+        from torchgraph_explorer.capture.process_state import process_state  # which imports this
+
+        process_state.warn_once(f"Layers of Keras are not recorded, but for those that torch finds ({reason(fault)}).")
+        return found
 
 
 def parameters_within(model: nn.Module) -> list[nn.Parameter]:
