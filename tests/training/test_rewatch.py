@@ -67,6 +67,11 @@ def held_at_rest(watcher: Watcher, model: nn.Module, optimizer: object = None) -
     return held(model, optimizer=optimizer)
 
 
+def is_no_more(held_now: dict[str, int], first: dict[str, int]) -> bool:
+    """Whether nothing is held besides. What a test before this one held may be let go meanwhile."""
+    return all(held_now[what] <= count for what, count in first.items())
+
+
 @pytest.fixture
 def again(tmp_path: Path) -> Iterator[Callable[..., Watcher]]:
     """`watch` to a folder of this test; what is left open is closed at its end."""
@@ -110,7 +115,7 @@ def test_a_cell_that_is_run_again_and_again_leaves_one_watch(
         folders.add(watcher.run_dir)
     assert losses == expected
     assert all(torch.equal(one, other) for one, other in zip(model.parameters(), twin.parameters(), strict=True))
-    assert held_at_rest(watcher, model, optimizer) == first
+    assert is_no_more(held_at_rest(watcher, model, optimizer), first)
     assert (len(urls), len(folders)) == (1, 1)
     assert [each for each in this_process.open_watchers() if each.watches(model)] == [watcher]
     watcher.close()
@@ -137,7 +142,7 @@ def test_a_cell_that_makes_the_model_anew_leaves_one_watch(
             step(model, optimizer)
         first = first or held_at_rest(watchers[-1], model, optimizer)
         gone.append(weakref.ref(optimizer))
-    assert wait_for(lambda: held_at_rest(watchers[-1], model, optimizer) == first), "once the last steps are at rest"
+    assert wait_for(lambda: is_no_more(held_at_rest(watchers[-1], model, optimizer), first)), "when steps are at rest"
     assert len(urls) == 1
     assert [each for each in this_process.open_watchers() if each in watchers] == watchers[-1:]
     assert len(list(tmp_path.iterdir())) == (RERUNS if trains else 1), "a run that nothing came to is used again"
