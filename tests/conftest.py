@@ -73,9 +73,6 @@ SEARCHED = 5_000
 """So many objects the collector may know of before a test begins."""
 
 
-SECONDS_UNTIL_OFF = 10.0
-
-
 @pytest.fixture(autouse=True)
 def _only_what_tests_make_is_searched() -> None:
     """`watch` searches all objects for optimizers and compiled modules; those of torch and earlier tests are many."""
@@ -90,6 +87,10 @@ def _compiled_code_is_torchs_own_again() -> Iterator[None]:
     yield
     if (loaded := sys.modules.get("torchgraph_explorer.capture.process_state")) is not None:
         assert not loaded.process_state.inline.window.on
+
+
+SECONDS_UNTIL_OFF = 10.0
+"""How long an interrupt may leave a trace on."""
 
 
 @pytest.fixture(autouse=True)

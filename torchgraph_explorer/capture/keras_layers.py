@@ -30,11 +30,12 @@ def named_layers(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     A layer is called as the attribute that it is set as, or else by its own name.
     """
     found = list(_walk("", model, set()))
-    deeper = {id(one) for _, module in found if not _within(module) for one in _parameters(module)}
+    innermost = {name for name, module in found if not _within(module)}
+    theirs = {id(one) for name, module in found if name in innermost for one in _parameters(module)}
     for name, module in found:
         yield name, module
         own = _parameters(module)
-        if own and (not _within(module) or any(id(one) not in deeper for one in own)):
+        if own and (name in innermost or any(id(one) not in theirs for one in own)):
             yield _joined(name, _PARAMETERS), module._modules[_PARAMETERS]  # type: ignore[misc]
 
 

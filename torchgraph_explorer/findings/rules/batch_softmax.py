@@ -29,28 +29,22 @@ def softmax_over_batch(evidence: Evidence) -> Iterator[Finding]:
             continue
         rows = None if is_softmax(evidence, column, info) else _rows_over_batch(evidence, column, info)
         if rows is not None:
-            yield _of_output(evidence, column, rows, size=float(samples_of(evidence, info, column)[rows[0]]))
+            yield _told(
+                evidence,
+                column,
+                rows,
+                size=float(samples_of(evidence, info, column)[rows[0]]),
+                what="The model's output",
+                instead="classes",
+                advice="Give the softmax the dimension of the classes, `dim=1` or `dim=-1`. If the loss applies a "
+                "softmax, as `cross_entropy` does, remove it.",
+            )
     yield from _of_attention(evidence)
 
 
 def _has_classes(info: TensorInfo) -> bool:
     """Whether there are several: one weight for each sample may well be shared out over them."""
     return len(info.shape) > 1 and info.shape[1] != 1
-
-
-def _of_output(evidence: Evidence, column: int, rows: Rows, *, size: float) -> Finding:
-    return finding(
-        evidence,
-        "softmax-over-batch",
-        "warning",
-        at=evidence.series[column],
-        rows=rows,
-        numbers={"samples": size, "mean": float(evidence.column("mean", column)[rows[0]])},
-        text=f"The model's output sums to one over the {size:.0f} samples of the batch, not over the classes: "
-        "a softmax has the wrong dimension, so the samples compete with each other.",
-        advice="Give the softmax the dimension of the classes, `dim=1` or `dim=-1`. If the loss applies a softmax, as "
-        "`cross_entropy` does, remove it.",
-    )
 
 
 def _of_attention(evidence: Evidence) -> Iterator[Finding]:
@@ -63,31 +57,39 @@ def _of_attention(evidence: Evidence) -> Iterator[Finding]:
         tensors += [("output", one) for one in call.outputs]
         for role, info in tensors:
             column = evidence.find(call.module, call.call, role, info.path)
-            rows = None
-            if column is not None and _is_attention(evidence, number, info):
-                rows = _rows_over_batch(evidence, column, info)
-            if rows is None or column is None:
+            if column is None or not _is_attention(evidence, number, info):
                 continue
+            rows = _rows_over_batch(evidence, column, info)
+            if rows is None:
+                continue
+            way = "goes into" if role == "input" else "comes out of"
             if places.producer(number) not in told:
-                yield _of_weights(evidence, column, rows, size=float(samples_of(evidence, info, column)[rows[0]]))
+                yield _told(
+                    evidence,
+                    column,
+                    rows,
+                    size=float(samples_of(evidence, info, column)[rows[0]]),
+                    what=f"The attention that {way} {named(call.module)}",
+                    instead="keys",
+                    advice="Give the softmax `dim=-1`. Without a `dim`, `nn.Softmax` takes the first dimension of a "
+                    "tensor of three.",
+                )
             told.add(number)
             break
 
 
-def _of_weights(evidence: Evidence, column: int, rows: Rows, *, size: float) -> Finding:
-    at = evidence.series[column]
+def _told(evidence: Evidence, column: int, rows: Rows, *, size: float, what: str, instead: str, advice: str) -> Finding:
+    """That a tensor sums to one over the samples, so many, `instead` of over its classes or keys."""
     return finding(
         evidence,
         "softmax-over-batch",
         "warning",
-        at=at,
+        at=evidence.series[column],
         rows=rows,
         numbers={"samples": size, "mean": float(evidence.column("mean", column)[rows[0]])},
-        text=f"The attention that {'comes out of' if at.role == 'output' else 'goes into'} {named(at.module)} sums to "
-        f"one over the {size:.0f} samples of the batch, not over the keys: a softmax has the wrong dimension, so the "
-        "samples compete with each other.",
-        advice="Give the softmax `dim=-1`. Without a `dim`, `nn.Softmax` takes the first dimension of a tensor of "
-        "three.",
+        text=f"{what} sums to one over the {size:.0f} samples of the batch, not over the {instead}: a softmax has the "
+        "wrong dimension, so the samples compete with each other.",
+        advice=advice,
     )
 
 

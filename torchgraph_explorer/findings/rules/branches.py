@@ -57,11 +57,11 @@ def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
             continue
         kept = held(scales[rows].max(axis=1) > APART * scales[rows].min(axis=1), share=HELD)
         usual = np.median(scales[rows], axis=0)
-        small, large = (junction.branches[at] for at in (int(usual.argmin()), int(usual.argmax())))
-        at_least, at_most = int(usual.argmin()), int(usual.argmax())
-        if kept is None or small in told or _comes_up(scales[rows[kept]], at_least, at_most):
+        least, most = int(usual.argmin()), int(usual.argmax())
+        small, large = junction.branches[least], junction.branches[most]
+        if kept is None or small in told or _comes_up(scales[rows[kept]], least, most):
             continue
-        if scales[0, at_least] == 0 and _grows(scales[rows[kept], at_least]):
+        if scales[0, least] == 0 and _grows(scales[rows[kept], least]):
             continue
         told.add(small)
         at, other = evidence.series[small], evidence.series[large]
