@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from _thread import interrupt_main
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from ctypes import CFUNCTYPE, c_int, c_void_p, pythonapi
+from ctypes import py_object, pythonapi
 from functools import wraps
+from time import thread_time
 from types import CodeType, FrameType
 from typing import Any, Protocol, TypeVar, cast
 from weakref import WeakSet
@@ -75,14 +75,40 @@ class Restoring:
 class _Waiting:
     """What is to be done in the main thread as soon as possible.
 
+    The main thread asks for its truth: of C's functions, that is one that Python may call between two instructions, and
+    that hands on what is raised, such as an interrupt or what a signal's handler raises.
+
     Attributes:
         acts: Each returns whether it was done.
-        tries: How often it was tried since it was scheduled.
+        until: It is tried until the main thread has computed for so many seconds; None: until a while after the first
+            time.
+        is_tried: Whether it is being tried now.
     """
 
     def __init__(self) -> None:
         self.acts: list[Callable[[], bool]] = []
-        self.tries = 0
+        self.until: float | None = None
+        self.is_tried = False
+
+    def add(self) -> None:
+        """Try it between two instructions of the main thread."""
+        pythonapi.Py_AddPendingCall(pythonapi.PyObject_IsTrue, py_object(self))
+
+    def __bool__(self) -> bool:
+        """Try it. False, which is 0 in C: without an error."""
+        self.is_tried = True
+        now = thread_time()
+        self.until = now + MOST_SECONDS if self.until is None else self.until
+        try:
+            for act in tuple(self.acts):
+                if _is_done(act):
+                    self.acts.remove(act)
+            # Python 3.11 does not begin a function under a debugger while another call is pending: it tries for ever.
+            if self.acts and sys.gettrace() is None and now < self.until:
+                self.add()
+        finally:
+            self.is_tried = False
+        return False
 
 
 class _Process:
@@ -177,6 +203,24 @@ def _interrupted_objects() -> list[object]:
     return found
 
 
+def is_within_entry() -> bool:
+    """Whether this thread is in an `entry`, which the caller has interrupted, as a signal's handler does."""
+    return _within_entries(sys._getframe(1))
+
+
+def call_when_left(act: Callable[[], None]) -> None:
+    """Call `act` in the main thread as soon as that is in no `entry`."""
+
+    def act_if_left() -> bool:
+        if is_within_entry():
+            return False
+        act()
+        return True
+
+    call_in_main_thread(act_if_left)
+    schedule_calls()
+
+
 def _within_entries(frame: FrameType | None) -> bool:
     while frame is not None:
         if frame.f_code in _process.entries:
@@ -185,8 +229,8 @@ def _within_entries(frame: FrameType | None) -> bool:
     return False
 
 
-MOST_TRIES = 10_000
-"""About ten milliseconds. The user may have caught the interrupt where it was raised, and go on there."""
+MOST_SECONDS = 0.1
+"""Of computing, so long it is tried. What is waited for, such as the user's forward pass, may go on for longer."""
 
 
 def call_in_main_thread(act: Callable[[], bool]) -> None:
@@ -196,26 +240,11 @@ def call_in_main_thread(act: Callable[[], bool]) -> None:
 
 
 def schedule_calls() -> None:
-    """Begin to make those calls, or begin again after `MOST_TRIES`. For any thread."""
-    if _process.waiting.acts:
-        _process.waiting.tries = 0
-        pythonapi.Py_AddPendingCall(_run_waiting, None)
-
-
-def _try_all(_: object) -> int:
-    try:
-        for act in tuple(_process.waiting.acts):
-            if _is_done(act):
-                _process.waiting.acts.remove(act)
-    except KeyboardInterrupt:  # it would be lost here
-        interrupt_main()
-    _process.waiting.tries += 1
-    if _process.waiting.acts and _process.waiting.tries < MOST_TRIES:
-        pythonapi.Py_AddPendingCall(_run_waiting, None)
-    return 0
-
-
-_run_waiting = CFUNCTYPE(c_int, c_void_p)(_try_all)  # the callback for C; it must not be freed
+    """Begin to make those calls, or begin again after `MOST_SECONDS`. For any thread."""
+    waiting = _process.waiting
+    if waiting.acts and not waiting.is_tried:
+        waiting.until = None
+        waiting.add()
 
 
 def _is_done(act: Callable[[], bool]) -> bool:

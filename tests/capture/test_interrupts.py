@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 import torchgraph_explorer
 from tests.listening import Listening
+from tests.processes import wait_for as eventually
 from torchgraph_explorer import attach, interrupts, watch
 from torchgraph_explorer.capture import compiled_entry
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
@@ -61,13 +62,25 @@ class Target:
         return f"step {self.step}, {Path(code.co_filename).stem}.{code.co_qualname}, {at}, time {self.time}"
 
 
+def raise_interrupt() -> None:
+    raise KeyboardInterrupt
+
+
 @dataclass
 class Tracer:
-    """Counts the instructions of ours that this thread executes, and interrupts one."""
+    """Counts the instructions of ours that this thread executes, and interrupts one.
+
+    Attributes:
+        target: The instruction to interrupt; None for none.
+        seen: How often each was executed.
+        met: Whether it was interrupted.
+        act: What the interrupt does, as a signal's handler; by default, it raises `KeyboardInterrupt`.
+    """
 
     target: Target | None = None
     seen: Counter[Instruction] = field(default_factory=Counter)
     met: bool = False
+    act: Callable[[], object] = raise_interrupt
 
     def __call__(self, frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:
         is_wanted = frame.f_code is self.target.place[0] if self.target else frame.f_code.co_filename.startswith(OURS)
@@ -82,7 +95,7 @@ class Tracer:
             self.seen[place] += 1
             if self.target is not None and place == self.target.place and self.seen[place] == self.target.time:
                 self.met = True
-                raise KeyboardInterrupt
+                self.act()
         return self.within
 
     def __enter__(self) -> None:
@@ -349,7 +362,7 @@ def assert_same_last_frame(heard: Listening, expected: Listening) -> None:
 
 def test_what_an_interrupt_has_left_on_is_left_when_the_watcher_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the user goes on for long in the forward pass that was interrupted, it is not tried any more by then."""
-    monkeypatch.setattr(interrupts, "MOST_TRIES", 0)
+    monkeypatch.setattr(interrupts, "MOST_SECONDS", 0.0)
     inner = next(one for one in executed(plain) if one.place[0] is ForwardRecorder._enter.__code__ and one.time > 1)
     training, torchs = plain(), state_of_torch()
     watcher = listened(training, Listening())
@@ -357,6 +370,52 @@ def test_what_an_interrupt_has_left_on_is_left_when_the_watcher_is_closed(monkey
         training.step(0)
     watcher.close()
     wait_for(torchs)
+
+
+@pytest.mark.parametrize("part", range(CLOSED := 60))
+def test_a_watcher_that_is_closed_at_any_instruction_of_ours_leaves_torch_as_it_was(part: int) -> None:
+    """As by a signal's handler. The code that it interrupted goes on first."""
+    target, training, heard = spread(executed(plain), part, CLOSED), plain(), Listening()
+    watcher, torchs = listened(training, heard), state_of_torch()
+    tracer = Tracer(target, act=watcher.close)
+    told = []
+    for number in range(target.step):
+        told.append(training.step(number).numpy().tobytes())
+    with tracer:
+        told.append(training.step(target.step).numpy().tobytes())
+    if not tracer.met:
+        pytest.skip("not executed this time")
+    assert eventually(lambda: watcher.finished)
+    wait_for(torchs)
+    assert hooks_on(training.model) == 0
+    assert not held()
+    told.append(training.step(target.step + 1).numpy().tobytes())
+    alone = plain()
+    assert told == [alone.step(number).numpy().tobytes() for number in range(target.step + 2)]
+    assert eventually(lambda: heard.closed)
+    assert not heard.finished.notes or heard.finished.notes[0].count("no step was recorded")
+    assert {frame.step for frame in heard.frames} >= set(range(target.step)) - {NOT_LOGGED}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)], ids=["an interrupt", "an exit with its code"])
+def test_what_a_handler_raises_while_a_put_off_close_is_made_reaches_the_training(error: BaseException) -> None:
+    def close() -> None:
+        raise error
+
+    inner = next(one for one in executed(plain) if one.place[0] is ForwardRecorder._enter.__code__)
+    training = plain()
+    watcher = listened(training, Listening())
+
+    def train_on() -> None:
+        with Tracer(inner, act=lambda: interrupts.call_when_left(close)):
+            for number in range(1_000):
+                training.step(number)
+
+    with pytest.raises(type(error)) as raised:
+        train_on()
+    assert raised.value is error
+    interrupts._process.waiting.acts.clear()
+    watcher.close()
 
 
 MANY = 200

@@ -377,9 +377,22 @@ class Watcher:
             return "None of its training steps was one that log_freq selects."
         return self._train.tracker.silence.reason()
 
-    @interrupts.guarded
     def end(self) -> None:
         """Remove everything from the model. What was measured is written in the background. May be called again."""
+        if not self._is_put_off(self.end):
+            self._end()
+
+    def _is_put_off(self, act: Callable[[], None]) -> bool:
+        """Whether this is called by a signal's handler, or a finalizer, that has interrupted code of ours.
+
+        What that code has changed cannot be changed back before it goes on, so `act` is called as soon as it is left.
+        """
+        if is_within := interrupts.is_within_entry():
+            interrupts.call_when_left(act)
+        return is_within
+
+    @interrupts.guarded
+    def _end(self) -> None:
         with self._ending:
             here = threading.get_ident()
             if self._has_ended or self._ends_in == here or os.getpid() != self.pid:
@@ -393,13 +406,17 @@ class Watcher:
         finally:  # if a signal handler ends the process meanwhile, this is done again at exit
             self._ends_in = None
 
-    @interrupts.guarded
     def finish(self, *, until: float | None = None) -> None:
         """Remove everything from the model and write what was measured; the viewer stays. May be called again.
 
         Waits until the moment `until` of the monotonic clock, by default for `timeouts.SECONDS_TO_END`.
         """
-        self.end()
+        if not self._is_put_off(self.finish):
+            self._finish(until)
+
+    @interrupts.guarded
+    def _finish(self, until: float | None) -> None:
+        self._end()
         with self._ending:
             if not self._has_ended or self._is_written or os.getpid() != self.pid:
                 return  # within `end`, by the finalizer of the model: `end` still has to do its part
@@ -413,7 +430,13 @@ class Watcher:
             raise
 
     def close(self) -> None:
-        """Remove everything from the model, write what was measured, and stop the viewer. May be called again."""
+        """Remove everything from the model, write what was measured, and stop the viewer. May be called again.
+
+        Called by a signal's handler that has interrupted code of this package, it returns at once, and is done as soon
+        as that code is left.
+        """
+        if self._is_put_off(self.close):
+            return
         self.finish()
         if self._inbox is not None and os.getpid() == self.pid:
             self._inbox.deliver_at_end(self.name)
