@@ -291,6 +291,36 @@ def test_maps_are_zoomed_together_from_corresponding_places(page: Tab, flow: Ope
     expect(page.locator(".flow-part")).not_to_contain_text("rows")
 
 
+def test_a_number_that_is_being_typed_stays_while_the_session_is_changed_elsewhere(page: Tab, flow: Open) -> None:
+    flow(*digits())
+    another = page.context.new_page()
+    another.goto(page.url)
+    page.get_by_label("Link maps").check()
+    columns = iter(range(8))
+
+    def change() -> None:
+        """Draws the whole page anew, which leaves the focus where it is."""
+        elsewhere = card(another, "0").get_by_label("Index in 0")
+        elsewhere.fill(chosen := f"0, 0, 0, {next(columns)}")
+        elsewhere.press("Enter")
+        expect(card(page, "0")).to_contain_text(f"Selected: [{chosen}]")
+
+    offset = "Offset of the rows of 2 over input[0]"
+    for label in (offset, "Threshold", "Most links", "Value that the brush sets"):
+        field = page.get_by_label(label)
+        expect(field).not_to_have_value("7")
+        field.fill("7")
+        change()
+        expect(field).to_have_value("7")
+        field.press("Enter")
+        change()
+        expect(field).to_have_value("7")
+    page.get_by_label("Stride of the rows of 2 over input[0]").fill("0")
+    page.get_by_label(offset).focus()
+    expect(page.get_by_label("Stride of the rows of 2 over input[0]")).to_have_value("2")
+    another.close()
+
+
 def test_regions_of_the_input_are_zeroed_copied_and_pasted(page: Tab, flow: Open) -> None:
     session = flow(*digits())
     before = session.value("input[0]")

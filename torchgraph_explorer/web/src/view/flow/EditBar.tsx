@@ -1,6 +1,7 @@
 /** Edits the inputs: what a click does, and undo. */
 
 import {useState} from 'preact/hooks';
+import {NumberInput} from '../controls/NumberInput';
 import {elementText} from '../../flow/maps';
 import {brush, edit, isEditing, marked, state} from './state';
 
@@ -28,7 +29,7 @@ export function EditBar() {
       )}
       <label class="select">
         <span class="select-label">Value</span>
-        <input type="number" step="any" value={brush.value} aria-label="Value that the brush sets" onChange={(event) => (brush.value = Number(event.currentTarget.value))} />
+        <NumberInput step="any" value={brush.value} label="Value that the brush sets" onChoose={(chosen) => (brush.value = chosen || 0)} />
       </label>
       <span class="dim" title="Drag over the map with Shift, or press Shift and arrows, to mark a region of the input">
         {mark === null ? 'All of it:' : `${elementText(mark)}:`}
@@ -49,7 +50,7 @@ export function EditBar() {
       <button type="button" class="button" onClick={() => edit({kind: 'noise', tensor, region, std, seed: edits.undoable})}>
         Noise
       </button>
-      <input type="number" min="0" step="any" value={std} aria-label="Standard deviation of the noise" onChange={(event) => setStd(Number(event.currentTarget.value))} />
+      <NumberInput min={0} step="any" value={std} label="Standard deviation of the noise" onChoose={(chosen) => setStd(chosen || 0)} />
       <span class="flow-shift" role="group" aria-label="Shift">
         <button type="button" class="button" aria-label="Shift left" onClick={() => shift(columns, -1)}>
           ←

@@ -1,5 +1,6 @@
 /** Which part of a tensor's maps is shown, and how they lie over the first tensor where maps are linked. */
 
+import {NumberInput} from '../controls/NumberInput';
 import {elementText} from '../../flow/maps';
 import type {Axis, Lining} from '../../flow/lining';
 import {spanOfElement} from '../../flow/region';
@@ -40,19 +41,15 @@ function LiningInputs({facts}: {facts: TensorFacts}) {
   const lining = liningOf(facts);
   const first = linedUp(facts)[0]!.name;
   const set = (part: keyof Lining, values: Partial<Axis>) => {
-    linings.value = {...linings.value, [facts.name]: {...lining, [part]: {...lining[part], ...values}}};
+    const known = liningOf(facts); // what is drawn may be older
+    linings.value = {...linings.value, [facts.name]: {...known, [part]: {...known[part], ...values}}};
   };
   const field = (part: keyof Lining, of: keyof Axis) => (
-    <input
-      type="number"
+    <NumberInput
       step="any"
       value={lining[part][of]}
-      aria-label={`${of === 'offset' ? 'Offset' : 'Stride'} of the ${part} of ${facts.name} over ${first}`}
-      onChange={(event) => {
-        const value = Number(event.currentTarget.value);
-        if (Number.isFinite(value) && (of === 'offset' || value > 0)) set(part, {[of]: value});
-        else event.currentTarget.value = String(lining[part][of]);
-      }}
+      label={`${of === 'offset' ? 'Offset' : 'Stride'} of the ${part} of ${facts.name} over ${first}`}
+      onChoose={(value) => Number.isFinite(value) && (of === 'offset' || value > 0) && set(part, {[of]: value})}
     />
   );
   return (

@@ -2,6 +2,7 @@
 
 import {useLayoutEffect, useRef, useState} from 'preact/hooks';
 import {formatNumber} from '../../numberText';
+import {NumberInput} from '../controls/NumberInput';
 import {Select} from '../controls/Select';
 import {askLinks} from '../../flow/api';
 import {elementText, groupElement, groupOf} from '../../flow/maps';
@@ -36,7 +37,7 @@ export function SankeyView() {
         <h2>Links</h2>
         <label class="select">
           <span class="select-label">at most</span>
-          <input type="number" min="1" max={FETCHED} value={most.value} aria-label="Most links" onChange={(event) => (most.value = Math.max(1, Number(event.currentTarget.value) || 1))} />
+          <NumberInput min={1} max={FETCHED} value={most.value} label="Most links" onChoose={(chosen) => (most.value = Math.max(1, chosen || 1))} />
         </label>
         <span class="dim">
           Width: |contribution|, as its share between two tensors. <i class="flow-negative">■</i> negative, <i class="flow-positive">■</i> positive,{' '}

@@ -1,6 +1,7 @@
 /** An input of whole numbers, such as tokens: each can be given another one, by its number or its word. */
 
 import {useId, useRef, useState} from 'preact/hooks';
+import {NumberInput} from '../controls/NumberInput';
 import {askWords} from '../../flow/api';
 import {elementOf, elementText, flatPlace} from '../../flow/maps';
 import {offers, tokenFrom} from '../../flow/tokens';
@@ -50,12 +51,7 @@ export function TokenRow({facts, maps}: {facts: TensorFacts; maps: Maps}) {
                 onChoose={(text) => void setWord(element, text)}
               />
             )}
-            <input
-              type="number"
-              value={value}
-              aria-label={`${name}${word ? `, ${word}` : ''}`}
-              onChange={(event) => set(element, Number(event.currentTarget.value))}
-            />
+            <NumberInput value={value} label={`${name}${word ? `, ${word}` : ''}`} onChoose={(token) => set(element, token)} />
           </div>
         );
       })}

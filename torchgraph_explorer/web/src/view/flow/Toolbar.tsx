@@ -1,6 +1,7 @@
 /** What the maps show, and what is strong enough to be shown. */
 
 import {useState} from 'preact/hooks';
+import {NumberInput} from '../controls/NumberInput';
 import {Segments, Select} from '../controls/Select';
 import {act, isLinked, isOneScale, quantity, state, threshold, when, zoom} from './state';
 import type {Quantity, When} from '../../flow/types';
@@ -68,14 +69,13 @@ function Threshold() {
         ]}
         onChoose={(value) => (threshold.value = {by: value as 'share' | 'value', at: value === 'share' ? 5 : 0})}
       />
-      <input
-        type="number"
-        min="0"
+      <NumberInput
+        min={0}
         max={by === 'share' ? 100 : undefined}
         step={by === 'share' ? 1 : 'any'}
         value={at}
-        aria-label="Threshold"
-        onChange={(event) => (threshold.value = {by, at: Math.max(0, Number(event.currentTarget.value) || 0)})}
+        label="Threshold"
+        onChoose={(chosen) => (threshold.value = {by, at: Math.max(0, chosen || 0)})}
       />
     </span>
   );

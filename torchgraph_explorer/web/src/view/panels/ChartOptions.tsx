@@ -12,6 +12,7 @@ import type {ChartOptions as Options} from '../../charts/options';
 import {Icon} from '../controls/Icon';
 import {ScalarsButton} from '../scalars/ScalarsButton';
 import {XrayButton} from '../xray/XrayButton';
+import {NumberInput} from '../controls/NumberInput';
 import {Segments, Select} from '../controls/Select';
 import type {Option} from '../controls/Select';
 
@@ -110,18 +111,7 @@ function NumberField({label, value, low, high, step, onChoose}: NumberFieldProps
   return (
     <label class="select">
       <span class="select-label">{label}</span>
-      <input
-        type="number"
-        value={value}
-        min={low}
-        max={high}
-        step={step}
-        onChange={(event) => {
-          const chosen = event.currentTarget.valueAsNumber;
-          if (chosen >= low && chosen <= high) onChoose(chosen);
-          else event.currentTarget.value = String(value);
-        }}
-      />
+      <NumberInput value={value} min={low} max={high} step={step} onChoose={(chosen) => chosen >= low && chosen <= high && onChoose(chosen)} />
     </label>
   );
 }

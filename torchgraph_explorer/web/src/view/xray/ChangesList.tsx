@@ -11,6 +11,7 @@ import type {Change, Changes, CoOccurrence, CoOccurrences, FindingRate, Limit, N
 import {findingKey, placeText, titleOf} from '../../findings/names';
 import type {Model} from '../../model/model';
 import {colourSince, sinceStep, stepMeasures} from '../comparison/steps';
+import {NumberInput} from '../controls/NumberInput';
 import {Select} from '../controls/Select';
 import {found} from '../findings/found';
 import {goToFinding} from '../findings/goToFinding';
@@ -100,7 +101,7 @@ function Against(): JSX.Element | null {
     <div class="xray-against">
       <label class="select" title="Empty: the recorded step before">
         <span class="select-label">against step</span>
-        <input type="number" aria-label="Compare with step" min={steps[0]} max={steps.at(-1)} value={since} onChange={(event) => (choices.since.value = Number.isNaN(event.currentTarget.valueAsNumber) ? null : event.currentTarget.valueAsNumber)} />
+        <NumberInput label="Compare with step" min={steps[0]!} max={steps.at(-1)} value={since} onChoose={(chosen) => (choices.since.value = Number.isNaN(chosen) ? null : chosen)} />
       </label>
       <button type="button" class="button" aria-pressed={isColoured} disabled={since === step} onClick={() => (isColoured ? (choices.colourBy.value = 'class') : colourSince(since))}>
         Colour the graph by it

@@ -13,6 +13,7 @@ import {arranged, csvOf, tableOf} from '../../xray/table';
 import type {Order, TableRow} from '../../xray/table';
 import {download, fileName} from '../controls/download';
 import {Icon} from '../controls/Icon';
+import {NumberInput} from '../controls/NumberInput';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {goToCell} from './goToCell';
@@ -54,7 +55,7 @@ export function ModuleTable({model}: {model: Model}): JSX.Element {
         </label>
         <label class="select" title="Change is of the chosen statistic">
           <span class="select-label">since step</span>
-          <input type="number" aria-label="Change since step" min={steps[0] ?? 0} max={steps.at(-1) ?? 0} value={other} onChange={(event) => (choices.since.value = event.currentTarget.valueAsNumber || 0)} />
+          <NumberInput label="Change since step" min={steps[0] ?? 0} max={steps.at(-1) ?? 0} value={other} onChoose={(chosen) => (choices.since.value = chosen || 0)} />
         </label>
         <span class="spacer" />
         <button type="button" class="xray-text-button" onClick={save} aria-label={`Save ${found.length} modules as CSV`} title="Save as CSV">
