@@ -285,7 +285,7 @@ def test_new_findings_appear_without_moving_anything(viewer: Viewer, many: str) 
     before = viewer.page.evaluate(CAMERA)
     assert before
     told.append(made_up(1, module="layers", severity="error"))
-    expect(rows(viewer)).to_have_count(2, timeout=5_000)
+    expect(rows(viewer)).to_have_count(2)
     expect(badge(viewer, "layers#0")).to_have_text("Rule 1")
     expect(viewer.page.locator(".findings [role=status]")).to_have_text("New: 1 finding, rule 1")
     expect(viewer.slider).to_be_focused()

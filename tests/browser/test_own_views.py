@@ -137,13 +137,25 @@ def test_a_view_follows_the_selection_and_edits_of_its_file(own: Viewer, kept: s
     assert own.complaints == []
 
 
+SLOW = """
+import time
+from pathlib import Path
+
+def slow(selection):
+    while not Path(__file__).with_name("let go").exists():
+        time.sleep(0.05)
+    return "drawn"
+"""
+
+
 def test_it_is_said_that_the_first_page_is_being_drawn(page: Page, logdir: Path, kept: str, files: Path) -> None:
-    (files / "slow.py").write_text("import time\ndef slow(selection):\n    time.sleep(3)\n    return 'drawn'\n")
+    (files / "slow.py").write_text(SLOW)
     with serving(logdir, f"--view={files / 'slow.py'}:slow") as url:
         viewer = Viewer(page, url)
         viewer.open(kept, view="own")
         told = viewer.page.locator(".own-view-end").get_by_role("status")
         expect(told).to_have_text("Drawing …")
+        (files / "let go").touch()
         expect(drawn(viewer, "slow").locator("body")).to_have_text("drawn")
         expect(told).to_have_text("")
 

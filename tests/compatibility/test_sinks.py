@@ -46,7 +46,7 @@ def test_a_sink_that_hangs_holds_training_up_once_and_for_a_stated_time(monkeypa
     began = time.monotonic()
     with pytest.warns(TorchgraphWarning, match="Some steps are not recorded: writing is slower than the training"):
         train(model, steps=300)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30, "it was held up more than once"
     sink.let_go.set()
     watcher.close()
     assert any(re.search(r"steps \(3[2-5] to 299\) were dropped", note) for note in sink.finished.notes), (

@@ -228,7 +228,7 @@ def test_the_body_of_no_rows_is_empty() -> None:
 def test_opening_and_reading_many_frames_is_quick(tmp_path: Path) -> None:
     many = tuple(Series(number, f"layer{number}", 0, "output", "output", "value") for number in range(50))
     write(tmp_path, many, *(frame(step, series=range(50)) for step in range(300)))
-    begin = time.perf_counter()
+    begin = time.process_time()
     model = open_run(tmp_path).model()
     model.history(7)
-    assert time.perf_counter() - begin < 1.0
+    assert time.process_time() - begin < 1.0

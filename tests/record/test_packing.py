@@ -93,6 +93,6 @@ def test_random_bytes_are_histograms_or_damage() -> None:
 
 def test_ten_thousand_rows_take_a_fraction_of_a_second() -> None:
     packed, ends = pack(histograms(10_000, np.random.default_rng(0)))
-    begin = time.perf_counter()
+    begin = time.process_time()
     unpack(packed, ends)
-    assert time.perf_counter() - begin < 0.5
+    assert time.process_time() - begin < 0.5

@@ -79,9 +79,9 @@ def test_ten_thousand_steps_cost_a_fraction_of_a_second_a_request(tmp_path: Path
     spent: list[float] = []
     said: dict[str, Any] = {"is_complete": False, "frames": 0, "epoch": -1}
     while not said["is_complete"]:
-        begun = time.perf_counter()
+        begun = time.process_time()
         said = answer(tmp_path, served, model="long", epoch=said["epoch"], frames=said["frames"])
-        spent.append(time.perf_counter() - begun)
+        spent.append(time.process_time() - begun)
     assert said["first"]["step"] == 7_000
     assert np.median(spent) < 0.5
 

@@ -160,14 +160,19 @@ def test_nothing_is_asked_while_another_tab_is_in_front(tab: Tab) -> None:
     tab.open(pin="0.classifier#0")
     expect(tab.chart("classifier, output, value")).to_be_visible()
     tab.switch_to("Time Series")
-    tab.page.wait_for_timeout(1500)
+    expect_soon(partial(check_quiet, tab))
     tab.asked.clear()
-    tab.page.wait_for_timeout(2500)
-    assert tab.asked == []
     tab.switch_to("torchgraph")
     expect_graph(tab)
     expect_soon(partial(check_asked, tab))
     expect_coloured(tab, tab.chart("classifier, output, value"))
+
+
+def check_quiet(tab: Tab) -> None:
+    """The page, which else asks every second, asks for nothing for more than two."""
+    tab.asked.clear()
+    tab.page.wait_for_timeout(2500)
+    assert tab.asked == []
 
 
 def check_asked(tab: Tab) -> None:

@@ -159,7 +159,7 @@ def test_a_store_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytes
     began = time.monotonic()
     begin = begin_in(context(tmp_path), (), None, is_named=True, seconds=timeouts.SECONDS)
     hangs.set()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert begin == Start(
         notes=("Earlier steps of this run could not be looked for in full (there was no answer within 0.2 s).",)
     )

@@ -321,10 +321,11 @@ def test_the_process_ends_with_a_training_that_is_killed(tmp_path: Path) -> None
     with python("-c", KILLED, str(tmp_path)) as training:
         assert training.stdout is not None
         assert training.stdout.readline() == "ready\n"
+        assert wait_for(lambda: len(processes_of(training.pid)) == 1)
         [looking] = processes_of(training.pid)
         training.send_signal(signal.SIGKILL)
         training.wait()
-        assert wait_for(lambda: not Path(f"/proc/{looking}").exists() or is_zombie(looking), 10)
+        assert wait_for(lambda: not Path(f"/proc/{looking}").exists() or is_zombie(looking))
 
 
 def processes_of(parent: int) -> Sequence[int]:

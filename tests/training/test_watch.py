@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 import warnings
 import weakref
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 
 from tests.listening import Listening
 from tests.models import Digits
+from tests.processes import wait_for
 from torchgraph_explorer import LIGHTNING_EPOCHS, OptionError, TorchgraphWarning, open_run, sinks, watch
 from torchgraph_explorer.capture.current_step import CurrentStep
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
@@ -156,9 +156,7 @@ def test_a_single_step_is_handed_over_without_waiting_for_a_next_one() -> None:
     model, heard = digits(), Listening()
     with watch(model, log_freq=1, backend=heard):
         train(model, 1)
-        end = time.monotonic() + 5
-        while not heard.frames and time.monotonic() < end:
-            time.sleep(0.05)
+        assert wait_for(lambda: bool(heard.frames))
         assert [frame.step for frame in heard.frames] == [0]
         train(model, 1)
     assert [frame.step for frame in heard.frames] == [0, 1]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.processes import SECONDS, wait_for
 from tests.wandb_panel.conftest import started_training
 from tests.wandb_panel.emulator import chart_of
 from tests.wandb_panel.loopback import Backend, StoredRun
@@ -24,18 +23,17 @@ def shown_steps(backend: Backend, run: StoredRun) -> list[int]:
     return [int(step) for step in line.split("\t")[2].split("|")]
 
 
-def wait_for(is_so: Callable[[], bool], seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while not is_so() and time.monotonic() < end:
-        time.sleep(0.1)
-    return is_so()
+def has_chart(backend: Backend, *, steps: int) -> bool:
+    """Whether the server has a chart that shows so many steps."""
+    run = backend.runs["unlogged"]
+    return TABLE in run.summary and len(shown_steps(backend, run)) >= steps
 
 
 def test_a_training_that_is_killed_soon_after_it_began_has_a_chart(backend: Backend, tmp_path: Path) -> None:
     with started_training("unlogged", backend, tmp_path, steps=1000, seconds=0.2) as training:
         assert training.stdout is not None
         training.stdout.readline()
-        time.sleep(12)
+        assert wait_for(lambda: has_chart(backend, steps=5))
         training.kill()
     run = backend.runs["unlogged"]
     assert run.history == []  # no row of the training's own has ended
@@ -44,8 +42,8 @@ def test_a_training_that_is_killed_soon_after_it_began_has_a_chart(backend: Back
 
 
 def test_what_was_recorded_gets_there_while_no_further_step_comes(backend: Backend, tmp_path: Path) -> None:
-    with started_training("unlogged", backend, tmp_path, steps=3, seconds=80.0) as training:
+    with started_training("unlogged", backend, tmp_path, steps=3, seconds=2 * SECONDS) as training:
         assert training.stdout is not None
         training.stdout.readline()
-        assert wait_for(lambda: TABLE in backend.runs["unlogged"].summary, 20)
+        assert wait_for(lambda: has_chart(backend, steps=1))
         assert shown_steps(backend, backend.runs["unlogged"]) == [0]

@@ -140,7 +140,7 @@ def test_a_home_that_hangs_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.M
         gate.close()
         began = time.monotonic()
         preset = PresetPublisher(wandb_run())
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 4.5
         assert preset.chart is None
         gate.open()
         preset.wait(10)
