@@ -127,6 +127,41 @@ def test_links_that_lead_in_a_circle_are_followed_once(tmp_path: Path) -> None:
     assert sorted(info.name for info in list_runs(tmp_path)) == ["a", "b/to a"]
 
 
+@pytest.mark.parametrize("above", ["/", "..", "../.."])
+def test_a_link_to_a_folder_above_the_logdir_is_not_followed(above: str, tmp_path: Path) -> None:
+    logdir = tmp_path / "deep" / "logdir"
+    write_small_run(tmp_path / "deep" / "other")
+    write_small_run(logdir / "own")
+    (logdir / "up").symlink_to(above)
+    (tmp_path / "link").symlink_to(logdir)
+    began = time.process_time()
+    for place in (logdir, tmp_path / "link"):
+        assert [info.name for info in list_runs(place)] == ["own"]
+    assert time.process_time() - began < 2
+    assert folder.leads_in_a_circle(logdir, "up")
+
+
+def test_a_link_to_very_many_folders_without_a_run_is_given_up(tmp_path: Path) -> None:
+    for number in range(2500):
+        (tmp_path / "disk" / f"{number // 50}" / f"{number}").mkdir(parents=True)
+    write_small_run(tmp_path / "logdir" / "own")
+    (tmp_path / "logdir" / "linked").symlink_to(tmp_path / "disk")
+    seen = [path for path, _ in folder._folders(tmp_path / "logdir") if "linked" in path]
+    assert len(seen) == 2000
+    assert [info.name for info in list_runs(tmp_path / "logdir")] == ["own"]
+
+
+def test_of_a_link_to_very_many_runs_all_are_found(tmp_path: Path) -> None:
+    (tmp_path / "logdir").mkdir()
+    (tmp_path / "logdir" / "linked").symlink_to(tmp_path / "disk")
+    for number in range(2500):
+        (tmp_path / "disk" / f"{number}").mkdir(parents=True)
+        if number % 20 == 0:
+            folder.plugin_folder(tmp_path / "disk" / f"{number}").mkdir(parents=True)
+            (folder.plugin_folder(tmp_path / "disk" / f"{number}") / "000000.tgraph").touch()
+    assert len(list_runs(tmp_path / "logdir")) == 125
+
+
 def test_many_links_at_each_other_do_not_multiply(tmp_path: Path) -> None:
     names = [f"group{number}" for number in range(12)]
     for name in names:

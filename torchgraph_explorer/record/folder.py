@@ -8,7 +8,7 @@ import re
 import stat
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from io import FileIO
@@ -36,6 +36,9 @@ _NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 _MOST_PATHS = 16
 """Paths by which one folder is listed at most: links that point at each other make ever more of them."""
+
+_MOST_BARREN = 2000
+"""Folders beyond a link that are looked into at most without a run among them: a link may lead to a whole disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,8 @@ def plugin_folder(run_dir: Path, part: str = "") -> Path:
 def list_local_segments(logdir: Path) -> dict[str, list[ListedSegment]]:
     """The segments of every run in or below `logdir`, by the run's path from there (`.` for `logdir` itself).
 
-    Links to folders are followed, but not into a folder that they lie in.
+    Links to folders are followed, as TensorBoard does, but not into a folder that they or `logdir` lie in, such as
+    `/`, and only until `_MOST_BARREN` folders beyond them have shown no run.
     """
     found: dict[str, list[ListedSegment]] = {}
     for folder, names in _folders(logdir):
@@ -118,32 +122,63 @@ def list_local_segments(logdir: Path) -> dict[str, list[ListedSegment]]:
 
 
 def leads_in_a_circle(root: Path, name: str) -> bool:
-    """Whether the folder `name`, from `root`, is reached through itself; `list_local_segments` skips it."""
+    """Whether the folder `name`, from `root`, is reached through itself, or `root` through it: listing skips it."""
     parts = PurePosixPath(name).parts
-    keys = [_key(root.joinpath(*parts[:count])) for count in range(len(parts) + 1)]
+    keys = [*_above(root), *(_key(root.joinpath(*parts[:count])) for count in range(len(parts) + 1))]
     return len(set(keys)) < len(keys)
+
+
+class _Found(NamedTuple):
+    """A folder to look into.
+
+    Attributes:
+        path: The folder's path.
+        above: The folders that it lies in, by the way that led to it.
+        link: The first link on that way; empty if there is none.
+    """
+
+    path: str
+    above: tuple[_Key, ...]
+    link: str
 
 
 def _folders(root: Path) -> Iterator[tuple[str, dict[str, bool]]]:
     """Every folder in or below `root`, with the names of its folders and whether each is a link.
 
-    The caller may remove names to skip them. Links are followed last, so that a folder is found by its own name first.
+    The caller removes names to skip them, which says that it has found a run. Links are followed last, so that a folder
+    is found by its own name first.
     """
-    waiting: deque[tuple[str, tuple[_Key, ...]]] = deque([(os.fspath(root), ())])
+    waiting: deque[_Found] = deque([_Found(os.fspath(root), _above(root), "")])
     visits: dict[_Key, int] = {}
+    barren: dict[str, int] = {}
     while waiting:
-        folder, above = waiting.popleft()
+        path, above, link = waiting.popleft()
+        if barren.get(link, 0) >= _MOST_BARREN:
+            continue
         try:
-            key, names = _key(folder), _folders_in(folder)
+            key, names = _key(path), _folders_in(path)
         except OSError:  # it has gone meanwhile, or may not be looked into
             continue
         visits[key] = visits.get(key, 0) + 1
         if key in above or visits[key] > _MOST_PATHS:
             continue
-        yield folder, names
+        count = len(names)
+        yield path, names
+        if link:
+            barren[link] = barren.get(link, 0) + 1 if len(names) == count else 0
         for name, is_link in names.items():
-            found = (os.path.join(folder, name), (*above, key))  # noqa: PTH118  (there may be very many)
+            child = os.path.join(path, name)  # noqa: PTH118  (there may be very many)
+            found = _Found(child, (*above, key), link or (child if is_link else ""))
             waiting.append(found) if is_link else waiting.appendleft(found)
+
+
+def _above(root: Path) -> tuple[_Key, ...]:
+    """The folders that `root` lies in, as far as they may be looked at."""
+    keys: list[_Key] = []
+    for folder in Path(os.path.realpath(root)).parents:
+        with suppress(OSError):
+            keys.append(_key(folder))
+    return tuple(keys)
 
 
 def _folders_in(folder: str) -> dict[str, bool]:
