@@ -384,3 +384,136 @@ def test_an_optimizer_of_two_models_has_no_orphans(tmp_path: Path) -> None:
         return squares(watched) + squares(other)
 
     assert kinds(found(tmp_path, model, optimizer, loss=loss)) == [("not-in-optimizer", "info", "0", 0)]
+
+
+# What comes back to nothing
+
+
+class Rounding(nn.Module):
+    """A quantisation, which has no derivative by itself."""
+
+    def __init__(self, *, is_straight_through: bool) -> None:
+        super().__init__()
+        self.is_straight_through = is_straight_through
+
+    def forward(self, values: Tensor) -> Tensor:
+        rounded = (16 * values).round() / 16
+        return values + (rounded - values).detach() if self.is_straight_through else rounded
+
+
+@pytest.mark.parametrize("is_straight_through", [True, False])
+def test_a_quantisation_without_a_derivative_is_told(is_straight_through: bool, tmp_path: Path) -> None:
+    rounding = Rounding(is_straight_through=is_straight_through)
+    net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), rounding, nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 3))
+    told = found(tmp_path, net, sgd(net), loss=squares)
+    if is_straight_through:
+        assert told == []
+    else:
+        [one] = told
+        assert (one.kind, one.module) == ("vanishing-gradient", "0")
+        assert "a gradient of zeros" in one.text
+        assert "straight-through" in one.advice
+
+
+def detached(model: Any) -> Tensor:
+    """As in a GAN whose generator is judged by what was detached for the discriminator."""
+    model(torch.randn(4, 8))
+    return torch.zeros((), requires_grad=True) * 1
+
+
+@pytest.mark.parametrize(("loss", "is_told"), [(detached, True), (squares, False)])
+def test_a_model_that_never_gets_a_gradient_is_told(
+    loss: Callable[[Any], Tensor], *, is_told: bool, tmp_path: Path
+) -> None:
+    net = network()
+    told = kinds(found(tmp_path, net, sgd(net, 0.01), loss=loss))
+    assert told == ([("no-gradient", "warning", "", 0)] if is_told else [])
+
+
+def test_a_rate_of_zero_is_not_taken_for_a_missing_gradient(tmp_path: Path) -> None:
+    net = network()
+    assert [one.kind for one in found(tmp_path, net, sgd(net, 0.0), loss=squares)] == ["update-too-small"]
+
+
+# Data beside embeddings
+
+
+class Table(nn.Module):
+    """Takes categories and numbers, as models of tables do."""
+
+    def __init__(self, *, is_normalised: bool) -> None:
+        super().__init__()
+        self.category = nn.Embedding(5, 4)
+        self.numbers = nn.LayerNorm(3) if is_normalised else nn.Identity()
+        self.body = nn.Sequential(nn.Linear(7, 16), nn.ReLU(), nn.Linear(16, 2))
+
+    def forward(self, categories: Tensor, numbers: Tensor) -> Tensor:
+        result: Tensor = self.body(torch.cat([self.category(categories), self.numbers(numbers)], 1))
+        return result
+
+
+@pytest.mark.parametrize(
+    ("scale", "is_normalised", "is_told"), [(1000.0, False, True), (1.0, False, False), (1000.0, True, False)]
+)
+def test_raw_numbers_that_are_joined_to_embeddings_are_told(
+    scale: float, *, is_normalised: bool, is_told: bool, tmp_path: Path
+) -> None:
+    net = Table(is_normalised=is_normalised)
+    rows = torch.rand(32, 3) * scale, torch.randint(0, 5, (32,))
+
+    def loss(model: Any) -> Tensor:
+        return model(rows[1], rows[0]).square().mean()
+
+    told = found(tmp_path, net, torch.optim.Adam(net.parameters(), 1e-3), loss=loss)
+    places = [(one.module, one.path) for one in told if one.kind == "input-not-normalised"]
+    assert places == ([("body.0", "input[0]")] if is_told else [])
+
+
+# A sigmoid before a loss of logits, and what looks like it
+
+
+class Mask(nn.Module):
+    """A network for pictures with a value for each pixel, made a probability by a function or a module."""
+
+    def __init__(self, end: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.body = nn.Conv2d(1, 2, 3, padding=1)
+        self.end = end
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        return self.end(self.body(pictures))
+
+
+def same(values: Tensor) -> Tensor:
+    return values
+
+
+@pytest.mark.parametrize(
+    ("end", "loss", "is_told"),
+    [
+        pytest.param(torch.sigmoid, F.binary_cross_entropy_with_logits, True, id="function, twice"),
+        pytest.param(nn.Sigmoid(), F.binary_cross_entropy_with_logits, True, id="module, twice"),
+        pytest.param(torch.sigmoid, F.binary_cross_entropy, False, id="function, once"),
+        pytest.param(same, F.binary_cross_entropy_with_logits, False, id="logits"),
+        pytest.param(torch.sigmoid, F.mse_loss, False, id="function, squared error"),
+        pytest.param(nn.Sigmoid(), F.mse_loss, False, id="module, squared error"),
+    ],
+)
+def test_a_sigmoid_before_a_loss_of_logits_is_told_by_the_loss(
+    end: Callable[[Tensor], Tensor], loss: Callable[..., Tensor], *, is_told: bool, tmp_path: Path
+) -> None:
+    net = Mask(end)
+    optimizer = torch.optim.Adam(net.parameters(), 1e-3)
+    is_squared = loss is F.mse_loss
+    with watch(net, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False) as watcher:
+        for _ in range(STEPS):
+            pictures = torch.randn(4, 1, 8, 8)
+            # Targets of a squared error that leave it between those of a sigmoid applied twice.
+            wanted = torch.rand(4, 2, 8, 8) if is_squared else (torch.cat([pictures, -pictures], 1) > 0).float()
+            optimizer.zero_grad()
+            value = loss(net(pictures), wanted)
+            value.backward()
+            optimizer.step()
+            watcher.log({"loss": value.item()})
+    told = [one.kind for one in open_run(tmp_path / "run").model().findings()]
+    assert ("softmax-before-loss" in told) == is_told

@@ -149,31 +149,56 @@ def _grown(evidence: Evidence, layers: list[_Layer]) -> float:
 
 def input_not_normalised(evidence: Evidence) -> Iterator[Finding]:
     """What goes into the network's first layer is far from mean 0 and standard deviation 1."""
-    for column in evidence.of_kind("value", "input"):
-        one = evidence.series[column]
-        info = evidence.places.tensor(one)
-        is_data = info is not None and not info.requires_grad and "float" in info.dtype
-        rows = np.flatnonzero(evidence.is_there[:, column])
-        if not is_data or not len(rows) or not _takes_data(evidence, one):
-            continue
-        scale, mean, std = (
-            float(np.median(of[rows, column])) for of in (evidence.rms, evidence.matrix("mean"), evidence.matrix("std"))
-        )
-        is_off_centre = abs(mean) > OFF_CENTRE * std > 0
-        if scale > LARGE_INPUT or 0 < scale < SMALL_INPUT or is_off_centre:
-            yield finding(
-                evidence,
-                "input-not-normalised",
-                "warning",
-                at=one,
-                rows=rows,
-                numbers={"mean": mean, "std": std, "rms": scale},
-                text=f"What goes into {named(one.module)}, the first layer, has mean {mean:.3g} and standard deviation "
-                f"{std:.3g}. Initialisation and learning rates assume about 0 and 1.",
-                advice="Subtract the mean of the training data and divide by its standard deviation, each "
-                "feature by its own; scale images from 0–255 to 0–1 first.",
-                band=None if is_off_centre else Band("rms", low=SMALL_INPUT, high=LARGE_INPUT),
-            )
+    taken = [column for column in evidence.of_kind("value", "input") if _takes_data(evidence, evidence.series[column])]
+    data = [column for column in taken if _is_data(evidence, column)]
+    found = [one for column in data if (one := _not_normalised(evidence, column))]
+    joined = [column for column in taken if column not in data and _has_data_within(evidence, column)]
+    yield from found or [one for column in joined[:1] if (one := _not_normalised(evidence, column, is_joined=True))]
+
+
+def _not_normalised(evidence: Evidence, column: int, *, is_joined: bool = False) -> Finding | None:
+    """That a layer's input is not normalised. Of data that is joined to other tensors, only the scale is looked at."""
+    one = evidence.series[column]
+    rows = np.flatnonzero(evidence.is_there[:, column])
+    if not len(rows):
+        return None
+    scale, mean, std = (
+        float(np.median(of[rows, column])) for of in (evidence.rms, evidence.matrix("mean"), evidence.matrix("std"))
+    )
+    is_off_centre = abs(mean) > OFF_CENTRE * std > 0 and not is_joined
+    if not (scale > LARGE_INPUT or (0 < scale < SMALL_INPUT and not is_joined) or is_off_centre):
+        return None
+    which = "which takes the model's input beside other tensors" if is_joined else "the first layer"
+    return finding(
+        evidence,
+        "input-not-normalised",
+        "warning",
+        at=one,
+        rows=rows,
+        numbers={"mean": mean, "std": std, "rms": scale},
+        text=f"What goes into {named(one.module)}, {which}, has mean {mean:.3g} and standard deviation "
+        f"{std:.3g}. Initialisation and learning rates assume about 0 and 1.",
+        advice="Subtract the mean of the training data and divide by its standard deviation, each "
+        "feature by its own; scale images from 0–255 to 0–1 first.",
+        band=None if is_off_centre else Band("rms", low=SMALL_INPUT, high=LARGE_INPUT),
+    )
+
+
+def _is_data(evidence: Evidence, column: int) -> bool:
+    """Whether a tensor of numbers comes to the layer without passing any that is trained."""
+    info = evidence.places.tensor(evidence.series[column])
+    return info is not None and not info.requires_grad and "float" in info.dtype
+
+
+def _has_data_within(evidence: Evidence, column: int) -> bool:
+    """Whether the largest element of a tensor is that of the model's input at every step, as where these are joined."""
+    for given in evidence.of_kind("value", "input"):
+        if not evidence.series[given].module and _is_data(evidence, given):
+            peaks = evidence.peaks[:, [column, given]]
+            rows = np.isfinite(peaks).all(axis=1)
+            if rows.any() and (peaks[rows, 0] == peaks[rows, 1]).all():
+                return True
+    return False
 
 
 def _takes_data(evidence: Evidence, one: Series) -> bool:

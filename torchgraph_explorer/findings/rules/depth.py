@@ -18,6 +18,17 @@ LOST = 1e-4
 
 LEAST_LAYERS = 3
 
+_LESS = (
+    "Use an activation that does not saturate (ReLU, GELU), He or Xavier initialisation, normalisation or "
+    "residual connections; look for activations of only zeros in between."
+)
+
+_ZEROS = (
+    "Look in between for what has a derivative of zero: rounding, `sign`, a comparison, `clamp` out of its range, "
+    "activations of only zeros. A quantisation wants a straight-through estimator, `x + (q - x).detach()`; in float16, "
+    "a small loss wants a `GradScaler`."
+)
+
 
 class _Layer(NamedTuple):
     """A weight matrix: its module's place in the order of execution, and the columns of its values and gradient."""
@@ -42,6 +53,10 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
         return
     seen = rows[is_lost[:, 0]]
     begins = _where_it_begins(reach[seen], kept)
+    is_zero = not reach[seen, :kept].any()
+    amount = (
+        "a gradient of zeros" if is_zero else f"less than {LOST:g} of the gradient of others, relative to their weights"
+    )
     yield finding(
         evidence,
         "vanishing-gradient",
@@ -55,10 +70,9 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
             "lost_over_layers": begins - kept + 1,
         },
         text=f"{kept} of {len(layers)} layers, from {named(layers[0].module)} to {named(layers[kept - 1].module)}, get "
-        f"less than {LOST:g} of the gradient of others, relative to their weights. It gets lost on its way back from "
+        f"{amount}. It gets lost on its way back from "
         f"{named(layers[begins].module)} to {named(layers[kept - 1].module)}.",
-        advice="Use an activation that does not saturate (ReLU, GELU), He or Xavier initialisation, normalisation or "
-        "residual connections; look for activations of only zeros in between.",
+        advice=_ZEROS if is_zero else _LESS,
     )
 
 

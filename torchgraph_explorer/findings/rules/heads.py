@@ -25,6 +25,12 @@ AS_EXPECTED = 0.2
 MOST_OF_SIGMOID = 0.76
 """The largest gradient at a sigmoid of a loss that applies another one: the sigmoid of 1, and a margin."""
 
+LEAST_OF_SIGMOID = 0.3
+"""The smallest loss of a probability that is taken for a logit is `log(1 + 1/e)`, 0.31."""
+
+LOSS_AS_EXPECTED = 0.15
+"""By how much the logged loss may differ from the one that the gradient at a sigmoid tells."""
+
 EQUAL = 1e-3
 """By how much the gradients of the samples differ at most where each is one over their number."""
 
@@ -38,10 +44,10 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
         one = evidence.series[column]
         info = evidence.places.tensor(one)
         norms = evidence.find(one.module, one.call, "output", one.path, "grad_norm")
-        if one.module or one.call or info is None or norms is None or len(info.shape) < 2:
+        if one.module or one.call or info is None or norms is None or not info.shape:
             continue
         softmax = is_softmax(evidence, column, info)
-        if not softmax and not _is_sigmoid(evidence, column):
+        if not softmax and not _is_sigmoid(evidence, column, norms):
             continue
         measured = evidence.column("mean", norms).astype(np.float64)
         rows = np.flatnonzero(np.isfinite(measured) & (measured > 0))
@@ -96,7 +102,7 @@ def _last_softmax(evidence: Evidence) -> str | None:
 
 def is_softmax(evidence: Evidence, column: int, info: TensorInfo) -> bool:
     """Whether the elements lie between 0 and 1 and their mean is that of rows that sum to one."""
-    classes = info.shape[1]
+    classes = info.shape[1] if len(info.shape) > 1 else None
     if not classes or classes < 2 or not lie_within(evidence, column):
         return False
     means = evidence.column("mean", column)
@@ -104,11 +110,47 @@ def is_softmax(evidence: Evidence, column: int, info: TensorInfo) -> bool:
     return bool((np.abs(known * classes - 1) < WITHIN).all()) and not _is_sampled(evidence, column)
 
 
-def _is_sigmoid(evidence: Evidence, column: int) -> bool:
+def _is_sigmoid(evidence: Evidence, column: int, norms: int) -> bool:
+    """Whether the model's output may be that of a sigmoid, before a loss that applies another one.
+
+    A squared error has gradients of the same size, but a smaller loss. So the loss decides, if it was logged: where the
+    sigmoid is a function, it has to be the one that the gradients tell; where it is a module, it must not be smaller.
+    """
+    if not lie_within(evidence, column):
+        return False
+    losses = _losses_and_expected(evidence, column, norms)
+    if not _ends_with_sigmoid(evidence, column):
+        return len(losses) >= LEAST_ROWS and _share_as_expected(losses) >= OFTEN
+    return not len(losses) or bool(np.median(losses[:, 0]) > LEAST_OF_SIGMOID)
+
+
+def _losses_and_expected(evidence: Evidence, column: int, norms: int) -> Floats:
+    """At each step with both, the logged loss, and the one that gradients of a sigmoid's cross entropy tell: `[n, 2]`.
+
+    Its gradient at an element is the probability of the wrong answer, over the number of elements, and its loss the
+    negative logarithm of that of the right one.
+    """
+    loss = judged(evidence)
+    if loss is None:
+        return np.empty((0, 2))
+    elements, lengths = (
+        evidence.column(name, of).astype(np.float64) for name, of in (("count", column), ("l2_norm", norms))
+    )
+    wrong = lengths * np.sqrt(elements)
+    _, rows, values = np.intersect1d(evidence.steps, loss.steps, return_indices=True)
+    known = np.isfinite(wrong[rows]) & (wrong[rows] < 1)
+    return np.stack([loss.values[values[known]], -np.log1p(-wrong[rows[known]])], axis=1)
+
+
+def _share_as_expected(losses: Floats) -> float:
+    return float((np.abs(losses[:, 0] - losses[:, 1]) < LOSS_AS_EXPECTED * losses[:, 1]).mean())
+
+
+def _ends_with_sigmoid(evidence: Evidence, column: int) -> bool:
     """Whether a sigmoid module is the last one and its output the model's."""
     places = evidence.places
     calls = [number for number in range(len(places.calls)) if places.is_leaf(number)]
-    if not calls or places.class_of(places.calls[calls[-1]].module) != "Sigmoid" or not lie_within(evidence, column):
+    if not calls or places.class_of(places.calls[calls[-1]].module) != "Sigmoid":
         return False
     last = evidence.find(places.calls[calls[-1]].module, places.calls[calls[-1]].call, "output", "output")
     return last is not None and np.array_equal(

@@ -94,6 +94,8 @@ def _is_same(evidence: Evidence, source: int, target: int) -> bool:
     if result is None or taken is None:
         return False
     names = ("min", "max", "mean", "l2_norm")
+    if not np.isfinite(evidence.column("l2_norm", taken)).any():  # of NaN alone nothing can be told
+        return False
     return all(
         np.array_equal(evidence.column(name, result), evidence.column(name, taken), equal_nan=True) for name in names
     )

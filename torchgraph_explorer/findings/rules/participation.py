@@ -19,7 +19,19 @@ _STATISTICS = ("min", "max", "mean", "absolute_mean", "std", "l2_norm", "zeros")
 
 
 def no_gradient(evidence: Evidence) -> Iterator[Finding]:
-    """A trainable parameter of a module that ran never gets a gradient, while others do, and never changes."""
+    """A trainable parameter of a module that ran never gets a gradient and never changes."""
+    if none_has_gradient(evidence):
+        yield finding(
+            evidence,
+            "no-gradient",
+            "warning",
+            at="",
+            rows=range(len(evidence)),
+            numbers={"parameters": sum(1 for _ in evidence.places.weights())},
+            text="The model runs and an optimizer steps, but no gradient ever comes back to any of its parameters.",
+            advice="Look for a missing `backward()`, and for `.detach()`, `.item()`, `.data` or a new "
+            "`torch.tensor(...)` between the model and the loss.",
+        )
     for module, weights in _without_gradient(evidence).items():
         if module not in evidence.places.called:
             continue
@@ -89,6 +101,24 @@ def _without_gradient(evidence: Evidence) -> dict[str, list[Weight]]:
         if info.requires_grad and not has_had and not _changes(evidence, weight):
             found.setdefault(module.name, []).append(weight)
     return dict(sorted(found.items(), key=lambda one: evidence.places.order(one[0])))
+
+
+def none_has_gradient(evidence: Evidence) -> bool:
+    """Whether optimizers step the model's parameters, and none of these ever has a gradient or changes.
+
+    Gradients were asked for, and what the model returns could have some.
+    """
+    if len(evidence) < LEAST_UNCHANGED or evidence.of_kind("grad", "param"):
+        return False
+    is_stepped = all(one is not None and any(group.parameters for group in one.groups) for one in evidence.training)
+    trained = [one for one in evidence.places.weights() if one.info.requires_grad]
+    return (
+        "params_grad" in evidence.model.session.log
+        and is_stepped
+        and bool(trained)
+        and _output_requires_grad(evidence, "")
+        and not any(_changes(evidence, one) for one in trained)
+    )
 
 
 def _changes(evidence: Evidence, weight: Weight) -> bool:

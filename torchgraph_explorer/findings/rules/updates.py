@@ -12,7 +12,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.attention import attention_logits_growing
 from torchgraph_explorer.findings.rules.growth import exploding_activation
 from torchgraph_explorer.findings.rules.loss import is_flat, judged, loss_diverging
-from torchgraph_explorer.findings.rules.participation import all_unchanged
+from torchgraph_explorer.findings.rules.participation import all_unchanged, none_has_gradient
 from torchgraph_explorer.findings.rules.ratios import measured_ratios, trained_matrices
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding
 
@@ -103,7 +103,7 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
     is_unchanged = all_unchanged(evidence)
     if not len(rows):
         is_small, ratios, rows = _are_still(evidence), np.zeros(len(evidence)), np.arange(len(evidence))
-    if not is_small and not is_unchanged:
+    if (not is_small and not is_unchanged) or none_has_gradient(evidence):
         return
     most = float(ratios[rows].max()) if len(rows) else 0.0
     how = "None of the weights changes at all" if is_unchanged else f"Updates are {_size(ratios[rows])} of the weights"
