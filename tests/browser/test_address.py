@@ -76,7 +76,7 @@ def test_an_address_that_makes_no_sense_still_opens_the_viewer(viewer: Viewer, d
         digits, inside="nowhere#9", selected="gone#0", pin=["0.gone#0", "x"], step="soon", mode="pie", theme="pink"
     )
     expect_open(viewer, "DigitsNet")
-    expect(viewer.panel("gone#0")).to_contain_text("Nothing of this node was recorded yet.")
+    expect(viewer.panel("gone#0")).to_contain_text("Nothing of this node was recorded.")
 
 
 def test_a_run_that_is_not_there_is_said_and_another_run_and_model_can_be_chosen(

@@ -40,6 +40,15 @@ def open_file(viewer: Viewer, path: Path) -> None:
     viewer.page.goto(path.as_uri())
 
 
+def test_a_page_offers_no_comparison_of_steps_that_it_has_no_numbers_for(offline: Viewer, digits_page: Path) -> None:
+    open_file(offline, digits_page)
+    offline.page.locator(".xray-bar .segments").get_by_text("Changes", exact=True).click()
+    changes = offline.page.locator(".xray-changes")
+    expect(changes).to_contain_text("open the run itself with “torchgraph serve”")
+    expect(changes.get_by_role("button")).to_have_count(0)
+    expect(changes.get_by_role("spinbutton")).to_have_count(0)
+
+
 def test_a_page_opens_from_disk_and_says_what_it_shows_with_the_numbers_of_the_record(
     offline: Viewer, digits_page: Path, logdir: Path, digits: str
 ) -> None:

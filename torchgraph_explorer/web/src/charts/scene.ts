@@ -117,7 +117,7 @@ function missingColumns(history: SeriesHistory, {left, of}: Columns): number[] {
 
 /** Why a plot stays empty, as a short text; null when it does not. */
 export function emptiness({history, content}: Scene): string | null {
-  if (history.frame.length === 0) return 'nothing recorded yet';
+  if (history.frame.length === 0) return 'nothing recorded';
   const isEmpty = content.mode === 'heat' ? history.counts.length === 0 : piecesOf(content).length === 0;
   return isEmpty ? withoutValues(history) : null;
 }

@@ -10,7 +10,7 @@ import {entryOf, mergedText, nonfiniteOf, rowOfEntry} from '../history';
 export function summaryOf(name: string, history: SeriesHistory, steps: ArrayLike<number>): string {
   const known = history.frame.filter((frame) => frame < steps.length); // histories may be ahead of the poll
   const entries = known.length;
-  if (entries === 0) return `${name}: nothing recorded yet.`;
+  if (entries === 0) return `${name}: nothing recorded.`;
   const count = history.merged.subarray(0, entries).reduce((sum, frames) => sum + frames, 0);
   const [first, last] = [steps[known[0]!], steps[Math.min(history.last[entries - 1]!, steps.length - 1)]];
   const when = count === 1 ? `one step, ${first}` : `${count} steps, ${first} to ${last}`;

@@ -50,7 +50,7 @@ describe('a strip', () => {
     sceneOf({history: historyFrom(elements), options: {...CHART_DEFAULTS, mode}, axis: timeAxis('step', frames), width: 300});
 
   test.each(['heat', 'bands', 'line'] as const)('in mode %s says why it is empty', (mode) => {
-    expect(emptiness(scene([], mode))).toBe('nothing recorded yet');
+    expect(emptiness(scene([], mode))).toBe('nothing recorded');
     expect(emptiness(scene([[NaN]], mode))).toBe('all NaN');
     expect(emptiness(scene([[1]], mode))).toBeNull();
   });

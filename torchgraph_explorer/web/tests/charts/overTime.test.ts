@@ -32,7 +32,7 @@ describe('lines', () => {
 describe('a strip in words', () => {
   const steps = [0, 50, 100];
   test.each([
-    {frames: [], text: 'w: nothing recorded yet.'},
+    {frames: [], text: 'w: nothing recorded.'},
     {frames: [[1, 2]], text: 'w: one step, 0; values from 1 to 2.'},
     {frames: [[1], [NaN], [4]], text: 'w: 3 steps, 0 to 100; values from 1 to 4; NaN or infinite values at 1 step.'},
     {frames: [[1], [2], [3], [4]], text: 'w: 3 steps, 0 to 100; values from 1 to 4.'},

@@ -98,7 +98,7 @@ function show(run: Compared): void {
 function alignmentText(runs: readonly Compared[]): string {
   const main = shown.step.value;
   const others = runs.slice(1).map(({model}) => model.step.value);
-  if (main === null) return 'No step is recorded yet.';
+  if (main === null) return shown.isOver.value ? 'No step was recorded.' : 'No step is recorded yet.';
   if (others.every((step) => step === main)) return `All are at step ${main.toLocaleString('en')}.`;
   const axis = runs[0]!.setting.axis.value.kind;
   const by = axis === 'step' ? '' : ` by ${timeOptions.value.find(({value}) => value === axis)?.label.toLowerCase() ?? axis}`;

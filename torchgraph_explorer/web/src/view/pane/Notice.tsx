@@ -41,8 +41,8 @@ function reason(): Reason {
   if (run.error) return {title: 'This run cannot be read in full', text: run.error};
   if (run.models.length === 0) return {title: 'No model in this run yet', text: 'It appears when watch() has been called.'};
   if (!data) return delay();
-  if (data.steps.length === 0) return {title: data.finished ? 'No step was recorded' : 'No step recorded yet', text: <NoStepHelp data={data} />};
-  if (data.graphs.length === 0) return {title: 'No graph yet', text: 'The graph is traced in the first recorded step; this run has none so far.'};
+  if (data.steps.length === 0) return {title: shown.isOver.value ? 'No step was recorded' : 'No step recorded yet', text: <NoStepHelp data={data} />};
+  if (data.graphs.length === 0) return {title: shown.isOver.value ? 'No graph was recorded' : 'No graph yet', text: 'The graph is traced in the first recorded step; this run has none so far.'};
   return {title: 'Loading the graph…', text: ''};
 }
 
@@ -65,7 +65,7 @@ function NoRunHelp() {
 function NoStepHelp({data}: {data: ModelData}) {
   const notes = notesOf(data);
   if (notes.length > 0) return <>{notes.map((note) => <p key={note}>{note}</p>)}</>;
-  return data.finished ? <>The training ended before a step was over.</> : <>{waitText(data.session?.log_freq)}</>;
+  return shown.isOver.value ? <>The training ended before a step was over.</> : <>{waitText(data.session?.log_freq)}</>;
 }
 
 function waitText(logFreq: string | undefined): string {

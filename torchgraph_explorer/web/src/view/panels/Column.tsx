@@ -12,6 +12,7 @@ import {parseKey} from '../../graph/keys';
 import {seriesOfNode, type NodeSeries} from '../../model/series';
 import {TurnSlider} from '../controls/TurnSlider';
 import {changePin, find, unpin, type Pin} from '../state/choices';
+import * as shown from '../state/shown';
 import {makeWay} from '../layout/sides';
 import {FindingCard} from '../findings/FindingCard';
 import {chosen, panelOfChosen} from '../findings/found';
@@ -60,7 +61,7 @@ export function Column({pin, model, setting}: ColumnProps): JSX.Element {
           SECTIONS.map(([role, title]) => (
             <Section key={role} title={title} tensors={series[role]} subject={subject} model={model} setting={setting} onCall={onCall} />
           ))}
-        {isEmpty && <p class="panel-note">{page === null ? `Nothing of this ${what} was recorded yet.` : `This page has no numbers of this ${what}.`}</p>}
+        {isEmpty && <p class="panel-note">{page === null ? `Nothing of this ${what} was recorded${shown.isOver.value ? '' : ' yet'}.` : `This page has no numbers of this ${what}.`}</p>}
       </div>
     </section>
   );

@@ -3,7 +3,7 @@
 import {computed, effect, signal, untracked} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
 import type {ModelName} from '../../api/answers';
-import {chartAnswers} from '../../api/client';
+import {chartAnswers, page} from '../../api/client';
 import type {Call, GraphInfo, ModuleGraph, NonFinite, StepStatistics} from '../../api/types';
 import {CHART_DEFAULTS} from '../../charts/options';
 import type {ChartOptions} from '../../charts/options';
@@ -60,6 +60,8 @@ export const data: ReadonlySignal<ModelData | null> = computed(() => model.value
 export const graph: ReadonlySignal<ModuleGraph | null> = computed(() => model.value?.graph.value ?? null);
 export const statistics: ReadonlySignal<StepStatistics | null> = computed(() => model.value?.statistics.value ?? null);
 export const nonfinite: ReadonlySignal<NonFinite | null> = computed(() => model.value?.nonfinite.value ?? null);
+/** Nothing more will be recorded, as far as is known: the training has ended, or this is a page. */
+export const isOver: ReadonlySignal<boolean> = computed(() => page !== null || data.value?.finished != null);
 /** The number of the frame on show; null before the first. */
 export const frame: ReadonlySignal<number | null> = computed(() => model.value?.frame.value ?? null);
 /** The step on show; null before the first. */

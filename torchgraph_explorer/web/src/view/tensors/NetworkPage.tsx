@@ -71,7 +71,7 @@ export function NetworkPage(): JSX.Element {
           </tbody>
         </table>
         {found.length > MOST_ROWS && <p class="dim pad">{(found.length - MOST_ROWS).toLocaleString('en')} more. Search to narrow them down.</p>}
-        {graph === null && <p class="dim pad">No graph was recorded yet.</p>}
+        {graph === null && <p class="dim pad">No graph was recorded{shown.isOver.value ? '' : ' yet'}.</p>}
       </div>
       <Popover />
     </section>

@@ -76,7 +76,7 @@ export function TimeBar() {
 
 function valueText(): string {
   const [data, frame] = [shown.data.value, shown.frame.value];
-  if (data === null || frame === null) return 'no step yet';
+  if (data === null || frame === null) return shown.isOver.value ? 'no step' : 'no step yet';
   const {optimizers, passes, end} = textsOf(data, frame);
   return [`step ${data.steps[frame]}`, optimizers, passes, end, isBad(frame) && 'has NaN or infinity'].filter(Boolean).join(', ');
 }
@@ -133,5 +133,6 @@ function Readout() {
 
 function nothingText(): string {
   const chosen = choices.optimizer.value;
-  return chosen === null ? 'No step recorded yet' : `No step by ${chosen}`;
+  if (chosen !== null) return `No step by ${chosen}`;
+  return shown.isOver.value ? 'No step was recorded' : 'No step recorded yet';
 }

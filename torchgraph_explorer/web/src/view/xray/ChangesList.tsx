@@ -3,7 +3,7 @@
 import {batch, useSignal} from '@preact/signals';
 import type {ComponentChildren, JSX} from 'preact';
 import {useEffect} from 'preact/hooks';
-import {answers} from '../../api/client';
+import {answers, page} from '../../api/client';
 import {messageOf} from '../../api/errors';
 import {latest} from '../../api/latest';
 import type {SeriesName} from '../../api/types';
@@ -42,7 +42,7 @@ const KINDS: Record<string, string> = {value: '', grad_norm: 'gradient norms', g
 
 export function ChangesList({model}: {model: Model}): JSX.Element {
   const scalar = curveName.value;
-  const canAsk = model.scalars.data.value?.scalars.some(({name, label}) => name === scalar && label === undefined);
+  const canAsk = page === null && model.scalars.data.value?.scalars.some(({name, label}) => name === scalar && label === undefined);
   return (
     <div class="xray-changes">
       {target.value === null ? (
@@ -95,7 +95,7 @@ function Changed({model, onRelate, children}: {model: Model; onRelate: (series: 
 /** Which earlier step the one on show is compared with, and the way to see that in the graph. */
 function Against(): JSX.Element | null {
   const [steps, since, step] = [shown.data.value?.steps ?? [], sinceStep.value, shown.step.value];
-  if (since === null || steps.length < 2) return null;
+  if (page !== null || since === null || steps.length < 2) return null;
   const isColoured = stepMeasures.value.some(({name}) => name === choices.colourBy.value);
   return (
     <div class="xray-against">

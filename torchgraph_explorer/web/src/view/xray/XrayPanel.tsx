@@ -12,6 +12,7 @@ import {IconButton} from '../controls/Icon';
 import {Segments, Select} from '../controls/Select';
 import type {Option} from '../controls/Select';
 import * as choices from '../state/choices';
+import * as shown from '../state/shown';
 import {ChangesList} from './ChangesList';
 import {face} from './face';
 import type {Face} from './face';
@@ -112,7 +113,7 @@ function Body(): JSX.Element {
         {whole.value === null ? (
           <p class="dim pad">Reading the run …</p>
         ) : rows.value.length === 0 || whole.value.first.length === 0 ? (
-          <p class="dim pad">Nothing is recorded yet.</p>
+          <p class="dim pad">Nothing {shown.isOver.value ? 'was recorded' : 'is recorded yet'}.</p>
         ) : (
           width > 0 && (
             <>
