@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -59,7 +60,13 @@ _L2_NORM = STATISTICS.index("l2_norm")
 """The columns that grow with the number of elements."""
 
 _TABLES = 4 * (2048 + 272)
-"""Counters that rows.c needs: `TABLES * SPAN`."""
+"""Counters that rows.c needs for each thread: `TABLES * SPAN`."""
+
+FIRST_ALONE = 32
+"""Large tensors that one thread looks at by itself after others were late for the first time."""
+
+MOST_THREADS = 8
+"""Threads that look at one tensor: as many as there are blocks of rows.c in a sample of the default size."""
 
 
 class Part(NamedTuple):
@@ -82,6 +89,7 @@ class _Buffers(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("statistics", "ends", "buckets", "counts", "tables", "fingerprints")),
         *((name, ctypes.c_int64) for name in ("most_rows", "most_entries", "rows", "entries", "without_histograms")),
+        *((name, ctypes.c_int64) for name in ("threads", "alone", "next_alone")),
     )
 
 
@@ -106,10 +114,13 @@ class _Memory:
         self._statistics = np.empty((rows, len(STATISTICS)), np.float32)
         self._ends = np.empty(rows, np.uint32)
         self._buckets, self._counts = np.empty(entries, np.int16), np.empty(entries, np.uint32)
-        self._tables = np.zeros(_TABLES, np.uint32)
+        self._threads = _threads()
+        self._tables = np.zeros(self._threads * _TABLES, np.uint32)
         self._fingerprints = np.empty(rows, np.uint64)
         parts = (self._statistics, self._ends, self._buckets, self._counts, self._tables, self._fingerprints)
-        self._buffers = _Buffers(*(part.ctypes.data for part in parts), rows, entries, 0, 0, not histograms)
+        self._buffers = _Buffers(
+            *(part.ctypes.data for part in parts), rows, entries, 0, 0, not histograms, self._threads, 0, FIRST_ALONE
+        )
         add_row, add_sample, add_norms = functions()
         self.address = address = ctypes.addressof(self._buffers)
         self.add_row, self.add_sample = partial(add_row, address), partial(add_sample, address)
@@ -120,6 +131,10 @@ class _Memory:
         """How many rows there are."""
         number: int = self._buffers.rows
         return number
+
+    def begin(self) -> None:
+        """Use as many threads as torch does now, if there is memory for them."""
+        self._buffers.threads = min(self._threads, _threads())
 
     def repeat(self, times: int) -> None:
         """Make the last row stand for so many times its elements."""
@@ -170,6 +185,7 @@ class RowBuffer:
         `most` elements are sampled (-1: all), those that `positions` gives, as `Sampler.positions` does. Gradients are
         divided by `scale`.
         """
+        self._memory.begin()
         if self._of_tensors is None:
             return None
         return StepFunctions(*self._of_tensors(ctypes.addressof(self._place), most, positions, step, scale))
@@ -386,8 +402,35 @@ def functions() -> tuple[Callable[..., int], Callable[..., int], Callable[..., i
         TorchgraphError: They are missing.
     """
     loaded = library()
+    use_threads(loaded)
     pointer, number, real = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
     loaded.torchgraph_add_row.argtypes = (pointer, pointer, *[number] * 5, real)
     loaded.torchgraph_add_sample.argtypes = (pointer, pointer, number, number, real, *[number] * 4)
     loaded.torchgraph_add_norms.argtypes = (pointer, pointer, *[number] * 3, real)
     return loaded.torchgraph_add_row, loaded.torchgraph_add_sample, loaded.torchgraph_add_norms
+
+
+def use_threads(loaded: ctypes.CDLL) -> None:
+    """Let `rows.c` use threads of the OpenMP that torch computes with, where that has GNU's interface.
+
+    A forked process uses none: GNU's OpenMP does not work there.
+    """
+    set_parallel = loaded.torchgraph_set_parallel
+    set_parallel.argtypes, set_parallel.restype = (ctypes.c_void_p,), None
+    if (parallel := _parallel()) is not None:
+        set_parallel(parallel)
+        os.register_at_fork(after_in_child=lambda: set_parallel(None))
+
+
+def _parallel() -> int | None:
+    """The address of torch's `GOMP_parallel`; None if it has none."""
+    try:
+        torchs = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+        return ctypes.cast(torchs.GOMP_parallel, ctypes.c_void_p).value
+    except (OSError, AttributeError):
+        return None
+
+
+def _threads() -> int:
+    """How many threads may look at one tensor now."""
+    return max(1, min(torch.get_num_threads(), MOST_THREADS))

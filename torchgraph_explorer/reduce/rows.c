@@ -5,11 +5,13 @@
  * every build of this file gives the same bits.
  */
 
+#include <errno.h>
 #include <fenv.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 enum { SHIFT = 21, LAST_BUCKET = 1019, SIGN = 1 << (31 - SHIFT), CODES = 2 * SIGN };
 
@@ -37,10 +39,13 @@ typedef struct {
     uint32_t *ends;    /* [most_rows]: where the entries of each row end */
     int16_t *buckets;  /* [most_entries] */
     uint32_t *counts;  /* [most_entries] */
-    uint32_t *tables;  /* [TABLES, SPAN], all zero between calls */
+    uint32_t *tables;  /* [threads, TABLES, SPAN], all zero between calls */
     uint64_t *fingerprints; /* [most_rows]: four times the sum of hashes, plus which elements it is of */
     int64_t most_rows, most_entries, rows, entries;
     int64_t without_histograms; /* 1: rows have statistics alone */
+    int64_t threads;            /* so many may look at the elements of a large tensor */
+    int64_t alone;              /* of so many large tensors, the caller's thread looks at all elements itself */
+    int64_t next_alone;         /* so many they are when a thread is late the next time */
 } Rows;
 
 /* The elements of a tensor that are looked at: `length` of `count`, from number `first`, `stride` apart. */
@@ -252,21 +257,30 @@ static inline void add_value(Parts *parts, int lane, float value, double shift) 
     parts->zeros[lane] += value == 0;
 }
 
-static void add_moments(const float *block, int64_t length, Moments *moments) {
+/* The sums of a block that is not empty. */
+static Parts sum_up(const float *block, int64_t length, double shift) {
     Parts parts = {0};
     int64_t i = 0;
-    if (moments->sampled == 0) moments->shift = moments->least = moments->most = block[0];
     for (int lane = 0; lane < LANES; lane++) parts.least[lane] = parts.most[lane] = block[0];
     for (; i + LANES <= length; i += LANES)
-        for (int lane = 0; lane < LANES; lane++) add_value(&parts, lane, block[i + lane], moments->shift);
-    for (; i < length; i++) add_value(&parts, 0, block[i], moments->shift);
+        for (int lane = 0; lane < LANES; lane++) add_value(&parts, lane, block[i + lane], shift);
+    for (; i < length; i++) add_value(&parts, 0, block[i], shift);
+    return parts;
+}
+
+/* Add the sums of a block of `length` elements to those of the blocks before it. */
+static void add_parts(Moments *moments, const Parts *parts, int64_t length) {
+    if (moments->sampled == 0) {
+        moments->least = parts->least[0];
+        moments->most = parts->most[0];
+    }
     for (int lane = 0; lane < LANES; lane++) {
-        moments->sum += parts.sum[lane];
-        moments->absolute += parts.absolute[lane];
-        moments->squares += parts.squares[lane];
-        moments->zeros += parts.zeros[lane];
-        if (parts.least[lane] < moments->least) moments->least = parts.least[lane];
-        if (parts.most[lane] > moments->most) moments->most = parts.most[lane];
+        moments->sum += parts->sum[lane];
+        moments->absolute += parts->absolute[lane];
+        moments->squares += parts->squares[lane];
+        moments->zeros += parts->zeros[lane];
+        if (parts->least[lane] < moments->least) moments->least = parts->least[lane];
+        if (parts->most[lane] > moments->most) moments->most = parts->most[lane];
     }
     moments->sampled += length;
 }
@@ -280,9 +294,9 @@ static void add_to_tables(const float *block, int64_t length, uint32_t *tables) 
     for (; i < length; i++) tables[bits_of(block[i]) >> SHIFT]++;
 }
 
-/* Add the counts of codes `from` to `to` up in the first table, and clear the others. */
-static void collect(uint32_t *tables, int from, int to) {
-    for (int table = 1; table < TABLES; table++) {
+/* Add the counts of codes `from` to `to` up in the first of so many tables, and clear the others. */
+static void collect(uint32_t *tables, int64_t count, int from, int to) {
+    for (int64_t table = 1; table < count; table++) {
         uint32_t *other = tables + table * SPAN;
         for (int code = from; code <= to; code++) tables[code] += other[code];
         memset(other + from, 0, (size_t)(to - from + 1) * sizeof *other);
@@ -306,14 +320,12 @@ static int bucket_of(float value) {
     return value < 0 ? -magnitude : magnitude;
 }
 
-/* Turn the tables into entries, from the smallest bucket to the largest, and clear them. */
-static void add_histogram(Rows *rows, const Moments *moments) {
+/* Turn `tables` of the tables, those in use, into entries, from the smallest bucket to the largest, and clear them. */
+static void add_histogram(Rows *rows, const Moments *moments, int64_t tables) {
     uint32_t *table = rows->tables;
     const int from = bucket_of(moments->least), to = bucket_of(moments->most);
-    if (moments->sampled >= FEW) { /* else only the first is in use */
-        collect(table, 0, to > 0 ? to : 0);
-        collect(table, SIGN, from < 0 ? SIGN - from : SIGN);
-    }
+    collect(table, tables, 0, to > 0 ? to : 0);
+    collect(table, tables, SIGN, from < 0 ? SIGN - from : SIGN);
     for (int bucket = from; bucket < 0 && bucket <= to; bucket++) add_entry(rows, bucket, take(table, SIGN - bucket));
     if (from <= 0 && to >= 0) add_entry(rows, 0, take(table, 0) + take(table, SIGN));
     for (int bucket = from > 1 ? from : 1; bucket <= to; bucket++) add_entry(rows, bucket, take(table, bucket));
@@ -345,21 +357,79 @@ static void add_statistics(Rows *rows, int64_t count, const NonFinite *found, co
     row[L2_NORM] = bounded(sqrt((mean_square > 0 ? mean_square : 0) * (double)finite));
 }
 
-/* Take a block into the row that is being made. */
-static void feed(Rows *rows, float *block, int64_t length, double divisor, NonFinite *found, Moments *moments) {
-    Elements floats = {(const char *)block, FLOAT32, length, 0, 1, length};
-    if (any_non_finite(&floats, 0, length)) length = take_out_non_finite(block, length, found);
+/* One block of a tensor's elements: its sums, which do not depend on other blocks. */
+typedef struct {
+    int64_t length;                 /* finite ones among its sampled elements */
+    float first;                    /* of these */
+    NonFinite sampled, everywhere;  /* among its sampled elements; among all that its part of the tensor has */
+    uint64_t hashes;                /* of all these */
+    Parts parts;
+} Piece;
+
+/* Sum up `length` elements of a block, whose finite ones are moved to its beginning. Without `shift`, it is their first. */
+static void sum_piece(float *block, int64_t length, double divisor, const float *shift, Piece *piece) {
+    const Elements floats = {(const char *)block, FLOAT32, length, 0, 1, length};
+    if (any_non_finite(&floats, 0, length)) length = take_out_non_finite(block, length, &piece->sampled);
+    piece->length = length;
     if (length == 0) return;
     if (divisor != 1.0)
         for (int64_t i = 0; i < length; i++) block[i] = from_double(block[i] / divisor);
-    add_moments(block, length, moments);
-    if (!rows->without_histograms) add_to_tables(block, length, rows->tables);
+    piece->first = block[0];
+    piece->parts = sum_up(block, length, shift == NULL ? block[0] : *shift);
 }
 
-static void end_row(Rows *rows, int64_t count, const NonFinite *found, const Moments *moments, uint64_t fingerprint) {
+/* A row that is being made of blocks, in order. */
+typedef struct {
+    Moments moments;
+    NonFinite sampled, everywhere;
+    uint64_t hashes;
+    int64_t tables; /* those in use */
+} Row;
+
+static void add_non_finite(NonFinite *found, const NonFinite *more) {
+    found->nan += more->nan;
+    found->positive += more->positive;
+    found->negative += more->negative;
+}
+
+static void add_piece(Row *row, const Piece *piece) {
+    add_non_finite(&row->sampled, &piece->sampled);
+    add_non_finite(&row->everywhere, &piece->everywhere);
+    row->hashes += piece->hashes;
+    if (piece->length == 0) return;
+    if (row->moments.sampled == 0) row->moments.shift = piece->first;
+    add_parts(&row->moments, &piece->parts, piece->length);
+}
+
+/* Several tables are in use from a block of FEW elements on. */
+static int64_t tables_for(int64_t length) { return length >= FEW ? TABLES : 1; }
+
+/* Take a piece, which is of `block`, into the row that is being made. */
+static void take_in(Rows *rows, const float *block, const Piece *piece, Row *row) {
+    add_piece(row, piece);
+    if (rows->without_histograms || piece->length == 0) return;
+    add_to_tables(block, piece->length, rows->tables);
+    if (row->tables < tables_for(piece->length)) row->tables = tables_for(piece->length);
+}
+
+/* From what the elements of the next block are measured: the first of the row; NULL if there was none. */
+static const float *shift_of(const Row *row, float *shift) {
+    *shift = (float)row->moments.shift;
+    return row->moments.sampled > 0 ? shift : NULL;
+}
+
+/* Take a block of numbers into the row that is being made. */
+static void feed(Rows *rows, float *block, int64_t length, double divisor, Row *row) {
+    float shift;
+    Piece piece = {0};
+    sum_piece(block, length, divisor, shift_of(row, &shift), &piece);
+    take_in(rows, block, &piece, row);
+}
+
+static void end_row(Rows *rows, int64_t count, const NonFinite *found, const Row *row, uint64_t fingerprint) {
     rows->fingerprints[rows->rows] = fingerprint;
-    if (moments->sampled > 0 && !rows->without_histograms) add_histogram(rows, moments);
-    add_statistics(rows, count, found, moments);
+    if (row->moments.sampled > 0 && !rows->without_histograms) add_histogram(rows, &row->moments, row->tables);
+    add_statistics(rows, count, found, &row->moments);
     rows->ends[rows->rows++] = (uint32_t)rows->entries;
 }
 
@@ -368,24 +438,17 @@ static int has_room(const Rows *rows, int64_t length) {
     return rows->rows < rows->most_rows && rows->entries + (length < most ? length : most) <= rows->most_entries;
 }
 
-/* Take in the sampled elements; count what is not finite among all, and add the hashes of all to `hashes`. Goes through
- * all and the sampled ones together, so that what is sampled is still in the processor's cache. */
-static NonFinite feed_all(Rows *rows, const Elements *elements, double divisor, Moments *moments, uint64_t *hashes) {
-    NonFinite everywhere = {0, 0, 0}, sampled = {0, 0, 0};
-    int64_t seen = 0;
-    float block[BLOCK];
-    for (int64_t at = 0; at < elements->length; at += BLOCK) {
-        int64_t size = elements->length - at < BLOCK ? elements->length - at : BLOCK;
-        int64_t end = at + size < elements->length ? (at + size) * elements->stride : elements->count;
-        *hashes += look_through(elements, seen, end, elements->stride > 1 ? &everywhere : NULL);
-        seen = end;
-        gather(elements, at, size, block);
-        feed(rows, block, size, divisor, &sampled, moments);
-    }
-    return elements->stride > 1 ? everywhere : sampled;
+/* Look at block number `number` of the sampled elements, and at all elements of the tensor up to the next block: together,
+ * so that what is sampled is still in the processor's cache. */
+static void look_at_block(const Elements *elements, int64_t number, double divisor, const float *shift, float *block,
+                          Piece *piece) {
+    const int64_t at = number * BLOCK, left = elements->length - at, size = left < BLOCK ? left : BLOCK;
+    const int64_t end = left > BLOCK ? (at + BLOCK) * elements->stride : elements->count;
+    memset(piece, 0, sizeof *piece);
+    piece->hashes = look_through(elements, at * elements->stride, end, elements->stride > 1 ? &piece->everywhere : NULL);
+    gather(elements, at, size, block);
+    sum_piece(block, size, divisor, shift, piece);
 }
-
-static uint64_t fingerprint_of(uint64_t hashes, uint64_t extent) { return hashes << 2 | extent; }
 
 /* The arithmetic of the C standard, until the caller's is put back with fesetenv. The caller's may flush subnormals to zero
  * (torch.set_flush_denormal, or a library built with -ffast-math), and then floats compare in another way than their
@@ -397,18 +460,144 @@ static fenv_t in_plain_arithmetic(void) {
     return callers;
 }
 
+/* How OpenMP runs a function in several threads, of which the caller's is one: GOMP_parallel of the library that torch
+ * computes with, so that no thread is used that torch does not use itself. NULL: it has none. */
+typedef void (*Parallel)(void (*work)(void *), void *task, unsigned threads, unsigned flags);
+static Parallel parallel;
+
+void torchgraph_set_parallel(Parallel found) { parallel = found; }
+
+/* Blocks that are looked at by several threads before they are added up, and the size of a tensor for which that pays. */
+enum { AT_A_TIME = 64, LARGE = 1 << 16 };
+
+/* OpenMP waits for all threads of a team. Where another process has the core of one, that takes a time slice; so the
+ * caller's thread then goes on without them, for longer each time. In seconds; in tensors. */
+#define LATE 2e-4
+enum { LEAST_ALONE = 32, MOST_ALONE = 4096 };
+
+static double seconds_now(void) {
+    struct timespec now;
+    timespec_get(&now, TIME_UTC);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Note how long the caller's thread has waited for others. */
+static void note_wait(Rows *rows, double seconds) {
+    if (seconds > LATE) {
+        rows->alone = rows->next_alone;
+        rows->next_alone = 2 * rows->next_alone < MOST_ALONE ? 2 * rows->next_alone : MOST_ALONE;
+    } else if (rows->next_alone > LEAST_ALONE) {
+        rows->next_alone--;
+    }
+}
+
+/* Whether several threads look at the next large tensor. */
+static int is_shared(Rows *rows, const Elements *elements) {
+    if (parallel == NULL || rows->threads < 2 || elements->count < LARGE) return 0;
+    if (rows->alone == 0) return 1;
+    rows->alone--;
+    return 0;
+}
+
+/* Pieces of work that several threads share. Each takes the next one that nobody has taken. */
+typedef struct {
+    int64_t count, taken;
+    const int *caller; /* the address of the errno of its thread */
+    double done;       /* when there was no piece left for it */
+} Pieces;
+
+static int64_t next(int64_t *number) { return __atomic_fetch_add(number, 1, __ATOMIC_RELAXED); }
+
+/* The number of the piece that the calling thread has to do next; -1 if there is none left. */
+static int64_t next_piece(Pieces *pieces) {
+    const int64_t number = next(&pieces->taken);
+    if (number < pieces->count) return number;
+    if (pieces->caller == &errno) pieces->done = seconds_now();
+    return -1;
+}
+
+/* Have several threads do `count` pieces of a task, which begins with its `Pieces`. */
+static void share(Rows *rows, void (*work)(void *), Pieces *pieces, int64_t count) {
+    pieces->count = count;
+    pieces->taken = 0;
+    pieces->caller = &errno;
+    pieces->done = seconds_now();
+    parallel(work, pieces, (unsigned)rows->threads, 0);
+    note_wait(rows, seconds_now() - pieces->done);
+}
+
+/* Some of a tensor's blocks. */
+typedef struct {
+    Pieces shared;
+    const Rows *rows;
+    const Elements *elements;
+    double divisor;
+    float shift;
+    int64_t first, threads;
+    Piece pieces[AT_A_TIME];
+} Blocks;
+
+static void look_at_blocks(void *task) {
+    Blocks *blocks = task;
+    const int64_t thread = next(&blocks->threads);
+    if (thread >= blocks->rows->threads) return;
+    uint32_t *tables = blocks->rows->tables + thread * TABLES * SPAN;
+    const fenv_t callers = in_plain_arithmetic();
+    float block[BLOCK];
+    for (int64_t i = next_piece(&blocks->shared); i >= 0; i = next_piece(&blocks->shared)) {
+        Piece *piece = &blocks->pieces[i];
+        look_at_block(blocks->elements, blocks->first + i, blocks->divisor, &blocks->shift, block, piece);
+        if (!blocks->rows->without_histograms && piece->length > 0) add_to_tables(block, piece->length, tables);
+    }
+    fesetenv(&callers);
+}
+
+/* The first sampled element, from which distances are taken; returns 0 if it is not finite, and another one is to be. */
+static int begins_finite(const Elements *elements, double divisor, float *first) {
+    gather(elements, 0, 1, first);
+    if (!is_finite(*first)) return 0;
+    if (divisor != 1.0) *first = from_double(*first / divisor);
+    return 1;
+}
+
+/* Take in the sampled elements; count what is not finite among all, and add the hashes of all up. The sums of a block are
+ * the same whichever thread takes them, and are added up in the order of the blocks. */
+static void feed_all(Rows *rows, const Elements *elements, double divisor, Row *row) {
+    const int64_t blocks = (elements->length + BLOCK - 1) / BLOCK;
+    const int by_several = is_shared(rows, elements);
+    int64_t number = 0;
+    float block[BLOCK], shift = 0;
+    int is_known = by_several && begins_finite(elements, divisor, &shift);
+    for (; number < blocks && !(by_several && is_known); number++) {
+        Piece piece;
+        look_at_block(elements, number, divisor, shift_of(row, &shift), block, &piece);
+        take_in(rows, block, &piece, row);
+        is_known = shift_of(row, &shift) != NULL;
+    }
+    if (number == blocks) return;
+    Blocks task;
+    task.rows = rows, task.elements = elements, task.divisor = divisor, task.shift = shift;
+    row->tables = rows->threads * TABLES;
+    for (; number < blocks; number += task.shared.count) {
+        task.first = number, task.threads = 0;
+        share(rows, look_at_blocks, &task.shared, blocks - number < AT_A_TIME ? blocks - number : AT_A_TIME);
+        for (int64_t i = 0; i < task.shared.count; i++) add_piece(row, &task.pieces[i]);
+    }
+}
+
+static uint64_t fingerprint_of(uint64_t hashes, uint64_t extent) { return hashes << 2 | extent; }
+
 /* Each of the following adds one row. It returns 0, having done nothing, when there is no room. */
 
 /* Of `length` elements out of `count`, from number `first`, `stride` apart; what is not finite is counted among all. */
 int torchgraph_add_row(Rows *rows, const char *data, int64_t type, int64_t count, int64_t first, int64_t stride,
                        int64_t length, double divisor) {
     const Elements elements = {data, type, count, first, stride, length};
-    Moments moments = {0};
+    Row row = {0};
     if (!has_room(rows, length)) return 0;
     const fenv_t callers = in_plain_arithmetic();
-    uint64_t hashes = 0;
-    const NonFinite found = feed_all(rows, &elements, divisor, &moments, &hashes);
-    end_row(rows, count, &found, &moments, fingerprint_of(hashes, OF_ALL));
+    feed_all(rows, &elements, divisor, &row);
+    end_row(rows, count, stride > 1 ? &row.everywhere : &row.sampled, &row, fingerprint_of(row.hashes, OF_ALL));
     fesetenv(&callers);
     return 1;
 }
@@ -418,12 +607,11 @@ int torchgraph_add_sample(Rows *rows, const char *sample, int64_t type, int64_t 
                           int64_t nan, int64_t positive, int64_t negative) {
     const Elements elements = {sample, type, length, 0, 1, length};
     const NonFinite everywhere = {nan, positive, negative};
-    Moments moments = {0};
+    Row row = {0};
     if (!has_room(rows, length)) return 0;
     const fenv_t callers = in_plain_arithmetic();
-    uint64_t hashes = 0;
-    feed_all(rows, &elements, divisor, &moments, &hashes);
-    end_row(rows, count, &everywhere, &moments, fingerprint_of(hashes, OF_SAMPLE));
+    feed_all(rows, &elements, divisor, &row);
+    end_row(rows, count, &everywhere, &row, fingerprint_of(row.hashes, OF_SAMPLE));
     fesetenv(&callers);
     return 1;
 }
@@ -464,22 +652,42 @@ static float l2_norm(const Elements *elements, int64_t start, int64_t length, ui
     return from_double(sqrt(total));
 }
 
+/* The norms of some samples of `size` elements. */
+typedef struct {
+    Pieces shared;
+    const Elements *elements;
+    int64_t first, size;
+    float *norms;
+    uint64_t hashes;
+} Norms;
+
+static void take_norms(void *task) {
+    Norms *norms = task;
+    uint64_t hashes = 0;
+    const fenv_t callers = in_plain_arithmetic();
+    for (int64_t i = next_piece(&norms->shared); i >= 0; i = next_piece(&norms->shared))
+        norms->norms[i] = l2_norm(norms->elements, (norms->first + i) * norms->size, norms->size, &hashes);
+    __atomic_fetch_add(&norms->hashes, hashes, __ATOMIC_RELAXED);
+    fesetenv(&callers);
+}
+
 /* Of the l2 norms of `samples` pieces of `size` elements each, which lie one after the other. Its fingerprint is of those
  * elements. */
 int torchgraph_add_norms(Rows *rows, const char *data, int64_t type, int64_t samples, int64_t size, double divisor) {
     const Elements elements = {data, type, samples * size, 0, 1, samples * size};
-    NonFinite found = {0, 0, 0};
-    Moments moments = {0};
-    uint64_t hashes = 0;
+    Row row = {0};
     float block[BLOCK];
     if (!has_room(rows, samples)) return 0;
     const fenv_t callers = in_plain_arithmetic();
     for (int64_t at = 0; at < samples; at += BLOCK) {
         int64_t norms = samples - at < BLOCK ? samples - at : BLOCK;
-        for (int64_t i = 0; i < norms; i++) block[i] = l2_norm(&elements, (at + i) * size, size, &hashes);
-        feed(rows, block, norms, divisor, &found, &moments);
+        Norms task = {.elements = &elements, .first = at, .size = size, .norms = block};
+        if (norms > 1 && is_shared(rows, &elements)) share(rows, take_norms, &task.shared, norms);
+        else for (int64_t i = 0; i < norms; i++) block[i] = l2_norm(&elements, (at + i) * size, size, &task.hashes);
+        row.hashes += task.hashes;
+        feed(rows, block, norms, divisor, &row);
     }
-    end_row(rows, samples, &found, &moments, fingerprint_of(hashes, OF_ALL));
+    end_row(rows, samples, &row.sampled, &row, fingerprint_of(row.hashes, OF_ALL));
     fesetenv(&callers);
     return 1;
 }
