@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tests.record.examples import SERIES, frame, write
+from tests.record.long_runs import graph_of
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.finding import Finding
 
@@ -279,6 +282,14 @@ def test_linear_layers_without_an_activation_are_told(
     net = model()
     told = found(tmp_path, net, sgd(net, 0.01), loss=lambda watched: watched(torch.randn(16, 8)).square().mean())
     assert [one.module for one in told if one.kind == "missing-nonlinearity"] == ([place] if place else [])
+
+
+def test_a_model_of_very_many_linear_layers_is_judged_soon(tmp_path: Path) -> None:
+    write(tmp_path / "run", graph_of(6_000), SERIES, frame(0), frame(10))
+    model = open_run(tmp_path / "run").model()
+    began = time.process_time()
+    model.findings()
+    assert time.process_time() - began < 4
 
 
 def test_layers_without_an_activation_compute_what_one_layer_does() -> None:

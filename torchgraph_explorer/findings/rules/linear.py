@@ -28,8 +28,9 @@ def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
 
     That may be meant, as in a study of deep linear networks, so it is no warning.
     """
+    weighted = _weighted(evidence)
     for layers in _chains(evidence):
-        is_whole = len(layers) == _weighted(evidence)
+        is_whole = len(layers) == weighted
         if len(layers) < (LEAST_OF_ALL if is_whole else LEAST_LAYERS):
             continue
         first, last = (evidence.places.calls[layers[at]].module for at in (0, -1))
