@@ -136,7 +136,7 @@ def test_what_was_told_of_a_node_goes_with_it(at_top: Viewer) -> None:
     expect(told).to_be_visible()
     at_top.node("stage2#0").dblclick()
     expect(at_top.node("stage2.0#0")).to_be_visible()
-    expect(told).to_have_count(0)
+    expect(told).to_have_count(0, timeout=200)
 
 
 def test_what_has_no_gradient_is_dashed_or_hatched_and_explained(viewer: Viewer, pair: str) -> None:

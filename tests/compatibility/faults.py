@@ -606,8 +606,8 @@ def _patched(owner: Any, attribute: str, broken: Any) -> Iterator[None]:
     if inspect.ismodule(owner):
         places += [
             (module, name)
-            for module in [*sys.modules.values()]
-            if getattr(module, "__name__", "").startswith("torchgraph_explorer") and module is not owner
+            for full_name, module in [*sys.modules.items()]
+            if full_name.startswith("torchgraph_explorer") and module is not owner
             for name, value in list(vars(module).items())
             if value is whole
         ]
