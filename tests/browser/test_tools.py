@@ -84,7 +84,7 @@ def test_a_search_says_what_it_cannot_use(viewer: Viewer, digits: str) -> None:
         box.fill(typed)
         expect(told).to_contain_text(said)
         expect(told).to_contain_text("plain text")
-        assert perf_counter() - began < 10
+        assert perf_counter() - began < 25
         shoot(viewer.page, f"search-{said.rpartition(' ')[2]}")
         box.fill("stage1")
         expect(viewer.page.get_by_role("listbox", name="Calls").get_by_role("option").first).to_contain_text("stage1")
