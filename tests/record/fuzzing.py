@@ -109,16 +109,16 @@ def kept(run: Path) -> None:
         kind="loss",
         node="heads",
     )
-    gradient = replace(output, key=("fc", 0, "output", "output", "grad_norm"), loss="policy loss")
-    weight = replace(output, key=("fc", None, "param", "weight", "value"), shape=(3, 4), batch_dim=None)
-    weight = replace(weight, samples=(), statistics=None, categories=(), values=np.zeros(48, np.uint8))
+    gradient = output._replace(key=("fc", 0, "output", "output", "grad_norm"), loss="policy loss")
+    weight = output._replace(key=("fc", None, "param", "weight", "value"), shape=(3, 4), batch_dim=None)
+    weight = weight._replace(samples=(), statistics=None, categories=(), values=np.zeros(48, np.uint8))
     graph = TensorGraph(
         (NamedTensor("fc", None, "param", "weight", "parameter"), NamedTensor("fc", 0, "output", "output", "loss")),
         (TensorEdge(0, 1, gradient=True),),
     )
     others = [
-        replace(
-            weight, key=("", 0, "attached", dtype, "value"), dtype=dtype, shape=shape, values=np.ones(size, np.uint8)
+        weight._replace(
+            key=("", 0, "attached", dtype, "value"), dtype=dtype, shape=shape, values=np.ones(size, np.uint8)
         )
         for dtype, shape, size in ODD_DTYPES
     ]

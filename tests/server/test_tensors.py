@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -268,7 +267,7 @@ def test_samples_are_followed_by_category(tmp_path: Path) -> None:
     served = write(
         tmp_path,
         *(
-            KeptStep(step, 1.0, None, (replace(batched(key, of_step[step]), categories=names),))
+            KeptStep(step, 1.0, None, (batched(key, of_step[step])._replace(categories=names),))
             for step, names in steps.items()
         ),
     )
@@ -359,9 +358,9 @@ def test_layouts_beyond_the_bound_are_left_out_with_their_steps(
 
 
 def test_labels_reasons_categories_and_named_losses_are_told(tmp_path: Path) -> None:
-    output = replace(batched(OUTPUT, values_at(0)), categories=("cat", "dog", "cat"))
-    actor = replace(batched(GRADIENT, values_at(1)), loss="actor")
-    critic = replace(batched(GRADIENT, values_at(2)), loss="critic")
+    output = batched(OUTPUT, values_at(0))._replace(categories=("cat", "dog", "cat"))
+    actor = batched(GRADIENT, values_at(1))._replace(loss="actor")
+    critic = batched(GRADIENT, values_at(2))._replace(loss="critic")
     served = write(tmp_path, KeptStep(10, 1.0, None, (output, actor, critic), "eval", ("loss above 3",)))
     found = ask(served, "/api/tensors", {"run": ".", "model": "net"}).json
     assert (found["labels"], found["reasons"]) == (["eval"], {"10": ["loss above 3"]})

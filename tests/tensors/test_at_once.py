@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -107,7 +106,7 @@ def arrays(keep: Keep, acts: Callable[[], Iterable[Act]], notes: list[str]) -> l
         for act in acts():
             act(step)
         step.finish()
-        found += [replace(one, values=one.values.copy(), statistics=copy_of(one)) for one in step.arrays()]
+        found += [one._replace(values=one.values.copy(), statistics=copy_of(one)) for one in step.arrays()]
         notes.append(f"{step.size} bytes")
         step.done(None)
     return found
@@ -118,8 +117,8 @@ def copy_of(one: KeptArray) -> np.ndarray | None:
 
 
 def assert_equal(one: list[KeptArray], other: list[KeptArray]) -> None:
-    assert [replace(each, values=None, statistics=None) for each in one] == [  # type: ignore[arg-type]
-        replace(each, values=None, statistics=None)  # type: ignore[arg-type]
+    assert [each._replace(values=None, statistics=None) for each in one] == [  # type: ignore[arg-type]
+        each._replace(values=None, statistics=None)  # type: ignore[arg-type]
         for each in other
     ]
     for left, right in zip(one, other, strict=True):

@@ -128,8 +128,8 @@ LOOP_GRAPH = TensorGraph(
 
 
 def test_what_the_loop_said_of_a_step_is_read(tmp_path: Path) -> None:
-    target = replace(array(TARGET, np.arange(3), batch=6), categories=("a", "b", "a"), kind="target")
-    named = replace(kept(0).arrays[1], loss="policy loss")
+    target = array(TARGET, np.arange(3), batch=6)._replace(categories=("a", "b", "a"), kind="target")
+    named = kept(0).arrays[1]._replace(loss="policy loss")
     step = replace(
         kept(0),
         arrays=(*kept(0).arrays, target, named),
@@ -247,7 +247,7 @@ class Piece(NamedTuple):
 @pytest.mark.parametrize("seed", range(40))
 def test_a_crafted_file_costs_neither_time_nor_memory(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
-    named = replace(kept(0).arrays[0], categories=("a", "b", "a"), loss="the loss")
+    named = kept(0).arrays[0]._replace(categories=("a", "b", "a"), loss="the loss")
     write(tmp_path, *(replace(kept(step), graph=LOOP_GRAPH, arrays=(*kept(step).arrays, named)) for step in (0, 1)))
     pieces = taken_apart(segment(tmp_path).read_bytes())
     change_graph(pieces[-3], rng)

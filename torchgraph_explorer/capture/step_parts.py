@@ -28,7 +28,8 @@ class Keeper(Protocol):
     """Keeps tensors of one step whole. No method raises.
 
     Attributes:
-        native: Does what `take` does, for ordinary tensors, and returns whether it did; None where that was not built.
+        native: Does what `take` does, for ordinary tensors that were measured just now, and returns whether it did.
+            None where that was not built.
     """
 
     native: Callable[[SeriesKey, Tensor], bool] | None

@@ -27,6 +27,15 @@ typedef struct {
 
 enum { ON_HOST = 1 };
 
+/* The tensor that `tensors.c` has described last, and where its elements are: then `kept.c` need not ask whether they are all
+ * there. Without a tensor, it was none that both take, or another thread may have run since. */
+typedef struct {
+    PyObject *tensor;
+    const char *data;
+    uint64_t offset;
+    int64_t count;
+} Measured;
+
 /* Elements above which another thread may run Python meanwhile. Letting one costs more than reading fewer. */
 enum { MANY = 1 << 15 };
 

@@ -36,7 +36,7 @@ typedef struct {
 typedef struct {
     Memory *memory;
     int64_t dim;
-    int is_flagged;
+    int is_flagged, is_measured;
     PyObject *plans, *latest, *taken, *unnamed, *numbers, *pieces, *room;
     Later *later;
     int64_t count, most; /* how many are left, and what there is memory for */
@@ -49,6 +49,7 @@ enum { OBJECTS = 7 };
 static const Exchange *exchange;
 static PyObject *part[PARTS];
 static Keep keep;
+static const Measured *measured;
 
 static const char *const STEP = "torchgraph_explorer.kept";
 
@@ -157,7 +158,7 @@ static PyObject *placed(PyObject *piece, int64_t start, PyObject *tensor, const 
     PyObject *shape = PyObject_GetAttr(tensor, part[SHAPE]), *made = NULL;
     PyObject *samples = layout->owner == NULL ? NONE : PyTuple_GetItem(layout->owner, 0);
     if (samples != NULL && first != NULL && dtype != NULL && shape != NULL)
-        made = PyTuple_Pack(5, piece, first, dtype, shape, samples);
+        made = unvisited(PyTuple_Pack(5, piece, first, dtype, shape, samples));
     if (first != NULL) Py_DecRef(first);
     if (dtype != NULL) Py_DecRef(dtype);
     if (shape != NULL) Py_DecRef(shape);
@@ -174,8 +175,8 @@ static int note(const Step *step, PyObject *key, int64_t plan, PyObject *copied)
 
 /* Notes the copy of a tensor whose memory was written to `version` times; 0, or -1 with an exception. */
 static int remember(const Step *step, PyObject *tensor, PyObject *address, PyObject *version, PyObject *copied) {
-    PyObject *reference = PyWeakref_NewRef(tensor, NULL);
-    PyObject *entry = reference == NULL ? NULL : PyTuple_Pack(3, reference, version, copied);
+    PyObject *reference = unvisited(PyWeakref_NewRef(tensor, NULL));
+    PyObject *entry = reference == NULL ? NULL : unvisited(PyTuple_Pack(3, reference, version, copied));
     int is_noted = entry == NULL ? -1 : PyDict_SetItem(step->latest, address, entry);
     if (reference != NULL) Py_DecRef(reference);
     if (entry != NULL) Py_DecRef(entry);
@@ -194,6 +195,16 @@ static PyObject *known_copy(const Step *step, PyObject *tensor, PyObject *addres
     return alive == tensor ? PyTuple_GetItem(entry, 2) : NULL;
 }
 
+/* As `describe`. What `tensors.c` has found out is not asked again of a tensor that has its elements where they were. */
+static int describe_once(const Step *step, PyObject *tensor, Described *found, int64_t *count) {
+    if (step->is_measured && measured->tensor == tensor && exchange->describe(tensor, found) == 0) {
+        *count = count_in_order(found);
+        if (found->data == measured->data && found->offset == measured->offset && *count == measured->count) return 1;
+    }
+    int is_ordinary = is_tensor(part, tensor);
+    return is_ordinary <= 0 ? is_ordinary : describe(exchange, part, tensor, found, count);
+}
+
 /* Copies `tensor` and notes the copy; `version` is NULL if its like does not come again. Returns 1; 0 if that is left to
  * Python; -1 with an exception. */
 static int take_new(Step *step, PyObject *key, PyObject *tensor, int64_t plan, PyObject *address, PyObject *version) {
@@ -201,8 +212,8 @@ static int take_new(Step *step, PyObject *key, PyObject *tensor, int64_t plan, P
     Layout layout;
     int64_t count;
     Memory *memory = step->memory;
-    int is_taken = is_tensor(part, tensor);
-    if (is_taken <= 0 || (is_taken = describe(exchange, part, tensor, &described, &count)) <= 0) return is_taken;
+    int is_taken = describe_once(step, tensor, &described, &count);
+    if (is_taken <= 0) return is_taken;
     if ((is_taken = lay_out(step, &described, count, plan & IS_WHOLE, &layout)) <= 0) return is_taken;
     if (layout.size > memory->left || layout.size > memory->size - memory->used) return 0;
     PyObject *piece = PyList_GetItem(step->pieces, 0), *owner = layout.owner, *copied = NULL;
@@ -244,10 +255,11 @@ static int take_once(Step *step, PyObject *key, PyObject *tensor, int64_t plan) 
     return is_taken;
 }
 
-/* Arguments: the key of a series, and its tensor. Returns whether everything was done that `StepTensors.take` does. */
-static PyObject *take(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+/* Whether everything is done that `StepTensors.take` does with a tensor, which `tensors.c` has measured just now or not. */
+static PyObject *take_one(PyObject *self, PyObject *const *arguments, ptrdiff_t count, int is_measured) {
     Step *step = PyCapsule_GetPointer(self, STEP);
     if (step == NULL || count != 2) return NULL;
+    step->is_measured = is_measured;
     PyObject *known = PyDict_GetItemWithError(step->plans, arguments[0]);
     if (known == NULL) return PyErr_Occurred() ? NULL : PyBool_FromLong(0);
     const int64_t plan = PyLong_AsLongLong(known);
@@ -255,6 +267,16 @@ static PyObject *take(PyObject *self, PyObject *const *arguments, ptrdiff_t coun
     const int is_taken = plan & COMES_AGAIN ? take_once(step, arguments[0], arguments[1], plan)
                                             : take_new(step, arguments[0], arguments[1], plan, NULL, NULL);
     return is_taken < 0 ? NULL : PyBool_FromLong(is_taken);
+}
+
+/* Arguments: the key of a series, and its tensor. */
+static PyObject *take(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    return take_one(self, arguments, count, 0);
+}
+
+/* The same, right after `tensors.c` was asked to measure that tensor. */
+static PyObject *take_measured(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    return take_one(self, arguments, count, 1);
 }
 
 static PyObject **objects(Step *step) { return &step->plans; }
@@ -267,15 +289,16 @@ static void release(PyObject *capsule) {
     free(step);
 }
 
-enum { OF_A_STEP = 2 };
+enum { OF_A_STEP = 3 };
 
 static PyMethodDef of_a_step[OF_A_STEP] = {
     {"take", take, METH_FASTCALL, NULL},
+    {"take_measured", take_measured, METH_FASTCALL, NULL},
     {"measure", measure, METH_FASTCALL, NULL},
 };
 
 /* Arguments: the address of a `Memory`, the dimension of samples, whether odd samples are looked for, and the objects of
- * `Step`. Returns `take` and `measure` for one step. */
+ * `Step`. Returns `take`, `take_measured` and `measure` for one step. */
 static PyObject *begin(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
     (void)self;
     Step *step = count == 3 + OBJECTS ? calloc(1, sizeof *step) : NULL;
@@ -296,11 +319,13 @@ static PyObject *begin(PyObject *self, PyObject *const *arguments, ptrdiff_t cou
 
 static PyMethodDef of_the_module = {"begin", begin, METH_FASTCALL, NULL};
 
-/* The function `begin`. `parts` is a tuple as listed above, `table` that of DLPack, `function` that of `rows.c`. */
-PyObject *torchgraph_kept_functions(PyObject *parts, void *table, void *function) {
+/* The function `begin`. `parts` is a tuple as listed above, `table` that of DLPack, `function` that of `rows.c`, `last` a
+ * `Measured`. */
+PyObject *torchgraph_kept_functions(PyObject *parts, void *table, void *function, void *last) {
     if (take_objects(part, parts, PARTS) < 0) return NULL;
     exchange = table;
     keep = (Keep)function;
+    measured = last;
     if (exchange == NULL || exchange->major != 1) {
         Py_IncRef(NONE);
         return NONE;

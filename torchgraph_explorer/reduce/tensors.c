@@ -19,6 +19,8 @@ enum { IS_CONTIGUOUS = VERSION + 1, NUMEL, DATA_PTR, DIM, SIZE, PARTS };
 
 static const Exchange *exchange; /* NULL before torch 2.10 */
 
+static Measured measured;
+
 static PyObject *part[PARTS];
 static AddRow add_row;
 static AddNorms add_norms;
@@ -54,7 +56,9 @@ static int64_t element_type(PyObject *tensor) {
 static int described_elements(PyObject *tensor, Elements *found) {
     Described known;
     int is_plain = describe(exchange, part, tensor, &known, &found->count);
+    measured.tensor = NULL;
     if (is_plain <= 0) return is_plain;
+    if (found->count <= MANY) measured = (Measured){tensor, known.data, known.offset, found->count};
     found->type = described_type(&known);
     found->data = known.data + known.offset;
     found->samples = known.dimensions > 0 ? known.shape[0] : 1;
@@ -227,6 +231,7 @@ typedef struct {
 static int64_t add_once(Step *step, PyObject *tensor, int is_norms) {
     Table *table = is_norms ? &step->norms : &step->values;
     double divisor = is_norms ? step->scale : 1.0;
+    measured.tensor = NULL;
     int64_t version = number(PyObject_GetAttr(tensor, part[VERSION]));
     if (version < 0) { /* made in inference mode, where torch does not count writes */
         PyErr_Clear();
@@ -469,6 +474,9 @@ static PyObject *begin(PyObject *self, PyObject *const *arguments, ptrdiff_t cou
     }
     return all;
 }
+
+/* What `kept.c` reads. */
+void *torchgraph_measured(void) { return &measured; }
 
 static PyMethodDef of_the_module[] = {{"begin", begin, METH_FASTCALL, NULL}};
 

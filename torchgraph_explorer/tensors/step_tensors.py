@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
@@ -259,7 +260,8 @@ class StepTensors:
     Attributes:
         is_kept: It is kept in any case; else only if something asks for it. Known when it is over.
         reasons: Why it was asked for.
-        native: Copies ordinary tensors, and returns whether it did; None where kept.c was not built, and at the end.
+        native: Copies ordinary tensors that were measured just now, and returns whether it did. None where kept.c was
+            not built, and at the end.
     """
 
     def __init__(self, steps: KeptSteps, step: int, *, is_selected: bool) -> None:
@@ -289,7 +291,7 @@ class StepTensors:
             self._unnamed,
             self._numbers,
         )
-        self.native = None if self._taking is None else self._taking.take
+        self.native = None if self._taking is None else self._taking.take_measured
         self._read: Callable[[], list[Bytes]] = list
         self._arrays: tuple[KeptArray, ...] | None = None
 
@@ -324,7 +326,7 @@ class StepTensors:
     def take(self, key: SeriesKey, tensor: Tensor) -> None:
         """Copy `tensor`, of this series, if it is to be kept. What came before for the series is forgotten."""
         try:
-            if self.native is None or not self.native(key, tensor):
+            if self.native is None or self._taking is None or not self._taking.take(key, tensor):
                 self._take(key, tensor)
         except FullError:
             self._steps.note_full()
@@ -356,9 +358,9 @@ class StepTensors:
                 self._taking.measure()
             pieces = iter(self._read())
             found = {id(one): _found(one.copied, pieces) for one in self._by_python}
-            found |= {id(one): self._found_placed(one) for one in self._unique() if not isinstance(one, _Taken)}
-            named = {(key, ""): one for key, one in self._taken.items()} | self._named
-            self._arrays = tuple(self._told_array(found[id(one)], *name) for name, one in named.items())
+            named = [(key, "", one) for key, one in self._taken.items()]
+            named += [(key, loss, one) for (key, loss), one in self._named.items()]
+            self._arrays = tuple(self._told_array(key, loss, self._found_of(one, found)) for key, loss, one in named)
             self._forget()
         return self._arrays
 
@@ -377,12 +379,15 @@ class StepTensors:
         """Whether NaN or infinity asks for it."""
         return self._steps.is_flagged
 
-    def _told_array(self, found: _Found, key: SeriesKey, loss: str) -> KeptArray:
-        kind, node = self._told.get((key[0], key[2], key[3])) or (None, "")
+    def _told_array(self, key: SeriesKey, loss: str, found: _Found) -> KeptArray:
+        kind, node = (self._told.get((key[0], key[2], key[3])) if self._told else None) or (None, "")
+        return KeptArray(key, *found, loss, self._categories_of(found), kind or _kind(key), node)
+
+    def _categories_of(self, found: _Found) -> tuple[str, ...]:
         names, dim = self._categories, found.batch_dim
-        is_of_batch = dim is not None and found.shape[dim] == len(names)
-        categories = tuple(names[at] for at in found.samples) if names and is_of_batch else ()
-        return KeptArray(key, *found, loss, categories, kind or _kind(key), node)
+        if not names or dim is None or found.shape[dim] != len(names):
+            return ()
+        return tuple(names[at] for at in found.samples)
 
     @property
     def most(self) -> int:
@@ -501,19 +506,44 @@ class StepTensors:
     def _copied(self, taken: _Taken | Placed) -> Copied:
         if isinstance(taken, _Taken):
             return taken.copied
-        memory, start, dtype, shape, samples = taken
-        dim = None if samples is None else dimension_of(len(shape), self._steps.batch_dim)
-        if dim is None or samples is None:
-            return Copied(memory[start : start + prod(shape) * dtype.itemsize], dtype, tuple(shape), None, (), None)
-        neurons = prod(shape) // shape[dim]
-        values = start + statistics_size(dtype, neurons)
-        end = values + neurons * len(samples) * dtype.itemsize
-        statistics = as_statistics(memory[start:values], dtype)
-        return Copied(memory[values:end], dtype, tuple(shape), dim, samples, statistics)
+        found = self._found_placed(taken)
+        return Copied(found.values, taken[2], found.shape, found.batch_dim, found.samples, found.statistics)
+
+    def _found_of(self, taken: _Taken | Placed, known: dict[int, _Found]) -> _Found:
+        """What `known` has of a copy, by its id; those of kept.c are added."""
+        found = known.get(id(taken))
+        if found is None and not isinstance(taken, _Taken):
+            found = known[id(taken)] = self._found_placed(taken)
+        return found if found is not None else known[id(taken)]
 
     def _found_placed(self, placed: Placed) -> _Found:
-        copied = self._copied(placed)
-        return _found(copied, iter([piece for piece in copied.pieces if isinstance(piece, np.ndarray)]))
+        memory, start, dtype, shape, samples = placed
+        form = _form(dtype, shape, None if samples is None else len(samples), self._steps.batch_dim)
+        values = start + form.statistics
+        statistics = None if form.batch_dim is None else as_statistics(memory[start:values], dtype)
+        kept_bytes = memory[values : values + form.values]
+        return _Found(form.dtype, form.shape, form.batch_dim, samples or (), kept_bytes, statistics)
+
+
+class _Form(NamedTuple):
+    """What the copies by kept.c of tensors of the same dtype and shape have in common; bytes of their two parts."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    batch_dim: int | None
+    statistics: int
+    values: int
+
+
+@lru_cache(maxsize=1 << 12)
+def _form(dtype: torch.dtype, shape: tuple[int, ...], samples: int | None, batch_dim: int) -> _Form:  # noqa: PLR0917
+    """That of so many samples; None if they are kept whole."""
+    name = _name(dtype)
+    dim = None if samples is None else dimension_of(len(shape), batch_dim)
+    if dim is None or samples is None:
+        return _Form(name, tuple(shape), None, 0, prod(shape) * dtype.itemsize)
+    neurons = prod(shape) // shape[dim]
+    return _Form(name, tuple(shape), dim, statistics_size(dtype, neurons), neurons * samples * dtype.itemsize)
 
 
 def _place(key: SeriesKey) -> tuple[str, str, str]:
@@ -535,16 +565,19 @@ def _found(copied: Copied, pieces: Iterator[Bytes]) -> _Found:
         statistics = next(pieces)
         if isinstance(copied.statistics, Tensor):
             statistics = statistics.view(np.float64 if copied.statistics.dtype == torch.float64 else np.float32)
-    return _Found(
-        str(copied.dtype).removeprefix("torch."), copied.shape, copied.batch_dim, copied.samples, values, statistics
-    )
+    return _Found(_name(copied.dtype), copied.shape, copied.batch_dim, copied.samples, values, statistics)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _kind(key: SeriesKey) -> TensorKind:
     """What the tensor of a series is to the training, as far as that shows."""
-    if key[2] == "param":
+    module, _, role, _, _ = key
+    if role == "param":
         return "parameter"
-    return "input" if key[:1] + key[2:3] == ("", "input") else "intermediate"
+    return "input" if role == "input" and not module else "intermediate"
 
 
 def _words(key: SeriesKey) -> str:

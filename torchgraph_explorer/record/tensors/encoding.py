@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ WORDS = 3
 """Words of 32 bits in a row of the table: where the block begins after the table, its size, and the check of both."""
 
 ROW_BYTES = 4 * WORDS
+
+_IS_LITTLE = sys.byteorder == "little"
 
 _START_AND_SIZE = struct.Struct("<II")
 
@@ -248,25 +251,24 @@ def _layout(message: pb.KeptTensor, categories: tuple[str, ...]) -> KeptLayout |
 
 
 def _body(arrays: Sequence[KeptArray]) -> bytes:
-    table = np.zeros((2 * len(arrays), WORDS), "<u4")
+    table: list[int] = []
     blocks: list[bytes] = []
-    known: dict[int, Block] = {}
+    known: dict[int, tuple[int, ...]] = {id(None): (0,) * WORDS}
     end = 0
-    for at, one in enumerate(arrays):
-        for row, piece in ((2 * at, one.values), (2 * at + 1, one.statistics)):
-            if piece is None:
-                continue
-            if (block := known.get(id(piece))) is None:
+    for one in arrays:
+        for piece in (one.values, one.statistics):
+            block = known.get(id(piece))
+            if block is None and piece is not None:
                 data = _packed(piece)
-                block = known[id(piece)] = Block(end, len(data), _check(end, data))
+                block = known[id(piece)] = (end, len(data), _check(end, data))
                 blocks.append(data)
                 end += len(data)
-            table[row] = block
-    return b"".join((table.tobytes(), *blocks))
+            table += block or ()
+    return b"".join((struct.pack(f"<{len(table)}I", *table), *blocks))
 
 
 def _packed(piece: npt.NDArray[np.uint8 | np.float32 | np.float64]) -> bytes:
-    data = piece.astype(piece.dtype.newbyteorder("<"), copy=False).tobytes()
+    data = piece.tobytes() if _IS_LITTLE else piece.astype(piece.dtype.newbyteorder("<"), copy=False).tobytes()
     if len(data) < FEW_BYTES:
         return data
     middle = max(0, (len(data) - TRIED_BYTES) // 2)
