@@ -63,7 +63,7 @@ def catalog(by_step: KeptByStep, index: KeptIndex, notices: Notices) -> KeptCata
 
 def _layout(record: KeptRecord, index: KeptIndex, notices: Notices) -> tuple[KeptLayout, ...] | None:
     try:
-        return tuple(one for one in index.layout(record) if one is not None)
+        return tuple(one for one in index.layout(record).tensors if one is not None)
     except DamageError:
         notices.add(f"segment tensors/{record.file.name}: the tensors of step {record.step} are damaged")
         return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.folder import Folder, SegmentFile, reading
@@ -25,7 +25,10 @@ from torchgraph_explorer.record.ranks.groups import launches
 from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
 from torchgraph_explorer.record.tensors.encoding import KeptLayout, decode_layout
 from torchgraph_explorer.record.tensors.graphs import decode_tensor_graph
-from torchgraph_explorer.schema import Session, TensorGraph
+from torchgraph_explorer.schema import Kind, Role, Session, TensorGraph
+
+SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
+"""`Series.key`."""
 
 
 class KeptRecord(NamedTuple):
@@ -69,6 +72,32 @@ class _Segment:
     records: list[KeptRecord] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class KeptLayouts:
+    """What the records with one layout hold.
+
+    Attributes:
+        tensors: As of `encoding.decode_layout`.
+        by_name: Their places there, by the key of the series and the name of the backward pass.
+        losses: The names of backward passes, by the key of the series.
+        unknown: How many `tensors` a newer release wrote.
+    """
+
+    tensors: tuple[KeptLayout | None, ...]
+    by_name: Mapping[tuple[SeriesKey, str], int]
+    losses: Mapping[SeriesKey, Sequence[str]]
+    unknown: int
+
+    @classmethod
+    def of(cls, tensors: tuple[KeptLayout | None, ...]) -> KeptLayouts:
+        """Those of `tensors`."""
+        by_name = {(one.key, one.loss): at for at, one in enumerate(tensors) if one is not None}
+        losses: dict[SeriesKey, list[str]] = {}
+        for key, loss in by_name:
+            losses.setdefault(key, []).append(loss)
+        return cls(tensors, by_name, losses, sum(one is None for one in tensors))
+
+
 class KeptIndex:
     """The kept tensors of a run, by model, step and rank. Several threads may use it."""
 
@@ -79,7 +108,7 @@ class KeptIndex:
         self._segments: dict[str, _Segment] = {}
         self._layouts: dict[bytes, bytes] = {}
         self._by_model: dict[str, Mapping[int, Mapping[int, KeptRecord]]] = {}
-        self._decoded: tuple[bytes | None, tuple[KeptLayout | None, ...]] = None, ()
+        self._decoded: tuple[bytes | None, KeptLayouts] = None, KeptLayouts.of(())
         self._graphs: dict[tuple[str, int], tuple[int, ScannedRecord, SegmentFile]] = {}
 
     @property
@@ -103,15 +132,15 @@ class KeptIndex:
                 self._by_model[model] = MappingProxyType(self._sorted(model))
             return self._by_model[model]
 
-    def layout(self, record: KeptRecord) -> tuple[KeptLayout | None, ...]:
-        """What a record holds, as in `encoding.decode_layout`. The last one is remembered: most steps have the same.
+    def layout(self, record: KeptRecord) -> KeptLayouts:
+        """What a record holds. The last one is remembered: most steps have the same.
 
         Raises:
             DamageError: It cannot be decoded.
         """
         known, found = self._decoded
         if known != record.layout:
-            found = decode_layout(record.layout)
+            found = KeptLayouts.of(decode_layout(record.layout))
             self._decoded = record.layout, found
         return found
 

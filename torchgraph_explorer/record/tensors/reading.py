@@ -16,11 +16,9 @@ from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.tensors.dtypes import as_array
 from torchgraph_explorer.record.tensors.encoding import ROW_BYTES, KeptLayout, block_at, decode_block
-from torchgraph_explorer.record.tensors.index import KeptIndex, KeptRecord
-from torchgraph_explorer.schema import Kind, NamedTensor, Role, Series, TensorGraph, TensorKind
+from torchgraph_explorer.record.tensors.index import KeptIndex, KeptLayouts, KeptRecord, SeriesKey
+from torchgraph_explorer.schema import Kind, NamedTensor, Series, TensorGraph, TensorKind
 
-SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
-"""`Series.key`."""
 KeptByStep: TypeAlias = "Mapping[int, Mapping[int, KeptRecord]]"
 
 GRADIENTS: Mapping[str, tuple[Kind, ...]] = {"value": ("optimizer_grad", "grad", "grad_norm")}
@@ -178,15 +176,14 @@ def read_tensor(
         RecordError: It is damaged, or the run is gone.
     """
     record, rank = _record(by_step, step, rank)
-    found = _layout(record, index, notices)
-    layout = {(one.key, one.loss): (number, one) for number, one in enumerate(found) if one is not None}
-    if (series.key, loss) not in layout:
-        there = _kept_there(series.key, (key for key, _ in layout))
+    layouts = _layouts(record, index, notices)
+    if (series.key, loss) not in layouts.by_name:
+        there = _kept_there(series.key, (key for key, _ in layouts.by_name))
         raise NotFoundError(f"{_words(series.key)} was not kept at step {record.step}. {there}")
-    if most_bytes is not None:
-        _require_size(layout[series.key, loss][1], most_bytes)
     with reading(record.file.path) as read:
-        tensor = _Step(record, rank, layout, 2 * len(found) * ROW_BYTES, read)
+        tensor = _Step(record, rank, layouts, 2 * len(layouts.tensors) * ROW_BYTES, read)
+        if most_bytes is not None:
+            _require_size(tensor.layout(series, loss)[1], most_bytes)
         gradient, gradients = None, {}
         try:
             if most_bytes is None:
@@ -219,22 +216,28 @@ class _Step:
 
     record: KeptRecord
     rank: int
-    layout: Mapping[tuple[SeriesKey, str], tuple[int, KeptLayout]]
+    layouts: KeptLayouts
     table: int
     read_at: ReadAt
 
+    def layout(self, series: Series, loss: str) -> tuple[int, KeptLayout]:
+        number = self.layouts.by_name[series.key, loss]
+        found = self.layouts.tensors[number]
+        assert found is not None
+        return number, found
+
     def gradient(self, series: Series, loss: str = "") -> KeptTensor | None:
         for one in _gradients(series):
-            if (one.key, loss) in self.layout:
+            if (one.key, loss) in self.layouts.by_name:
                 return self.read(one, loss)
         return None
 
     def losses(self, series: Series) -> tuple[str, ...]:
-        keys = {one.key for one in _gradients(series)}
-        return tuple(dict.fromkeys(loss for key, loss in self.layout if loss and key in keys))
+        named = (loss for one in _gradients(series) for loss in self.layouts.losses.get(one.key, ()))
+        return tuple(dict.fromkeys(loss for loss in named if loss))
 
     def read(self, series: Series, loss: str = "") -> KeptTensor:
-        number, one = self.layout[series.key, loss]
+        number, one = self.layout(series, loss)
         values_size, statistics_size = one.sizes
         try:
             values = as_array(self._block(2 * number, values_size), one.dtype).reshape(one.kept_shape)
@@ -342,14 +345,19 @@ def _gradients(series: Series) -> Iterator[Series]:
 
 
 def _layout(record: KeptRecord, index: KeptIndex, notices: Notices) -> tuple[KeptLayout | None, ...]:
+    """The tensors that a record holds, as `_layouts`."""
+    return _layouts(record, index, notices).tensors
+
+
+def _layouts(record: KeptRecord, index: KeptIndex, notices: Notices) -> KeptLayouts:
     """What a record holds; nothing, with a notice, if that is damaged."""
     try:
         found = index.layout(record)
     except DamageError:
         notices.add(f"segment tensors/{record.file.name}: the tensors of step {record.step} are damaged")
-        return ()
-    if missing := found.count(None):
-        notices.add_unknown("kept tensor", (record.file.name, record.step), missing)
+        return KeptLayouts.of(())
+    if found.unknown:
+        notices.add_unknown("kept tensor", (record.file.name, record.step), found.unknown)
     return found
 
 
