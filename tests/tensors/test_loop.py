@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from torchgraph_explorer import Keep, OptionError, PerLabel, attach, open_run, watch
+from torchgraph_explorer import Keep, OptionError, PerLabel, TorchgraphWarning, attach, open_run, watch
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.run import Model
 from torchgraph_explorer.schema import Series
@@ -115,6 +116,29 @@ def test_an_evaluation_has_a_label(tmp_path: Path) -> None:
     run = open_run(str(watcher.run_dir))
     assert run.model("Net").labels == (None, None)
     assert run.model("Net (eval)").labels == ("evaluation 0", "evaluation 1")
+
+
+def test_what_is_said_of_an_evaluation_is_not_taken_for_another_one_at_the_same_step(tmp_path: Path) -> None:
+    """They take turns: what is recorded of each step is one of them, with its own label and categories."""
+    loop = Loop(tmp_path, keep=Keep(":input", samples=None), phases=("train", "eval"))
+    with warnings.catch_warnings(), loop.watched() as watcher:
+        warnings.simplefilter("ignore", TorchgraphWarning)
+        for step in range(4):
+            loop.model.train()
+            loop.step(step, lambda *_: None)
+            loop.model.eval()
+            for number, name in enumerate(("first", "second")):
+                watcher.label(name)
+                watcher.samples([name] * 3)
+                with torch.no_grad():
+                    loop.model(torch.full((3, 4), float(number)))
+    model = open_run(str(watcher.run_dir)).model("Net (eval)")
+    assert model.kept.labels == model.labels == ("first", "second", "first", "second")
+    [given] = (one for one in model.kept.series if (one.module, one.role) == ("", "input"))
+    for step, label in zip(model.kept.steps.tolist(), model.kept.labels, strict=True):
+        found = model.tensor(given, step)
+        assert found.values[0, 0] == ("first", "second").index(str(label))
+        assert set(found.categories) == {label}
 
 
 def rare(step: int) -> str:

@@ -208,6 +208,7 @@ class Pipeline:
         """What measures the tensors of a step that begins (for `capture.observation.StepListener`)."""
         self._told = self._ahead if self._ahead.step == step else Told(step)
         if self._turns is not None:
+            self._told = replace(self._told)  # what is said next is of another evaluation, maybe at the same step
             self._turns.note(step, self._told.label)
         self._prepare()
         scale = self._scale()
