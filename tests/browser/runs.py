@@ -422,7 +422,7 @@ def _role(kind: TensorKind) -> Role:
 def record_dependent(logdir: Path, run: str = "dependent") -> None:
     """A run with a dependency graph: `x` and `weight` lead to `hidden`, and that to `loss`; nothing uses `spare`.
 
-    Its steps 0 and 10 have the label `train`, step 20 has `eval`. The two samples of `loss` are a cat and a dog.
+    Its steps 0 and 10 have the label `train`, step 20, where `spare` is not kept, has `eval`. The two samples of `loss` are a cat and a dog.
     """
     names: dict[str, TensorKind] = {
         "x": "input",
@@ -460,6 +460,7 @@ def record_dependent(logdir: Path, run: str = "dependent") -> None:
                     tensors[name].key, "float32", (2, 3), None, (), np.zeros(24, np.uint8), None, kind=names[name]
                 )
                 for name in ("hidden", "weight", "spare")
+                if (name, step) != ("spare", 20)
             ),
         ]
         reasons = ("loss above 3",) if step == 10 else ()

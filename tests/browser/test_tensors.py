@@ -398,6 +398,16 @@ def test_a_link_to_a_tensor_that_was_not_kept_says_so(viewer: Viewer, kept: str)
     expect(viewer.page.get_by_text("This tensor was not kept in this run.")).to_be_visible()
 
 
+def test_a_label_without_the_tensor_can_be_changed_again(viewer: Viewer, dependent: str) -> None:
+    viewer.open(dependent, view="tensors", tensor=tensor("spare", None, "param", "spare"))
+    viewer.choose("Label", "eval")
+    note = viewer.page.get_by_text("This tensor was not kept at a step with this label.")
+    expect(note).to_be_visible()
+    viewer.choose("Label", "train")
+    expect(note).to_have_count(0)
+    expect(viewer.page.get_by_role("combobox", name="Step")).to_have_value("10")
+
+
 def test_a_run_that_keeps_nothing_says_how_to(viewer: Viewer, scalars: str) -> None:
     viewer.open(scalars, view="tensors")
     expect(viewer.page.get_by_text("No tensor of this model was kept whole.")).to_be_visible()

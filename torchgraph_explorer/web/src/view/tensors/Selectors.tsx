@@ -52,7 +52,7 @@ function KindChoice({kept: {variants}, info}: {kept: Kept; info: KeptInfo}): JSX
 }
 
 /** The kinds of steps that the training loop named. */
-function LabelChoice(): JSX.Element | null {
+export function LabelChoice(): JSX.Element | null {
   const labels = store.labels.value;
   if (labels.length === 0) return null;
   const options = [{value: '', label: 'all steps'}, ...labels.map((label) => ({value: `=${label}`, label}))];

@@ -21,14 +21,15 @@ import type {Answer} from './parts';
 import {pickedIndex, Picture} from './Picture';
 import {MOST_FACETS, partAsked, product, rangesAround, viewOf} from '../../tensors/request';
 import {Scatter} from './Scatter';
-import {Manner, Subject} from './Selectors';
+import {LabelChoice, Manner, Subject} from './Selectors';
 import {bothBounds, byCategory, differenceOf, summaryOf} from '../../tensors/shade';
 import * as store from './store';
 import {TimeLine} from './TimeLine';
 
 export function ValuePanel(): JSX.Element {
   const [kept, info, step] = [store.current.value, store.info.value, store.step.value];
-  if (kept === null || info === null || step === null) return <NotKept />;
+  if (kept === null || info === null) return <NotKept />;
+  if (step === null) return <NotAtLabel />;
   const isEmpty = product(info.kept_shape) === 0;
   return (
     <div class="tensor-view">
@@ -44,6 +45,18 @@ export function ValuePanel(): JSX.Element {
           <Scatter kept={kept} info={info} step={step} />
         </>
       )}
+    </div>
+  );
+}
+
+/** A tensor that no step with the chosen label has. */
+function NotAtLabel(): JSX.Element {
+  return (
+    <div class="tensor-view">
+      <div class="tensor-bar" role="toolbar" aria-label="What is looked at">
+        <LabelChoice />
+      </div>
+      <p class="tensor-note">This tensor was not kept at a step with this label. Choose another label, or another tensor of the list.</p>
     </div>
   );
 }
