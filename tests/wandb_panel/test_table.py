@@ -14,11 +14,20 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.findings.records import chain, module, recorded, weight
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.histogram import Histograms, drawn_range
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.schema import COSTS, STATISTICS, Frame, Series
-from torchgraph_wandb.heat_strips import HAS_NAN, HAS_NO_HISTOGRAM, INNER, IS_MISSING, heat_strips, range_over_time
+from torchgraph_wandb.heat_strips import (
+    HAS_NAN,
+    HAS_NO_HISTOGRAM,
+    INNER,
+    IS_MISSING,
+    SMALLEST_NORMAL,
+    heat_strips,
+    range_over_time,
+)
 from torchgraph_wandb.node_statistics import node_statistics
 from torchgraph_wandb.snapshot_process import chart_data
 from torchgraph_wandb.table import (
@@ -155,9 +164,18 @@ def test_an_axis_leaves_out_the_outliers_that_are_farthest_from_the_median(model
     drawn = heat_strips([frame], model.series, reject=0.3)
     low, high = (frame.statistics[:, STATISTICS.index(name)] for name in ("min", "max"))
     expected = drawn_range(frame.histograms, 0.3, low=low, high=high)[frame.rows]
-    varies = expected[:, 0] < expected[:, 1]  # the axis of a constant is wider
+    # The axis of a constant is wider, and that of a series that is nearly all zeros shows the others.
+    varies = (expected[:, 0] < expected[:, 1]) & (np.abs(expected).max(axis=1) > SMALLEST_NORMAL)
     assert np.count_nonzero(varies) > 10
     assert np.array_equal(drawn.axes[frame.series][varies], expected[varies].astype(np.float32))
+
+
+def test_an_axis_of_nearly_all_zeros_shows_the_others(tmp_path: Path) -> None:
+    dropped = np.where(np.arange(1000) % 20 == 0, np.arange(1000), 0)
+    key = ("fc1", "output", "output", "value")
+    record = recorded(tmp_path, chain(module("fc1", "Linear", weight(2, 2))), [{key: dropped}, {key: 2 * dropped}])
+    drawn = heat_strips([record.frame(0), record.frame(1)], record.series, reject=0.1)
+    assert drawn.axes.tolist() == [[0, 1960]]
 
 
 def changed(frame: Frame, **columns: float) -> Frame:

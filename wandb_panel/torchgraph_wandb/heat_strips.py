@@ -38,6 +38,9 @@ _EXTREMES = 0.05
 
 Floats = npt.NDArray[np.float64]
 
+SMALLEST_NORMAL = 2.0**-126
+"""Of float32: what is smaller is a rest of the bucket of the zeros."""
+
 DRIFT_ROOM = 1 / 8
 """Room at each end of an axis: a steady drift loses that much when a tenth of its ends is left out."""
 
@@ -78,7 +81,7 @@ def heat_strips(frames: Sequence[Frame], series: Sequence[Series], *, reject: fl
     for column, frame in enumerate(frames):
         statistics[frame.series, column] = _step_statistics(frame.statistics)[frame.rows]
         ends[frame.series, column] = _ends(frame, reject)[frame.rows]
-    axes = _axes(ends, reject)
+    axes = _axes(ends, reject, full=_full(statistics))
     cells = np.full((*shape, ROWS), NOT_RECORDED, dtype=np.int64)
     for column, frame in enumerate(frames):
         cells[frame.series, column] = _cells(frame, axes[frame.series])
@@ -147,9 +150,21 @@ def range_over_time(ends: Floats, *, reject: float) -> Floats:
     return found
 
 
-def _axes(ends: Floats, reject: float) -> Floats:
-    """The axis of each series, `[series, 2]`. That of a constant gets some width."""
+def _full(statistics: npt.NDArray[np.float32]) -> Floats:
+    """The smallest and the largest element of each series over all steps, `[series, 2]`; NaN without any."""
+    low, high = (statistics[..., STEP_STATISTICS.index(name)].astype(np.float64) for name in ("min", "max"))
+    ends = np.stack([np.fmin.reduce(low, axis=1), np.fmax.reduce(high, axis=1)], axis=1)
+    return np.where(np.isfinite(ends), ends, np.nan)
+
+
+def _axes(ends: Floats, reject: float, *, full: Floats) -> Floats:
+    """The axis of each series, `[series, 2]`. That of a constant gets some width.
+
+    Where outliers are all but zeros, it is the `full` range, as `robustExtent` of the viewer has it.
+    """
     found = range_over_time(ends, reject=reject)
+    is_zero = (np.abs(found).max(axis=1) < SMALLEST_NORMAL) & np.isfinite(full).all(axis=1)
+    found = np.where(is_zero[:, None], full, found)
     low, high = found.T
     width = np.where(high > low, 0.0, np.where(low == 0, 1.0, np.abs(low) / 10))
     # The chart reads the rounded axis, so the rows must be cut from that one.

@@ -17,6 +17,9 @@ export function fullExtent(history: SeriesHistory): Bounds | null {
   return low <= high ? {low, high} : null;
 }
 
+/** Of float32: what is smaller is a rest of the bucket of the zeros. */
+const SMALLEST_NORMAL = 2 ** -126;
+
 /** Room that makes up for what a steady drift loses when a tenth of its points is taken as extreme. */
 const DRIFT = 1 / 8;
 
@@ -26,10 +29,13 @@ const DRIFT = 1 / 8;
  *
  * Distance from the median, not a share cut off at each end: a ReLU's output keeps its zeros and loses only its long tail.
  * Frame by frame, not all frames pooled: a series that drifts away stays in the picture, and a single frame that explodes
- * does not squash the others. Null when no frame has a finite element.
+ * does not squash the others. Where nothing but zeros is left, as behind a dropout of nearly all, it is the full extent.
+ * Null when no frame has a finite element.
  */
 export function robustExtent(history: SeriesHistory, reject: number): Bounds | null {
-  return extentOfEnds(endsOf(history, reject), reject);
+  const usual = extentOfEnds(endsOf(history, reject), reject);
+  const isZero = usual !== null && Math.max(-usual.low, usual.high) < SMALLEST_NORMAL;
+  return isZero ? fullExtent(history) : usual;
 }
 
 /** The extent of what lies between the ends of entries. */

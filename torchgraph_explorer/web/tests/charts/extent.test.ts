@@ -34,6 +34,12 @@ describe('the robust extent', () => {
     expect([low < -400, high > 29_000]).toEqual([true, true]);
   });
 
+  test('is the full one where nearly all elements are zero', () => {
+    const dropped = Array.from({length: 1000}, (_, i) => (i % 20 === 0 ? 1 + i : 0));
+    expect(robustExtent(historyFrom([dropped, dropped]), 0.1)).toEqual({low: 0, high: 981});
+    expect(robustExtent(historyFrom([[0, 0], [0, 0]]), 0.1)).toEqual({low: 0, high: 0});
+  });
+
   test('is the full one when nothing is to be left out', () => {
     expect(robustExtent(historyFrom([[-3, 5], [1, 70]]), 0)).toEqual({low: -3, high: 70});
   });
