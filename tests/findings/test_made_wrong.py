@@ -441,6 +441,29 @@ def test_a_model_that_never_gets_a_gradient_is_told(
     assert told == ([("no-gradient", "warning", "", 0)] if is_told else [])
 
 
+class Branches(nn.Module):
+    """The second branch gets no gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 3), nn.Linear(8, 3)
+
+    def forward(self, values: Tensor) -> Tensor:
+        result: Tensor = self.first(values) + self.second(values).detach()
+        return result
+
+
+def test_a_part_without_gradient_that_is_watched_alone_is_not_taken_for_the_model(tmp_path: Path) -> None:
+    net = Branches()
+    optimizer = sgd(net, 0.01)
+    with watch(net, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False, only="second"):
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            squares(net).backward()
+            optimizer.step()
+    assert ("no-gradient", "") not in {(one.kind, one.module) for one in open_run(tmp_path / "run").model().findings()}
+
+
 def test_a_rate_of_zero_is_not_taken_for_a_missing_gradient(tmp_path: Path) -> None:
     net = network()
     assert [one.kind for one in found(tmp_path, net, sgd(net, 0.0), loss=squares)] == ["update-too-small"]

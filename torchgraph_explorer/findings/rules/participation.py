@@ -106,11 +106,15 @@ def _without_gradient(evidence: Evidence) -> dict[str, list[Weight]]:
 def none_has_gradient(evidence: Evidence) -> bool:
     """Whether optimizers step the model's parameters, and none of these ever has a gradient or changes.
 
-    Gradients were asked for, and what the model returns could have some.
+    Gradients were asked for, what the model returns could have some, and no backward pass came to the model: with
+    `only=`, parameters that are not recorded may have gradients.
     """
     if len(evidence) < LEAST_UNCHANGED or evidence.of_kind("grad", "param"):
         return False
-    is_stepped = all(one is not None and any(group.parameters for group in one.groups) for one in evidence.training)
+    is_stepped = all(
+        one is not None and one.without_gradient is None and any(group.parameters for group in one.groups)
+        for one in evidence.training
+    )
     trained = [one for one in evidence.places.weights() if one.info.requires_grad]
     return (
         "params_grad" in evidence.model.session.log
