@@ -422,7 +422,8 @@ def _role(kind: TensorKind) -> Role:
 def record_dependent(logdir: Path, run: str = "dependent") -> None:
     """A run with a dependency graph: `x` and `weight` lead to `hidden`, and that to `loss`; nothing uses `spare`.
 
-    Its steps 0 and 10 have the label `train`, step 20, where `spare` is not kept, has `eval`. The two samples of `loss` are a cat and a dog.
+    Its steps 0 and 10 have the label `train`, step 20, where `spare` is not kept, has `eval`. The two samples of `loss`
+    are a cat and a dog.
     """
     names: dict[str, TensorKind] = {
         "x": "input",
