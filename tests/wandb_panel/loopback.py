@@ -82,6 +82,10 @@ class Backend:
         """The media file that the run's summary names under `key`."""
         return self.files[f"run/{run.name}/{run.summary[key]['path']}"]
 
+    def has_file(self, run: StoredRun, key: str) -> bool:
+        """Whether the summary names one, and it has come."""
+        return key in run.summary and f"run/{run.name}/{run.summary[key]['path']}" in self.files
+
 
 def global_id(kind: str, number: object) -> str:
     return base64.b64encode(f"{kind}:{number}".encode()).decode()
