@@ -89,6 +89,12 @@ class _Waiting:
         self.acts: list[Callable[[], bool]] = []
         self.until: float | None = None
         self.is_tried = False
+        self._place, self._calls = (0, 0), 0
+
+    def begin(self) -> None:
+        """Try it for a while."""
+        self.until, self._place = None, (0, 0)
+        self.add()
 
     def add(self) -> None:
         """Try it between two instructions of the main thread."""
@@ -100,7 +106,7 @@ class _Waiting:
         now = thread_time()
         self.until = now + MOST_SECONDS if self.until is None else self.until
         try:
-            for act in tuple(self.acts):
+            for act in tuple(self.acts if self._has_gone_on(sys._getframe(1)) else ()):
                 if _is_done(act):
                     self.acts.remove(act)
             # Python 3.11 does not begin a function under a debugger while another call is pending: it tries for ever.
@@ -109,6 +115,19 @@ class _Waiting:
         finally:
             self.is_tried = False
         return False
+
+    def _has_gone_on(self, frame: FrameType) -> bool:
+        """Whether the main thread may have executed something since the call before.
+
+        Python makes up to `AT_ONCE` such calls between two of its instructions, if each asks for another one.
+        """
+        before, self._place = self._place, (id(frame), frame.f_lasti)
+        self._calls = 0 if self._place != before else self._calls + 1
+        return self._calls % AT_ONCE == 0
+
+
+AT_ONCE = 32
+"""Calls that C asks for and that Python makes at once."""
 
 
 class _Process:
@@ -243,8 +262,7 @@ def schedule_calls() -> None:
     """Begin to make those calls, or begin again after `MOST_SECONDS`. For any thread."""
     waiting = _process.waiting
     if waiting.acts and not waiting.is_tried:
-        waiting.until = None
-        waiting.add()
+        waiting.begin()
 
 
 def _is_done(act: Callable[[], bool]) -> bool:
