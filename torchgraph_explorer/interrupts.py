@@ -75,8 +75,8 @@ class Restoring:
 class _Waiting:
     """What is to be done in the main thread as soon as possible.
 
-    The main thread asks for its truth: of C's functions, that is one that Python may call between two instructions, and
-    that hands on what is raised, such as an interrupt or what a signal's handler raises.
+    Python calls `PyObject_IsTrue` with it between two instructions of the main thread, and so `__bool__`. That function
+    returns an int, as such calls must, and hands on what is raised: an interrupt, or what a signal's handler raises.
 
     Attributes:
         acts: Each returns whether it was done.
