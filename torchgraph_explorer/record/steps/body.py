@@ -19,6 +19,7 @@ from torchgraph_explorer.record.folder import ReadAt
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.format.packing import pack, unpack
 from torchgraph_explorer.record.limits import PACKED_BYTES
+from torchgraph_explorer.record.steps.native_body import encode_in_c
 from torchgraph_explorer.schema import STATISTICS
 
 WORD = 4
@@ -75,6 +76,16 @@ def encode_body(
     fingerprints: npt.NDArray[np.uint64] | None = None,
 ) -> bytes:
     """The body of a frame with these `[rows, STATISTICS]`, as many histograms, and fingerprints if there are any."""
+    in_c = encode_in_c(statistics, histograms, fingerprints)
+    return encode_in_python(statistics, histograms, fingerprints) if in_c is None else in_c
+
+
+def encode_in_python(
+    statistics: npt.NDArray[np.float32],
+    histograms: Histograms,
+    fingerprints: npt.NDArray[np.uint64] | None = None,
+) -> bytes:
+    """The same where `body.c` was not built, and the reference for it."""
     packed, offsets = pack(histograms)
     rows, known = statistics.shape
     columns = known if fingerprints is None else known + len(FINGERPRINT)

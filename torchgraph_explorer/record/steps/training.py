@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, get_args
 
 from google.protobuf.message import DecodeError
@@ -34,27 +35,19 @@ def encode_training(head: pb.Frame, facts: TrainingFacts | None) -> None:
     """Write `facts` into the head of their frame."""
     if facts is None:
         return
-    situation = pb.Situation(
-        in_eval_mode=not facts.is_training,
-        other_mode=_written(facts.other_mode),
-        groups=[
-            pb.Situation.Group(
-                optimizer=printable(one.optimizer),
-                is_decoupled=one.is_decoupled,
-                parameters=_written(one.parameters),
-            )
-            for one in facts.groups
-        ],
-        leftover=_names_message(facts.leftover),
-        without_optimizer=_names_message(facts.without_optimizer),
-        frozen_in_optimizer=_names_message(facts.frozen_in_optimizer),
-        orphans=[pb.Situation.Orphan(shape=shape) for shape in facts.orphans],
-        without_gradient=_names_message(facts.without_gradient),
-        written=_written(facts.written),
-        outputs=[pb.Situation.Output(module=printable_path(one.module), call=one.call) for one in facts.units],
-        equal_rows=_written(one.parameter for one in facts.equal_rows),
+    head.situation = _situation(
+        facts.is_training,
+        facts.other_mode,
+        tuple((one.optimizer, one.is_decoupled, one.parameters) for one in facts.groups),
+        facts.leftover,
+        facts.without_optimizer,
+        facts.frozen_in_optimizer,
+        facts.orphans,
+        facts.without_gradient,
+        facts.written,
+        tuple((one.module, one.call) for one in facts.units),
+        tuple(one.parameter for one in facts.equal_rows),
     )
-    head.situation = zlib.compress(situation.SerializeToString())
     head.numbers.CopyFrom(
         pb.TrainingNumbers(
             batch_size=facts.batch_size,
@@ -70,6 +63,40 @@ def encode_training(head: pb.Frame, facts: TrainingFacts | None) -> None:
             not_finite=_not_finite_message(facts.not_finite),
         )
     )
+
+
+@lru_cache(maxsize=4)  # steps that look at units and those that do not take turns
+def _situation(  # noqa: PLR0917  # one for each fact
+    is_training: bool,
+    other_mode: tuple[str, ...],
+    groups: tuple[tuple[str, bool, tuple[str, ...]], ...],
+    leftover: tuple[str, ...] | None,
+    without_optimizer: tuple[str, ...] | None,
+    frozen_in_optimizer: tuple[str, ...] | None,
+    orphans: tuple[tuple[int, ...], ...],
+    without_gradient: tuple[str, ...] | None,
+    written: tuple[str, ...],
+    outputs: tuple[tuple[str, int], ...],
+    equal_rows: tuple[str, ...],
+) -> bytes:
+    """The names of a step's facts, which are usually those of a step before: a serialized `Situation`, compressed."""
+    situation = pb.Situation(
+        in_eval_mode=not is_training,
+        other_mode=_written(other_mode),
+        groups=[
+            pb.Situation.Group(optimizer=printable(optimizer), is_decoupled=is_decoupled, parameters=_written(names))
+            for optimizer, is_decoupled, names in groups
+        ],
+        leftover=_names_message(leftover),
+        without_optimizer=_names_message(without_optimizer),
+        frozen_in_optimizer=_names_message(frozen_in_optimizer),
+        orphans=[pb.Situation.Orphan(shape=shape) for shape in orphans],
+        without_gradient=_names_message(without_gradient),
+        written=_written(written),
+        outputs=[pb.Situation.Output(module=printable_path(module), call=call) for module, call in outputs],
+        equal_rows=_written(equal_rows),
+    )
+    return zlib.compress(situation.SerializeToString())
 
 
 def _written(names: Iterable[str]) -> list[str]:

@@ -1,0 +1,56 @@
+"""Calls `body.c`, where it was built: it makes the body of a frame while other threads run Python."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.histogram import Histograms
+from torchgraph_explorer.native import require_current
+
+BUILT = Path(__file__).parent / "built" / "body.so"
+
+_ROW_BYTES = 20
+"""What a row of the table has besides its statistics: fingerprint, place and size of the histogram, and a check."""
+
+_ENTRY_BYTES = 9
+"""The longest entry of a histogram: a zero, a number of buckets up to 2,038, and a count of 32 bits."""
+
+
+def encode_in_c(
+    statistics: npt.NDArray[np.float32], histograms: Histograms, fingerprints: npt.NDArray[np.uint64] | None
+) -> bytes | None:
+    """The same as `body.encode_body`; None where Python has to do it, since there is no library of this `body.c`."""
+    encode = _function()
+    if encode is None:
+        return None
+    rows, columns = statistics.shape
+    offsets, buckets, counts = (
+        np.ascontiguousarray(histograms.offsets, np.uint32),
+        np.ascontiguousarray(histograms.buckets, np.int16),
+        np.ascontiguousarray(histograms.counts, np.uint32),
+    )
+    if len(offsets) != rows + 1 or offsets[0] or int(offsets[-1]) != len(buckets) or len(buckets) != len(counts):
+        return None
+    table = np.ascontiguousarray(statistics, np.float32)
+    numbers = None if fingerprints is None else np.ascontiguousarray(fingerprints, np.uint64)
+    body = np.empty(rows * (table.itemsize * columns + _ROW_BYTES) + _ENTRY_BYTES * len(buckets), np.uint8)
+    places = (None if each is None else each.ctypes.data for each in (table, numbers, offsets, buckets, counts, body))
+    size: int = encode(rows, columns, *places)
+    return body[:size].tobytes() if size >= 0 else None
+
+
+@cache
+def _function() -> Any:
+    try:
+        require_current(BUILT.parent)
+        encode = ctypes.CDLL(str(BUILT)).torchgraph_encode_body
+    except OSError:
+        return None
+    encode.argtypes, encode.restype = (ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 6), ctypes.c_int64
+    return encode
