@@ -220,10 +220,12 @@ class WeightRows:
     def __init__(self, measure: Measure, parameters: Named) -> None:
         """Compare the rows of all matrices that require a gradient."""
         self._rows: list[tuple[str, int, Row]] = []
+        known: dict[tuple[int, torch.device], Tensor] = {}
         for name, parameter in parameters.values():
             if _is_matrix(parameter):
                 weights = parameter.detach().flatten(1).float()
-                factors = torch.arange(1, weights.shape[1] + 1, device=weights.device).mul(0.6180339887).frac().add(0.5)
+                size = weights.shape[1], weights.device
+                factors = known[size] if size in known else known.setdefault(size, _factors(*size))
                 products = (weights * factors).sum(1)
                 row = Row(measure.values_again(products.sort().values.diff()))
                 self._rows.append((name, len(products), row))
@@ -232,6 +234,11 @@ class WeightRows:
         """Those with some."""
         found = (EqualRows(name, rows, _zeros(row, statistics)) for name, rows, row in self._rows)
         return tuple(one for one in found if one.equal)
+
+
+def _factors(columns: int, device: torch.device) -> Tensor:
+    """Numbers from 0.5 to 1.5 that are all different."""
+    return torch.arange(1, columns + 1, device=device).mul(0.6180339887).frac().add(0.5)
 
 
 def _is_matrix(parameter: nn.Parameter) -> bool:
