@@ -156,6 +156,6 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
     module: str, library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(TorchgraphError, match=rf"needs {library}, .* pip install 'torchgraph-explorer\[demo\]'"):
+    with pytest.raises(TorchgraphError, match=rf"needs {library}, .* pip install \"rich>=13\" \"scikit-learn>=1.3\""):
         demo.run_demo(logdir=str(tmp_path), steps=1, serve=False, port=0, open_browser=False)
     assert list(tmp_path.iterdir()) == []

@@ -42,6 +42,7 @@ SHARED = frozenset(
     {
         "console",
         "errors",
+        "extras",
         "families",
         "finding",
         "gaps",

@@ -19,6 +19,7 @@ from torch.nn import functional
 from torchgraph_explorer import attach, watch
 from torchgraph_explorer.browser import browse
 from torchgraph_explorer.errors import OptionError, TorchgraphError
+from torchgraph_explorer.extras import installing
 from torchgraph_explorer.training.exit import is_interactive
 
 if TYPE_CHECKING:
@@ -231,5 +232,5 @@ def progress_bar() -> Progress:
 
 def _missing(library: str) -> TorchgraphError:
     return TorchgraphError(
-        f"The demo needs {library}, which is not installed. Run: python -m pip install 'torchgraph-explorer[demo]'"
+        f"The demo needs {library}, which is not installed. Install its libraries: {installing('demo')}"
     )

@@ -25,7 +25,7 @@ class TorchgraphLoader(base_plugin.TBLoader):  # type: ignore[misc]  # TensorBoa
         except Exception as fault:
             log.warning(
                 "torchgraph_explorer has no tab in this TensorBoard: %s: %s. "
-                "Reinstalling may help: pip install --force-reinstall 'torchgraph-explorer[tensorboard]'.",
+                "Installing it again may help; in its clone: pip install '.[tensorboard]'",
                 type(fault).__name__,
                 fault,
             )

@@ -37,4 +37,4 @@ def test_a_broken_installation_leaves_tensorboard_without_our_tab(monkeypatch: p
     monkeypatch.setitem(sys.modules, "torchgraph_tensorboard.plugin", None)
     assert TorchgraphLoader().load(SimpleNamespace()) is None
     assert "has no tab in this TensorBoard: ModuleNotFoundError" in terminal.getvalue()
-    assert "pip install --force-reinstall 'torchgraph-explorer[tensorboard]'" in terminal.getvalue()
+    assert "in its clone: pip install '.[tensorboard]'" in terminal.getvalue()

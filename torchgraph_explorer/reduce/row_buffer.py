@@ -317,7 +317,7 @@ def library() -> ctypes.CDLL:
     except OSError as fault:
         raise TorchgraphError(
             f"The compiled part of torchgraph-explorer cannot be loaded: {fault}. Install it again on this machine: "
-            "pip install --force-reinstall --no-deps torchgraph-explorer, or, in a clone, make install"
+            "in its clone, pip install . or make install; from its wheel, pip install --force-reinstall --no-deps WHEEL"
         ) from fault
 
 

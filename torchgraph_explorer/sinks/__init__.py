@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 from torchgraph_explorer.errors import OptionError, UnknownBackendError
+from torchgraph_explorer.extras import installing
 from torchgraph_explorer.schema import Record
 
 
@@ -149,8 +150,7 @@ def open_sink(name: str, context: SinkContext) -> Sink:
         return opening(context)
     except ImportError as error:
         raise OptionError(
-            f"backend={name!r} cannot be opened: {error}. "
-            f"Install what it needs: pip install 'torchgraph-explorer[{name}]'."
+            f"backend={name!r} cannot be opened: {error}. Install what it needs: {installing(name)}"
         ) from error
 
 

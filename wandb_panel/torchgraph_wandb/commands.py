@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.extras import installing
 
 
 def add_commands(commands: Any) -> None:
@@ -53,4 +54,4 @@ def _require_wandb() -> None:
     try:
         import wandb  # noqa: F401
     except ImportError as missing:
-        raise OptionError("This needs the wandb library: pip install 'torchgraph-explorer[wandb]'.") from missing
+        raise OptionError(f"This needs the wandb library: {installing('wandb')}") from missing

@@ -10,6 +10,7 @@ from typing import Any
 
 from torchgraph_explorer.console import info
 from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.extras import installing
 from torchgraph_explorer.record.folder import TENSORS, plugin_folder
 from torchgraph_explorer.record.remote import is_url
 from torchgraph_explorer.temp_folder import own_folder
@@ -113,7 +114,5 @@ def _wandb() -> Any:
     try:
         import wandb
     except ImportError as missing:
-        raise NotFoundError(
-            f"A {SCHEME} address needs the wandb library: pip install 'torchgraph-explorer[wandb]'."
-        ) from missing
+        raise NotFoundError(f"A {SCHEME} address needs the wandb library: {installing('wandb')}") from missing
     return wandb

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchgraph_explorer.errors import NotFoundError, OptionError
+from torchgraph_explorer.extras import installing
 from torchgraph_wandb.panels import SECTION
 from torchgraph_wandb.record_artifact import RunPath, run_path
 
@@ -124,7 +125,5 @@ def _workspaces() -> Any:
     try:
         import wandb_workspaces.reports.v2 as reports
     except ImportError as missing:
-        raise OptionError(
-            "Reports need the wandb-workspaces library: pip install 'torchgraph-explorer[wandb]'."
-        ) from missing
+        raise OptionError(f"Reports need the wandb-workspaces library: {installing('wandb')}") from missing
     return reports
