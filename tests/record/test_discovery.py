@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -139,3 +141,20 @@ def test_a_folder_that_may_not_be_read_hides_no_other_run(logdir: Path, monkeypa
     assert errors.pop("sweep/lr=0.1") is None
     assert "torchgraph cannot be read: Permission denied" in str(errors.pop("first"))
     assert errors == {}
+
+
+@pytest.mark.parametrize("closed", ["", "run"])
+def test_a_logdir_whose_one_run_may_not_be_entered_says_so(
+    closed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_small_run(tmp_path / "run")
+    everything = os.scandir
+
+    def refusing(folder: str) -> object:
+        if Path(folder).is_relative_to(tmp_path / closed):
+            raise PermissionError(13, "Permission denied")
+        return everything(folder)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(RecordError, match=rf"{re.escape(str(tmp_path / closed))} cannot be read: Permission denied"):
+        open_run(tmp_path)

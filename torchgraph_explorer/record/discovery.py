@@ -16,6 +16,7 @@ from torchgraph_explorer.record.folder import (
     Folder,
     ListedSegment,
     LocalFolder,
+    closed_folder,
     list_local_segments,
     segment_files,
 )
@@ -222,6 +223,8 @@ def _no_run(place: str) -> NotFoundError | RecordError:
             return RecordError(f"{place} is no run, but a part of one. Open that: open_run({str(parent)!r}).")
     if path.joinpath(*PLUGIN).is_dir():
         return RecordError(f"{place} holds no record yet. Open it again when its training has begun.")
+    if refused := closed_folder(path):
+        return refused
     what = "has no" if path.is_dir() else "is a file, not a folder with"
     return RecordError(f"{place} is no run: it {what} {'/'.join(PLUGIN)}/*.tgraph. {_ADVICE}")
 

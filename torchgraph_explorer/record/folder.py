@@ -121,6 +121,15 @@ def list_local_segments(logdir: Path) -> dict[str, list[ListedSegment]]:
     return found
 
 
+def closed_folder(logdir: Path) -> RecordError | None:
+    """What to tell of a folder in or below `logdir` that the user may not look into; None if there is none."""
+    closed: list[RecordError] = []
+    for _ in _folders(logdir, closed):
+        if closed:
+            break
+    return closed[0] if closed else None
+
+
 def leads_in_a_circle(root: Path, name: str) -> bool:
     """Whether the folder `name`, from `root`, is reached through itself, or `root` through it: listing skips it."""
     parts = PurePosixPath(name).parts
@@ -142,8 +151,10 @@ class _Found(NamedTuple):
     link: str
 
 
-def _folders(root: Path) -> Iterator[tuple[str, dict[str, bool]]]:
+def _folders(root: Path, closed: list[RecordError] | None = None) -> Iterator[tuple[str, dict[str, bool]]]:
     """Every folder in or below `root`, with the names of its folders and whether each is a link.
+
+    Those that may not be looked into are skipped; `closed`, if given, gets what to tell of each.
 
     The caller removes names to skip them, which says that it has found a run. Links are followed last, so that a folder
     is found by its own name first.
@@ -157,7 +168,9 @@ def _folders(root: Path) -> Iterator[tuple[str, dict[str, bool]]]:
             continue
         try:
             key, names = _key(path), _folders_in(path)
-        except OSError:  # it has gone meanwhile, or may not be looked into
+        except OSError as error:  # it has gone meanwhile, or may not be looked into
+            if closed is not None and isinstance(error, PermissionError):
+                closed.append(unreadable(Path(path), error))
             continue
         visits[key] = visits.get(key, 0) + 1
         if key in above or visits[key] > _MOST_PATHS:
