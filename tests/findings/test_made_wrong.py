@@ -426,6 +426,29 @@ def test_a_quantisation_without_a_derivative_is_told(is_straight_through: bool, 
         assert "straight-through" in one.advice
 
 
+class Gated(nn.Module):
+    """A layer, then a gate of two layers beside a third one that takes the same: as query and key beside value."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = scale
+        self.query, self.key, self.value, self.last = (nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, values: Tensor) -> Tensor:
+        weights = (self.scale * self.query(values) * self.key(values)).softmax(-1)
+        return self.last(weights * self.value(values))  # type: ignore[no-any-return]  # torch says so
+
+
+@pytest.mark.parametrize("is_frozen", [True, False])
+def test_query_and_key_with_small_gradients_beside_a_value_lose_none_on_its_way(
+    is_frozen: bool, tmp_path: Path
+) -> None:
+    first = [nn.Linear(8, 8).requires_grad_(False)] if is_frozen else []
+    net = nn.Sequential(*first, Gated(1e-7), nn.Linear(8, 3))
+    told = found(tmp_path, net, sgd(net), loss=squares)
+    assert "vanishing-gradient" not in {one.kind for one in told}
+
+
 def detached(model: Any) -> Tensor:
     """As in a GAN whose generator is judged by what was detached for the discriminator."""
     model(torch.randn(4, 8))

@@ -106,6 +106,17 @@ class Places:
                     found.setdefault(target, []).append(source)
         return {call: tuple(before) for call, before in found.items()}
 
+    @cached_property
+    def taken(self) -> dict[int, frozenset[int]]:
+        """The nodes of the graph that each call takes tensors from, by number of the call."""
+        found: dict[int, set[int]] = {}
+        if self.graph:
+            for edge in self.graph.edges:
+                target = self.graph.nodes[edge.target].call
+                if target is not None:
+                    found.setdefault(target, set()).add(edge.source)
+        return {call: frozenset(nodes) for call, nodes in found.items()}
+
     def producer(self, call: int) -> int | None:
         """The last call without calls inside before this one that it takes data from; None if it cannot be told."""
         before = [one for one in self.sources.get(call, ()) if one < call]

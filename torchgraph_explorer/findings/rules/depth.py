@@ -49,7 +49,7 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
     rows = np.flatnonzero(most > 0)
     is_lost = reach[rows] < LOST * most[rows, None]
     kept = next((at for at, share in enumerate(is_lost.sum(axis=0)) if 2 * share <= len(rows)), 0)
-    if not kept:
+    if not kept or _is_beside(evidence, layers[:kept], layers[kept:]):
         return
     seen = rows[is_lost[:, 0]]
     begins = _where_it_begins(reach[seen], kept)
@@ -74,6 +74,13 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
         f"{named(layers[begins].module)} to {named(layers[kept - 1].module)}.",
         advice=_ZEROS if is_zero else _LESS,
     )
+
+
+def _is_beside(evidence: Evidence, lost: list[_Layer], others: list[_Layer]) -> bool:
+    """Whether `others` take all that each of `lost` takes, as a value does beside query and key."""
+    taken = evidence.places.taken
+    reached = frozenset[int]().union(*(taken.get(one.order, ()) for one in others))
+    return all(taken.get(one.order) and taken[one.order] <= reached for one in lost)
 
 
 def _where_it_begins(reach: npt.NDArray[np.float64], kept: int) -> int:
