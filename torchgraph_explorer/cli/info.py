@@ -77,7 +77,7 @@ def _as_text(facts: dict[str, Any]) -> str:
         span = f" ({model['first_step']} to {model['last_step']})" if model["steps"] else ""
         lines += [
             "",
-            f"model        {model['model']}, a {model['class_name']}",
+            f"model        {model['model']} (class {model['class_name']})",
             f"steps        {model['steps']:,}{span}",
             f"series       {model['series']:,}",
             f"calls        {model['calls']:,}",
