@@ -34,7 +34,8 @@ Written by `python -m tests.compatibility` from a run of every case; `make test`
 - **undisturbed**: the model is trained twice from the same seed, unwatched and watched, and losses, parameters,
   buffers, gradients, optimizer state and random number generators are the same by bytes, and so is what it prints. For
   the first case of each theme, so are copies made by `deepcopy`, `pickle` and `torch.save`, between steps and in one.
-  There is one exception: logged steps of a model that the default backend of `torch.compile` has compiled, see
+  There is one exception: logged steps of a model that the default backend of `torch.compile` has compiled, or
+  `aot_eager` under autocast, see
   [Compiled](#compiled).
 - **kept**: the same is true of a training that keeps every input, output and parameter whole, with `keep=`. Of two
   processes, those are kept in the training that is compared.
@@ -52,7 +53,9 @@ With `watch(..., compiled="inline")`. Here, complete means that the record equal
 `compiled="eager"`, apart from the sizes in its graph, which are those of the steps that ran as written."""
 
 COMPILED = """\
-With the backends that compute as torch itself does, `eager` and `aot_eager`, every step is the same by bytes.
+With the backends that compute as torch itself does, `eager` and `aot_eager`, every step is the same by bytes. Only under
+`torch.autocast`, `aot_eager` rounds gradients in another way than the model as it was written: there, a logged step
+differs from the compiled one in the last bits, as said of `inductor` below.
 
 The default backend, `inductor`, makes code that rounds differently from the model as it was written, and that draws
 other random numbers, as for dropout. With it:
