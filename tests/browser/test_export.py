@@ -108,6 +108,16 @@ def test_a_notebook_shows_a_page_that_works(offline: Viewer, tmp_path: Path, log
     assert_works_in_its_frame(offline.page)
 
 
+def test_a_page_in_a_notebook_is_no_wider_than_its_cell(new_context: NewContext, tmp_path: Path) -> None:
+    write_small_run(tmp_path / "run")
+    notebook = tmp_path / "notebook.html"
+    cell = f"<div style='overflow: auto; width: 700px'>{open_run(tmp_path)._repr_html_()}</div>"
+    notebook.write_text(NOTEBOOK.format(frame=cell), encoding="utf-8")
+    tab = new_context().new_page()
+    tab.goto(notebook.as_uri())
+    assert tab.locator("div:has(> iframe)").evaluate("each => each.scrollWidth - each.clientWidth") == 0
+
+
 THEMES = [
     pytest.param("body", "data-jp-theme-light", ("false", "true"), id="JupyterLab"),
     pytest.param("body", "data-vscode-theme-kind", ("vscode-dark", "vscode-light"), id="VS Code"),

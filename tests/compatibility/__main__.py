@@ -53,9 +53,9 @@ With `watch(..., compiled="inline")`. Here, complete means that the record equal
 `compiled="eager"`, apart from the sizes in its graph, which are those of the steps that ran as written."""
 
 COMPILED = """\
-With the backends that compute as torch itself does, `eager` and `aot_eager`, every step is the same by bytes. Only under
-`torch.autocast`, `aot_eager` rounds gradients in another way than the model as it was written: there, a logged step
-differs from the compiled one in the last bits, as said of `inductor` below.
+With the backends that compute as torch itself does, `eager` and `aot_eager`, every step is the same by bytes. Only
+under `torch.autocast`, `aot_eager` rounds gradients in another way than the model as it was written: there, a logged
+step differs from the compiled one in the last bits, as said of `inductor` below.
 
 The default backend, `inductor`, makes code that rounds differently from the model as it was written, and that draws
 other random numbers, as for dropout. With it:

@@ -41,7 +41,8 @@ def framed(attributes: str, *, height: int, inside: str = "") -> str:
         f"{','.join(f'{host} .{_CLASS}' for host in hosts)}{{color-scheme:{scheme}}}"
         for hosts, scheme in ((_DARK, "dark"), (_LIGHT, "light"))
     )
-    style = f"width: 100%; height: {int(height)}px; border: 1px solid #8884; border-radius: 6px"
+    size = f"box-sizing: border-box; width: 100%; height: {int(height)}px"  # with its border, no wider than its cell
+    style = f"{size}; border: 1px solid #8884; border-radius: 6px"
     return (
         f"<style>{rules}</style>"
         f'<iframe class="{_CLASS}" title="torchgraph" style="{style}" {attributes}>{inside}</iframe>'
