@@ -187,7 +187,7 @@ class Observer:
             known = {} if inner else calls[parent].labels
             seen.needed = [group for _, t in inputs for group in sources(t, known, children_of(parent, calls))]
         for _, tensor in inputs:
-            if tensor.requires_grad:
+            if has_edge(tensor):
                 seen.labels.setdefault(edge_of(tensor), set()).add(-1)
         self._stack.append((len(calls) - 1, name))
 
@@ -211,7 +211,7 @@ class Observer:
             seen.needed_by_outputs[path] = [] if silent else sources(tensor, seen.labels, children_of(at, calls))
             if in_transform(tensor):  # whose gradients are the transform's own
                 seen.silent = True
-            elif tensor.requires_grad:
+            elif has_edge(tensor):
                 _note_gradient(tensor, seen.reached, path)
                 if outer is not None:
                     outer.labels.setdefault(edge_of(tensor), set()).add(at)
@@ -254,6 +254,17 @@ def _in_backward() -> bool:
     return bool(torch._C._current_graph_task_id() != -1)
 
 
+def has_edge(tensor: Tensor) -> bool:
+    """Whether gradient can come to it: not to a view that was made without gradient, whatever it says of itself."""
+    if not tensor.requires_grad:
+        return False
+    try:
+        edge_of(tensor)
+    except (AssertionError, AttributeError, RuntimeError):  # torch finds no autograd node
+        return False
+    return True
+
+
 def edge_of(tensor: Tensor) -> GradientEdge:
     """Where the gradient of `tensor` is delivered."""
     edge = torch.autograd.graph.get_gradient_edge(tensor)
@@ -275,7 +286,7 @@ def sources(tensor: Tensor, labels: dict[GradientEdge, set[int]], children: list
 
     A node that was made within a call stands for it too: its tensor got out otherwise than by being returned.
     """
-    if not tensor.requires_grad or not labels:
+    if not labels or not has_edge(tensor):
         return []
     todo, seen, found = [edge_of(tensor)], set(), []
     while todo:

@@ -68,6 +68,7 @@ FURTHER = (
     "inputs and outputs: a jagged nested tensor",
     "inputs and outputs: a wrapper subclass whose operations are dispatched in Python",
     "autograd: an exception in backward",
+    "autograd: views made under no_grad, given to modules: of a result, of a parameter, written to since, made a leaf",
     "structure: moved to another type while training",
     "structure: modules added while training",
     "structure: modules replaced while training",

@@ -34,16 +34,43 @@ MOST_BETWEEN = 10_000
 sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 """Returns the number that this thread's next autograd node will get."""
 
+WITHOUT_GRADIENT = frozenset(
+    {
+        torch._C._autograd.CreationMeta.NO_GRAD_MODE,
+        torch._C._autograd.CreationMeta.INFERENCE_MODE,
+    }
+)
+"""How views are made that no gradient comes to from what is computed of them."""
+
+_creation_of = torch._C._autograd._get_creation_meta
 _set_versions = torch._C._autograd._unsafe_set_version_counter
 
 
 def has_edge(tensor: Tensor) -> bool:
     """Whether gradient can come to `tensor`, so that it has an edge.
 
-    In inference mode, torch has none of a leaf, such as a parameter that a parametrization is called with, and none of
-    a view made there, although both require a gradient. Only there is it asked for leaves: that uses a stale view.
+    A view that was made without gradient says that it requires one if its base does, but none comes to it. In inference
+    mode, torch has no edge of a leaf, such as a parameter that a parametrization is called with, and none of a view.
+    Only there is it asked for leaves: that uses a stale view.
     """
-    return tensor.requires_grad and not (torch.is_inference_mode_enabled() and (tensor._is_view() or tensor.is_leaf))
+    if not tensor.requires_grad:
+        return False
+    if torch.is_inference_mode_enabled():
+        return not (tensor._is_view() or tensor.is_leaf)
+    return not tensor._is_view() or _creation_of(tensor) not in WITHOUT_GRADIENT or _is_leaf_of_its_own(tensor)
+
+
+def _is_leaf_of_its_own(view: Tensor) -> bool:
+    """Whether a view that was made without gradient was then told to require one."""
+    base = view._base
+    if base is None or not base.requires_grad:
+        return True
+    try:
+        with torch.enable_grad():
+            node = view.view_as(view).grad_fn
+    except RuntimeError:  # its base was written to since, and torch allows no use of it with gradients
+        return False
+    return node is not None and node.next_functions[0][0] is not None
 
 
 def edge_of(tensor: Tensor) -> Edge:

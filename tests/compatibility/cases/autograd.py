@@ -281,6 +281,57 @@ def _() -> Any:
     return module(parts, a=nn.Linear(6, 6), b=nn.Linear(6, 6)), _x()
 
 
+@case("views made under no_grad, given to modules: of a result, of a parameter, written to since, made a leaf")
+def _() -> Any:
+    def parts(self: Any, x: Tensor) -> Tensor:
+        hidden = self.a(x)
+        with torch.no_grad():
+            rows, weight, leaf, second = hidden.view(-1, 3), self.a.weight[:, :3], (2 * x)[:, :3], hidden[:, :3]
+            seen = self.b(rows).mean() + self.b(weight).mean()
+        written = hidden.clone()
+        with torch.no_grad():
+            view = written.chunk(2, dim=1)[0]
+        written.mul_(2)
+        with torch.no_grad():
+            seen = seen + self.b(view).mean()
+        leaves = self.b(leaf.requires_grad_()) + self.b(second.requires_grad_())
+        return hidden + written + seen + self.same(rows).mean() + leaves.mean()
+
+    return module(parts, a=nn.Linear(6, 6), b=nn.Linear(3, 3), same=nn.Identity()), _x()
+
+
+@case("a reversible block: a function that calls modules with parts of its input, and again in backward")
+def _() -> Any:
+    class Reversible(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor, f: nn.Module, g: nn.Module, *_: Tensor) -> Tensor:
+            ctx.f, ctx.g = f, g
+            a, b = x.chunk(2, -1)
+            a = a + f(b)
+            y = torch.cat([a, b + g(a)], -1)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> Any:
+            a, b = ctx.saved_tensors[0].chunk(2, -1)
+            with torch.no_grad():
+                b = b - ctx.g(a)
+                a = a - ctx.f(b)
+            with torch.enable_grad():
+                inputs = [a.requires_grad_(), b.requires_grad_()]
+                a = a + ctx.f(b)
+                y = torch.cat([a, b + ctx.g(a)], -1)
+            parameters = [*ctx.f.parameters(), *ctx.g.parameters()]
+            found = torch.autograd.grad(y, [*inputs, *parameters], gradient)
+            return torch.cat(found[:2], -1), None, None, *found[2:]
+
+    def parts(self: Any, x: Tensor) -> Tensor:
+        return self.c(apply(Reversible, self.a(x), self.f, self.g, *self.f.parameters(), *self.g.parameters()))
+
+    return module(parts, a=nn.Linear(6, 6), f=nn.Linear(3, 3), g=nn.Linear(3, 3), c=nn.Linear(6, 2)), _x()
+
+
 @case("a part under inference_mode")
 def _() -> Any:
     def parts(self: Any, x: Tensor) -> Tensor:
