@@ -23,8 +23,9 @@ from tests.models import (
     loss_of,
 )
 from torchgraph_explorer import attach, watch
+from torchgraph_explorer.capture.graph_merging import with_gradients
 from torchgraph_explorer.capture.path_gradients import edge_of, is_stale
-from torchgraph_explorer.schema import ModuleGraph
+from torchgraph_explorer.schema import Call, Edge, ModuleGraph, Node, TensorInfo
 
 
 def graph_of(model: nn.Module, *args: Tensor, **kwargs: Tensor) -> ModuleGraph:
@@ -308,6 +309,47 @@ def test_a_step_that_is_not_traced_has_the_graph_of_one_that_was() -> None:
             seen.append(watcher.graph)
         assert len(watcher.graphs) == 1
     assert seen == heard.graphs * 3
+
+
+def test_layers_that_are_unfrozen_get_gradient_in_the_graph() -> None:
+    model, heard = nn.Sequential(*(nn.Linear(4, 4) for _ in range(3))), Listening()
+    model[:2].requires_grad_(False)
+    with watch(model, backend=heard, log_freq=1, verbose=False) as watcher:
+        for step in range(8):
+            if step == 3:
+                model.requires_grad_(True)
+            model(torch.randn(2, 4)).sum().backward()
+            if step == 3:
+                frozen = watcher.graph
+        thawed = watcher.graph
+        model[:2].requires_grad_(False)
+        for _ in range(3):
+            model(torch.randn(2, 4)).sum().backward()
+        assert watcher.graph == thawed
+    assert len(watcher.graphs) == 1
+    assert frozen is not None
+    assert thawed is not None
+    assert [
+        next(edge for edge in edges_by_name(graph) if edge[:2] == ("1#0", "2#0")) for graph in (frozen, thawed)
+    ] == [("1#0", "2#0", False), ("1#0", "2#0", True)]
+    assert [len(edge.series) for edge in thawed.edges] == [0, 1, 1, 1]
+    assert [module.trainable_params for module in thawed.modules] == [60, 20, 20, 20]
+    assert [module.trainable_params for module in frozen.modules] == [20, 0, 0, 20]
+    assert all(info.requires_grad for call in thawed.calls for info in call.outputs)
+
+
+def test_a_graph_with_other_nodes_is_replaced_where_more_gradient_flows() -> None:
+    old, new = TensorInfo("output", (2,), "float32", False), TensorInfo("output", (2,), "float32", True)
+    calls = tuple(Call("a", 0, None, (), (info,)) for info in (old, new))
+    node, other = Node("call", None, call=0), Node("input", None, tensor=old)
+    known = ModuleGraph(0, 0, (), calls[:1], (node, node), (Edge(0, 1, gradient=True),))
+    traced = ModuleGraph(
+        0, 5, (), calls[1:], (node, node, other), (Edge(0, 1, gradient=False), Edge(2, 1, gradient=True))
+    )
+    merged = with_gradients(known, traced)
+    assert (merged.id, merged.first_step, merged.calls) == (0, 0, calls[1:])
+    assert (merged.nodes, merged.edges) == (traced.nodes, traced.edges)
+    assert with_gradients(merged, known) is merged
 
 
 def test_a_step_that_goes_on_shows_what_it_has_called_so_far() -> None:

@@ -70,6 +70,7 @@ FURTHER = (
     "autograd: an exception in backward",
     "autograd: views made under no_grad, given to modules: of a result, of a parameter, written to since, made a leaf",
     "structure: moved to another type while training",
+    "structure: layers unfrozen one after the other, from the last one",
     "structure: modules added while training",
     "structure: modules replaced while training",
     "structure: a hundred calls of one module",

@@ -6,7 +6,13 @@ from typing import TypeAlias
 
 from torchgraph_explorer.capture.captured_step import CapturedStep
 from torchgraph_explorer.capture.edge_series import with_series
-from torchgraph_explorer.capture.graph_merging import is_same, merge, without_empty_insides
+from torchgraph_explorer.capture.graph_merging import (
+    is_same,
+    lacks_gradient,
+    merge,
+    with_gradients,
+    without_empty_insides,
+)
 from torchgraph_explorer.capture.module_info import module_facts
 from torchgraph_explorer.schema import Call, ModuleGraph
 
@@ -33,6 +39,7 @@ class KnownGraphs:
         self.traces = 1
         self._by_signature: dict[Signature, int] = {}
         self._unknown: set[Signature] = set()
+        self._reached: set[tuple[bool, ...]] = set()
         self._latest: ModuleGraph | None = None
 
     def add(self, ended: CapturedStep) -> ModuleGraph | None:
@@ -55,11 +62,15 @@ class KnownGraphs:
         at = self._by_signature.get(signature)
         if trace is not None:
             self.traces -= 1
-            if at is None and trace.fault is None:
-                return self._keep(self._traced(ended), signature)
+            if trace.fault is None:
+                if at is None:
+                    return self._keep(self._traced(ended), signature)
+                self.graphs[at] = with_gradients(self.graphs[at], self._traced(ended))
         if at is None:
             self._want_trace_of(signature)
             return None
+        if trace is None and lacks_gradient(self.graphs[at], calls):
+            self._want_gradients_of(calls)
         self.graphs[at] = merged = merge(self.graphs[at], calls, attached)
         return merged
 
@@ -67,6 +78,13 @@ class KnownGraphs:
         """Trace some of the next steps: one may call its modules in this new way again."""
         if signature not in self._unknown and len(self.graphs) < MOST_GRAPHS:
             self._unknown.add(signature)
+            self.traces = TRACES_FOR_A_GRAPH
+
+    def _want_gradients_of(self, calls: list[Call]) -> None:
+        """Trace some of the next steps: gradient reaches more than in the graph, as after layers were unfrozen."""
+        reached = tuple(info.requires_grad for call in calls for info in (*call.inputs, *call.outputs))
+        if reached not in self._reached and len(self._reached) < MOST_GRAPHS:
+            self._reached.add(reached)
             self.traces = TRACES_FOR_A_GRAPH
 
     def _keep(self, graph: ModuleGraph, signature: Signature) -> ModuleGraph:

@@ -209,6 +209,15 @@ def _() -> Any:
     return _changing(nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 2)), change)
 
 
+@case("layers unfrozen one after the other, from the last one", steps=6)
+def _() -> Any:
+    def change(model: Any, number: int) -> None:
+        for at, layer in enumerate(model):
+            layer.requires_grad_(at >= len(model) - 1 - number)
+
+    return _changing(nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6), nn.Linear(6, 2)), change)
+
+
 @case("parameters replaced between steps", steps=6)
 def _() -> Any:
     def change(model: Any, number: int) -> None:
