@@ -112,3 +112,9 @@ class Scaled(nn.Module):
 def test_positional_facts_have_the_names_of_the_class_arguments(module: nn.Module, facts: dict[str, str]) -> None:
     rows = module_facts(module)[0].extra_repr
     assert facts.items() <= dict(rows).items()
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_an_attention_says_whether_samples_come_first(batch_first: bool) -> None:
+    [facts, *_] = module_facts(nn.MultiheadAttention(4, 2, batch_first=batch_first))
+    assert facts.extra_repr == (("batch_first", str(batch_first)),)

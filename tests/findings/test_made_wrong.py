@@ -574,3 +574,137 @@ def test_a_sigmoid_before_a_loss_of_logits_is_told_by_the_loss(
             watcher.log({"loss": value.item()})
     told = [one.kind for one in open_run(tmp_path / "run").model().findings()]
     assert ("softmax-before-loss" in told) == is_told
+
+
+# An activation before a loss that wants the logits of several classes
+
+
+class Classes(nn.Module):
+    """A classifier whose outputs go through a function or a module."""
+
+    def __init__(self, end: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 32), nn.Linear(32, 5)
+        self.end = end
+
+    def forward(self, samples: Tensor) -> Tensor:
+        return self.end(self.last(self.first(samples).relu()))
+
+
+def to_labels(outputs: Tensor, labels: Tensor) -> Tensor:
+    """A squared error, of numbers that the outputs are to be for their class, and of zero for others."""
+    return F.mse_loss(outputs, F.one_hot(labels, 5).float())
+
+
+@pytest.mark.parametrize(
+    ("end", "loss", "place"),
+    [
+        pytest.param(nn.ReLU(), F.cross_entropy, "end", id="ReLU"),
+        pytest.param(F.relu, F.cross_entropy, "", id="function, ReLU"),
+        pytest.param(nn.Sigmoid(), F.cross_entropy, "end", id="sigmoid"),
+        pytest.param(torch.sigmoid, F.cross_entropy, "", id="function, sigmoid"),
+        pytest.param(nn.Tanh(), F.cross_entropy, "end", id="tanh"),
+        pytest.param(torch.tanh, F.cross_entropy, "", id="function, tanh"),
+        pytest.param(same, F.cross_entropy, None, id="logits"),
+        pytest.param(lambda values: values - values.amin(), F.cross_entropy, None, id="logits, one of which is zero"),
+        pytest.param(lambda y: y - y.amin(1, keepdim=True), F.cross_entropy, None, id="logits, the least zero"),
+        pytest.param(nn.Tanh(), lambda y, t: F.cross_entropy(8 * y, t), None, id="tanh, scaled by the loss"),
+        pytest.param(nn.Tanh(), to_labels, None, id="tanh, squared error"),
+        pytest.param(nn.ReLU(), to_labels, None, id="ReLU, squared error"),
+        pytest.param(
+            nn.Sigmoid(),
+            lambda y, t: F.binary_cross_entropy(y, F.one_hot(t, 5).float()),
+            None,
+            id="sigmoid, a probability for each class",
+        ),
+    ],
+)
+def test_an_activation_before_a_cross_entropy_is_told(
+    end: Callable[[Tensor], Tensor], loss: Callable[..., Tensor], place: str | None, tmp_path: Path
+) -> None:
+    net = Classes(end)
+    with torch.no_grad():
+        net.last.weight.mul_(0.5)  # nearly equal logits at first, as in a wide network
+    optimizer = torch.optim.Adam(net.parameters(), 0.02)
+    centres = torch.randn(5, 8)
+    with watch(net, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False) as watcher:
+        for _ in range(60):
+            labels = torch.randint(0, 5, (64,))
+            optimizer.zero_grad()
+            value = loss(net(centres[labels] + 0.1 * torch.randn(64, 8)), labels)
+            value.backward()
+            optimizer.step()
+            watcher.log({"loss": value.item()})
+    told = open_run(tmp_path / "run").model().findings()
+    assert [one.module for one in told if one.kind == "activation-before-loss"] == (
+        [place] if place is not None else []
+    )
+
+
+# Samples that are taken for the elements of a sequence
+
+
+class Sequences(nn.Module):
+    """A layer for sequences and a head: of its last element, of each, or of one number for each."""
+
+    def __init__(self, layer: nn.Module, ahead: Callable[[Tensor], Tensor], head: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.layer, self.ahead, self.head, self.out = layer, ahead, head, nn.Linear(8, 3)
+
+    def forward(self, values: Tensor) -> Tensor:
+        given = self.ahead(values)
+        arguments = (given,) * (3 if isinstance(self.layer, nn.MultiheadAttention) else 1)
+        return self.head(self.out(self.layer(*arguments)[0]))
+
+
+def turned(values: Tensor) -> Tensor:
+    return values.transpose(0, 1)
+
+
+def last(values: Tensor) -> Tensor:
+    return values[:, -1]
+
+
+def attention(*, batch_first: bool = False) -> nn.Module:
+    return nn.MultiheadAttention(8, 2, batch_first=batch_first)
+
+
+def gru(*, batch_first: bool = False) -> nn.Module:
+    return nn.GRU(8, 8, batch_first=batch_first)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shapes", "ahead", "head", "is_told"),
+    [
+        pytest.param(gru(), [(5, 6, 8)], same, last, True, id="recurrent"),
+        pytest.param(gru(), [(5, 6, 8), (3, 6, 8)], same, last, True, id="a smaller batch at the end"),
+        pytest.param(gru(), [(5, 6, 8), (3, 9, 8)], same, last, True, id="lengths that vary"),
+        pytest.param(gru(), [(5, 6, 8)], same, lambda out: out[:, -1, 0], True, id="one number for each sample"),
+        pytest.param(attention(), [(5, 6, 8)], same, last, True, id="attention"),
+        pytest.param(gru(batch_first=True), [(5, 6, 8)], same, last, False, id="recurrent, samples first"),
+        pytest.param(attention(batch_first=True), [(5, 6, 8)], same, last, False, id="attention, samples first"),
+        pytest.param(gru(), [(5, 6, 8)], turned, lambda out: out[-1], False, id="turned before"),
+        pytest.param(gru(), [(6, 5, 8)], same, lambda out: out[-1], False, id="length first everywhere"),
+        pytest.param(gru(), [(5, 5, 8)], same, lambda out: out[-1], False, id="as many as the length"),
+        pytest.param(gru(), [(6, 5, 8)], same, same, False, id="an output for each element"),
+        pytest.param(gru(), [(6, 5, 8)], same, lambda out: out[..., 0], False, id="a number for each element"),
+        pytest.param(gru(), [(6, 1, 8)], same, lambda out: out[:, 0], False, id="one sample"),
+        pytest.param(gru(), [(6, 8)], lambda x: x[:, None], lambda out: out[:, 0], False, id="one sentence"),
+        pytest.param(gru(), [(6, 8)], same, same, False, id="without samples"),
+    ],
+)
+def test_samples_that_are_taken_for_a_sequence_are_told(
+    layer: nn.Module,
+    shapes: list[tuple[int, ...]],
+    ahead: Callable[[Tensor], Tensor],
+    head: Callable[[Tensor], Tensor],
+    is_told: bool,
+    tmp_path: Path,
+) -> None:
+    net, step = Sequences(layer, ahead, head), iter(range(STEPS))
+
+    def loss(watched: Any) -> Tensor:
+        return cast("Tensor", (watched(torch.randn(shapes[next(step) % len(shapes)])) - 1).square().mean())
+
+    told = [one.module for one in found(tmp_path, net, sgd(net), loss=loss) if one.kind == "batch-as-sequence"]
+    assert told == (["layer"] if is_told else [])

@@ -36,13 +36,19 @@ def _facts(name: str, module: nn.Module, signatures: Signatures) -> Module:
         name=name,
         class_name=type(module).__name__,
         class_path=f"{type(module).__module__}.{type(module).__qualname__}",
-        extra_repr=_named(module, extra_repr_rows(module), signatures.of_class(type(module))),
+        extra_repr=_named(module, extra_repr_rows(module), signatures.of_class(type(module))) + _order(module),
         params=tuple(tensor_info(key, p) for key, p in own),
         own_params=sum(p.numel() for _, p in own),
         total_params=sum(p.numel() for p in everything),
         trainable_params=sum(p.numel() for p in everything if p.requires_grad),
         forward_parameters=signatures.of_forward(module),
     )
+
+
+def _order(module: nn.Module) -> tuple[tuple[str, str], ...]:
+    """Whether an attention takes samples first, which torch does not print, as a row of `extra_repr`."""
+    is_first = getattr(module, "batch_first", None) if isinstance(module, nn.MultiheadAttention) else None
+    return (("batch_first", str(is_first)),) if isinstance(is_first, bool) else ()
 
 
 def has_values(parameter: nn.Parameter) -> bool:

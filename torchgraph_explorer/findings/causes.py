@@ -19,6 +19,7 @@ _SETUP = (
     "no-zero-grad",
     "weight-decay-dominates",
     "softmax-over-batch",
+    "batch-as-sequence",
 )
 _LARGE = (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation", "attention-logits-growing")
 _LEFT_OUT = ("no-gradient", "unused-module", "not-in-optimizer", "frozen-by-accident")
@@ -35,6 +36,7 @@ _SILENT = (
     "constant-output",
     "dropout-extreme",
     "softmax-before-loss",
+    "activation-before-loss",
     "learning-rate-gone",
     "loss-scale-loop",
     "imbalanced-branches",
@@ -93,7 +95,13 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
 }
 """By kind, the kinds that it can follow from."""
 
-_OF_THE_MODEL = ("dropout-extreme", "softmax-before-loss", "missing-nonlinearity", "teacher-trained")
+_OF_THE_MODEL = (
+    "dropout-extreme",
+    "softmax-before-loss",
+    "activation-before-loss",
+    "missing-nonlinearity",
+    "teacher-trained",
+)
 """Kinds that are so by how the model is made."""
 
 _PHASES = {
@@ -168,6 +176,7 @@ _SPREADING = ("dead-units", "saturated-activation", "exploding-activation", "ove
 _TOGETHER = (
     *_LEFT_OUT,
     "attention-logits-growing",
+    "batch-as-sequence",
     "dropout-extreme",
     "imbalanced-branches",
     "normalisation-in-eval",

@@ -13,7 +13,7 @@ from torchgraph_explorer.findings.rules.branches import imbalanced_branches
 from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.experts import expert_imbalance
 from torchgraph_explorer.findings.rules.growth import exploding_activation, exploding_gradient, overflow_ahead
-from torchgraph_explorer.findings.rules.heads import softmax_before_loss
+from torchgraph_explorer.findings.rules.heads import activation_before_loss, softmax_before_loss
 from torchgraph_explorer.findings.rules.linear import missing_nonlinearity
 from torchgraph_explorer.findings.rules.loop import clipping_always, no_zero_grad, weight_decay_dominates
 from torchgraph_explorer.findings.rules.loss import loss_diverging, loss_not_falling
@@ -24,6 +24,7 @@ from torchgraph_explorer.findings.rules.participation import no_gradient, unused
 from torchgraph_explorer.findings.rules.precision import update_lost_to_rounding
 from torchgraph_explorer.findings.rules.rates import learning_rate_gone
 from torchgraph_explorer.findings.rules.rule import Rule
+from torchgraph_explorer.findings.rules.sequences import batch_as_sequence
 from torchgraph_explorer.findings.rules.single_units import collapse, dead_units, symmetric_units
 from torchgraph_explorer.findings.rules.spike import loss_spike
 from torchgraph_explorer.findings.rules.ties import broken_tie, teacher_trained
@@ -61,6 +62,8 @@ RULES: dict[str, Rule] = {
     "expert-imbalance": expert_imbalance,
     "softmax-before-loss": softmax_before_loss,
     "softmax-over-batch": softmax_over_batch,
+    "activation-before-loss": activation_before_loss,
+    "batch-as-sequence": batch_as_sequence,
     "attention-logits-growing": attention_logits_growing,
     "update-lost-to-rounding": update_lost_to_rounding,
     "collapse": collapse,

@@ -34,6 +34,15 @@ LOSS_AS_EXPECTED = 0.15
 EQUAL = 1e-3
 """By how much the gradients of the samples differ at most where each is one over their number."""
 
+NEAR_BOUND = 0.95
+"""An output of a sigmoid or tanh that is beyond this share of its range is near its bound."""
+
+ZEROS = 1.25
+"""Of so many zeros for each sample on, in the median of the steps, they are those of a ReLU."""
+
+STILL_ALIKE = 0.75
+"""Up to the first step whose gradient is below this share of that of equal logits, loss and gradient are compared."""
+
 OFTEN = 0.75
 """Share of the recorded steps at which it has to be so."""
 
@@ -62,6 +71,93 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
         if len(rows) < LEAST_ROWS or matches.mean() < OFTEN or not matches[0]:
             continue
         yield _twice(evidence, one, rows, is_softmax=softmax)
+
+
+def activation_before_loss(evidence: Evidence) -> Iterator[Finding]:
+    """The model's outputs are bounded by an activation, and the loss takes them for the logits of several classes."""
+    for column in evidence.of_kind("value", "output"):
+        one = evidence.series[column]
+        info = evidence.places.tensor(one)
+        norms = evidence.find(one.module, one.call, "output", one.path, "grad_norm")
+        if one.module or one.call or info is None or norms is None or len(info.shape) != 2 or (info.shape[1] or 0) < 3:
+            continue
+        name = _activation(evidence, column, classes=info.shape[1] or 0)
+        if name is not None and _begins_as_cross_entropy(evidence, column, norms, classes=info.shape[1] or 0):
+            yield _bounded(evidence, one, name)
+
+
+def _activation(evidence: Evidence, column: int, *, classes: int) -> str | None:
+    """The activation that the model's output is of, by its range at all steps.
+
+    Logits may lie within -1 and 1 by chance. So a sigmoid or tanh has to be the last module, or outputs come close to
+    the bounds, and never beyond, in the last quarter of the steps. Logits may be told from their smallest one, which
+    is then zero, but one of them alone.
+    """
+    low, high, zeros, sampled = (
+        evidence.column(name, column).astype(np.float64) for name in ("min", "max", "zeros", "sampled")
+    )
+    known = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
+    if len(known) < LEAST_ROWS:
+        return None
+    low, high, share = low[known], high[known], zeros[known] / sampled[known]
+    if (low == 0).all() and np.median(share) > ZEROS / classes and high.max() > 1:
+        return "ReLU"
+    late = slice(3 * len(known) // 4, None)
+    for name, bottom in (("Sigmoid", 0.0), ("Tanh", -1.0)):
+        if low.min() < bottom or high.max() > 1:
+            continue
+        is_close = (high[late] > NEAR_BOUND).all() and (low[late] < bottom + 1 - NEAR_BOUND).all()
+        if is_close or _ends_with(evidence, column, name):
+            return name
+    return None
+
+
+def _begins_as_cross_entropy(evidence: Evidence, column: int, norms: int, *, classes: int) -> bool:
+    """Whether loss and gradients of the first steps are those of a mean cross entropy of nearly equal logits.
+
+    Such a loss is the logarithm of the number of classes. The gradient of a sample is its softmax minus the label: of
+    a probability q of all wrong answers, its norm is between those of q on one of them and of q spread over all.
+    """
+    loss = judged(evidence)
+    if loss is None:
+        return False
+    _, rows, values = np.intersect1d(evidence.steps, loss.steps, return_indices=True)
+    lengths, size = (
+        evidence.column(name, at)[rows].astype(np.float64) for name, at in (("mean", norms), ("count", column))
+    )
+    scaled, found = lengths * size / classes, loss.values[values].astype(np.float64)
+    known = np.isfinite(scaled) & np.isfinite(found)
+    spread = math.sqrt(classes / (classes - 1))
+    wrong = scaled[known] * spread
+    alike = int(np.argmin(np.append(wrong > STILL_ALIKE, False)))
+    if alike < LEAST_ROWS or abs(wrong[0] - 1) > AS_EXPECTED:
+        return False
+    found = found[known][:alike]
+    least, most = (-np.log1p(-np.minimum(scaled[known][:alike] / one, 0.999)) for one in (math.sqrt(2), spread))
+    is_as_expected = (found > (1 - AS_EXPECTED) * least) & (found < (1 + AS_EXPECTED) * most)
+    return bool(is_as_expected.all()) and abs(float(found[0]) / math.log(classes) - 1) < AS_EXPECTED
+
+
+def _bounded(evidence: Evidence, one: Series, name: str) -> Finding:
+    range_, keeps = {
+        "ReLU": ("not negative", "a class gets no gradient where its logit is zero"),
+        "Sigmoid": ("between 0 and 1", "no class can get more than e times the probability of another one"),
+        "Tanh": ("between -1 and 1", "no class can get more than e² times the probability of another one"),
+    }[name]
+    places = evidence.places
+    calls = [number for number in range(len(places.calls)) if places.is_leaf(number)]
+    last = places.calls[calls[-1]].module if calls else ""
+    return finding(
+        evidence,
+        "activation-before-loss",
+        "warning",
+        at=last if places.class_of(last) == name else one,
+        rows=range(len(evidence)),
+        numbers={"steps": len(evidence)},
+        text=f"The model's outputs are {range_}, as those of a {name}, and the loss takes them for logits, as "
+        f"`cross_entropy` does: {keeps}.",
+        advice=f"End the network with a linear layer, without {name}: the loss applies a softmax.",
+    )
 
 
 def _wants_logarithms(evidence: Evidence, norms: int, *, size: Floats, rows: Rows) -> bool:
@@ -119,7 +215,7 @@ def _is_sigmoid(evidence: Evidence, column: int, norms: int) -> bool:
     if not lie_within(evidence, column):
         return False
     losses = _losses_and_expected(evidence, column, norms)
-    if not _ends_with_sigmoid(evidence, column):
+    if not _ends_with(evidence, column, "Sigmoid"):
         return len(losses) >= LEAST_ROWS and _share_as_expected(losses) >= OFTEN
     return not len(losses) or bool(np.median(losses[:, 0]) > LEAST_OF_SIGMOID)
 
@@ -146,11 +242,11 @@ def _share_as_expected(losses: Floats) -> float:
     return float((np.abs(losses[:, 0] - losses[:, 1]) < LOSS_AS_EXPECTED * losses[:, 1]).mean())
 
 
-def _ends_with_sigmoid(evidence: Evidence, column: int) -> bool:
-    """Whether a sigmoid module is the last one and its output the model's."""
+def _ends_with(evidence: Evidence, column: int, name: str) -> bool:
+    """Whether a module of that class is the last one and its output the model's."""
     places = evidence.places
     calls = [number for number in range(len(places.calls)) if places.is_leaf(number)]
-    if not calls or places.class_of(places.calls[calls[-1]].module) != "Sigmoid":
+    if not calls or places.class_of(places.calls[calls[-1]].module) != name:
         return False
     last = evidence.find(places.calls[calls[-1]].module, places.calls[calls[-1]].call, "output", "output")
     return last is not None and np.array_equal(
