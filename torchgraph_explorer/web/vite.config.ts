@@ -3,6 +3,11 @@ import {defineConfig} from 'vitest/config';
 /** Where the `dev` server finds the API: a running `torchgraph serve`. */
 const API = process.env.TORCHGRAPH_API ?? 'http://127.0.0.1:8080';
 
+const TESTS = ['tests/**/*.test.ts', 'src/**/*.test.ts'];
+
+/** Tests that put something in the place of what others use too: a module, the frames of the browser. Each is loaded for itself. */
+const ALONE = ['tests/optimizerChoice.test.ts', 'tests/charts/animation.test.ts'];
+
 export default defineConfig({
   base: './',
   oxc: {jsx: {runtime: 'automatic', importSource: 'preact'}},
@@ -15,5 +20,11 @@ export default defineConfig({
     rolldownOptions: {output: {codeSplitting: false}},
   },
   server: {host: '127.0.0.1', fs: {allow: ['..']}, proxy: {'/api': {target: API, changeOrigin: true}}},
-  test: {include: ['tests/**/*.test.ts', 'src/**/*.test.ts'], environment: 'node'},
+  test: {
+    environment: 'node',
+    projects: [
+      {extends: true, test: {name: 'together', include: TESTS, exclude: ALONE, isolate: false}},
+      {extends: true, test: {name: 'alone', include: ALONE}},
+    ],
+  },
 });

@@ -1,5 +1,5 @@
 import {batch} from '@preact/signals';
-import {beforeEach, expect, test, vi} from 'vitest';
+import {afterEach, expect, test, vi} from 'vitest';
 
 const SIZES = {wide: {innerWidth: 1440, innerHeight: 900}, small: {innerWidth: 480, innerHeight: 300}};
 
@@ -17,7 +17,7 @@ async function view(size: keyof typeof SIZES) {
   return {togglePin, isShown, toggle, pins};
 }
 
-beforeEach(() => vi.unstubAllGlobals());
+afterEach(() => void vi.unstubAllGlobals());
 
 test.each(['wide', 'small'] as const)('unpinning and pinning at once brings back panels that were put away, %s', async (size) => {
   const {togglePin, isShown, toggle, pins} = await view(size);

@@ -1,5 +1,5 @@
 import {signal} from '@preact/signals';
-import {beforeEach, describe, expect, test, vi} from 'vitest';
+import {afterEach, beforeEach, describe, expect, test, vi} from 'vitest';
 
 import {historyFrom} from '../../gallery/samples';
 import type {History, SeriesHistory} from '../../src/api/types';
@@ -27,6 +27,7 @@ function setUp(frame: number) {
 
 describe('a close-up', () => {
   beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
 
   test('of a merged step is fetched when the step stays chosen, and shown in place of what is merged', async () => {
     const {closeUps, fetchHistory, history, shown} = setUp(1);
