@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -33,9 +34,12 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """On several cores what takes long comes first: a test that is left for the end keeps a single core busy.
 
-    Tests that share what is made once a file run in one process, which makes it. Those in a browser have other groups.
+    A test that asks for a browser is marked so. Tests that share what is made once a file run in one process, which
+    makes it. Those in a browser have other groups.
     """
     for item in items:
+        if "chrome" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
         if shares_with_its_file(item) and not any(map(item.get_closest_marker, ("browser", "xdist_group"))):
             item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name} {item.path.stem}"))
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -60,6 +64,25 @@ def _one_thread() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def python_started(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """The commands with which a fast test has started Python. There may be none: to start it takes too long."""
+    started: list[Any] = []
+    if any(map(request.node.get_closest_marker, ("slow", "browser"))):
+        yield started
+        return
+    start, us = subprocess.Popen.__init__, sys.executable
+
+    def noting(process: subprocess.Popen[Any], command: Any, *others: Any, **options: Any) -> None:
+        if us in command:
+            started.append(command)
+        start(process, command, *others, **options)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", noting)
+    yield started
+    assert started == [], "A test that starts Python has to be marked `slow`."
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -23,7 +23,7 @@ PUBLIC = {name: getattr(torchgraph_explorer, name) for name in torchgraph_explor
 }
 CONSTANTS = [name for name, value in PUBLIC.items() if not (inspect.isclass(value) or inspect.isfunction(value))]
 
-pytestmark = pytest.mark.xdist_group("api examples")  # they share a run
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("api examples")]  # they share a run
 
 
 def train(model: nn.Module) -> None:

@@ -19,7 +19,7 @@ from torchgraph_explorer.errors import OptionError, TorchgraphError
 
 STEPS = 60
 
-pytestmark = pytest.mark.xdist_group("demo")  # which runs once
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]  # which runs once
 
 
 def torchgraph(*arguments: str) -> str:
@@ -87,7 +87,6 @@ def additions(model: nn.Module) -> Iterator[tuple[str, str]]:
             yield name, "shortcut"
 
 
-@pytest.mark.slow
 def test_the_demo_records_the_series_that_its_model_has(run: Path) -> None:
     found = {series.key for series in open_run(run).model().series}
     edges = {(module, path) for module, _, role, path, _ in found if role == "edge"}
@@ -97,7 +96,6 @@ def test_the_demo_records_the_series_that_its_model_has(run: Path) -> None:
     }
 
 
-@pytest.mark.slow
 def test_info_agrees_with_the_model(run: Path) -> None:
     (told,) = json.loads(torchgraph("info", str(run), "--json"))["models"]
     calls = Counter(call for call, role in tensors_by_role(demo.DigitsNet()) if role == "output")
@@ -110,7 +108,6 @@ def tensors_by_role(model: nn.Module) -> list[tuple[tuple[str, int], str]]:
     return [((name, call), role) for name, call, role, *_ in tensors_of_calls(model, torch.rand(2, 1, 8, 8))]
 
 
-@pytest.mark.slow
 def test_the_demo_learns_and_counts_epochs(run: Path) -> None:
     model = open_run(run).model()
     assert model.session.clock == "epoch"
@@ -125,12 +122,10 @@ FAULTS = [
 """Kind, module and call of what docs/findings.md says is found in the broken network."""
 
 
-@pytest.mark.slow
 def test_nothing_is_found_in_the_demo(run: Path) -> None:
     assert open_run(run).model().findings() == ()
 
 
-@pytest.mark.slow
 def test_the_three_faults_of_the_broken_demo_are_found(tmp_path: Path) -> None:
     found = open_run(recorded(tmp_path, "--broken")).model().findings()
     assert [(one.kind, one.module, one.call) for one in found] == FAULTS

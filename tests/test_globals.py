@@ -143,6 +143,7 @@ def _global_statements(tree: ast.Module) -> Iterator[str]:
             yield from node.names
 
 
+@pytest.mark.slow
 def test_what_changes_at_module_level_is_listed() -> None:
     frozen = frozen_classes()
     found = {f"{file}:{name}" for file, source in SOURCES.items() for name in changing(source, frozen)}

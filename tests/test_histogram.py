@@ -51,6 +51,7 @@ def agreed() -> dict[str, Any]:
     return agreed
 
 
+@pytest.mark.slow
 def test_the_contract_is_what_its_script_writes() -> None:
     assert contract.FILE.read_text(encoding="utf-8") == contract.text()
 

@@ -257,11 +257,13 @@ def test_what_reads_a_run_leads_to_no_room_with_torch(name: str) -> None:
     assert libraries_behind(name) & HEAVY == set()
 
 
+@pytest.mark.slow
 def test_tensorboards_process_loads_neither_torch_nor_wandb() -> None:
     assert libraries_behind("torchgraph_tensorboard") & HEAVY == {"tensorboard"}
     assert heavy_modules_after("import torchgraph_tensorboard.plugin, torchgraph_tensorboard.sink") == {"tensorboard"}
 
 
+@pytest.mark.slow
 def test_the_processes_of_wandb_load_no_torch() -> None:
     assert libraries_behind("torchgraph_wandb") & HEAVY == {"wandb"}
     modules = "torchgraph_wandb.sink, torchgraph_wandb.resuming, torchgraph_wandb.snapshot_process"
@@ -285,15 +287,18 @@ def heavy_modules_after(script: str, *arguments: str) -> frozenset[str]:
     return HEAVY.intersection(json.loads(done.stdout.splitlines()[-1]))
 
 
+@pytest.mark.slow
 def test_reading_a_run_loads_neither_torch_nor_wandb_nor_tensorboard(recorded_run: Path) -> None:
     script = "import sys, torchgraph_explorer\nassert torchgraph_explorer.open_run(sys.argv[1]).models"
     assert heavy_modules_after(script, str(recorded_run)) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["server.routes", "cli"])
 def test_the_views_load_no_torch_either(module: str) -> None:
     assert heavy_modules_after(f"import torchgraph_explorer.{module}") == set()
 
 
+@pytest.mark.slow
 def test_a_loaded_torch_would_be_seen() -> None:
     assert heavy_modules_after("import torchgraph_explorer; torchgraph_explorer.watch") == {"torch"}

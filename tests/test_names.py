@@ -90,6 +90,7 @@ def made(name: str) -> nn.Module:
     return type(class_name, (Net,), {"__module__": name, "__qualname__": name})(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_any_name_is_recorded_and_can_be_shown(name: str, tmp_path: Path) -> None:
     class Often:

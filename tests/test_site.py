@@ -107,7 +107,6 @@ FOUND = """() => axe.run(document, {resultTypes: ['violations'], iframes: false}
   violations.flatMap(({id, nodes}) => nodes.map(({html}) => `${id}: ${html}`)))"""
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1400, 390], ids=["large", "phone"])
 def test_axe_has_nothing_to_say_of_the_site(site: Path, browser: Browser, theme: Any, width: int) -> None:

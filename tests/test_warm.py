@@ -10,6 +10,8 @@ import pytest
 
 from tests import warm
 
+pytestmark = pytest.mark.slow
+
 ITSELF = """
 import atexit, os, sys, threading, time
 atexit.register(print, "exit")

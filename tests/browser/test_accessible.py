@@ -14,8 +14,6 @@ from tests.browser.page import Viewer
 from torchgraph_explorer import open_run
 from torchgraph_explorer.server.export import export_page
 
-pytestmark = pytest.mark.browser
-
 AXE = Path(torchgraph_explorer.__file__).parent / "web" / "node_modules" / "axe-core" / "axe.min.js"
 """A development dependency of the viewer: `npm ci` in its folder installs it."""
 

@@ -10,8 +10,6 @@ from playwright.sync_api import expect
 from tests.browser.conftest import NewContext
 from tests.browser.page import Viewer, expect_open, expect_painted, expect_true
 
-pytestmark = pytest.mark.browser
-
 CONV, RELU = "stage2.0.conv1#0", "stage2.0.relu#1"
 
 

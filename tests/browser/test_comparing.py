@@ -14,8 +14,6 @@ from tests.browser.page import Viewer, expect_painted, expect_true
 from torchgraph_explorer import open_run
 from torchgraph_explorer.server.export import export_page
 
-pytestmark = pytest.mark.browser
-
 LAST = runs.SWEEP_STEPS - 1
 
 

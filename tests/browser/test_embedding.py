@@ -12,7 +12,7 @@ from tests.browser.page import SWITCHES, expect_refused, expect_soon
 from tests.browser.servers import ServerProcess
 from tests.tb_plugin.hosts import notebook, serving
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("embedding")]  # a browser of its own
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedding")]  # a browser of its own
 
 FOREIGN = ("evil.example", "localhost.evil.example", "x.googleusercontent.com")
 """Names that lead to this machine, as those of a page elsewhere would not: the browser keeps such from it by itself."""

@@ -19,8 +19,6 @@ from tests.record.examples import write_small_run
 from torchgraph_explorer import open_run
 from torchgraph_explorer.server.export import PAGE_BYTES, export_page
 
-pytestmark = pytest.mark.browser
-
 SANDBOX = """<!doctype html><title>host</title><body style="margin:0"><div id="app">of the host</div>
 <iframe sandbox="allow-scripts" style="width:1440px;height:880px;border:0" src="page.html"></iframe>"""
 

@@ -18,8 +18,6 @@ from torchgraph_explorer import open_run
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.server.export import export_page
 
-pytestmark = pytest.mark.browser
-
 EVERYTHING = (
     ".finding-row, .finding-card, .findings-button, .finding-badge, .outline-finding, .time-finding, .tooltip-finding"
 )

@@ -20,8 +20,6 @@ from torchgraph_explorer.exploring.serving import Page
 from torchgraph_explorer.exploring.session import Session
 from torchgraph_explorer.exploring.source import LiveSource
 
-pytestmark = pytest.mark.browser
-
 Open = Callable[..., Session]
 
 

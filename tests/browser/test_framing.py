@@ -11,8 +11,6 @@ from playwright.sync_api import expect
 
 from tests.browser.page import Viewer, expect_open, expect_soon, expect_true
 
-pytestmark = pytest.mark.browser
-
 LOOK = """() => {
   const pane = document.querySelector('.canvas').getBoundingClientRect();
   const boxesOf = (what) => [...document.querySelectorAll(what)].map((one) => one.getBoundingClientRect());

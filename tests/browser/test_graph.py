@@ -9,8 +9,6 @@ from playwright.sync_api import expect
 
 from tests.browser.page import Viewer, expect_open, number
 
-pytestmark = pytest.mark.browser
-
 
 @pytest.fixture
 def at_top(viewer: Viewer, digits: str) -> Viewer:

@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from tests.browser.page import CONTROLS, FOCUSED, Viewer, expect_open
 from tests.browser.runs import mean_square, train, watching
 
-pytestmark = pytest.mark.browser
-
 
 class Layered(nn.Module):
     """The list of its layers is a module that is never called."""

@@ -21,8 +21,6 @@ from tests.browser.servers import ServerProcess
 from torchgraph_explorer import TorchgraphWarning, Watcher
 from torchgraph_explorer.capture.silence import MOST_UPDATES
 
-pytestmark = pytest.mark.browser
-
 SOON_SECONDS = 2.0
 """How long a new step may take until it is on show."""
 

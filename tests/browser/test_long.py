@@ -13,7 +13,7 @@ from tests.record.long_runs import write_long_run
 from tests.shared import once
 from torchgraph_explorer import open_run
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("endless")]  # one server reads it once
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("endless")]  # one server reads it once
 
 STEPS, BAD_STEP = 100_000, 33_333
 OUTPUT = "layer0, output, value"

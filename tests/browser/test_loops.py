@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.page import Viewer
@@ -12,8 +11,6 @@ from tests.browser.runs import BAD_TURN, TURNS
 from tests.browser.test_accessible import AXE, FOUND, LEFT_OUT
 from torchgraph_explorer.record.discovery import open_record
 from torchgraph_explorer.server.export import export_page
-
-pytestmark = pytest.mark.browser
 
 NAME = "cell, head"
 

@@ -11,7 +11,7 @@ from tests.browser.frame_times import moving_over_a_strip, panning
 from tests.browser.page import Viewer
 from tests.browser.runs import LONG_STEPS, MANY_CALLS
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 Tell = Callable[[str, list[float]], None]
 

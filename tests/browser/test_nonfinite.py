@@ -20,8 +20,6 @@ from tests.troubled import STEPS, TROUBLED, record_troubled
 from torchgraph_explorer import open_run
 from torchgraph_explorer.server.export import export_page
 
-pytestmark = pytest.mark.browser
-
 COLOURS = ("class", "std", "mean", "nonfinite", "grad_norm", "grad_nonfinite")
 
 FIRST = {

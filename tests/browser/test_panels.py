@@ -9,8 +9,6 @@ from playwright.sync_api import expect
 
 from tests.browser.page import Viewer
 
-pytestmark = pytest.mark.browser
-
 CONV = "stage2.0.conv1#0"
 
 

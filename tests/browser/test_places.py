@@ -11,8 +11,6 @@ from playwright.sync_api import expect
 from tests.browser.page import Viewer, expect_soon
 from tests.browser.test_sizes import OUTSIDE
 
-pytestmark = pytest.mark.browser
-
 SHARE = """() => {
   const box = document.querySelector('.canvas').getBoundingClientRect();
   return box.width * box.height / innerWidth / innerHeight;

@@ -18,8 +18,6 @@ from torchgraph_explorer.exploring.serving import Page as FlowPage
 from torchgraph_explorer.exploring.session import Session
 from torchgraph_explorer.exploring.source import LiveSource
 
-pytestmark = pytest.mark.browser
-
 
 @pytest.fixture
 def tab(page: Page) -> Iterator[Page]:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.page import Viewer
 from torchgraph_explorer import open_run
 from torchgraph_explorer.server.export import export_page
-
-pytestmark = pytest.mark.browser
 
 LONG = "a_head_whose_name_is_longer_than_any_node_of_the_graph_is_wide"
 

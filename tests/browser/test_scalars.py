@@ -13,8 +13,6 @@ from tests.browser.page import Viewer, expect_soon
 from torchgraph_explorer import open_run
 from torchgraph_explorer.server.export import export_page
 
-pytestmark = pytest.mark.browser
-
 
 def chart(viewer: Viewer, name: str) -> Locator:
     """The chart of a scalar."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.page import Viewer, expect_soon
-
-pytestmark = pytest.mark.browser
 
 SIDEWAYS = """(all) => all
   .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)

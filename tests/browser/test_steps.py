@@ -18,8 +18,6 @@ from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.schema import StepFacts
 from torchgraph_explorer.server.export import export_page
 
-pytestmark = pytest.mark.browser
-
 PLAIN_TIME = re.compile(r"^step \d+\d\d:\d\d:\d\d$")
 
 

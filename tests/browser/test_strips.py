@@ -14,8 +14,6 @@ from tests.browser.runs import BROKEN_STEPS, STEPS
 from torchgraph_explorer import open_run
 from torchgraph_explorer.record.steps.history import History
 
-pytestmark = pytest.mark.browser
-
 OUTPUT = "classifier, output, value"
 INPUT = "classifier, x, value"
 FACTS = {"mean": "mean", "std": "std", "min": "min", "max": "max", "l2": "l2_norm"}

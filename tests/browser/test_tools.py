@@ -21,7 +21,7 @@ from torchgraph_explorer import export_page, open_run
 from torchgraph_explorer.histogram import QUANTILES
 from torchgraph_explorer.schema import STATISTICS
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 SHOTS = os.environ.get("TORCHGRAPH_SHOTS")
 SVG = "{http://www.w3.org/2000/svg}"

@@ -14,8 +14,6 @@ from torchgraph_explorer import open_run
 from torchgraph_explorer.record.cells.reading import Wanted
 from torchgraph_explorer.server.export import export_page
 
-pytestmark = pytest.mark.browser
-
 RED = """(canvas) => {
   const colour = getComputedStyle(canvas).getPropertyValue('--bad').trim();
   const wanted = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));

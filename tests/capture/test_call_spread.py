@@ -57,6 +57,7 @@ def trained(model: nn.Module) -> list[Tensor]:
     return [parameter.detach().clone() for parameter in model.parameters()]
 
 
+@pytest.mark.slow
 def test_calls_between_are_left_out_with_all_in_them_and_data_goes_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +118,7 @@ def decoded(tokens: int, is_given: bool, folder: Path | None) -> list[Tensor]:
         return trained(model)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*gave a module more tensors")
 @pytest.mark.parametrize("is_given", [pytest.param(True, id="given"), pytest.param(False, id="kept in an attribute")])
 def test_a_cache_that_grows_takes_no_more_of_the_record_for_each_token(

@@ -44,6 +44,7 @@ print("answered")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_to_ask_what_runs_ends_while_garbage_is_collected() -> None:
     command = [sys.executable, "-c", ASKED_WHILE_COLLECTING]

@@ -26,6 +26,8 @@ from torchgraph_explorer.reduce.batch import Batch
 from torchgraph_explorer.reduce.row_buffer import RowBuffer
 from torchgraph_explorer.run import Model
 
+pytestmark = pytest.mark.slow
+
 STEPS = 4
 
 

@@ -93,6 +93,7 @@ def by_hand(model: TwoInputs, x: Tensor, side: Tensor) -> dict[Key, np.ndarray[A
     return expected
 
 
+@pytest.mark.slow
 def test_every_number_of_every_series_is_what_numpy_computes_from_hand_saved_tensors() -> None:
     model = TwoInputs().double()
     x, side = torch.randn(5, 6).double(), torch.randn(5, 3).double()

@@ -244,6 +244,7 @@ def cases() -> list[Any]:
     return [pytest.param(each, id=name, marks=slow if name in COMPILING else []) for name, each in TRAININGS.items()]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Lazy modules")
 @pytest.mark.parametrize("training", cases())
 def test_a_resumed_training_goes_on_where_one_without_a_break_is(training: Training) -> None:
@@ -339,6 +340,7 @@ def test_a_watch_that_takes_over_goes_on_where_the_one_before_it_ends(seen: int,
     again.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "recorded", [pytest.param(3, id="fewer"), pytest.param(BEFORE, id="as many"), pytest.param(9, id="more")]
 )

@@ -287,6 +287,7 @@ def test_a_step_comes_through_these_states(train: Callable[[Training], None], wa
     assert next(iter(walked.states.values())) == TRAININGS[train]
 
 
+@pytest.mark.slow
 def test_these_trainings_make_every_transition_there_is(walked: Walked) -> None:
     for train in TRAININGS:
         walk(train)

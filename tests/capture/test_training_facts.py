@@ -173,6 +173,7 @@ def test_parameters_without_gradient_are_named() -> None:
     assert [one.without_gradient for one in facts] == [one["without"] for one in seen]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("clear", "expected"),
     [

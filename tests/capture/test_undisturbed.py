@@ -64,6 +64,7 @@ def assert_identical(one: list[Tensor | None], other: list[Tensor | None]) -> No
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_watching_leaves_training_bit_identical(case: str) -> None:
     plain, watched = train(case, watched=False), train(case, watched=True)

@@ -412,6 +412,7 @@ def test_without_an_optimizer_a_forward_pass_and_its_backward_pass_are_a_step() 
     assert watcher.step == 3
 
 
+@pytest.mark.slow
 def test_an_optimizer_that_never_moves_the_model_is_not_waited_for_for_ever() -> None:
     model, heard = network(), Listening()
     optimizer = sgd(model)
@@ -551,6 +552,7 @@ CHOICES: dict[str, tuple[Any, list[list[int]]]] = {
 """`passes`, and which of twelve passes are recorded in each step."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("passes", "recorded"), CHOICES.values(), ids=CHOICES)
 def test_which_passes_of_a_step_are_recorded_is_chosen(passes: Any, recorded: list[list[int]]) -> None:
     model, heard = network(), Listening()
@@ -642,6 +644,7 @@ def test_calls_are_connected_by_what_the_loop_computes_between_them() -> None:
     assert edges == [("encoder", 0, "decoder", True), ("decoder", 0, "judge", True)]
 
 
+@pytest.mark.slow
 def test_passes_that_are_not_recorded_are_counted_however_many_there_are() -> None:
     model, heard = Policy(), Listening()
     optimizer = sgd(model)

@@ -18,6 +18,8 @@ from torchgraph_explorer.comparison.matching import match_series, module_map, re
 from torchgraph_explorer.run import Model
 from torchgraph_explorer.schema import Series
 
+pytestmark = pytest.mark.slow
+
 STEPS = range(0, 400, 10)
 
 

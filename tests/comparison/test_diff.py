@@ -10,6 +10,8 @@ import pytest
 from tests.comparison.records import Elements, Key, net, recorded
 from torchgraph_explorer.cli import main
 
+pytestmark = pytest.mark.slow
+
 STEPS = range(0, 60, 10)
 
 

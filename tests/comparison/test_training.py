@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from torchgraph_explorer import Comparison, compare, watch
 
+pytestmark = pytest.mark.slow
+
 
 class Residual(nn.Module):
     def __init__(self, width: int) -> None:

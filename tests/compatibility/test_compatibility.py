@@ -58,6 +58,7 @@ def test_training_is_undisturbed(case: Case) -> None:
     check_undisturbed(case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES if is_first_of_its_theme(case)])
 def test_a_watched_model_is_copied_like_an_unwatched_one(case: Case) -> None:
     check_copies(case)

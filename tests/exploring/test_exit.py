@@ -9,6 +9,8 @@ import pytest
 
 from tests import warm
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
     import sys, time
     import torch

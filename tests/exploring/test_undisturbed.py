@@ -126,6 +126,7 @@ def train(folder: Path, *, explores: bool) -> tuple[list[object], Any]:
     return [losses, weights, torch.rand(3).tolist()], open_run(watcher.run_dir).model()
 
 
+@pytest.mark.slow
 def test_training_goes_on_bit_for_bit_after_it_was_explored(tmp_path: Path) -> None:
     """Within a step that is logged, and between two; and its record is the same."""
     explored, record = train(tmp_path / "explored", explores=True)

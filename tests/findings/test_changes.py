@@ -16,6 +16,8 @@ from torchgraph_explorer.histogram import Histograms, bucket_of
 from torchgraph_explorer.run import Model
 from torchgraph_explorer.schema import STATISTICS, Frame, Series
 
+pytestmark = pytest.mark.slow
+
 STEPS = 80
 NOISY = 40
 SERIES = tuple(Series(number, f"m{number}", 0, "output", "output", "value") for number in range(NOISY))

@@ -12,6 +12,8 @@ from tests.findings.test_changes import NOISY, STEPS, name_of, recorded, steady
 from torchgraph_explorer.errors import NotFoundError, OptionError
 from torchgraph_explorer.finding import Finding
 
+pytestmark = pytest.mark.slow
+
 Floats = npt.NDArray[np.float64]
 
 

@@ -14,6 +14,8 @@ from tests.record.mutations import mutated
 from torchgraph_explorer.cli import main
 from torchgraph_explorer.errors import TorchgraphWarning
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("seed", range(24))
 def test_a_damaged_record_is_checked_or_refused(

@@ -178,6 +178,7 @@ class Blocks(nn.Module):
         return self.second(self.first(x).tanh())
 
 
+@pytest.mark.slow
 def test_attention_is_told_once_although_gradients_are_accumulated(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = Blocks()
@@ -209,6 +210,7 @@ def moved(ratios: Ratios, count: int) -> list[Values]:
     return steps(together(*(put(name, "param", "weight", "update_ratio", value=ratio) for name in LAYERS)), count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grows_at", [None, 2, 12])
 @pytest.mark.parametrize(
     ("ratios", "is_large"),

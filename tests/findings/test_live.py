@@ -56,6 +56,7 @@ def read(growing: Growing, *sizes: int, most: int) -> tuple[Run, Evidence]:
     return run, evidence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [pytest.param(10_000, id="all frames"), pytest.param(80, id="a choice of frames")])
 def test_what_is_read_on_is_what_is_read_at_once(most: int, growing: Growing) -> None:
     run, evidence = read(growing, 3, 19, 40, 41, 97, most=most)
@@ -113,6 +114,7 @@ def looks(growing: Growing, monkeypatch: pytest.MonkeyPatch, *, cost: float, pau
     return at
 
 
+@pytest.mark.slow
 def test_the_rules_run_again_when_the_run_has_grown_by_a_tenth(
     growing: Growing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +123,7 @@ def test_the_rules_run_again_when_the_run_has_grown_by_a_tenth(
     assert all(after == max(before + 1, math.ceil(before * live.GROWTH)) for before, after in pairwise(at))
 
 
+@pytest.mark.slow
 def test_the_rules_take_a_twentieth_of_the_time_at_most(growing: Growing, monkeypatch: pytest.MonkeyPatch) -> None:
     assert looks(growing, monkeypatch, cost=1.0, pause=1.0, steps=60) == [1, 20, 39, 58]
 
@@ -179,6 +182,7 @@ QUICK = ("bias that kills a ReLU", "detached encoder", "logarithm of zero")
 QUIET = ("frozen backbone", "low-rank adapters")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "program", [one for one in (*FAULTY, *HEALTHY) if one.name in (*QUICK, *QUIET)], ids=lambda one: one.name
 )

@@ -15,6 +15,8 @@ from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.rules.rule import mostly_held
 
+pytestmark = pytest.mark.slow
+
 Loop = Callable[[Any], Iterator[object]]
 STEPS = 24
 

@@ -46,6 +46,7 @@ def spiked(height: float, at: int = 120) -> Values:
     return values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
@@ -68,6 +69,7 @@ def test_updates_that_are_soon_too_small_are_told_where_nothing_is_learned(
     assert kinds(trained(tmp_path, {"loss": values.tolist()}, frames)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
@@ -95,6 +97,7 @@ def test_a_loss_is_judged_by_its_own_past_and_noise(values: Values, expected: li
     assert kinds(trained(tmp_path, {"loss": values.tolist()})) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "others",
     [
@@ -150,6 +153,7 @@ def test_losses_with_labels_of_adversaries_need_not_fall(tmp_path: Path) -> None
     assert need_not_fall(Evidence(open_run(tmp_path).model()))
 
 
+@pytest.mark.slow
 def test_a_spike_names_what_moved_before_it(tmp_path: Path) -> None:
     def frame(step: int) -> dict[Any, Any]:
         large = 100.0 if step == 118 else 1.0 + 0.01 * NOISE[step]
@@ -180,6 +184,7 @@ def test_optimizers_in_turns_have_a_moving_target(tmp_path: Path) -> None:
     assert need_not_fall(Evidence(recorded(tmp_path, graph, frames, facts=facts)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "severity"),
     [

@@ -19,6 +19,8 @@ from tests.record.long_runs import graph_of
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.finding import Finding
 
+pytestmark = pytest.mark.slow
+
 STEPS, WORDS, LENGTH, SAMPLES = 16, 12, 6, 5
 
 

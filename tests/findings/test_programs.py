@@ -10,6 +10,8 @@ from benchmarks.programs import chosen, further
 from benchmarks.programs.program import Program, train
 from torchgraph_explorer.run import open_run
 
+pytestmark = pytest.mark.slow
+
 FAULTY = (*chosen.FAULTY, *further.FAULTY)
 HEALTHY = (*chosen.HEALTHY, *further.HEALTHY)
 QUICK = (

@@ -324,6 +324,7 @@ def unmeasured(*changes: Callable[[int, dict[Any, Any]], object]) -> Callable[[i
     return together(*(without("update_ratio", module=name) for name in LAYERS), *changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "count", "expected"),
     [
@@ -353,6 +354,7 @@ def test_a_gradient_that_explodes_is_the_cause_of_the_update_that_it_makes(tmp_p
     ]
 
 
+@pytest.mark.slow
 def test_a_loss_that_does_not_fall_follows_from_what_keeps_the_network_from_learning(tmp_path: Path) -> None:
     dead = put("relu", "output", "output", "value", value=lambda _: ZEROS, since=5)
     flat = (2.3 + 0.02 * np.random.default_rng(1).standard_normal(60)).tolist()

@@ -84,6 +84,7 @@ def test_each_node_and_edge_is_drawn_exactly_once() -> None:
     assert edges == list(range(len(graph.edges)))
 
 
+@pytest.mark.slow
 def test_calls_that_are_split_ever_again_are_drawn_soon() -> None:
     names = ["m1", "m0", *(name for at in range(1, 3_000) for name in (f"m{at + 1}", f"m{at}", f"m{at}", f"m{at}"))]
     began = time.process_time()

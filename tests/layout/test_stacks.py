@@ -122,6 +122,7 @@ def test_stacks_are_opened_one_by_one() -> None:
     assert shown == {None: [3, 3], (): [1] * 6, (2,): [3, 1, 1, 1], (5,): [1, 1, 1, 3], (9,): [1] * 6}
 
 
+@pytest.mark.slow
 def test_thousands_of_siblings_are_found_in_time() -> None:
     names = [f"layers.{i}" for i in range(5_000)]
     graph = graph_of(names, chained(names))

@@ -20,8 +20,6 @@ from torchgraph_explorer.own_views.selection import ViewSelection, selection_fro
 from torchgraph_explorer.own_views.views import Views
 from torchgraph_explorer.run import Model, open_run
 
-pytestmark = pytest.mark.slow
-
 SECONDS = 30.0
 """For a view that is to succeed, on a busy machine."""
 
@@ -57,6 +55,7 @@ def selection(model: Model, **chosen: Any) -> ViewSelection:
     return selection_from({**NOTHING, **chosen}, "kept", model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chosen", "name", "expected"),
     [
@@ -84,12 +83,14 @@ def test_a_view_gets_the_numbers_that_are_chosen(
     np.testing.assert_array_equal(selection(model, **chosen).array(name), expected(recorded))
 
 
+@pytest.mark.slow
 def test_a_view_gets_the_gradient_that_is_chosen(model: Model) -> None:
     value, gradient = selection(model).tensor(), selection(model, series=(*CELL[:4], "grad_norm")).tensor()
     assert value.gradient is not None
     np.testing.assert_array_equal(value.gradient.values, gradient.values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chosen", "name", "told"),
     [
@@ -105,6 +106,7 @@ def test_what_was_not_kept_is_an_error_that_tells_what_was(
         selection(model, **chosen).tensor(name)
 
 
+@pytest.mark.slow
 def test_without_a_chosen_step_a_view_gets_the_last_one(model: Model) -> None:
     assert selection(model, step=None, series=None).step == 11
 
@@ -207,11 +209,13 @@ def text_of(page: str) -> str:
     return html.unescape(re.sub(r"<[^>]+>", "", body))
 
 
+@pytest.mark.slow
 def test_a_view_runs_in_a_process_without_any_library_that_it_does_not_import(draw: Callable[..., str]) -> None:
     assert text_of(draw()) == "10 (12,) []"
     assert text_of(draw(step=2, sample="all")) == "2 (4, 12) []"
 
 
+@pytest.mark.slow
 def test_a_view_that_raises_shows_its_traceback_and_can_be_asked_again(draw: Callable[..., str]) -> None:
     for step in (10, 2):
         told = text_of(draw("fails", step=step))
@@ -220,6 +224,7 @@ def test_a_view_that_raises_shows_its_traceback_and_can_be_asked_again(draw: Cal
         assert told.endswith(f"ValueError: <b>{step}</b>\n")
 
 
+@pytest.mark.slow
 def test_a_view_that_takes_too_long_is_ended_and_another_selection_is_drawn(
     draw: Callable[..., str], file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,6 +237,7 @@ def test_a_view_that_takes_too_long_is_ended_and_another_selection_is_drawn(
     assert text_of(draw(step=2)) == "done"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "told"),
     [
@@ -245,11 +251,13 @@ def test_whatever_else_a_view_does_is_told(draw: Callable[..., str], function: s
     assert told in text_of(draw(function))
 
 
+@pytest.mark.slow
 def test_what_is_no_page_is_told_without_the_lines_of_this_package(draw: Callable[..., str]) -> None:
     sentence = "The view returned 42. Return HTML text, a matplotlib figure or a plotly figure."
     assert text_of(draw("counts")) == f"my_view.py:counts failed.{sentence}"
 
 
+@pytest.mark.slow
 def test_an_edit_is_picked_up_also_one_that_mends_a_fault(run: Path, tmp_path: Path) -> None:
     file = tmp_path / "edited.py"
     file.write_text("def view(selection) return 1")
@@ -263,6 +271,7 @@ def test_an_edit_is_picked_up_also_one_that_mends_a_fault(run: Path, tmp_path: P
     views.close()
 
 
+@pytest.mark.slow
 def test_asked_for_afresh_a_view_sees_edits_of_what_it_imports(run: Path, tmp_path: Path) -> None:
     (tmp_path / "beside_it.py").write_text("word = 'one'")
     (tmp_path / "importing.py").write_text("from beside_it import word\ndef view(selection): return word")
@@ -274,6 +283,7 @@ def test_asked_for_afresh_a_view_sees_edits_of_what_it_imports(run: Path, tmp_pa
     views.close()
 
 
+@pytest.mark.slow
 def test_a_matplotlib_figure_becomes_a_picture_of_its_size(draw: Callable[..., str]) -> None:
     pytest.importorskip("matplotlib")
     page = draw("matplotlib_figure")
@@ -281,6 +291,7 @@ def test_a_matplotlib_figure_becomes_a_picture_of_its_size(draw: Callable[..., s
     assert "data:image/png;base64,iVBOR" in page
 
 
+@pytest.mark.slow
 def test_a_plotly_figure_brings_what_draws_it(draw: Callable[..., str]) -> None:
     pytest.importorskip("plotly")
     page = draw("plotly_figure")

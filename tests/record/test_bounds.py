@@ -23,6 +23,8 @@ from torchgraph_explorer.record.graphs.encoding import encode_graph
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.schema import Edge, Module, ModuleGraph, Series, TensorInfo
 
+pytestmark = pytest.mark.slow
+
 MOST_FILE = 700_000
 """Bytes of a crafted file."""
 
@@ -169,7 +171,6 @@ EXPORTED = {"a graph as large as it may be", "a graph in which all goes everywhe
 """The largest that are read. The export of others reads them in the same way once more."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CRAFTED)
 def test_a_small_file_takes_little_memory_and_time(name: str, tmp_path: Path) -> None:
     content = CRAFTED[name]()

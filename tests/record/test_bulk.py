@@ -24,6 +24,7 @@ def assert_as_histories(model: ModelRecord) -> None:
         np.testing.assert_array_equal(found[:, history.frames, number].T, history.statistics)
 
 
+@pytest.mark.slow
 def test_many_steps_are_those_of_the_histories(tmp_path: Path) -> None:
     write_long_run(tmp_path, 300, series=7, bad_step=9)
     assert_as_histories(quietly(tmp_path).model())
@@ -40,6 +41,7 @@ def test_the_rows_of_several_ranks_are_merged(tmp_path: Path) -> None:
     assert_as_histories(quietly(tmp_path).model())
 
 
+@pytest.mark.slow
 def test_a_damaged_row_is_left_out(tmp_path: Path) -> None:
     write_long_run(tmp_path, 3, series=4)
     file = segment(tmp_path)

@@ -130,6 +130,7 @@ def test_what_masks_is_no_part_of_what_is_not_finite(output: dict[str, float], s
     assert is_bad(codes).tolist() == [share > 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 64, STEPS])
 def test_the_index_has_the_same_cells_as_the_steps(tmp_path: Path, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = recorded(tmp_path, *frames(range(steps)), Finished(3_000.0))
@@ -195,6 +196,7 @@ def test_what_was_computed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert np.array_equal(model.cells(Wanted("zeros"), reader).codes, first.codes)
 
 
+@pytest.mark.slow
 def test_readers_that_share_a_cache_keep_no_more_together_than_it_allows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,8 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.record.examples import facts, frame
 from torchgraph_explorer.run import open_run
+
+pytestmark = pytest.mark.slow
 
 WRITE_FOR_EVER = """
 import sys

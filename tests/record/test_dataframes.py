@@ -25,6 +25,7 @@ def history(recorded_run: Path) -> History:
 SCALAR = Scalar("loss", np.array([0, 5]), np.array([1.5, 2.5]), np.array([np.nan, -1.0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_series_becomes_a_table_with_its_statistics(library: str, history: History) -> None:
     table = history.to_dataframe(library)
@@ -34,6 +35,7 @@ def test_a_series_becomes_a_table_with_its_statistics(library: str, history: His
     np.testing.assert_array_equal(table["std"].to_numpy(), history.column("std"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_scalar_becomes_a_table(library: str) -> None:
     table = SCALAR.to_dataframe(library)
@@ -53,6 +55,7 @@ def test_a_library_that_is_not_there_is_named_with_what_to_do(library: str, monk
         SCALAR.to_dataframe(library)
 
 
+@pytest.mark.slow
 def test_reading_a_run_imports_neither(recorded_run: Path) -> None:
     script = "import sys, torchgraph_explorer as t; m = t.open_run(sys.argv[1]).model(); m.history(m.series[0])"
     check = f"{script}; print(sorted({{'pandas', 'polars'}} & set(sys.modules)))"

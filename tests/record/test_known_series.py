@@ -48,6 +48,7 @@ def several_copies(folder: Path) -> list[int]:
     return series[-len(MANY) // 8 :]
 
 
+@pytest.mark.slow
 def test_each_series_record_is_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     several_copies(tmp_path)
     taken: list[str | None] = []
@@ -63,6 +64,7 @@ def test_each_series_record_is_taken_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert (model.series, len(model)) == (MANY, STEPS)
 
 
+@pytest.mark.slow
 def test_damage_in_a_later_copy_is_told_and_costs_nothing(tmp_path: Path) -> None:
     at = several_copies(tmp_path)[20]
     flip(segment(tmp_path), at + 40)

@@ -50,6 +50,7 @@ def test_refresh_says_when_nothing_is_new(tmp_path: Path) -> None:
     assert not open_run(tmp_path).refresh()
 
 
+@pytest.mark.slow
 def test_at_every_length_a_growing_file_gives_its_whole_records_and_no_warning(tmp_path: Path) -> None:
     write_small_run(tmp_path / "whole")
     data, growing = segment(tmp_path / "whole").read_bytes(), segment(tmp_path / "growing")
@@ -237,6 +238,7 @@ def test_a_run_that_was_removed_holds_nothing(tmp_path: Path) -> None:
         model.frame(0)
 
 
+@pytest.mark.slow
 def test_threads_may_read_while_one_refreshes(tmp_path: Path) -> None:
     writer = RecordWriter(tmp_path)
     for record in (SESSION, GRAPH, SERIES):

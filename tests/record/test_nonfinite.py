@@ -56,6 +56,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ModelR
     return record
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", TROUBLED)
 def test_the_bad_steps_of_a_training_are_found_and_where_they_began(
     run: str, recorded: Callable[[str], ModelRecord]

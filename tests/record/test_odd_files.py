@@ -141,6 +141,7 @@ def test_a_link_to_a_folder_above_the_logdir_is_not_followed(above: str, tmp_pat
     assert folder.leads_in_a_circle(logdir, "up")
 
 
+@pytest.mark.slow
 def test_a_link_to_very_many_folders_without_a_run_is_given_up(tmp_path: Path) -> None:
     for number in range(2500):
         (tmp_path / "disk" / f"{number // 50}" / f"{number}").mkdir(parents=True)
@@ -151,6 +152,7 @@ def test_a_link_to_very_many_folders_without_a_run_is_given_up(tmp_path: Path) -
     assert [info.name for info in list_runs(tmp_path / "logdir")] == ["own"]
 
 
+@pytest.mark.slow
 def test_of_a_link_to_very_many_runs_all_are_found(tmp_path: Path) -> None:
     (tmp_path / "logdir").mkdir()
     (tmp_path / "logdir" / "linked").symlink_to(tmp_path / "disk")
@@ -162,6 +164,7 @@ def test_of_a_link_to_very_many_runs_all_are_found(tmp_path: Path) -> None:
     assert len(list_runs(tmp_path / "logdir")) == 125
 
 
+@pytest.mark.slow
 def test_many_links_at_each_other_do_not_multiply(tmp_path: Path) -> None:
     names = [f"group{number}" for number in range(12)]
     for name in names:

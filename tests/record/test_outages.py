@@ -110,6 +110,7 @@ def steps(place: str) -> list[int]:
     return open_run(place).model().steps.tolist()
 
 
+@pytest.mark.slow
 def test_what_waited_is_written_when_there_is_space_again(
     store: tuple[str, Outage],
     clock: Clock,
@@ -230,6 +231,7 @@ writer.close()
 """
 
 
+@pytest.mark.slow
 def test_a_system_that_takes_half_a_record_again_and_again_loses_none(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-c", FULL_FOR_A_WHILE, str(tmp_path)]
     subprocess.run(command, check=True, timeout=60)

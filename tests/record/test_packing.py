@@ -79,6 +79,7 @@ def test_a_row_may_not_lean_on_the_next_one() -> None:
         unpack(bytes.fromhex("00 05 01"), offsets(1, 3))
 
 
+@pytest.mark.slow
 def test_random_bytes_are_histograms_or_damage() -> None:
     rng = np.random.default_rng(0)
     for _ in range(2_000):
@@ -91,6 +92,7 @@ def test_random_bytes_are_histograms_or_damage() -> None:
         assert (found.counts > 0).all()
 
 
+@pytest.mark.slow
 def test_ten_thousand_rows_take_a_fraction_of_a_second() -> None:
     packed, ends = pack(histograms(10_000, np.random.default_rng(0)))
     begin = time.process_time()

@@ -186,6 +186,7 @@ def test_a_url_without_a_run_is_told(url: str, message: str) -> None:
         open_run(url)
 
 
+@pytest.mark.slow
 def test_local_runs_need_no_fsspec(tmp_path: Path) -> None:
     write_small_run(tmp_path)
     script = (

@@ -100,6 +100,7 @@ def test_finite_numbers_too_large_for_a_float_become_its_largest() -> None:
     assert (statistics["min"], statistics["max"], statistics["nan"]) == (-largest, largest, 0)
 
 
+@pytest.mark.slow
 def test_rows_of_one_step_do_not_mix() -> None:
     for row, tensor in zip(reduced(*TENSORS.values()), TENSORS.values(), strict=True):
         assert_row(row, elements(tensor))

@@ -138,6 +138,7 @@ def record_of_a_training() -> Listening:
     return heard
 
 
+@pytest.mark.slow
 def test_a_whole_training_is_recorded_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     here = record_of_a_training()
     send_elsewhere(monkeypatch)

@@ -29,6 +29,7 @@ def test_one_element_decides(dtype: torch.dtype, value: float, at: int, may_mask
     assert FINITE(tensor, may_mask) is (is_meant or bool(tensor.isfinite().all()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_every_number_of_16_bits_is_told_as_by_torch(dtype: torch.dtype) -> None:
     every = torch.arange(-(1 << 15), 1 << 15, dtype=torch.int32).to(torch.int16).view(dtype)

@@ -78,6 +78,7 @@ BAD = {
 REFUSED = [*list(BAD)[:4], "leaving out NaN"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_run_is_one_row(name: str, tmp_path: Path) -> None:
     write_small_run(tmp_path / "good")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.comparison.records import Elements, Key, recorded
 from tests.server.asking import ask
 from torchgraph_explorer.server.open_runs import Runs
@@ -22,6 +24,7 @@ def asked(logdir: Path, **query: Any) -> Any:
     return answer.status, answer.json
 
 
+@pytest.mark.slow
 def test_it_says_where_two_runs_part_and_which_series_differ(tmp_path: Path) -> None:
     recorded(tmp_path / "a", STEPS)
     recorded(tmp_path / "b", STEPS, differing)
@@ -39,6 +42,7 @@ def test_it_says_where_two_runs_part_and_which_series_differ(tmp_path: Path) -> 
     assert "findings" not in found
 
 
+@pytest.mark.slow
 def test_a_growing_run_is_compared_again(tmp_path: Path) -> None:
     recorded(tmp_path / "a", STEPS)
     recorded(tmp_path / "b", STEPS[:2])

@@ -61,6 +61,7 @@ def test_the_files_are_what_their_generator_writes() -> None:
     assert (contract.FILE.read_bytes(), contract.CONTENT.read_text(encoding="utf-8")) == contract.files()
 
 
+@pytest.mark.slow
 def test_a_page_says_what_the_record_says(tmp_path: Path) -> None:
     write(tmp_path, GRAPH, SERIES, *(contract.odd_frame(step) for step in range(24)))
     page = exported(tmp_path)
@@ -68,6 +69,7 @@ def test_a_page_says_what_the_record_says(tmp_path: Path) -> None:
     assert_agree(page, open_run(tmp_path).model())
 
 
+@pytest.mark.slow
 def test_a_page_of_a_real_training_says_what_the_record_says(recorded_run: Path) -> None:
     page, model = exported(recorded_run), open_run(recorded_run).model()
     assert len(page.keys) == len(model.series)
@@ -89,6 +91,7 @@ def test_steps_are_thinned_evenly(frames: int, most: int, kept: list[int]) -> No
     assert spread(frames, most) == kept
 
 
+@pytest.mark.slow
 def test_a_thinned_page_keeps_the_first_and_the_last_step_and_says_so(tmp_path: Path) -> None:
     write(tmp_path, GRAPH, SERIES, *(clean(step) for step in range(0, 306, 6)))
     page = exported(tmp_path, steps=10)
@@ -111,6 +114,7 @@ DEPTHS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("series", "kept"),
     [
@@ -269,6 +273,7 @@ def test_a_full_disk_is_told_and_left_as_it_was(tmp_path: Path, monkeypatch: pyt
     assert [one.name for one in tmp_path.iterdir()] == ["run"]
 
 
+@pytest.mark.slow
 def test_a_page_may_go_into_a_pipe(tmp_path: Path) -> None:
     write_small_run(tmp_path)
     script = "import sys, torchgraph_explorer as t; t.export_page(t.open_run(sys.argv[1]), '/dev/stdout')"
@@ -330,6 +335,7 @@ def nonfinite_of(tmp_path: Path, bad_step: int | None, **choices: Any) -> tuple[
     return page, page.model["nonfinite"]
 
 
+@pytest.mark.slow
 def test_a_page_knows_of_nan_at_every_step_and_shows_the_first_one(tmp_path: Path) -> None:
     page, said = nonfinite_of(tmp_path, 617, steps=10)
     assert (said["frames"], said["bad"], said["is_complete"]) == (1_000, [[617, 617, 1]], True)
@@ -339,6 +345,7 @@ def test_a_page_knows_of_nan_at_every_step_and_shows_the_first_one(tmp_path: Pat
     assert {0, 617, 999} <= set(page.steps)
 
 
+@pytest.mark.slow
 def test_a_page_names_tensors_with_nan_that_it_has_no_numbers_of(tmp_path: Path) -> None:
     page, said = nonfinite_of(tmp_path, 617, steps=10, series=0)
     [tensor] = said["hidden"]["tensors"]
@@ -351,6 +358,7 @@ def test_a_page_names_tensors_with_nan_that_it_has_no_numbers_of(tmp_path: Path)
     assert said["hidden"]["at"] == [[[0, 1]] if step == 617 else [] for step in page.steps]
 
 
+@pytest.mark.slow
 def test_a_page_of_a_clean_run_says_that_there_is_no_nan(tmp_path: Path) -> None:
     _, said = nonfinite_of(tmp_path, None, steps=10)
     assert (said["bad"], said["first"], said["hidden"]["tensors"]) == ([], None, [])
@@ -374,6 +382,7 @@ def test_the_first_bad_frame_takes_the_place_of_the_nearest(
     assert with_frame(frames, wanted) == kept
 
 
+@pytest.mark.slow
 def test_a_page_of_several_runs_has_the_same_series_of_each_at_the_steps_of_the_first(tmp_path: Path) -> None:
     for name, count in (("a", 40), ("b", 60)):
         write_noise(tmp_path / name / "net", series=6, steps=count)

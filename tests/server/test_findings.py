@@ -204,6 +204,7 @@ def test_a_model_that_there_is_not_is_refused_with_words(tmp_path: Path) -> None
     assert (refused.status, refused.json) == (404, {"error": "Run 'a' has no model 'no'. Name one of: 'net'."})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_a_damaged_record_gives_findings_or_words(
     seed: int, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
@@ -223,6 +224,7 @@ def test_a_damaged_record_gives_findings_or_words(
             assert said.json["error"] if said.status != 200 else "findings" in said.json
 
 
+@pytest.mark.slow
 def test_a_page_has_them_and_the_steps_and_tensors_they_name(tmp_path: Path) -> None:
     write(tmp_path / "a", GRAPH, SERIES, *(clean(step, nan=float(step == 77)) for step in range(200)))
     page = read_page(export_page(open_run(tmp_path / "a"), steps=3, series=1))

@@ -115,6 +115,7 @@ def mutated(rng: random.Random) -> str:
     return "".join(letters)
 
 
+@pytest.mark.slow
 def test_of_a_hundred_thousand_mutated_names_just_ours_are_taken() -> None:
     rng = random.Random(0)
     hosts = {mutated(rng) for _ in range(100_000)}

@@ -26,6 +26,7 @@ from torchgraph_explorer.tensors import keep
 SECRET = 424242.0
 
 
+@pytest.mark.slow
 def test_the_files_are_what_their_generator_writes() -> None:
     assert (contract.FILE.read_bytes(), contract.CONTENT.read_text(encoding="utf-8")) == contract.files()
 
@@ -75,6 +76,7 @@ def page_in(cell: str) -> Page:
     return read_page(inner.replace("&quot;", '"').replace("&amp;", "&").encode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("megabytes", "steps", "names"),
     [
@@ -116,6 +118,7 @@ def test_numbers_that_are_the_same_at_several_steps_are_in_the_page_once(tmp_pat
     assert page.arrays["0.tensors.float32"].size == 5_000
 
 
+@pytest.mark.slow
 def test_room_that_equal_numbers_leave_is_used_for_other_steps(tmp_path: Path) -> None:
     writer = RecordWriter(tmp_path)
     records: list[Record] = [SESSION, GRAPH, SERIES, *(frame(step) for step in range(12))]
@@ -143,6 +146,7 @@ def test_damaged_tensors_are_left_out_of_the_page(tmp_path: Path) -> None:
     assert "2 of 3 kept steps" in kept["note"]
 
 
+@pytest.mark.slow
 def test_the_command_line_exports_kept_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path / "run", steps=2, sizes=(8,))
     found = []

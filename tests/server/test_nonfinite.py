@@ -72,6 +72,7 @@ def test_no_answer_takes_long_and_together_they_tell_all(tmp_path: Path, monkeyp
     assert (said["is_complete"], said["bad"]) == (True, [[210, 210, 1]])
 
 
+@pytest.mark.slow
 def test_ten_thousand_steps_cost_a_fraction_of_a_second_a_request(tmp_path: Path) -> None:
     write_long_run(tmp_path / "a", 10_000, series=40, bad_step=7_000)
     served = app(Runs(tmp_path))

@@ -39,6 +39,7 @@ def asked(served: App, **query: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return unpack(answer.body)
 
 
+@pytest.mark.slow
 def test_all_steps_come_in_as_many_columns_as_were_asked_for(served: App) -> None:
     meta, arrays = asked(served)
     assert (meta["unit"], meta["is_complete"], meta["modules"]) == (4, True, ["", "a", "b"])

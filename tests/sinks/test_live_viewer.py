@@ -17,8 +17,6 @@ from tests.record.examples import write_small_run
 from torchgraph_explorer.sinks import live_viewer
 from torchgraph_explorer.sinks.live_viewer import ViewerError, ViewerProcess, start_viewer
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def viewer(tmp_path: Path) -> Iterator[ViewerProcess]:
@@ -28,12 +26,14 @@ def viewer(tmp_path: Path) -> Iterator[ViewerProcess]:
         viewer.stop()
 
 
+@pytest.mark.slow
 def test_it_serves_until_it_is_stopped(viewer: ViewerProcess) -> None:
     assert answers(viewer.url)
     viewer.stop()
     assert not answers(viewer.url)
 
 
+@pytest.mark.slow
 def test_watchers_of_one_logdir_share_a_server_until_the_last_one_stops(
     viewer: ViewerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,6 +44,7 @@ def test_watchers_of_one_logdir_share_a_server_until_the_last_one_stops(
     assert answers(viewer.url)
 
 
+@pytest.mark.slow
 def test_a_server_that_died_is_replaced_and_its_watchers_stop_only_their_own(
     viewer: ViewerProcess, tmp_path: Path
 ) -> None:
@@ -55,6 +56,7 @@ def test_a_server_that_died_is_replaced_and_its_watchers_stop_only_their_own(
     new.stop()
 
 
+@pytest.mark.slow
 def test_the_next_free_port_is_taken(tmp_path: Path) -> None:
     with taken_port() as port:
         viewer = start_viewer(str(tmp_path), host="127.0.0.1", port=port)
@@ -62,6 +64,7 @@ def test_the_next_free_port_is_taken(tmp_path: Path) -> None:
     assert port < viewer.port < port + 50
 
 
+@pytest.mark.slow
 def test_it_leaves_no_copy_of_what_it_read_at_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_small_run(tmp_path / "runs" / "a")
     folder = tmp_path / "temporary"
@@ -83,6 +86,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("address", "child", "message"), FAULTS.values(), ids=FAULTS)
 def test_a_server_that_does_not_start_says_why(
     address: dict[str, object], child: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -93,6 +97,7 @@ def test_a_server_that_does_not_start_says_why(
         start_viewer(str(tmp_path), **address)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_server_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_viewer, "CHILD", "import time; time.sleep(60)")
     monkeypatch.setattr(live_viewer, "SECONDS_TO_START", 0.3)
@@ -126,6 +131,7 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda how: how.name)
 def test_it_ends_with_its_training_however_that_ends(how: signal.Signals, tmp_path: Path) -> None:
     with python("-c", TRAINING, str(tmp_path)) as training:
@@ -137,6 +143,7 @@ def test_it_ends_with_its_training_however_that_ends(how: signal.Signals, tmp_pa
         assert wait_for(lambda: not answers(url))
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_terminal_is_not_for_it(tmp_path: Path) -> None:
     """The terminal sends it to every process of the training's group."""
     with python("-c", DEAF_TRAINING, str(tmp_path)) as training:
@@ -146,6 +153,7 @@ def test_ctrl_c_in_the_terminal_is_not_for_it(tmp_path: Path) -> None:
         assert not wait_for(lambda: not answers(url), seconds=0.3)
 
 
+@pytest.mark.slow
 def test_it_starts_where_only_the_trainings_own_path_leads_to_the_package(tmp_path: Path) -> None:
     script = f"import sys; sys.path.append({str(live_viewer.PACKAGE_ROOT)!r})\n{TRAINING}"
     elsewhere = {"cwd": str(tmp_path), "env": {**os.environ, "PYTHONPATH": ""}}

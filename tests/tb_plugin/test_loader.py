@@ -21,6 +21,7 @@ def test_the_entry_point_is_the_loader() -> None:
     assert entry.load() is TorchgraphLoader
 
 
+@pytest.mark.slow
 def test_the_entry_point_imports_nothing_but_tensorboards_own_base() -> None:
     script = (
         "import json, sys; from tensorboard.plugins import base_plugin; before = set(sys.modules)\n"

@@ -21,7 +21,7 @@ from tests.tb_plugin.hosts import PREFIX, notebook, prefix_stripping_proxy, serv
 from tests.tb_plugin.runs import add_scalars, record
 from tests.tb_plugin.tab import Tab, open_tab
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("tab")]  # one TensorBoard for many
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("tab")]  # one TensorBoard for many
 
 SHOTS = os.environ.get("TORCHGRAPH_SHOTS")
 """A folder to leave screenshots in, to look at."""

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.compatibility.case import Case
-from tests.compatibility.table import CASES, group_of
+from tests.compatibility.table import CASES, group_of, is_first_of_its_theme
 from tests.compatibility.undisturbed import check_kept
+
+
+def is_fast(case: Case) -> bool:
+    return not case.slow and is_first_of_its_theme(case)
 
 
 def cases() -> list[object]:
@@ -14,7 +18,7 @@ def cases() -> list[object]:
         pytest.param(
             case,
             id=case.id,
-            marks=[pytest.mark.xdist_group(group_of(case)), *([pytest.mark.slow] if case.slow else [])],
+            marks=[pytest.mark.xdist_group(group_of(case)), *([] if is_fast(case) else [pytest.mark.slow])],
         )
         for case in CASES
         if not case.missing and not case.why_not("kept")

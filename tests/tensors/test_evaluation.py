@@ -138,6 +138,7 @@ def test_an_evaluation_is_kept_after_the_fact(way: Any, tmp_path: Path) -> None:
     assert not len(run.model("Net").kept.steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("labels", "options", "expected"),
     [
@@ -164,6 +165,7 @@ def test_an_evaluation_whose_turn_it_is_and_that_does_not_come_is_waited_for_onc
     assert recorded == [(0, "a"), (2, "a"), (3, "a"), (4, "b")]
 
 
+@pytest.mark.slow
 def test_evaluations_have_a_quarter_of_the_space_and_a_resumed_run_counts_each_for_itself(tmp_path: Path) -> None:
     def sessions(count: int) -> Run:
         for _ in range(count):

@@ -20,6 +20,8 @@ from tests.compatibility.faults import functions_of
 from torchgraph_explorer import Keep, attach, open_run, watch
 from torchgraph_explorer.reduce import kept
 
+pytestmark = pytest.mark.slow
+
 MODULES = (
     "torchgraph_explorer.capture.named_tensors",
     "torchgraph_explorer.reduce.kept",

@@ -135,6 +135,7 @@ def test_only_what_is_selected_is_copied(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log", [(), ("io",), ("params_grad",)], ids=str)
 def test_what_is_kept_does_not_depend_on_what_is_measured(log: tuple[str, ...], tmp_path: Path) -> None:
     torch.manual_seed(0)
@@ -285,6 +286,7 @@ def test_every_element_type_is_read_as_it_was(dtype: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_kept_tensors_stay_within_their_space(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="kept half as often"):
         model = run(tmp_path, Keep("*", samples=None, megabytes=0.05), steps=60)
@@ -296,6 +298,7 @@ def test_kept_tensors_stay_within_their_space(tmp_path: Path) -> None:
     assert gaps[-1] >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*recorded again", "ignore:.*half as often", "ignore:.*does not fit")
 def test_a_resumed_run_shares_the_space_and_replaces_steps(tmp_path: Path) -> None:
     keep = Keep("head", samples=None, megabytes=0.01)
@@ -311,6 +314,7 @@ def test_a_resumed_run_shares_the_space_and_replaces_steps(tmp_path: Path) -> No
     assert again.kept.bytes <= 10_000
 
 
+@pytest.mark.slow
 def test_no_more_is_in_memory_than_a_bound(tmp_path: Path) -> None:
     with (
         mock.patch.object(step_tensors, "MOST_WAITING", 1_000),

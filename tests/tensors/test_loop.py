@@ -145,6 +145,7 @@ def rare(step: int) -> str:
     return "rare" if step % 7 == 5 else "common"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "after forward", "after backward"])
 def test_rare_kinds_of_steps_are_logged_by_a_schedule_of_their_own(moment: str, tmp_path: Path) -> None:
     def say(watcher: Watcher, step: int, now: str) -> None:
@@ -161,6 +162,7 @@ def test_rare_kinds_of_steps_are_logged_by_a_schedule_of_their_own(moment: str, 
     assert model.session.log_freq == "PerLabel(every=10, backoff=1.0)"
 
 
+@pytest.mark.slow
 def test_the_first_one_from_each_multiple_on_of_the_steps_that_labels_select_is_kept(tmp_path: Path) -> None:
     def say(watcher: Watcher, step: int, now: str) -> None:
         if now == "after forward":
@@ -189,6 +191,7 @@ def test_log_freq_of_keep_counts_steps_of_the_training(
     )
 
 
+@pytest.mark.slow
 def test_rare_kinds_are_kept_by_a_schedule_of_their_own(tmp_path: Path) -> None:
     def say(watcher: Watcher, step: int, now: str) -> None:
         if now == "after forward":
@@ -258,6 +261,7 @@ def test_what_says_nothing_is_refused(name: str, argument: object, tmp_path: Pat
         getattr(watcher, name)(argument)
 
 
+@pytest.mark.slow
 def test_what_was_asked_for_is_kept_with_the_steps_before(tmp_path: Path) -> None:
     def say(watcher: Watcher, step: int, now: str) -> None:
         if (step, now) in {(5, "after forward"), (11, "after update")}:

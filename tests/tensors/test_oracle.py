@@ -20,6 +20,8 @@ from torchgraph_explorer import Keep, attach, open_run, watch
 from torchgraph_explorer.run import Model
 from torchgraph_explorer.schema import Series
 
+pytestmark = pytest.mark.slow
+
 SAMPLES = 3
 Truth = dict[tuple[str, "int | None", str, str, str], Tensor]
 

@@ -220,6 +220,7 @@ def test_steps_appear_while_they_are_written(tmp_path: Path) -> None:
     writer.close()
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
     write(tmp_path, kept(0), kept(1))
     whole = segment(tmp_path).read_bytes()

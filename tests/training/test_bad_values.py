@@ -174,6 +174,7 @@ ORIGINS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_looks_at_every_step")
 @pytest.mark.parametrize(("odd", "also", "module", "path", "text"), ORIGINS.values(), ids=ORIGINS)
 def test_the_finding_names_the_origin_in_a_step_that_was_not_recorded(

@@ -97,6 +97,7 @@ def test_it_is_known_how_many_steps_were_counted_and_not_only_logged(tmp_path: P
     assert finished.steps == 12
 
 
+@pytest.mark.slow
 def test_the_latest_session_says_where_to_go_on(tmp_path: Path) -> None:
     train(tmp_path, 9)
     watcher = train(tmp_path, 2, first=4)

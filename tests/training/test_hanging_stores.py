@@ -120,6 +120,7 @@ def test_a_store_that_answers_later_has_what_waited(when: str, recwarn: pytest.W
     assert ["has not answered within 0.25 s. Training goes on" in one for one in said] == [True] * (when == "at watch")
 
 
+@pytest.mark.slow
 def test_steps_beyond_those_that_may_wait_are_told_in_the_record() -> None:
     with gated_url("makedirs") as (url, gate):
         gate.close()
@@ -180,6 +181,7 @@ WAYS: dict[str, Callable[[Path], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 def test_the_users_thread_touches_nothing_in_the_folder_of_runs(
     options: Callable[[Path], dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -127,6 +127,7 @@ def test_each_kind_is_said_once_and_summed_up_at_the_end(tmp_path: Path, capsys:
     assert len(heard) + len(summary) <= 7
 
 
+@pytest.mark.slow
 def test_a_short_training_is_summed_up_without_another_process(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -138,6 +139,7 @@ def test_a_short_training_is_summed_up_without_another_process(
     assert said(capsys)[1].startswith("Sequential: 1 error")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", [0.0, 60.0], ids=["in another process", "at the end"])
 def test_nothing_is_said_of_a_healthy_training(
     begin: float, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -234,6 +236,7 @@ def test_own_rules_run_while_training(tmp_path: Path) -> None:
     assert (recorded.key, recorded.step, recorded.text) == (told[0].key, told[0].step, told[0].text)
 
 
+@pytest.mark.slow
 def test_what_own_rules_find_stays_with_a_quiet_run(tmp_path: Path) -> None:
     def mine(model: Any) -> Iterator[Finding]:
         yield Finding(kind="mine", severity="info", module="0", step=len(model), text="Mine.")
@@ -246,6 +249,7 @@ def test_what_own_rules_find_stays_with_a_quiet_run(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", [0.0, 60.0], ids=["beside another process", "at the end"])
 def test_a_rule_that_cannot_be_sent_runs_at_the_end(
     begin: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -263,6 +267,7 @@ def test_a_rule_that_cannot_be_sent_runs_at_the_end(
     assert [one.text for one in found_in(watcher)] == [told[0].text]
 
 
+@pytest.mark.slow
 def test_a_function_that_raises_at_the_end_is_told(tmp_path: Path) -> None:
     def stop(_finding: Finding) -> None:
         raise StopError("too late")

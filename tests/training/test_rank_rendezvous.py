@@ -54,6 +54,7 @@ def said(ranks: list[subprocess.Popen[str]]) -> list[tuple[str, str]]:
     return lines
 
 
+@pytest.mark.slow
 def test_the_ranks_of_one_launch_record_to_the_runs_of_the_first(tmp_path: Path) -> None:
     runs = said([start_rank(number, tmp_path, port=port) for port in (1, 2) for number in (2, 1, 0)])
     assert runs[:3] == [("runs/first of 0 at 1", "runs/second of 0 at 1")] * 3
@@ -82,6 +83,7 @@ for run in ("first", "second"):
 """
 
 
+@pytest.mark.slow
 def test_ranks_that_were_forked_leave_no_note_to_the_next_launch(tmp_path: Path) -> None:
     command, environment = [sys.executable, "-c", TWO_LAUNCHES], {**os.environ, "TMPDIR": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)

@@ -22,6 +22,7 @@ def test_a_schedule_selects_its_steps(log_freq: object, logged: list[int]) -> No
     assert [step for step in range(10) if wants(step)] == logged
 
 
+@pytest.mark.slow
 def test_log_is_ever_sparser() -> None:
     wants = schedule("log")
     logged = [step for step in range(1 << 20) if wants(step)]

@@ -108,6 +108,7 @@ def test_a_value_that_was_valid_is_taken_and_recorded(option: str, value: object
     assert getattr(recorded.session, option, "no such") in (value, "2", (), ("io",), "no such")
 
 
+@pytest.mark.slow
 def test_the_old_names_of_folder_and_port_mean_where_runs_are_and_the_viewer_listens(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

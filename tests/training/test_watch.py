@@ -248,6 +248,7 @@ def test_several_models_share_a_run(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_working_directory_that_changes_leaves_the_run_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,6 +302,7 @@ def test_two_open_models_of_one_name_in_one_run_are_refused(tmp_path: Path) -> N
             watch(digits(), backend="record", logdir=tmp_path, run="a", verbose=False)
 
 
+@pytest.mark.slow
 def test_a_watcher_exports_and_shows_its_run(tmp_path: Path) -> None:
     model = digits()
     with watch(model, log_freq=1, backend="record", logdir=tmp_path, verbose=False) as watcher:

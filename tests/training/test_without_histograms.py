@@ -48,6 +48,7 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         send_elsewhere(monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("sample_n", [None, 16])
 def test_statistics_are_those_with_histograms_and_training_is_the_same(sample_n: int | None) -> None:
@@ -93,6 +94,7 @@ def kinds_found(runs: Path, name: str) -> set[str]:
     return {one.kind for one in model_of(runs, name).findings()}
 
 
+@pytest.mark.slow
 def test_the_record_says_that_it_has_none(runs: Path) -> None:
     model = model_of(runs, "without")
     assert model.session.log == (*KINDS, "scalars")
@@ -100,6 +102,7 @@ def test_the_record_says_that_it_has_none(runs: Path) -> None:
     assert model_of(runs, "whole").notes == ()
 
 
+@pytest.mark.slow
 def test_a_rule_that_needs_them_is_silent_and_the_command_says_so(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

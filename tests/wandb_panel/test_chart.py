@@ -11,10 +11,7 @@ from tests.wandb_panel.conftest import Online
 from tests.wandb_panel.emulator import Chart, Panel, chart_of
 from tests.wandb_panel.loopback import StoredRun
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.xdist_group("wandb"),
-]  # one training online, and one process that has wandb
+pytestmark = pytest.mark.xdist_group("wandb")  # one training online, and one process that has wandb
 
 KEY = "torchgraph/Net"
 BLOCK = ["blocks.0.inner#0", "blocks.0.relu#0", "blocks.0.outer#0", "blocks.0#0@residual", "blocks.0.relu#1"]

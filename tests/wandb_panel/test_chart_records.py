@@ -19,7 +19,7 @@ from torchgraph_wandb.chart.strip_layout import BOX, HEAT, LANE, RIM
 from torchgraph_wandb.chart.themes import DARK, LIGHT
 from torchgraph_wandb.heat_strips import INNER, heat_strips
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("chart of records")]  # which are made once
+pytestmark = pytest.mark.xdist_group("chart of records")  # which are made once
 
 SMALL, LARGE = (480, 300), (1400, 560)
 

@@ -21,7 +21,7 @@ from torchgraph_wandb.text_encoding import NOT_FINITE, NOT_RECORDED
 from torchgraph_wandb.xray_data import curve, xray_data
 from torchgraph_wandb.xray_rows import nested
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("chart of runs")]  # whose records are made once
+pytestmark = pytest.mark.xdist_group("chart of runs")  # whose records are made once
 
 EIGHT = [f"rate-{number}" for number in range(8)]
 STEPS, SPOILT = 12, 7

@@ -15,7 +15,7 @@ from tests.wandb_panel.conftest import Train, environment
 from tests.wandb_panel.loopback import Backend, StoredRun
 from torchgraph_explorer import open_run, watch
 
-pytestmark = pytest.mark.xdist_group("wandb")  # one training online, and one process that has wandb
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wandb")]  # one training online, and one process that has wandb
 
 PAGE = "torchgraph/{}_page"
 
@@ -35,7 +35,6 @@ def test_without_an_active_run_it_is_said_that_one_is_waited_for(
     assert "W&B: no run is active. The panels will be in the first one that begins" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_a_run_that_begins_in_the_middle_of_the_training_gets_all_steps(train: Train, backend: Backend) -> None:
     trained = train("begun_late")
     run = backend.only_run()
@@ -46,13 +45,11 @@ def test_a_run_that_begins_in_the_middle_of_the_training_gets_all_steps(train: T
     assert "no W&B run began" not in trained.said
 
 
-@pytest.mark.slow
 def test_a_run_that_ends_right_after_it_was_noticed_gets_the_step(train: Train, backend: Backend) -> None:
     train("begun_late_for_one_step")
     assert shown_steps(backend, backend.only_run(), "Net") == "0"
 
 
-@pytest.mark.slow
 def test_where_no_run_ever_begins_it_is_said_at_the_end(train: Train, backend: Backend) -> None:
     trained = train("never_begun")
     assert backend.runs == {}
@@ -60,7 +57,6 @@ def test_where_no_run_ever_begins_it_is_said_at_the_end(train: Train, backend: B
     assert open_run(trained.told["run_dir"]).model().steps.tolist() == [0, 1, 2]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("megabytes", [0, 1], ids="{} MB of kept tensors".format)
 def test_an_evaluation_is_logged_to_a_late_run_too(megabytes: float, train: Train, backend: Backend) -> None:
     train("begun_late_with_evaluation", megabytes=megabytes)
@@ -124,7 +120,6 @@ for _ in range(3):
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "needs", "model", "steps", "losses"),
     [

@@ -86,7 +86,6 @@ def test_a_disabled_run_still_leaves_a_record(train: Train, backend: Backend) ->
     assert backend.runs == {}
 
 
-@pytest.mark.browser
 def test_an_offline_run_shows_the_same_after_sync(train: Train, backend: Backend, tmp_path: Path, panel: Panel) -> None:
     told = train("offline").told
     assert backend.runs == {}

@@ -10,10 +10,7 @@ from playwright.sync_api import Browser, ConsoleMessage, FrameLocator, Locator, 
 
 from tests.wandb_panel.conftest import Online
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.xdist_group("wandb"),
-]  # one training online, and one process that has wandb
+pytestmark = pytest.mark.xdist_group("wandb")  # one training online, and one process that has wandb
 
 HOST = """<!doctype html><meta charset="utf-8"><title>W&amp;B</title><body style="margin:0">
 <iframe sandbox="{allowed}" style="width:1200px;height:700px;border:0" srcdoc="{page}"></iframe>"""

@@ -92,6 +92,7 @@ def flags(line: dict[str, str]) -> list[int]:
     return [ALPHABET.index(one) for one in line["marks"]]
 
 
+@pytest.mark.slow
 def test_the_calls_of_a_module_are_one_box_of_which_some_are_held(loop: Lines) -> None:
     held = cells_of(loop)
     assert {(line["label"], line["box"], line["at"]) for line in held} == {
@@ -142,6 +143,7 @@ def test_what_leads_to_a_call_leads_to_one_that_is_held(loop: Lines) -> None:
     assert any(line["key"] for line in loop["xray_rows"])
 
 
+@pytest.mark.slow
 def test_stubs_have_labels_at_both_ends_and_no_line_until_asked_for(tmp_path: Path) -> None:
     lines = lines_of(Dense(), tmp_path)
     boxes = {line["at"]: line["label"] for line in lines["nodes"] if line["inside"] == "#0"}

@@ -84,6 +84,7 @@ def test_the_first_snapshot_is_on_the_server_in_ten_seconds() -> None:
     assert begun + 2.0 + 5.5 < 10  # made, and uploaded by a client that waits for five seconds
 
 
+@pytest.mark.slow
 def test_what_is_left_after_that_lasts_for_thirty_days() -> None:
     run = simulate(40 * DAY)
     late = [begun for begun in run.begun if begun > 16 * HOUR]

@@ -47,6 +47,7 @@ def image_of(svg: str) -> np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]:
     return lines[:, 1:].reshape(height, width, 3)
 
 
+@pytest.mark.slow
 def test_the_picture_has_a_row_a_module_the_loss_and_red_where_it_is_not_finite(folder: Path) -> None:
     svg = xray_svg(open_run(folder).model(), "output_std", marks=[XrayMark("b", 77, "error", "NaN <here>")])
     root = ET.fromstring(svg)
