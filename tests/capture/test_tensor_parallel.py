@@ -1,4 +1,7 @@
-"""Modules that are given and return distributed tensors, as tensor parallelism makes them, on a mesh of one rank."""
+"""Modules that are given and return distributed tensors, as tensor parallelism makes them, on a mesh of one rank.
+
+What makes them is imported by the tests: the import takes a second, also where other tests are collected.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +12,32 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import Replicate
-from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from tests.listening import Key, Listening, edges_by_name
 from torchgraph_explorer import watch
 from torchgraph_explorer.capture.no_dispatch import plain
 
-PLANS: dict[str, tuple[Callable[[], nn.Module], Any]] = {
-    "column by row": (nn.Tanh, {"0": ColwiseParallel(), "2": RowwiseParallel()}),
-    "distributed tensors between modules": (
-        lambda: nn.Linear(6, 6),
-        {
-            "0": ColwiseParallel(use_local_output=False),
-            "1": RowwiseParallel(output_layouts=Replicate(), use_local_output=False),
-            "2": RowwiseParallel(input_layouts=Replicate()),
-        },
-    ),
-}
-"""By name: what makes the second module, and how each is divided."""
+pytestmark = pytest.mark.slow
+
+Plan = tuple[Callable[[], nn.Module], Any]
+"""What makes the second module, and how each is divided."""
+
+
+def column_by_row() -> Plan:
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel
+
+    return nn.Tanh, {"0": ColwiseParallel(), "2": RowwiseParallel()}
+
+
+def distributed_tensors_between_modules() -> Plan:
+    from torch.distributed.tensor import Replicate
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel
+
+    return lambda: nn.Linear(6, 6), {
+        "0": ColwiseParallel(use_local_output=False),
+        "1": RowwiseParallel(output_layouts=Replicate(), use_local_output=False),
+        "2": RowwiseParallel(input_layouts=Replicate()),
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +52,9 @@ def trained(make: Callable[[], nn.Module], plan: Any = None) -> tuple[Listening,
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 6), make(), nn.Linear(6, 4), nn.Linear(4, 1))
     if plan is not None:
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor.parallel import parallelize_module
+
         parallelize_module(model, init_device_mesh("cpu", (1,)), plan)
     listening, losses = Listening(), []
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, foreach=False)
@@ -60,8 +72,9 @@ def rows(listening: Listening) -> dict[Key, dict[str, float]]:
     return {key: listening.row(key)[0] for key in listening.recorded()}
 
 
-@pytest.mark.parametrize(("make", "plan"), PLANS.values(), ids=PLANS)
-def test_a_tensor_parallel_model_is_recorded_as_the_same_model_without_it(make: Any, plan: Any) -> None:
+@pytest.mark.parametrize("made", [column_by_row, distributed_tensors_between_modules])
+def test_a_tensor_parallel_model_is_recorded_as_the_same_model_without_it(made: Callable[[], Plan]) -> None:
+    make, plan = made()
     whole, *trained_whole = trained(make)
     divided, *trained_divided = trained(make, plan)
     assert trained_divided == trained_whole
