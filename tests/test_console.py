@@ -244,7 +244,7 @@ print("trained")
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["stream", "descriptor"])
 def test_a_process_whose_stderr_is_closed_ends_well(how: str, tmp_path: Path) -> None:
-    done = warm.run("-c", CLOSED, str(tmp_path), how)
+    done = warm.run("-c", CLOSED, str(tmp_path), how, frees_all=True)
     assert (done.returncode, done.stdout) == (0, "trained\n")
     assert list(tmp_path.rglob("*.tgraph"))
 

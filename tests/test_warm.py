@@ -21,18 +21,19 @@ print("said", file=sys.stderr)
 """
 
 
-def run(script: str, *arguments: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
-    return warm.run("-c", script, *arguments, modules=("json",), timeout=timeout)
+def run(script: str, *arguments: str, timeout: float = 30, frees_all: bool = False) -> subprocess.CompletedProcess[str]:
+    return warm.run("-c", script, *arguments, modules=("json",), timeout=timeout, frees_all=frees_all)
 
 
 def test_it_has_arguments_folder_environment_and_streams_of_its_own(tmp_path: Path) -> None:
-    for _ in range(2):
+    for frees_all in (False, True):
         env = {**os.environ, "HERE": "here"}
-        done = warm.run("-c", ITSELF, "a", modules=("json",), cwd=tmp_path, env=env)
+        done = warm.run("-c", ITSELF, "a", modules=("json",), cwd=tmp_path, env=env, frees_all=frees_all)
         assert done.stdout.splitlines() == [f"['a'] {tmp_path} here  4", "thread", "exit"]
         assert (done.returncode, done.stderr) == (0, "said\n")
 
 
+@pytest.mark.parametrize("frees_all", [True, False])
 @pytest.mark.parametrize(
     ("script", "code", "said"),
     [
@@ -41,8 +42,8 @@ def test_it_has_arguments_folder_environment_and_streams_of_its_own(tmp_path: Pa
         pytest.param("import os; os.kill(os.getpid(), 9)", -9, "", id="signal"),
     ],
 )
-def test_how_it_ends_is_told(script: str, code: int, said: str) -> None:
-    done = run(script)
+def test_how_it_ends_is_told(script: str, code: int, said: str, frees_all: bool) -> None:
+    done = run(script, frees_all=frees_all)
     assert (done.returncode, done.stderr.endswith(said)) == (code, True)
 
 

@@ -1,13 +1,16 @@
 """Python processes that have imported torch and us already: importing them, and wandb, takes longer than most tests.
 
 A process that has the libraries forks one for each `run`. Its streams, folder, environment and arguments are its own,
-and it ends as any Python process does: through the interpreter's exit, with its threads joined and atexit called.
+and it ends as any Python process does: through the interpreter's exit, with its threads joined, atexit called and its
+modules cleared. Only the libraries' own code is not asked to free what the system takes back anyway: that takes longer
+than the forking, and what tests the end of a process has it done all the same.
 What is only true of a process in which nothing is imported yet is tested with `subprocess`.
 """
 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import json
 import os
@@ -40,9 +43,14 @@ def run(
     cwd: Path = ROOT,
     env: dict[str, str] | None = None,
     timeout: float = 200,
+    frees_all: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """What `python ARGUMENTS` does, which are `-c SCRIPT ...` or `-m MODULE ...`, in a process that has `modules`."""
+    """What `python ARGUMENTS` does, which are `-c SCRIPT ...` or `-m MODULE ...`, in a process that has `modules`.
+
+    With `frees_all` the libraries' destructors run at its end, too.
+    """
     asked = {"arguments": arguments, "cwd": str(cwd), "env": env or dict(os.environ), "timeout": timeout}
+    asked["frees_all"] = frees_all
     parent = _parent(tuple(modules))
     assert parent.stdin is not None
     assert parent.stdout is not None
@@ -108,6 +116,13 @@ def _outcome(child: int, streams: list[int], timeout: float) -> tuple[int | None
     return None if open_ones else code, out, err
 
 
+def _free_nothing_at_exit() -> None:
+    """Have the process end with its exit code as soon as the interpreter has."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "on_exit"):  # of Linux
+        libc.on_exit(libc._exit, None)  # what was registered last is called first, before destructors
+
+
 def _become(asked: dict[str, Any], streams: list[int]) -> None:
     """Do what is asked for, in a session of its own."""
     os.setsid()
@@ -119,6 +134,8 @@ def _become(asked: dict[str, Any], streams: list[int]) -> None:
     os.environ.update(asked["env"])
     if wandb := sys.modules.get("wandb.sdk.data_types._private"):
         Path(wandb.MEDIA_TMP.name).mkdir(exist_ok=True)  # made by the import; the process before removed it at its end
+    if not asked["frees_all"]:
+        _free_nothing_at_exit()
     kind, what, *sys.argv[1:] = asked["arguments"]
     if kind == "-m":
         runpy.run_module(what, run_name="__main__", alter_sys=True)

@@ -42,7 +42,7 @@ print("alive")
 @pytest.mark.slow
 def test_a_graph_that_torch_could_not_free_after_a_look_ends_no_training(tmp_path: Path) -> None:
     """On a usual stack, the process would die as soon as the graph is freed."""
-    done = warm.run("-c", LONG, cwd=tmp_path)
+    done = warm.run("-c", LONG, cwd=tmp_path, frees_all=True)
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
     assert "autograd graph is so long" in done.stderr
 

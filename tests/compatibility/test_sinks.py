@@ -115,4 +115,4 @@ def test_a_layout_cannot_fail_or_hang_in_the_training_process() -> None:
         "with watch(m, backend=Listening(), log_freq=1, verbose=False): m(torch.ones(1, 2)).sum().backward()\n"
         "sys.exit(any(name.startswith(('torchgraph_explorer.layout', 'pygraphviz')) for name in sys.modules))"
     )
-    assert warm.run("-c", script).returncode == 0
+    assert warm.run("-c", script, frees_all=True).returncode == 0

@@ -50,5 +50,5 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 def test_a_process_ends_in_order_while_links_are_computed(tmp_path: Path, end: str) -> None:
     program = textwrap.dedent(PROGRAM).replace("END", end)
-    done = warm.run("-c", program, cwd=tmp_path)
+    done = warm.run("-c", program, cwd=tmp_path, frees_all=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -173,7 +173,7 @@ print(watcher.run_dir)
 
 
 def watched(*arguments: str) -> subprocess.CompletedProcess[str]:
-    done = warm.run("-c", WATCHING, *arguments)
+    done = warm.run("-c", WATCHING, *arguments, frees_all=True)
     done.check_returncode()
     return done
 

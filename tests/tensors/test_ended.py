@@ -36,7 +36,7 @@ for step in range(20):
 
 def train(folder: Path, end: str) -> int:
     script = TRAIN.replace("ENDS", end)
-    return warm.run("-c", script, str(folder), cwd=folder).returncode
+    return warm.run("-c", script, str(folder), cwd=folder, frees_all=True).returncode
 
 
 @pytest.mark.slow

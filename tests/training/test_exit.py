@@ -34,7 +34,7 @@ child.join()
 
 @pytest.mark.slow
 def test_what_is_open_in_a_forked_child_is_finished(tmp_path: Path) -> None:
-    warm.run("-c", FORKED, str(tmp_path)).check_returncode()
+    warm.run("-c", FORKED, str(tmp_path), frees_all=True).check_returncode()
     model = open_run(tmp_path / "a").model()
     assert (model.steps.tolist(), model.finished is not None) == ([0], True)
 

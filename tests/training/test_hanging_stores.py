@@ -253,7 +253,7 @@ def test_a_process_whose_store_hangs_ends_in_the_stated_time(
     kind: str, when: str, watchers: int, tmp_path: Path
 ) -> None:
     """However many watchers there are."""
-    done = warm.run("-c", AT_EXIT, kind, when, str(tmp_path / "mount"), str(watchers))
+    done = warm.run("-c", AT_EXIT, kind, when, str(tmp_path / "mount"), str(watchers), frees_all=True)
     ended = time.time()
     assert (done.returncode, done.stdout.split()[:1]) == (0, ["trained"]), done.stderr
     assert ended - float(done.stdout.split()[1]) < 0.5 + 2 * SLACK

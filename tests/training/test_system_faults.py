@@ -278,7 +278,7 @@ print("trained")
     ["no file descriptor", "no room for a file", "no temporary folder", "the working directory is deleted"],
 )
 def test_a_real_process_trains_on(kind: str, backend: str, tmp_path: Path) -> None:
-    done = warm.run("-c", REAL, str(tmp_path), kind, backend)
+    done = warm.run("-c", REAL, str(tmp_path), kind, backend, frees_all=True)
     assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.count("TorchgraphWarning") == (kind != "no temporary folder"), done.stderr
