@@ -81,6 +81,12 @@ def test_a_spike_of_the_loss_is_in_the_picture_whole(tmp_path: Path) -> None:
     assert sorted(heights)[1] - min(heights) > 20
 
 
+def test_a_run_that_has_lost_its_series_says_that_there_is_nothing_to_draw(tmp_path: Path) -> None:
+    write(tmp_path, *frames(range(3)))
+    with pytest.raises(OptionError, match="has steps and no series of a module, so there is nothing to draw"):
+        xray_svg(open_run(tmp_path).model(), "output_std")
+
+
 BAD_NAMES = {"markup": "<x>&\"'", "control": "\x00\x1b", "half": "\ud800", "long": "ﬁ" * 3000}
 
 

@@ -75,7 +75,7 @@ def xray_svg(
         width: Of the picture, in pixels.
 
     Raises:
-        OptionError: There is no such statistic, or no step.
+        OptionError: There is no such statistic, no step, or no module.
         RecordError: The run is gone.
     """
     name = statistic or _first_statistic(model)
@@ -87,6 +87,8 @@ def xray_svg(
     while (len(model) - 1) // unit >= MOST_COLUMNS:
         unit *= 2
     cells = model.cells(Wanted(name, unit=unit))
+    if not cells.modules:
+        raise OptionError(f"Model {model.name!r} has steps and no series of a module, so there is nothing to draw.")
     order = execution_order(cells.modules, model.graphs)
     number = {module: at for at, module in enumerate(cells.modules)}
     codes = cells.codes[:, [number[module] for module in order]].T
