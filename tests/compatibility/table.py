@@ -130,3 +130,8 @@ def group_of(case: Case) -> str:
 def is_first_of_its_theme(case: Case) -> bool:
     """Whether it stands for its theme, where one case of each is enough."""
     return case is next(each for each in CASES if each.theme == case.theme and not each.missing and not each.cannot)
+
+
+def is_fast(case: Case) -> bool:
+    """Whether `make fast` trains it: one of each theme."""
+    return not case.slow and is_first_of_its_theme(case)

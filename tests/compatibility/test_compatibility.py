@@ -23,7 +23,16 @@ from tests.compatibility.faults import (
     is_named_in,
     stale_names,
 )
-from tests.compatibility.table import AWKWARD, CASES, case_of, faults_for, faults_in, group_of, is_first_of_its_theme
+from tests.compatibility.table import (
+    AWKWARD,
+    CASES,
+    case_of,
+    faults_for,
+    faults_in,
+    group_of,
+    is_fast,
+    is_first_of_its_theme,
+)
 from tests.compatibility.test_distributed import WAYS
 from tests.compatibility.undisturbed import check_copies, check_undisturbed
 from torchgraph_explorer import timeouts
@@ -47,7 +56,7 @@ def marked(promise: str) -> list[object]:
 
 def _marks(case: Case, promise: str) -> list[pytest.MarkDecorator]:
     marks = [pytest.mark.xdist_group(group_of(case))]
-    marks += [pytest.mark.slow] if case.slow else []
+    marks += [] if is_fast(case) else [pytest.mark.slow]
     marks += [pytest.mark.skip(reason=case.missing)] if case.missing else []
     marks += [pytest.mark.xfail(reason=case.cannot[promise], strict=True)] if promise in case.cannot else []
     return marks

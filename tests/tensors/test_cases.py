@@ -5,12 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.compatibility.case import Case
-from tests.compatibility.table import CASES, group_of, is_first_of_its_theme
+from tests.compatibility.table import CASES, group_of, is_fast
 from tests.compatibility.undisturbed import check_kept
-
-
-def is_fast(case: Case) -> bool:
-    return not case.slow and is_first_of_its_theme(case)
 
 
 def cases() -> list[object]:
