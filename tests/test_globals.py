@@ -29,6 +29,7 @@ ALLOWED = {
     "torchgraph_explorer/layout/dot.py:_graphviz": "a lock: Graphviz can do one layout at a time",
     "torchgraph_explorer/layout/placing.py:_placing": "a lock: a layout that is asked for twice is made once",
     # Caches of pure functions. They change no result.
+    "torchgraph_explorer/capture/call_stack.py:_is_running_in_c": "looks up a compiled function once",
     "torchgraph_explorer/capture/gradient_hooks.py:series_key": "the same tuple for the same series, step after step",
     "torchgraph_explorer/capture/native_calls.py:makers": "looks up compiled functions once",
     "torchgraph_explorer/capture/tensor_tree.py:info_of": "the same TensorInfo for the same tensor, step after step",

@@ -893,6 +893,27 @@ static PyMethodDef makers[MAKERS] = {
     {"parameters", function_of_parameters, METH_FASTCALL, NULL},
 };
 
+/* Whether `outer` is being executed in the thread with the identifier `thread`; `innermost` gives the innermost frames of all
+ * threads, as `sys._current_frames` does, and `f_back` is a name. As `call_stack.is_caller`, but no other thread can go on
+ * meanwhile: where one of these frames ends while it is held, what torch.compile has made of it may lead anywhere.
+ */
+PyObject *torchgraph_is_running(PyObject *innermost, PyObject *thread, PyObject *outer, PyObject *f_back) {
+    PyObject *frames = PyObject_CallFunctionObjArgs(innermost, NULL);
+    if (frames == NULL) return NULL;
+    PyObject *frame = PyDict_GetItemWithError(frames, thread);
+    if (frame != NULL) Py_IncRef(frame);
+    Py_DecRef(frames);
+    while (frame != NULL && frame != outer && frame != NONE) {
+        PyObject *caller = PyObject_GetAttr(frame, f_back);
+        Py_DecRef(frame);
+        frame = caller;
+    }
+    if (frame == NULL) return PyErr_Occurred() ? NULL : PyBool_FromLong(0);
+    const int is_running = frame == outer;
+    Py_DecRef(frame);
+    return PyBool_FromLong(is_running);
+}
+
 /* The functions that make the others, in a list. `parts` is a tuple as listed above. */
 PyObject *torchgraph_calls(PyObject *parts) {
     if (PyTuple_Size(parts) != PARTS || take_objects(part, parts, PARTS) < 0) return PyErr_NoMemory();
