@@ -30,7 +30,7 @@ help:
 	@echo "make demo     train on handwritten digits and watch it in the browser"
 	@echo "make install  set up .venv for development"
 	@echo "make test     everything: lint, types, Python, TypeScript and browser tests"
-	@echo "make fast     the checks, TypeScript, and the Python tests that take a tenth of a second each, all in a minute"
+	@echo "make fast     the checks, TypeScript, and the Python tests that take a tenth of a second each"
 	@echo "make check    lint and types only"
 	@echo "make bench    measure it: BENCH=--full as in docs/performance.md, BENCH=server one part"
 	@echo "make examples train real programs with and without watch(), and compare: EXAMPLE=ppo only that one"
