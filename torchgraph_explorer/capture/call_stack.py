@@ -8,9 +8,9 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from torchgraph_explorer.capture.native_calls import BUILT
 from torchgraph_explorer.interrupts import Restoring
 from torchgraph_explorer.native import library_for_python
 
@@ -58,7 +58,7 @@ def _is_running_elsewhere(frame: Any, thread: int) -> bool:
 
 @cache
 def _is_running_in_c() -> Callable[[Callable[[], dict[int, Any]], int, Any, str], bool] | None:
-    library = library_for_python(Path(__file__).parent / "built" / "calls.so")
+    library = library_for_python(BUILT)
     if library is None:
         return None
     function = library.torchgraph_is_running

@@ -225,8 +225,9 @@ class WeightRows:
             if _is_matrix(parameter):
                 weights = parameter.detach().flatten(1).float()
                 size = weights.shape[1], weights.device
-                factors = known[size] if size in known else known.setdefault(size, _factors(*size))
-                products = (weights * factors).sum(1)
+                if size not in known:
+                    known[size] = _factors(*size)
+                products = (weights * known[size]).sum(1)
                 row = Row(measure.values_again(products.sort().values.diff()))
                 self._rows.append((name, len(products), row))
 

@@ -25,7 +25,11 @@ _ENTRY_BYTES = 9
 def encode_in_c(
     statistics: npt.NDArray[np.float32], histograms: Histograms, fingerprints: npt.NDArray[np.uint64] | None
 ) -> bytes | None:
-    """The same as `body.encode_body`; None where Python has to do it, since there is no library of this `body.c`."""
+    """The same as `body.encode_in_python`.
+
+    None where that has to do it: there is no library of this `body.c`, or the arrays of `histograms` contradict each
+    other.
+    """
     encode = _function()
     if encode is None:
         return None
