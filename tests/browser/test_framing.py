@@ -65,6 +65,12 @@ def look(viewer: Viewer) -> Look:
     return Look(**viewer.page.evaluate(LOOK))
 
 
+def expect_drawn(viewer: Viewer, node: str, *crumbs: str) -> None:
+    """A call is open, and its drawing has come: until then, the one before stays on show, which a key would move."""
+    expect_open(viewer, *crumbs)
+    expect(viewer.node(node)).to_be_visible()
+
+
 def expect_whole(viewer: Viewer) -> None:
     """The whole drawing is in sight, can be read, and stands in the middle, as soon as its layout has come."""
 
@@ -196,14 +202,14 @@ def test_what_is_opened_is_seen_as_a_whole_though_one_looked_elsewhere_before(
     viewer.open(digits)
     expect(viewer.node("stage2#0")).to_be_visible()
     go(viewer)
-    expect_open(viewer, "DigitsNet", "stage2", "stage2.0")
+    expect_drawn(viewer, "stage2.0.conv2#0", "DigitsNet", "stage2", "stage2.0")
     expect_whole(viewer)
     for key in ("+", "+", "+", "Backspace"):
         viewer.page.keyboard.press(key)
-    expect_open(viewer, "DigitsNet", "stage2")
+    expect_drawn(viewer, "stage2.0#0", "DigitsNet", "stage2")
     expect_whole(viewer)
     viewer.node("stage2.0#0").dblclick()
-    expect_open(viewer, "DigitsNet", "stage2", "stage2.0")
+    expect_drawn(viewer, "stage2.0.conv2#0", "DigitsNet", "stage2", "stage2.0")
     expect_whole(viewer)
 
 
