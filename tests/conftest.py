@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,20 +31,32 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+CASES = pytest.StashKey[dict[str, list[bool]]]()
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups, and what is not selected is taken out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """On several cores what takes long comes first: a test that is left for the end keeps a single core busy.
 
     A test that asks for a browser is marked so. Tests that share what is made once a file run in one process, which
     makes it. Those in a browser have other groups.
     """
+    cases: dict[str, list[bool]] = defaultdict(list)
+    config.stash[CASES] = cases
     for item in items:
+        cases[item.nodeid.partition("[")[0]].append(item.get_closest_marker("exhaustive") is not None)
         if "chrome" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
         if shares_with_its_file(item) and not any(map(item.get_closest_marker, ("browser", "xdist_group"))):
             item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name} {item.path.stem}"))
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: not any(item.get_closest_marker(mark) for mark in ("slow", "browser")))
+
+
+@pytest.fixture(scope="session")
+def cases(request: pytest.FixtureRequest) -> dict[str, list[bool]]:
+    """Of each test that was collected, whether its cases are exhaustive ones."""
+    return request.config.stash[CASES]
 
 
 def shares_with_its_file(item: pytest.Item) -> bool:

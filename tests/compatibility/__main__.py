@@ -28,8 +28,8 @@ SECONDS = 60
 
 HEAD = """# Which models does it work with?
 
-Written by `python -m tests.compatibility` from a run of every case; `make test` runs the same. This one was with torch
-{torch} and Python {python}.
+Written by `python -m tests.compatibility` from a run of every case; `make test-all` runs the same. This one was with
+torch {torch} and Python {python}.
 
 - **undisturbed**: the model is trained twice from the same seed, unwatched and watched, and losses, parameters,
   buffers, gradients, optimizer state and random number generators are the same by bytes, and so is what it prints. For

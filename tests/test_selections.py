@@ -1,4 +1,4 @@
-"""`make fast` says something about every folder of tests, and leaves out what its marks are for."""
+"""What `make fast` and `make test` leave out: never all of a folder, and never all cases of a test."""
 
 from __future__ import annotations
 
@@ -31,6 +31,10 @@ def test_every_folder_has_fast_tests(request: pytest.FixtureRequest) -> None:
         pytest.skip("looks at a run of the whole suite or of the fast tests")
     fast = Counter(folder_of(item.path) for item in request.session.items if is_fast(item))
     assert {folder for folder in map(folder_of, files) if not fast[folder]} == set()
+
+
+def test_each_test_has_a_case_that_make_test_runs(cases: dict[str, list[bool]]) -> None:
+    assert [test for test, are_exhaustive in cases.items() if all(are_exhaustive)] == []
 
 
 def test_what_asks_for_a_browser_is_marked_so(request: pytest.FixtureRequest) -> None:
