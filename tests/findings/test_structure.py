@@ -238,6 +238,7 @@ def probabilities(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 Array = np.ndarray[Any, Any]
+LOGITS = np.random.default_rng(5).standard_normal((16, 4))
 SHOWN = probabilities(RNG.standard_normal((16, 4)))
 LABELS = np.eye(4)[RNG.integers(4, size=16)]
 WANTED = probabilities(RNG.standard_normal((16, 4)))
@@ -272,7 +273,7 @@ def ending(folder: Path, class_name: str, *, shown: Array, gradient: Array, **op
     graph = chain(module("fc1", "Linear", weight(2, 2)), module("last", class_name))
     info = TensorInfo("output", shown.shape, "float32", True)
     calls = [replace(one, outputs=(info,)) for one in graph.calls]
-    norms = np.linalg.norm(gradient, axis=1) / len(shown)
+    norms = np.linalg.norm(gradient.reshape(len(shown), -1), axis=1) / gradient[:, 0].size
     frame = {
         (name, "output", "output", kind): values
         for name in ("last", "")
@@ -287,6 +288,81 @@ def test_a_divergence_that_takes_probabilities_for_logarithms_is_told(
 ) -> None:
     model = ending(tmp_path, "Softmax", shown=SHOWN, gradient=-WANTED, scalars={"loss": [loss] * 4})
     assert kinds(model) == ([("softmax-before-loss", "warning", "last", 0)] if is_told else [])
+
+
+MAPS = np.stack([SHOWN, SHOWN[::-1], np.roll(SHOWN, 1, 0)], axis=2)
+LABEL_MAPS = np.stack([LABELS, LABELS[::-1], np.roll(LABELS, 1, 0)], axis=2)
+
+
+@pytest.mark.parametrize(
+    ("gradient", "is_told"),
+    [
+        pytest.param(probabilities(MAPS) - LABEL_MAPS, True, id="cross entropy of probabilities"),
+        pytest.param((probabilities(MAPS) - LABEL_MAPS) * 48, True, id="cross entropy, summed"),
+        pytest.param(-LABEL_MAPS, True, id="likelihood without the logarithm"),
+        pytest.param(-LABEL_MAPS / MAPS, False, id="likelihood"),
+        pytest.param((MAPS - LABEL_MAPS) / 2, False, id="squared error"),
+    ],
+)
+def test_a_softmax_of_many_positions_before_a_loss_with_one_is_told(
+    gradient: Array, *, is_told: bool, tmp_path: Path
+) -> None:
+    found = kinds(ending(tmp_path, "Softmax", shown=MAPS, gradient=gradient))
+    assert ("softmax-before-loss" in {kind for kind, *_ in found}) == is_told
+
+
+DIRECTIONS = LOGITS / np.linalg.norm(LOGITS, axis=1, keepdims=True)
+FALLING = [-0.2, -2.0, -9.0, -30.0]
+
+
+@pytest.mark.parametrize(
+    ("shown", "gradient", "losses", "is_told"),
+    [
+        pytest.param(LOGITS, -LABELS, FALLING, True, id="likelihood of logits"),
+        pytest.param(np.stack([LOGITS] * 3, 2), -LABEL_MAPS, FALLING, True, id="of logits at many positions"),
+        pytest.param(np.log(SHOWN), -LABELS, [1.4, 1.2, 1.0, 0.8], False, id="likelihood of logarithms"),
+        pytest.param(LOGITS, DIRECTIONS, [3.0, 2.0, 1.0, 0.5], False, id="distance"),
+        pytest.param(DIRECTIONS, -DIRECTIONS[::-1], [-0.1, -0.5, -0.9, -1.0], False, id="cosine"),
+        pytest.param(LOGITS, probabilities(LOGITS) - LABELS, [1.4, 1.2, 1.0, 0.8], False, id="cross entropy"),
+        pytest.param(LOGITS[:, :1], -np.ones((16, 1)), FALLING, False, id="critic"),
+        pytest.param(LOGITS, -np.ones((16, 4)) / 4, FALLING, False, id="critics"),
+    ],
+)
+def test_logits_before_a_loss_of_logarithms_are_told(  # the two arrays, and what is logged
+    shown: Array, gradient: Array, losses: list[float], is_told: bool, tmp_path: Path
+) -> None:
+    found = kinds(ending(tmp_path, "Linear", shown=shown, gradient=gradient, scalars={"loss": losses}))
+    assert [one[:3] for one in found if one[0] == "logits-before-nll"] == (
+        [("logits-before-nll", "warning", "")] if is_told else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("class_name", "shown", "wanted", "is_told"),
+    [
+        pytest.param("Sigmoid", SQUASHED, ANSWERS * 9.0, True, id="sigmoid"),
+        pytest.param("Tanh", np.tanh(LOGITS), LOGITS * 16, True, id="tanh"),
+        pytest.param("Sigmoid", SQUASHED, ANSWERS, False, id="sigmoid for its range"),
+        pytest.param("Sigmoid", 1 - ANSWERS * 0.999, ANSWERS, False, id="sigmoid that is all wrong"),
+        pytest.param("Tanh", np.tanh(LOGITS), -np.sign(LOGITS), False, id="tanh for its range"),
+        pytest.param("Linear", SQUASHED, ANSWERS * 9.0, False, id="without an activation"),
+    ],
+)
+def test_targets_out_of_the_range_of_the_outputs_are_told(
+    class_name: str, shown: Array, wanted: Array, *, is_told: bool, tmp_path: Path
+) -> None:
+    loss = float(np.mean((shown - wanted) ** 2))
+    gradient = 2 * (shown - wanted) / shown.shape[1]
+    found = kinds(ending(tmp_path, class_name, shown=shown, gradient=gradient, scalars={"loss": [loss] * 4}))
+    assert ("targets-out-of-range" in {kind for kind, *_ in found}) == is_told
+
+
+@pytest.mark.parametrize("factor", [1.5, 4.0])
+def test_an_error_that_is_not_the_square_does_not_tell_of_targets(factor: float, tmp_path: Path) -> None:
+    gradient = 2 * (SQUASHED - ANSWERS * 9.0)
+    loss = factor * float(np.mean((SQUASHED - ANSWERS * 9.0) ** 2))
+    model = ending(tmp_path, "Sigmoid", shown=SQUASHED, gradient=gradient, scalars={"loss": [loss] * 4})
+    assert "targets-out-of-range" not in {kind for kind, *_ in kinds(model)}
 
 
 def test_a_softmax_over_the_batch_is_told(tmp_path: Path) -> None:

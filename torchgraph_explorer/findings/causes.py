@@ -20,6 +20,8 @@ _SETUP = (
     "weight-decay-dominates",
     "softmax-over-batch",
     "batch-as-sequence",
+    "logits-before-nll",
+    "targets-out-of-range",
 )
 _LARGE = (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation", "attention-logits-growing")
 _LEFT_OUT = ("no-gradient", "unused-module", "not-in-optimizer", "frozen-by-accident")

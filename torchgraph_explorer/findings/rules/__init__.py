@@ -27,6 +27,7 @@ from torchgraph_explorer.findings.rules.rule import Rule
 from torchgraph_explorer.findings.rules.sequences import batch_as_sequence
 from torchgraph_explorer.findings.rules.single_units import collapse, dead_units, symmetric_units
 from torchgraph_explorer.findings.rules.spike import loss_spike
+from torchgraph_explorer.findings.rules.targets import logits_before_nll, targets_out_of_range
 from torchgraph_explorer.findings.rules.ties import broken_tie, teacher_trained
 from torchgraph_explorer.findings.rules.units import (
     constant_output,
@@ -63,6 +64,8 @@ RULES: dict[str, Rule] = {
     "softmax-before-loss": softmax_before_loss,
     "softmax-over-batch": softmax_over_batch,
     "activation-before-loss": activation_before_loss,
+    "logits-before-nll": logits_before_nll,
+    "targets-out-of-range": targets_out_of_range,
     "batch-as-sequence": batch_as_sequence,
     "attention-logits-growing": attention_logits_growing,
     "update-lost-to-rounding": update_lost_to_rounding,

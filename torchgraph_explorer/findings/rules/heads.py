@@ -55,22 +55,23 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
         norms = evidence.find(one.module, one.call, "output", one.path, "grad_norm")
         if one.module or one.call or info is None or norms is None or not info.shape:
             continue
-        softmax = is_softmax(evidence, column, info)
+        softmax = softmax_of(evidence, column, info)
         if not softmax and not _is_sigmoid(evidence, column, norms):
             continue
         measured = evidence.column("mean", norms).astype(np.float64)
         rows = np.flatnonzero(np.isfinite(measured) & (measured > 0))
         size, width = samples_of(evidence, info, column), _width(info)
-        if softmax and _wants_logarithms(evidence, norms, size=size, rows=rows):
+        classes, positions = softmax or (2, 1)
+        if softmax and _wants_logarithms(evidence, norms, size=size * math.sqrt(positions), rows=rows):
             yield _without_logarithm(evidence, one, rows)
             continue
         if softmax:
-            matches = _of_cross_entropy(info, measured[rows], size[rows])
+            matches = _of_cross_entropy(classes, measured[rows] * math.sqrt(positions), size[rows], positions=positions)
         else:
             matches = _of_sigmoid(evidence, norms, size * np.sqrt(width))[rows]
         if len(rows) < LEAST_ROWS or matches.mean() < OFTEN or not matches[0]:
             continue
-        yield _twice(evidence, one, rows, is_softmax=softmax)
+        yield _twice(evidence, one, rows, is_softmax=softmax is not None)
 
 
 def activation_before_loss(evidence: Evidence) -> Iterator[Finding]:
@@ -107,7 +108,7 @@ def _activation(evidence: Evidence, column: int, *, classes: int) -> str | None:
         if low.min() < bottom or high.max() > 1:
             continue
         is_close = (high[late] > NEAR_BOUND).all() and (low[late] < bottom + 1 - NEAR_BOUND).all()
-        if is_close or _ends_with(evidence, column, name):
+        if is_close or ends_with(evidence, column, name):
             return name
     return None
 
@@ -198,12 +199,30 @@ def _last_softmax(evidence: Evidence) -> str | None:
 
 def is_softmax(evidence: Evidence, column: int, info: TensorInfo) -> bool:
     """Whether the elements lie between 0 and 1 and their mean is that of rows that sum to one."""
-    classes = info.shape[1] if len(info.shape) > 1 else None
-    if not classes or classes < 2 or not lie_within(evidence, column):
-        return False
+    return softmax_of(evidence, column, info) is not None
+
+
+def softmax_of(evidence: Evidence, column: int, info: TensorInfo) -> tuple[int, int] | None:
+    """Of an output of probabilities, how many classes and how many positions of a sample it has; None of others."""
+    if not lie_within(evidence, column) or _is_sampled(evidence, column):
+        return None
     means = evidence.column("mean", column)
     known = means[np.isfinite(means)].astype(np.float64)
-    return bool((np.abs(known * classes - 1) < WITHIN).all()) and not _is_sampled(evidence, column)
+    for classes, positions in classes_and_positions(info):
+        if classes > 1 and (np.abs(known * classes - 1) < WITHIN).all():
+            return classes, positions
+    return None
+
+
+def classes_and_positions(info: TensorInfo) -> Iterator[tuple[int, int]]:
+    """How many classes an output may have, and how many positions each sample, of which each has an answer.
+
+    The classes are the second dimension, as torch has it of `[samples, classes, ...]`; or the last one of sequences.
+    """
+    sizes = info.shape[1:]
+    for classes in dict.fromkeys((*sizes[:1], *(sizes[-1:] if len(sizes) == 2 else ()))):
+        if classes and all(sizes):
+            yield classes, math.prod(size or 1 for size in sizes) // classes
 
 
 def _is_sigmoid(evidence: Evidence, column: int, norms: int) -> bool:
@@ -215,7 +234,7 @@ def _is_sigmoid(evidence: Evidence, column: int, norms: int) -> bool:
     if not lie_within(evidence, column):
         return False
     losses = _losses_and_expected(evidence, column, norms)
-    if not _ends_with(evidence, column, "Sigmoid"):
+    if not ends_with(evidence, column, "Sigmoid"):
         return len(losses) >= LEAST_ROWS and _share_as_expected(losses) >= OFTEN
     return not len(losses) or bool(np.median(losses[:, 0]) > LEAST_OF_SIGMOID)
 
@@ -242,7 +261,7 @@ def _share_as_expected(losses: Floats) -> float:
     return float((np.abs(losses[:, 0] - losses[:, 1]) < LOSS_AS_EXPECTED * losses[:, 1]).mean())
 
 
-def _ends_with(evidence: Evidence, column: int, name: str) -> bool:
+def ends_with(evidence: Evidence, column: int, name: str) -> bool:
     """Whether a module of that class is the last one and its output the model's."""
     places = evidence.places
     calls = [number for number in range(len(places.calls)) if places.is_leaf(number)]
@@ -276,22 +295,18 @@ def _width(info: TensorInfo) -> float:
     return math.prod(size or 1 for size in info.shape[1:])
 
 
-def _of_cross_entropy(
-    info: TensorInfo,
-    measured: Floats,
-    size: Floats,
-) -> Flags:
+def _of_cross_entropy(classes: int, measured: Floats, size: Floats, *, positions: int) -> Flags:
     """Where the gradient of a sample has the norm of a softmax of probabilities minus the label, summed or averaged.
 
     That is at first about the root of 1 - 1 / classes, as the softmax of probabilities is nearly uniform, and it does
     not get small even where the answer is right. A negative logarithm has at least 1, and a mean squared error
-    `2 / classes` of it, which for 2 classes is the same.
+    `2 / classes` of it, which for 2 classes is the same. `measured` is for all `positions` of a sample the norm of the
+    average, times their root: that of one position, in the root mean square.
     """
-    classes = info.shape[1] or 2
-    if classes < 3 or len(info.shape) > 2 or not len(measured):
+    if classes < 3 or not len(measured):
         return np.zeros(len(measured), dtype=bool)
     expected = np.sqrt(1 - 1 / classes)
-    for scaled in (measured * size, measured):
+    for scaled in (measured * size, measured / positions):
         if abs(scaled[0] / expected - 1) < AS_EXPECTED:
             right = (1 - math.e / (math.e + classes - 1)) * math.sqrt(classes / (classes - 1))
             found: Flags = (scaled > right * (1 - AS_EXPECTED)) & (scaled < math.sqrt(2))
