@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 import torchgraph_explorer
+from tests.exhaustive import each, exhaustive
 from tests.listening import Listening
 from tests.processes import wait_for as eventually
 from torchgraph_explorer import attach, interrupts, watch
@@ -36,6 +37,8 @@ pytestmark = pytest.mark.slow
 OURS = str(Path(torchgraph_explorer.__file__).parent)
 STEPS = 6
 NOT_LOGGED = 2
+NTH = 5
+"""Of the instructions that are interrupted, every so manieth stands for those up to the next."""
 LAST_INTERRUPTED = 3
 """The steps after it show whether all goes on."""
 
@@ -372,7 +375,7 @@ def test_what_an_interrupt_has_left_on_is_left_when_the_watcher_is_closed(monkey
     wait_for(torchs)
 
 
-@pytest.mark.parametrize("part", range(CLOSED := 60))
+@pytest.mark.parametrize("part", each(range(CLOSED := 60), NTH))
 def test_a_watcher_that_is_closed_at_any_instruction_of_ours_leaves_torch_as_it_was(part: int) -> None:
     """As by a signal's handler. The code that it interrupted goes on first."""
     target, training, heard = spread(executed(plain), part, CLOSED), plain(), Listening()
@@ -425,7 +428,7 @@ COMPILED = {wrapped: 16, in_place: 16, inline: 8}
 """How many in each way to compile it."""
 
 
-@pytest.mark.parametrize("part", range(MANY))
+@pytest.mark.parametrize("part", each(range(MANY), NTH))
 def test_an_interrupt_at_any_instruction_of_ours_leaves_torch_as_it_was(part: int) -> None:
     check(plain, spread(executed(plain), part, MANY))
 
@@ -434,7 +437,12 @@ def test_an_interrupt_at_any_instruction_of_ours_leaves_torch_as_it_was(part: in
 @pytest.mark.parametrize(
     ("part", "make"),
     [
-        pytest.param(part, make, id=f"{part}-{make.__name__}", marks=pytest.mark.xdist_group(make.__name__))
+        pytest.param(
+            part,
+            make,
+            id=f"{part}-{make.__name__}",
+            marks=[pytest.mark.xdist_group(make.__name__), *exhaustive(part % 3 != 0)],
+        )
         for make, parts in COMPILED.items()
         for part in range(parts)
     ],
@@ -453,8 +461,9 @@ def test_an_interrupt_in_a_step_of_a_compiled_model_leaves_torch_as_it_was(
     "make",
     [pytest.param(make, id=make.__name__, marks=pytest.mark.xdist_group(make.__name__)) for make in (wrapped, inline)],
 )
+@pytest.mark.parametrize("first", each((1, 2, 3, 4), 4))
 def test_an_interrupt_as_any_hook_of_a_compiled_model_begins_leaves_torch_as_it_was_a_moment_later(
-    make: Callable[[], Training],
+    make: Callable[[], Training], first: int
 ) -> None:
     """There, nothing of ours can catch it. The hook that it keeps from being called may be the one after the call."""
     hooks = [
@@ -462,7 +471,7 @@ def test_an_interrupt_as_any_hook_of_a_compiled_model_begins_leaves_torch_as_it_
     ]
     times = max(one.time for one in hooks)
     assert times > 1
-    for number in range(1, times + 1):
+    for number in range(first, times + 1, 4):
         check(
             make,
             Target(LAST_INTERRUPTED, min((one.place for one in hooks), key=lambda place: place[1]), number),
@@ -470,7 +479,7 @@ def test_an_interrupt_as_any_hook_of_a_compiled_model_begins_leaves_torch_as_it_
         )
 
 
-WITH_AUTOGRAD = (1, 4, 7)
+WITH_AUTOGRAD = (1, 3, 6)
 """Parts in which what is compiled is traced by autograd too."""
 
 

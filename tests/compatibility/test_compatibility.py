@@ -32,9 +32,11 @@ from tests.compatibility.table import (
     group_of,
     is_fast,
     is_first_of_its_theme,
+    stands_for_its_theme,
 )
 from tests.compatibility.test_distributed import WAYS
 from tests.compatibility.undisturbed import check_copies, check_undisturbed
+from tests.exhaustive import exhaustive
 from torchgraph_explorer import timeouts
 
 OURS = "torchgraph_explorer."
@@ -57,6 +59,7 @@ def marked(promise: str) -> list[object]:
 def _marks(case: Case, promise: str) -> list[pytest.MarkDecorator]:
     marks = [pytest.mark.xdist_group(group_of(case))]
     marks += [] if is_fast(case) else [pytest.mark.slow]
+    marks += exhaustive(promise == "P3" and not stands_for_its_theme(case))
     marks += [pytest.mark.skip(reason=case.missing)] if case.missing else []
     marks += [pytest.mark.xfail(reason=case.cannot[promise], strict=True)] if promise in case.cannot else []
     return marks
@@ -96,11 +99,16 @@ def by_module(functions: Iterable[str]) -> list[object]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_does_not_wait_long_for_what_was_broken")
+@pytest.mark.parametrize(
+    "further", [pytest.param(False, id="once"), pytest.param(True, id="again", marks=exhaustive(True))]
+)
 @pytest.mark.parametrize("function", by_module(fault.name for fault in faults_while_training()))
-def test_no_fault_of_ours_reaches_training(function: str) -> None:
-    faults = [*faults_in(function if function.startswith("tests.") else OURS + function)]
-    assert faults, "no case calls it: say why in NOT_CALLED, or add a case that does"
-    for case, fault in faults:
+def test_no_fault_of_ours_reaches_training(function: str, further: bool) -> None:
+    """Once in the first case that calls it, which trains in the shortest time; then later, and in other cases."""
+    faults = faults_in(function if function.startswith("tests.") else OURS + function)
+    first = next(faults, None)
+    assert first, "no case calls it: say why in NOT_CALLED, or add a case that does"
+    for case, fault in faults if further else [first]:
         assert check_unkillable(case, fault) or fault.after
 
 

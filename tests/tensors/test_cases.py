@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.compatibility.case import Case
-from tests.compatibility.table import CASES, group_of, is_fast
+from tests.compatibility.table import CASES, group_of, is_fast, stands_for_its_theme
 from tests.compatibility.undisturbed import check_kept
+from tests.exhaustive import exhaustive
 
 
 def cases() -> list[object]:
@@ -14,7 +15,11 @@ def cases() -> list[object]:
         pytest.param(
             case,
             id=case.id,
-            marks=[pytest.mark.xdist_group(group_of(case)), *([] if is_fast(case) else [pytest.mark.slow])],
+            marks=[
+                pytest.mark.xdist_group(group_of(case)),
+                *([] if is_fast(case) else [pytest.mark.slow]),
+                *exhaustive(not stands_for_its_theme(case)),
+            ],
         )
         for case in CASES
         if not case.missing and not case.why_not("kept")
