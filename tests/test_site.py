@@ -14,6 +14,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.tables import matrix
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
@@ -107,8 +109,7 @@ FOUND = """() => axe.run(document, {resultTypes: ['violations'], iframes: false}
   violations.flatMap(({id, nodes}) => nodes.map(({html}) => `${id}: ${html}`)))"""
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1400, 390], ids=["large", "phone"])
+@pytest.mark.parametrize(("theme", "width"), matrix(["light", "dark"], [1400, 390]))
 def test_axe_has_nothing_to_say_of_the_site(site: Path, browser: Browser, theme: Any, width: int) -> None:
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=theme)
     page = context.new_page()

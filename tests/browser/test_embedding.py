@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.page import SWITCHES, expect_refused, expect_soon
 from tests.browser.servers import ServerProcess
+from tests.tables import matrix
 from tests.tb_plugin.hosts import notebook, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedding")]  # a browser of its own
@@ -35,8 +36,7 @@ def page(misled: Browser) -> Iterator[Page]:
     page.close()
 
 
-@pytest.mark.parametrize("inner", ["localhost", "127.0.0.1"])
-@pytest.mark.parametrize("outer", ["localhost", "127.0.0.1"])
+@pytest.mark.parametrize(("outer", "inner"), matrix(["localhost", "127.0.0.1"], ["127.0.0.1", "localhost"]))
 def test_a_notebook_on_this_machine_may_show_the_viewer(
     outer: str, inner: str, page: Page, server: ServerProcess, digits: str
 ) -> None:

@@ -16,6 +16,7 @@ from tests.browser import runs
 from tests.browser.conftest import NewContext
 from tests.browser.page import Viewer, expect_open, expect_soon
 from tests.record.examples import write_small_run
+from tests.tables import thinned
 from torchgraph_explorer import open_run
 from torchgraph_explorer.server.export import PAGE_BYTES, export_page
 
@@ -127,7 +128,7 @@ THEMES = [
 """Where a notebook says its theme: an element, an attribute, and its values where it is dark and where it is light."""
 
 
-@pytest.mark.parametrize(("element", "attribute", "values"), THEMES)
+@pytest.mark.parametrize(("element", "attribute", "values"), thinned(THEMES, 0, 3))  # on the body, and on the page
 def test_a_page_in_a_notebook_has_the_theme_of_the_notebook(
     new_context: NewContext, tmp_path: Path, element: str, attribute: str, values: tuple[str, str]
 ) -> None:

@@ -13,6 +13,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from tests.browser.page import Viewer, expect_open, expect_painted
 from tests.browser.runs import DEAD_FROM, NAN_FROM
 from tests.shared import once
+from tests.tables import thinned
 from tests.troubled import record_troubled
 from torchgraph_explorer import open_run
 from torchgraph_explorer.finding import Finding
@@ -291,7 +292,7 @@ def test_new_findings_appear_without_moving_anything(viewer: Viewer, many: str) 
     assert asked[-1] == 2
 
 
-@pytest.mark.parametrize("size", [(1440, 900), (480, 300)], ids=lambda size: "x".join(map(str, size)))
+@pytest.mark.parametrize("size", thinned([(1440, 900), (480, 300)], 1), ids=lambda size: "x".join(map(str, size)))
 def test_sixty_findings_of_four_hundred_modules_can_be_reached(
     viewer: Viewer, many: str, size: tuple[int, int]
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.page import Viewer, expect_open, expect_soon, expect_true
+from tests.tables import thinned
 
 LOOK = """() => {
   const pane = document.querySelector('.canvas').getBoundingClientRect();
@@ -154,7 +155,8 @@ BLOCK_ACTIONS: dict[str, list[Act]] = {
 }
 
 
-@pytest.mark.parametrize("acts", BLOCK_ACTIONS.values(), ids=BLOCK_ACTIONS)
+# Each changes the room of the drawing: in `make test` pinning and putting away do, which also takes the most steps.
+@pytest.mark.parametrize("acts", thinned(BLOCK_ACTIONS.values(), 0, 1), ids=BLOCK_ACTIONS)
 def test_what_fits_stays_in_sight_as_a_whole_when(viewer: Viewer, digits: str, acts: list[Act]) -> None:
     viewer.open(digits, inside="stage2.0#0")
     expect(viewer.node("stage2.0.conv2#0")).to_be_visible()
@@ -189,12 +191,16 @@ def by_leading_out(viewer: Viewer) -> None:
 
 @pytest.mark.parametrize(
     "go",
-    [
-        pytest.param(by_double_click, id="double click"),
-        pytest.param(by_the_tree, id="the tree"),
-        pytest.param(by_searching, id="the search"),
-        pytest.param(by_leading_out, id="out and in again"),
-    ],
+    thinned(
+        [
+            pytest.param(by_double_click, id="double click"),
+            pytest.param(by_the_tree, id="the tree"),
+            pytest.param(by_searching, id="the search"),
+            pytest.param(by_leading_out, id="out and in again"),
+        ],
+        1,
+        3,
+    ),
 )
 def test_what_is_opened_is_seen_as_a_whole_though_one_looked_elsewhere_before(
     viewer: Viewer, digits: str, go: Act
@@ -284,7 +290,7 @@ MANY_ACTIONS: dict[str, list[tuple[Act, int]]] = {
 """What is done, and the layer that is asked for then."""
 
 
-@pytest.mark.parametrize("acts", MANY_ACTIONS.values(), ids=MANY_ACTIONS)
+@pytest.mark.parametrize("acts", thinned(MANY_ACTIONS.values(), 0, 2), ids=MANY_ACTIONS)
 def test_of_400_modules_the_one_that_was_asked_for_is_in_sight_when(
     viewer: Viewer, many: str, acts: list[tuple[Act, int]]
 ) -> None:
@@ -304,11 +310,11 @@ def test_400_modules_are_first_seen_at_their_beginning(viewer: Viewer, many: str
     assert 0 < look(viewer).top < 40
 
 
-@pytest.mark.parametrize(("width", "height"), [(480, 300), (640, 480), (320, 480)])
+@pytest.mark.parametrize("size", thinned([(480, 300), (640, 480), (320, 480)], 0), ids=str)
 def test_what_is_asked_for_is_not_hidden_below_what_lies_over_the_graph(
-    viewer: Viewer, many: str, width: int, height: int
+    viewer: Viewer, many: str, size: tuple[int, int]
 ) -> None:
-    viewer.page.set_viewport_size({"width": width, "height": height})
+    viewer.page.set_viewport_size({"width": size[0], "height": size[1]})
     viewer.open(many, inside="layers#0", selected="layers.200#0")
     expect(viewer.node("layers.200#0")).to_be_visible()
     for drawer, wanted in (("1", "layers.100"), ("2", "layers.300")):  # the modules, the panels

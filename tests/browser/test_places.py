@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser.page import Viewer, expect_soon
 from tests.browser.test_sizes import OUTSIDE
+from tests.tables import matrix
 
 SHARE = """() => {
   const box = document.querySelector('.canvas').getBoundingClientRect();
@@ -33,11 +34,13 @@ SMALL = [size for size in SIZES if min(size) < 480]
 PARTS = ["modules", "panels", "header", "legend", "steps"]
 
 
-@pytest.mark.parametrize("first", [SIZES[0], SIZES[-1]], ids=str)
-@pytest.mark.parametrize("pins", [[], ["0.stage2.0.conv1#0", "1.stage2.0.relu#1"]], ids=["no pins", "pins"])
-def test_nothing_overlaps_or_is_cut_off(viewer: Viewer, digits: str, pins: list[str], first: tuple[int, int]) -> None:
+PINS = {"no pins": [], "pins": ["0.stage2.0.conv1#0", "1.stage2.0.relu#1"]}
+
+
+@pytest.mark.parametrize(("pins", "first"), matrix(list(PINS), [SIZES[0], SIZES[-1]]), ids=str)
+def test_nothing_overlaps_or_is_cut_off(viewer: Viewer, digits: str, pins: str, first: tuple[int, int]) -> None:
     resize(viewer, first)
-    viewer.open(digits, inside="stage2.0#0", selected="stage2.0.conv1#0", pin=pins)
+    viewer.open(digits, inside="stage2.0#0", selected="stage2.0.conv1#0", pin=PINS[pins])
     for size in (first, *SIZES):
         resize(viewer, size)
         expect(viewer.node("stage2.0.conv1#0")).to_be_visible()

@@ -15,6 +15,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser import runs
 from tests.browser.page import Viewer, expect_true
+from tests.tables import thinned
 from torchgraph_explorer.record.tensors.reading import KeptTensor
 from torchgraph_explorer.run import Model, open_run
 from torchgraph_explorer.schema import Kind, Role, Series
@@ -124,7 +125,7 @@ def test_keys_lead_to_samples_and_gradients(
     )
 
 
-@pytest.mark.parametrize("statistic", ["mean", "std", "largest"])
+@pytest.mark.parametrize("statistic", thinned(["mean", "std", "largest"], 1))
 def test_a_statistic_of_each_neuron_is_shown(viewer: Viewer, kept: str, logdir: Path, statistic: str) -> None:
     look(viewer, kept, CONV, sample=statistic, pick="2,3,4")
     expect(readout(viewer)).to_contain_text("[2, 3, 4] = ")
@@ -452,7 +453,7 @@ def test_the_network_page_counts_parameters(viewer: Viewer, kept: str) -> None:
     expect(viewer.node("conv#0")).to_have_class(re.compile("is-selected"))
 
 
-@pytest.mark.parametrize("size", [(480, 300), (800, 600)], ids=str)
+@pytest.mark.parametrize("size", thinned([(480, 300), (800, 600)], 0), ids=str)
 def test_the_page_fits_a_small_window(viewer: Viewer, kept: str, size: tuple[int, int]) -> None:
     viewer.page.set_viewport_size({"width": size[0], "height": size[1]})
     look(viewer, kept, CONV)

@@ -11,6 +11,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from tests.processes import wait_for
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, other_session, segment, write
+from tests.tables import thinned
 from tests.tb_plugin.board import FAST, LOADERS, SLOW, tensorboard
 from tests.tb_plugin.runs import add_scalars, mark, record
 from torchgraph_tensorboard.sink import mark_with
@@ -21,7 +22,7 @@ RUNS = 200
 LISTING_SECONDS = 0.2
 
 
-@pytest.mark.parametrize("loader", LOADERS)
+@pytest.mark.parametrize("loader", thinned(LOADERS, 1))
 def test_a_thousand_steps_are_all_there(loader: str, tmp_path: Path) -> None:
     record(tmp_path / "run", range(1000))
     mark(tmp_path / "run", SESSION)
@@ -30,7 +31,7 @@ def test_a_thousand_steps_are_all_there(loader: str, tmp_path: Path) -> None:
         assert [board.history_steps("run", series) for series in range(4)] == [1000] * 4
 
 
-@pytest.mark.parametrize("loader", LOADERS)
+@pytest.mark.parametrize("loader", thinned(LOADERS, 0))
 def test_scalars_and_the_tab_share_a_run(loader: str, tmp_path: Path) -> None:
     record(tmp_path / "a" / "run", (0, 1))
     with SummaryWriter(str(tmp_path / "a" / "run")) as writer:
@@ -117,7 +118,7 @@ def test_groups_of_a_logdir_spec_are_named_as_tensorboard_names_them(tmp_path: P
         assert board.steps("old/run") == [0]
 
 
-@pytest.mark.parametrize("loader", LOADERS)
+@pytest.mark.parametrize("loader", thinned(LOADERS, 1))
 def test_a_marker_without_its_record_is_told(loader: str, tmp_path: Path) -> None:
     with SummaryWriter(str(tmp_path / "copied")) as writer:
         mark_with(writer)

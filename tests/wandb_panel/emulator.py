@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from playwright.sync_api import ConsoleMessage, Error, Page
 
 from tests.wandb_panel.loopback import Backend, StoredRun
 from torchgraph_explorer import open_run
+from torchgraph_wandb import snapshot_process
 from torchgraph_wandb.chart.spec import chart_spec
 from torchgraph_wandb.nonfinite_search import NOT_SEARCHED, continue_search
 from torchgraph_wandb.panels import fields
-from torchgraph_wandb.snapshot_process import chart_data
 from torchgraph_wandb.table import COLUMNS
 from torchgraph_wandb.table import table_rows as table_rows_of
 
@@ -50,13 +51,18 @@ def chart_of(backend: Backend, key: str, *runs: StoredRun) -> Chart:
 
 def chart_of_records(*run_dirs: Path, theme: str = "light") -> Chart:
     """The panel that runs would show whose records are in these folders."""
-    rows = []
+    rows, judge = [], vars(snapshot_process)["judge"]  # which a test may have replaced
     for run_dir in run_dirs:
-        model = open_run(run_dir).model()
         own = {"id": run_dir.name, "name": run_dir.name, "_defaultColorIndex": 0}
-        packed = table_rows_of(chart_data(model, continue_search(model, NOT_SEARCHED), engine="rows"))
-        rows += [{**dict(zip(COLUMNS, row, strict=True)), **own} for row in packed]
+        rows += [{**dict(zip(COLUMNS, row, strict=True)), **own} for row in packed_rows(run_dir, judge)]
     return Chart(chart_spec(), fields(), {"theme": theme}, rows)
+
+
+@cache
+def packed_rows(run_dir: Path, _judge: object) -> list[tuple[str, str]]:
+    """The table of a record that does not change any more, as `_judge` finds its findings: packed once."""
+    model = open_run(run_dir).model()
+    return table_rows_of(snapshot_process.chart_data(model, continue_search(model, NOT_SEARCHED), engine="rows"))
 
 
 def asked_table(panel: dict[str, Any]) -> str:

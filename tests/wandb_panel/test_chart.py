@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from tests.tables import thinned
 from tests.wandb_panel.conftest import Online
 from tests.wandb_panel.emulator import Chart, Panel, chart_of
 from tests.wandb_panel.loopback import StoredRun
@@ -22,7 +23,7 @@ def chart(online: Online) -> Chart:
     return chart_of(online.backend, KEY, online.backend.only_run())
 
 
-@pytest.mark.parametrize("vega", [5, 6])
+@pytest.mark.parametrize("vega", thinned([5, 6], 1))
 def test_one_clicks_into_a_module_drags_one_out_and_sees_its_histograms(chart: Chart, panel: Panel, vega: int) -> None:
     panel.show(chart, vega=vega)
     panel.click("blocks#0")

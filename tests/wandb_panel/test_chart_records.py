@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.tables import thinned
 from tests.troubled import record_troubled
 from tests.wandb_panel.emulator import Panel, chart_of_records
 from tests.wandb_panel.test_table import counted
@@ -96,7 +97,7 @@ def panel_of(panel: Panel) -> Callable[[tuple[int, int]], Panel]:
 # NaN and infinity.
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", thinned(["light", "dark"], 1))
 def test_what_is_not_finite_is_red_and_hatched_in_every_colouring(panel: Panel, runs: Path, theme: str) -> None:
     panel.show(chart_of_records(runs / "all", theme=theme), vega=6)
     colours = {"light": LIGHT, "dark": DARK}[theme]
@@ -211,7 +212,7 @@ def test_a_step_with_some_nan_is_marked_above_its_strip(panel: Panel, runs: Path
 # Themes.
 
 
-@pytest.mark.parametrize("vega", [5, 6])
+@pytest.mark.parametrize("vega", thinned([5, 6], 0))
 def test_the_theme_is_a_setting_and_a_button(panel: Panel, runs: Path, vega: int) -> None:
     panel.show(chart_of_records(runs / "clean", theme="dark"), vega=vega)
     assert (panel.signal("theme"), panel.page.evaluate("view.background()")) == ("dark", DARK["paper"])
@@ -273,7 +274,7 @@ def overlap(one: dict[str, float], other: dict[str, float]) -> bool:
     return across > 1 and down > 1
 
 
-@pytest.mark.parametrize("down", [0.03, 0.12, 0.3, 0.5, 0.62, 0.9])
+@pytest.mark.parametrize("down", thinned([0.03, 0.12, 0.3, 0.5, 0.62, 0.9], 0, 4))  # an end of the axis, and within
 def test_the_row_that_is_pointed_at_is_counted(panel: Panel, runs: Path, down: float) -> None:
     model = open_run(runs / "near").model()
     [series] = model.find("2", role="output", kind="value")
@@ -328,7 +329,7 @@ def test_a_run_with_a_narrower_axis_is_drawn_where_its_values_are(panel: Panel, 
 # Columns, menus, sizes.
 
 
-@pytest.mark.parametrize("size", [SMALL, (900, 500), LARGE, (2000, 560)], ids=str)
+@pytest.mark.parametrize("size", thinned([SMALL, (900, 500), LARGE, (2000, 560)], 0, 2), ids=str)
 def test_a_seventh_module_is_shown_and_the_others_can_be_reached(
     panel_of: Callable[[tuple[int, int]], Panel], runs: Path, size: tuple[int, int]
 ) -> None:
@@ -367,7 +368,7 @@ def test_colours_are_chosen_from_a_menu_that_goes_away(panel: Panel, runs: Path)
     assert panel.signal("colour_by") == COLOUR_CHOICES.index("zeros in output")
 
 
-@pytest.mark.parametrize("run", ["all", "near"])
+@pytest.mark.parametrize("run", thinned(["all", "near"], 0))  # with a banner there is less room
 def test_a_small_panel_leaves_room_for_the_graph(
     panel_of: Callable[[tuple[int, int]], Panel], runs: Path, run: str
 ) -> None:

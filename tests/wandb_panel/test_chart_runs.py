@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.tables import thinned
 from tests.wandb_panel.emulator import Chart, Panel, chart_of_records
 from torchgraph_explorer import Finding, open_run, watch
 from torchgraph_explorer.record.cells.codes import decode
@@ -78,7 +79,7 @@ def pinned(panel: Panel, chart: Chart, *, vega: int = 6) -> None:
 # Side by side.
 
 
-@pytest.mark.parametrize("vega", [5, 6])
+@pytest.mark.parametrize("vega", thinned([5, 6], 1))
 def test_selected_runs_stand_side_by_side_in_wandbs_order_with_their_names(panel: Panel, runs: Path, vega: int) -> None:
     order = ["rate-3", "rate-0"]
     pinned(panel, chart_of_records(*(runs / run for run in order)), vega=vega)
@@ -310,7 +311,9 @@ def sixty() -> list[Finding]:
     ]
 
 
-@pytest.mark.parametrize("size", [pytest.param((1400, 560), id="large"), pytest.param((480, 300), id="small")])
+@pytest.mark.parametrize(
+    "size", thinned([pytest.param((1400, 560), id="large"), pytest.param((480, 300), id="small")], 1)
+)
 def test_sixty_findings_are_listed_and_one_leads_to_its_place(
     panel: Panel, runs: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:

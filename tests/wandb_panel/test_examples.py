@@ -15,11 +15,21 @@ from tests.wandb_panel.loopback import Backend
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wandb")]  # one process that has wandb
 
 
+# Lightning has a test of its own in test_deferred_start.py, and the Trainer one in tests/training.
 @pytest.mark.parametrize(
     ("example", "needs", "length", "model", "metric", "steps"),
     [
         pytest.param("wandb_training", "wandb", "30", "Sequential", "loss", [0, 10, 20], id="plain loop"),
-        pytest.param("wandb_lightning", "lightning", "2", "Sequential", "loss", [0, 10, 20, 30], id="Lightning"),
+        pytest.param(
+            "wandb_lightning",
+            "lightning",
+            "2",
+            "Sequential",
+            "loss",
+            [0, 10, 20, 30],
+            id="Lightning",
+            marks=pytest.mark.exhaustive,
+        ),
         pytest.param(
             "wandb_transformers",
             "transformers",
@@ -28,6 +38,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wandb")]  # one process
             "train/loss",
             [0, 10, 20],
             id="Hugging Face Trainer",
+            marks=pytest.mark.exhaustive,
         ),
     ],
 )

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.tables import thinned
 from tests.wandb_panel.conftest import Online, Train
 from tests.wandb_panel.loopback import Backend
 from torchgraph_explorer import Finding, open_run
@@ -16,7 +17,9 @@ from torchgraph_wandb.table import FIELDS
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wandb")]  # one training online, and one process that has wandb
 
 
-@pytest.mark.parametrize("seconds", [pytest.param(0.0, id="at the end"), pytest.param(6.0, id="while it trains")])
+@pytest.mark.parametrize(
+    "seconds", thinned([pytest.param(0.0, id="at the end"), pytest.param(6.0, id="while it trains")], 1)
+)
 def test_an_error_is_alerted_of_once(seconds: float, train: Train, backend: Backend) -> None:
     train("broken", seconds=seconds)
     [alert] = backend.alerts

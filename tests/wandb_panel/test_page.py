@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, FrameLocator, Locator, Page, expect
 
+from tests.tables import thinned
 from tests.wandb_panel.conftest import Online
 
 pytestmark = pytest.mark.xdist_group("wandb")  # one training online, and one process that has wandb
@@ -37,7 +38,7 @@ def host(browser: Browser) -> Iterator[Page]:
     assert faults == []
 
 
-@pytest.mark.parametrize("allowed", ["allow-scripts", "allow-scripts allow-same-origin"])
+@pytest.mark.parametrize("allowed", thinned(["allow-scripts", "allow-scripts allow-same-origin"], 0))
 def test_one_opens_a_module_and_pins_it_in_the_html_panel(online: Online, host: Page, allowed: str) -> None:
     sent = online.backend.run_file(online.backend.only_run(), "torchgraph/Net_page").decode()
     host.set_content(HOST.format(allowed=allowed, page=html.escape(sent)))
@@ -51,7 +52,7 @@ def test_one_opens_a_module_and_pins_it_in_the_html_panel(online: Online, host: 
     expect(frame.get_by_role("slider", name="blocks.0, output, value: 10 steps, 0 to 9")).to_be_visible(timeout=SOON_MS)
 
 
-@pytest.mark.parametrize("size", [(900, 420), (480, 300), (380, 220)], ids=str)
+@pytest.mark.parametrize("size", thinned([(900, 420), (480, 300), (380, 220)], 2), ids=str)
 def test_in_a_small_html_panel_one_sees_the_x_ray_first(online: Online, host: Page, size: tuple[int, int]) -> None:
     sent = online.backend.run_file(online.backend.only_run(), "torchgraph/Net_page").decode()
     framed = HOST.format(allowed="allow-scripts", page=html.escape(sent))

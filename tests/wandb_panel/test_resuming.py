@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import warm
+from tests.tables import matrix, thinned
 from tests.wandb_panel.conftest import Train, environment
 from tests.wandb_panel.loopback import Backend
 from tests.wandb_panel.test_logging import summary
@@ -17,24 +18,21 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wandb")]  # one trainin
 FIRST, SECOND = 6, 4
 
 
-@pytest.mark.parametrize("resume", ["must", "allow"])
-@pytest.mark.parametrize("mode", ["online", "offline"])
-def test_a_resumed_run_goes_on_where_its_record_ends(train: Train, resume: str, mode: str) -> None:
+@pytest.mark.parametrize(("mode", "resume"), matrix(["online", "offline"], ["must", "allow"]))
+def test_a_resumed_run_goes_on_where_its_record_ends_and_its_chart_shows_both_its_parts(
+    train: Train, backend: Backend, mode: str, resume: str
+) -> None:
     train("session", steps=FIRST, run="r", mode=mode)
     trained = train("session", steps=SECOND, run="r", resume=resume, mode=mode)
     model = open_run(trained.told["run_dir"]).model()
     assert model.steps.tolist() == list(range(FIRST + SECOND))
     assert (len(model.sessions), model.notes) == (2, ())
     assert "W&B resumes this run: its steps go on at 6, where its record ends." in trained.said
+    if mode == "online":
+        assert summary(backend, backend.runs["r"])[2] == "|".join(map(str, range(FIRST + SECOND)))
 
 
-def test_the_chart_of_a_resumed_run_shows_both_its_parts(train: Train, backend: Backend) -> None:
-    train("session", steps=FIRST, run="r")
-    train("session", steps=SECOND, run="r", resume="must")
-    assert summary(backend, backend.runs["r"])[2] == "|".join(map(str, range(FIRST + SECOND)))
-
-
-@pytest.mark.parametrize("resume", ["must", "allow"])
+@pytest.mark.parametrize("resume", thinned(["must", "allow"], 1))
 def test_without_its_folder_it_goes_on_where_the_summary_says(train: Train, backend: Backend, resume: str) -> None:
     train("session", steps=FIRST, run="r", logdir="here")
     trained = train("session", steps=SECOND, run="r", resume=resume, logdir="elsewhere")
@@ -56,7 +54,7 @@ def test_offline_without_its_folder_it_begins_anew(train: Train, resume: str, sa
     assert ("resumes" in trained.said) == bool(said)
 
 
-@pytest.mark.parametrize("mode", ["online", "offline"])
+@pytest.mark.parametrize("mode", thinned(["online", "offline"], 0))
 def test_a_run_that_is_begun_again_under_its_id_says_that_it_is_mixed(
     train: Train, backend: Backend, mode: str
 ) -> None:
