@@ -13,11 +13,21 @@ def thinned(cases: Iterable[Any], *kept: int) -> list[Any]:
     return [case if number in kept else exhaustive(case) for number, case in enumerate(cases)]
 
 
+def every(nth: int, cases: Iterable[Any]) -> list[Any]:
+    """The cases of one parameter. The first of `nth` stands for those up to the next."""
+    return [case if number % nth == 0 else exhaustive(case) for number, case in enumerate(cases)]
+
+
 def exhaustive(case: Any) -> Any:
     """One more case of what another one stands for; it may be a `pytest.param` already."""
     if hasattr(case, "marks"):
         return pytest.param(*case.values, marks=(*case.marks, pytest.mark.exhaustive), id=case.id)
     return pytest.param(case, marks=pytest.mark.exhaustive)
+
+
+def stood_for(is_so: bool) -> list[pytest.MarkDecorator]:
+    """The mark of a case that another one stands for, or none."""
+    return [pytest.mark.exhaustive] if is_so else []
 
 
 def matrix(rows: Sequence[Any], columns: Sequence[Any]) -> list[Any]:

@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 import torchgraph_explorer
-from tests.exhaustive import each, exhaustive
 from tests.listening import Listening
 from tests.processes import wait_for as eventually
+from tests.tables import every, stood_for
 from torchgraph_explorer import attach, interrupts, watch
 from torchgraph_explorer.capture import compiled_entry
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
@@ -375,7 +375,7 @@ def test_what_an_interrupt_has_left_on_is_left_when_the_watcher_is_closed(monkey
     wait_for(torchs)
 
 
-@pytest.mark.parametrize("part", each(range(CLOSED := 60), NTH))
+@pytest.mark.parametrize("part", every(NTH, range(CLOSED := 60)))
 def test_a_watcher_that_is_closed_at_any_instruction_of_ours_leaves_torch_as_it_was(part: int) -> None:
     """As by a signal's handler. The code that it interrupted goes on first."""
     target, training, heard = spread(executed(plain), part, CLOSED), plain(), Listening()
@@ -428,7 +428,7 @@ COMPILED = {wrapped: 16, in_place: 16, inline: 8}
 """How many in each way to compile it."""
 
 
-@pytest.mark.parametrize("part", each(range(MANY), NTH))
+@pytest.mark.parametrize("part", every(NTH, range(MANY)))
 def test_an_interrupt_at_any_instruction_of_ours_leaves_torch_as_it_was(part: int) -> None:
     check(plain, spread(executed(plain), part, MANY))
 
@@ -441,7 +441,7 @@ def test_an_interrupt_at_any_instruction_of_ours_leaves_torch_as_it_was(part: in
             part,
             make,
             id=f"{part}-{make.__name__}",
-            marks=[pytest.mark.xdist_group(make.__name__), *exhaustive(part % 3 != 0)],
+            marks=[pytest.mark.xdist_group(make.__name__), *stood_for(part % 3 != 0)],
         )
         for make, parts in COMPILED.items()
         for part in range(parts)
@@ -461,7 +461,7 @@ def test_an_interrupt_in_a_step_of_a_compiled_model_leaves_torch_as_it_was(
     "make",
     [pytest.param(make, id=make.__name__, marks=pytest.mark.xdist_group(make.__name__)) for make in (wrapped, inline)],
 )
-@pytest.mark.parametrize("first", each((1, 2, 3, 4), 4))
+@pytest.mark.parametrize("first", every(4, (1, 2, 3, 4)))
 def test_an_interrupt_as_any_hook_of_a_compiled_model_begins_leaves_torch_as_it_was_a_moment_later(
     make: Callable[[], Training], first: int
 ) -> None:

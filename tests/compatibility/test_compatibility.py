@@ -36,7 +36,7 @@ from tests.compatibility.table import (
 )
 from tests.compatibility.test_distributed import WAYS
 from tests.compatibility.undisturbed import check_copies, check_undisturbed
-from tests.exhaustive import exhaustive
+from tests.tables import stood_for
 from torchgraph_explorer import timeouts
 
 OURS = "torchgraph_explorer."
@@ -59,7 +59,7 @@ def marked(promise: str) -> list[object]:
 def _marks(case: Case, promise: str) -> list[pytest.MarkDecorator]:
     marks = [pytest.mark.xdist_group(group_of(case))]
     marks += [] if is_fast(case) else [pytest.mark.slow]
-    marks += exhaustive(promise == "P3" and not stands_for_its_theme(case))
+    marks += stood_for(promise == "P3" and not stands_for_its_theme(case))
     marks += [pytest.mark.skip(reason=case.missing)] if case.missing else []
     marks += [pytest.mark.xfail(reason=case.cannot[promise], strict=True)] if promise in case.cannot else []
     return marks
@@ -100,7 +100,7 @@ def by_module(functions: Iterable[str]) -> list[object]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("_does_not_wait_long_for_what_was_broken")
 @pytest.mark.parametrize(
-    "further", [pytest.param(False, id="once"), pytest.param(True, id="again", marks=exhaustive(True))]
+    "further", [pytest.param(False, id="once"), pytest.param(True, id="again", marks=stood_for(True))]
 )
 @pytest.mark.parametrize("function", by_module(fault.name for fault in faults_while_training()))
 def test_no_fault_of_ours_reaches_training(function: str, further: bool) -> None:

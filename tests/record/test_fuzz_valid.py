@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.exhaustive import each
 from tests.record.fuzzing import check
+from tests.tables import every
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("fuzz")
 
 
-@pytest.mark.parametrize("seed", each(range(100), 4))
+@pytest.mark.parametrize("seed", every(4, range(100)))
 def test_whatever_a_record_says_is_read_or_refused(seed: int, folder: Path) -> None:
     check(seed, folder)
 
@@ -34,6 +34,6 @@ def seeds_of_this_run(count: int) -> list[int]:
     return random.Random(run).sample(range(10_000, 10_000_000), count)
 
 
-@pytest.mark.parametrize("seed", each(seeds_of_this_run(50), 5))
+@pytest.mark.parametrize("seed", every(5, seeds_of_this_run(50)))
 def test_whatever_other_records_say_is_read_or_refused(seed: int, folder: Path) -> None:
     check(seed, folder)

@@ -7,7 +7,7 @@ import pytest
 from tests.compatibility.case import Case
 from tests.compatibility.table import CASES, group_of, is_fast, stands_for_its_theme
 from tests.compatibility.undisturbed import check_kept
-from tests.exhaustive import exhaustive
+from tests.tables import stood_for
 
 
 def cases() -> list[object]:
@@ -18,7 +18,7 @@ def cases() -> list[object]:
             marks=[
                 pytest.mark.xdist_group(group_of(case)),
                 *([] if is_fast(case) else [pytest.mark.slow]),
-                *exhaustive(not stands_for_its_theme(case)),
+                *stood_for(not stands_for_its_theme(case)),
             ],
         )
         for case in CASES
