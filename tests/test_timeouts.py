@@ -14,6 +14,7 @@ from torch import nn
 
 from tests.listening import Listening
 from tests.processes import wait_for
+from tests.tables import every
 from torchgraph_explorer import watch
 from torchgraph_explorer.timeouts import NoAnswerError, NoThreadError, in_time
 
@@ -75,16 +76,17 @@ def test_where_no_thread_can_be_had_nothing_is_done(monkeypatch: pytest.MonkeyPa
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that interrupts")
 @pytest.mark.filterwarnings("ignore:.*no step was recorded:torchgraph_explorer.TorchgraphWarning")
-def test_a_signal_whose_handler_closes_the_watcher_may_come_at_any_moment() -> None:
+@pytest.mark.parametrize("seed", every(4, range(4)))
+def test_a_signal_whose_handler_closes_the_watcher_may_come_at_any_moment(seed: int) -> None:
     """As a scheduler's SIGTERM does. Nothing that the two threads share is locked for the one that holds it."""
-    model, choices = nn.Linear(3, 2), random.Random(0)
+    model, choices = nn.Linear(3, 2), random.Random(seed)
 
     def close(_signal: int, _frame: FrameType | None) -> None:
         watcher.close()
 
     before = signal.signal(signal.SIGALRM, close)
     try:
-        for _ in range(100):
+        for _ in range(25):
             heard = Listening()
             watcher = watch(model, log_freq=1, backend=heard, verbose=False)
             signal.setitimer(signal.ITIMER_REAL, choices.uniform(1e-4, 0.02))

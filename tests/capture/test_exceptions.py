@@ -15,6 +15,7 @@ from torch.nn.modules import module as torchs
 from torch.nn.utils import parametrize
 
 from tests.listening import Listening
+from tests.tables import every
 from torchgraph_explorer import watch
 from torchgraph_explorer.schema import ModuleGraph
 
@@ -298,7 +299,7 @@ def plans() -> Iterator[Any]:
 @pytest.mark.filterwarnings("error::torchgraph_explorer.TorchgraphWarning")
 @pytest.mark.filterwarnings("ignore:.*always_call=True.*:UserWarning")
 @pytest.mark.filterwarnings("ignore:Full backward hook is firing.*:UserWarning")
-@pytest.mark.parametrize("plan", list(plans()))
+@pytest.mark.parametrize("plan", every(3, plans()))
 def test_an_exception_of_the_users_costs_only_what_it_kept_from_being_computed(plan: Plan) -> None:
     plain, watched = unwatched(replace(plan, late=False)), train(plan, watched=True)
     assert watched.told == plain.told, "training is as it would be unwatched"
