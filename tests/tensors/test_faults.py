@@ -94,6 +94,7 @@ NOT_CALLED = {
     "transfer._Transfer": "no test trains on a GPU",
     "encoding.KeptLayout": "readers call it",
     "encoding._layout": "readers call it",
+    "encoding._has_zeros": "called for tensors of 512 bytes and more, within another that is broken",
     "encoding.block_at": "readers call it",
     "encoding.decode_": "readers call it",
     "graphs.decode_tensor_graph": "readers call it",
