@@ -82,6 +82,7 @@ class ModuleHooks:
         self.quickly: CallFunctions | None = None
         self.known = KnownCalls({}, {})
         self._of: dict[int, _OneModulesHooks] = {}
+        self._to_remove: list[RemovableHandle] = []
 
     def put_on(
         self,
@@ -120,6 +121,13 @@ class ModuleHooks:
             return
         for hooks in self._of.values():
             hooks.take_off()
+        while self._to_remove:
+            self._to_remove.pop().remove()
+
+    def remove(self, handle: RemovableHandle) -> None:
+        """Remove another hook of the model; if torch iterates over its hooks, as soon as they can be removed."""
+        self._to_remove.append(handle)
+        self.take_off()
 
     def tidy(self) -> None:
         """Remove the hooks that could not be removed before."""
@@ -220,7 +228,9 @@ class _Leave(_CallHook):
         if hooks.quickly is not None and hooks.quickly.leave(self._name, output):
             return
         listener = hooks.listener
-        if listener is not None and listener.is_ours(self._name):
+        if listener is None:
+            hooks.tidy()
+        elif listener.is_ours(self._name):
             listener.leave(self._name, output)
 
     def fail(self, fault: Exception) -> None:

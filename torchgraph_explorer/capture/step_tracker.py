@@ -140,7 +140,8 @@ class StepTracker:
             self._exits.callback(model.register_forward_pre_hook(on_forward, with_kwargs=True).remove)
             if by_updates:
                 on_output = Hook(self._on_output, self._fail_to_check)
-                self._exits.callback(model.register_forward_hook(on_output, with_kwargs=True).remove)
+                on = model.register_forward_hook(on_output, with_kwargs=True)
+                self._exits.callback(self._module_hooks.remove, on)
                 process_state.optimizer_steps.add(self)
                 self._exits.callback(process_state.optimizer_steps.remove, self)
                 self._entrances.wait(unwrapped(model))
