@@ -56,22 +56,28 @@ function clamp(value: number): number {
   return Math.min(1, Math.max(0, value));
 }
 
-/** A colour for each code, as `ImageData` has them; without a number, none. */
+/** A colour for each code, as `ImageData` has them; without a number, none. Nothing is allocated for a single one. */
 export function colourTable(scale: XrayScale | null, ramp: readonly Rgb[], bad: Rgb): Uint32Array {
   const table = new Uint32Array(CODES);
-  table.fill(packed(bad), BAD);
-  if (scale !== null) for (let code = 1; code < BAD; code++) table[code] = packed(mixed(ramp, scale.at(numberOf(code))));
+  table.fill(packed(...bad), BAD);
+  if (scale === null) return table;
+  const stops = ramp.flat();
+  for (let code = 1; code < BAD; code++) table[code] = packedBetween(stops, scale.at(numberOf(code)));
   return table;
 }
 
-/** The colour at `share` between the stops. */
-export function mixed(ramp: readonly Rgb[], share: number): Rgb {
-  const along = share * (ramp.length - 1);
-  const stop = Math.min(ramp.length - 2, Math.floor(along));
-  const [from, to] = [ramp[stop]!, ramp[stop + 1]!];
-  return [0, 1, 2].map((i) => Math.round(from[i]! + (to[i]! - from[i]!) * (along - stop))) as unknown as Rgb;
+/** The colour at `share` between the stops, which are three numbers each. */
+function packedBetween(stops: readonly number[], share: number): number {
+  const along = share * (stops.length / 3 - 1);
+  const stop = Math.min(stops.length / 3 - 2, Math.floor(along));
+  const [at, part] = [3 * stop, along - stop];
+  return packed(between(stops, at, part), between(stops, at + 1, part), between(stops, at + 2, part));
 }
 
-function packed([red, green, blue]: Rgb): number {
+function between(stops: readonly number[], at: number, part: number): number {
+  return Math.round(stops[at]! + (stops[at + 3]! - stops[at]!) * part);
+}
+
+function packed(red: number, green: number, blue: number): number {
   return (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
 }
