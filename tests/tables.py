@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Any
 
 import pytest
@@ -30,11 +31,10 @@ def stood_for(is_so: bool) -> list[pytest.MarkDecorator]:
     return [pytest.mark.exhaustive] if is_so else []
 
 
-def matrix(rows: Sequence[Any], columns: Sequence[Any]) -> list[Any]:
-    """Each row with each column, for two parameters. What is not exhaustive has each row and each column."""
-    side = min(len(rows), len(columns))
+def matrix(*tables: Sequence[Any]) -> list[Any]:
+    """Each combination of the values of several parameters. What is not exhaustive has each value of each parameter."""
+    diagonal = {tuple(at % len(table) for table in tables) for at in range(max(map(len, tables)))}
     return [
-        pytest.param(row, column, marks=() if i % side == j % side else pytest.mark.exhaustive)
-        for i, row in enumerate(rows)
-        for j, column in enumerate(columns)
+        pytest.param(*values, marks=() if places in diagonal else pytest.mark.exhaustive)
+        for places, values in zip(product(*(range(len(table)) for table in tables)), product(*tables), strict=True)
     ]

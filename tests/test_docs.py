@@ -20,6 +20,7 @@ import yaml
 from tests import warm
 from tests.documented import GIVEN, blocks, commands, outputs, prose, python_blocks, script_of
 from tests.processes import SECONDS, python, torchgraph
+from tests.tables import stood_for
 from tests.test_imports import FILES, ROOMS, SHARED, room_of
 from torchgraph_explorer import watch
 from torchgraph_explorer.cli import COMMANDS, _parser
@@ -122,8 +123,19 @@ def run_commands(page: Path) -> Iterator[list[str]]:
             yield arguments
 
 
+FIRST = [README, *(ROOT / "docs" / f"{name}.md" for name in ("start", "findings", "tensors", "compare", "reading"))]
+"""The pages that stand for the others: what everybody reads, and what is opened from Python and by commands."""
+
+
 @pytest.mark.slow
-@of([page for page in PAGES if python_blocks(page) or any(run_commands(page))])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=str(page.relative_to(ROOT)), marks=stood_for(page not in FIRST))
+        for page in PAGES
+        if python_blocks(page) or any(run_commands(page))
+    ],
+)
 def test_the_code_and_the_commands_of_a_page_do_what_it_says(page: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     for block in blocks(page):

@@ -16,6 +16,7 @@ import pytest
 from examples.loops import __main__ as loops
 from examples.loops.__main__ import Told, differences, faults
 from tests import warm
+from tests.tables import exhaustive
 from torchgraph_explorer.run import Run, open_run
 
 ROOT = Path(__file__).parent.parent
@@ -27,7 +28,7 @@ ROOT = Path(__file__).parent.parent
     [
         pytest.param("maml", warm.TORCH, id="maml"),
         pytest.param("char_gpt", warm.TORCH, id="a GPT like nanoGPT's"),
-        pytest.param("lightning_by_hand", (*warm.TORCH, "lightning"), id="Lightning, by hand"),
+        exhaustive(pytest.param("lightning_by_hand", (*warm.TORCH, "lightning"), id="Lightning, by hand")),
     ],
 )
 def test_a_program_trains_the_same_and_nothing_is_missing(program: str, modules: tuple[str, ...]) -> None:
@@ -62,7 +63,7 @@ def surroundings() -> dict[str, str]:
     [
         pytest.param([], id="one process"),
         pytest.param(["--compile", "aot_eager"], id="compiled blocks"),
-        pytest.param(["--tensor-parallel", "2"], id="two processes share each MLP"),
+        exhaustive(pytest.param(["--tensor-parallel", "2"], id="two processes share each MLP")),
     ],
 )
 def test_the_sharded_example_is_recorded_without_a_note(command: list[str], tmp_path: Path) -> None:

@@ -134,6 +134,9 @@ def _become(asked: dict[str, Any], streams: list[int]) -> None:
     os.environ.update(asked["env"])
     if wandb := sys.modules.get("wandb.sdk.data_types._private"):
         Path(wandb.MEDIA_TMP.name).mkdir(exist_ok=True)  # made by the import; the process before removed it at its end
+    if utils := sys.modules.get("torch._dynamo.utils"):
+        # Imports what formats a table at the exit, which fails where files cannot be opened, and says so.
+        atexit.unregister(utils.dump_compile_times)
     if not asked["frees_all"]:
         _free_nothing_at_exit()
     kind, what, *sys.argv[1:] = asked["arguments"]

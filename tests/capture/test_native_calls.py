@@ -17,6 +17,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.tables import matrix
 from torchgraph_explorer import Keep, open_run, watch
 from torchgraph_explorer.capture import call_costs, current_step, native_calls
 from torchgraph_explorer.capture.gradient_hooks import GradientHooks
@@ -255,8 +256,13 @@ def test_calls_noted_in_c_are_recorded_as_python_records_them(
                 np.testing.assert_array_equal(array, reference)
 
 
-@pytest.mark.parametrize("keep", [Keep("*", "*:input", samples=2), Keep("1*", samples=None)], ids=["all", "some"])
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "large layers"])
+@pytest.mark.parametrize(
+    ("name", "keep"),
+    matrix(
+        [name for name in MODELS if name != "large layers"],
+        [Keep("*", "*:input", samples=2), Keep("1*", samples=None)],
+    ),
+)
 def test_tensors_of_calls_noted_in_c_are_kept_as_python_keeps_them(
     name: str, keep: Keep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

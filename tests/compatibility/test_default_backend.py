@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from tests.compatibility.cases.compiled import NO_COMPILER
 from tests.compatibility.walk import fingerprint
 from tests.listening import Listening
+from tests.tables import exhaustive, matrix, thinned
 from torchgraph_explorer import watch
 
 pytestmark = [
@@ -112,21 +113,28 @@ def watched(compiled: str, *, drops: bool) -> list[Step]:
     return train(drops, each_from=unwatched(drops=drops), log_freq=some, compiled=compiled)
 
 
-@pytest.mark.parametrize("drops", [False, True], ids=["without random numbers", "with dropout"])
-@pytest.mark.parametrize("compiled", ["eager", "inline"])
+@pytest.mark.parametrize(
+    ("compiled", "drops"),
+    [
+        pytest.param("eager", True, id="eager-with dropout"),
+        pytest.param("inline", False, id="inline-without random numbers"),
+        exhaustive(pytest.param("eager", False, id="eager-without random numbers")),
+        exhaustive(pytest.param("inline", True, id="inline-with dropout")),
+    ],
+)
 def test_a_step_that_is_not_logged_runs_the_code_of_the_unwatched_training(compiled: str, drops: bool) -> None:
     plain, steps = unwatched(drops=drops), watched(compiled, drops=drops)
     others = [number for number in range(STEPS) if number not in LOGGED]
     assert [steps[number].bytes() for number in others] == [plain[number].bytes() for number in others]
 
 
-@pytest.mark.parametrize("compiled", ["eager", "inline"])
+@pytest.mark.parametrize("compiled", thinned(["eager", "inline"], 0))
 def test_a_training_of_which_no_step_is_logged_is_the_unwatched_one(compiled: str) -> None:
     steps = train(True, log_freq=none, compiled=compiled)
     assert [step.bytes() for step in steps] == [step.bytes() for step in unwatched(drops=True)]
 
 
-@pytest.mark.parametrize("compiled", ["eager", "inline"])
+@pytest.mark.parametrize("compiled", thinned(["eager", "inline"], 1))
 def test_a_step_that_is_logged_rounds_differently(compiled: str) -> None:
     plain, steps = unwatched(drops=False), watched(compiled, drops=False)
     assert steps[0].bytes() != plain[0].bytes(), "the exception that the documentation makes is none any more"
@@ -140,8 +148,7 @@ def test_a_step_that_is_logged_draws_other_random_numbers() -> None:
     assert not torch.equal(steps[0].after.random, unwatched(drops=True)[0].after.random)
 
 
-@pytest.mark.parametrize("compiled", ["eager", "inline"])
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize(("backend", "compiled"), matrix(["eager", "aot_eager"], ["eager", "inline"]))
 def test_a_backend_that_computes_as_torch_does_is_undisturbed_in_every_step(backend: str, compiled: str) -> None:
     steps = train(True, backend=backend, log_freq=some, compiled=compiled)
     assert [step.bytes() for step in steps] == [step.bytes() for step in unwatched(drops=True, backend=backend)]

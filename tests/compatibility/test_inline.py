@@ -16,6 +16,7 @@ from tests.compatibility.cases.compiled import NO_COMPILER, in_place, with_autog
 from tests.compatibility.same_record import assert_same_frames
 from tests.listening import Listening
 from tests.models import CASES
+from tests.tables import every
 from torchgraph_explorer import watch
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.errors import OptionError, TorchgraphWarning
@@ -95,7 +96,7 @@ def assert_same_record(inline: Listening, eager: Listening) -> None:
         pytest.param(
             lambda model: wrapped(model, backend="inductor"),
             id="default backend",
-            marks=pytest.mark.skipif(bool(NO_COMPILER), reason=NO_COMPILER),
+            marks=[pytest.mark.skipif(bool(NO_COMPILER), reason=NO_COMPILER), pytest.mark.exhaustive],
         ),
     ],
 )
@@ -110,7 +111,7 @@ def test_inline_records_what_an_uncompiled_step_records_from_one_unbroken_graph(
 
 
 @pytest.mark.parametrize(
-    "compiling", [pytest.param(with_autograd, id="wrapped"), pytest.param(in_place, id="in place")]
+    "compiling", every(2, [pytest.param(in_place, id="in place"), pytest.param(with_autograd, id="wrapped")])
 )
 def test_inline_records_the_modules_that_are_chosen(compiling: Compiling) -> None:
     options = {"only": ["d", "c"], "except_": "d.1"}
@@ -122,7 +123,7 @@ def test_inline_records_the_modules_that_are_chosen(compiling: Compiling) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["two inputs, in-place, reused", "residual CNN", "chunks and slices", "shared weights"]
+    "name", every(2, ["two inputs, in-place, reused", "residual CNN", "chunks and slices", "shared weights"])
 )
 def test_inline_records_awkward_models(name: str) -> None:
     def make() -> tuple[nn.Module, Callable[[], Any]]:

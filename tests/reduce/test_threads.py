@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.reduce import row_buffer
-from torchgraph_explorer.reduce.row_buffer import FIRST_ALONE, TYPES, RowBuffer
+from torchgraph_explorer.reduce.row_buffer import TYPES, RowBuffer
 
 LARGE, BLOCK = 1 << 16, 2048
 THREADS = 4
+ALONE = 32  # tensors that one thread looks at by itself after others were late for the first time
 
 
 @pytest.fixture(autouse=True)
@@ -143,10 +144,10 @@ def test_a_thread_that_is_late_is_not_waited_for_again_for_a_while(use: Callable
     use(team := Team(members=2, seconds=0.002))
     buffer, tensor = RowBuffer(), of("random", LARGE)
     called = []
-    for _ in range(2 + FIRST_ALONE + 2 * FIRST_ALONE):
+    for _ in range(2 + ALONE + 2 * ALONE):
         buffer.add(tensor, first=0, stride=4, length=LARGE // 4, divisor=1.0)
         called.append(team.called)
-    assert called == [1] * (1 + FIRST_ALONE) + [2] * (1 + 2 * FIRST_ALONE)
+    assert called == [1] * (1 + ALONE) + [2] * (1 + 2 * ALONE)
 
 
 def test_a_step_uses_as_many_threads_as_torch_does_then(use: Callable[[Team], None]) -> None:

@@ -17,6 +17,7 @@ from torch.utils.tensorboard import SummaryWriter
 from tests import warm
 from tests.processes import wait_for
 from tests.stores import METHODS, Gate, gated_folder, gated_url
+from tests.tables import matrix
 from torchgraph_explorer import open_run, timeouts, watch
 from torchgraph_explorer.record import remote
 from torchgraph_explorer.training import writer_thread
@@ -82,18 +83,20 @@ def watched(gate: Gate, when: str, **options: Any) -> tuple[list[float], Watcher
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["record", "tensorboard"])
-@pytest.mark.parametrize("when", ["at watch", "in training", "at close"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "when", "backend"),
+    matrix(METHODS, ["at watch", "in training", "at close"], ["record", "tensorboard"]),
+)
 def test_a_url_that_hangs_costs_the_stated_time(method: str, when: str, backend: str) -> None:
     with gated_url(method) as (url, gate):
         assert watched(gate, when, backend=backend, logdir=url)[0] == unwatched()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["record", "tensorboard"])
-@pytest.mark.parametrize("when", ["at watch", "in training", "at close"])
-@pytest.mark.parametrize("run", [None, "named"])
+@pytest.mark.parametrize(
+    ("run", "when", "backend"),
+    matrix([None, "named"], ["at watch", "in training", "at close"], ["record", "tensorboard"]),
+)
 def test_a_mount_that_hangs_costs_the_stated_time(run: str | None, when: str, backend: str, tmp_path: Path) -> None:
     with gated_folder(str(tmp_path / "mount")) as gate:
         assert watched(gate, when, backend=backend, logdir=tmp_path / "mount", run=run)[0] == unwatched()
@@ -246,9 +249,7 @@ print("trained", time.time(), flush=True)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("watchers", [1, 4])
-@pytest.mark.parametrize("when", ["at watch", "at exit"])
-@pytest.mark.parametrize("kind", ["folder", "pipe_file"])
+@pytest.mark.parametrize(("kind", "when", "watchers"), matrix(["folder", "pipe_file"], ["at watch", "at exit"], [4, 1]))
 def test_a_process_whose_store_hangs_ends_in_the_stated_time(
     kind: str, when: str, watchers: int, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from examples import my_rules
 from tests.held import children, held
 from tests.processes import python, wait_for
+from tests.tables import thinned
 from torchgraph_explorer import Finding, OptionError, TorchgraphWarning, Watcher, open_run, watch
 from torchgraph_explorer.training import finding_process, live_findings
 from torchgraph_explorer.training.live_findings import LiveFindings
@@ -250,7 +251,9 @@ def test_what_own_rules_find_stays_with_a_quiet_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("begin", [0.0, 60.0], ids=["beside another process", "at the end"])
+@pytest.mark.parametrize(
+    "begin", thinned([pytest.param(0.0, id="beside another process"), pytest.param(60.0, id="at the end")], 0)
+)
 def test_a_rule_that_cannot_be_sent_runs_at_the_end(
     begin: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

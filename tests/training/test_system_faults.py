@@ -19,6 +19,7 @@ from torch import nn
 from tests import warm
 from tests.compatibility.walk import fingerprint
 from tests.listening import Listening
+from tests.tables import matrix
 from torchgraph_explorer import OptionError, TorchgraphWarning, open_run, watch
 from torchgraph_explorer.record import segments
 
@@ -162,9 +163,14 @@ class Refusing:
         monkeypatch.setattr(segments, "_write", raising(self.fault))
 
 
-@pytest.mark.parametrize("number", REFUSALS)
-@pytest.mark.parametrize("where", [Refusing.mkdir, Refusing.listing, Refusing.opening, Refusing.writing])
-@pytest.mark.parametrize("backend", ["record", "tensorboard"])
+@pytest.mark.parametrize(
+    ("backend", "where", "number"),
+    matrix(
+        ["record", "tensorboard"],
+        [Refusing.mkdir, Refusing.listing, Refusing.opening, Refusing.writing],
+        REFUSALS,
+    ),
+)
 def test_a_disk_that_refuses_is_said_once(
     backend: str,
     where: Callable[[Refusing, pytest.MonkeyPatch], None],
@@ -272,10 +278,12 @@ print("trained")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["record", "standalone", "tensorboard"])
 @pytest.mark.parametrize(
-    "kind",
-    ["no file descriptor", "no room for a file", "no temporary folder", "the working directory is deleted"],
+    ("kind", "backend"),
+    matrix(
+        ["no file descriptor", "no room for a file", "no temporary folder", "the working directory is deleted"],
+        ["record", "standalone", "tensorboard"],
+    ),
 )
 def test_a_real_process_trains_on(kind: str, backend: str, tmp_path: Path) -> None:
     done = warm.run("-c", REAL, str(tmp_path), kind, backend, frees_all=True)

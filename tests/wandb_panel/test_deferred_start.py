@@ -11,7 +11,7 @@ from torch import nn
 
 from tests import warm
 from tests.server.pages import read_page
-from tests.tables import thinned
+from tests.tables import exhaustive, thinned
 from tests.wandb_panel.conftest import Train, environment
 from tests.wandb_panel.loopback import Backend, StoredRun
 from torchgraph_explorer import open_run, watch
@@ -125,7 +125,9 @@ for _ in range(3):
     ("script", "needs", "model", "steps", "losses"),
     [
         pytest.param(INITIALISED, "wandb", "Sequential", "0|1|2", 3, id="set up, begun, watched"),
-        pytest.param(LIGHTNING, "pytorch_lightning", "Classifier", "0|5|10|15", 0, id="Lightning, watched before"),
+        exhaustive(
+            pytest.param(LIGHTNING, "pytorch_lightning", "Classifier", "0|5|10|15", 0, id="Lightning, watched before")
+        ),
     ],
 )
 def test_a_script_written_for_torchexplorer_logs_to_its_run(
