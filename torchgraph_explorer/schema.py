@@ -228,6 +228,10 @@ class Series:
         return (self.module, self.call, self.role, self.path, self.kind)
 
 
+EVALUATIONS = "-eval"
+"""The end of a session's id if it records evaluations."""
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """One `watch()` of one model: who wrote, and how.
@@ -269,6 +273,11 @@ class Session:
     world_size: int = 1
     notes: tuple[str, ...] = ()
 
+    @property
+    def is_of_evaluations(self) -> bool:
+        """It records passes between the training steps."""
+        return self.id.endswith(EVALUATIONS)
+
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
@@ -301,6 +310,7 @@ class ParameterGroup:
         weight_decay: `weight_decay`; None likewise.
         is_decoupled: The decay is applied to the weights, as AdamW does, and not added to the gradient.
         parameters: Names of those of the model, as in `named_parameters()`; at most 1000.
+        betas: `betas`, as Adam has them; None if they are not two numbers in host memory.
     """
 
     optimizer: str
@@ -308,6 +318,7 @@ class ParameterGroup:
     weight_decay: float | None
     is_decoupled: bool
     parameters: tuple[str, ...]
+    betas: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,9 +411,12 @@ class TrainingFacts:
         frozen_in_optimizer: Parameters that require no gradient, and that an optimizer of the update holds; None
             likewise.
         orphans: Shapes of parameters that an optimizer of the update holds, and that are none of the model's, require a
-            gradient and have none: as those of a module that was replaced after the optimizer was made.
+            gradient and have none: as those of a module that was replaced after the optimizer was made. In a step
+            without an update, those of an optimizer that has no parameter of the model, and stepped all the same.
         without_gradient: Parameters that require a gradient, and had none after the backward passes although their
             module was called; None if that is not known.
+        remade: Parameters that require a gradient, and were other tensors after the last backward pass than before the
+            first forward pass, with a gradient; in the first steps.
         written: Those of `without_optimizer` that were written to between the first pass and the next step.
         gradient_norm: The l2 norm of gradients after the last backward pass, without the loss scale: of up to 8
             parameters that are spread over the model and have at most 2**18 elements together. None if it is not known.
@@ -423,6 +437,7 @@ class TrainingFacts:
     frozen_in_optimizer: tuple[str, ...] | None = None
     orphans: tuple[tuple[int, ...], ...] = ()
     without_gradient: tuple[str, ...] | None = None
+    remade: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     gradient_norm: float | None = None
     clipped_norm: float | None = None

@@ -57,6 +57,7 @@ FURTHER = (
     "training loops: a GAN of which every second step is logged, and the next one of the other optimizer",
     "training loops: a frozen teacher that the loop calls under no_grad, and a rollout of the student",
     "training loops: a head that replaces the one that the optimizer has",
+    "training loops: a model that was made again, of which the optimizer has the one before",
     "training loops: two calls of an autoencoder's halves, with noise between them",
     "training loops: an optimizer whose state was loaded",
     "in-place: a module that writes into its input",

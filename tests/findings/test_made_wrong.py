@@ -399,6 +399,165 @@ def test_an_optimizer_of_two_models_has_no_orphans(tmp_path: Path) -> None:
     assert kinds(found(tmp_path, model, optimizer, loss=loss)) == [("not-in-optimizer", "info", "0", 0)]
 
 
+def made_again(_: nn.Module) -> nn.Module:
+    return network()
+
+
+@pytest.mark.parametrize("change", [made_again, copy.deepcopy], ids=["made again", "copied"])
+def test_a_model_of_which_the_optimizer_has_the_one_before_is_told(
+    change: Callable[[nn.Module], nn.Module], tmp_path: Path
+) -> None:
+    first = network()
+    optimizer = sgd(first)
+    told = found(tmp_path, change(first), optimizer, loss=squares)
+    assert kinds(told)[0] == ("not-in-optimizer", "error", "", 0)
+    assert "it was made before the model was made again" in told[0].text
+    assert [one.kind for one in told if not one.causes] == ["not-in-optimizer"]
+
+
+class Remaking(nn.Module):
+    """A layer whose weight is made by its forward pass, each time or once, or is swapped while it is called."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way, self.weight = way, nn.Parameter(torch.randn(8, 8) / 4)
+
+    def forward(self, values: Tensor) -> Tensor:
+        if self.way == "each time":
+            self.weight = nn.Parameter(torch.randn(8, 8) / 4)
+        elif self.way == "swapped":
+            result: Tensor = torch.func.functional_call(
+                nn.Linear(8, 8, bias=False), {"weight": self.weight * 1.0}, (values,)
+            )
+            return result
+        return values @ self.weight.T
+
+
+@pytest.mark.parametrize("way", ["each time", "swapped", "once"])
+def test_a_parameter_that_each_forward_pass_makes_is_told(way: str, tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(8, 8), Remaking(way), nn.ReLU(), nn.Linear(8, 3))
+    told = [one for one in found(tmp_path, model, sgd(model), loss=squares) if one.kind == "not-in-optimizer"]
+    assert [(one.severity, one.module) for one in told] == ([("warning", "1")] if way == "each time" else [])
+    assert all("makes `weight` of" in one.text for one in told)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "betas", "is_told"),
+    [
+        pytest.param(torch.optim.Adam, (0.999, 0.9), True, id="swapped"),
+        pytest.param(torch.optim.AdamW, (0.99, 0.9), True, id="nearly so"),
+        pytest.param(torch.optim.Adam, (0.9, 0.999), False, id="the default"),
+        pytest.param(torch.optim.Adam, (0.9, 0.9), False, id="equal"),
+        pytest.param(torch.optim.AdamW, (0.95, 0.9), False, id="the first is a little larger"),
+        pytest.param(torch.optim.Adam, (0.0, 0.99), False, id="of a GAN"),
+        pytest.param(torch.optim.Adamax, (0.999, 0.9), False, id="another optimizer"),
+    ],
+)
+def test_betas_in_the_wrong_order_are_told(
+    optimizer: Any, betas: tuple[float, float], is_told: bool, tmp_path: Path
+) -> None:
+    model = network()
+    told = found(tmp_path, model, optimizer(model.parameters(), 1e-3, betas=betas), loss=squares)
+    assert ("betas-swapped" in [one.kind for one in told]) is is_told
+
+
+def teacher_loss(other: nn.Module) -> Callable[[Any], Tensor]:
+    return lambda watched: squares(watched) + squares(other)
+
+
+def updated_by_hand(model: nn.Module) -> Callable[[int], None]:
+    def update(_: int) -> None:
+        with torch.no_grad():
+            for one in model.parameters():
+                one.sub_(cast("Tensor", one.grad), alpha=0.01)
+                one.grad = None
+
+    return update
+
+
+@pytest.mark.parametrize("case", ["another model is trained", "a model that is updated by hand"])
+def test_an_optimizer_of_another_model_is_not_told(case: str, tmp_path: Path) -> None:
+    model, other = network(), network()
+    if case == "another model is trained":
+        told = found(tmp_path, model, sgd(other), loss=teacher_loss(other))
+    else:
+        told = found(tmp_path, model, sgd(other), loss=squares, after=updated_by_hand(model))
+    assert "not-in-optimizer" not in [one.kind for one in told]
+
+
+class Own(nn.Module):
+    """A linear layer of a user's own. With `runtime`, its output is scaled, as with an equalised learning rate."""
+
+    def __init__(
+        self, inputs: int, outputs: int, *, scale: float, runtime: float = 1.0, is_turned: bool = False
+    ) -> None:
+        super().__init__()
+        shape = (outputs, inputs) if is_turned else (inputs, outputs)
+        self.matrix, self.bias = nn.Parameter(torch.randn(shape) * scale), nn.Parameter(torch.zeros(outputs))
+        self.runtime, self.is_turned = runtime, is_turned
+
+    def forward(self, values: Tensor) -> Tensor:
+        matrix = self.matrix.T if self.is_turned else self.matrix
+        return values.flatten(1) @ (matrix * self.runtime) + self.bias
+
+
+class TwoMatrices(nn.Module):
+    """A network whose weights are parameters of its own."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.first = nn.Parameter(torch.randn(64, 100) * scale)
+        self.second = nn.Parameter(torch.randn(100, 10) * scale)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.relu(images.reshape(-1, 64) @ self.first) @ self.second
+
+
+class Codes(nn.Module):
+    """What is nearest of a book of large codes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.book = nn.Parameter(50 * torch.randn(20, 64))
+
+    def forward(self, values: Tensor) -> Tensor:
+        return values + self.book[torch.cdist(values.flatten(1), self.book).argmin(1)].view_as(values) * 1e-3
+
+
+def three(**options: Any) -> nn.Module:
+    sizes = ((64, 128), (128, 128), (128, 10))
+    return nn.Sequential(*(part for pair in sizes for part in (Own(*pair, **options), nn.ReLU())))[:-1]
+
+
+def positive() -> nn.Module:
+    """Layers whose weights are all positive: small, but they add up."""
+    layers = [nn.Linear(64, 128), nn.Linear(128, 128), nn.Linear(128, 10)]
+    for one in layers:
+        nn.init.uniform_(one.weight)
+    return nn.Sequential(nn.Flatten(), layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2])
+
+
+@pytest.mark.parametrize(
+    ("make", "is_told"),
+    [
+        pytest.param(lambda: three(scale=1.0), True, id="randn"),
+        pytest.param(positive, True, id="numbers from 0 to 1"),
+        pytest.param(lambda: three(scale=1.0, is_turned=True), True, id="randn, as Linear has its weights"),
+        pytest.param(lambda: TwoMatrices(1.0), True, id="parameters of the model"),
+        pytest.param(lambda: three(scale=0.1), False, id="scaled"),
+        pytest.param(lambda: three(scale=1.0, runtime=0.1), False, id="an equalised learning rate"),
+        pytest.param(lambda: TwoMatrices(0.1), False, id="scaled parameters of the model"),
+        pytest.param(lambda: nn.Sequential(nn.Flatten(), Codes(), Codes(), nn.Linear(64, 10)), False, id="code books"),
+    ],
+)
+def test_weights_of_ones_own_that_begin_too_large_are_told(
+    make: Callable[[], nn.Module], is_told: bool, tmp_path: Path
+) -> None:
+    model = make()
+    told = found(tmp_path, model, sgd(model, 1e-4), loss=lambda net: net(torch.randn(16, 1, 8, 8)).square().mean())
+    assert ("bad-init-scale" in [one.kind for one in told]) is is_told
+
+
 # What comes back to nothing
 
 
@@ -492,6 +651,36 @@ def test_a_part_without_gradient_that_is_watched_alone_is_not_taken_for_the_mode
 def test_a_rate_of_zero_is_not_taken_for_a_missing_gradient(tmp_path: Path) -> None:
     net = network()
     assert [one.kind for one in found(tmp_path, net, sgd(net, 0.0), loss=squares)] == ["update-too-small"]
+
+
+@pytest.mark.parametrize("is_frozen", [True, False])
+def test_a_layer_behind_a_frozen_one_is_not_taken_for_the_first(*, is_frozen: bool, tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(4, 4) if is_frozen else nn.Identity(), nn.Linear(4, 2))
+    net[0].requires_grad_(False)
+    rows = torch.randn(32, 4) * (1.0 if is_frozen else 1e-3)
+    for each in net[0].parameters():
+        nn.init.normal_(each, std=1e-3)
+    told = found(tmp_path, net, sgd(net, 0.01), loss=lambda model: (model(rows) - 1).square().mean())
+    places = [one.module for one in told if one.kind == "input-not-normalised"]
+    assert places == ([] if is_frozen else ["1"])
+
+
+def test_evaluations_of_the_same_data_with_small_activations_are_not_told(tmp_path: Path) -> None:
+    embedding = nn.Embedding(9, 8)
+    nn.init.normal_(embedding.weight, std=1e-3)
+    net = nn.Sequential(embedding, nn.Linear(8, 8), nn.Linear(8, 2))
+    rows, optimizer = torch.randint(0, 9, (16, 3)), sgd(net)
+    options: dict[str, Any] = {"backend": "record", "logdir": str(tmp_path), "run": "run", "verbose": False}
+    with watch(net, log_freq=1, phases=("train", "eval"), **options):
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            net(torch.randint(0, 9, (16, 3))).square().mean().backward()
+            optimizer.step()
+            with torch.no_grad():
+                net.eval()(rows)
+            net.train()
+    told = open_run(str(tmp_path / "run")).model("Sequential (eval)").findings()
+    assert not {"repeated-batch", "input-not-normalised"} & {one.kind for one in told}
 
 
 # Data beside embeddings

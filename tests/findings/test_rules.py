@@ -304,6 +304,15 @@ def test_what_grows_towards_the_limit_of_its_dtype_is_told(tmp_path: Path) -> No
     assert one.evidence["steps_left"] == pytest.approx(np.log2(65504 / 12800), abs=0.01)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_the_least_number_of_a_dtype_that_masks_is_not_told(dtype: str, tmp_path: Path) -> None:
+    least = {"float32": -3.4028235e38, "float16": -65504.0, "bfloat16": -3.3895314e38}[dtype]
+    graph = chain(module("fc1", "Linear", weight(8, 8)), dtype=dtype)
+    rounded = [least, np.nextafter(np.float32(least), np.float32(0))]
+    values = [{("fc1", "output", "output", "value"): [rounded[step < 4], -1.0]} for step in range(8)]
+    assert recorded(tmp_path, graph, values).findings() == ()
+
+
 def test_minus_infinity_that_masks_is_not_told(tmp_path: Path) -> None:
     masked = put("fc2", "input", "input[1]", "value", value=lambda _: [0.0, -np.inf])
     assert told(recorded(tmp_path, perceptron(), steps(masked))) == []

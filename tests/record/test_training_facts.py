@@ -20,7 +20,7 @@ FULL = TrainingFacts(
     is_training=False,
     other_mode=("bn", "block.bn"),
     groups=(
-        ParameterGroup("AdamW", 1e-3, 0.01, True, ("fc.weight",)),
+        ParameterGroup("AdamW", 1e-3, 0.01, True, ("fc.weight",), (0.9, 0.95)),
         ParameterGroup("SGD #2", None, None, False, ()),
     ),
     leftover=("fc.weight",),
@@ -28,6 +28,7 @@ FULL = TrainingFacts(
     frozen_in_optimizer=(),
     orphans=((10, 4), ()),
     without_gradient=("fc.bias",),
+    remade=("head.weight",),
     written=("head.bias",),
     gradient_norm=2.5,
     clipped_norm=1.0,

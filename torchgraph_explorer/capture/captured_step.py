@@ -278,6 +278,11 @@ class CapturedStep:
         if self._facts is not None:
             self._facts.before_update(optimizer, is_missed=is_missed)
 
+    def before_update_of_others(self, optimizer: Optimizer) -> None:
+        """`optimizer`, which has no parameter of the model, is about to step."""
+        if self._facts is not None and not self._gradients.hooks.closed:
+            self._facts.before_update_of_others(optimizer)
+
     def after_update(self, optimizers: Sequence[Optimizer], names: Sequence[str]) -> None:
         """Optimizers of these names have moved their parameters."""
         if self._gradients.hooks.closed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import torch
@@ -62,7 +62,8 @@ class FiniteChecks:
         """The model, called with `args` and `kwargs`, has returned. Minus infinity may be meant, where it masks."""
         pace = self._paces["output"]
         if "output" not in self._over and pace.is_due():
-            trained = (one for _, one in tensors(output, "")[:FEW] if one.requires_grad)
+            with NoDispatch():
+                trained = [one for _, one in tensors(output, "")[:FEW] if one.requires_grad]
             self._look("output", step, trained, origin=lambda: nonfinite_origin.of_output(model, args, kwargs))
             pace.looked()
             self._latest = step
@@ -76,7 +77,8 @@ class FiniteChecks:
         is_due = pace.is_due() or step == self._latest
         if "gradient" not in self._over and getattr(optimizer, "found_inf", None) is None and is_due:
             few = optimizer.param_groups[0]["params"][:FEW]
-            gradients = (one.grad for one in few if one.grad is not None and one.grad.numel() <= LARGEST)
+            with NoDispatch():
+                gradients = [one.grad for one in few if one.grad is not None and one.grad.numel() <= LARGEST]
             self._look("gradient", step, gradients, origin=lambda: nonfinite_origin.of_gradient(model))
             pace.looked()
 
@@ -84,8 +86,7 @@ class FiniteChecks:
         """Look no more."""
         self._over |= {"output", "gradient"}
 
-    def _look(self, what: str, step: int, some: Iterable[Tensor], *, origin: Origin) -> None:
-        some = tuple(some)
+    def _look(self, what: str, step: int, some: Sequence[Tensor], *, origin: Origin) -> None:
         known = self._read(some[0], may_mask=what == "output") if some and not self._late else None
         if known is None:
             self._look_by_torch(what, step, some, origin=origin)
@@ -99,7 +100,7 @@ class FiniteChecks:
             return None
         return self._is_finite(tensor, may_mask)
 
-    def _look_by_torch(self, what: str, step: int, some: Iterable[Tensor], *, origin: Origin) -> None:
+    def _look_by_torch(self, what: str, step: int, some: Sequence[Tensor], *, origin: Origin) -> None:
         with NoDispatch():
             if (late := self._late.get(what)) is not None:
                 if not late.is_there:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 from torch.nn.parameter import is_lazy
+from torch.nn.utils import parametrize
 
 from torchgraph_explorer.capture.module_selection import ModuleSelection
 from torchgraph_explorer.capture.modules_by_name import modules_by_name, parameters_within
@@ -58,7 +59,7 @@ def has_values(parameter: nn.Parameter) -> bool:
 
 def extra_repr_rows(module: nn.Module) -> tuple[tuple[str, str], ...]:
     """`module.extra_repr()` as (key, value) rows; a value without a name has an empty key."""
-    restore = None if _is_torchs(type(module).extra_repr) else random_state()  # which other code may draw from
+    restore = None if _prints_by_torch_alone(type(module)) else random_state()  # which other code may draw from
     try:
         text = module.extra_repr()
     except Exception as fault:  # the user's code: an unprintable module is still a module
@@ -69,8 +70,11 @@ def extra_repr_rows(module: nn.Module) -> tuple[tuple[str, str], ...]:
     return tuple(_row(part) for part in _split(text) if part.strip())
 
 
-def _is_torchs(function: object) -> bool:
-    return str(getattr(function, "__module__", "")).startswith("torch.")
+def _prints_by_torch_alone(kind: type[nn.Module]) -> bool:
+    """Whether torch wrote `extra_repr` and the attributes it reads, which a subclass or parametrization may compute."""
+    if kind.extra_repr is nn.Module.extra_repr:
+        return True
+    return kind.__module__.startswith("torch.") and kind.__module__ != parametrize.__name__
 
 
 def _named(

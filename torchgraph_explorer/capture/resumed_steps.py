@@ -86,7 +86,8 @@ def updates_by(optimizer: Optimizer) -> int:
     parts = [*(states.values() if isinstance(states, Mapping) else ()), *optimizer.param_groups]
     counts = [part[COUNT] for part in parts if isinstance(part, Mapping) and COUNT in part]
     numbers = [each for each in counts if isinstance(each, int | float)]
-    tensors = [each for each in counts if type(each) is Tensor and is_readable(each) and each.numel() == 1]
+    with NoDispatch():
+        tensors = [each for each in counts if type(each) is Tensor and is_readable(each) and each.numel() == 1]
     if tensors and not is_captured():
         numbers += _largest(tensors)
     return int(max((each for each in numbers if 0 < each < MOST_UPDATES), default=0))

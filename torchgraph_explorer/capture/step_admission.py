@@ -126,6 +126,8 @@ class StepAdmission:
         elif is_own and one is not None:
             one.step += self._counter.upcoming - known  # it began before the earlier updates were known
             one.before_update(optimizer)
+        elif one is not None:
+            one.before_update_of_others(optimizer)
 
     def after_update(self, model: nn.Module, optimizers: Sequence[Optimizer]) -> bool:
         """Optimizers have stepped; returns whether one of them has parameters of the model."""

@@ -22,6 +22,7 @@ _SETUP = (
     "batch-as-sequence",
     "logits-before-nll",
     "targets-out-of-range",
+    "betas-swapped",
 )
 _LARGE = (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation", "attention-logits-growing")
 _LEFT_OUT = ("no-gradient", "unused-module", "not-in-optimizer", "frozen-by-accident")
@@ -82,6 +83,7 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
         "learning-rate-gone",
         "clipping-always",
         "frozen-by-accident",
+        "not-in-optimizer",
         "weight-decay-dominates",
         "vanishing-gradient",
         "dead-units",

@@ -55,6 +55,7 @@ class Evidence:
         left_scales: The loss scale that is still in the gradients of each, as `watch` was not given the scaler; or 1.
         series: Every series; its index is its column.
         epoch: That of the model: frames and series of another one have other numbers.
+        is_of_evaluations: The record is not of training steps, but of passes between them.
         places: Where modules, calls and tensors are in the module graph.
         scalars: What the training loop logged, by name, at every step at which it did so; also to TensorBoard or W&B.
             Of a scalar with labels, the values without a label, or else those of a label in `OF_TRAINING`.
@@ -88,6 +89,7 @@ class Evidence:
         self.training: tuple[TrainingFacts | None, ...] = tuple(of_training[frame] for frame in self.frames.tolist())
         self.scales = model.gradient_scales[self.frames]
         self.left_scales = _left_scales(self.training, self.scales)
+        self.is_of_evaluations = any(one.is_of_evaluations for one in model.sessions)
         self.places = Places(model.graphs)
         self.scalars: Mapping[str, Scalar] = _scalars(model)
         self.ends_bad = False

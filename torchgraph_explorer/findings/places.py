@@ -117,6 +117,33 @@ class Places:
                     found.setdefault(target, set()).add(edge.source)
         return {call: frozenset(nodes) for call, nodes in found.items()}
 
+    def is_computed_with_weights(self, call: int) -> bool:
+        """Whether a layer with weights is on the way of what a call takes, where only data goes: a frozen one."""
+        todo, seen = [call, *self.ancestors(call)], set[int]()
+        while todo:
+            before = self._silent_sources.get(todo.pop(), frozenset()) - seen
+            if any(self._has_weights(one) for one in before):
+                return True
+            seen |= before
+            todo += before
+        return False
+
+    def _has_weights(self, call: int) -> bool:
+        within = self.calls[call : self._last_inside[call] + 1]
+        return any(self.modules[one.module].params for one in within if one.module in self.modules)
+
+    @cached_property
+    def _silent_sources(self) -> dict[int, frozenset[int]]:
+        """The calls beside each call from which it takes only data, by number of the call."""
+        found: dict[int, set[int]] = {}
+        if self.graph:
+            nodes = self.graph.nodes
+            for edge in self.graph.edges:
+                source, target = nodes[edge.source].call, nodes[edge.target].call
+                if source is not None and target is not None and not edge.gradient:
+                    found.setdefault(target, set()).add(source)
+        return {call: frozenset(before) for call, before in found.items()}
+
     def producer(self, call: int) -> int | None:
         """The last call without calls inside before this one that it takes data from; None if it cannot be told."""
         before = [one for one in self.sources.get(call, ()) if one < call]

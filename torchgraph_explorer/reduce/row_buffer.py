@@ -62,9 +62,6 @@ _L2_NORM = STATISTICS.index("l2_norm")
 _TABLES = 4 * (2048 + 272)
 """Counters that rows.c needs for each thread: `TABLES * SPAN`."""
 
-FIRST_ALONE = 32
-"""Large tensors that one thread looks at by itself after others were late for the first time."""
-
 MOST_THREADS = 8
 """Threads that look at one tensor: as many as there are blocks of rows.c in a sample of the default size."""
 
@@ -89,7 +86,7 @@ class _Buffers(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("statistics", "ends", "buckets", "counts", "tables", "fingerprints")),
         *((name, ctypes.c_int64) for name in ("most_rows", "most_entries", "rows", "entries", "without_histograms")),
-        *((name, ctypes.c_int64) for name in ("threads", "alone", "next_alone")),
+        *((name, ctypes.c_int64) for name in ("threads", "alone", "more_alone")),
     )
 
 
@@ -119,7 +116,7 @@ class _Memory:
         self._fingerprints = np.empty(rows, np.uint64)
         parts = (self._statistics, self._ends, self._buckets, self._counts, self._tables, self._fingerprints)
         self._buffers = _Buffers(
-            *(part.ctypes.data for part in parts), rows, entries, 0, 0, not histograms, self._threads, 0, FIRST_ALONE
+            *(part.ctypes.data for part in parts), rows, entries, 0, 0, not histograms, self._threads, 0, 0
         )
         add_row, add_sample, add_norms = functions()
         self.address = address = ctypes.addressof(self._buffers)

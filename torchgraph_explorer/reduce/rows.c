@@ -45,7 +45,7 @@ typedef struct {
     int64_t without_histograms; /* 1: rows have statistics alone */
     int64_t threads;            /* so many may look at the elements of a large tensor */
     int64_t alone;              /* of so many large tensors, the caller's thread looks at all elements itself */
-    int64_t next_alone;         /* so many they are when a thread is late the next time */
+    int64_t more_alone;         /* so many more than `LEAST_ALONE` they are when a thread is late the next time */
 } Rows;
 
 /* The elements of a tensor that are looked at: `length` of `count`, from number `first`, `stride` apart. */
@@ -484,10 +484,10 @@ static double seconds_now(void) {
 /* Note how long the caller's thread has waited for others. */
 static void note_wait(Rows *rows, double seconds) {
     if (seconds > LATE) {
-        rows->alone = rows->next_alone;
-        rows->next_alone = 2 * rows->next_alone < MOST_ALONE ? 2 * rows->next_alone : MOST_ALONE;
-    } else if (rows->next_alone > LEAST_ALONE) {
-        rows->next_alone--;
+        rows->alone = LEAST_ALONE + rows->more_alone;
+        rows->more_alone = 2 * rows->alone < MOST_ALONE ? 2 * rows->alone - LEAST_ALONE : MOST_ALONE - LEAST_ALONE;
+    } else if (rows->more_alone > 0) {
+        rows->more_alone--;
     }
 }
 

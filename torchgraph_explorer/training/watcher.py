@@ -20,7 +20,7 @@ from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.finding import Finding
-from torchgraph_explorer.schema import ModuleGraph, Session
+from torchgraph_explorer.schema import EVALUATIONS, ModuleGraph, Session
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training.first_step import Start
 from torchgraph_explorer.training.on_finding import FindingInbox
@@ -130,7 +130,7 @@ class Watcher:
             evaluation = Pipeline(
                 model,
                 replace(settings, optimizer=None, scaler=None, compiled="eager"),
-                session=replace(session, id=f"{session.id}-eval", model=name),
+                session=replace(session, id=f"{session.id}{EVALUATIONS}", model=name),
                 sinks=more_sinks(name),
                 phase=Evaluation(self._training),
                 kinds=settings.kinds & {"io", "io_grad"},

@@ -324,7 +324,7 @@ LOG: list[str] = []
 
 
 @case("a tensor subclass that counts the operations on it")
-def _() -> Any:
+def _counted() -> Training:
     LOG.clear()
     model = nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 2))
     optimizer = sgd(model.parameters())
@@ -337,6 +337,13 @@ def _() -> Any:
         return loss.detach().as_subclass(Tensor), list(LOG)
 
     return Training(model, step, [optimizer])
+
+
+@case("a tensor subclass that counts the operations on it, every third step logged", steps=5)
+def _() -> Any:
+    training = _counted()
+    training.options = {"log_freq": 3}
+    return training
 
 
 class Wrapped(Tensor):

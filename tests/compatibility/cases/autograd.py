@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad, jacrev, jvp, vmap
+from torch.func import functional_call, grad, jacrev, jvp, stack_module_state, vmap
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 from tests.compatibility.case import Table, Training, module, sgd
@@ -443,6 +443,22 @@ def _() -> Any:
         return found
 
     return _looped(_net(), gradients)
+
+
+@case("torch.func: an ensemble, whose members' parameters are stacked")
+def _() -> Any:
+    members = [_net() for _ in range(3)]
+    model = members[0]
+
+    def gradients(model: nn.Module, _number: int) -> Any:
+        def loss(parameters: Any, buffers: Any, x: Tensor) -> Tensor:
+            return functional_call(model, (parameters, buffers), (x,)).square().mean()
+
+        found = vmap(grad(loss), in_dims=(0, 0, None))(*stack_module_state(members), torch.randn(4, 6))
+        _loss(model).backward()
+        return found
+
+    return _looped(model, gradients)
 
 
 @case("torch.func within the model: a Jacobian and vmap", traced=False)

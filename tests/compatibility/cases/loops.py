@@ -257,6 +257,13 @@ def _() -> Any:
     return Training(model, lambda _number: _update([optimizer], _loss(model)), [optimizer])
 
 
+@case("a model that was made again, of which the optimizer has the one before")
+def _() -> Any:
+    before, model = _net(), _net()
+    optimizer = sgd(before.parameters())
+    return Training(model, lambda _: _update([optimizer], _loss(model)), [optimizer])
+
+
 @case("two calls of an autoencoder's halves, with noise between them")
 def _() -> Any:
     model = nn.ModuleDict({"encoder": nn.Linear(6, 8), "decoder": nn.Linear(4, 6)})

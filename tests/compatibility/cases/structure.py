@@ -289,6 +289,22 @@ def _() -> Any:
     return nn.Sequential(Drawn(6, 6), nn.Dropout(), Drawn(6, 2)), _x()
 
 
+class Noisy(nn.Linear):
+    """As in a Bayesian network, the bias is drawn each time it is read. torch prints whether there is one."""
+
+    def __init__(self) -> None:
+        super().__init__(6, 6, bias=False)
+        self.is_made = True
+
+    def __getattr__(self, name: str) -> Any:
+        return torch.randn(6) if name == "bias" and "is_made" in self.__dict__ else super().__getattr__(name)
+
+
+@case("a module whose attribute draws random numbers, also when torch prints it")
+def _() -> Any:
+    return nn.Sequential(Noisy(), nn.Linear(6, 2)), _x()
+
+
 @case("a model without submodules")
 def _() -> Any:
     return nn.Linear(6, 2), _x()

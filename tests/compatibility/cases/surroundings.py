@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,10 +26,12 @@ def _x(*shape: int) -> Any:
     return lambda: torch.randn(*(shape or (4, 6)))
 
 
-def _within(context: Any, model: nn.Module | None = None, *, whole: bool = True) -> Training:
+def _within(
+    context: Any, model: nn.Module | None = None, *, whole: bool = True, make: Callable[..., Any] = sgd
+) -> Training:
     """Trains within a context manager, a new one each step; what it has in `seen` is compared."""
     model = model or _net()
-    optimizer = sgd(model.parameters())
+    optimizer = make(model.parameters())
 
     def step(_number: int) -> object:
         with context() as mode:
@@ -159,6 +161,13 @@ def _flops() -> Iterator[Any]:
 @case("a function mode of the user's own around the step", hookable=False)
 def _() -> Any:
     return _within(Functions)
+
+
+@case("a function mode of the user's own around steps of which every third is logged", steps=5, hookable=False)
+def _() -> Any:
+    training = _within(Functions, make=torch.optim.Adam)
+    training.options = {"log_freq": 3}
+    return training
 
 
 @case("a dispatch mode of the user's own around the step", hookable=False)

@@ -93,6 +93,7 @@ class LeftoverGradients:
         self._left: dict[int, bool | None] = {}
         self._rows: dict[int, list[Row]] = {}
         self._backwards = 0
+        self._awaited: dict[int, dict[str, int] | None] = {}
         self._found: dict[str, int] | None = None
 
     def begin_backward(self, parameters: Named, optimizers: Iterable[Optimizer], witnesses: UpdateWitnesses) -> None:
@@ -116,16 +117,27 @@ class LeftoverGradients:
                         rows.append(Row(self._measure.values_again(gradient)))
 
     def before_update(self, parameters: Named, optimizer: Optimizer) -> None:
-        """`optimizer` is about to update its parameters."""
+        """`optimizer` is about to update its parameters, or to call a closure, with which another step begins."""
+        self._awaited[id(optimizer)] = self._left_of(parameters, optimizer)
+
+    def after_update(self, parameters: Named, optimizer: Optimizer) -> None:
+        """`optimizer` has updated its parameters in this step; with a closure, it was about to in the one before."""
+        key = id(optimizer)
+        found = self._awaited.pop(key) if key in self._awaited else self._left_of(parameters, optimizer)
+        if found is not None:
+            self._found = {**(self._found or {}), **found}
+
+    def _left_of(self, parameters: Named, optimizer: Optimizer) -> dict[str, int] | None:
+        """The parameters of `optimizer` with such gradients, with their `id`; None if that is not known."""
         left = self._left.get(id(optimizer)) if self._backwards else None
         if left is None:
-            return
-        found = self._found = self._found or {}
-        if left:
-            moved = (id(each) for group in optimizer.param_groups for each in group["params"])
-            for key in moved:
-                if key in self._before and key in parameters and parameters[key][1].grad is self._before[key]:
-                    found[parameters[key][0]] = key
+            return None
+        moved = (id(each) for group in optimizer.param_groups for each in group["params"]) if left else ()
+        return {
+            parameters[key][0]: key
+            for key in moved
+            if key in self._before and key in parameters and parameters[key][1].grad is self._before[key]
+        }
 
     def forget(self) -> None:
         """Release the gradients: no more updates come."""

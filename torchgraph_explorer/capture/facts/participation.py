@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from torchgraph_explorer.capture.facts.names import MOST_NAMES, Named, few, version_of
+from torchgraph_explorer.capture.facts.names import MOST_NAMES, Named, few, named_parameters, version_of
 from torchgraph_explorer.capture.module_info import has_values
-from torchgraph_explorer.capture.modules_by_name import parameters_within
+from torchgraph_explorer.capture.modules_by_name import modules_by_name, parameters_within
 from torchgraph_explorer.capture.no_dispatch import ORDINARY
 from torchgraph_explorer.capture.optimizer_steps import held_by, parameters_of
 
@@ -19,7 +19,7 @@ class Participation:
 
     Attributes:
         without_optimizer: See `schema.TrainingFacts`, as the other attributes.
-        frozen_in_optimizer, orphans, without_gradient, written: The same.
+        frozen_in_optimizer, orphans, without_gradient, remade, written: The same.
     """
 
     def __init__(self, parameters: Named, without: Iterable[int]) -> None:
@@ -28,6 +28,7 @@ class Participation:
         self.frozen_in_optimizer: tuple[str, ...] | None = None
         self.orphans: tuple[tuple[int, ...], ...] = ()
         self.without_gradient: tuple[str, ...] | None = None
+        self.remade: tuple[str, ...] = ()
         self.written: tuple[str, ...] = ()
         self._versions = {key: version_of(parameters[key][1]) for key in without if key in parameters}
 
@@ -36,6 +37,16 @@ class Participation:
         called = {id(one) for module in modules for one in module._parameters.values() if one is not None}
         self.without_gradient = few(
             name for key, (name, one) in parameters.items() if key in called and one.requires_grad and one.grad is None
+        )
+
+    def look_for_remade(self, parameters: Named, model: nn.Module) -> None:
+        """A backward pass has ended, in a step of `model` that began with `parameters`."""
+        before = {name for name, _ in parameters.values()}
+        now = named_parameters(modules_by_name(model))
+        self.remade = few(
+            name
+            for key, (name, one) in now.items()
+            if key not in parameters and name in before and one.grad is not None
         )
 
     def before_update(
@@ -65,7 +76,11 @@ class Participation:
         if without:
             without = without_optimizer(without)
         self.without_optimizer = few(parameters[key][0] for key in parameters if key in without)
-        if without:
+        self.orphans = _orphans(parameters, optimizer, model) if without else ()
+
+    def before_update_of_others(self, parameters: Named, optimizer: Optimizer, model: nn.Module) -> None:
+        """`optimizer`, which has no parameter of `model`, is about to step."""
+        if self.without_optimizer is None and not self.orphans:
             self.orphans = _orphans(parameters, optimizer, model)
 
     def conclude(self, parameters: Named) -> None:

@@ -130,6 +130,8 @@ class StepFactsRecorder:
         self._participation.after_backward(
             self._parameters, (module for name, module in self._modules.items() if name in called)
         )
+        if self._number < STEPS_COMPARED:
+            self._participation.look_for_remade(self._parameters, self._model)
         if self._is_detailed:
             self._norms.after_backward(self._parameters)
         scalers = self._optimizers.scalers
@@ -156,6 +158,10 @@ class StepFactsRecorder:
             return  # the norm after the last backward pass is not known, or the loss scale is still in the gradients
         self._norms.before_update(self._parameters, held_by([optimizer]))
 
+    def before_update_of_others(self, optimizer: Optimizer) -> None:
+        """`optimizer`, which has no parameter of the model, is about to step."""
+        self._do(lambda: self._participation.before_update_of_others(self._parameters, optimizer, self._model))
+
     def _groups_of(self, optimizer: Optimizer) -> list[ParameterGroup]:
         return [self._group(one) for one in optimizer.param_groups[:MOST_GROUPS]]
 
@@ -167,6 +173,7 @@ class StepFactsRecorder:
             weight_decay=_on_host(group.get("weight_decay")),
             is_decoupled=bool(group.get("decoupled_weight_decay")),
             parameters=few(names),
+            betas=_betas(group.get("betas")),
         )
 
     def after_update(self, optimizers: Iterable[Optimizer], names: Iterable[str]) -> None:
@@ -175,6 +182,7 @@ class StepFactsRecorder:
 
     def _after_update(self, named: Iterable[tuple[Optimizer, str]]) -> None:
         for optimizer, name in named:
+            self._leftover.after_update(self._parameters, optimizer)
             is_decoupled = type(optimizer).__name__ in _DECOUPLED
             groups = self._groups.pop(id(optimizer), None)
             if groups is None and sum(map(len, self._groups.values())) < MOST_GROUPS:
@@ -209,6 +217,7 @@ class StepFactsRecorder:
                 frozen_in_optimizer=participation.frozen_in_optimizer,
                 orphans=participation.orphans,
                 without_gradient=participation.without_gradient,
+                remade=participation.remade,
                 written=participation.written,
                 gradient_norm=before,
                 clipped_norm=norms.clipped(statistics, "l2_norm") if norms.clipped else None,
@@ -218,6 +227,14 @@ class StepFactsRecorder:
             )
 
         return resolve
+
+
+def _betas(betas: Any) -> tuple[float, float] | None:
+    """Those of Adam; None for anything else."""
+    if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+        return None
+    first, second = map(_on_host, betas)
+    return None if first is None or second is None else (first, second)
 
 
 def _on_host(value: object) -> float | None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torchgraph_explorer.capture.facts.names import Named
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
-from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_memory
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_memory, untransformed
 from torchgraph_explorer.schema import EqualRows, Units
 
 MOST_OUTPUTS = 128
@@ -245,6 +245,7 @@ def _factors(columns: int, device: torch.device) -> Tensor:
 def _is_matrix(parameter: nn.Parameter) -> bool:
     return (
         type(parameter) in ORDINARY
+        and untransformed(parameter) is parameter  # not what `functional_call` put there under `vmap`
         and parameter.requires_grad
         and parameter.is_floating_point()
         and parameter.dim() > 1

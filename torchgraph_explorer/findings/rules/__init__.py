@@ -9,6 +9,7 @@ from torchgraph_explorer.findings.rules.attention import attention_logits_growin
 from torchgraph_explorer.findings.rules.batch_softmax import softmax_over_batch
 from torchgraph_explorer.findings.rules.batches import repeated_batch
 from torchgraph_explorer.findings.rules.beginning import bad_init_scale, input_not_normalised, zero_init
+from torchgraph_explorer.findings.rules.betas import betas_swapped
 from torchgraph_explorer.findings.rules.branches import imbalanced_branches
 from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.experts import expert_imbalance
@@ -79,6 +80,7 @@ RULES: dict[str, Rule] = {
     "clipping-always": clipping_always,
     "weight-decay-dominates": weight_decay_dominates,
     "learning-rate-gone": learning_rate_gone,
+    "betas-swapped": betas_swapped,
     "missing-nonlinearity": missing_nonlinearity,
     "broken-tie": broken_tie,
     "teacher-trained": teacher_trained,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.own_layers import own_gains
 from torchgraph_explorer.findings.rules.rule import finding, named
-from torchgraph_explorer.schema import Series
+from torchgraph_explorer.schema import Role, Series
 
 LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "NonDynamicallyQuantizableLinear"})
 """Classes whose weights are `[outputs, inputs, ...]`."""
@@ -97,14 +98,15 @@ def bad_init_scale(evidence: Evidence) -> Iterator[Finding]:
         return
     gains = np.array([one.gain for one in layers])
     mean, largest = float(np.exp(np.log(gains).mean())), layers[int(gains.argmax())]
-    grown = _grown(evidence, layers)
+    # Weights that are large in all layers may silence every unit, and then nothing has grown at the end.
+    grown = _grown(evidence, layers[0], layers if mean > LARGE_GAIN else layers[-1:])
     is_normalised = _normalisations(evidence) >= len(layers) / 2
     is_large = (mean > LARGE_GAIN or largest.gain > ONE_LARGE_GAIN) and grown > GROWN and not is_normalised
     is_large |= mean > LARGE_DESPITE_NORMALISATION
     if not is_large and (mean >= SMALL_GAIN or is_normalised):
         return
     layer = largest if is_large and mean <= LARGE_GAIN else layers[0]
-    one, unit = evidence.series[layer.column], float(evidence.column("std", layer.column)[0]) / layer.gain
+    one, unit = evidence.series[layer.column], float(evidence.rms[0, layer.column]) / layer.gain
     high = LARGE_GAIN if mean > LARGE_GAIN else ONE_LARGE_GAIN
     yield finding(
         evidence,
@@ -114,9 +116,9 @@ def bad_init_scale(evidence: Evidence) -> Iterator[Finding]:
         rows=[0],
         numbers={"mean_gain": mean, "largest_gain": largest.gain, "grown": grown, "layers": len(layers)},
         text=f"The initial weights scale what passes a layer by {mean:.2g} in the mean and {largest.gain:.2g} at "
-        f"most; from the first layer's input to the last layer's output the scale changes by {grown:.2g}.",
+        f"most; from the first layer's input to a later layer's output the scale changes by {grown:.2g}.",
         advice=_INITIALISE,
-        band=Band("std", low=SMALL_GAIN * unit, high=high * unit),
+        band=Band("rms", low=SMALL_GAIN * unit, high=high * unit),
     )
 
 
@@ -126,25 +128,30 @@ def _layers(evidence: Evidence) -> Iterator[_Layer]:
         info = evidence.places.tensor(one)
         if one.path != "weight" or info is None or evidence.places.class_of(one.module) not in LAYERS:
             continue
-        std = float(evidence.column("std", weight)[0])
+        scale = float(evidence.rms[0, weight])
         inputs = math.prod(size or 1 for size in info.shape[1:])
-        if std > 0 and info.requires_grad and one.module in evidence.places.called:
-            yield _Layer(_order(evidence, weight), weight, std * math.sqrt(inputs))
+        if scale > 0 and info.requires_grad and one.module in evidence.places.called:
+            yield _Layer(_order(evidence, weight), weight, scale * math.sqrt(inputs))
+    for own in own_gains(evidence):
+        yield _Layer(_order(evidence, own.column), *own)
 
 
 def _normalisations(evidence: Evidence) -> int:
     return sum("Norm" in evidence.places.class_of(call.module) for call in evidence.places.calls)
 
 
-def _grown(evidence: Evidence, layers: list[_Layer]) -> float:
-    """The scale of the last layer's output over that of the first layer's input, at the first step."""
-    first, last = (evidence.series[layers[at].column].module for at in (0, -1))
-    before = [one.id for one in evidence.series if (one.module, one.role, one.kind) == (first, "input", "value")]
-    after = [one.id for one in evidence.series if (one.module, one.role, one.kind) == (last, "output", "value")]
-    if not before or not after:
-        return 1.0
-    taken = float(evidence.rms[0, before[0]])
-    return float(evidence.rms[0, after[0]]) / taken if taken > 0 else 1.0
+def _grown(evidence: Evidence, first: _Layer, last: Sequence[_Layer]) -> float:
+    """The largest scale of the outputs of `last` over that of the first layer's input, at the first step."""
+    before = _first_rms(evidence, "input").get(evidence.series[first.column].module, 0.0)
+    outputs = _first_rms(evidence, "output")
+    after = [rms for one in last if (rms := outputs.get(evidence.series[one.column].module, -1.0)) >= 0]
+    return max(after) / before if after and before > 0 else 1.0
+
+
+def _first_rms(evidence: Evidence, role: Role) -> dict[str, float]:
+    """The scale at the first step of each module's first tensor in a role."""
+    columns = reversed(evidence.of_kind("value", role))
+    return {evidence.series[column].module: float(evidence.rms[0, column]) for column in columns}
 
 
 def input_not_normalised(evidence: Evidence) -> Iterator[Finding]:
@@ -185,9 +192,12 @@ def _not_normalised(evidence: Evidence, column: int, *, is_joined: bool = False)
 
 
 def _is_data(evidence: Evidence, column: int) -> bool:
-    """Whether a tensor of numbers comes to the layer without passing any that is trained."""
-    info = evidence.places.tensor(evidence.series[column])
-    return info is not None and not info.requires_grad and "float" in info.dtype
+    """Whether a tensor of numbers comes to the layer without passing any that has weights, trained or frozen."""
+    places, one = evidence.places, evidence.series[column]
+    info, number = places.tensor(one), places.numbered(one.module, one.call)
+    if info is None or info.requires_grad or "float" not in info.dtype:
+        return False
+    return number is None or not places.is_computed_with_weights(number)
 
 
 def _has_data_within(evidence: Evidence, column: int) -> bool:

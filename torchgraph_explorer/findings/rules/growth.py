@@ -28,6 +28,9 @@ ACTIVATION_GROWTH = 1e3
 LIMITS = {"float16": 65504.0, "bfloat16": 3.39e38, "float32": 3.4e38, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
 """The largest finite value of a dtype."""
 
+FILLED = 0.999
+"""Share of a limit from which on a value was not computed, but is of `torch.finfo` and masks something."""
+
 NEAR_LIMIT = 0.75
 """Share of the octaves up to the limit that are used up."""
 
@@ -128,8 +131,10 @@ def overflow_ahead(evidence: Evidence) -> Iterator[Finding]:
         info = evidence.places.tensor(evidence.series[one])
         limit = LIMITS.get(info.dtype if info else "")
         peaks = evidence.peaks[:, one]
-        rows = np.flatnonzero(np.isfinite(peaks) & (peaks > 0) & ~evidence.has_bad[:, one])
-        if limit is None or len(rows) < 4 or peaks[rows[-1]] < limit**NEAR_LIMIT:
+        if limit is None:
+            continue
+        rows = np.flatnonzero((peaks > 0) & (peaks < FILLED * limit) & ~evidence.has_bad[:, one])
+        if len(rows) < 4 or peaks[rows[-1]] < limit**NEAR_LIMIT:
             continue
         steps = evidence.steps[rows].astype(np.float64)
         half = rows[len(rows) // 2 :]

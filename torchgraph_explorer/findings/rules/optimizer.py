@@ -30,6 +30,7 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
     """Parameters get gradients, and no optimizer has them. Without that fact: weights that never change."""
     rows = rows_with(evidence, lambda one: one.without_optimizer is not None)
     if not rows:
+        yield from _of_another_model(evidence)
         yield from participation.not_in_optimizer(evidence)
         return
     lists = {row: {*(facts_at(evidence, row).without_optimizer or ())} for row in rows}
@@ -40,6 +41,9 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
         is_never_held = all(name in lists[row] for row in _rows_with_gradient(evidence, module, path) if row in lists)
         if is_never_held and _gets_gradient(evidence, module, path) and not _is_changed(evidence, module, path):
             modules.setdefault(module, []).append(path)
+    remade = _remade(evidence, rows)
+    yield from _made_in_forward(evidence, remade)
+    modules = {module: paths for module, paths in modules.items() if module not in remade}
     order = evidence.places.order
     trained = {
         name.rpartition(".")[0] for row in rows for group in facts_at(evidence, row).groups for name in group.parameters
@@ -63,6 +67,60 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
             "frozen on purpose, set `requires_grad=False`: that saves computing its gradient.",
         )
 
+
+def _remade(evidence: Evidence, rows: list[int]) -> dict[str, list[str]]:
+    """By module: the parameters that each step that was looked at has made anew, and that no optimizer holds."""
+    known = [facts_at(evidence, row) for row in rows]
+    found = Counter(name for one in known for name in one.remade if name in (one.without_optimizer or ()))
+    modules: dict[str, list[str]] = {}
+    for name, count in found.items():
+        if count >= LEAST_ROWS:
+            module, _, path = name.rpartition(".")
+            modules.setdefault(module, []).append(path)
+    return modules
+
+
+def _made_in_forward(evidence: Evidence, modules: dict[str, list[str]]) -> Iterator[Finding]:
+    for module in sorted(modules, key=evidence.places.order):
+        names = ", ".join(f"`{quoted(path)}`" for path in modules[module][:4])
+        yield finding(
+            evidence,
+            "not-in-optimizer",
+            "warning",
+            at=module,
+            rows=rows_with(evidence, lambda one: bool(one.remade)),
+            numbers={"parameters": len(modules[module])},
+            text=f"The forward pass makes {names} of {named(module)} anew each time: no optimizer has it, and what it "
+            "gets as a gradient is lost with it.",
+            advice="Make it once, in `__init__` and before the optimizer, and only use it in `forward`.",
+        )
+
+
+def _of_another_model(evidence: Evidence) -> Iterator[Finding]:
+    """An optimizer steps that has nothing of the model, but unused parameters of the shapes of the model's."""
+    rows = rows_with(evidence, lambda one: bool(one.orphans) and not one.groups)
+    if len(rows) < LEAST_ROWS or not participation.all_unchanged(evidence):
+        return
+    own = Counter(one.info.shape for one in evidence.places.weights())
+    orphans = Counter[Shape](facts_at(evidence, rows[-1]).orphans)
+    if orphans - own or orphans.total() < LIKE_SHARE * own.total():
+        return
+    yield finding(
+        evidence,
+        "not-in-optimizer",
+        "error",
+        at="",
+        rows=rows,
+        numbers={"parameters": own.total(), "held_instead": orphans.total()},
+        text="No optimizer has a parameter of the model: gradients come back, and nothing changes. The optimizer that "
+        "steps holds parameters of the same shapes, which are not in the model and get no gradient: it was made before "
+        "the model was made again, copied, or given other parameters.",
+        advice="Make the optimizer after the last statement that makes, copies, loads or converts the model.",
+    )
+
+
+LIKE_SHARE = 0.5
+"""So many of the model's parameters have one of the same shape in an optimizer that was made for an earlier model."""
 
 _REPLACED = (
     " It holds parameters like these instead, which are not in the model and get no gradient: it was made before the "

@@ -38,12 +38,13 @@ def encode_training(head: pb.Frame, facts: TrainingFacts | None) -> None:
     head.situation = _situation(
         facts.is_training,
         facts.other_mode,
-        tuple((one.optimizer, one.is_decoupled, one.parameters) for one in facts.groups),
+        tuple((one.optimizer, one.is_decoupled, one.parameters, one.betas or ()) for one in facts.groups),
         facts.leftover,
         facts.without_optimizer,
         facts.frozen_in_optimizer,
         facts.orphans,
         facts.without_gradient,
+        facts.remade,
         facts.written,
         tuple((one.module, one.call) for one in facts.units),
         tuple(one.parameter for one in facts.equal_rows),
@@ -69,12 +70,13 @@ def encode_training(head: pb.Frame, facts: TrainingFacts | None) -> None:
 def _situation(  # noqa: PLR0917  # one for each fact
     is_training: bool,
     other_mode: tuple[str, ...],
-    groups: tuple[tuple[str, bool, tuple[str, ...]], ...],
+    groups: tuple[tuple[str, bool, tuple[str, ...], tuple[float, ...]], ...],
     leftover: tuple[str, ...] | None,
     without_optimizer: tuple[str, ...] | None,
     frozen_in_optimizer: tuple[str, ...] | None,
     orphans: tuple[tuple[int, ...], ...],
     without_gradient: tuple[str, ...] | None,
+    remade: tuple[str, ...],
     written: tuple[str, ...],
     outputs: tuple[tuple[str, int], ...],
     equal_rows: tuple[str, ...],
@@ -84,14 +86,17 @@ def _situation(  # noqa: PLR0917  # one for each fact
         in_eval_mode=not is_training,
         other_mode=_written(other_mode),
         groups=[
-            pb.Situation.Group(optimizer=printable(optimizer), is_decoupled=is_decoupled, parameters=_written(names))
-            for optimizer, is_decoupled, names in groups
+            pb.Situation.Group(
+                optimizer=printable(optimizer), is_decoupled=is_decoupled, parameters=_written(names), betas=betas
+            )
+            for optimizer, is_decoupled, names, betas in groups
         ],
         leftover=_names_message(leftover),
         without_optimizer=_names_message(without_optimizer),
         frozen_in_optimizer=_names_message(frozen_in_optimizer),
         orphans=[pb.Situation.Orphan(shape=shape) for shape in orphans],
         without_gradient=_names_message(without_gradient),
+        remade=_written(remade),
         written=_written(written),
         outputs=[pb.Situation.Output(module=printable_path(module), call=call) for module, call in outputs],
         equal_rows=_written(equal_rows),
@@ -204,7 +209,9 @@ def _facts(situation: pb.Situation, numbers: pb.TrainingNumbers) -> TrainingFact
         is_training=not situation.in_eval_mode,
         other_mode=tuple(situation.other_mode),
         groups=tuple(
-            ParameterGroup(one.optimizer, _known(rate), _known(decay), one.is_decoupled, tuple(one.parameters))
+            ParameterGroup(
+                one.optimizer, _known(rate), _known(decay), one.is_decoupled, tuple(one.parameters), _betas(one)
+            )
             for one, rate, decay in zip(situation.groups, numbers.learning_rates, numbers.weight_decays, strict=True)
         ),
         leftover=_names(situation, "leftover"),
@@ -212,6 +219,7 @@ def _facts(situation: pb.Situation, numbers: pb.TrainingNumbers) -> TrainingFact
         frozen_in_optimizer=_names(situation, "frozen_in_optimizer"),
         orphans=tuple(tuple(one.shape) for one in situation.orphans),
         without_gradient=_names(situation, "without_gradient"),
+        remade=tuple(situation.remade),
         written=tuple(situation.written),
         gradient_norm=_optional(numbers, "gradient_norm"),
         clipped_norm=_optional(numbers, "clipped_norm"),
@@ -244,6 +252,10 @@ def _origin(one: pb.TrainingNumbers.NotFinite.Origin) -> NotFiniteOrigin | None:
 def _units(of: pb.Situation.Output, counts: Sequence[int], spread: float) -> Units:
     units, zero, steps, constant = counts
     return Units(of.module, of.call, units, zero, steps, constant, spread)
+
+
+def _betas(group: pb.Situation.Group) -> tuple[float, float] | None:
+    return (group.betas[0], group.betas[1]) if len(group.betas) == 2 else None
 
 
 def _names(situation: pb.Situation, field: str) -> tuple[str, ...] | None:

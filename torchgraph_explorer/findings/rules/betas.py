@@ -1,0 +1,47 @@
+"""Betas of Adam with which its updates are not bounded, as where the two were swapped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import sqrt
+
+from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.rule import finding
+from torchgraph_explorer.schema import ParameterGroup
+
+FAMILY = {"Adam", "AdamW", "NAdam", "RAdam", "SparseAdam"}
+"""Classes of optimizers whose betas are what those of Adam are."""
+
+
+def betas_swapped(evidence: Evidence) -> Iterator[Finding]:
+    """The mean of the gradients goes back so much further than that of their squares that Adam need not converge.
+
+    The condition is that of theorem 4.1 in Kingma and Ba, "Adam: A Method for Stochastic Optimization" (2015):
+    `beta1 ** 2 / sqrt(beta2) < 1`.
+    """
+    rows = rows_with(evidence, lambda one: any(map(_is_unbounded, one.groups)))
+    if not rows:
+        return
+    group = next(filter(_is_unbounded, facts_at(evidence, rows[0]).groups))
+    first, second = group.betas or (0.0, 0.0)
+    yield finding(
+        evidence,
+        "betas-swapped",
+        "warning",
+        at=None,
+        rows=rows,
+        numbers={"beta1": first, "beta2": second},
+        text=f"{group.optimizer} has betas=({first:g}, {second:g}): the mean of the gradients goes back much further "
+        "than that of their squares, so its updates are not bounded by the learning rate.",
+        advice="The first beta is that of the mean of the gradients, the second that of their squares. The default is "
+        "(0.9, 0.999).",
+    )
+
+
+def _is_unbounded(group: ParameterGroup) -> bool:
+    if group.betas is None or group.optimizer.partition(" ")[0] not in FAMILY:
+        return False
+    first, second = group.betas
+    return 0 < second < first < 1 and first**2 >= sqrt(second)
