@@ -13,6 +13,13 @@ from tests.browser.page import CONTROLS, FOCUSED, Viewer, expect_open
 from tests.browser.runs import mean_square, train, watching
 
 
+AT_ONCE = """(element, keys) => {
+    for (const key of keys) element.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+    return new Promise((drawn) => setTimeout(() => requestAnimationFrame(drawn), 200));
+}"""
+"""Presses keys faster than the page is drawn, and waits until it is."""
+
+
 class Layered(nn.Module):
     """The list of its layers is a module that is never called."""
 
@@ -82,7 +89,11 @@ def test_the_outline_is_walked_past_modules_that_are_not_called(own_viewer: View
     for key, name in [*walk, ("ArrowRight", "layers.0"), ("ArrowUp", "layers"), ("ArrowDown", "layers.0")]:
         outline.press(key)
         expect(outline.locator('[aria-selected="true"]')).to_have_id(f"module-{name}")
-    outline.press("ArrowLeft")
+    for name in ("layers.1", "head"):
+        outline.press("ArrowDown")
+        expect(own_viewer.node(f"{name}#0")).to_have_attribute("aria-selected", "true")
+    outline.evaluate(AT_ONCE, ["ArrowUp"] * 3)  # before the graph shows a layer, the module around it is reached
+    expect(outline.locator('[aria-selected="true"]')).to_have_id("module-layers")
     outline.press("ArrowLeft")
     expect(outline.locator('[id="module-layers"]')).to_have_attribute("aria-expanded", "false")
 

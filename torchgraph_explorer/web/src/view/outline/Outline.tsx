@@ -165,6 +165,7 @@ function goTo(name: string): void {
   current.value = name;
   const call = row.module.calls[0];
   if (call !== undefined) choices.find(call);
+  else choices.wanted.value = null; // a call that the graph has yet to show would lead back to it
 }
 
 function toggle(name: string, isOpen = !unfolded.value.has(name)): void {
