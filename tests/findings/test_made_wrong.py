@@ -529,12 +529,19 @@ def three(**options: Any) -> nn.Module:
     return nn.Sequential(*(part for pair in sizes for part in (Own(*pair, **options), nn.ReLU())))[:-1]
 
 
-def positive() -> nn.Module:
+class Below(nn.Module):
+    """Shifts what it takes, so that most of it is negative."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        return values - 3
+
+
+def positive(*before: nn.Module) -> nn.Module:
     """Layers whose weights are all positive: small, but they add up."""
     layers = [nn.Linear(64, 128), nn.Linear(128, 128), nn.Linear(128, 10)]
     for one in layers:
         nn.init.uniform_(one.weight)
-    return nn.Sequential(nn.Flatten(), layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2])
+    return nn.Sequential(nn.Flatten(), *before, layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2])
 
 
 @pytest.mark.parametrize(
@@ -542,6 +549,7 @@ def positive() -> nn.Module:
     [
         pytest.param(lambda: three(scale=1.0), True, id="randn"),
         pytest.param(positive, True, id="numbers from 0 to 1"),
+        pytest.param(lambda: positive(Below()), True, id="numbers from 0 to 1, which silence every unit"),
         pytest.param(lambda: three(scale=1.0, is_turned=True), True, id="randn, as Linear has its weights"),
         pytest.param(lambda: TwoMatrices(1.0), True, id="parameters of the model"),
         pytest.param(lambda: three(scale=0.1), False, id="scaled"),
