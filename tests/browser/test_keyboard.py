@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from tests.browser.page import CONTROLS, FOCUSED, Viewer, expect_open
 from tests.browser.runs import mean_square, train, watching
 
-
 AT_ONCE = """(element, keys) => {
     for (const key of keys) element.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
     return new Promise((drawn) => setTimeout(() => requestAnimationFrame(drawn), 200));
