@@ -17,6 +17,7 @@ import numpy.typing as npt
 from torchgraph_explorer.errors import NotFoundError, OptionError, TorchgraphError
 from torchgraph_explorer.server.pack import pack
 from torchgraph_explorer.server.response import BINARY, JSON, Environment, Response, json_response, problem
+from torchgraph_explorer.server.selection import largest
 
 ROUTES = "/api/flow/"
 """What the paths begin with."""
@@ -207,8 +208,7 @@ def links_answer(links: Links, most: int) -> bytes:
     size = np.abs(flows).ravel()
     size[~np.isfinite(size)] = 0
     count = min(max(most, 1), 4096, size.size)
-    strongest = np.argpartition(size, size.size - count)[size.size - count :] if size.size else np.zeros(0, np.int64)
-    strongest = strongest[np.argsort(-size[strongest], kind="stable")]
+    strongest = largest(size, count)
     strongest = strongest[size[strongest] > 0]
     source, target = np.divmod(strongest, flows.shape[1])
     meta = {

@@ -199,11 +199,23 @@ def _top(part: Array) -> dict[str, Array]:
     flat = part.reshape(-1)
     best = np.zeros(0, np.int64)
     for start in range(0, flat.size, SLAB):
-        size = _magnitudes(flat[start : start + SLAB])
-        count = min(TOP, size.size)
-        best = np.concatenate([best, start + np.argpartition(size, size.size - count)[size.size - count :]])
-    order = best[np.argsort(-_magnitudes(flat[best]), kind="stable")][:TOP]
+        best = np.concatenate([best, start + largest(_magnitudes(flat[start : start + SLAB]), TOP)])
+    order = best[largest(_magnitudes(flat[best]), TOP)]
     return {"top.index": order.astype(np.float64), "top.value": sendable(flat[order])}
+
+
+def largest(sizes: Array, count: int) -> Array:
+    """Indices of the `count` largest numbers, the largest first, and the lowest index first among equal ones.
+
+    `argpartition` alone would choose among equal numbers by the instructions that the processor has.
+    """
+    if count < sizes.size:
+        least = np.partition(sizes, sizes.size - count)[sizes.size - count]
+        above = np.flatnonzero(sizes > least)
+        found = np.concatenate([above, np.flatnonzero(sizes == least)[: count - above.size]])
+    else:
+        found = np.arange(sizes.size)
+    return found[np.lexsort((found, -sizes[found]))]
 
 
 def _magnitudes(values: Array) -> Array:

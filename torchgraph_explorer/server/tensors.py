@@ -299,4 +299,9 @@ def _numbers(tensor: KeptTensor, wanted: WantedTensor) -> Array:
     found = {"values": tensor.values, "mean": tensor.mean, "std": tensor.std, "largest": tensor.largest}[wanted.what]
     if found is None:
         raise NotFoundError(f"The tensor has no batch dimension, and therefore no {wanted.what} over the batch.")
-    return PARTS[wanted.part](found) if np.iscomplexobj(found) else found
+    return _real(found, wanted.part) if np.iscomplexobj(found) else found
+
+
+def _real(found: Array, part: Part) -> Array:
+    """Computed in double precision: in single precision, the last digit would depend on the processor."""
+    return np.asarray(PARTS[part](found.astype(np.complex128)), dtype=found.real.dtype)
