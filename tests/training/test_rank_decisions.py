@@ -1,13 +1,16 @@
-"""The first rank decides which steps are kept; the others follow, and nobody waits."""
+"""The first rank decides which steps are kept; the others follow, and wait only at the end."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 from tests.record.examples import other_session
+from torchgraph_explorer.training import flight_recorder
 from torchgraph_explorer.training.flight_recorder import Entry, FlightRecorder
 from torchgraph_explorer.training.rank_decisions import Alone, FirstRank, OtherRank, decisions
 
@@ -66,6 +69,38 @@ def test_a_step_that_is_asked_for_while_it_is_on_is_kept_by_both(tmp_path: Path)
     first.step(6, reasons=("odd",))
     other.step(7)
     assert first.written == other.written == [4, 5, 6]
+
+
+def test_at_the_end_the_other_rank_waits_for_what_the_first_one_still_decides(tmp_path: Path) -> None:
+    first, other = Rank(tmp_path, 0), Rank(tmp_path, 1)
+    for number in range(4):
+        other.step(number)
+    closing = threading.Thread(target=other.recorder.end)
+    closing.start()
+    for number in range(4):
+        first.step(number, reasons=("odd",) if number == 3 else ())
+    assert closing.is_alive(), "it did not wait"
+    first.recorder.end()
+    closing.join(60)
+    assert first.written == other.written == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("has_ended", "at_least", "at_most"),
+    [(True, 0, 0.1), (False, 0.2, 60)],
+    ids=["the first rank has ended", "the first rank was killed"],
+)
+def test_the_end_waits_no_longer_than_is_stated(
+    has_ended: bool, at_least: float, at_most: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flight_recorder, "LAST_SECONDS", 0.2)
+    first, other = Rank(tmp_path, 0), Rank(tmp_path, 1)
+    other.step(0)
+    if has_ended:
+        first.recorder.end()
+    began = monotonic()
+    other.recorder.end()
+    assert at_least <= monotonic() - began < at_most
 
 
 def test_what_an_earlier_session_asked_for_is_over(tmp_path: Path) -> None:

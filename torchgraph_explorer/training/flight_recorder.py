@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from time import monotonic, sleep
 from typing import NamedTuple, Protocol
 
 from torchgraph_explorer.training.rank_decisions import Alone, Decisions
 
 MOST_BYTES = 128 << 20
 """That wait in memory at most. Beyond that, fewer steps do."""
+
+LAST_SECONDS = 2.0
+"""How long the end of a record waits for what another rank still decides."""
 
 
 class Waiting(Protocol):
@@ -75,6 +79,15 @@ class FlightRecorder:
         """Do as another rank has decided."""
         for step, reason in self._decisions.news():
             self._ask_here(step, reason)
+
+    def end(self) -> None:
+        """No further step is taken. What is held waits for the last decisions of another rank, for `LAST_SECONDS`."""
+        self._decisions.end()
+        until = monotonic() + LAST_SECONDS
+        self.look()
+        while self._held and not self._decisions.is_over and monotonic() < until:
+            sleep(0.02)
+            self.look()
 
     def _take(self, entry: Entry) -> None:
         kept = entry.kept

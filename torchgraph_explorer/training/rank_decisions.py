@@ -1,4 +1,7 @@
-"""Which steps the first rank keeps, told to the others by a file in the run's folder: no rank waits for another."""
+"""Which steps the first rank keeps, told to the others by a file in the run's folder.
+
+No rank waits for another while it trains. At the end, the others wait for a while for what the first one still decides.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from torchgraph_explorer.record.remote import is_url
 from torchgraph_explorer.schema import Session
 
 FILE = "asked.jsonl"
-"""A line for each step that was asked for: its number, and why."""
+"""A line for each step that was asked for: its number, and why. At the end of a session, a line that says `null`."""
 
 MOST_BYTES = 1 << 20
 """That are read at once."""
@@ -28,10 +31,12 @@ class Decisions(Protocol):
     Attributes:
         held_longer: Steps that are held in memory longer.
         is_first: This rank decides.
+        is_over: Nothing more will be asked for elsewhere.
     """
 
     held_longer: int
     is_first: bool
+    is_over: bool
 
     def publish(self, step: int, reason: str) -> None:
         """A step was asked for here."""
@@ -39,11 +44,14 @@ class Decisions(Protocol):
     def news(self) -> Iterator[tuple[int, str]]:
         """What was asked for elsewhere since this was last called."""
 
+    def end(self) -> None:
+        """Nothing more will be asked for here."""
+
 
 class Alone:
     """One process trains the model, or nothing tells the ranks of each other: each decides for itself."""
 
-    held_longer, is_first = 0, True
+    held_longer, is_first, is_over = 0, True, True
 
     def publish(self, step: int, reason: str) -> None:
         """Do nothing."""
@@ -52,11 +60,14 @@ class Alone:
         """There are none."""
         return iter(())
 
+    def end(self) -> None:
+        """Do nothing."""
+
 
 class FirstRank:
     """The rank that decides."""
 
-    held_longer, is_first = 0, True
+    held_longer, is_first, is_over = 0, True, True
 
     def __init__(self, file: Path) -> None:
         """Write to `file`."""
@@ -64,13 +75,20 @@ class FirstRank:
 
     def publish(self, step: int, reason: str) -> None:
         """Tell the others."""
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        with self._file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([step, reason]) + "\n")
+        self._write([step, reason])
 
     def news(self) -> Iterator[tuple[int, str]]:
         """There are none: nobody else decides."""
         return iter(())
+
+    def end(self) -> None:
+        """Tell the others, so that they need not wait for more."""
+        self._write(None)
+
+    def _write(self, line: object) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
 
 
 class OtherRank:
@@ -82,6 +100,7 @@ class OtherRank:
         """Read what comes to `file` from now on: what is there is of an earlier session."""
         self._file = file
         self._at = file.stat().st_size if file.is_file() else 0
+        self.is_over = False
 
     def publish(self, step: int, reason: str) -> None:
         """Do nothing: it does not decide."""
@@ -94,9 +113,13 @@ class OtherRank:
             whole, end, _ = data.rpartition(b"\n")
             self._at += len(whole) + len(end)
             for line in whole.splitlines():
+                self.is_over |= line == b"null"
                 with suppress(ValueError, TypeError):
                     step, reason = json.loads(line)
                     yield int(step), str(reason)
+
+    def end(self) -> None:
+        """Do nothing: it does not decide."""
 
 
 def decisions(session: Session, run_dir: str | None) -> Decisions:

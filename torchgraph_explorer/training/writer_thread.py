@@ -335,7 +335,7 @@ class WriterThread:
             self._notes.append(f"{self._log.dropped:,} logged values are missing: {NO_ROOM}.")
         if self._dropped:
             self._notes.append(f"{self._dropped} were dropped, since writing was slower than the training.")
-        self._keep(self._recorder.look)
+        self._keep(self._recorder.end)
         self._recorder.close()
         self._write(Finished(self._now(), tuple(self._notes), end.steps))
         for sink in list(self._sinks):
