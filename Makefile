@@ -9,7 +9,8 @@ WEB := torchgraph_explorer/web
 # Stands in for the chart panels of W&B's app, with the Vega that it draws them with.
 EMULATOR := tests/wandb_panel
 # Tests of one group run in one process: they share what takes long to make.
-PYTEST := $(BIN)/python -m pytest --numprocesses=4 --dist=loadgroup
+# Where a process of pytest dies, all end: pytest-xdist would wait for ever for the rest of its group.
+PYTEST := $(BIN)/python -m pytest --numprocesses=4 --dist=loadgroup --max-worker-restart=0
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/dev.txt
 # Of long tables `make test` runs the cases that stand for the others.
 SELECTED := -m "not exhaustive"
