@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import Popen
+from types import FrameType
 from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
@@ -185,3 +186,29 @@ def fetch_new(url: str, held: dict[str, str | int]) -> bool:
     new = len(told["frames"]["step"])
     held.update(epoch=told["epoch"], frames=told["frames"]["first"] + new)
     return new > 0
+
+
+class Interrupting:
+    """Serves nothing: as soon as it is run, Ctrl-C is pressed."""
+
+    def run(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def close(self) -> None:
+        pass
+
+
+def test_ctrl_c_ends_a_server_that_has_only_just_begun() -> None:
+    heard: list[int] = []
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        heard.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        for _ in range(50):
+            Server("", 0, False, Interrupting()).run()  # type: ignore[arg-type]
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == [signal.SIGINT] * 50

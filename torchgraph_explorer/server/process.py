@@ -60,12 +60,13 @@ class Server:
         logging.getLogger("tornado").setLevel(logging.ERROR)  # not for faults of requests
         # In a thread, so that a signal never interrupts the event loop: it would be taken for a fault of the loop's.
         thread = threading.Thread(target=self._http.run, daemon=True)
-        thread.start()
         with suppress(KeyboardInterrupt, SystemExit):
+            thread.start()
             while thread.is_alive():
                 thread.join(SECONDS_BETWEEN_SIGNALS)
         self.close()
-        thread.join(SECONDS_TO_END)
+        if thread.is_alive():
+            thread.join(SECONDS_TO_END)
 
     def start(self) -> None:
         """Serve in the background until `close` is called or the process ends."""
