@@ -48,7 +48,9 @@ demo: $(STAMPS)/package
 
 install: $(STAMPS)/package $(STAMPS)/dev $(WEB)/node_modules/.package-lock.json
 
-test: check test-web test-python
+# The checks and the tests of the viewer take what the tests of Python leave of the cores.
+test: install
+	+$(MAKE) --no-print-directory --jobs=3 --output-sync=target SELECTED='$(SELECTED)' check test-web test-python
 
 test-all: SELECTED :=
 test-all: test

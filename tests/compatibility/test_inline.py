@@ -186,6 +186,22 @@ def test_inline_leaves_nothing_on_the_model() -> None:
     assert not any(each._forward_hooks or each._forward_pre_hooks for each in model.modules())
 
 
+@pytest.mark.parametrize("broken", ["outputs", "input"])
+def test_a_module_whose_tensors_cannot_be_shown_is_named_and_the_model_is_compiled_without(
+    broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = trained(tangled, with_autograd, compiled="inline")
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("a fault of ours, in the middle of the compilation")
+
+    monkeypatch.setattr(f"torchgraph_explorer.capture.inline.probes._Insertion.{broken}", fail)
+    with pytest.warns(TorchgraphWarning, match="what shows its tensors could not be compiled into it"):
+        without = trained(tangled, with_autograd, compiled="inline")
+    assert (without.losses, without.breaks) == (whole.losses, 0)
+    assert all(any(repr(name) in note for note in without.heard.finished.notes) for name in ("a", "d.1"))
+
+
 def test_another_way_of_logging_a_compiled_model_is_refused() -> None:
     with pytest.raises(OptionError, match="Pass 'eager', which runs the steps that are logged as they were written"):
         watch(nn.Linear(2, 2), compiled="inductor")

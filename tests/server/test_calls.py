@@ -9,9 +9,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.server.asking import ask
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.errors import NotFoundError
 from torchgraph_explorer.server.calls import BARS, calls_answer
+from torchgraph_explorer.server.open_runs import Runs
+from torchgraph_explorer.server.routes import app
 
 TURNS = 6
 
@@ -61,3 +64,13 @@ def test_a_constant_is_one_bar(folder: Path) -> None:
     (weight,) = model.find(role="param", kind="value")
     answer = calls_answer(model, weight, 0)
     assert (answer["low"], answer["high"], answer["counts"]) == (1.0, 1.0, [1])
+
+
+def test_calls_are_drawn_as_one_node_or_if_asked_for_each_by_itself(folder: Path) -> None:
+    served = app(Runs(folder.parent))
+    asked = {"run": "run", "model": "Loop", "graph": 0, "inside": 0}
+    folded = ask(served, "/api/layout", asked).json
+    assert [len(node["all"]) for node in folded["nodes"] if node.get("all")] == [TURNS]
+    apart = ask(served, "/api/layout", {**asked, "single": 1}).json
+    assert not any(node.get("all") for node in apart["nodes"])
+    assert len(apart["nodes"]) == len(folded["nodes"]) + TURNS - 1
