@@ -42,6 +42,7 @@ from torchgraph_explorer.capture.tensor_infos import described
 from torchgraph_explorer.capture.tensor_tree import tensors
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.capture.unwrap import unwrapped
+from torchgraph_explorer.capture.young_garbage import collect_young
 from torchgraph_explorer.console import reason
 from torchgraph_explorer.schema import ModuleGraph
 
@@ -390,6 +391,7 @@ class StepTracker:
                     one.forward.enter(name, args, kwargs)
 
     def _new_step(self, called: nn.Module, step: int, compiled: bool) -> CapturedStep:
+        collect_young()
         model = unwrapped(called)
         inline = self._compiled.forward() if compiled else None
         is_traced = self._current.known.traces > 0 and inline is None
