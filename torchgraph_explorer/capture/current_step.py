@@ -96,6 +96,7 @@ class CurrentStep:
             self._release(ended)
             self.one = None
             self._hand_over(ended)
+            ended.close()
 
     def leave_abandoned(self) -> None:
         """If an interrupt has ended its forward pass: switch off what was switched on for that. For any thread."""
