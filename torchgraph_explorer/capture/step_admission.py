@@ -221,16 +221,20 @@ class StepAdmission:
 
     def _admits_pass(self, model: nn.Module, *, compiled: bool) -> bool:
         """Admit a pass where a step is a forward pass and its backward pass."""
-        one = self._current.one
-        if one is not None:
-            one.end_with_backward()
-        if one is not None and one.awaits_backward and not one.is_updated:
-            here = one.thread == threading.get_ident()  # a call in another thread is not part of it
-            if here:
-                self._counter.next_step()
-            return here
-        self._current.end()
-        return self._begin_step(model, compiled=compiled)
+        if (thread := self._awaits_backward_in()) is None:
+            self._current.end()
+            return self._begin_step(model, compiled=compiled)
+        here = thread == threading.get_ident()  # a call in another thread is not part of it
+        if here:
+            self._counter.next_step()
+        return here
+
+    def _awaits_backward_in(self) -> int | None:
+        """The thread of the step, if a backward pass may still come through it. No update is waited for any more."""
+        if (one := self._current.one) is None:
+            return None
+        one.end_with_backward()
+        return one.thread if one.awaits_backward and not one.is_updated else None
 
     def _begin_step(self, model: nn.Module, *, compiled: bool) -> bool:
         """Count a step, which begins with a call of the model; returns whether it is logged."""
