@@ -15,6 +15,7 @@ from torch import nn
 
 from tests.listening import Listening
 from torchgraph_explorer import watch
+from torchgraph_explorer.capture.young_garbage import MOST_YOUNG
 
 pytestmark = pytest.mark.skipif(
     sys.version_info >= (3, 14), reason="From Python 3.14 on, the collector searches everything bit by bit."
@@ -47,18 +48,26 @@ def collector() -> Iterator[None]:
 
 @pytest.mark.usefixtures("collector")
 @pytest.mark.parametrize(
-    ("is_enabled", "log_freq", "is_left"), [(True, 1, False), (False, 1, True), (True, 2, True)],
-    ids=["enabled", "switched off by the program", "a step that is not logged"],
-)  # fmt: skip
-def test_young_garbage_is_collected_before_a_logged_step(is_enabled: bool, log_freq: int, is_left: bool) -> None:
+    ("is_enabled", "log_freq", "young", "is_left"),
+    [
+        pytest.param(True, 1, 0, False, id="enabled"),
+        pytest.param(False, 1, 0, True, id="switched off by the program"),
+        pytest.param(True, 2, 0, True, id="a step that is not logged"),
+        pytest.param(True, 1, MOST_YOUNG, True, id="so many objects that the program would wait"),
+    ],
+)
+def test_young_garbage_is_collected_before_a_logged_step(
+    is_enabled: bool, log_freq: int, young: int, is_left: bool
+) -> None:
     model = nn.Linear(2, 2)
     gc.set_threshold(10_000_000)
     (gc.enable if is_enabled else gc.disable)()
     with watch(model, log_freq=log_freq, backend=Listening(), verbose=False):
         model(torch.ones(1, 2)).sum().backward()
         ring = garbage()
+        others: list[list[int]] = [[] for _ in range(young)]
         model(torch.ones(1, 2)).sum().backward()
-        assert (ring() is not None) == is_left
+        assert (ring() is not None, len(others)) == (is_left, young)
 
 
 @pytest.mark.usefixtures("collector")
