@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import sys
 
-
 MOST_YOUNG = 50_000
 """Objects that are searched at most, in about 2 ms. With the collector's own thresholds there are 7,700 at most."""
 
