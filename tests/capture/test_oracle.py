@@ -151,6 +151,33 @@ def test_the_gradient_through_a_module_is_that_of_a_full_backward_hook() -> None
     assert_row(heard.row(("", 0, "input", "input[0]", "grad_norm")), expected.norm(dim=1).numpy())
 
 
+class Halves(torch.nn.Module):
+    """Returns two tensors, each of a node of its own, that are computed from the same input."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return x.tanh(), x * 2
+
+
+class Product(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.halves = Halves()
+
+    def forward(self, x: Tensor) -> Tensor:
+        one, other = self.halves(x)
+        return one * other
+
+
+def test_the_gradient_through_a_module_that_returns_two_tensors_counts_once() -> None:
+    x = torch.randn(3, 4, requires_grad=True)
+    heard = Listening()
+    with watch(model := Product(), backend=heard, log_freq=1, sample_n=None):
+        model(x).sum().backward()
+    assert x.grad is not None
+    for module in ("", "halves"):
+        assert_row(heard.row((module, 0, "input", "input[0]", "grad_norm")), x.grad.norm(dim=1).numpy(), name=module)
+
+
 class Mixture(torch.nn.Module):
     """Is given tensors in every way there is, some of which need no gradient."""
 

@@ -125,6 +125,15 @@ def test_closing_removes_every_hook() -> None:
     assert all(not p._backward_hooks for p in model.parameters())
 
 
+def test_no_hook_stays_on_a_tensor_that_the_training_keeps() -> None:
+    model, kept = Digits(), []
+    model.head.register_forward_hook(lambda _module, _inputs, output: kept.append(output))
+    with watch(model, backend=Listening(), log_freq=1):
+        model(torch.randn(2, 1, 8, 8)).sum().backward(retain_graph=True)
+        assert kept[0]._backward_hooks, "its gradient is recorded"
+    assert not kept[0]._backward_hooks
+
+
 def test_a_step_that_is_not_logged_has_two_hooks_on_the_model() -> None:
     model = Digits()
     seen = []
