@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from tests.listening import Listening, edges_by_name
 from tests.models import (
@@ -166,6 +167,53 @@ def test_a_dimension_that_varies_is_left_open() -> None:
     assert first.calls[0].inputs[0].shape == (4, 1, 8, 8)
     assert (last.calls[0].inputs[0].shape, last.calls[0].inputs[0].varied) == ((None, 1, 8, 8), ((4, 2),))
     assert next(node for node in last.nodes if node.kind == "input").tensor == last.calls[0].inputs[0]
+
+
+class Descending(nn.Module):
+    """Takes a gradient within its forward pass, for which a part is computed again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.energy, self.head = nn.Linear(3, 3), nn.Linear(3, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.detach().requires_grad_()
+        low = checkpoint(self.energy, x, use_reentrant=False)
+        [slope] = torch.autograd.grad(low.square().sum(), x)
+        result: Tensor = self.head(x - slope)
+        return result
+
+
+def test_a_recomputation_within_the_forward_pass_is_no_call() -> None:
+    graph = graph_of(Descending(), torch.randn(4, 3))
+    assert [(call.module, call.call) for call in graph.calls] == [("", 0), ("energy", 0), ("head", 0)]
+
+
+class Picking(nn.Module):
+    """Returns some of the rows."""
+
+    rows = 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[: self.rows] * 2
+
+
+class Total(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.pick = nn.Linear(3, 3), Picking()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.pick(self.layer(x)).sum()
+
+
+def test_a_dimension_that_varies_in_the_output_of_one_module_alone_is_left_open() -> None:
+    model, heard = Total(), Listening()
+    with watch(model, backend=heard, log_freq=1):
+        for model.pick.rows in (2, 2, 3, 3):  # the first step is traced, and the one after a change
+            model(torch.randn(4, 3)).backward()
+    [picked] = [call for call in heard.graphs[-1].calls if call.module == "pick"]
+    assert (picked.inputs[0].shape, picked.outputs[0].shape) == ((4, 3), (None, 3))
 
 
 def test_a_model_that_changes_its_way_has_a_graph_for_each() -> None:

@@ -20,6 +20,14 @@ def test_a_parameter_with_the_id_of_one_that_is_gone_is_not_the_model_s() -> Non
     assert optimizers.moves(torch.optim.SGD([other, model.weight], 0.1), model)
 
 
+def test_a_parameter_that_was_replaced_is_not_the_model_s_any_more() -> None:
+    model = nn.Linear(3, 3)
+    optimizers, old = ModelOptimizers(model), torch.optim.SGD([model.bias], 0.1)
+    model.bias = nn.Parameter(torch.zeros(3))
+    assert not optimizers.moves(old, model)
+    assert optimizers.moves(torch.optim.SGD([model.bias], 0.1), model)
+
+
 def test_the_parameters_of_a_model_are_its_own_in_a_call_by_torch_func() -> None:
     """Tensors stand in their places then."""
     answers = []

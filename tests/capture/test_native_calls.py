@@ -17,6 +17,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.processes import wait_for
 from tests.tables import matrix
 from torchgraph_explorer import Keep, open_run, watch
 from torchgraph_explorer.capture import call_costs, current_step, native_calls
@@ -316,3 +317,25 @@ def test_nothing_of_a_step_outlives_it(tmp_path: Path) -> None:
     del model
     gc.collect()
     assert dead() is None
+
+
+def test_no_object_is_left_by_a_logged_step(tmp_path: Path) -> None:
+    model, steps = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)), 40
+
+    def objects_after(steps: int) -> int:
+        for _ in range(steps):
+            model(torch.randn(3, 4)).square().mean().backward()
+            model.zero_grad()
+        counts = [-1]
+        assert wait_for(lambda: counts.append(tracked()) or counts[-1] == counts[-2]), "nothing waits to be written"
+        return counts[-1]
+
+    with watch(model, backend="record", logdir=tmp_path, log_freq=1, verbose=False):
+        objects_after(10)
+        before = objects_after(10)
+        assert objects_after(steps) - before < steps / 2
+
+
+def tracked() -> int:
+    gc.collect()
+    return len(gc.get_objects())

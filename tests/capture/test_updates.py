@@ -218,9 +218,9 @@ class Adversaries(nn.Module):
 class Distilled(nn.Module):
     """A network that is trained, and one that is not, as a teacher or a target network."""
 
-    def __init__(self, student: nn.Module) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.teacher, self.student = network(), student
+        self.teacher, self.student = network(), network()
 
 
 def distilled(model: Any) -> None:
@@ -310,12 +310,7 @@ LOOPS = {
     "another model beside": Loop(another_model_beside, (ROOT,)),
     "evaluated between": Loop(evaluated_between, (ROOT * 2,)),
     "rollouts": Loop(rollouts, (["body", "action", "value"],), make=Policy),
-    "distilled": Loop(
-        distilled, (["student"], ["teacher", "student"]), make=lambda: Distilled(network()), moved="student"
-    ),
-    "distilled into one layer": Loop(
-        distilled, (["student"], ["teacher", "student"]), make=lambda: Distilled(nn.Linear(4, 1)), moved="student"
-    ),
+    "distilled": Loop(distilled, (["student"], ["teacher", "student"]), make=Distilled, moved="student"),
     "adversaries": Loop(
         adversaries,
         (["generator", "discriminator", "discriminator"], ["generator", "discriminator"]) * 3,

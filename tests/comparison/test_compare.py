@@ -141,6 +141,11 @@ def test_runs_without_a_common_step_are_held_against_the_nearest_and_not_said_to
     assert not found.is_equal
 
 
+def test_of_two_steps_that_are_equally_near_the_earlier_one_is_taken(tmp_path: Path) -> None:
+    a, b = recorded(tmp_path / "a", range(20, 400, 40)), recorded(tmp_path / "b", range(15, 400, 10))
+    assert compare(a, b).steps[:3].tolist() == [[20, 15], [60, 55], [100, 95]]
+
+
 def test_a_resumed_run_is_compared_with_one_that_was_not_interrupted(plain: Model, tmp_path: Path) -> None:
     a = plain
     recorded(tmp_path / "b", range(0, 250, 10))

@@ -6,6 +6,8 @@ import re
 import threading
 import time
 import warnings
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -14,9 +16,11 @@ from torch import nn
 from tests import warm
 from tests.listening import Listening
 from tests.processes import wait_for
+from tests.record.examples import SESSION
 from torchgraph_explorer import timeouts, watch
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.schema import Frame, Record
+from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.training import writer_thread
 
 
@@ -72,6 +76,49 @@ def test_that_steps_are_dropped_is_said_once_although_a_sink_hangs_again(monkeyp
     said = [str(one.message) for one in caught if issubclass(one.category, TorchgraphWarning)]
     assert [sentence[:27] for sentence in said] == ["Some steps are not recorded"]
     assert len(sink.frames) < 4 * writer_thread.WAITING - 2, "steps were dropped twice"
+
+
+def test_a_step_that_is_dropped_gives_the_room_of_its_tensors_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_thread, "MOST_SECONDS", 0.01)
+    monkeypatch.setattr(writer_thread, "WAITING", 0)
+    writer, given_back = writer_thread.WriterThread(SESSION, [Listening()], now=time.time), list[Any]()
+    step: Any = SimpleNamespace(step=3, kept=SimpleNamespace(done=given_back.append))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TorchgraphWarning)
+        writer.put(step)
+        writer.end()
+        writer.wait(time.monotonic() + 10)
+    assert given_back == [None]
+
+
+class Failing:
+    """Fails when it is given a frame, or when it is closed."""
+
+    def __init__(self, at: str) -> None:
+        self.at, self.closed = at, 0
+
+    def write(self, record: Record) -> None:
+        if self.at == "a frame" and isinstance(record, Frame):
+            raise OSError("no more")
+
+    def close(self) -> None:
+        self.closed += 1
+        if self.at == "its end":
+            raise OSError("no more")
+
+
+@pytest.mark.parametrize("at", ["a frame", "its end"])
+def test_a_sink_that_fails_is_closed_once(at: str) -> None:
+    sink = Failing(at)
+    with pytest.warns(TorchgraphWarning, match=r"Failing failed and gets no more records: .*no more"):
+        train_watched(sink)
+    assert sink.closed == 1
+
+
+def train_watched(sink: Sink) -> None:
+    model = nn.Linear(3, 2)
+    with watch(model, backend=sink, log_freq=1, verbose=False):
+        train(model, steps=2)
 
 
 class Slow(Listening):

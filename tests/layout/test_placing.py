@@ -76,6 +76,11 @@ def test_the_trunk_is_straight_and_skips_run_beside_it(edges: list[structures.En
             assert max(abs(x - found.centres[0][0]) for x, _ in line) > structures.SIZE[0] / 2
 
 
+def test_in_rows_a_line_to_the_next_one_goes_there_straight() -> None:
+    found = place(structure(9, chain(9)), most_work=0)
+    assert {len({x for x, _ in line}) for line in found.lines} == {1}
+
+
 @pytest.mark.parametrize("limit", [placing.MOST_WORK, 0], ids=["dot", "rows"])
 def test_inputs_stand_at_the_top_and_outputs_at_the_bottom(limit: int) -> None:
     drawn = structure(6, [(0, 2), (1, 3), (2, 3), (2, 4), (3, 5)], first=(0, 1), last=(4, 5))

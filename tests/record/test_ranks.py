@@ -122,6 +122,14 @@ def test_a_replica_is_read_from_the_lowest_rank_that_wrote_it(tmp_path: Path) ->
     assert model.history(model.find(path="weight")[0]).column("mean").tolist() == [6.0, 5.0]
 
 
+def test_of_a_step_that_a_rank_wrote_twice_the_one_in_the_later_segment_counts(tmp_path: Path) -> None:
+    """It stands nearer to the beginning of its file than the earlier one, which comes after the series."""
+    write_rank(tmp_path, rank(0), step_of(0, {0: [1.0]}))
+    write(tmp_path, step_of(0, {0: [3.0]}), session=rank(0))
+    write_rank(tmp_path, rank(1), step_of(0, {0: [5.0]}))
+    assert open_run(tmp_path).model().history(0).column("mean").tolist() == [4.0]
+
+
 def test_sampled_parts_count_by_their_elements(tmp_path: Path) -> None:
     """One part has a tenth of its 40 elements sampled, the other all of its 2: two of them and 40 of the other."""
     small, large = step_of(0, {0: [8.0, 8.0]}), step_of(0, {0: [1.0, 1.0, 0.0, 0.0]})

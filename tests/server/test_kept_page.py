@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,13 @@ def test_the_files_are_what_their_generator_writes() -> None:
     assert (contract.FILE.read_bytes(), contract.CONTENT.read_text(encoding="utf-8")) == contract.files()
 
 
-def write(run_dir: Path, *, steps: int, sizes: tuple[int, ...], asked: tuple[int, ...] = ()) -> None:
+def write(
+    run_dir: Path, *, steps: int, sizes: tuple[int, ...], asked: tuple[int, ...] = (), model: str = "net"
+) -> None:
     """At each step tensors of these sizes, which differ from step to step."""
     writer = RecordWriter(run_dir)
-    records: list[Record] = [SESSION, GRAPH, SERIES, *(frame(step) for step in range(steps))]
+    session = replace(SESSION, id=f"of {model}", model=model)
+    records: list[Record] = [session, GRAPH, SERIES, *(frame(step) for step in range(steps))]
     for record in records:
         writer.write(record)
     for step in range(steps):
@@ -101,6 +105,15 @@ def test_what_fits_is_in_the_page_and_the_rest_is_said(
     assert not kept["steps"] or 29 in kept["steps"]
     said = f"of {len(kept['steps'])} of 30 kept steps, and {len(names)} of 3 tensors"
     assert (said in kept["note"]) == (megabytes < 10)
+
+
+@pytest.mark.slow
+def test_two_models_share_the_space_for_kept_tensors(tmp_path: Path) -> None:
+    for name in ("net", "critic"):
+        write(tmp_path, steps=30, sizes=(9000,), model=name)
+    without = len(export_page(open_run(tmp_path)))
+    _, size = exported(tmp_path, tensors=0.6)
+    assert 0.3e6 < size - without <= 0.6e6 + 3_000
 
 
 def test_numbers_that_are_the_same_at_several_steps_are_in_the_page_once(tmp_path: Path) -> None:

@@ -150,6 +150,12 @@ WRONG: dict[str, tuple[str, dict[str, Any], int, str]] = {
     "model": ("/api/updates", {**FROM_NOTHING, "model": "z"}, 404, "has no model 'z'. Name one of: 'net'."),
     "graph": ("/api/graph", {**OF_NET, "graph": 3}, 404, "has no graph 3; it has 1."),
     "inside": ("/api/layout", {**OF_NET, "graph": 0, "inside": 9}, 404, "has no call 9; it has 3."),
+    "the first call that is not there": (
+        "/api/layout",
+        {**OF_NET, "graph": 0, "inside": 3},
+        404,
+        "has no call 3; it has 3.",
+    ),
     "series": ("/api/history", {**OF_NET, "series": "9", "from": 0}, 404, "has no series 9."),
     "step": (
         "/api/frame",

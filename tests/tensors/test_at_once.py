@@ -189,3 +189,11 @@ def test_memory_for_the_next_step_is_bounded() -> None:
     del held
     pieces.take(MOST_REUSED // 2)
     assert pieces._size() <= MOST_REUSED
+
+
+def test_a_step_that_turns_out_not_to_be_logged_takes_no_other_one_s_turn() -> None:
+    steps = KeptSteps(Keep("*", megabytes=1), share=1, note=list[str]().append)
+    steps.used = 600_000  # beyond half of the space, every second logged step is kept
+    assert steps.begin(0) is not None
+    steps.discard()
+    assert [steps.begin(step) is not None for step in (1, 2, 3)] == [True, False, True]
