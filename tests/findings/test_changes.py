@@ -131,6 +131,11 @@ def test_a_step_without_a_past_is_refused(tmp_path: Path, step: int, since: int 
         recorded(tmp_path, steady).changes(step, since)
 
 
+def test_the_second_step_has_too_short_a_past_to_rank_anything(tmp_path: Path) -> None:
+    found = recorded(tmp_path, steady).changes(1)
+    assert (found.step, found.since, found.ranked) == (1, 0, ())
+
+
 WALK = np.exp(np.random.default_rng(3).standard_normal(STEPS + 4).cumsum() / 2)
 
 

@@ -40,6 +40,8 @@ def read_everything(logdir: Path, run: str, rng: random.Random, *, export: bool)
         read_routes(app(Runs(logdir)), run, rng)
         say("info", folder, *rng.choice(((), ("--json",))))  # both are told of the same reading
         say("check", folder, "--format", rng.choice(("text", "json", "markdown")))
+        say("diff", folder, str(logdir / "good"), *rng.choice(((), ("--json",))))
+        say("xray", folder, "-o", str(logdir / "picture.svg"))
         if export:
             say("export", folder, "-o", str(logdir / "page.html"), "--tensors", "1")
 
@@ -146,7 +148,33 @@ def read_routes(served: App, run: str, rng: random.Random) -> None:
             asked(served, "/api/scalars", **this, scalars="0,1,2,9", most=64, **known)
         for frame in some(len(updates["frames"]["step"]), rng):
             asked(served, "/api/frame", **this, step=updates["frames"]["step"][frame])
+        read_judgements(served, this, updates, rng)
         read_kept_routes(served, this, rng)
+
+
+def read_judgements(served: App, this: dict[str, Any], updates: dict[str, Any], rng: random.Random) -> None:
+    """What is found, compared and related."""
+    found = asked(served, "/api/findings", **this)
+    asked(served, "/api/findings", **this, version=found.get("version", ""))
+    asked(served, "/api/nonfinite", **this, epoch=-1, frames=0)
+    asked(served, "/api/xray", **this, most=64)
+    for other in asked(served, "/api/runs")["runs"]:
+        asked(served, "/api/compare", **this, other_run=other["run"])
+    steps = updates["frames"]["step"]
+    for at in some(len(steps), rng)[:MOST]:
+        asked(served, "/api/changes", **this, step=steps[at])
+        asked(served, "/api/changes", **this, step=steps[at], since=steps[0])
+    if steps:
+        asked(served, "/api/related", **{**this, "from": steps[0], "to": steps[-1]})
+    asked(served, "/api/related", **this, scalar="loss")
+    items = updates["series"]["items"]
+    for at in some(len(items), rng)[:2]:
+        series = {name: items[at][name] for name in ("module", "role", "path", "kind")}
+        series |= {} if items[at]["call"] is None else {"call": items[at]["call"]}
+        asked(served, "/api/related", **this, **series)
+        asked(served, "/api/related", **this, **series, above=0)
+        if steps:
+            asked(served, "/api/calls", **this, **series, step=rng.choice(steps))
 
 
 def read_kept_routes(served: App, this: dict[str, Any], rng: random.Random) -> None:

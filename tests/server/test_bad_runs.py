@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.record.examples import GRAPH, SERIES, SESSION, frame, other_session, segment, write, write_small_run
+from tests.record.examples import FOUND, GRAPH, SERIES, SESSION, frame, other_session, segment, write, write_small_run
 from tests.record.reading import read_everything, say
 from tests.server.asking import ask
+from torchgraph_explorer.finding import Finding, RuleFindings
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.discovery import RunInfo
 from torchgraph_explorer.record.format.envelope import enveloped, file_header
@@ -62,6 +64,15 @@ def times(run: Path) -> None:
     write(run, GRAPH, SERIES, *(replace(frame(at), time=time) for at, time in enumerate(odd)))
 
 
+def extremes(run: Path) -> None:
+    """Statistics of which each is what no tensor has, with all the others."""
+    rng = np.random.default_rng(0)
+    odd = np.array([NAN, INFINITY, -INFINITY, 3.4e38, -3.4e38, 1e-45, 0.0, -1.0], np.float32)
+    frames = [replace(frame(at), statistics=rng.choice(odd, frame(at).statistics.shape)) for at in range(12)]
+    later = replace(FOUND, rules=(RuleFindings("later", (Finding(kind="late", text="Later.", step=99),)),))
+    write(run, GRAPH, SERIES, *frames, later)
+
+
 BAD = {
     "begun at NaN": lambda run: begin(run, created=NAN),
     "begun at infinity": lambda run: begin(run, created=INFINITY),
@@ -74,6 +85,7 @@ BAD = {
     "of what there is not": of_nothing,
     "of odd clocks": clocks,
     "of odd times": times,
+    "of extreme statistics": extremes,
 }
 REFUSED = [*list(BAD)[:4], "leaving out NaN"]
 

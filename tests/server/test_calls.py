@@ -9,9 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.record.examples import GRAPH, SERIES, frame, write
 from tests.server.asking import ask
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.schema import STATISTICS
 from torchgraph_explorer.server.calls import BARS, calls_answer
 from torchgraph_explorer.server.open_runs import Runs
 from torchgraph_explorer.server.routes import app
@@ -57,6 +59,15 @@ def test_calls_without_finite_elements_have_no_bars(folder: Path) -> None:
     assert calls_answer(model, first, 1)["counts"] == []
     with pytest.raises(NotFoundError):
         calls_answer(model, first, 7)
+
+
+@pytest.mark.parametrize("ends", [(np.nan, np.nan), (-np.inf, 1.0), (0.0, np.inf)])
+def test_elements_whose_ends_are_not_finite_have_no_bars(ends: tuple[float, float], tmp_path: Path) -> None:
+    odd = frame(0)
+    odd.statistics[:, STATISTICS.index("min")], odd.statistics[:, STATISTICS.index("max")] = ends
+    write(tmp_path, GRAPH, SERIES, odd)
+    answer = calls_answer(open_run(tmp_path).model(), SERIES[0], 0)
+    assert (answer["elements"] > 0, answer["counts"]) == (True, [])
 
 
 def test_a_constant_is_one_bar(folder: Path) -> None:

@@ -144,7 +144,8 @@ def _are_comparable(a: BulkRows, b: BulkRows) -> Flags:
 
 
 def _is_sampled(statistics: Floats) -> Flags:
-    finite = statistics[COLUMN["count"]] - statistics[NON_FINITE].sum(axis=0)
+    with np.errstate(all="ignore"):  # a record may count more than float32 can
+        finite = statistics[COLUMN["count"]] - statistics[NON_FINITE].sum(axis=0)
     sampled: Flags = statistics[COLUMN["sampled"]] < finite
     return sampled
 
@@ -166,7 +167,7 @@ def _gaps(a: Floats, b: Floats) -> Floats:
             gap, np.where(count == others, 0, np.abs(count.astype(np.float64) - others) / np.fmax(count, others))
         )
         gap[(a[NON_FINITE] != b[NON_FINITE]).any(axis=0)] = np.inf
-    return gap.astype(np.float32)
+        return gap.astype(np.float32)
 
 
 def _largest(one: Floats, other: Floats) -> Floats:

@@ -163,6 +163,8 @@ def _scores(values: Floats, *, is_next: bool) -> tuple[Floats, Floats]:
 
 def _nanmedian(values: Floats) -> Floats:
     """Over the steps; NaN without a value."""
+    if not values.shape[1]:
+        return np.full((len(values), values.shape[2]), np.nan)
     ordered = np.sort(values, axis=1)  # NaN last
     count = (~np.isnan(values)).sum(axis=1)
     low, high = np.maximum((count - 1) // 2, 0), np.maximum(count // 2, 0)

@@ -32,9 +32,9 @@ def calls_answer(model: ModelRecord, one: Series, step: int) -> Json:
     found = frame.statistics[rows]
     merged = add(frame.histograms.of(rows), np.array([len(rows)]), weights=np.ones(len(rows)))
     answer = {"step": frame.step, "calls": len(rows), "elements": int(merged.counts.sum())}
-    if not answer["elements"]:
+    low, high = np.fmin.reduce(found[:, COLUMN["min"]]), np.fmax.reduce(found[:, COLUMN["max"]])
+    if not answer["elements"] or not np.isfinite([low, high]).all():  # a record may hold any numbers
         return {**answer, "low": 0.0, "high": 0.0, "counts": []}
-    low, high = np.nanmin(found[:, COLUMN["min"]]), np.nanmax(found[:, COLUMN["max"]])
     reject = model.session.reject_outlier_proportion
     first, last = (float(end) for end in drawn_range(merged, reject, low=low, high=high)[0])
     if not first < last:

@@ -17,8 +17,12 @@ Json = dict[str, Any]
 
 
 def first_frames(model: ModelRecord, judged: Json) -> list[int]:
-    """The frames at which root causes were seen first; `judged` is the answer of `api/findings`."""
-    return [int(np.searchsorted(model.steps, one["step"])) for one in _roots(judged)]
+    """The frames at which root causes were seen first; `judged` is the answer of `api/findings`.
+
+    A rule of the user's own may name a step after the last recorded one, which has no frame.
+    """
+    frames = [int(np.searchsorted(model.steps, one["step"])) for one in _roots(judged)]
+    return [frame for frame in frames if frame < len(model)]
 
 
 def named_tensors(judged: Json) -> set[Tensor]:

@@ -90,8 +90,8 @@ def statistic_residuals(statistics: npt.NDArray[np.float32]) -> Ints:
 def expected_norm(statistics: npt.NDArray[np.float32]) -> Ints:
     """The bits of the norm that count, mean and standard deviation imply; 0 if that is not finite."""
     value = {name: statistics[..., i].astype(np.float64) for i, name in enumerate(STATISTICS)}
-    finite = value["count"] - value["nan"] - value["positive_infinity"] - value["negative_infinity"]
     with np.errstate(invalid="ignore", over="ignore"):
+        finite = value["count"] - value["nan"] - value["positive_infinity"] - value["negative_infinity"]
         square = value["mean"] * value["mean"] + value["std"] * value["std"]
         norm = np.sqrt(square * finite).astype(np.float32)
     return np.where(np.isfinite(norm), norm.view(_BITS).astype(np.int64), 0)
