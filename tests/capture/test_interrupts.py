@@ -505,6 +505,20 @@ SIGNALS = 40
 """Steps that a signal may end."""
 
 
+def test_a_lock_that_was_taken_twice_is_free_after_an_interrupt() -> None:
+    lock = interrupts.lock()
+
+    @interrupts.guarded
+    def interrupted() -> None:
+        lock.acquire()
+        lock.acquire()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not lock._is_owned()  # type: ignore[attr-defined]
+
+
 @pytest.mark.filterwarnings(  # Python prints one that comes in the callback of a weak reference, and goes on
     "ignore::pytest.PytestUnraisableExceptionWarning"
 )

@@ -178,6 +178,29 @@ def test_the_gradient_through_a_module_that_returns_two_tensors_counts_once() ->
         assert_row(heard.row((module, 0, "input", "input[0]", "grad_norm")), x.grad.norm(dim=1).numpy(), name=module)
 
 
+class Both(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return self.a(x), self.b(x)
+
+
+def test_a_gradient_of_which_a_backward_pass_gives_a_part_alone_is_replaced_by_that_of_the_next_one() -> None:
+    model, heard = torch.nn.Sequential(Both()), Listening()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    x = torch.randn(3, 4, requires_grad=True)
+    with watch(model, backend=heard, log_freq=1, sample_n=None, optimizer=optimizer):
+        one, other = model(x)
+        one.sum().backward(retain_graph=True)
+        x.grad = None
+        (one + other).sum().backward()
+        optimizer.step()
+    assert x.grad is not None
+    assert_row(heard.row(("0", 0, "input", "input[0]", "grad_norm")), x.grad.norm(dim=1).numpy())
+
+
 class Mixture(torch.nn.Module):
     """Is given tensors in every way there is, some of which need no gradient."""
 

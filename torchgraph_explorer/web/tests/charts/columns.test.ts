@@ -17,6 +17,10 @@ describe('columns', () => {
     expect(plain(columnsOf([30], 60)).spans).toEqual([[0, 60]]);
   });
 
+  test('reach beyond the last frame, wherever the run is said to end', () => {
+    expect(plain(columnsOf([2.5, 9.3], 20, {left: 2.5, right: 9.3})).spans.at(-1)![1]).toBe(10);
+  });
+
   test('are shared by frames in one pixel', () => {
     expect(plain(columnsOf([0.1, 0.5, 0.9, 1.2], 2))).toEqual({spans: [[0, 1], [1, 2]], of: [0, 0, 0, 1]});
   });
