@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.listening import Listening
 from torchgraph_explorer import TorchgraphWarning, open_run, watch
 from torchgraph_explorer.capture import call_spread, trace
 from torchgraph_explorer.capture.call_spread import is_recorded
@@ -81,6 +82,18 @@ def test_calls_between_are_left_out_with_all_in_them_and_data_goes_through(
     chain = [(names[e.source], names[e.target]) for e in graph.edges if graph.nodes[e.source].inside == 0]
     assert chain.count(("cell", "cell")) == len(expected) - 1
     assert ("cell", "head") in chain
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::torchgraph_explorer.TorchgraphWarning")
+def test_a_step_that_is_not_traced_records_the_same_of_many_calls() -> None:
+    """Such calls are noted in C, and those that may be left out are not."""
+    turns, heard = 1_030, Listening()
+    model = Looping(turns)
+    with watch(model, log_freq=1, backend=heard, verbose=False):
+        trained(model)
+    assert [set(frame.series.tolist()) for frame in heard.frames[1:]] == [set(heard.frames[0].series.tolist())]
+    assert {key[1] for key in heard.recorded() if key[0] == "cell"} == set(filter(is_recorded, range(turns)))
 
 
 class Layer(nn.Module):

@@ -327,7 +327,13 @@ def test_no_object_is_left_by_a_logged_step(tmp_path: Path) -> None:
             model(torch.randn(3, 4)).square().mean().backward()
             model.zero_grad()
         counts = [-1]
-        assert wait_for(lambda: counts.append(tracked()) or counts[-1] == counts[-2]), "nothing waits to be written"
+
+        def are_settled() -> bool:
+            """Nothing waits to be written any more."""
+            counts.append(tracked())
+            return counts[-1] == counts[-2]
+
+        assert wait_for(are_settled)
         return counts[-1]
 
     with watch(model, backend="record", logdir=tmp_path, log_freq=1, verbose=False):

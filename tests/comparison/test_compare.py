@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from tests.comparison.records import Change, Elements, Key, net, recorded
-from tests.record.examples import SESSION, flip, labelled, logged, segment, write
+from tests.record.examples import GRAPH, SERIES, SESSION, clean, flip, labelled, logged, segment, write
 from torchgraph_explorer import NotFoundError, OptionError, TorchgraphWarning, compare
 from torchgraph_explorer.comparison.matching import match_series, module_map, rename_rules
 from torchgraph_explorer.run import Model
-from torchgraph_explorer.schema import Series
+from torchgraph_explorer.schema import STATISTICS, Series
 
 pytestmark = pytest.mark.slow
 
@@ -139,6 +139,14 @@ def test_runs_without_a_common_step_are_held_against_the_nearest_and_not_said_to
     assert found.steps[:3].tolist() == [[0, 3], [20, 23], [40, 43]]
     assert found.first_divergence is None
     assert not found.is_equal
+
+
+def test_another_number_of_elements_is_more_than_rounding(tmp_path: Path) -> None:
+    for name, count in (("a", 2.0**23), ("b", 2.0**23 + 1)):
+        one = clean(0)
+        one.statistics[:, [STATISTICS.index("count"), STATISTICS.index("sampled")]] = count
+        write(tmp_path / name, GRAPH, SERIES, one)
+    assert compare(tmp_path / "a", tmp_path / "b").first_beyond_rounding is not None
 
 
 def test_of_two_steps_that_are_equally_near_the_earlier_one_is_taken(tmp_path: Path) -> None:
