@@ -319,6 +319,7 @@ def test_nothing_of_a_step_outlives_it(tmp_path: Path) -> None:
     assert dead() is None
 
 
+@pytest.mark.slow
 def test_no_object_is_left_by_a_logged_step(tmp_path: Path) -> None:
     model, steps = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)), 40
 

@@ -187,6 +187,7 @@ class Both(torch.nn.Module):
         return self.a(x), self.b(x)
 
 
+@pytest.mark.slow
 def test_a_gradient_of_which_a_backward_pass_gives_a_part_alone_is_replaced_by_that_of_the_next_one() -> None:
     model, heard = torch.nn.Sequential(Both()), Listening()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
