@@ -265,6 +265,14 @@ class CapturedStep:
         """No update is waited for any more."""
         self.forward.until_update = False
 
+    def begin_in_closure(self, optimizer: Optimizer) -> None:
+        """It begins within a step of `optimizer`, which has not moved its parameters so far."""
+        moved = parameters_of(optimizer)
+        if self._options.updates:
+            self._gradients.copy_parameters(moved)
+        if self._updates is not None:
+            self._updates.before_update(moved)
+
     def before_update(self, optimizer: Optimizer) -> None:
         """`optimizer` is about to move its parameters."""
         if self._gradients.hooks.closed:
@@ -287,15 +295,23 @@ class CapturedStep:
         """Optimizers of these names have moved their parameters."""
         if self._gradients.hooks.closed:
             return
-        if self._options.updates:
-            was_in_closure = self.forward.passes.count > self._passes_before_update
-            moved = [parameter for each in optimizers for parameter in parameters_of(each)]
-            self._gradients.after_update(moved, was_in_closure=was_in_closure)
+        if self.forward.passes.count > self._passes_before_update:
+            self._after_closure(optimizers)
+        self._gradients.after_update()
         if self._updates is not None:
             self._updates.after_update()
         if self._facts is not None:
             self._facts.after_update(optimizers, names)
         self.optimizers.update(dict.fromkeys(names))
+
+    def _after_closure(self, optimizers: Sequence[Optimizer]) -> None:
+        """Optimizers have called the model themselves, so what they got is known only now."""
+        is_missed = self.forward.passes.is_missed
+        moved = [parameter for each in optimizers for parameter in parameters_of(each)]
+        self._gradients.after_closure(moved, is_missed=is_missed, measures_update=self._options.updates)
+        if self._facts is not None:
+            for each in optimizers:
+                self._facts.after_closure(each, is_missed=is_missed)
 
     def end_as(self, end: StepEnd) -> None:
         """Something has ended it. All that may follow is other optimizers."""

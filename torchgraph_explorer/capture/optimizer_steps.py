@@ -87,12 +87,22 @@ class OptimizerSteps:
         for listener in tuple(self._listeners):
             self.remove(listener)
 
-    def _before(self, optimizer: Optimizer) -> None:
-        here, frame = self._open, users_frame()
+    def open_here(self) -> tuple[Optimizer, ...]:
+        """Those that are stepping in this thread, and call a closure that calls the model."""
+        self._leave_failed(users_frame())
+        return tuple(dict.fromkeys(self._open.optimizers))
+
+    def _leave_failed(self, frame: Any) -> None:
+        """An exception may have ended open steps, in which case torch called no hook. Those around `frame` go on."""
+        here = self._open
         while here.frames and not is_caller(here.frames[-1], frame):
-            here.frames.pop()  # an exception has ended that step, and torch called no hook
+            here.frames.pop()
         if not here.frames:
             here.optimizers.clear()
+
+    def _before(self, optimizer: Optimizer) -> None:
+        here, frame = self._open, users_frame()
+        self._leave_failed(frame)
         here.frames.append(frame)
         here.optimizers.append(optimizer)
         self._tell(lambda each: each.before_step(optimizer))

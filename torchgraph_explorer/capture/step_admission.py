@@ -121,13 +121,20 @@ class StepAdmission:
         one = self._current.one
         known = self._counter.upcoming
         is_own = bool(self._counter.moved_by([optimizer], model))
-        if is_own and one is not None and one.is_updated and self._counter.would_be_update([optimizer]):
-            self._current.end()  # this is the update of another step, whose passes were not seen
+        if is_own and one is not None and one.is_updated and self._is_of_another_step(optimizer):
+            self._current.end()
         elif is_own and one is not None:
             one.step += self._counter.upcoming - known  # it began before the earlier updates were known
             one.before_update(optimizer)
         elif one is not None:
             one.before_update_of_others(optimizer)
+
+    def _is_of_another_step(self, optimizer: Optimizer) -> bool:
+        """Whether the update that comes is that of another step than the one that is over.
+
+        Its passes were not seen, or are still to come: it is given a closure that calls the model.
+        """
+        return self._counter.would_be_update([optimizer]) or self._counter.has_made_latest(optimizer)
 
     def after_update(self, model: nn.Module, optimizers: Sequence[Optimizer]) -> bool:
         """Optimizers have stepped; returns whether one of them has parameters of the model."""

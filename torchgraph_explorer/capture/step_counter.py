@@ -179,6 +179,10 @@ class StepCounter:
         self._resumed.after_update(optimizers, is_another=is_another)
         return is_another
 
+    def has_made_latest(self, optimizer: Optimizer) -> bool:
+        """Whether `optimizer` has made the latest update, or a part of it."""
+        return id(optimizer) in self._updated_by
+
     def would_be_update(self, optimizers: Sequence[Optimizer]) -> bool:
         """Whether a step of `optimizers` makes an update of its own.
 
@@ -190,7 +194,7 @@ class StepCounter:
             return True
         if current_backward() != -1:
             return False
-        is_repeated = any(id(each) in self._updated_by for each in optimizers)
+        is_repeated = any(map(self.has_made_latest, optimizers))
         return self.is_begun or (node != sequence_number() and (is_repeated or not self._was_called))
 
     def end_step(self, *, is_marked: bool = False) -> None:

@@ -58,6 +58,7 @@ class StepGradients:
         self._rows = rows
         self._kinds, self._state, self._parameters = rows.kinds, state, parameters
         self._is_within_forward, self._begun, self._measured, self._ended = is_within_forward, begun, measured, ended
+        self._are_complete = False
 
     @property
     def are_unread(self) -> bool:
@@ -70,20 +71,32 @@ class StepGradients:
             return
         if self.are_unread and current_backward() == -1:
             self.hooks.end_all()  # the backward pass ended in an exception
-        if is_missed or self._state.now is not State.BACKWARD_OVER:  # others than were measured, if any were
+        if self._state.is_open:  # of several optimizers that make an update, the first one
+            self._are_complete = not is_missed and self._state.now is State.BACKWARD_OVER
+        if not self._are_complete:  # others than were measured, if any were
             self._parameters.measure_gradients_of(moved, "grad")
         if measures_update:
             self._parameters.measure_gradients_of(moved, "optimizer_grad")
-            if "params_grad" in self._kinds:
-                self._parameters.before_update(moved)
+            self.copy_parameters(moved)
 
-    def after_update(self, moved: list[Tensor], *, was_in_closure: bool) -> None:
-        """An optimizer has moved the parameters in `moved`. If `was_in_closure`, it called the model itself."""
+    def copy_parameters(self, moved: list[Tensor]) -> None:
+        """The parameters in `moved` are about to be moved, and how far is measured after it."""
+        if "params_grad" in self._kinds:
+            self._parameters.before_update(moved)
+
+    def after_closure(self, moved: list[Tensor], *, is_missed: bool, measures_update: bool) -> None:
+        """An optimizer has called the model itself, and moved the parameters in `moved`."""
         if self.hooks.closed or not self._rows.uses("params_grad"):
             return
-        if was_in_closure:
+        if is_missed or self._state.now is not State.BACKWARD_OVER:
+            self._parameters.measure_gradients_of(moved, "grad")
+        if measures_update:
             self._parameters.measure_gradients_of(moved, "optimizer_grad")
-        self._parameters.after_update()
+
+    def after_update(self) -> None:
+        """Optimizers have moved their parameters."""
+        if not self.hooks.closed and self._rows.uses("params_grad"):
+            self._parameters.after_update()
 
     def conclude(self) -> None:
         """Nothing more will come: measure the gradients of a backward pass that ended in an exception."""

@@ -439,6 +439,8 @@ class StepTracker:
         named, self._named_ahead = self._named_ahead, {}
         if named:
             self._name_ahead(one, named)
+        for optimizer in self._counter.moved_by(process_state.optimizer_steps.open_here(), called):
+            one.begin_in_closure(optimizer)
         return one
 
     def _recorded_modules(self, model: nn.Module) -> ModulesByName:

@@ -30,7 +30,8 @@ class Norms:
         self.clipped: Row | None = None
 
     def after_backward(self, parameters: Named) -> None:
-        """A backward pass has ended."""
+        """A backward pass has ended. What an optimizer had before it is no longer of interest: it calls a closure."""
+        self.forget()
         if self._chosen is None:
             self._chosen = tuple(_few_elements(parameters))
         self._after_backward = _norms(parameters, self._chosen)
@@ -44,6 +45,11 @@ class Norms:
         if of and len(now) == len(of):
             self.before = self._row([self._after_backward[key] for key in of])
             self.clipped = self._row(list(now.values()))
+        self._after_backward = {}
+
+    def forget(self) -> None:
+        """The norms are not known."""
+        self.before = self.clipped = None
         self._after_backward = {}
 
     def _row(self, norms: list[Tensor]) -> Row:

@@ -117,11 +117,11 @@ class LeftoverGradients:
                         rows.append(Row(self._measure.values_again(gradient)))
 
     def before_update(self, parameters: Named, optimizer: Optimizer) -> None:
-        """`optimizer` is about to update its parameters, or to call a closure, with which another step begins."""
+        """`optimizer` is about to update its parameters."""
         self._awaited[id(optimizer)] = self._left_of(parameters, optimizer)
 
     def after_update(self, parameters: Named, optimizer: Optimizer) -> None:
-        """`optimizer` has updated its parameters in this step; with a closure, it was about to in the one before."""
+        """`optimizer` has updated its parameters in this step, which may have begun within a closure that it called."""
         key = id(optimizer)
         found = self._awaited.pop(key) if key in self._awaited else self._left_of(parameters, optimizer)
         if found is not None:

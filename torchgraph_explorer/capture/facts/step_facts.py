@@ -146,6 +146,19 @@ class StepFactsRecorder:
     def _before_update(self, optimizer: Optimizer, *, is_missed: bool) -> None:
         if sum(map(len, self._groups.values())) < MOST_GROUPS:
             self._groups[id(optimizer)] = self._groups_of(optimizer)
+        self._leftover.before_update(self._parameters, optimizer)
+        self._look_at_update(optimizer, is_missed=is_missed)
+
+    def after_closure(self, optimizer: Optimizer, *, is_missed: bool) -> None:
+        """`optimizer` has called the model itself: only now all of its gradients are known."""
+        self._do(lambda: self._after_closure(optimizer, is_missed=is_missed))
+
+    def _after_closure(self, optimizer: Optimizer, *, is_missed: bool) -> None:
+        if is_missed:
+            self._norms.forget()
+        self._look_at_update(optimizer, is_missed=is_missed)
+
+    def _look_at_update(self, optimizer: Optimizer, *, is_missed: bool) -> None:
         model = self._model
         self._participation.before_update(
             self._parameters,
@@ -153,7 +166,6 @@ class StepFactsRecorder:
             model=model,
             without_optimizer=lambda these: self._optimizers.without_optimizer(these, model),
         )
-        self._leftover.before_update(self._parameters, optimizer)
         if is_missed or current_backward() != -1 or getattr(optimizer, "grad_scale", None) is not None:
             return  # the norm after the last backward pass is not known, or the loss scale is still in the gradients
         self._norms.before_update(self._parameters, held_by([optimizer]))
