@@ -147,6 +147,18 @@ def test_a_step_whose_outputs_are_gone_is_handed_over_soon(monkeypatch: pytest.M
     watcher.close()
 
 
+def test_the_first_update_may_come_long_after_the_backward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(captured_step, "SECONDS_FOR_FIRST_UPDATE", -1.0)
+    model = Eventful()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    watcher, heard = watched(model)
+    model.loss().backward()
+    come_to_rest(watcher)
+    optimizer.step()
+    watcher.close()
+    assert [frame.facts.end for frame in heard.frames if frame.facts is not None] == ["update"]
+
+
 def test_a_step_waits_for_its_update_as_long_as_more_forward_passes_come() -> None:
     model = Eventful()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)

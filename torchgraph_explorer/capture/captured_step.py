@@ -52,7 +52,7 @@ class StepOptions:
     Attributes:
         until_update: The step ends with an update, not with a backward pass.
         updates: Measure how the update moves the parameters.
-        is_first: No update was seen before.
+        expects_update: One was seen before, or there is an optimizer that would make it.
         choice: Which passes are recorded.
         expected: Forward passes through each entrance in the logged step before.
         selection: Which modules are recorded.
@@ -60,7 +60,7 @@ class StepOptions:
 
     until_update: bool = False
     updates: bool = False
-    is_first: bool = False
+    expects_update: bool = False
     choice: PassChoice = field(default_factory=PassChoice)
     expected: Mapping[str, int] = field(default_factory=dict)
     selection: ModuleSelection = field(default_factory=ModuleSelection)
@@ -202,7 +202,7 @@ class CapturedStep:
             return SECONDS_FOR_BACKWARD
         if not self.forward.until_update:
             return SECONDS_IDLE
-        return SECONDS_FOR_FIRST_UPDATE if self._options.is_first else SECONDS_FOR_UPDATE
+        return SECONDS_FOR_UPDATE if self._options.expects_update else SECONDS_FOR_FIRST_UPDATE
 
     def is_done_by(self, one: object) -> bool:
         """Whether `one` is this step or a part of it."""

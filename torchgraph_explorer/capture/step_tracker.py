@@ -428,7 +428,7 @@ class StepTracker:
             options=StepOptions(
                 until_update=not self._counter.counts_passes,
                 updates=self._measures_updates,
-                is_first=not self._counter.has_updates,
+                expects_update=self._counter.has_updates or bool(self._counter.optimizers.known),
                 choice=self._choice,
                 expected=self._current.passes,
                 selection=self._selection,
