@@ -246,6 +246,27 @@ def adversaries(model: Any) -> None:
         makes.step()
 
 
+def adversaries_in_closures(model: Any) -> None:
+    makes, judges = sgd(model.generator), sgd(model.discriminator)
+
+    def judge() -> Tensor:
+        judges.zero_grad()
+        fake = model.generator(torch.randn(5, 2)).detach()
+        loss: Tensor = (model.discriminator(torch.randn(5, 4)) - model.discriminator(fake)).mean()
+        loss.backward()
+        return loss
+
+    def make() -> Tensor:
+        makes.zero_grad()
+        loss: Tensor = model.discriminator(model.generator(torch.randn(5, 2))).mean()
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        judges.step(judge)  # type: ignore[arg-type]
+        makes.step(make)  # type: ignore[arg-type]
+
+
 def apart(model: Any) -> None:
     """The parts learn by themselves, in turn, and one of them twice at first."""
     optimizers = {part: sgd(part) for part in (model.generator, model.discriminator)}
@@ -313,6 +334,14 @@ LOOPS = {
     "distilled": Loop(distilled, (["student"], ["teacher", "student"]), make=Distilled, moved="student"),
     "adversaries": Loop(
         adversaries,
+        (["generator", "discriminator", "discriminator"], ["generator", "discriminator"]) * 3,
+        steps=6,
+        make=Adversaries,
+        moved="generator",
+        added=(3,),
+    ),
+    "adversaries in closures": Loop(
+        adversaries_in_closures,
         (["generator", "discriminator", "discriminator"], ["generator", "discriminator"]) * 3,
         steps=6,
         make=Adversaries,

@@ -141,6 +141,9 @@ class StepAdmission:
         own = self._counter.moved_by(optimizers, model)
         if own:
             self._note_eval_mode()
+            one = self._current.one
+            if one is not None and one.is_updated and self._counter.would_be_update(own):
+                self._current.end()  # a closure has called the model, in a step whose passes were not seen
             self.end_update(model, own, end="skipped" if all(map(is_skipped, own)) else "update")
         return bool(own)
 
