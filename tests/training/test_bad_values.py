@@ -114,6 +114,29 @@ def test_what_is_not_finite_between_recorded_steps_has_the_next_one_recorded(
 
 
 @pytest.mark.usefixtures("_looks_at_every_step")
+@pytest.mark.parametrize("clears", [True, False], ids=["cleared in it", "cleared before it"])
+def test_a_gradient_of_a_closure_is_told_of_the_step_that_it_is_of(clears: bool) -> None:
+    model, heard = nn.Sequential(nn.Linear(2, 2), Sometimes(nan_of_a_derivative), nn.Linear(3, 2)), Listening()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+    def closure() -> Tensor:
+        if clears:
+            optimizer.zero_grad()
+        loss: Tensor = model(torch.randn(3, 2)).mean()
+        loss.backward()
+        return loss
+
+    with watch(model, backend=heard, log_freq=10, verbose=False):
+        for _ in range(6):
+            if not clears:
+                optimizer.zero_grad()
+            optimizer.step(closure)
+    origin = NotFiniteOrigin("gradient", ("0.weight", "0.bias", "1.layer.weight", "1.layer.bias"), 4, 6)
+    recorded = {frame.step: frame.training.not_finite for frame in heard.frames if frame.training}
+    assert recorded[5] == NotFinite(4, "gradient", origin)
+
+
+@pytest.mark.usefixtures("_looks_at_every_step")
 def test_the_finding_says_between_which_steps_nan_began(tmp_path: Path) -> None:
     model = Sometimes(lambda out: out * math.nan, at=13)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)

@@ -68,8 +68,10 @@ class FiniteChecks:
             pace.looked()
             self._latest = step
 
-    def look_at_gradient(self, optimizer: Optimizer, step: int, *, model: nn.Module) -> None:
-        """An optimizer is about to move `model`. One that a scaler tells of infinity moves nothing then.
+    def look_at_gradient(self, optimizer: Optimizer, step: int, *, model: nn.Module, is_updated: bool = False) -> None:
+        """An optimizer is about to move `model`, or has called it and moved it if `is_updated`.
+
+        One that a scaler tells of infinity moves nothing then.
 
         It is looked at where the output was, too: a gradient that is not finite then comes from behind that.
         """
@@ -79,7 +81,9 @@ class FiniteChecks:
             few = optimizer.param_groups[0]["params"][:FEW]
             with NoDispatch():
                 gradients = [one.grad for one in few if one.grad is not None and one.grad.numel() <= LARGEST]
-            self._look("gradient", step, gradients, origin=lambda: nonfinite_origin.of_gradient(model))
+            self._look(
+                "gradient", step, gradients, origin=lambda: nonfinite_origin.of_gradient(model, is_updated=is_updated)
+            )
             pace.looked()
 
     def stop(self) -> None:

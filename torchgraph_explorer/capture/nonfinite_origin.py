@@ -30,12 +30,17 @@ def of_output(model: nn.Module, args: tuple[object, ...], kwargs: Mapping[str, o
     return found if found is None or found.count else _origin("parameter", unwrapped(model).named_parameters())
 
 
-def of_gradient(model: nn.Module) -> NotFiniteOrigin | None:
-    """The gradients of which parameters are not finite, or, if all are not, which parameters; None as above."""
+def of_gradient(model: nn.Module, *, is_updated: bool = False) -> NotFiniteOrigin | None:
+    """The gradients of which parameters are not finite, or, if all are not, which parameters; None as above.
+
+    If all are not, and `is_updated` with them, nothing is known of the parameters before.
+    """
     gradients = ((name, one.grad) for name, one in unwrapped(model).named_parameters())
     found = _origin("gradient", ((name, one) for name, one in gradients if one is not None))
     if found is None or found.count < found.total:
         return found
+    if is_updated:
+        return None
     parameters = _origin("parameter", unwrapped(model).named_parameters())
     return parameters if parameters is not None and parameters.count else found
 

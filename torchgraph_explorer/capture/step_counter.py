@@ -179,6 +179,11 @@ class StepCounter:
         self._resumed.after_update(optimizers, is_another=is_another)
         return is_another
 
+    @property
+    def may_have_passed(self) -> bool:
+        """Whether there may have been a pass since the latest update; else an optimizer calls the model itself."""
+        return self.is_begun or self._updated_at[0] != sequence_number()
+
     def has_made_latest(self, optimizer: Optimizer) -> bool:
         """Whether `optimizer` has made the latest update, or a part of it."""
         return id(optimizer) in self._updated_by

@@ -31,6 +31,7 @@ from torchgraph_explorer.capture.modules_by_name import ModulesByName, modules_b
 from torchgraph_explorer.capture.named_tensors import NamedTensors
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.observation import OPTIMIZER, StepListener
+from torchgraph_explorer.capture.path_gradients import sequence_number
 from torchgraph_explorer.capture.phases import Phase
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.safe_hook import Hook
@@ -96,6 +97,7 @@ class StepTracker:
         self._lock = interrupts.lock()
         self._broken: set[str] = set()
         self._logged, self._windows = -1, UnitWindows()
+        self._node_before_update = -1
         self._trained: frozenset[str] = frozenset()
         self._learned: ModuleGraph | None = None
         self._named_ahead: dict[str, _NamedAhead] = {}
@@ -256,8 +258,10 @@ class StepTracker:
 
     def before_step(self, optimizer: Optimizer) -> None:
         """An optimizer is about to move its parameters (for `optimizer_steps.OptimizerListener`)."""
+        self._node_before_update = sequence_number()
         if self._current.one is None and self._counter.sees_updates:
-            self._check_gradient(optimizer)
+            if self._counter.may_have_passed:
+                self._check_gradient(optimizer)
             return
         with self._lock:
             if (model := self._called()) is not None:
@@ -268,6 +272,10 @@ class StepTracker:
         with self._lock:
             if (model := self._called()) is None:
                 return
+            was_in_closure = sequence_number() != self._node_before_update
+            if was_in_closure and self._current.one is None and self._counter.sees_updates:
+                for each in optimizers:
+                    self._check_gradient(each, is_updated=True)
             is_own = self._admission.after_update(model, optimizers)
             if not self.silence.is_over:
                 self.silence.update(is_own=is_own)
@@ -341,11 +349,11 @@ class StepTracker:
             kwargs = rest[0] if len(rest) > 1 else {}
             self._checks.look_at_output(rest[-1], self._counter.number, model=model, args=args, kwargs=kwargs)
 
-    def _check_gradient(self, optimizer: Optimizer) -> None:
+    def _check_gradient(self, optimizer: Optimizer, *, is_updated: bool = False) -> None:
         try:
             model = self._called()
             if model is not None and self._counter.optimizers.moves(optimizer, model):
-                self._checks.look_at_gradient(optimizer, self._counter.number, model=model)
+                self._checks.look_at_gradient(optimizer, self._counter.number, model=model, is_updated=is_updated)
         except Exception as fault:  # updates are followed all the same
             self._fail_to_check(fault)
 
