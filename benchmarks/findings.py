@@ -16,7 +16,7 @@ from benchmarks.recorded import BASELINES, AnyProgram, Job, baseline, programs_o
 from benchmarks.tables import Options, Table
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.engine import find
-from torchgraph_explorer.record.scalars.index import Scalar
+from torchgraph_explorer.record.scalars.index import LoggedSoFar, Scalar
 from torchgraph_explorer.run import Model, open_run
 
 SEEDS, FULL_SEEDS = (0,), (0, 1, 2)
@@ -151,7 +151,12 @@ def _prepare() -> None:
 class Unlogged(Model):
     """A model as if nothing had been logged."""
 
-    def scalars(self) -> Mapping[str, Scalar]:
+    @property
+    def logged(self) -> LoggedSoFar:
+        """Nothing, with a label or without."""
+        return LoggedSoFar(epoch=0, blocks=0, every=(), notes=())
+
+    def scalars_elsewhere(self) -> Mapping[str, Scalar]:
         """None."""
         return {}
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from benchmarks.findings import Unlogged
 from tests.findings.records import chain, module, recorded, weight
 from tests.record.examples import labelled, logged, write
 from torchgraph_explorer import open_run
@@ -215,3 +216,9 @@ def test_updates_may_be_large_where_the_optimizer_finds_out_how_far_to_go(
     facts = [StepFacts("update", 1, 1, (optimizer,))] * 20
     model = recorded(tmp_path, chain(module("fc1", "Linear", weight(2, 2))), frames, facts=facts)
     assert [one for one in kinds(model) if one == "update-too-large"] == expected
+
+
+@pytest.mark.slow
+def test_a_benchmark_also_judges_a_run_as_if_nothing_had_been_logged(tmp_path: Path) -> None:
+    assert kinds(trained(tmp_path, {"loss": PLATEAU.tolist()})) == ["loss-not-falling"]
+    assert kinds(open_run(tmp_path)._model(Unlogged, None)) == []
