@@ -89,6 +89,9 @@ def test_updates_that_are_soon_too_small_are_told_where_nothing_is_learned(
         pytest.param(np.exp(-STEPS / 15) + 1e-6 * (1 + 200 * (STEPS == 150)), [], id="jumps near zero"),
         pytest.param(0.3 * NOISE, [], id="changes its sign, as that of a policy gradient"),
         pytest.param(-100 + 100 * np.exp(-STEPS / 30) + NOISE, [], id="is negative and falls"),
+        pytest.param(
+            -2.3 * np.exp(-STEPS / 30) - 0.1 + 0.01 * NOISE, [], id="is negative and rises, as what is maximised"
+        ),
         pytest.param(FALLING + 0.3 * np.abs(np.sin(STEPS / 15)) * FALLING, [], id="goes up and down with a schedule"),
         pytest.param(np.exp(1.5 * NOISE), [], id="is of single samples"),
         pytest.param(PLATEAU[:20], [], id="has few values"),

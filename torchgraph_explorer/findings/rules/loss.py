@@ -172,7 +172,7 @@ def _falls(loss: Loss) -> bool:
 def loss_diverging(evidence: Evidence) -> Iterator[Finding]:
     """The training loss rises, and stays so."""
     loss = judged(evidence)
-    if loss is None or not _rises(loss):
+    if loss is None or not _rises(loss) or _is_maximised(loss):
         return
     base, best, late = _levels(loss)
     rows = np.flatnonzero(loss.values > (best + late) / 2)
@@ -200,6 +200,12 @@ def _rises(loss: Loss) -> bool:
         return bool(rise > abs(base))
     has_lost = gained > GAINED * loss.noise and rise > LOST * gained
     return bool(rise > ABOVE_NOISE * loss.noise and (rise > RISEN * max(abs(base), gained) or has_lost))
+
+
+def _is_maximised(loss: Loss) -> bool:
+    """Whether it is an objective that is to rise, such as a mean logarithm of likelihoods: negative, never lower."""
+    base, best, _ = _levels(loss)
+    return bool(loss.values.max() < 0 and base - best <= ABOVE_NOISE * loss.noise)
 
 
 def _levels(loss: Loss) -> tuple[float, float, float]:
