@@ -22,6 +22,10 @@ _SETUP = (
     "batch-as-sequence",
     "logits-before-nll",
     "targets-out-of-range",
+    "targets-broadcast",
+    "dropout-on-output",
+    "loss-negated",
+    "one-class-batches",
     "betas-swapped",
 )
 _LARGE = (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation", "attention-logits-growing")

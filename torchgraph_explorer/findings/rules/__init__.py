@@ -11,21 +11,26 @@ from torchgraph_explorer.findings.rules.batches import repeated_batch
 from torchgraph_explorer.findings.rules.beginning import bad_init_scale, input_not_normalised, zero_init
 from torchgraph_explorer.findings.rules.betas import betas_swapped
 from torchgraph_explorer.findings.rules.branches import imbalanced_branches
+from torchgraph_explorer.findings.rules.broadcast import targets_broadcast
 from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.experts import expert_imbalance
 from torchgraph_explorer.findings.rules.growth import exploding_activation, exploding_gradient, overflow_ahead
 from torchgraph_explorer.findings.rules.heads import activation_before_loss, softmax_before_loss
+from torchgraph_explorer.findings.rules.last_dropout import dropout_on_output
+from torchgraph_explorer.findings.rules.latents import posterior_collapse
 from torchgraph_explorer.findings.rules.linear import missing_nonlinearity
 from torchgraph_explorer.findings.rules.loop import clipping_always, no_zero_grad, weight_decay_dominates
 from torchgraph_explorer.findings.rules.loss import loss_diverging, loss_not_falling
 from torchgraph_explorer.findings.rules.modes import batch_of_one, normalisation_in_eval, training_in_eval_mode
 from torchgraph_explorer.findings.rules.nonfinite import nan
+from torchgraph_explorer.findings.rules.one_class import one_class_batches
 from torchgraph_explorer.findings.rules.optimizer import frozen_by_accident, not_in_optimizer
 from torchgraph_explorer.findings.rules.participation import no_gradient, unused_module
 from torchgraph_explorer.findings.rules.precision import update_lost_to_rounding
 from torchgraph_explorer.findings.rules.rates import learning_rate_gone
 from torchgraph_explorer.findings.rules.rule import Rule
 from torchgraph_explorer.findings.rules.sequences import batch_as_sequence
+from torchgraph_explorer.findings.rules.signs import loss_negated
 from torchgraph_explorer.findings.rules.single_units import collapse, dead_units, symmetric_units
 from torchgraph_explorer.findings.rules.spike import loss_spike
 from torchgraph_explorer.findings.rules.targets import logits_before_nll, targets_out_of_range
@@ -35,6 +40,7 @@ from torchgraph_explorer.findings.rules.units import (
     dropout_extreme,
     saturated_activation,
 )
+from torchgraph_explorer.findings.rules.untrained import frozen_untrained
 from torchgraph_explorer.findings.rules.updates import loss_scale_loop, update_too_large, update_too_small
 
 RULES: dict[str, Rule] = {
@@ -67,6 +73,11 @@ RULES: dict[str, Rule] = {
     "activation-before-loss": activation_before_loss,
     "logits-before-nll": logits_before_nll,
     "targets-out-of-range": targets_out_of_range,
+    "targets-broadcast": targets_broadcast,
+    "dropout-on-output": dropout_on_output,
+    "loss-negated": loss_negated,
+    "one-class-batches": one_class_batches,
+    "posterior-collapse": posterior_collapse,
     "batch-as-sequence": batch_as_sequence,
     "attention-logits-growing": attention_logits_growing,
     "update-lost-to-rounding": update_lost_to_rounding,
@@ -74,6 +85,7 @@ RULES: dict[str, Rule] = {
     "symmetric-units": symmetric_units,
     "no-zero-grad": no_zero_grad,
     "frozen-by-accident": frozen_by_accident,
+    "frozen-untrained": frozen_untrained,
     "normalisation-in-eval": normalisation_in_eval,
     "training-in-eval-mode": training_in_eval_mode,
     "batch-of-one": batch_of_one,

@@ -19,6 +19,10 @@ Floats = npt.NDArray[np.float64]
 WITHIN = 1e-4
 """How exactly the rows of an output sum to one."""
 
+ERRORS, MOST_ERROR = 4.0, 0.2
+"""Standard errors by which the mean of sampled elements may be off, and what they may come to, of that mean: at two
+steps at least."""
+
 AS_EXPECTED = 0.2
 """By how much the gradient at a softmax may differ from that of a cross entropy of logits."""
 
@@ -139,20 +143,39 @@ def _begins_as_cross_entropy(evidence: Evidence, column: int, norms: int, *, cla
     return bool(is_as_expected.all()) and abs(float(found[0]) / math.log(classes) - 1) < AS_EXPECTED
 
 
+def first_is_cross_entropy(evidence: Evidence, column: int, norms: int, *, info: TensorInfo, sign: int = 1) -> bool:
+    """Whether loss and gradients of the first step are those of a mean cross entropy of nearly equal logits.
+
+    With a `sign` of -1, of its negative. The classes may be those of many positions of a sample.
+    """
+    loss = judged(evidence)
+    if loss is None:
+        return False
+    _, rows, values = np.intersect1d(evidence.steps, loss.steps, return_indices=True)
+    if not len(rows):
+        return False
+    length = float((evidence.column("mean", norms) * samples_of(evidence, info, column))[rows[0]])
+    first = sign * float(loss.values[values[0]])
+    return any(
+        classes > 2
+        and abs(length * math.sqrt(positions) / math.sqrt(1 - 1 / classes) - 1) < AS_EXPECTED
+        and abs(first / math.log(classes) - 1) < AS_EXPECTED
+        for classes, positions in classes_and_positions(info)
+    )
+
+
 def _bounded(evidence: Evidence, one: Series, name: str) -> Finding:
     range_, keeps = {
         "ReLU": ("not negative", "a class gets no gradient where its logit is zero"),
         "Sigmoid": ("between 0 and 1", "no class can get more than e times the probability of another one"),
         "Tanh": ("between -1 and 1", "no class can get more than e² times the probability of another one"),
     }[name]
-    places = evidence.places
-    calls = [number for number in range(len(places.calls)) if places.is_leaf(number)]
-    last = places.calls[calls[-1]].module if calls else ""
+    last = last_module(evidence)
     return finding(
         evidence,
         "activation-before-loss",
         "warning",
-        at=last if places.class_of(last) == name else one,
+        at=last if evidence.places.class_of(last) == name else one,
         rows=range(len(evidence)),
         numbers={"steps": len(evidence)},
         text=f"The model's outputs are {range_}, as those of a {name}, and the loss takes them for logits, as "
@@ -191,10 +214,14 @@ def _without_logarithm(evidence: Evidence, one: Series, rows: Rows) -> Finding:
 
 
 def _last_softmax(evidence: Evidence) -> str | None:
+    last = last_module(evidence)
+    return last if evidence.places.class_of(last) in {"Softmax", "Softmax2d"} else None
+
+
+def last_module(evidence: Evidence) -> str:
+    """The module of the last call without calls inside; empty without any."""
     places = evidence.places
-    calls = [number for number in range(len(places.calls)) if places.is_leaf(number)]
-    last = places.calls[calls[-1]].module if calls else ""
-    return last if places.class_of(last) in {"Softmax", "Softmax2d"} else None
+    return next((one.module for at, one in reversed([*enumerate(places.calls)]) if places.is_leaf(at)), "")
 
 
 def is_softmax(evidence: Evidence, column: int, info: TensorInfo) -> bool:
@@ -204,12 +231,16 @@ def is_softmax(evidence: Evidence, column: int, info: TensorInfo) -> bool:
 
 def softmax_of(evidence: Evidence, column: int, info: TensorInfo) -> tuple[int, int] | None:
     """Of an output of probabilities, how many classes and how many positions of a sample it has; None of others."""
-    if not lie_within(evidence, column) or _is_sampled(evidence, column):
+    if not lie_within(evidence, column):
         return None
-    means = evidence.column("mean", column)
-    known = means[np.isfinite(means)].astype(np.float64)
+    means, spreads, count, sampled = (
+        evidence.column(name, column).astype(np.float64) for name in ("mean", "std", "count", "sampled")
+    )
+    errors = np.where(count == sampled, 0.0, ERRORS * spreads / np.sqrt(sampled))
     for classes, positions in classes_and_positions(info):
-        if classes > 1 and (np.abs(known * classes - 1) < WITHIN).all():
+        off, allowed = np.abs(means * classes - 1), WITHIN + errors * classes
+        is_known = np.isfinite(means) & (errors * classes < MOST_ERROR)
+        if classes > 1 and is_known.sum() >= LEAST_ROWS and not (off > allowed).any():
             return classes, positions
     return None
 
@@ -223,6 +254,16 @@ def classes_and_positions(info: TensorInfo) -> Iterator[tuple[int, int]]:
     for classes in dict.fromkeys((*sizes[:1], *(sizes[-1:] if len(sizes) == 2 else ()))):
         if classes and all(sizes):
             yield classes, math.prod(size or 1 for size in sizes) // classes
+
+
+def trained_outputs(evidence: Evidence) -> Iterator[tuple[Series, TensorInfo, int]]:
+    """The outputs of the model that gradients come back to, and the columns of the norms of these."""
+    for column in evidence.of_kind("value", "output"):
+        one = evidence.series[column]
+        info = evidence.places.tensor(one)
+        norms = evidence.find(one.module, one.call, "output", one.path, "grad_norm")
+        if not one.module and not one.call and info is not None and info.shape and norms is not None:
+            yield one, info, norms
 
 
 def _is_sigmoid(evidence: Evidence, column: int, norms: int) -> bool:
@@ -279,12 +320,6 @@ def lie_within(evidence: Evidence, column: int) -> bool:
     return bool(np.nanmin(low, initial=0) >= 0 and np.nanmax(high, initial=1) <= 1 + WITHIN)
 
 
-def _is_sampled(evidence: Evidence, column: int) -> bool:
-    count, sampled = (evidence.column(name, column) for name in ("count", "sampled"))
-    there = np.isfinite(count)
-    return bool((count[there] != sampled[there]).any())
-
-
 def samples_of(evidence: Evidence, info: TensorInfo, column: int) -> Floats:
     """Rows of the first dimension at each step."""
     found: Floats = evidence.column("count", column).astype(np.float64) / _width(info)
@@ -325,11 +360,9 @@ def _of_sigmoid(evidence: Evidence, norms: int, scale: Floats) -> Flags:
 
 
 def _twice(evidence: Evidence, one: Series, rows: Rows, *, is_softmax: bool) -> Finding:
-    places = evidence.places
-    calls = [number for number in range(len(places.calls)) if places.is_leaf(number)]
-    last = places.calls[calls[-1]].module if calls else ""
+    last = last_module(evidence)
     name = "softmax" if is_softmax else "sigmoid"
-    is_module = places.class_of(last) in {"Softmax", "Softmax2d", "Sigmoid"}
+    is_module = evidence.places.class_of(last) in {"Softmax", "Softmax2d", "Sigmoid"}
     loss = "`cross_entropy`" if is_softmax else "`binary_cross_entropy_with_logits`"
     return finding(
         evidence,

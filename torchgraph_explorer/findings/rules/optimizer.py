@@ -39,7 +39,7 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
     for name in sorted(without):
         module, _, path = name.rpartition(".")
         is_never_held = all(name in lists[row] for row in _rows_with_gradient(evidence, module, path) if row in lists)
-        if is_never_held and _gets_gradient(evidence, module, path) and not _is_changed(evidence, module, path):
+        if is_never_held and _gets_gradient(evidence, module, path) and not is_changed(evidence, module, path):
             modules.setdefault(module, []).append(path)
     remade = _remade(evidence, rows)
     yield from _made_in_forward(evidence, remade)
@@ -161,7 +161,7 @@ def _gets_gradient(evidence: Evidence, module: str, path: str) -> bool:
     return bool(np.nanmedian(peaks) > 0) if np.isfinite(peaks).any() else False
 
 
-def _is_changed(evidence: Evidence, module: str, path: str) -> bool:
+def is_changed(evidence: Evidence, module: str, path: str) -> bool:
     """Whether the parameter's values differ between recorded steps. Those of a sample tell nothing."""
     column = evidence.find(module, None, "param", path)
     if column is None:
@@ -210,11 +210,11 @@ def _frozen_rows(evidence: Evidence, weight: Weight, rows: list[int], share: flo
     kept = held(flags, share=HELD)
     if kept is not None and share < HELD_SHARE:
         return [rows[at] for at in kept]
-    is_as_made = share < MADE_SHARE and _is_as_made(evidence, weight)
-    return rows if is_as_made and not _is_changed(evidence, module, path) else None
+    is_new = share < MADE_SHARE and is_as_made(evidence, weight)
+    return rows if is_new and not is_changed(evidence, module, path) else None
 
 
-def _is_as_made(evidence: Evidence, weight: Weight) -> bool:
+def is_as_made(evidence: Evidence, weight: Weight) -> bool:
     """Whether the values are spread evenly over plus and minus one over the root of the inputs, as torch makes them."""
     column = evidence.find(weight.module.name, None, "param", weight.info.path)
     inputs = np.prod([size or 1 for size in weight.info.shape[1:]])

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.heads import EQUAL, classes_and_positions, ends_with, samples_of
+from torchgraph_explorer.findings.rules.heads import (
+    EQUAL,
+    classes_and_positions,
+    ends_with,
+    last_module,
+    samples_of,
+    trained_outputs,
+)
 from torchgraph_explorer.findings.rules.loss import judged
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding
-from torchgraph_explorer.schema import Series, TensorInfo
+from torchgraph_explorer.schema import Series
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,6 +33,9 @@ AS_LOGGED = 0.02
 
 OFTEN = 0.5
 """Share of the steps at which the error has to be larger than the range."""
+
+STOPPED = 0.5
+"""Share of the squared error, over the second half of the steps, of which a ReLU at the end stops the gradient."""
 
 RANGES = {"Sigmoid": (0.0, 1.0), "Hardsigmoid": (0.0, 1.0), "Softmax": (0.0, 1.0), "Tanh": (-1.0, 1.0)}
 """What the outputs of these classes lie between."""
@@ -39,7 +50,7 @@ def logits_before_nll(evidence: Evidence) -> Iterator[Finding]:
     loss = judged(evidence)
     if loss is None or not len(loss.values) or loss.values.min() > LEAST_OF_COSINES:
         return
-    for one, info, norms in _trained_outputs(evidence):
+    for one, info, norms in trained_outputs(evidence):
         column = evidence.find(one.module, one.call, "output", one.path)
         if column is None or not np.nanmax(evidence.column("max", column), initial=0) > EQUAL:
             continue
@@ -49,16 +60,6 @@ def logits_before_nll(evidence: Evidence) -> Iterator[Finding]:
             if classes > 2 and len(rows) >= LEAST_ROWS:
                 yield _not_logarithms(evidence, one, rows, lowest=float(loss.values.min()))
                 break
-
-
-def _trained_outputs(evidence: Evidence) -> Iterator[tuple[Series, TensorInfo, int]]:
-    """The outputs of the model that gradients come back to, and the columns of the norms of these."""
-    for column in evidence.of_kind("value", "output"):
-        one = evidence.series[column]
-        info = evidence.places.tensor(one)
-        norms = evidence.find(one.module, one.call, "output", one.path, "grad_norm")
-        if not one.module and not one.call and info is not None and info.shape and norms is not None:
-            yield one, info, norms
 
 
 def _of_norm_one(evidence: Evidence, norms: int, scale: Floats) -> Rows:
@@ -85,27 +86,86 @@ def _not_logarithms(evidence: Evidence, one: Series, rows: Rows, *, lowest: floa
 
 
 def targets_out_of_range(evidence: Evidence) -> Iterator[Finding]:
-    """The squared error of outputs that an activation bounds is larger than any with targets within these bounds."""
+    """The squared error of outputs that an activation bounds is larger than any with targets within these bounds.
+
+    Of a ReLU, which has one bound: most of the error is where it gives zero, and cannot learn otherwise.
+    """
+    for one, info, norms in trained_outputs(evidence):
+        column = evidence.find(one.module, one.call, "output", one.path)
+        errors = None if column is None else squared_errors(evidence, column, norms)
+        if column is None or errors is None:
+            continue
+        bounded = _bounded_by(evidence, column)
+        if bounded is not None:
+            name, (low, high) = bounded
+            if (errors.values > (high - low) ** 2).mean() >= OFTEN:
+                error = float(np.sqrt(np.median(errors.values)))
+                yield _out_of_range(evidence, one, errors.rows, name=name, error=error)
+        elif math.prod(size or 1 for size in info.shape[1:]) == 1:
+            stopped = _stopped_by_relu(evidence, column, norms)
+            late = errors.rows[len(errors.rows) // 2 :]
+            if stopped is not None and np.median(stopped[late]) > STOPPED:
+                yield _below_zero(evidence, one, errors.rows, stopped=float(np.median(stopped[late])))
+
+
+def _stopped_by_relu(evidence: Evidence, column: int, norms: int) -> Floats | None:
+    """The share of the squared gradient at the model's output that a ReLU behind the last layer stops.
+
+    None if the output is not that of a ReLU, a module or a function. A squared error is spread over the samples as its
+    squared gradient is.
+    """
+    low, zeros = (evidence.column(name, column) for name in ("min", "zeros"))
+    if np.nanmin(low, initial=0) < 0 or not np.nanmin(zeros, initial=np.inf) > 0:
+        return None
+    name = last_module(evidence)
+    is_module = evidence.places.class_of(name) == "ReLU"
+    before = evidence.find(name, 0, *(("input", "input[0]") if is_module else ("output", "output")), "grad_norm")
+    if before is None:
+        return None
+    after, passed = (evidence.column("l2_norm", one).astype(np.float64) ** 2 for one in (norms, before))
+    with np.errstate(all="ignore"):
+        found: Floats = 1 - passed / after
+    return found
+
+
+def _below_zero(evidence: Evidence, one: Series, rows: Rows, *, stopped: float) -> Finding:
+    last = last_module(evidence)
+    return finding(
+        evidence,
+        "targets-out-of-range",
+        "warning",
+        at=last if evidence.places.class_of(last) == "ReLU" else one,
+        rows=rows,
+        numbers={"stopped": stopped, "low": 0.0},
+        text=f"The model ends with a ReLU, and {stopped:.0%} of the squared error is where it gives zero and lets no "
+        "gradient through. Targets below zero are out of its range.",
+        advice="Leave out the ReLU at the end of the network. If no target is negative, use `softplus` instead.",
+    )
+
+
+class SquaredErrors(NamedTuple):
+    """The logged loss, at the rows at which it is known."""
+
+    rows: Rows
+    values: Floats
+
+
+def squared_errors(evidence: Evidence, column: int, norms: int, *, sign: int = 1) -> SquaredErrors | None:
+    """The logged loss, if it is at all steps the mean squared error that the gradients at an output tell; else None.
+
+    With a `sign` of -1, if it is the negative of that error.
+    """
     loss = judged(evidence)
     if loss is None:
-        return
-    for one, _, norms in _trained_outputs(evidence):
-        column = evidence.find(one.module, one.call, "output", one.path)
-        bounded = None if column is None else _bounded_by(evidence, column)
-        if column is None or bounded is None:
-            continue
-        name, (low, high) = bounded
-        _, rows, values = np.intersect1d(evidence.steps, loss.steps, return_indices=True)
-        found = loss.values[values].astype(np.float64)
-        count, length = (evidence.column(of, at)[rows] for of, at in (("count", column), ("l2_norm", norms)))
-        expected = count.astype(np.float64) * length.astype(np.float64) ** 2 / 4
-        known = np.isfinite(found) & np.isfinite(expected) & (found > 0)
-        rows, found, expected = rows[known], found[known], expected[known]
-        is_squared = np.abs(expected - found) < AS_LOGGED * found
-        is_beyond = found > (high - low) ** 2
-        if len(rows) < LEAST_ROWS or not is_squared.all() or is_beyond.mean() < OFTEN:
-            continue
-        yield _out_of_range(evidence, one, rows, name=name, error=float(np.sqrt(np.median(found))))
+        return None
+    _, rows, values = np.intersect1d(evidence.steps, loss.steps, return_indices=True)
+    found = sign * loss.values[values].astype(np.float64)
+    count, length = (evidence.column(of, at)[rows] for of, at in (("count", column), ("l2_norm", norms)))
+    expected = count.astype(np.float64) * length.astype(np.float64) ** 2 / 4
+    known = np.isfinite(found) & np.isfinite(expected) & (found > 0)
+    rows, found, expected = rows[known], found[known], expected[known]
+    is_squared = np.abs(expected - found) < AS_LOGGED * found
+    return SquaredErrors(rows, found) if len(rows) >= LEAST_ROWS and is_squared.all() else None
 
 
 def _bounded_by(evidence: Evidence, column: int) -> tuple[str, tuple[float, float]] | None:

@@ -1,0 +1,457 @@
+"""Losses, targets and batches that are made wrong are told, and healthy ones that look like them are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from torchgraph_explorer import open_run, watch
+from torchgraph_explorer.finding import Finding
+
+pytestmark = pytest.mark.slow
+
+Step = Callable[[nn.Module, int], Tensor]
+"""The loss of a model at a step."""
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+def trained(  # the model's own parameters, and those of `beside`
+    folder: Path,
+    model: nn.Module,
+    step: Step,
+    *,
+    steps: int = 40,
+    rate: float = 0.05,
+    logs: bool = True,
+    **more: object,
+) -> list[Finding]:
+    """What is told of a training with SGD and `log_freq=1`."""
+    beside = more.pop("beside", None)
+    parameters = [*model.parameters(), *(beside.parameters() if isinstance(beside, nn.Module) else ())]
+    optimizer = torch.optim.SGD(parameters, rate, **more)  # type: ignore[arg-type]
+    with watch(model, log_freq=1, backend="record", logdir=str(folder), run="run", verbose=False) as watcher:
+        for number in range(steps):
+            loss = step(model, number)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if logs:
+                watcher.log({"loss": loss.item()})
+    return list(open_run(str(folder / "run")).model().findings())
+
+
+def told(findings: list[Finding], kind: str) -> list[tuple[str, str | None]]:
+    return [(one.severity, one.module) for one in findings if one.kind == kind]
+
+
+def network(outputs: int, *ends: nn.Module, inputs: int = 8) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(inputs, 24), nn.Tanh(), nn.Linear(24, outputs), *ends)
+
+
+class Ending(nn.Module):
+    """A network whose outputs go through a function."""
+
+    def __init__(self, outputs: int, end: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.body, self.end = network(outputs), end
+
+    def forward(self, samples: Tensor) -> Tensor:
+        return self.end(self.body(samples))
+
+
+SAMPLES = torch.randn(256, 8, generator=torch.Generator().manual_seed(1))
+NUMBERS = SAMPLES[:, :2].sum(1) + 0.5 * SAMPLES[:, 2] ** 2
+CLASSES = (2 * SAMPLES[:, :5]).argmax(1)
+
+
+def drawn(*tensors: Tensor, size: int = 32) -> Iterator[Tensor]:
+    at = torch.randint(len(SAMPLES), (size,))
+    return iter([one[at] for one in tensors])
+
+
+# Targets that broadcast
+
+
+def squared(predictions: Tensor, targets: Tensor) -> Tensor:
+    return (predictions - targets).square().mean()
+
+
+def of_columns(model: nn.Module, _: int) -> Tensor:
+    samples, numbers = drawn(SAMPLES, NUMBERS)
+    return squared(model(samples), numbers)
+
+
+def of_columns_halved(model: nn.Module, step: int) -> Tensor:
+    return of_columns(model, step) / 2
+
+
+def of_all_samples(model: nn.Module, _: int) -> Tensor:
+    return squared(model(SAMPLES), NUMBERS)
+
+
+def of_flat_predictions(model: nn.Module, _: int) -> Tensor:
+    samples, numbers = drawn(SAMPLES, NUMBERS)
+    return squared(model(samples), numbers[:, None])
+
+
+def of_equal_shapes(model: nn.Module, _: int) -> Tensor:
+    samples, numbers = drawn(SAMPLES, NUMBERS)
+    return squared(model(samples), numbers[:, None])
+
+
+def of_one_number(model: nn.Module, _: int) -> Tensor:
+    [samples] = drawn(SAMPLES)
+    return squared(model(samples), torch.ones(()))
+
+
+def of_one_number_and_a_penalty(model: nn.Module, step: int) -> Tensor:
+    return of_one_number(model, step) + 0.1 * sum(one.square().sum() for one in model.parameters())
+
+
+def of_a_number_for_each_batch(model: nn.Module, _: int) -> Tensor:
+    samples, numbers = drawn(SAMPLES, NUMBERS)
+    return squared(model(samples), numbers.mean())
+
+
+@pytest.mark.parametrize(
+    ("ends", "step", "logs", "severity"),
+    [
+        pytest.param((), of_columns, True, "warning", id="columns and flat targets"),
+        pytest.param((), of_columns_halved, True, "warning", id="half of the squares"),
+        pytest.param((), of_all_samples, True, "warning", id="all samples at each step"),
+        pytest.param((nn.Flatten(0),), of_flat_predictions, True, "warning", id="flat predictions and columns"),
+        pytest.param((), of_columns, False, "info", id="without a logged loss"),
+        pytest.param((), of_all_samples, False, None, id="all samples, without a logged loss"),
+        pytest.param((), of_equal_shapes, True, None, id="equal shapes"),
+        pytest.param((), of_one_number, True, None, id="one number"),
+        pytest.param((), of_one_number_and_a_penalty, True, None, id="one number, and a penalty"),
+        pytest.param((), of_a_number_for_each_batch, True, None, id="a number for each batch"),
+    ],
+)
+def test_targets_that_broadcast_are_told(
+    ends: tuple[nn.Module, ...], step: Step, *, logs: bool, severity: str | None, tmp_path: Path
+) -> None:
+    found = trained(tmp_path, network(1, *ends), step, logs=logs)
+    assert told(found, "targets-broadcast") == ([(severity, "")] if severity else [])
+
+
+def test_predictions_that_broadcast_learn_the_mean_of_the_targets() -> None:
+    """The text says so."""
+    predictions = torch.randn(32, 1, requires_grad=True)
+    squared(predictions, NUMBERS[:32]).backward()
+    expected = (predictions - NUMBERS[:32].mean()).detach() * 2 / 32
+    assert predictions.grad is not None
+    assert torch.allclose(predictions.grad, expected, atol=1e-6)
+
+
+# Dropout behind the last layer
+
+
+def to_classes(model: nn.Module, _: int) -> Tensor:
+    samples, classes = drawn(SAMPLES, CLASSES)
+    return F.cross_entropy(model(samples), classes)
+
+
+def to_words(model: nn.Module, _: int) -> Tensor:
+    """Each sample has three words, of which each is of a class."""
+    at = torch.randint(len(SAMPLES), (32, 3))
+    return F.cross_entropy(model(SAMPLES[at]).flatten(0, 1), CLASSES[at].flatten())
+
+
+def to_numbers_roughly(model: nn.Module, _: int) -> Tensor:
+    samples, numbers = drawn(SAMPLES, NUMBERS)
+    return F.huber_loss(model(samples)[:, 0], numbers)
+
+
+def to_vectors(model: nn.Module, _: int) -> Tensor:
+    [samples] = drawn(SAMPLES)
+    return F.mse_loss(model(samples), samples[:, :5] + 1)
+
+
+def dropped(values: Tensor) -> Tensor:
+    return F.dropout(values, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("model", "step", "expected"),
+    [
+        pytest.param(network(5, nn.Dropout(0.3)), to_classes, [("warning", "3")], id="of logits"),
+        pytest.param(Ending(5, dropped), to_classes, [("warning", "")], id="of logits, by a function"),
+        pytest.param(network(5, nn.Dropout(0.3)), to_vectors, [("warning", "3")], id="of numbers"),
+        pytest.param(Ending(5, dropped), to_vectors, [("info", "")], id="of numbers, by a function"),
+        pytest.param(network(5, nn.Dropout(0.3)), to_words, [("warning", "3")], id="of the logits of words"),
+        pytest.param(network(1, nn.Dropout(0.3)), to_numbers_roughly, [], id="of one number, not its square"),
+        pytest.param(network(5, nn.Dropout(0.0)), to_classes, [], id="of none"),
+        pytest.param(network(5, nn.Dropout(0.3)).eval(), to_classes, [], id="in eval mode"),
+        pytest.param(network(5, nn.ReLU()), to_classes, [], id="zeros of a ReLU"),
+        pytest.param(Ending(5, lambda x: x * torch.eye(5)[0]), to_vectors, [], id="zeros at the same places"),
+        pytest.param(nn.Sequential(nn.Dropout(0.3), network(5)), to_classes, [], id="before the first layer"),
+    ],
+)
+def test_dropout_behind_the_last_layer_is_told(
+    model: nn.Module, step: Step, expected: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    found = trained(tmp_path, model, step)
+    assert told(found, "dropout-on-output") == expected
+    assert told(found, "rule-failed") == []
+
+
+def test_dropout_of_features_that_another_network_takes_is_not_told(tmp_path: Path) -> None:
+    head = nn.Linear(5, 5)
+
+    def step(model: nn.Module, _: int) -> Tensor:
+        samples, classes = drawn(SAMPLES, CLASSES)
+        return F.cross_entropy(head(model(samples)), classes)
+
+    found = trained(tmp_path, network(5, nn.Dropout(0.3)), step, beside=head)
+    assert told(found, "dropout-on-output") == []
+
+
+# Batches of one class
+
+
+ORDER = CLASSES.argsort(stable=True)
+
+
+def in_order(model: nn.Module, step: int) -> Tensor:
+    at = ORDER[torch.arange(step * 24, step * 24 + 24) % len(ORDER)]
+    return F.cross_entropy(model(SAMPLES[at]), CLASSES[at])
+
+
+def of_a_rare_class(model: nn.Module, _: int) -> Tensor:
+    samples, classes = drawn(SAMPLES, CLASSES)
+    return F.cross_entropy(model(samples), torch.where(torch.rand(32) < 0.03, classes, 0))
+
+
+def of_many_passes(model: nn.Module, _: int) -> Tensor:
+    return torch.stack([to_classes(model, 0) for _ in range(20)]).sum()
+
+
+@pytest.mark.parametrize(
+    ("step", "rate", "expected"),
+    [
+        pytest.param(in_order, 0.5, [("warning", "")], id="in the order of the labels"),
+        pytest.param(to_classes, 0.5, [], id="shuffled"),
+        pytest.param(of_a_rare_class, 1e-4, [], id="nearly all of one class"),
+        pytest.param(of_many_passes, 0.01, [], id="twenty passes"),
+    ],
+)
+def test_batches_of_one_class_are_told(
+    step: Step, rate: float, expected: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    assert told(trained(tmp_path, network(5), step, rate=rate), "one-class-batches") == expected
+
+
+# A loss with the wrong sign
+
+
+def negative(step: Step) -> Step:
+    return lambda model, number: -step(model, number)
+
+
+def to_actions(model: nn.Module, _: int) -> Tensor:
+    """A policy that loses 1 by each action that is not the sample's class."""
+    samples, classes = drawn(SAMPLES, CLASSES)
+    policy = torch.distributions.Categorical(logits=model(samples))
+    actions = policy.sample()
+    return (policy.log_prob(actions) * (actions != classes)).mean()
+
+
+def to_a_cosine(model: nn.Module, _: int) -> Tensor:
+    [samples] = drawn(SAMPLES)
+    return -F.cosine_similarity(model(samples), samples[:, :5]).mean()
+
+
+@pytest.mark.parametrize(
+    ("step", "options", "is_told"),
+    [
+        pytest.param(negative(to_classes), {}, True, id="cross entropy"),
+        pytest.param(negative(to_vectors), {}, True, id="squared error"),
+        pytest.param(negative(to_classes), {"maximize": True}, False, id="likelihood that is maximised"),
+        pytest.param(to_classes, {}, False, id="positive"),
+        pytest.param(to_a_cosine, {}, False, id="cosine"),
+        pytest.param(to_actions, {}, False, id="policy"),
+    ],
+)
+def test_a_loss_with_the_wrong_sign_is_told(
+    step: Step, options: dict[str, bool], *, is_told: bool, tmp_path: Path
+) -> None:
+    found = trained(tmp_path, network(5), step, steps=80, rate=0.2, **options)
+    assert told(found, "loss-negated") == ([("error", None)] if is_told else [])
+
+
+# Targets below zero for a ReLU
+
+
+def to_numbers(model: nn.Module, _: int) -> Tensor:
+    samples, numbers = drawn(SAMPLES, NUMBERS)
+    return F.mse_loss(model(samples)[:, 0], numbers)
+
+
+def to_positive_numbers(model: nn.Module, _: int) -> Tensor:
+    samples, numbers = drawn(SAMPLES, NUMBERS)
+    return F.mse_loss(model(samples)[:, 0], numbers.relu())
+
+
+@pytest.mark.parametrize(
+    ("model", "step", "expected"),
+    [
+        pytest.param(network(1, nn.ReLU()), to_numbers, [("warning", "3")], id="module"),
+        pytest.param(Ending(1, torch.relu), to_numbers, [("warning", "")], id="function"),
+        pytest.param(network(1, nn.ReLU()), to_positive_numbers, [], id="targets from zero on"),
+        pytest.param(network(1), to_numbers, [], id="no ReLU"),
+    ],
+)
+def test_targets_below_the_zero_of_a_relu_are_told(
+    model: nn.Module, step: Step, expected: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    found = trained(tmp_path, model, step, steps=120, rate=0.1)
+    assert told(found, "targets-out-of-range") == expected
+
+
+# Latents
+
+
+class Autoencoder(nn.Module):
+    """A variational autoencoder with a name for the means and one for the spreads."""
+
+    def __init__(self, mean: str, spread: str) -> None:
+        super().__init__()
+        self.names = mean, spread
+        for name in self.names:
+            self.add_module(name, nn.Linear(8, 3))
+        self.decoder = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 8))
+
+    def forward(self, samples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        mean, spread = (self.get_submodule(name)(samples) for name in self.names)
+        return self.decoder(mean + torch.randn_like(mean) * (spread / 2).exp()), mean, spread
+
+
+class Policy(Autoencoder):
+    """The same layers, with a value beside them instead of a decoder."""
+
+    def forward(self, samples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        mean, spread = (self.get_submodule(name)(samples) for name in self.names)
+        return self.decoder(samples[:, :3]) + (mean + spread).mean(), mean, spread
+
+
+def weighted(weight: float) -> Step:
+    def step(model: nn.Module, _: int) -> Tensor:
+        [samples] = drawn(SAMPLES)
+        seen, mean, spread = model(samples)
+        divergence = -0.5 * (1 + spread - mean.square() - spread.exp()).sum(1).mean()
+        return F.mse_loss(seen, samples) + weight * divergence
+
+    return step
+
+
+@pytest.mark.parametrize(
+    ("model", "weight", "steps", "place"),
+    [
+        pytest.param(Autoencoder("mu", "logvar"), 1.0, 240, "mu", id="collapsed"),
+        pytest.param(Autoencoder("fc_mean", "fc_log_var"), 1.0, 240, "fc_mean", id="other names"),
+        pytest.param(Autoencoder("mu", "logvar"), 1.0, 100, None, id="may yet leave it"),
+        pytest.param(Autoencoder("mu", "logvar"), 0.001, 240, None, id="in use"),
+        pytest.param(Autoencoder("mu", "other"), 1.0, 240, None, id="no spread"),
+        pytest.param(Policy("mu", "log_std"), 1.0, 240, None, id="policy"),
+    ],
+)
+def test_latents_that_say_nothing_are_told(
+    model: nn.Module, weight: float, steps: int, place: str | None, tmp_path: Path
+) -> None:
+    found = trained(tmp_path, model, weighted(weight), steps=steps, rate=0.1)
+    assert told(found, "posterior-collapse") == ([("warning", place)] if place else [])
+
+
+# Frozen layers
+
+
+def backbone(*, layers: int = 2, begin: Callable[[Tensor], object] = lambda _: None) -> nn.Sequential:
+    """Layers that are frozen, and one that is trained."""
+    frozen = [nn.Linear(8 if at == 0 else 64, 64) for at in range(layers)]
+    for one in frozen:
+        begin(one.weight)
+        one.requires_grad_(False)
+    return nn.Sequential(*frozen, nn.Tanh(), nn.Linear(64, 5))
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        pytest.param(backbone(), [("info", "0")], id="as made"),
+        pytest.param(backbone(begin=nn.init.xavier_normal_), [], id="otherwise"),
+        pytest.param(backbone(layers=1), [], id="one layer"),
+        pytest.param(network(5), [], id="trained"),
+    ],
+)
+def test_frozen_layers_that_were_never_trained_are_told(
+    model: nn.Module, expected: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    assert told(trained(tmp_path, model, to_classes), "frozen-untrained") == expected
+
+
+def test_frozen_layers_that_follow_others_are_trained(tmp_path: Path) -> None:
+    model = backbone()
+
+    def step(model: nn.Module, number: int) -> Tensor:
+        for one in model.parameters():
+            if not one.requires_grad:
+                one.data.mul_(1.001)
+        return to_classes(model, number)
+
+    assert told(trained(tmp_path, model, step), "frozen-untrained") == []
+
+
+# Outputs that are sampled
+
+
+class Words(nn.Module):
+    """A model of words, 24 samples of 20 of them, of 50: 24,000 numbers."""
+
+    def __init__(self, end: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.words, self.out, self.end = nn.Embedding(50, 16), nn.Linear(16, 50), end
+
+    def forward(self, words: Tensor) -> Tensor:
+        return self.end(self.out(self.words(words)))
+
+
+def probabilities(logits: Tensor) -> Tensor:
+    return logits.softmax(-1)
+
+
+def entropy(outputs: Tensor, words: Tensor) -> Tensor:
+    return F.cross_entropy(outputs.flatten(0, 1), words.flatten())
+
+
+def likelihood(outputs: Tensor, words: Tensor) -> Tensor:
+    return F.nll_loss(outputs.log().flatten(0, 1), words.flatten())
+
+
+@pytest.mark.parametrize(
+    ("end", "loss", "is_told"),
+    [
+        pytest.param(probabilities, entropy, True, id="softmax twice"),
+        pytest.param(probabilities, likelihood, False, id="softmax once"),
+        pytest.param(torch.sigmoid, entropy, False, id="sigmoid"),
+        pytest.param(lambda logits: logits, entropy, False, id="logits"),
+    ],
+)
+def test_a_softmax_of_very_many_words_before_a_loss_with_one_is_told(
+    end: Callable[[Tensor], Tensor], loss: Callable[[Tensor, Tensor], Tensor], *, is_told: bool, tmp_path: Path
+) -> None:
+    def step(model: nn.Module, _: int) -> Tensor:
+        words = torch.randint(0, 50, (24, 20))
+        return loss(model(words), (words + 1) % 50)
+
+    found = trained(tmp_path, Words(end), step, steps=10)
+    assert told(found, "softmax-before-loss") == ([("warning", "")] if is_told else [])

@@ -1,0 +1,129 @@
+"""Targets that broadcast against the predictions, so that each of these is compared with the targets of all samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgraph_explorer.finding import Finding, Severity
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.losses import need_not_fall
+from torchgraph_explorer.findings.rules.heads import trained_outputs
+from torchgraph_explorer.findings.rules.loss import judged
+from torchgraph_explorer.findings.rules.rule import Rows, finding
+from torchgraph_explorer.schema import Series, TensorInfo
+
+Floats = npt.NDArray[np.float64]
+
+LEAST_STEPS = 3
+"""Recorded steps with gradients."""
+
+LEAST_SAMPLES = 4
+"""Of fewer samples, a common centre may be a chance."""
+
+EXACT = 1e-3
+"""By how much the gradients may differ from those of the distance from one number: that much is rounding."""
+
+MORE = 1.02
+"""The logged loss over the square of that distance, at least. With a single target for all, they are the same."""
+
+VARIES = 0.01
+"""By how much that number differs between batches, over the distances, where no loss was logged."""
+
+
+class _Centred(NamedTuple):
+    """What gradients tell of predictions that all are drawn to one number.
+
+    Attributes:
+        rows: The rows with gradients.
+        centre: That number, at each of them.
+        square: The mean square of the distances from it, weighted as the loss is.
+    """
+
+    rows: Rows
+    centre: Floats
+    square: Floats
+
+
+def targets_broadcast(evidence: Evidence) -> Iterator[Finding]:
+    """The gradient of each prediction is its distance from one number, the mean of the batch's targets.
+
+    So it is for `[n, 1]` predictions and `[n]` targets, whose squared differences are `[n, n]`. The loss is then
+    larger than the square of these distances by the variance of the targets, which no prediction can make smaller.
+    """
+    if need_not_fall(evidence):  # adversaries have one target for all
+        return
+    for one, info, norms in trained_outputs(evidence):
+        column = evidence.find(one.module, one.call, "output", one.path)
+        if column is None or not _is_one_number(info):
+            continue
+        found = next((of for weight in (2.0, 1.0) if (of := _centred(evidence, column, norms, weight=weight))), None)
+        severity = None if found is None else _severity(evidence, found)
+        if found is not None and severity is not None:
+            samples = float(np.median(evidence.column("count", column)[found.rows]))
+            yield _told(evidence, one, found, severity=severity, samples=samples)
+
+
+def _is_one_number(info: TensorInfo) -> bool:
+    """Whether there is one number for each sample."""
+    return bool(info.shape) and all(size == 1 for size in info.shape[1:])
+
+
+def _centred(evidence: Evidence, column: int, norms: int, *, weight: float) -> _Centred | None:
+    """The centre of the predictions' gradients; None if there is none.
+
+    The loss is taken for `weight / 2` times a mean squared error. The largest gradient is that of the largest or the
+    smallest prediction, which tells the centre; and the mean square of all gradients follows from it.
+    """
+    count, sampled, low, high, mean, std = (
+        evidence.column(name, column).astype(np.float64) for name in ("count", "sampled", "min", "max", "mean", "std")
+    )
+    scale = count / weight
+    most, length = (evidence.column(name, norms) * scale for name in ("max", "l2_norm"))
+    rows = np.flatnonzero(np.isfinite(most) & (most > 0) & (count == sampled) & (count >= LEAST_SAMPLES))
+    if len(rows) < LEAST_STEPS:
+        return None
+    square = length[rows] ** 2 / count[rows]
+    centres = np.stack([high - most, low + most])[:, rows]
+    errors = np.abs((std[rows] ** 2 + (mean[rows] - centres) ** 2) / square - 1)
+    if not (errors.min(axis=0) < EXACT).all():
+        return None
+    centre = np.take_along_axis(centres, errors.argmin(axis=0)[None], axis=0)[0]
+    return _Centred(rows, centre, square * weight / 2)
+
+
+def _severity(evidence: Evidence, found: _Centred) -> Severity | None:
+    """Whether the samples of a batch have different targets, which the centre is the mean of; None if not.
+
+    The centre differs from batch to batch then, as no constant does, and the loss is larger by the variance of the
+    targets. Where all batches are the same, that variance is, too. Without a logged loss, each batch may have one
+    target.
+    """
+    varies = bool(found.centre.std() > VARIES * np.sqrt(np.median(found.square)))
+    loss = judged(evidence)
+    _, rows, values = np.intersect1d(evidence.steps[found.rows], loss.steps if loss else [], return_indices=True)
+    if loss is None or len(rows) < LEAST_STEPS:
+        return "info" if varies else None
+    logged, square = loss.values[values], found.square[rows]
+    rest = logged - square
+    is_larger = bool(np.median(logged / square) > MORE)
+    return "warning" if is_larger and (varies or np.ptp(rest) < EXACT * np.median(rest)) else None
+
+
+def _told(evidence: Evidence, one: Series, found: _Centred, *, severity: Severity, samples: float) -> Finding:
+    return finding(
+        evidence,
+        "targets-broadcast",
+        severity,
+        at=one,
+        rows=found.rows,
+        numbers={"samples": samples, "centre": float(found.centre[-1]), "steps": len(found.rows)},
+        text=f"The loss draws all {samples:.0f} predictions of a batch to one number, the mean of its targets "
+        f"({found.centre[-1]:.3g} at the last step): predictions `[n, 1]` and targets `[n]`, or the other way round, "
+        "broadcast to `[n, n]`. So the model can only learn that mean.",
+        advice="Give predictions and targets the same shape before the loss: `model(x).squeeze(1)`, or "
+        "`y.unsqueeze(1)`.",
+    )

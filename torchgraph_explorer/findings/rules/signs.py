@@ -1,0 +1,54 @@
+"""A loss with the wrong sign: the model learns to be as wrong as it can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.heads import first_is_cross_entropy, trained_outputs
+from torchgraph_explorer.findings.rules.loss import LEAST_TO_DIVERGE, Loss, judged
+from torchgraph_explorer.findings.rules.rule import finding, quoted
+from torchgraph_explorer.findings.rules.targets import squared_errors
+
+FELL = 2.0
+"""The loss at the end over that at first. An objective that is maximised is negative, too, and rises. That of a policy
+whose rewards are negative does not get below minus the entropy of all actions, with which it may begin."""
+
+
+def loss_negated(evidence: Evidence) -> Iterator[Finding]:
+    """The loss is the negative of a cross entropy or squared error, and falls.
+
+    Gradients tell the size of such a loss, but not its sign, which the logged values do.
+    """
+    loss = judged(evidence)
+    if loss is None or len(loss.values) < LEAST_TO_DIVERGE or loss.values.max() >= 0 or not _falls(loss):
+        return
+    for one, info, norms in trained_outputs(evidence):
+        column = evidence.find(one.module, one.call, "output", one.path)
+        if column is None:
+            continue
+        what = "cross entropy" if first_is_cross_entropy(evidence, column, norms, info=info, sign=-1) else None
+        if what is None and squared_errors(evidence, column, norms, sign=-1) is not None:
+            what = "mean squared error"
+        if what is None:
+            continue
+        yield finding(
+            evidence,
+            "loss-negated",
+            "error",
+            at=None,
+            rows=range(len(evidence)),
+            numbers={"first": loss.values[0], "last": loss.values[-1]},
+            text=f"`{quoted(loss.name)}` is the negative of a {what}: {loss.values[0]:.3g} at first, "
+            f"{loss.values[-1]:.3g} at the end. The model learns to be as wrong as it can.",
+            advice="Turn the sign of the loss. A sum of logarithms of probabilities is a loss with a minus before it.",
+        )
+        return
+
+
+def _falls(loss: Loss) -> bool:
+    tenth = max(3, len(loss.values) // 10)
+    return bool(np.median(loss.values[-tenth:]) < FELL * np.median(loss.values[:3]))
