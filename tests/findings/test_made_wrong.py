@@ -32,9 +32,10 @@ def found(
     loss: Callable[[Any], Tensor],
     after: Callable[[int], object] = lambda _: None,
     steps: int = STEPS,
+    log_freq: int = 1,
 ) -> list[Finding]:
-    """What is told of a training with `log_freq=1`."""
-    with watch(model, log_freq=1, backend="record", logdir=str(folder), run="run", verbose=False):
+    """What is told of a training."""
+    with watch(model, log_freq=log_freq, backend="record", logdir=str(folder), run="run", verbose=False):
         for step in range(steps):
             optimizer.zero_grad()
             loss(model).backward()
@@ -336,6 +337,18 @@ def test_a_learning_rate_that_is_taken_away_is_told(
     findings = found(tmp_path, model, optimizer, loss=squares, after=lambda _: schedule.step(), steps=40)
     told = [one for one in kinds(findings) if one[0] == "learning-rate-gone"]
     assert told == ([] if since is None else [("learning-rate-gone", "warning", None, since)])
+
+
+@pytest.mark.parametrize(("gone_at", "is_told"), [(10, True), (25, False)])
+def test_a_learning_rate_at_few_recorded_steps_is_gone_for_half_of_all(
+    gone_at: int, *, is_told: bool, tmp_path: Path
+) -> None:
+    """Of the steps 0, 15, 30 and 45, half or more have no rate in both cases."""
+    model = network()
+    optimizer = sgd(model, 0.05)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: float(step < gone_at))
+    findings = found(tmp_path, model, optimizer, loss=squares, after=lambda _: schedule.step(), steps=46, log_freq=15)
+    assert ("learning-rate-gone" in {one.kind for one in findings}) == is_told
 
 
 # Modules made after the optimizer

@@ -19,7 +19,8 @@ GONE = 1.0001e-4
 float32 keeps hardly anything."""
 
 HELD = 0.5
-"""Share of the recorded steps, up to the last one. A schedule that ends at zero is there for its last few percent."""
+"""Share of the recorded steps, and of all between them, up to the last one. A schedule that ends at zero is there for
+its last few percent."""
 
 LEAST_STEPS = 4
 """Recorded steps of which the rate is known."""
@@ -33,7 +34,9 @@ def learning_rate_gone(evidence: Evidence) -> Iterator[Finding]:
     rates = np.array([_largest_rate(evidence, row) for row in rows])
     largest = np.maximum.accumulate(rates)
     kept = held(rates <= GONE * largest, share=HELD)
-    if kept is None or not kept[0] or not _are_small(evidence, [rows[at] for at in kept]):
+    if kept is None or not kept[0] or not _last_long(evidence, [rows[at] for at in kept]):
+        return
+    if not _are_small(evidence, [rows[at] for at in kept]):
         return
     first, most = int(kept[0]), int(rates.argmax())
     yield finding(
@@ -49,6 +52,12 @@ def learning_rate_gone(evidence: Evidence) -> Iterator[Finding]:
         advice="If the schedule counts epochs, call its `step()` once an epoch and not at each batch, or give it "
         "numbers of steps. Look for a factor that is applied again and again.",
     )
+
+
+def _last_long(evidence: Evidence, rows: list[int]) -> bool:
+    """Whether the steps from the first of these rows on are the same share, where few steps of a run are recorded."""
+    steps = evidence.steps
+    return bool(steps[-1] - steps[rows[0]] >= HELD * (steps[-1] - steps[0]))
 
 
 def _largest_rate(evidence: Evidence, row: int) -> float:
