@@ -466,3 +466,22 @@ def test_units_that_a_penalty_makes_sparse_are_no_fault(tmp_path: Path) -> None:
     torch.manual_seed(0)
     found = told(loop, tmp_path, model=nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 3)))
     assert [one.severity for one in found if one.kind == "dead-units"] in ([], ["info"])
+
+
+@pytest.mark.parametrize(
+    ("loop", "begins"),
+    [
+        (
+            lambda model: in_eval(model, 0),
+            "At all recorded steps, the model is trained in eval mode: its 1 dropout layer ",
+        ),
+        (
+            lambda model: in_eval(model, 8),
+            "From step 10 on, the model is trained in eval mode: its 1 dropout layer does ",
+        ),
+    ],
+    ids=["from the beginning", "since an evaluation"],
+)
+def test_eval_mode_is_told_with_its_steps(loop: Loop, begins: str, tmp_path: Path) -> None:
+    [one] = [one for one in told(loop, tmp_path) if one.kind == "training-in-eval-mode"]
+    assert one.text.startswith(begins)

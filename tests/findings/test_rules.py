@@ -439,3 +439,19 @@ def test_a_rule_that_raises_does_not_hide_the_others(tmp_path: Path) -> None:
 
 def test_a_run_without_steps_has_no_finding(tmp_path: Path) -> None:
     assert recorded(tmp_path, perceptron(), []).findings() == ()
+
+
+@pytest.mark.parametrize(
+    ("growing", "ends"),
+    [
+        (("fc3",), "times what was usual at the beginning."),
+        (("fc2", "fc3"), "at the beginning. So do the outputs of 1 other module."),
+        (("fc1", "fc2", "fc3"), "at the beginning. So do the outputs of 2 other modules."),
+    ],
+    ids=["one", "two", "three"],
+)
+def test_growing_outputs_are_counted_in_words_that_fit(growing: tuple[str, ...], ends: str, tmp_path: Path) -> None:
+    changes = [put(name, "output", "output", "value", value=lambda step: NORMAL * 20.0**step) for name in growing]
+    model = recorded(tmp_path, perceptron(), steps(together(*changes)))
+    [found] = [one for one in model.findings() if one.kind == "exploding-activation"]
+    assert found.text.endswith(ends)

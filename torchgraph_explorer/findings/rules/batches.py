@@ -55,7 +55,11 @@ def repeated_batch(evidence: Evidence) -> Iterator[Finding]:
         )
     elif (is_stuck or is_slow) and not need_not_fall(evidence):
         rows = range(len(evidence) - int(runs[-1]), len(evidence)) if is_stuck else range(len(evidence))
-        how = f"stays the same from step {evidence.steps[rows[0]]} on" if is_stuck else "changes only now and then"
+        how = (
+            f"stays the same from step {evidence.steps[rows[0]]} on"
+            if is_stuck
+            else f"is the same for up to {int(runs.max())} steps in a row"
+        )
         yield finding(
             evidence,
             "repeated-batch",
@@ -63,8 +67,8 @@ def repeated_batch(evidence: Evidence) -> Iterator[Finding]:
             at=at,
             rows=rows,
             numbers={"steps": len(evidence), "different": len(runs), "longest": int(runs.max())},
-            text=f"The model's input {how}: {len(evidence)} recorded steps have {len(runs)} batches one after another, "
-            f"and {int(runs.max())} steps in a row the same one.",
+            text=f"The model's input {how}: the {len(evidence)} recorded steps have {len(runs)} batches one after "
+            "another.",
             advice="Look at how the loop takes the next batch, and at what caches samples on the way.",
         )
 

@@ -116,7 +116,8 @@ def bad_init_scale(evidence: Evidence) -> Iterator[Finding]:
         rows=[0],
         numbers={"mean_gain": mean, "largest_gain": largest.gain, "grown": grown, "layers": len(layers)},
         text=f"The initial weights scale what passes a layer by {mean:.2g} in the mean and {largest.gain:.2g} at "
-        f"most; from the first layer's input to a later layer's output the scale changes by {grown:.2g}.",
+        "most (0.5 to 1.5 is usual); from the first layer's input to a later layer's output the scale changes by "
+        f"{grown:.2g}.",
         advice=_INITIALISE,
         band=Band("rms", low=SMALL_GAIN * unit, high=high * unit),
     )

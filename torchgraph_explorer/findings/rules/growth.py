@@ -113,10 +113,14 @@ def exploding_activation(evidence: Evidence) -> Iterator[Finding]:
         rows=rows,
         numbers={"rms": most, "usual_rms": base, "modules": len(found)},
         text=f"The output of {named(at.module)} grows to a root mean square of {most:.3g}, {most / base:.3g} "
-        f"times what was usual at the beginning. So do the outputs of {len(found) - 1} other modules.",
+        f"times what was usual at the beginning.{_and_others(len(found) - 1)}",
         advice=f"{_CLIP} A normalisation layer, or weight decay, bounds activations.",
         band=Band("rms", high=ACTIVATION_GROWTH * base),
     )
+
+
+def _and_others(count: int) -> str:
+    return f" So do the outputs of {count} other module{'s' * (count > 1)}." if count else ""
 
 
 def _least(values: Floats) -> float:

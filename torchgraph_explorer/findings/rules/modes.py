@@ -90,6 +90,7 @@ def training_in_eval_mode(evidence: Evidence) -> Iterator[Finding]:
     dropouts = [name for name in evidence.places.called if "Dropout" in evidence.places.class_of(name)]
     if kept is None or not dropouts:
         return
+    since = f"From step {evidence.steps[rows[kept[0]]]} on," if kept[0] > 0 else "At all recorded steps,"
     yield finding(
         evidence,
         "training-in-eval-mode",
@@ -97,8 +98,8 @@ def training_in_eval_mode(evidence: Evidence) -> Iterator[Finding]:
         at="",
         rows=[rows[at] for at in kept],
         numbers={"steps": len(kept), "dropouts": len(dropouts)},
-        text=f"The model is in eval mode while it is trained{' since then' if kept[0] > 0 else ''}: its "
-        f"{len(dropouts)} dropout layers do nothing.",
+        text=f"{since} the model is trained in eval mode: its {len(dropouts)} dropout layer"
+        f"{'s do' if len(dropouts) > 1 else ' does'} nothing.",
         advice="Call `model.train()` before training, and again after each evaluation.",
     )
 

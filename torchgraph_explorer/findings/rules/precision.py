@@ -123,7 +123,7 @@ def underflow(evidence: Evidence) -> Iterator[Finding]:
         is_lost = ((zeros >= LOST) & (peaks < smallest)) | (peaks < FEW_BITS * smallest)
         if len(rows) < LEAST_ROWS or is_lost.mean() < OFTEN:
             continue
-        what = "gradient" if one.kind == "grad" else "output"
+        what = f"gradient of `{one.path}`" if one.kind == "grad" else f"output `{one.path}`"
         yield finding(
             evidence,
             "overflow-ahead",
@@ -131,7 +131,7 @@ def underflow(evidence: Evidence) -> Iterator[Finding]:
             at=one,
             rows=rows[is_lost],
             numbers={"zeros": np.median(evidence.zero_shares[rows, column]), "smallest_normal": smallest},
-            text=f"{zeros[is_lost].mean():.0%} of the {what} `{one.path}` of {named(one.module)} is zero, and the rest "
+            text=f"{zeros[is_lost].mean():.0%} of the {what} of {named(one.module)} is zero, and the rest "
             f"is at most {peaks[is_lost].max():.2g}, below the smallest normal {info.dtype}, {smallest:.2g}: it "
             "underflows.",
             advice="Scale the loss (`torch.amp.GradScaler`), use bfloat16, or compute this module in float32.",

@@ -127,7 +127,7 @@ def collapse(evidence: Evidence) -> Iterator[Finding]:
         rows=rows,
         numbers={"spread": seen[-1][1].spread, "spread_of_output": output.spread, "units": output.units},
         text=f"What {goes} {named(module)} is nearly the same for all samples of a batch, and so is the model's "
-        f"output: its units differ by {output.spread:.1g} of their size.",
+        f"output: between them, a unit varies by {output.spread:.1g} of its largest magnitude.",
         advice="Look at what goes into this module: dead units, a normalisation over the wrong dimension, or a loss "
         "that a constant minimises. Embeddings that may collapse need negative pairs, or variance in their loss.",
     )
@@ -160,8 +160,8 @@ def symmetric_units(evidence: Evidence) -> Iterator[Finding]:
             at=module,
             rows=rows,
             numbers={"equal": equal, "units": count},
-            text=f"`{quoted(path)}` of {named(module)} has {count - equal} different rows of {count}, also after an "
-            "update: its units compute the same and get the same gradient, so they stay alike.",
+            text=f"`{quoted(path)}` of {named(module)} has {count} rows and only {count - equal} different, also after "
+            "an update: its units compute the same and get the same gradient, so they stay alike.",
             advice="Initialise the weights at random, as the layers of torch do by default.",
         )
 

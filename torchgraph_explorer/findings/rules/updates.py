@@ -106,7 +106,7 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
     if (not is_small and not is_unchanged) or none_has_gradient(evidence):
         return
     most = float(ratios[rows].max()) if len(rows) else 0.0
-    how = "None of the weights changes at all" if is_unchanged else f"Updates are {_size(ratios[rows])} of the weights"
+    how = "None of the weights changes at all" if is_unchanged or not most else f"Updates are {_size(ratios[rows])}"
     yield finding(
         evidence,
         "update-too-small",
@@ -127,7 +127,9 @@ def _are_small(ratios: npt.NDArray[np.float64], *, is_flat: bool) -> bool:
 
 def _size(ratios: npt.NDArray[np.float64]) -> str:
     most, usual = float(ratios.max()), float(np.median(ratios))
-    return f"at most {most:.1g}" if most < SLOW_RATIO else f"{usual:.1g} in the median, after {most:.1g} at most,"
+    if most < SLOW_RATIO:
+        return f"at most {most:.1g} of the weights"
+    return f"{usual:.1g} of the weights in the median, after {most:.1g} at most"
 
 
 def _is_loss_flat(evidence: Evidence) -> bool:
