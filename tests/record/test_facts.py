@@ -184,3 +184,13 @@ def test_optimizers_are_named_by_class_and_number(tmp_path: Path) -> None:
     write(tmp_path, SERIES, *(step_of(step, replace(UPDATE, optimizers=(name,))) for step, name in enumerate(names)))
     expected = ("Adam", "Adam #" + 30 * "9", "Adam #x", "Adam #2", "Adam #10", "SGD", "SGD #2")
     assert open_run(tmp_path).model().optimizers == expected
+
+
+def test_the_steps_of_an_optimizer_are_selected_once_until_there_are_new_ones(tmp_path: Path) -> None:
+    run = open_run(alternating(tmp_path))
+    model = run.model().updated_by("Adam")
+    selected = model._index.frames.frames
+    assert model._index.frames.frames is selected
+    write(tmp_path, SERIES, step_of(8, UPDATE), session=replace(SESSION, id="second", created=5_000.0))
+    run.refresh()
+    assert model.steps.tolist() == [0, 2, 4, 8]

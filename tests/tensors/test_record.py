@@ -24,7 +24,8 @@ from torchgraph_explorer.record.folder import TENSORS, LocalFolder, plugin_folde
 from torchgraph_explorer.record.format.envelope import DamageError, enveloped, file_header
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.notices import Notices
-from torchgraph_explorer.record.tensors.encoding import ROW_BYTES
+from torchgraph_explorer.record.tensors import index
+from torchgraph_explorer.record.tensors.encoding import ROW_BYTES, decode_layout
 from torchgraph_explorer.record.tensors.index import KeptIndex
 from torchgraph_explorer.record.tensors.reading import KeptInfo
 from torchgraph_explorer.record.writer import RecordWriter
@@ -113,6 +114,27 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert segment(tmp_path).stat().st_size < 10_000, "zeros are compressed"
     for step in (0, 10):
         assert_right(model, step)
+
+
+@pytest.mark.parametrize(
+    ("remembered", "decoded"),
+    [pytest.param(index.TENSORS_REMEMBERED, 2, id="both fit"), pytest.param(0, 6, id="only the latest fits")],
+)
+def test_layouts_that_alternate_are_decoded_once_each(
+    remembered: int, decoded: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, *(step if step.step % 2 else replace(step, arrays=step.arrays[:2]) for step in map(kept, range(6))))
+    model, calls = open_run(tmp_path).model(), []
+
+    def counted(layout: bytes) -> Any:
+        calls.append(layout)
+        return decode_layout(layout)
+
+    monkeypatch.setattr(index, "decode_layout", counted)
+    monkeypatch.setattr(index, "TENSORS_REMEMBERED", remembered)
+    for step in range(6):
+        assert model.tensor(series(VALUE), step).step == step
+    assert len(calls) == decoded
 
 
 TARGET = ("", None, "attached", "target", "value")

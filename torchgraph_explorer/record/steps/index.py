@@ -99,6 +99,7 @@ class FrameIndex:
         self._decoded: dict[int, FrameLayout | None] = {}
         self._labels: dict[str, int] = {}
         self._label_names: list[str] = []
+        self._of_kinds: dict[tuple[int, ...], tuple[Frames, Frames]] = {}
         self._room = LAYOUTS_FREE
 
     def add(self, frame: pb.Frame, found: ScannedRecord, file: SegmentFile, *, origin: tuple[str, int]) -> None:
@@ -146,8 +147,16 @@ class FrameIndex:
     def of_kinds(self, kinds: list[int]) -> FrameIndex:
         """The index as it is now, with only the frames whose step is of one of `kinds`."""
         one = copy(self)
-        one.frames = self.frames[np.isin(self.frames["kind"], kinds)]
+        one.frames = self._frames_of(tuple(kinds))
         return one
+
+    def _frames_of(self, kinds: tuple[int, ...]) -> Frames:
+        """Selected once for each `frames`: an optimizer's steps are asked for with everything that is read of them."""
+        frames = self.frames
+        known = self._of_kinds.get(kinds)
+        if known is None or known[0] is not frames:
+            known = self._of_kinds[kinds] = frames, frames[np.isin(frames["kind"], kinds)]
+        return known[1]
 
     def by_rank(self, frames: Frames) -> tuple[npt.NDArray[np.int64], Frames]:
         """The index of the frame in `frames` of each frame that a rank wrote, and those, ordered by frame and rank."""

@@ -30,6 +30,9 @@ from torchgraph_explorer.schema import Kind, Role, Session, TensorGraph
 SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
 """`Series.key`."""
 
+TENSORS_REMEMBERED = 1 << 16
+"""Of the layouts that stay decoded, all together. The latest one stays however many it has."""
+
 
 class KeptRecord(NamedTuple):
     """The kept tensors that one session wrote of one step.
@@ -108,7 +111,7 @@ class KeptIndex:
         self._segments: dict[str, _Segment] = {}
         self._layouts: dict[bytes, bytes] = {}
         self._by_model: dict[str, Mapping[int, Mapping[int, KeptRecord]]] = {}
-        self._decoded: tuple[bytes | None, KeptLayouts] = None, KeptLayouts.of(())
+        self._decoded: dict[bytes, KeptLayouts] = {}
         self._graphs: dict[tuple[str, int], tuple[int, ScannedRecord, SegmentFile]] = {}
 
     @property
@@ -133,16 +136,25 @@ class KeptIndex:
             return self._by_model[model]
 
     def layout(self, record: KeptRecord) -> KeptLayouts:
-        """What a record holds. The last one is remembered: most steps have the same.
+        """What a record holds. It is remembered: most steps have one of a few, which may alternate.
 
         Raises:
             DamageError: It cannot be decoded.
         """
-        known, found = self._decoded
-        if known != record.layout:
+        found = self._decoded.get(record.layout)
+        if found is None:
             found = KeptLayouts.of(decode_layout(record.layout))
-            self._decoded = record.layout, found
+            with self._lock:
+                self._remember(record, found)
         return found
+
+    def _remember(self, record: KeptRecord, found: KeptLayouts) -> None:
+        self._decoded[record.layout] = found
+        room = TENSORS_REMEMBERED - sum(len(one.tensors) for one in self._decoded.values())
+        for oldest in [*self._decoded][:-1]:
+            if room >= 0:
+                return
+            room += len(self._decoded.pop(oldest).tensors)
 
     def graph(self, record: KeptRecord) -> TensorGraph | None:
         """The dependency graph of a step; None if it is not known.
