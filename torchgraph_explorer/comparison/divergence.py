@@ -179,12 +179,16 @@ _ROLES: Mapping[str, tuple[Role, ...]] = MappingProxyType({"input": ("input",), 
 _WORDS = MappingProxyType(
     {
         "data": "what the model is given differs",
-        "parameter": "a parameter differs before the step: the update before did it, or what else wrote to it",
+        "parameter": "a parameter differs before the step: the update before it or other code changed it",
         "computation": "its inputs and parameters agree, what it computes differs",
         "gradient": "the forward pass agrees, a gradient differs",
         "update": "the gradients agree, the update differs",
     }
 )
+
+
+_FROM_THE_FIRST = "a parameter differs before the step: it began different, or was changed before"
+"""Of a parameter at the first step that both logged."""
 
 
 def sentence(found: Place, series: Series, *, step: int, last_equal: int | None, is_rounding: bool) -> str:
@@ -198,4 +202,5 @@ def sentence(found: Place, series: Series, *, step: int, last_equal: int | None,
     module = series.module if found.module is None else found.module
     name = f"{module or 'the model'}, {series.path if found.module is None else f'before {series.module}'}"
     size = ", by no more than rounding" if is_rounding else ""
-    return f"{when}, {'most likely ' if found.is_guess else ''}first at {name}: {_WORDS[found.kind]}{size}."
+    words = _FROM_THE_FIRST if found.kind == "parameter" and last_equal is None else _WORDS[found.kind]
+    return f"{when}, {'most likely ' if found.is_guess else ''}first at {name}: {words}{size}."
