@@ -82,6 +82,8 @@ def test_a_run_that_is_not_there_is_said_and_another_run_and_model_can_be_chosen
 ) -> None:
     viewer.open("yesterday")
     expect(viewer.page.get_by_text("There is no run yesterday")).to_be_visible()
+    expect(viewer.connection).to_have_text("Run not found")
+    expect(viewer.page.get_by_text("Looking for findings")).to_have_count(0)
     viewer.choose("Run", digits)
     expect(viewer.node("stage2#0")).to_be_visible()
     expect_open(viewer, "DigitsNet")

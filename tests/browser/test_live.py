@@ -18,6 +18,7 @@ from tests.browser.conftest import NewContext
 from tests.browser.page import Viewer
 from tests.browser.runs import mean_square, train, watching
 from tests.browser.servers import ServerProcess
+from tests.record.examples import GRAPH, SERIES, frame, write
 from torchgraph_explorer import TorchgraphWarning, Watcher
 from torchgraph_explorer.capture.silence import MOST_UPDATES
 
@@ -212,6 +213,14 @@ def test_the_demo_is_on_show_while_it_trains(new_context: NewContext, own_logdir
     finally:
         demo.kill()
         demo.communicate()
+
+
+def test_a_training_that_was_killed_is_not_called_live_when_the_page_is_opened_later(
+    own_viewer: Viewer, own_logdir: Path
+) -> None:
+    write(own_logdir / "killed", GRAPH, SERIES, frame(0), frame(1))
+    own_viewer.open("killed")
+    expect(own_viewer.connection).to_have_text(re.compile(r"^No new steps for \d+ days, 2 steps$"))
 
 
 def test_a_run_without_a_record_is_not_called_live(own_viewer: Viewer, own_logdir: Path) -> None:

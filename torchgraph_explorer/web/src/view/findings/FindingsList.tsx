@@ -38,6 +38,7 @@ function rowsOf(root: Root): Row[] {
 
 export function FindingsList() {
   const now = found.value;
+  if (shown.model.value === null) return null;
   const hasSome = (now?.findings.length ?? 0) > 0;
   return (
     <section class={`findings${hasSome ? ' has-some' : ''}`} aria-label="Findings">

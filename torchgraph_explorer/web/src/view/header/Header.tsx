@@ -150,13 +150,14 @@ function stateText(): string {
   if (page !== null) return 'Exported';
   if (server.runs.value?.length === 0) return 'Waiting for a run';
   if (state === 'empty') return server.chosenRun.value?.error ? 'Cannot be read' : 'Nothing recorded yet';
+  if (state === 'missing') return 'Run not found';
   if (state === 'finished') return 'Finished';
   return liveness.value === 'quiet' ? 'No new steps' : 'Live';
 }
 
 function connectionText(): string {
   const steps = shown.data.value?.steps.length ?? 0;
-  const isCounted = !['loading', 'empty'].includes(server.connection.value) && server.runs.value?.length !== 0;
+  const isCounted = !['loading', 'empty', 'missing'].includes(server.connection.value) && server.runs.value?.length !== 0;
   if (isCounted && page !== null) return exportedText(page, steps);
   const since = liveness.value === 'quiet' ? ` for ${durationText(quietSeconds.value)}` : '';
   return isCounted ? `${stateText()}${since}, ${steps} ${steps === 1 ? 'step' : 'steps'}` : stateText();

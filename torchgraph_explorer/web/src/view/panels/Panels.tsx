@@ -48,7 +48,7 @@ export function Panels(): JSX.Element {
         {pins.map((pin) => (
           <Column key={names.get(pin) ?? pin.key} pin={pin} model={model} setting={setting} />
         ))}
-        {pins.length === 0 && !isComparing.value && <Empty />}
+        {pins.length === 0 && !isComparing.value && model && <Empty />}
       </div>
     </div>
   );
@@ -63,10 +63,12 @@ function columnNames(pins: readonly Pin[]): Map<Pin, string> {
 function Empty(): JSX.Element {
   return (
     <div class="panels-empty">
-      <p>
-        <strong>No node is pinned.</strong> Drag a node here, or select one and press <kbd>p</kbd>, to see its tensors and gradients over
-        time.
-      </p>
+      {shown.graph.value !== null && (
+        <p>
+          <strong>No node is pinned.</strong> Drag a node here, or select one and press <kbd>p</kbd>, to see its tensors and gradients over
+          time.
+        </p>
+      )}
       <p>
         <XrayButton /> <ScalarsButton />
       </p>

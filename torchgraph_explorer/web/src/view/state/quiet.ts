@@ -49,12 +49,19 @@ export function durationText(seconds: number): string {
 
 let known = '';
 
+/** What comes first of a model is no news: it may be that of a training that was killed long ago. */
+function forget(): void {
+  known = '';
+  heard.value = null;
+}
+
 /** Looks at the clock, until the page is closed. */
 export function watchForQuiet(): void {
   setInterval(() => (now.value = Date.now()), LOOK_MS);
   effect(() => {
     const {model, data} = shown;
-    const times = data.value?.times ?? [];
+    if (data.value === null) return forget();
+    const {times} = data.value;
     const name = JSON.stringify(model.value?.name ?? null);
     // A step that comes is news at once, whatever the clock of the machine that trains says.
     const isNew = known.startsWith(`${name} `);

@@ -5,7 +5,7 @@ import type {ReadonlySignal, Signal} from '@preact/signals';
 import type {RunInfo} from '../../api/types';
 import * as choices from './choices';
 
-export type Connection = 'loading' | 'live' | 'empty' | 'retrying' | 'finished';
+export type Connection = 'loading' | 'live' | 'empty' | 'missing' | 'retrying' | 'finished';
 
 export const logdir: Signal<string> = signal('');
 export const runs: Signal<RunInfo[] | null> = signal(null);
