@@ -7,9 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from playwright.sync_api import Locator, Position, expect
+from torch import nn
 
 from tests.browser.page import Viewer, expect_soon
+from tests.browser.runs import mean_square, train, watching
 from torchgraph_explorer import open_run
 from torchgraph_explorer.record.cells.reading import Wanted
 from torchgraph_explorer.server.export import export_page
@@ -52,6 +55,45 @@ def test_it_is_shown_where_nothing_is_pinned_and_marks_what_is_not_finite(shown:
 
     expect_soon(check)
     expect(shown.page.get_by_label("Statistic of the x-ray")).to_have_value("output_gradient")
+
+
+def test_marks_of_findings_lie_within_the_picture(viewer: Viewer, broken: str) -> None:
+    viewer.open(broken)
+    marks = viewer.page.locator(".xray-mark")
+    expect(marks).not_to_have_count(0)
+    expect_soon(lambda: check_marks(marks, viewer.page.locator(".xray-room")))
+
+
+def check_marks(marks: Locator, room: Locator) -> None:
+    box = room.bounding_box()
+    assert box is not None
+    for mark in marks.all():
+        one = mark.bounding_box()
+        assert one is not None
+        assert box["y"] <= one["y"]
+        assert one["y"] + one["height"] <= box["y"] + box["height"]
+
+
+def test_where_nothing_is_finite_the_legend_is_in_sight_in_a_small_window(own_viewer: Viewer, own_logdir: Path) -> None:
+    model = nn.Linear(4, 2)
+    with watching(model, own_logdir, "nan") as watcher:
+        train(model, [(torch.full((8, 4), torch.nan),)] * 2, mean_square)
+        watcher.log({"loss": torch.nan})
+    own_viewer.page.set_viewport_size({"width": 480, "height": 300})
+    own_viewer.open("nan")
+    own_viewer.page.keyboard.press("2")
+    legend = own_viewer.page.get_by_role("note", name=re.compile("^Legend"))
+    expect(legend).to_contain_text("nothing finite")
+    expect(legend).to_be_in_viewport(ratio=1)
+
+
+def test_the_range_of_a_single_loss_is_its_value(own_viewer: Viewer, own_logdir: Path) -> None:
+    model = nn.Linear(4, 2)
+    with watching(model, own_logdir, "one") as watcher:
+        train(model, [(torch.ones(8, 4),)], mean_square)
+        watcher.log({"loss": 0.125})
+    own_viewer.open("one")
+    expect(own_viewer.page.locator(".xray-loss-name small")).to_have_text("0.125")
 
 
 def test_a_cell_tells_module_step_and_value_and_leads_there(shown: Viewer, logdir: Path, digits: str) -> None:

@@ -73,7 +73,7 @@ function Changed({model, onRelate, children}: {model: Model; onRelate: (series: 
         {answer !== null && (
           <p>
             {`Step ${answer.step.toLocaleString('en')} against the recorded steps up to ${answer.since.toLocaleString('en')}. `}
-            {answer.usual === null ? 'There are too few earlier steps to tell what is usual.' : `At usual steps, the highest score of all ${answer.count.toLocaleString('en')} series is about ${scoreText(answer.usual)}: what is paler is no more than that.`}
+            {answer.usual === null ? 'There are too few earlier steps to tell what is usual.' : `At usual steps, the highest score of all ${answer.count.toLocaleString('en')} series is about ${scoreText(answer.usual)}: rows with a lower score are paler.`}
           </p>
         )}
         {problem !== null && <p role="status">{problem}</p>}

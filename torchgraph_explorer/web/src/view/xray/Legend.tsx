@@ -4,12 +4,13 @@ import type {JSX} from 'preact';
 import {formatNumber} from '../../numberText';
 import {isBad} from '../../xray/codes';
 import {STOPS} from './colours';
-import {scale, whole} from './store';
+import {hasCells, scale, whole} from './store';
 
 const RULE = 'A cell of several steps or modules shows the largest value, and is red if any of them is not finite.';
 
-export function Legend(): JSX.Element {
+export function Legend(): JSX.Element | null {
   const now = scale.value;
+  if (!hasCells.value) return null;
   return (
     <div class="xray-legend" aria-label={`Legend. ${RULE}`} role="note" title={RULE}>
       {now === null ? (

@@ -12,6 +12,8 @@ import {inSight, rows} from './store';
 
 const NEAR_PX = 9;
 const MOST = 60;
+/** From the middle of a mark to its upper corner. */
+const HALF_PX = 9;
 
 interface Mark {
   x: number;
@@ -55,7 +57,7 @@ function marksIn(width: number, height: number): Mark[] {
     const x = ((finding.step - from) / (to - from)) * width;
     if (!(x >= 0 && x <= width)) continue;
     const row = finding.module === null ? -1 : rowOf(all, finding.module);
-    const y = row < 0 ? 0 : ((row + 0.5) / all.length) * height;
+    const y = row < 0 ? HALF_PX : Math.min(Math.max(((row + 0.5) / all.length) * height, HALF_PX), height - HALF_PX);
     const near = marks.find((one) => Math.abs(one.x - x) < NEAR_PX && Math.abs(one.y - y) < NEAR_PX);
     if (near) near.findings.push(finding);
     else if (marks.length < MOST) marks.push({x, y, findings: [finding]});

@@ -22,7 +22,7 @@ import {Loss} from './Loss';
 import {Marks} from './Marks';
 import {ModuleTable} from './ModuleTable';
 import {Picture, zoomBy} from './Picture';
-import {domain, follow, folded, forget, inSight, rows, tree, whole, xray} from './store';
+import {domain, follow, folded, forget, hasCells, inSight, tree, whole, xray} from './store';
 import {foldable} from '../../xray/tree';
 
 const PAGES: Option[] = [
@@ -112,7 +112,7 @@ function Body(): JSX.Element {
       <div class="xray-room" ref={box}>
         {whole.value === null ? (
           <p class="dim pad">Reading the run …</p>
-        ) : rows.value.length === 0 || whole.value.first.length === 0 ? (
+        ) : !hasCells.value ? (
           <p class="dim pad">Nothing {shown.isOver.value ? 'was recorded' : 'is recorded yet'}.</p>
         ) : (
           width > 0 && (

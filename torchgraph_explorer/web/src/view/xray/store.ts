@@ -23,6 +23,8 @@ const AGAIN_MS = 100;
 
 /** All of time; null before the first answer. */
 export const whole: Signal<XrayAnswer | null> = signal(null);
+/** There is a picture: a module at a step. */
+export const hasCells: ReadonlySignal<boolean> = computed(() => rows.value.length > 0 && (whole.value?.first.length ?? 0) > 0);
 /** The part in sight, in finer columns; null where the whole picture tells as much. */
 const part: Signal<XrayAnswer | null> = signal(null);
 /** The stretch of time in sight; null for all. */
