@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import torch
 from playwright.sync_api import expect
+from torch import nn
 
 from tests.browser.page import Viewer, expect_soon
+from tests.browser.runs import MICRO_BATCHES, mean_square, watching
 
 SIDEWAYS = """(all) => all
   .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
@@ -32,6 +37,28 @@ def test_bars_panels_and_their_controls_are_within_the_window(viewer: Viewer, di
         expect(viewer.strips).not_to_have_count(0)
         viewer.settle()
         expect_soon(lambda: check_bars_and_panels(viewer))
+
+
+def test_whether_a_run_is_live_is_not_cut_off_beside_its_trouble(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, view="network")
+    expect(viewer.page.locator(".first-trouble")).to_be_visible()
+    for width in (1280, 1440):
+        viewer.page.set_viewport_size({"width": width, "height": 800})
+        expect_soon(lambda: check_not_cut_off(viewer, ".header, .connection > span"))
+
+
+def test_the_bar_of_steps_fits_into_a_small_window(own_viewer: Viewer, own_logdir: Path) -> None:
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watching(model, own_logdir, "passes", time_log=("epoch", lambda _, step: step + 0.25)):
+        for _ in range(MICRO_BATCHES):
+            mean_square(model(torch.ones(8, 4))).backward()
+        optimizer.step()
+    own_viewer.open("passes")
+    expect(own_viewer.readout).to_contain_text("passes recorded")
+    for width in (390, 480, 640):
+        own_viewer.page.set_viewport_size({"width": width, "height": 300})
+        expect_soon(lambda: check_not_cut_off(own_viewer, "html, .time-bar"))
 
 
 def check_bars_and_panels(viewer: Viewer) -> None:

@@ -15,7 +15,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['/', 'Search a call by name or class, or by a regular expression'],
   ['← ↑ ↓ →', 'Select the next node'],
   ['Enter, double click', "Open a call's inside"],
-  ['Backspace', 'Lead out'],
+  ['Backspace', 'Go out of it'],
   ['P, or drag to the right', "Pin: show the node's histograms"],
   ['F', 'Fit the graph'],
   ['S', 'Stack equal modules, or open the stacks'],

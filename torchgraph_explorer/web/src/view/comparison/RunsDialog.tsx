@@ -80,7 +80,7 @@ function Box(): JSX.Element {
           <span class="dim">{count === 0 ? 'None is chosen.' : `${count} chosen.`}{count >= MOST_RUNS ? ` No more than ${MOST_RUNS} can be.` : ''}</span>
           <div class="spacer" />
           <button type="button" class="button" disabled={count === 0} onClick={() => change({isAll: false, runs: []})}>
-            None
+            Clear
           </button>
           <button type="button" class="button" onClick={close}>
             Done

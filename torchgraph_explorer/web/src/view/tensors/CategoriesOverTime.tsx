@@ -32,7 +32,7 @@ function Charts({info, step}: {info: KeptInfo; step: number}): JSX.Element {
   return (
     <>
       <p class="dim">
-        {isNumber ? 'Of the kept samples of each category' : "Of the kept samples of each category, each sample's mean"}. A category is drawn at the steps where a sample of it was kept.
+        {isNumber ? 'The kept samples of each category' : 'The mean of each kept sample, by category'}. A category has values at the steps where a sample of it was kept.
       </p>
       {problem !== null && (
         <p class="tensor-problem" role="status">
@@ -54,7 +54,7 @@ function Chart({name, column, line, step}: {name: string; column: string; line: 
   const {lines, others, low, high, first, last, bad} = categoryPlot(line, column, BOX);
   const pointed = useSignal<number | null>(null);
   if (column === 'std' && lines.every(({plot}) => plot.dots.length === 0) && bad.length === 0) {
-    return <p class="dim">No step has two kept samples of one category, between which there would be a std.</p>;
+    return <p class="dim">No step has two kept samples of the same category, so there is no std.</p>;
   }
   const at = pointed.value ?? step;
   const steps = [...new Set(line.step)].sort((a, b) => a - b);

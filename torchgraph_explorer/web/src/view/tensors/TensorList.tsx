@@ -44,7 +44,7 @@ export function TensorList(): JSX.Element {
 
 function factsText({steps, bytes, left_out: left}: KeptTensors): string {
   const count = `${steps.length.toLocaleString('en')} ${steps.length === 1 ? 'step' : 'steps'}`;
-  return `${count}, ${formatCount(bytes)}B${left > 0 ? `; ${left} earlier steps are not listed` : ''}`;
+  return `${count}, ${formatCount(bytes).replace(/\D*$/, ' $&B')}${left > 0 ? `; ${left} earlier steps are not listed` : ''}`;
 }
 
 function ModuleGroup({group: {module, tensors}, here}: {group: Group; here: string | null}): JSX.Element {
