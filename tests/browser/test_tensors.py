@@ -325,7 +325,7 @@ def test_where_no_two_samples_share_a_category_no_std_is_drawn(own_viewer: Viewe
     runs.record_short(own_logdir)
     look(own_viewer, "short", A)
     expect(own_viewer.page.get_by_role("slider", name="mean of each category over steps")).to_be_visible()
-    expect(own_viewer.page.get_by_text("No step has two kept samples of one category")).to_be_visible()
+    expect(own_viewer.page.get_by_text("No step has two kept samples of the same category")).to_be_visible()
     expect(own_viewer.page.get_by_role("slider", name="std between samples of each category")).to_have_count(0)
 
 

@@ -59,7 +59,12 @@ def scale_of(codes: Codes, *, is_share: bool) -> ColourScale:
 
 
 def pixels_of(codes: Codes, scale: ColourScale) -> Pixels:
-    """The colour of each cell, `[..., 3]`."""
+    """The colour of each cell, `[..., 3]`. Each code of 16 bits is mixed once, however many cells have it."""
+    with np.errstate(invalid="ignore"):  # codes that no cell has are NaN of other kinds
+        return _mixed(np.arange(1 << 16, dtype=codes.dtype), scale)[codes]
+
+
+def _mixed(codes: Codes, scale: ColourScale) -> Pixels:
     places = scale.places(decode(codes).astype(np.float64))
     along = np.nan_to_num(places) * (len(STOPS) - 1)
     stop = np.minimum(along.astype(np.int64), len(STOPS) - 2)
