@@ -31,7 +31,7 @@ SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
 """`Series.key`."""
 
 TENSORS_REMEMBERED = 1 << 16
-"""Of the layouts that stay decoded, all together. The latest one stays however many it has."""
+"""Tensors in all the layouts that stay decoded. The latest layout stays however many it has."""
 
 
 class KeptRecord(NamedTuple):
