@@ -231,15 +231,15 @@ def expect_soon(check: Callable[[], None]) -> None:
             time.sleep(0.05)
 
 
-def expect_true(page: Page, script: str, *, arg: Any = None) -> None:
-    """`script` is true in the page before long.
+def expect_true(place: Page | Locator, script: str, *, arg: Any = None) -> None:
+    """`script` is true in the page, or of the element, before long.
 
     `Page.wait_for_function` evaluates text within the page. In a run beside others, the page's Content-Security-Policy
     did not let it do so again.
     """
 
     def check() -> None:
-        assert page.evaluate(script, arg)
+        assert place.evaluate(script, arg)
 
     expect_soon(check)
 

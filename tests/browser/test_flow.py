@@ -227,11 +227,12 @@ def test_what_leads_past_a_tensor_is_a_link_of_its_own(page: Tab, flow: Open) ->
 def test_an_mlp_is_shown_in_both_themes(page: Tab, flow: Open) -> None:
     flow(mlp(), torch.rand(3, 6), torch.sum)
     expect(page.locator(".flow-path").first).to_be_visible()
-    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    colour = "() => getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(colour)
     page.get_by_role("button", name=re.compile("^Theme")).click()
     page.get_by_role("button", name=re.compile("^Theme")).click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+    expect_true(page, f"(light) => ({colour})() !== light", arg=light)
 
 
 def test_a_case_is_saved_from_the_page(page: Tab, flow: Open) -> None:

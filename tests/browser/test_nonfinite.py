@@ -12,7 +12,7 @@ import torch
 from playwright.sync_api import Locator, expect
 from torch import nn
 
-from tests.browser.page import Viewer, expect_open, expect_soon
+from tests.browser.page import Viewer, expect_open, expect_soon, expect_true
 from tests.browser.runs import mean_square, watching
 from tests.record.long_runs import write_long_run
 from tests.shared import once
@@ -133,7 +133,7 @@ def test_a_bad_step_is_red_and_hatched_in_every_colouring(shown: Viewer, theme: 
         for key in ("stem#0", "body#0", "head#0", "#0/output"):
             cover = shown.node(key).locator(".node-bad")
             expect(cover).to_have_css("fill", re.compile("hatch-bad"))
-            assert cover.evaluate(RED)
+            expect_true(cover, RED)
             expect(shown.node(key).locator(".node-badge")).to_have_text("NaN")
         expect(shown.node("#0/input[0]").locator(".node-bad")).to_have_count(0)
 
@@ -181,7 +181,7 @@ def test_an_edge_along_which_nan_goes_is_marked_and_marks_stay_at_every_zoom(sho
     expect(shown.page.locator(".canvas")).to_have_attribute("data-detail", "none")
     cover = shown.node("head#0").locator(".node-bad")
     expect(cover).to_have_css("vector-effect", "non-scaling-stroke")
-    assert cover.evaluate(RED)
+    expect_true(cover, RED)
     expect(shown.page.locator(".edge.is-bad")).to_have_count(3)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import FrameLocator, Page, expect
 
-from tests.browser.page import Viewer, expect_soon
+from tests.browser.page import Viewer, expect_soon, expect_true
 from tests.browser.test_tensors import CELL, CONV
 from tests.processes import python, torchgraph
 
@@ -129,7 +129,7 @@ def test_a_view_follows_the_selection_and_edits_of_its_file(own: Viewer, kept: s
     expect(drawn(own, "fails").locator("pre")).to_contain_text("has no attribute 'nothing'")
     (files / "mine.py").write_text(FACTS.replace("selection.nothing", "'mended'"))
     expect(drawn(own, "fails").locator("body")).to_have_text("mended")
-    assert "own=fails" in own.page.evaluate("location.hash")
+    expect_true(own.page, "() => location.hash.includes('own=fails')")
 
     own.open(digits, view="own", selected="classifier#0", theme="light")
     expect(drawn(own).locator("#facts")).to_have_text("39 classifier None None light")

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser import runs
-from tests.browser.page import Viewer, expect_true
+from tests.browser.page import Viewer, expect_soon, expect_true
 from tests.tables import thinned
 from torchgraph_explorer.record.tensors.reading import KeptTensor
 from torchgraph_explorer.run import Model, open_run
@@ -85,7 +85,7 @@ def test_every_kept_tensor_is_listed_and_leads_to_its_values(viewer: Viewer, kep
     listed.get_by_label("Find a tensor").fill("head weight")
     listed.get_by_role("button").click()
     expect(viewer.page.get_by_role("heading", name="head · weight")).to_be_visible()
-    assert "view=tensors" in viewer.page.evaluate("location.hash")
+    expect_true(viewer.page, "() => location.hash.includes('view=tensors')")
 
 
 def test_hovering_and_clicking_tell_the_exact_value(viewer: Viewer, kept: str, logdir: Path) -> None:
@@ -192,7 +192,7 @@ def test_the_call_is_kept_on_the_way_over_another_tensor(viewer: Viewer, kept: s
     listed = viewer.page.get_by_role("navigation", name="Kept tensors")
     listed.get_by_role("button", name="features").click()
     expect(heading).to_contain_text("features")
-    viewer.page.wait_for_function("() => location.hash.includes('call=1')")
+    expect_true(viewer.page, "() => location.hash.includes('call=1')")
     viewer.page.reload()
     listed.locator("section", has_text="cell").get_by_role("button", name="output").click()
     expect(heading).to_have_text("cell #2 · output")
@@ -206,7 +206,11 @@ def test_an_element_is_followed_over_the_steps(viewer: Viewer, kept: str, logdir
     expect(viewer.readout).to_contain_text("step 8")
     shown = viewer.page.locator(".tensor-line figcaption b")
     expected = recorded(logdir, WEIGHT, step=8).values[3, 4]
-    assert np.float32(float(shown.inner_text().replace("−", "-"))) == expected
+
+    def check() -> None:
+        assert np.float32(float(shown.inner_text().replace("−", "-"))) == expected
+
+    expect_soon(check)
 
 
 def test_two_steps_are_compared_with_their_difference(viewer: Viewer, kept: str, logdir: Path) -> None:
@@ -286,7 +290,7 @@ def test_the_order_of_the_table_and_the_size_of_the_graph_survive_a_reload(viewe
     viewer.page.get_by_role("table").get_by_role("button", name="std of the batch").click()
     viewer.page.get_by_label(re.compile("^Filter: an index")).fill("2, *, 7")
     viewer.button("Larger").click()
-    viewer.page.wait_for_function("() => /sort=-3&filter=2.*large=1.25/.test(location.hash)")
+    expect_true(viewer.page, "() => /sort=-3&filter=2.*large=1.25/.test(location.hash)")
     viewer.page.reload()
     expect(viewer.page.get_by_text("8 of 384")).to_be_visible()
     expect(viewer.page.get_by_role("columnheader", name="std of the batch")).to_have_attribute(
@@ -299,7 +303,7 @@ def test_making_the_graph_smaller_moves_nothing_below_it(viewer: Viewer, kept: s
     expect(viewer.page.locator(".dependencies-node")).not_to_have_count(0)
     before = viewer.page.locator(".tensor-view").bounding_box()
     viewer.button("Smaller").click()
-    viewer.page.wait_for_function("() => location.hash.includes('large=0.8')")
+    expect_true(viewer.page, "() => location.hash.includes('large=0.8')")
     assert viewer.page.locator(".tensor-view").bounding_box() == before
 
 
@@ -312,12 +316,12 @@ def test_a_key_shows_the_whole_graph_and_hides_names_that_are_too_small(
     look(viewer, run, name_of_tensor, list="graph", large=3)
     name = viewer.page.locator(".dependencies-node text").first
     viewer.page.keyboard.press("f")
-    viewer.page.wait_for_function("() => location.hash.includes('large=fit')")
+    expect_true(viewer.page, "() => location.hash.includes('large=fit')")
     pane = viewer.page.locator(".dependencies-box")
-    assert pane.evaluate("(one) => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight")
+    expect_true(pane, "(one) => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight")
     expect(name).to_be_visible(visible=not is_small)
     viewer.page.keyboard.press("f")
-    viewer.page.wait_for_function("() => !location.hash.includes('large=')")
+    expect_true(viewer.page, "() => !location.hash.includes('large=')")
     expect(name).to_be_visible()
 
 
@@ -458,7 +462,7 @@ def test_the_page_fits_a_small_window(viewer: Viewer, kept: str, size: tuple[int
     viewer.page.set_viewport_size({"width": size[0], "height": size[1]})
     look(viewer, kept, CONV)
     expect(array(viewer)).to_be_visible()
-    assert viewer.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    expect_true(viewer.page, "() => document.documentElement.scrollWidth <= innerWidth")
     box = array(viewer).bounding_box()
     assert box is not None
     assert box["y"] < size[1] - 60
@@ -482,7 +486,7 @@ def test_an_exported_page_has_the_values_that_were_asked_for(
         export_page(open_run(logdir / name), tmp_path / f"{name}.html", tensors=10)
     page.goto(f"{(tmp_path / f'{kept}.html').as_uri()}#{urlencode({'view': 'tensors', 'tensor': CONV})}")
     array(offline).locator("canvas").hover(position={"x": 3, "y": 20})
-    assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
+    expect_true(page, "() => document.documentElement.scrollHeight <= innerHeight")
     expect(readout(offline)).to_contain_text("[sample 0, 0, 0, 0]")
     assert np.float32(shown_value(offline)) == recorded(logdir, CONV).values[0, 0, 0, 0]
     expect(page.get_by_role("slider", name="mean over steps")).to_have_attribute("aria-valuemax", str(len(STEPS) - 1))
