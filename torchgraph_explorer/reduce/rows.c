@@ -6,12 +6,16 @@
  */
 
 #include <errno.h>
-#include <fenv.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
+#ifdef __x86_64__
+#include <xmmintrin.h>
+#else
+#include <fenv.h>
+#endif
 
 enum { SHIFT = 21, LAST_BUCKET = 1019, SIGN = 1 << (31 - SHIFT), CODES = 2 * SIGN };
 
@@ -294,6 +298,20 @@ static void add_to_tables(const float *block, int64_t length, uint32_t *tables) 
     for (; i < length; i++) tables[bits_of(block[i]) >> SHIFT]++;
 }
 
+/* Which codes a table of few elements counts, a bit each: to go through these takes less time than through the table. */
+typedef struct {
+    uint64_t words[CODES / 64];
+} Codes;
+
+/* The same, of few elements. */
+static void add_to_table(const float *block, int64_t length, uint32_t *table, Codes *used) {
+    for (int64_t i = 0; i < length; i++) {
+        const uint32_t code = bits_of(block[i]) >> SHIFT;
+        table[code]++;
+        used->words[code / 64] |= (uint64_t)1 << code % 64;
+    }
+}
+
 /* Add the counts of codes `from` to `to` up in the first of so many tables, and clear the others. */
 static void collect(uint32_t *tables, int64_t count, int from, int to) {
     for (int64_t table = 1; table < count; table++) {
@@ -329,6 +347,26 @@ static void add_histogram(Rows *rows, const Moments *moments, int64_t tables) {
     for (int bucket = from; bucket < 0 && bucket <= to; bucket++) add_entry(rows, bucket, take(table, SIGN - bucket));
     if (from <= 0 && to >= 0) add_entry(rows, 0, take(table, 0) + take(table, SIGN));
     for (int bucket = from > 1 ? from : 1; bucket <= to; bucket++) add_entry(rows, bucket, take(table, bucket));
+}
+
+/* The same of one table, in which only the codes in `used` are counted. The larger a negative code, the smaller its bucket. */
+static void add_few(Rows *rows, Codes *used) {
+    uint32_t *table = rows->tables;
+    const uint32_t zeros = take(table, 0) + take(table, SIGN);
+    used->words[0] &= ~(uint64_t)1;
+    used->words[SIGN / 64] &= ~(uint64_t)1;
+    for (int word = CODES / 64 - 1; word >= SIGN / 64; word--)
+        for (uint64_t left = used->words[word]; left != 0;) {
+            const int bit = 63 - __builtin_clzll(left), code = word * 64 + bit;
+            left &= ~((uint64_t)1 << bit);
+            add_entry(rows, SIGN - code, take(table, code));
+        }
+    add_entry(rows, 0, zeros);
+    for (int word = 0; word < SIGN / 64; word++)
+        for (uint64_t left = used->words[word]; left != 0; left &= left - 1) {
+            const int code = word * 64 + __builtin_ctzll(left);
+            add_entry(rows, code, take(table, code));
+        }
 }
 
 static float bounded(double value) {
@@ -384,6 +422,8 @@ typedef struct {
     NonFinite sampled, everywhere;
     uint64_t hashes;
     int64_t tables; /* those in use */
+    int is_scanned; /* the tables have more than is in `used` */
+    Codes used;
 } Row;
 
 static void add_non_finite(NonFinite *found, const NonFinite *more) {
@@ -408,7 +448,8 @@ static int64_t tables_for(int64_t length) { return length >= FEW ? TABLES : 1; }
 static void take_in(Rows *rows, const float *block, const Piece *piece, Row *row) {
     add_piece(row, piece);
     if (rows->without_histograms || piece->length == 0) return;
-    add_to_tables(block, piece->length, rows->tables);
+    if (piece->length < FEW) add_to_table(block, piece->length, rows->tables, &row->used);
+    else add_to_tables(block, piece->length, rows->tables), row->is_scanned = 1;
     if (row->tables < tables_for(piece->length)) row->tables = tables_for(piece->length);
 }
 
@@ -426,9 +467,12 @@ static void feed(Rows *rows, float *block, int64_t length, double divisor, Row *
     take_in(rows, block, &piece, row);
 }
 
-static void end_row(Rows *rows, int64_t count, const NonFinite *found, const Row *row, uint64_t fingerprint) {
+static void end_row(Rows *rows, int64_t count, const NonFinite *found, Row *row, uint64_t fingerprint) {
     rows->fingerprints[rows->rows] = fingerprint;
-    if (row->moments.sampled > 0 && !rows->without_histograms) add_histogram(rows, &row->moments, row->tables);
+    if (row->moments.sampled > 0 && !rows->without_histograms) {
+        if (row->is_scanned) add_histogram(rows, &row->moments, row->tables);
+        else add_few(rows, &row->used);
+    }
     add_statistics(rows, count, found, &row->moments);
     rows->ends[rows->rows++] = (uint32_t)rows->entries;
 }
@@ -450,15 +494,39 @@ static void look_at_block(const Elements *elements, int64_t number, double divis
     sum_piece(block, size, divisor, shift, piece);
 }
 
-/* The arithmetic of the C standard, until the caller's is put back with fesetenv. The caller's may flush subnormals to zero
+/* The arithmetic of the C standard, until the caller's is put back. The caller's may flush subnormals to zero
  * (torch.set_flush_denormal, or a library built with -ffast-math), and then floats compare in another way than their
  * bits do, by which the tables are filled. */
-static fenv_t in_plain_arithmetic(void) {
-    fenv_t callers;
+#ifdef __x86_64__
+typedef uint32_t Arithmetic; /* the only register that matters here; fenv.h takes all, in a third of a small row's time */
+enum { PLAIN = 0x1f80 };
+
+/* The compiler may not move what reads or writes memory over these. */
+#define BARRIER() __asm__ volatile("" ::: "memory")
+
+static inline Arithmetic in_plain_arithmetic(void) {
+    const Arithmetic callers = _mm_getcsr();
+    _mm_setcsr(PLAIN);
+    BARRIER();
+    return callers;
+}
+
+static inline void put_back(const Arithmetic *callers) {
+    BARRIER();
+    _mm_setcsr(*callers);
+}
+#else
+typedef fenv_t Arithmetic;
+
+static Arithmetic in_plain_arithmetic(void) {
+    Arithmetic callers;
     fegetenv(&callers);
     fesetenv(FE_DFL_ENV);
     return callers;
 }
+
+static void put_back(const Arithmetic *callers) { fesetenv(callers); }
+#endif
 
 /* How OpenMP runs a function in several threads, of which the caller's is one: GOMP_parallel of the library that torch
  * computes with, so that no thread is used that torch does not use itself. NULL: it has none. */
@@ -542,14 +610,14 @@ static void look_at_blocks(void *task) {
     const int64_t thread = next(&blocks->threads);
     if (thread >= blocks->rows->threads) return;
     uint32_t *tables = blocks->rows->tables + thread * TABLES * SPAN;
-    const fenv_t callers = in_plain_arithmetic();
+    const Arithmetic callers = in_plain_arithmetic();
     float block[BLOCK];
     for (int64_t i = next_piece(&blocks->shared); i >= 0; i = next_piece(&blocks->shared)) {
         Piece *piece = &blocks->pieces[i];
         look_at_block(blocks->elements, blocks->first + i, blocks->divisor, &blocks->shift, block, piece);
         if (!blocks->rows->without_histograms && piece->length > 0) add_to_tables(block, piece->length, tables);
     }
-    fesetenv(&callers);
+    put_back(&callers);
 }
 
 /* The first sampled element, from which distances are taken; returns 0 if it is not finite, and another one is to be. */
@@ -577,7 +645,7 @@ static void feed_all(Rows *rows, const Elements *elements, double divisor, Row *
     if (number == blocks) return;
     Blocks task;
     task.rows = rows, task.elements = elements, task.divisor = divisor, task.shift = shift;
-    row->tables = rows->threads * TABLES;
+    row->tables = rows->threads * TABLES, row->is_scanned = 1;
     for (; number < blocks; number += task.shared.count) {
         task.first = number, task.threads = 0;
         share(rows, look_at_blocks, &task.shared, blocks - number < AT_A_TIME ? blocks - number : AT_A_TIME);
@@ -595,10 +663,10 @@ int torchgraph_add_row(Rows *rows, const char *data, int64_t type, int64_t count
     const Elements elements = {data, type, count, first, stride, length};
     Row row = {0};
     if (!has_room(rows, length)) return 0;
-    const fenv_t callers = in_plain_arithmetic();
+    const Arithmetic callers = in_plain_arithmetic();
     feed_all(rows, &elements, divisor, &row);
     end_row(rows, count, stride > 1 ? &row.everywhere : &row.sampled, &row, fingerprint_of(row.hashes, OF_ALL));
-    fesetenv(&callers);
+    put_back(&callers);
     return 1;
 }
 
@@ -609,15 +677,23 @@ int torchgraph_add_sample(Rows *rows, const char *sample, int64_t type, int64_t 
     const NonFinite everywhere = {nan, positive, negative};
     Row row = {0};
     if (!has_room(rows, length)) return 0;
-    const fenv_t callers = in_plain_arithmetic();
+    const Arithmetic callers = in_plain_arithmetic();
     feed_all(rows, &elements, divisor, &row);
     end_row(rows, count, &everywhere, &row, fingerprint_of(row.hashes, OF_SAMPLE));
-    fesetenv(&callers);
+    put_back(&callers);
     return 1;
+}
+
+/* What `quick_squares` gives for so few. */
+static float few_squares(const float *block, int64_t length) {
+    float total = 0;
+    for (int64_t i = 0; i < length; i++) total += block[i] * block[i];
+    return total;
 }
 
 /* The sum of squares of a block, in single precision: of few enough addends to lose nothing that a float shows. */
 static float quick_squares(const float *block, int64_t length) {
+    if (length < 4 * LANES) return few_squares(block, length);
     float total[4 * LANES] = {0};
     int64_t i = 0;
     for (; i + 4 * LANES <= length; i += 4 * LANES)
@@ -664,11 +740,11 @@ typedef struct {
 static void take_norms(void *task) {
     Norms *norms = task;
     uint64_t hashes = 0;
-    const fenv_t callers = in_plain_arithmetic();
+    const Arithmetic callers = in_plain_arithmetic();
     for (int64_t i = next_piece(&norms->shared); i >= 0; i = next_piece(&norms->shared))
         norms->norms[i] = l2_norm(norms->elements, (norms->first + i) * norms->size, norms->size, &hashes);
     __atomic_fetch_add(&norms->hashes, hashes, __ATOMIC_RELAXED);
-    fesetenv(&callers);
+    put_back(&callers);
 }
 
 /* Of the l2 norms of `samples` pieces of `size` elements each, which lie one after the other. Its fingerprint is of those
@@ -678,7 +754,7 @@ int torchgraph_add_norms(Rows *rows, const char *data, int64_t type, int64_t sam
     Row row = {0};
     float block[BLOCK];
     if (!has_room(rows, samples)) return 0;
-    const fenv_t callers = in_plain_arithmetic();
+    const Arithmetic callers = in_plain_arithmetic();
     for (int64_t at = 0; at < samples; at += BLOCK) {
         int64_t norms = samples - at < BLOCK ? samples - at : BLOCK;
         Norms task = {.elements = &elements, .first = at, .size = size, .norms = block};
@@ -688,7 +764,7 @@ int torchgraph_add_norms(Rows *rows, const char *data, int64_t type, int64_t sam
         feed(rows, block, norms, divisor, &row);
     }
     end_row(rows, samples, &row.sampled, &row, fingerprint_of(row.hashes, OF_ALL));
-    fesetenv(&callers);
+    put_back(&callers);
     return 1;
 }
 
@@ -914,7 +990,7 @@ static int measure_floats(const Samples *samples, int64_t outer, int64_t at, int
 int torchgraph_keep_samples(const char *data, int64_t type, int64_t size, int64_t outer, int64_t batch, int64_t inner,
                      const int64_t *chosen, int64_t kept, char *values, void *statistics) {
     const Samples samples = {data, type, outer, batch, inner};
-    const fenv_t callers = in_plain_arithmetic();
+    const Arithmetic callers = in_plain_arithmetic();
     int are_finite = 1;
     for (int64_t o = 0; o < outer; o++) {
         for (int64_t at = 0; at < inner; at += NEURONS) {
@@ -926,6 +1002,6 @@ int torchgraph_keep_samples(const char *data, int64_t type, int64_t size, int64_
             memcpy(values + (o * kept + i) * inner * size, data + (o * batch + chosen[i]) * inner * size,
                    (size_t)(inner * size));
     }
-    fesetenv(&callers);
+    put_back(&callers);
     return are_finite;
 }
