@@ -99,7 +99,7 @@ static int is_quiet(void) {
 enum {
     OPEN, DONE, COUNTS, ROWS, DROPPED, ACQUIRE, RELEASE, VALUES, HOOKS, HOOKS_OF_OUTPUTS, HOOKS_OF_PATHS, PUT,
     LENGTH, UNMEASURED, MEASURE_PARAMETERS, BEGIN_FACTS, END_FACTS, LOOKED_AT_FIRST, LOOKED_AT_LAST, OBSERVE, ON_PATH,
-    LEAVE_EDGES, KEEP_AT_ONCE, KEEP, BEGUN, ENDED, PAUSE, END_COST, RESUME, OBJECTS
+    LEAVE_EDGES, KEEP_AT_ONCE, KEEP, KNOWN, PAUSE, END_COST, RESUME, OBJECTS
 };
 
 /* A call of a module more than so many times is not always recorded: see `call_spread.py`. */
@@ -194,12 +194,57 @@ static PyObject *key_of(Kept *all, PyObject *name, PyObject *number, int role, P
     return keep(all, PyObject_CallFunctionObjArgs(part[SERIES_KEY], name, number, part[role], path, part[kind], NULL));
 }
 
-/* The `Call` that the last step had under this key, if it is the same one; else a new one. A borrowed reference. */
-static PyObject *call_of(Kept *all, PyObject *known, PyObject *key, PyObject *name, PyObject *number, PyObject *parent,
+/* What is known of a call from earlier steps: the keys of its series, and the `Call` as it began and as it ended. A list of
+ * these, None where nothing is known. */
+enum { IN, IN_GRADIENT, OUT, OUT_GRADIENT, BEGUN, ENDED, KNOWN_PARTS };
+
+/* Appends one in which nothing is known; 0, or -1 with an exception. */
+static int append_unknown(PyObject *calls) {
+    PyObject *made = PyList_New(KNOWN_PARTS);
+    if (made == NULL) return -1;
+    for (int at = 0; at < KNOWN_PARTS; at++) {
+        Py_IncRef(NONE);
+        PyList_SetItem(made, at, NONE);
+    }
+    int failed = PyList_Append(calls, made);
+    Py_DecRef(made);
+    return failed;
+}
+
+/* What is known of call `number` of module `name`, a borrowed reference. */
+static PyObject *known_of(Step *step, Kept *all, PyObject *name, int64_t number) {
+    PyObject *calls = PyDict_GetItemWithError(step->of[KNOWN], name);
+    if (calls == NULL) {
+        if (PyErr_Occurred() || (calls = keep(all, PyList_New(0))) == NULL) return NULL;
+        if (PyDict_SetItem(step->of[KNOWN], name, calls) < 0) return NULL;
+    }
+    while (PyList_Size(calls) <= number)
+        if (append_unknown(calls) < 0) return NULL;
+    return PyList_GetItem(calls, number);
+}
+
+/* Notes `found`, a borrowed reference, and returns it. */
+static PyObject *note_known(PyObject *known, int at, PyObject *found) {
+    if (found == NULL) return NULL;
+    Py_IncRef(found);
+    return PyList_SetItem(known, at, found) < 0 ? NULL : found;
+}
+
+/* As `key_of`, of a series that each such call has. */
+static PyObject *known_key(Kept *all, PyObject *known, int at, PyObject *name, PyObject *number) {
+    PyObject *key = PyList_GetItem(known, at);
+    if (key != NONE) return key;
+    const int is_input = at == IN || at == IN_GRADIENT, kind = at == IN || at == OUT ? VALUE : GRAD_NORM;
+    PyObject *path = part[is_input ? INPUT_PATH : OUTPUT];
+    return note_known(known, at, key_of(all, name, number, is_input ? INPUT : OUTPUT, path, kind));
+}
+
+/* The `Call` that is known, if it is the same one; else a new one. A borrowed reference. */
+static PyObject *call_of(Kept *all, PyObject *known, int at, PyObject *name, PyObject *number, PyObject *parent,
                          PyObject *inputs, PyObject *outputs) {
-    PyObject *before = PyDict_GetItemWithError(known, key);
-    if (before == NULL && PyErr_Occurred()) return NULL;
-    if (before != NULL) {
+    PyObject *before = PyList_GetItem(known, at);
+    if (before == NULL) return NULL;
+    if (before != NONE) {
         PyObject *had = get(all, before, N_PARENT), *in = get(all, before, N_INPUTS), *out = get(all, before, N_OUTPUTS);
         if (had == NULL || in == NULL || out == NULL) return NULL;
         int is_same = PyObject_RichCompareBool(had, parent, EQUAL);
@@ -211,8 +256,8 @@ static PyObject *call_of(Kept *all, PyObject *known, PyObject *key, PyObject *na
             is_same = PyTuple_GetItem(out, at) == PyTuple_GetItem(outputs, at);
         if (is_same) return before;
     }
-    PyObject *made = keep(all, PyObject_CallFunctionObjArgs(part[CALL], name, number, parent, inputs, outputs, NULL));
-    return made == NULL || PyDict_SetItem(known, key, made) < 0 ? NULL : made;
+    PyObject *made = PyObject_CallFunctionObjArgs(part[CALL], name, number, parent, inputs, outputs, NULL);
+    return note_known(known, at, keep(all, made));
 }
 
 /* Has a tensor kept whole: by `at_once`, or, where that is None or cannot, by `in_full`, where that is not None. 0, or -1 with
@@ -329,9 +374,10 @@ static int enter(Step *step, Kept *all, PyObject *name, PyObject *args, PyObject
         if (edges == NULL || paths == NULL || PyList_Append(paths, part[INPUT_PATH]) < 0) return -1;
         if (PyDict_SetItem(edges, given.edge, paths) < 0) return -1;
     }
-    PyObject *key = key_of(all, name, number, INPUT, part[INPUT_PATH], VALUE), *inputs = keep(all, PyTuple_Pack(1, given.info));
+    PyObject *known_call = known_of(step, all, name, before + 1), *inputs = keep(all, PyTuple_Pack(1, given.info));
+    PyObject *key = known_call == NULL ? NULL : known_key(all, known_call, IN, name, number);
     if (key == NULL || inputs == NULL) return -1;
-    PyObject *call = call_of(all, step->of[BEGUN], key, name, number, parent, inputs, part[NOTHING]);
+    PyObject *call = call_of(all, known_call, BEGUN, name, number, parent, inputs, part[NOTHING]);
     if (call == NULL || PyList_Append(step->of[DONE], call) < 0) return -1;
     if (enter_edges(all, outer, index, given.edge) < 0 || PyList_Append(step->of[OPEN], opened) < 0) return -1;
     if (observe(step, all, opened, key, INPUT, &given) < 0) return -1;
@@ -540,7 +586,8 @@ static int run_walk(Kept *all, PyObject *walk, PyObject *inputs, PyObject *edge)
 }
 
 /* As `RecordedCalls._hook_inputs` before the walk is added to that of the outer call; 0, or -1 with an exception. */
-static int hook_inputs(Step *step, Kept *all, PyObject *opened, PyObject *name, PyObject *number, PyObject *hook, PyObject *made) {
+static int hook_inputs(Step *step, Kept *all, PyObject *opened, PyObject *known, PyObject *name, PyObject *number,
+                       PyObject *hook, PyObject *made) {
     PyObject *edges = get(all, opened, N_EDGES), *walk = get(all, opened, N_WALK), *edge, *paths;
     if (edges == NULL || walk == NULL || run_walk(all, walk, edges, made) < 0) return -1;
     PyObject *crossing = get(all, walk, N_CROSSING);
@@ -552,7 +599,8 @@ static int hook_inputs(Step *step, Kept *all, PyObject *opened, PyObject *name, 
         int is_returned = consumers == NULL && made != NULL ? PyObject_RichCompareBool(edge, made, EQUAL) : 0;
         if (is_returned < 0) return -1;
         for (ptrdiff_t at = 0; (consumers != NULL || is_returned) && at < PyList_Size(paths); at++) {
-            PyObject *key = key_of(all, name, number, INPUT, PyList_GetItem(paths, at), GRAD_NORM);
+            PyObject *path = PyList_GetItem(paths, at), *key = path == part[INPUT_PATH]
+                ? known_key(all, known, IN_GRADIENT, name, number) : key_of(all, name, number, INPUT, path, GRAD_NORM);
             if (key == NULL) return -1;
             if ((consumers != NULL ? hook_path(step, all, consumers, key) : add_key(all, hook, key)) < 0) return -1;
         }
@@ -631,22 +679,23 @@ static int leave(Step *step, Kept *all, PyObject *name, PyObject *output) {
     PyObject *begun = PyList_GetItem(step->of[DONE], PyLong_AsLongLong(index));
     PyObject *parent = begun == NULL ? NULL : get(all, begun, N_PARENT), *inputs = parent == NULL ? NULL : get(all, begun, N_INPUTS);
     PyObject *outputs = keep(all, PyTuple_Pack(1, found.info));
-    PyObject *key = key_of(all, name, number, OUTPUT, part[OUTPUT], VALUE);
+    PyObject *known = known_of(step, all, name, PyLong_AsLongLong(number));
+    PyObject *key = known == NULL ? NULL : known_key(all, known, OUT, name, number);
     if (inputs == NULL || outputs == NULL || key == NULL) return -1;
     if (PyList_SetSlice(step->of[OPEN], depth - 1, depth, NULL) < 0) return -1;
     if (step->of[END_COST] != NONE) {
         PyObject *ended = PyObject_CallFunctionObjArgs(step->of[END_COST], index, NULL);
         if (keep(all, ended) == NULL) return -1;
     }
-    PyObject *call = call_of(all, step->of[ENDED], key, name, number, parent, inputs, outputs);
+    PyObject *call = call_of(all, known, ENDED, name, number, parent, inputs, outputs);
     if (call == NULL) return -1;
     Py_IncRef(call);
     if (PyList_SetItem(step->of[DONE], PyLong_AsLongLong(index), call) < 0) return -1;
     if (observe(step, all, opened, key, OUTPUT, &found) < 0) return -1;
     if (tell_facts(step, all, END_FACTS, name, number, &found) < 0) return -1;
-    PyObject *hook = NULL, *read = key_of(all, name, number, OUTPUT, part[OUTPUT], GRAD_NORM);
+    PyObject *hook = NULL, *read = known_key(all, known, OUT_GRADIENT, name, number);
     if (read == NULL || (found.edge != NULL && (hook = hook_output(step, all, &found, read)) == NULL)) return -1;
-    if (hook_inputs(step, all, opened, name, number, hook, found.edge) < 0) return -1;
+    if (hook_inputs(step, all, opened, known, name, number, hook, found.edge) < 0) return -1;
     if (found.edge != NULL && add_child(all, outer, opened, found.edge) < 0) return -1;
     if (inner == NONE) return leave_edges(all, outer, opened, index, found.edge, next) < 0 ? -1 : 1;
     PyObject *made = found.edge == NULL ? NONE : found.edge;

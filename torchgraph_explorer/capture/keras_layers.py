@@ -14,13 +14,16 @@ from typing import Any
 
 from torch import nn
 
+KERAS = "keras.src.layers.layer"
+"""The module of Keras that defines a layer."""
+
 _PARAMETERS = "_torch_params"
 """The submodule of each layer that has its parameters."""
 
 
 def is_layer(module: nn.Module) -> bool:
     """Whether it is a layer of Keras, also a model."""
-    loaded = sys.modules.get("keras.src.layers.layer")
+    loaded = sys.modules.get(KERAS)
     return loaded is not None and isinstance(module, loaded.Layer) and hasattr(module, "_flatten_layers")
 
 

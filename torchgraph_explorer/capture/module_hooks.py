@@ -9,10 +9,10 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
-import torch
 from torch import nn
+from torch.compiler import is_compiling
 from torch.utils.hooks import RemovableHandle
 
 from torchgraph_explorer import interrupts
@@ -53,16 +53,8 @@ class CallFunctions(NamedTuple):
     leave: Callable[[str, object], bool]
 
 
-class KnownCalls(NamedTuple):
-    """Calls of earlier steps, by the key of their tensor's series: most come again in each step.
-
-    Attributes:
-        begun: As they are noted when they begin, by the key of the input.
-        ended: As they are noted when they end, by that of the output.
-    """
-
-    begun: dict[SeriesKey, Call]
-    ended: dict[SeriesKey, Call]
+KnownCalls: TypeAlias = "dict[str, list[list[SeriesKey | Call | None]]]"
+"""What `calls.c` knows of the calls of each module from earlier steps: most come again in each step."""
 
 
 class ModuleHooks:
@@ -72,7 +64,7 @@ class ModuleHooks:
         listener: What the hooks call; None between logged steps.
         is_walked: Torch is iterating over the hooks of a module, so that none may be removed.
         quickly: What notes ordinary calls in place of the listener; None without `calls.c`.
-        known: The calls that it has noted in earlier steps.
+        known: What it knows of calls from earlier steps.
     """
 
     def __init__(self) -> None:
@@ -80,7 +72,7 @@ class ModuleHooks:
         self.listener: CallListener | None = None
         self.is_walked = self._is_left_on = False
         self.quickly: CallFunctions | None = None
-        self.known = KnownCalls({}, {})
+        self.known: KnownCalls = {}
         self._of: dict[int, _OneModulesHooks] = {}
         self._to_remove: list[RemovableHandle] = []
 
@@ -159,13 +151,12 @@ class _OneModulesHooks:
         if module is None:
             return
         entering, entering_with_kwargs = module._forward_pre_hooks, module._forward_pre_hooks_with_kwargs
-        leaving, leaving_with_kwargs = module._forward_hooks, module._forward_hooks_with_kwargs
-        leaving_always = module._forward_hooks_always_called
-        self._on = entering, entering_with_kwargs, leaving, leaving_with_kwargs, leaving_always
+        leaving, leaving_always = module._forward_hooks, module._forward_hooks_always_called
+        self._on = entering, entering_with_kwargs, leaving, leaving_always
         if self._enter is not None:
             entering_with_kwargs[key] = True
             entering[key] = self._enter
-        leaving_with_kwargs[key] = leaving_always[key] = True
+        leaving_always[key] = True
         leaving[key] = self._leave
 
     def take_off(self) -> None:
@@ -209,7 +200,7 @@ class _Leave(_CallHook):
     @interrupts.entry
     def __call__(self, *arguments: Any) -> None:
         """As of every hook. No hook is removed meanwhile if torch is iterating over them."""
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return
         try:
             self._module_hooks.is_walked = are_walked()
@@ -222,7 +213,7 @@ class _Leave(_CallHook):
             interrupts.restore_all()
             raise
 
-    def act(self, _module: nn.Module, _args: object, _kwargs: object, output: object) -> None:
+    def act(self, _module: nn.Module, _args: object, output: object) -> None:
         """The module has returned, or raised."""
         hooks = self._module_hooks
         if hooks.quickly is not None and hooks.quickly.leave(self._name, output):

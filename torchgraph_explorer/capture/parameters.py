@@ -50,11 +50,8 @@ class Parameters:
     def measure_sharded(self) -> None:
         """Measure those of which a part is on this rank, since they are gathered before their module is called."""
         with NoDispatch():
-            for name, module in list(self.unmeasured.items()):
-                if not _USUAL.issuperset(map(type, module._parameters.values())) and any(
-                    type(parameter) not in ORDINARY for _, parameter in _own(module)
-                ):
-                    self.measure_values(name)
+            for name in [name for name, module in self.unmeasured.items() if _has_unusual(module)]:
+                self.measure_values(name)
 
     def measure_remaining(self) -> None:
         """Measure those not measured yet: not every module that has parameters is called."""
@@ -153,12 +150,20 @@ class Parameters:
         An optimizer of one parameter is as quick as one of all.
         """
         if not self._keys:
-            keys = self._keys
             for name, module in self._modules.items():
-                for path, parameter in _own(module):
-                    keys.setdefault(id(parameter), []).append(((name, path), parameter))
+                for path, one in module._parameters.items():
+                    if one is not None and (type(one) in ORDINARY or has_values(one)):
+                        self._keys.setdefault(id(one), []).append(((name, path), one))
         for each in moved:
             yield from self._keys.get(id(each), ())
+
+
+def _has_unusual(module: nn.Module) -> bool:
+    """Whether it has own parameters of types that may be parts of sharded ones."""
+    own = module._parameters
+    return not _USUAL.issuperset(map(type, own.values())) and any(
+        type(one) not in _USUAL and has_values(one) for one in own.values()
+    )
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor | None:

@@ -92,7 +92,7 @@ class RecordedCalls:
     def quickly(self, dropped: set[str], known: KnownCalls, lock: threading.RLock) -> CallFunctions | None:
         """What notes ordinary calls in place of this; None where `calls.c` was not built, and where it would not do.
 
-        Modules in `dropped` are not recorded. `known` are calls of earlier steps.
+        Modules in `dropped` are not recorded. `known` is what is known of calls from earlier steps.
         """
         makers, measure = native_calls.makers(), self._rows.measure.native
         keeper = self._rows.keeper
@@ -107,7 +107,7 @@ class RecordedCalls:
             *(self.open, self.done, self._counts, self._rows.rows, dropped, lock.acquire, lock.release, measure.values),
             *self._hooks.parts,
             *(self.length, unmeasured, self._measure_parameters, self._begin_facts, self._end_facts, *looked_at),
-            *(self._observe_one, self._hooks.on_path, self._leave_edges, *native_calls.keeping(keeper), *known, *costs),
+            *(self._observe_one, self._hooks.on_path, self._leave_edges, *native_calls.keeping(keeper), known, *costs),
         )
         return CallFunctions(*makers.calls(objects, self.length.most))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-import torch
+from torch.compiler import is_compiling
 
 from torchgraph_explorer import interrupts
 
@@ -41,7 +41,7 @@ class SafeHook:
     @interrupts.entry
     def __call__(self, *arguments: Any) -> None:
         """Call `act`. Returns and raises nothing, so that nothing of the user's changes; an interrupt passes."""
-        if torch.compiler.is_compiling():  # a hook that stayed on by a fault must not break the user's graph
+        if is_compiling():  # a hook that stayed on by a fault must not break the user's graph
             return
         try:
             try:

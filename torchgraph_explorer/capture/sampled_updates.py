@@ -176,7 +176,7 @@ class SampledUpdates:
         found: dict[bool, _SamplesInC] = {}
         for (name, parameter), size in zip(named, sizes, strict=True):
             is_large = parameter.numel() > RUNS * RUN_LENGTH
-            samples = found.setdefault(is_large, _SamplesInC(native.samples))
+            samples = found.get(is_large) or found.setdefault(is_large, _SamplesInC(native.samples))
             samples.names.append(name)
             samples.parameters.append(parameter)
             samples.sizes.append(size)

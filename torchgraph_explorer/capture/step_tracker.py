@@ -453,7 +453,9 @@ class StepTracker:
 
     def _recorded_modules(self, model: nn.Module) -> ModulesByName:
         """The modules that are recorded."""
-        modules = {name: module for name, module in modules_by_name(model).items() if name not in self._broken}
+        modules = modules_by_name(model)
+        for name in self._broken & modules.keys():
+            del modules[name]
         if self._selection.is_all:
             return modules
         chosen = self._selection.chosen(modules)
