@@ -112,8 +112,24 @@ class GradientHook(SafeHook):
         self.hooks.fail(self.keys[0][0] if self.keys else "", fault)
 
 
+class NodeHook(GradientHook):
+    """A hook on the one autograd node that delivers the gradient."""
+
+    __slots__ = ("_slot",)
+
+    def __init__(self, hooks: GradientHooks, slot: int) -> None:
+        """`slot` is the position of the gradient among what the node computes."""
+        self.hooks, self.keys, self.summands, self._slot = hooks, (), 1, slot
+
+    def act(self, gradients: tuple[Tensor | None, ...], _incoming: object) -> None:  # type: ignore[override]
+        """The node has computed the gradients of its inputs."""
+        gradient = gradients[self._slot]
+        if gradient is not None:
+            GradientHook.act(self, gradient)
+
+
 class PathHook(SafeHook):
-    """The hook on an autograd node that delivers one summand."""
+    """The hook on one of several autograd nodes, each of which delivers a summand."""
 
     __slots__ = ("_hook", "_slot")
 
@@ -199,7 +215,11 @@ class GradientHooks:
         """Read the sum of the gradients that come back through `consumers` as series `key`."""
         edge_key = consumers[0] if len(consumers) == 1 else frozenset(consumers)
         hook = self._paths.get(edge_key)
-        if hook is None:
+        if hook is None and len(consumers) == 1:
+            [(node, slot)] = consumers
+            hook = self._paths[edge_key] = NodeHook(self, slot)
+            self._handles.append(node.register_hook(hook))
+        elif hook is None:
             hook = self._paths[edge_key] = GradientHook(self, summands=len(consumers))
             for node, slot in consumers:
                 self._handles.append(node.register_hook(PathHook(hook, slot)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from torchgraph_explorer.capture.captured_step import CapturedStep
@@ -14,7 +15,7 @@ from torchgraph_explorer.capture.graph_merging import (
     without_empty_insides,
 )
 from torchgraph_explorer.capture.module_info import module_facts
-from torchgraph_explorer.schema import Call, ModuleGraph
+from torchgraph_explorer.schema import Call, ModuleGraph, TensorInfo
 
 Signature: TypeAlias = "tuple[tuple[str, int, int | None], ...]"
 
@@ -41,6 +42,7 @@ class KnownGraphs:
         self._unknown: set[Signature] = set()
         self._reached: set[tuple[bool, ...]] = set()
         self._latest: ModuleGraph | None = None
+        self._same: tuple[ModuleGraph | None, list[Call]] = None, []
 
     def add(self, ended: CapturedStep) -> ModuleGraph | None:
         """The graph of a step that is over; None if no step that called its modules in the same way was traced."""
@@ -56,7 +58,7 @@ class KnownGraphs:
 
     def _graph_of(self, ended: CapturedStep) -> ModuleGraph | None:
         calls, attached, trace = ended.forward.calls.done, ended.forward.calls.attached, ended.forward.trace
-        if (latest := self._latest) is not None and trace is None and is_same(latest, calls, attached):
+        if (latest := self._latest) is not None and trace is None and self._is_latest(latest, calls, attached):
             return latest
         signature = _signature(calls)
         at = self._by_signature.get(signature)
@@ -73,6 +75,16 @@ class KnownGraphs:
             self._want_gradients_of(calls)
         self.graphs[at] = merged = merge(self.graphs[at], calls, attached)
         return merged
+
+    def _is_latest(
+        self, latest: ModuleGraph, calls: list[Call], attached: Mapping[tuple[int, str], TensorInfo]
+    ) -> bool:
+        """Whether the step has the calls of the graph that was found last. Most are the same objects as before."""
+        graph, before = self._same
+        if (not attached and graph is latest and calls == before) or is_same(latest, calls, attached):
+            self._same = latest, calls
+            return True
+        return False
 
     def _want_trace_of(self, signature: Signature) -> None:
         """Trace some of the next steps: one may call its modules in this new way again."""

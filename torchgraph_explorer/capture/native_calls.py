@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.capture.edge_gradients import InsideGradients
-from torchgraph_explorer.capture.gradient_hooks import GradientHook, PathHook, SeriesKey, current_backward, series_key
+from torchgraph_explorer.capture.gradient_hooks import GradientHook, NodeHook, SeriesKey, current_backward, series_key
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.open_call import OpenCall
@@ -85,7 +85,7 @@ def _take(keeper: Keeper, key: SeriesKey, tensor: Tensor) -> None:
 
 
 _TYPES_AND_FUNCTIONS = (
-    *(Tensor, torch.nn.Parameter, OrderedDict, Call, OpenCall, InsideGradients, GradientHook, PathHook),
+    *(Tensor, torch.nn.Parameter, OrderedDict, Call, OpenCall, InsideGradients, GradientHook, NodeHook),
     *(
         current_backward,
         sequence_number,
