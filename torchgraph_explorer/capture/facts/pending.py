@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -30,8 +29,3 @@ class Row:
     def __call__(self, statistics: npt.NDArray[np.float32], name: str) -> float:
         """The statistic called `name`."""
         return float(statistics[self.number, COLUMN[name]])
-
-    def count(self, statistics: npt.NDArray[np.float32], name: str) -> int:
-        """The same of a statistic that counts elements."""
-        number = self(statistics, name)
-        return int(number) if math.isfinite(number) else 0

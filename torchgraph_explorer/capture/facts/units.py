@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from torchgraph_explorer.capture.facts.names import Named
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_memory, untransformed
+from torchgraph_explorer.moments import COLUMN
 from torchgraph_explorer.schema import EqualRows, Units
 
 MOST_OUTPUTS = 128
@@ -35,6 +37,8 @@ MOST_WEIGHTS = 1 << 18
 
 STEPS_COMPARED = 4
 """The first logged steps, in which they are."""
+
+_COUNTS = "count", "sampled", "zeros"
 
 ACTIVATIONS = frozenset(
     (
@@ -163,7 +167,9 @@ class UnitRows:
 
     def units(self, statistics: npt.NDArray[np.float32]) -> tuple[Units, ...]:
         """What was found."""
-        return tuple(_units(one, statistics) for one in self._measured)
+        peaks = _counted(statistics, [one.peaks for one in self._measured])
+        ranges = _counted(statistics, [one.ranges for one in self._measured])
+        return tuple(map(_units, self._measured, peaks, ranges))
 
 
 def _is_suitable(tensor: Tensor) -> bool:
@@ -193,25 +199,42 @@ def _few_positions(values: Tensor) -> Tensor:
     return values.reshape(-1, units)
 
 
-def _units(one: _Measured, statistics: npt.NDArray[np.float32]) -> Units:
-    peak = one.peaks(statistics, "mean")
-    spread = one.ranges(statistics, "mean") / peak if peak > 0 else 0.0
+class _Counted(NamedTuple):
+    """What was measured of some numbers.
+
+    Attributes:
+        mean: Their mean.
+        count: How many there are.
+        zeros: How many of them are zero; estimated if only a sample was read.
+    """
+
+    mean: float
+    count: int
+    zeros: int
+
+
+def _counted(statistics: npt.NDArray[np.float32], rows: Sequence[Row]) -> list[_Counted]:
+    """What these rows say. All are read together, since a step may have hundreds and the training waits for Python."""
+    found = statistics[[row.number for row in rows]]
+    means = found[:, COLUMN["mean"]].tolist()
+    numbers = np.nan_to_num(found[:, [COLUMN[name] for name in _COUNTS]], posinf=0, neginf=0).astype(int)
+    counts, sampled, zeros = numbers.T.tolist()
+    return [
+        _Counted(mean, count, round(zero / read * count) if read else 0)
+        for mean, count, read, zero in zip(means, counts, sampled, zeros, strict=True)
+    ]
+
+
+def _units(one: _Measured, peaks: _Counted, ranges: _Counted) -> Units:
     return Units(
         module=one.place[0],
         call=one.place[1],
-        units=one.peaks.count(statistics, "count"),
-        zero=_zeros(one.peaks, statistics),
+        units=peaks.count,
+        zero=peaks.zeros,
         steps=one.steps,
-        constant=_zeros(one.ranges, statistics),
-        spread=spread,
+        constant=ranges.zeros,
+        spread=ranges.mean / peaks.mean if peaks.mean > 0 else 0.0,
     )
-
-
-def _zeros(row: Row, statistics: npt.NDArray[np.float32]) -> int:
-    """How many elements are zero; estimated if only a sample was read."""
-    sampled = row.count(statistics, "sampled")
-    share = row.count(statistics, "zeros") / sampled if sampled else 0.0
-    return round(share * row.count(statistics, "count"))
 
 
 class WeightRows:
@@ -233,8 +256,9 @@ class WeightRows:
 
     def equal(self, statistics: npt.NDArray[np.float32]) -> tuple[EqualRows, ...]:
         """Those with some."""
-        found = (EqualRows(name, rows, _zeros(row, statistics)) for name, rows, row in self._rows)
-        return tuple(one for one in found if one.equal)
+        found = _counted(statistics, [row for *_, row in self._rows])
+        places = zip(self._rows, found, strict=True)
+        return tuple(EqualRows(name, rows, one.zeros) for (name, rows, _), one in places if one.zeros)
 
 
 def _factors(columns: int, device: torch.device) -> Tensor:
