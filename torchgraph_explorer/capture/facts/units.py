@@ -32,6 +32,8 @@ LEAST_POSITIONS = 32
 WINDOW = 8
 """Steps over which a unit that is zero has to stay so."""
 
+HOST = torch.device("cpu")
+
 MOST_WEIGHTS = 1 << 18
 """Elements of a parameter whose rows are compared."""
 
@@ -73,7 +75,7 @@ class UnitWindows:
 
     def next(self, place: tuple[str, int], units: int) -> _Peaks:
         """Room in host memory for those of a further step, in which the earlier ones are, if there are any."""
-        known = self._known(place, units, torch.device("cpu"))
+        known = self._known(place, units, HOST)
         return _Peaks(_room(units), 1) if known is None else _Peaks(known.values, known.steps + 1)
 
     def note(self, place: tuple[str, int], peaks: _Peaks) -> _Peaks:
@@ -83,13 +85,13 @@ class UnitWindows:
 
     def _known(self, place: tuple[str, int], units: int, device: torch.device) -> _Peaks | None:
         known = self._peaks.get(place)
-        if known is None or known.steps == WINDOW or (len(known.values), known.values.device) != (units, device):
+        if known is None or known.steps == WINDOW:
             return None
-        return known
+        return known if known.values.shape[0] == units and known.values.device == device else None
 
 
 def _room(units: int) -> Tensor:
-    return torch.empty(units, dtype=torch.float32, device="cpu")
+    return torch.empty(units, dtype=torch.float32, device=HOST)
 
 
 @dataclass(frozen=True, slots=True)
