@@ -312,12 +312,22 @@ static void add_to_table(const float *block, int64_t length, uint32_t *table, Co
     }
 }
 
-/* Add the counts of codes `from` to `to` up in the first of so many tables, and clear the others. */
-static void collect(uint32_t *tables, int64_t count, int from, int to) {
-    for (int64_t table = 1; table < count; table++) {
-        uint32_t *other = tables + table * SPAN;
-        for (int code = from; code <= to; code++) tables[code] += other[code];
-        memset(other + from, 0, (size_t)(to - from + 1) * sizeof *other);
+/* Codes that are looked at together: most have no elements. */
+enum { TOGETHER = 16 };
+
+/* Add the counts of codes `from` to `to` up in the first of so many tables, clear the others, and note which are not zero. */
+static void collect(uint32_t *tables, int64_t count, int from, int to, Codes *used) {
+    for (int first = from / TOGETHER * TOGETHER; first <= to; first += TOGETHER) {
+        uint32_t sums[TOGETHER], any = 0;
+        memcpy(sums, tables + first, sizeof sums);
+        for (int64_t table = 1; table < count; table++)
+            for (int i = 0; i < TOGETHER; i++) sums[i] += tables[table * SPAN + first + i];
+        for (int i = 0; i < TOGETHER; i++) any |= sums[i];
+        if (any == 0) continue;
+        memcpy(tables + first, sums, sizeof sums);
+        for (int64_t table = 1; table < count; table++) memset(tables + table * SPAN + first, 0, sizeof sums);
+        for (int i = 0; i < TOGETHER; i++)
+            used->words[first / 64] |= (uint64_t)(sums[i] != 0) << (first + i) % 64;
     }
 }
 
@@ -338,19 +348,9 @@ static int bucket_of(float value) {
     return value < 0 ? -magnitude : magnitude;
 }
 
-/* Turn `tables` of the tables, those in use, into entries, from the smallest bucket to the largest, and clear them. */
-static void add_histogram(Rows *rows, const Moments *moments, int64_t tables) {
-    uint32_t *table = rows->tables;
-    const int from = bucket_of(moments->least), to = bucket_of(moments->most);
-    collect(table, tables, 0, to > 0 ? to : 0);
-    collect(table, tables, SIGN, from < 0 ? SIGN - from : SIGN);
-    for (int bucket = from; bucket < 0 && bucket <= to; bucket++) add_entry(rows, bucket, take(table, SIGN - bucket));
-    if (from <= 0 && to >= 0) add_entry(rows, 0, take(table, 0) + take(table, SIGN));
-    for (int bucket = from > 1 ? from : 1; bucket <= to; bucket++) add_entry(rows, bucket, take(table, bucket));
-}
-
-/* The same of one table, in which only the codes in `used` are counted. The larger a negative code, the smaller its bucket. */
-static void add_few(Rows *rows, Codes *used) {
+/* Turn the first table, in which the codes in `used` are counted, into entries, from the smallest bucket to the largest, and
+ * clear it. The larger a negative code, the smaller its bucket. */
+static void add_entries(Rows *rows, Codes *used) {
     uint32_t *table = rows->tables;
     const uint32_t zeros = take(table, 0) + take(table, SIGN);
     used->words[0] &= ~(uint64_t)1;
@@ -367,6 +367,15 @@ static void add_few(Rows *rows, Codes *used) {
             const int code = word * 64 + __builtin_ctzll(left);
             add_entry(rows, code, take(table, code));
         }
+}
+
+/* Turn `tables` of the tables, those in use, into entries, and clear them. */
+static void add_histogram(Rows *rows, const Moments *moments, int64_t tables) {
+    const int from = bucket_of(moments->least), to = bucket_of(moments->most);
+    Codes used = {{0}};
+    collect(rows->tables, tables, 0, to > 0 ? to : 0, &used);
+    collect(rows->tables, tables, SIGN, from < 0 ? SIGN - from : SIGN, &used);
+    add_entries(rows, &used);
 }
 
 static float bounded(double value) {
@@ -471,7 +480,7 @@ static void end_row(Rows *rows, int64_t count, const NonFinite *found, Row *row,
     rows->fingerprints[rows->rows] = fingerprint;
     if (row->moments.sampled > 0 && !rows->without_histograms) {
         if (row->is_scanned) add_histogram(rows, &row->moments, row->tables);
-        else add_few(rows, &row->used);
+        else add_entries(rows, &row->used);
     }
     add_statistics(rows, count, found, &row->moments);
     rows->ends[rows->rows++] = (uint32_t)rows->entries;
@@ -684,23 +693,39 @@ int torchgraph_add_sample(Rows *rows, const char *sample, int64_t type, int64_t 
     return 1;
 }
 
-/* What `quick_squares` gives for so few. */
-static float few_squares(const float *block, int64_t length) {
-    float total = 0;
-    for (int64_t i = 0; i < length; i++) total += block[i] * block[i];
-    return total;
-}
+/* Sums that `quick_squares` takes beside each other. */
+enum { SUMS = 4 * LANES };
 
 /* The sum of squares of a block, in single precision: of few enough addends to lose nothing that a float shows. */
 static float quick_squares(const float *block, int64_t length) {
-    if (length < 4 * LANES) return few_squares(block, length);
-    float total[4 * LANES] = {0};
+    float total[SUMS] = {0};
     int64_t i = 0;
-    for (; i + 4 * LANES <= length; i += 4 * LANES)
-        for (int lane = 0; lane < 4 * LANES; lane++) total[lane] += block[i + lane] * block[i + lane];
+    for (; i + SUMS <= length; i += SUMS)
+        for (int lane = 0; lane < SUMS; lane++) total[lane] += block[i + lane] * block[i + lane];
     for (; i < length; i++) total[0] += block[i] * block[i];
-    for (int lane = 1; lane < 4 * LANES; lane++) total[0] += total[lane];
+    for (int lane = 1; lane < SUMS; lane++) total[0] += total[lane];
     return total[0];
+}
+
+/* Small pieces that are taken together: each addition of one waits for the one before, and not for those of others. */
+enum { BESIDE = 8, SMALL = 256 };
+
+/* What `quick_squares` gives for each of `BESIDE` pieces, which lie one after the other. */
+static void many_quick_squares(const float *pieces, int64_t length, float *totals) {
+    float all[SUMS][BESIDE] = {{0}};
+    const int64_t even = length / SUMS * SUMS;
+    for (int piece = 0; piece < BESIDE; piece++) {
+        float sums[SUMS] = {0};
+        const float *block = pieces + piece * length;
+        for (int64_t i = 0; i < even; i += SUMS)
+            for (int lane = 0; lane < SUMS; lane++) sums[lane] += block[i + lane] * block[i + lane];
+        for (int lane = 0; lane < SUMS && even > 0; lane++) all[lane][piece] = sums[lane];
+    }
+    for (int piece = 0; piece < BESIDE; piece++) totals[piece] = all[0][piece];
+    for (int64_t i = even; i < length; i++)
+        for (int piece = 0; piece < BESIDE; piece++) totals[piece] += pieces[piece * length + i] * pieces[piece * length + i];
+    for (int lane = 1; lane < SUMS && even > 0; lane++)
+        for (int piece = 0; piece < BESIDE; piece++) totals[piece] += all[lane][piece];
 }
 
 static double squares(const float *block, int64_t length) {
@@ -713,6 +738,11 @@ static double squares(const float *block, int64_t length) {
     return total[0];
 }
 
+/* The sum of squares of a piece, of which `quick` is what the sum in single precision gives. */
+static double sum_of_squares(float quick, const float *piece, int64_t length) {
+    return quick > 1e-25f && quick < 1e37f ? quick : squares(piece, length); /* neither lost nor overflown */
+}
+
 static float l2_norm(const Elements *elements, int64_t start, int64_t length, uint64_t *hashes) {
     double total = 0;
     float block[BLOCK];
@@ -722,10 +752,24 @@ static float l2_norm(const Elements *elements, int64_t start, int64_t length, ui
         if (elements->type == FLOAT32) piece = (const float *)elements->data + start + at;
         else gather(elements, start + at, size, block);
         *hashes += look_through(elements, start + at, start + at + size, NULL);
-        float quick = quick_squares(piece, size);
-        total += quick > 1e-25f && quick < 1e37f ? quick : squares(piece, size); /* neither lost nor overflown */
+        total += sum_of_squares(quick_squares(piece, size), piece, size);
     }
     return from_double(sqrt(total));
+}
+
+/* The norms of `count` pieces of `size` elements, the first of which is element number `start`. */
+static void l2_norms(const Elements *elements, int64_t start, int64_t size, int64_t count, float *norms, uint64_t *hashes) {
+    int64_t i = 0;
+    if (elements->type == FLOAT32 && size <= SMALL)
+        for (; i + BESIDE <= count; i += BESIDE) {
+            const float *pieces = (const float *)elements->data + start + i * size;
+            float totals[BESIDE];
+            *hashes += look_through(elements, start + i * size, start + (i + BESIDE) * size, NULL);
+            many_quick_squares(pieces, size, totals);
+            for (int piece = 0; piece < BESIDE; piece++)
+                norms[i + piece] = from_double(sqrt(sum_of_squares(totals[piece], pieces + piece * size, size)));
+        }
+    for (; i < count; i++) norms[i] = l2_norm(elements, start + i * size, size, hashes);
 }
 
 /* The norms of some samples of `size` elements. */
@@ -759,7 +803,7 @@ int torchgraph_add_norms(Rows *rows, const char *data, int64_t type, int64_t sam
         int64_t norms = samples - at < BLOCK ? samples - at : BLOCK;
         Norms task = {.elements = &elements, .first = at, .size = size, .norms = block};
         if (norms > 1 && is_shared(rows, &elements)) share(rows, take_norms, &task.shared, norms);
-        else for (int64_t i = 0; i < norms; i++) block[i] = l2_norm(&elements, (at + i) * size, size, &task.hashes);
+        else l2_norms(&elements, at * size, size, norms, block, &task.hashes);
         row.hashes += task.hashes;
         feed(rows, block, norms, divisor, &row);
     }
