@@ -89,6 +89,17 @@ def test_a_row_says_what_numpy_says(name: str) -> None:
     assert_row(reduced(TENSORS[name])[0], elements(TENSORS[name]))
 
 
+@pytest.mark.parametrize("rest", [0, 1, 64, 511, 512, 513])
+@pytest.mark.parametrize("blocks", [0, 1, 3])
+def test_a_last_block_of_few_elements_is_counted_with_the_others(blocks: int, rest: int) -> None:
+    numbers = torch.randn(blocks * 2048 + rest, generator=torch.Generator().manual_seed(blocks + rest))
+    tensor = numbers * 10.0 ** torch.linspace(-40, 30, len(numbers))
+    tensor[::5] = 0.0 if rest % 2 else -0.0
+    first, again, _ = reduced(tensor, tensor.clone(), torch.ones(3))
+    assert_row(first, elements(tensor))
+    assert_row(again, elements(tensor))
+
+
 def elements(tensor: Tensor) -> npt.NDArray[np.float64]:
     real = tensor.abs() if tensor.is_complex() else tensor
     return real.to(torch.float64).clone().resolve_neg().numpy()
@@ -320,6 +331,21 @@ def test_the_norm_of_each_sample(gradient: Tensor, expected: list[float], scale:
     batch = Batch(Sampler(None), RowBuffer(), DeviceBatch(), gradient_scale=scale)
     row = batch.norms(gradient)
     assert_row(rows_of(batch, [row])[0], np.array(expected, dtype=np.float64) / scale)
+
+
+SPREAD = [1.0, 1e-30, 1e30, 0.0, 1.0, 3.0, NAN, INF, -2.0]
+"""Factors of samples: squares of some vanish or overflow in single precision."""
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 100, 256, 257, 3000])
+@pytest.mark.parametrize("samples", [1, 7, 8, 9, 27])
+def test_a_sample_has_the_norm_that_it_has_alone(samples: int, size: int) -> None:
+    gradient = torch.randn(samples, size, generator=torch.Generator().manual_seed(size))
+    gradient *= torch.tensor([SPREAD[at % len(SPREAD)] for at in range(samples)])[:, None]
+    batch = Batch(Sampler(None), RowBuffer(), DeviceBatch())
+    numbers = [batch.norms(gradient), *(batch.norms(one.clone()) for one in gradient.split(1))]
+    together, *alone = rows_of(batch, numbers)
+    assert_row(together, np.array([INF if one["positive_infinity"] else one["max"] for one, _ in alone]))
 
 
 def test_gradients_are_unscaled_and_values_are_not() -> None:
