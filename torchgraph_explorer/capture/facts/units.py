@@ -37,6 +37,9 @@ HOST = torch.device("cpu")
 MOST_WEIGHTS = 1 << 18
 """Elements of a parameter whose rows are compared."""
 
+TOGETHER = 1 << 15
+"""Elements of small matrices that are compared together."""
+
 STEPS_COMPARED = 4
 """The first logged steps, in which they are."""
 
@@ -243,18 +246,23 @@ class WeightRows:
     """Which parameters have rows that are equal. Rows are equal if their products with some numbers are."""
 
     def __init__(self, measure: Measure, parameters: Named) -> None:
-        """Compare the rows of all matrices that require a gradient."""
-        self._rows: list[tuple[str, int, Row]] = []
-        known: dict[tuple[int, torch.device], Tensor] = {}
-        for name, parameter in parameters.values():
-            if _is_matrix(parameter):
-                weights = parameter.detach().flatten(1).float()
-                size = weights.shape[1], weights.device
-                if size not in known:
-                    known[size] = _factors(*size)
-                products = (weights * known[size]).sum(1)
-                row = Row(measure.values_again(products.sort().values.diff()))
-                self._rows.append((name, len(products), row))
+        """Compare the rows of all matrices that require a gradient, those of one shape together."""
+        matrices = [(name, one.detach().flatten(1)) for name, one in parameters.values() if _is_matrix(one)]
+        of_shape: dict[tuple[torch.Size, torch.device], list[int]] = {}
+        for at, (_, matrix) in enumerate(matrices):
+            of_shape.setdefault((matrix.shape, matrix.device), []).append(at)
+        found: dict[int, Row] = {}
+        for (shape, device), places in of_shape.items():
+            factors, together = _factors(shape[1], device), max(1, TOGETHER // shape.numel())
+            for first in range(0, len(places), together):
+                some = places[first : first + together]
+                weights = [matrices[at][1].float() for at in some]
+                are_several = len(weights) > 1
+                products = ((torch.stack(weights) if are_several else weights[0]) * factors).sum(-1)
+                apart = products.sort(-1).values.diff(dim=-1)
+                rows = (Row(measure.values_again(one)) for one in (apart if are_several else [apart]))
+                found.update(zip(some, rows, strict=True))
+        self._rows = [(name, matrix.shape[0], found[at]) for at, (name, matrix) in enumerate(matrices)]
 
     def equal(self, statistics: npt.NDArray[np.float32]) -> tuple[EqualRows, ...]:
         """Those with some."""
