@@ -77,10 +77,10 @@ class StepFactsRecorder:
         with NoDispatch():
             self._try(act)
 
-    def _try(self, act: Callable[[], object]) -> None:
+    def _try(self, act: Callable[..., object], *arguments: object) -> None:
         if self.fault is None:
             try:
-                act()
+                act(*arguments)
             except Exception as fault:  # a fault of ours in the middle of the training
                 self.fault = fault
 
@@ -105,12 +105,12 @@ class StepFactsRecorder:
     def begin_call(self, name: str, call: int, inputs: Described) -> None:
         """Module `name` is called, for the time `call` in the step."""
         if (units := self._units) is not None and name in units.looked_at[0]:
-            self._try(lambda: units.begin(name, call, [plain(tensor) for _, tensor in inputs]))
+            self._try(units.begin, name, call, [plain(tensor) for _, tensor in inputs])
 
     def end_call(self, name: str, call: int, outputs: Described) -> None:
         """It has returned `outputs`."""
         if (units := self._units) is not None and name in units.looked_at[1]:
-            self._try(lambda: units.end(name, call, [plain(tensor) for _, tensor in outputs]))
+            self._try(units.end, name, call, [plain(tensor) for _, tensor in outputs])
 
     def begin_backward(self, *, is_missed: bool) -> None:
         """A backward pass begins. If `is_missed`, there may have been others that were not seen."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from torchgraph_explorer.capture.facts.names import Named
-from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_memory, untransformed
 from torchgraph_explorer.moments import COLUMN
@@ -97,14 +95,13 @@ def _room(units: int) -> Tensor:
     return torch.empty(units, dtype=torch.float32, device=HOST)
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """The rows of one output."""
+class _Measured(NamedTuple):
+    """One output, and the rows of the step's statistics that it has."""
 
     place: tuple[str, int]
     steps: int
-    peaks: Row
-    ranges: Row
+    peaks: int
+    ranges: int
 
 
 class UnitRows:
@@ -160,14 +157,14 @@ class UnitRows:
         if rows is None:
             return None
         self._windows.note(place, peaks)
-        return _Measured(place, peaks.steps, *map(Row, rows))
+        return _Measured(place, peaks.steps, *rows)
 
     def _in_torch(self, place: tuple[str, int], tensor: Tensor, dim: int) -> _Measured:
         with NoDispatch():
             values = _few_positions(tensor.detach().movedim(dim, -1))
             high, low = values.amax(0).float(), values.amin(0).float()
             peaks = self._windows.add(place, torch.maximum(high.abs(), low.abs()))
-            rows = (Row(self._measure.values_again(each)) for each in (peaks.values, (high - low).abs()))
+            rows = map(self._measure.values_again, (peaks.values, (high - low).abs()))
             return _Measured(place, peaks.steps, *rows)
 
     def units(self, statistics: npt.NDArray[np.float32]) -> tuple[Units, ...]:
@@ -218,9 +215,9 @@ class _Counted(NamedTuple):
     zeros: int
 
 
-def _counted(statistics: npt.NDArray[np.float32], rows: Sequence[Row]) -> list[_Counted]:
+def _counted(statistics: npt.NDArray[np.float32], rows: Sequence[int]) -> list[_Counted]:
     """What these rows say. All are read together, since a step may have hundreds and the training waits for Python."""
-    found = statistics[[row.number for row in rows]]
+    found = statistics[list(rows)]
     means = found[:, COLUMN["mean"]].tolist()
     numbers = np.nan_to_num(found[:, [COLUMN[name] for name in _COUNTS]], posinf=0, neginf=0).astype(int)
     counts, sampled, zeros = numbers.T.tolist()
@@ -251,7 +248,7 @@ class WeightRows:
         of_shape: dict[tuple[torch.Size, torch.device], list[int]] = {}
         for at, (_, matrix) in enumerate(matrices):
             of_shape.setdefault((matrix.shape, matrix.device), []).append(at)
-        found: dict[int, Row] = {}
+        found: dict[int, int] = {}
         for (shape, device), places in of_shape.items():
             factors, together = _factors(shape[1], device), max(1, TOGETHER // shape.numel())
             for first in range(0, len(places), together):
@@ -260,7 +257,7 @@ class WeightRows:
                 are_several = len(weights) > 1
                 products = ((torch.stack(weights) if are_several else weights[0]) * factors).sum(-1)
                 apart = products.sort(-1).values.diff(dim=-1)
-                rows = (Row(measure.values_again(one)) for one in (apart if are_several else [apart]))
+                rows = map(measure.values_again, apart if are_several else [apart])
                 found.update(zip(some, rows, strict=True))
         self._rows = [(name, matrix.shape[0], found[at]) for at, (name, matrix) in enumerate(matrices)]
 
