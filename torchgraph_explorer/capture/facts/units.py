@@ -30,8 +30,6 @@ LEAST_POSITIONS = 32
 WINDOW = 8
 """Steps over which a unit that is zero has to stay so."""
 
-HOST = torch.device("cpu")
-
 MOST_WEIGHTS = 1 << 18
 """Elements of a parameter whose rows are compared."""
 
@@ -76,7 +74,7 @@ class UnitWindows:
 
     def next(self, place: tuple[str, int], units: int) -> _Peaks:
         """Room in host memory for those of a further step, in which the earlier ones are, if there are any."""
-        known = self._known(place, units, HOST)
+        known = self._known(place, units, torch.device("cpu"))
         return _Peaks(_room(units), 1) if known is None else _Peaks(known.values, known.steps + 1)
 
     def note(self, place: tuple[str, int], peaks: _Peaks) -> _Peaks:
@@ -92,7 +90,7 @@ class UnitWindows:
 
 
 def _room(units: int) -> Tensor:
-    return torch.empty(units, dtype=torch.float32, device=HOST)
+    return torch.empty(units, dtype=torch.float32, device="cpu")
 
 
 class _Measured(NamedTuple):
