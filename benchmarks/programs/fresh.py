@@ -954,7 +954,11 @@ FAULTY = (
     Script("last block left out", last_block_left_out, ("unused-module",), ("blocks.1",)),
     Script("quantised without a straight way", no_straight_through, ("no-gradient",), ("encoder", "encoder.fc1")),
     Script("micro-batches of one", accumulated_one_by_one, ("batch-of-one",)),
-    Script("targets that broadcast", broadcast_targets, ("collapse", "constant-output", "loss-not-falling")),
+    Script(
+        "targets that broadcast",
+        broadcast_targets,
+        ("targets-broadcast", "collapse", "constant-output", "loss-not-falling"),
+    ),
     Script("cell of one value", cell_of_one_value, ("symmetric-units", "zero-init"), ("",)),
     Script("fine-tuned in bfloat16", fine_tuned_in_bfloat, ("update-lost-to-rounding", "update-too-small")),
     Script("float16 without a scaler", autocast_without_scaler, ("overflow-ahead",)),
