@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.learning import learns
 from torchgraph_explorer.findings.rules.participation import moved_and_stuck
 from torchgraph_explorer.findings.rules.precision import underflow
-from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, named
 
 GRADIENT_GROWTH = 100.0
 """Times the gradient's norm at the beginning of the run."""
@@ -20,7 +21,8 @@ GRADIENT_TO_WEIGHTS = 1.0
 """A gradient that has grown counts only if its norm exceeds so many times the norm of the weights at the beginning."""
 
 GRADIENT_BEYOND_WEIGHTS = 1e3
-"""A gradient that is so many times the weights' norm is too large, grown or not."""
+"""A gradient that is so many times the weights' norm is too large, grown or not, unless the training learns: that of a
+loss that is a sum over many samples, with a learning rate to match, may well be."""
 
 ACTIVATION_GROWTH = 1e3
 """Times what is usual in the network at the beginning of the run."""
@@ -51,8 +53,9 @@ def exploding_gradient(evidence: Evidence) -> Iterator[Finding]:
         return
     early = rows[: max(LEAST_ROWS, len(rows) // 10)]
     base, held = float(total[early].min()), float(np.median(weights[early]))
-    is_large = (total > GRADIENT_GROWTH * base) & (total > GRADIENT_TO_WEIGHTS * held)
-    is_large |= total > GRADIENT_BEYOND_WEIGHTS * held
+    is_large = (total > GRADIENT_GROWTH * _least_before(total, early)) & (total > GRADIENT_TO_WEIGHTS * held)
+    if not learns(evidence):
+        is_large |= total > GRADIENT_BEYOND_WEIGHTS * held
     found = np.flatnonzero(is_large)
     if held <= 0 or len(found) < (1 if evidence.ends_bad else max(LEAST_ROWS, len(rows) // 20)):
         return
@@ -68,6 +71,14 @@ def exploding_gradient(evidence: Evidence) -> Iterator[Finding]:
         f"and {total[worst] / held:.3g} times the norm of the weights.",
         advice=_CLIP,
     )
+
+
+def _least_before(total: Floats, early: Rows) -> Floats:
+    """The smallest norm of the `early` rows, up to each row: one that only falls has not grown."""
+    least = np.full(len(total), np.inf)
+    least[early] = total[early]
+    found: Floats = np.minimum.accumulate(least)
+    return found
 
 
 def _norm(evidence: Evidence, series: list[int]) -> Floats:
@@ -101,7 +112,7 @@ def exploding_activation(evidence: Evidence) -> Iterator[Finding]:
         rows = np.flatnonzero(evidence.rms[:, one] > ACTIVATION_GROWTH * base) if base > 0 else np.zeros(0, int)
         if len(rows) >= (1 if evidence.ends_bad else LEAST_ROWS) and rows[-1] >= len(evidence) - 2:
             found.append((int(rows[0]), evidence.places.order(evidence.series[one].module, 0), one, rows, base))
-    if not found:
+    if not found or learns(evidence):  # of large targets, the outputs grow to their scale
         return
     _, _, one, rows, base = min(found, key=lambda each: each[:2])
     at, most = evidence.series[one], float(np.nanmax(evidence.rms[rows, one]))

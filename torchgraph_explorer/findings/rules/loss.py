@@ -126,7 +126,7 @@ def is_flat(loss: Loss) -> bool:
         return False
     values, windows = loss.values, _windows(loss)
     late = float(values[len(values) // 2 :].mean())
-    if values.min() <= 0 or any(_fell(loss, window, late) for window in windows) or _falls(loss) or _rises(loss):
+    if values.min() <= 0 or any(_fell(loss, window, late) for window in windows) or _falls(loss) or rises(loss):
         return False
     first = float(values[: windows[-1]].mean())
     room = 2 * loss.noise * np.sqrt(1 / windows[-1] + 2 / len(values))
@@ -172,7 +172,7 @@ def _falls(loss: Loss) -> bool:
 def loss_diverging(evidence: Evidence) -> Iterator[Finding]:
     """The training loss rises, and stays so."""
     loss = judged(evidence)
-    if loss is None or not _rises(loss) or _is_maximised(loss):
+    if loss is None or not rises(loss) or _is_maximised(loss):
         return
     base, best, late = _levels(loss)
     rows = np.flatnonzero(loss.values > (best + late) / 2)
@@ -190,7 +190,8 @@ def loss_diverging(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _rises(loss: Loss) -> bool:
+def rises(loss: Loss) -> bool:
+    """Whether the loss is far above its best at the end, or has lost most of what it had gained."""
     count = len(loss.values)
     if count < (LEAST_BEFORE_NAN if loss.ends_bad else LEAST_TO_DIVERGE):
         return False
@@ -198,8 +199,9 @@ def _rises(loss: Loss) -> bool:
     rise, gained = late - best, base - best
     if loss.ends_bad and count < LEAST_TO_DIVERGE:
         return bool(rise > abs(base))
-    has_lost = gained > GAINED * loss.noise and rise > LOST * gained
-    return bool(rise > ABOVE_NOISE * loss.noise and (rise > RISEN * max(abs(base), gained) or has_lost))
+    noise = max(loss.noise, noise_of(loss.values[: count // 4]))  # a policy's is large only until it has learned
+    has_lost = gained > GAINED * noise and rise > LOST * gained
+    return bool(rise > ABOVE_NOISE * noise and (rise > RISEN * max(abs(base), gained) or has_lost))
 
 
 def _is_maximised(loss: Loss) -> bool:

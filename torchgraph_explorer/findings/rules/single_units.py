@@ -11,7 +11,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules import units
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, mostly_held, named, quoted
-from torchgraph_explorer.schema import Units
+from torchgraph_explorer.schema import EqualRows, Units
 
 DEAD_SHARE = 0.6
 """Share of the units of a layer that are zero for all samples of several recorded steps."""
@@ -33,6 +33,10 @@ ALIKE = 1e-3
 
 EQUAL_SHARE = 0.5
 """Share of the rows of a matrix that are equal to another one, after an update."""
+
+LOOKED_AT = 4
+"""Recorded steps at which rows are compared, the first ones. They have to be equal at the last of these, too: of a
+matrix that begins at zero, Adam's first update leaves the signs of the gradients alone."""
 
 _LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"})
 """Their inputs are looked at, where a function between the modules made them."""
@@ -145,12 +149,13 @@ def symmetric_units(evidence: Evidence) -> Iterator[Finding]:
     shares: dict[str, dict[int, tuple[int, int]]] = {}
     for row in rows_with(evidence, lambda one: bool(one.equal_rows)):
         for one in facts_at(evidence, row).equal_rows:
-            if one.equal >= EQUAL_SHARE * one.rows:
-                shares.setdefault(one.parameter, {})[row] = one.equal, one.rows
+            equal = one.equal - _zero_rows(evidence, one, row)
+            if equal >= EQUAL_SHARE * one.rows:
+                shares.setdefault(one.parameter, {})[row] = equal, one.rows
     for name, at in sorted(shares.items(), key=lambda each: evidence.places.order(each[0].rpartition(".")[0])):
         module, _, path = name.rpartition(".")
         rows = sorted(at)
-        if len(rows) < LEAST_ROWS or not _is_changed(evidence, module, path, rows):
+        if rows[-1] < min(LOOKED_AT, len(evidence)) - 1 or not _is_changed(evidence, module, path, rows):
             continue
         equal, count = at[rows[-1]]
         yield finding(
@@ -164,6 +169,17 @@ def symmetric_units(evidence: Evidence) -> Iterator[Finding]:
             "an update: its units compute the same and get the same gradient, so they stay alike.",
             advice="Initialise the weights at random, as the layers of torch do by default.",
         )
+
+
+def _zero_rows(evidence: Evidence, one: EqualRows, row: int) -> int:
+    """How many rows of the parameter may be zeros that no update has reached yet, beyond the first one.
+
+    None where all of them are: they may be equal for good.
+    """
+    module, _, path = one.parameter.rpartition(".")
+    column = evidence.find(module, None, "param", path)
+    share = 0.0 if column is None else float(evidence.zero_shares[row, column])
+    return max(0, round(share * one.rows) - 1) if share < 1 else 0
 
 
 def _is_changed(evidence: Evidence, module: str, path: str, rows: list[int]) -> bool:  # noqa: PLR0917

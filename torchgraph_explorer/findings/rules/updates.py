@@ -11,6 +11,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.attention import attention_logits_growing
 from torchgraph_explorer.findings.rules.growth import exploding_activation
+from torchgraph_explorer.findings.rules.learning import learns
 from torchgraph_explorer.findings.rules.loss import is_flat, judged, loss_diverging
 from torchgraph_explorer.findings.rules.participation import all_unchanged, none_has_gradient
 from torchgraph_explorer.findings.rules.ratios import measured_ratios, trained_matrices
@@ -144,7 +145,9 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
     ratios = _ratios(evidence)
     rows = np.flatnonzero(np.isfinite(ratios))
     large = rows[ratios[rows] > LARGE_RATIO]
-    is_replaced = len(rows) > 0 and ratios[rows].max() > REPLACING_RATIO
+    is_replaced = (
+        len(rows) > 0 and ratios[rows].max() > REPLACING_RATIO and not _only_begins_large(evidence, rows, large)
+    )
     follows = None
     if not is_replaced and len(large) < max(LEAST_ROWS, LARGE_SHARE * len(rows)):
         follows = _what_follows(evidence, rows, large)
@@ -169,6 +172,11 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
         text=text,
         advice="Lower the learning rate by a factor of 10, or warm it up.",
     )
+
+
+def _only_begins_large(evidence: Evidence, rows: Rows, large: Rows) -> bool:
+    """Whether only the first updates are large, and the training learns: its weights began far too small."""
+    return bool(np.isin(large, rows[: max(LEAST_ROWS, len(rows) // 10)]).all()) and learns(evidence)
 
 
 def _what_follows(evidence: Evidence, rows: Rows, large: Rows) -> Finding | None:
