@@ -54,7 +54,7 @@ def zero_init(evidence: Evidence) -> Iterator[Finding]:
     for weight in sorted(evidence.of_kind("value", "param"), key=lambda one: _order(evidence, one)):
         one = evidence.series[weight]
         grad = evidence.find(one.module, one.call, one.role, one.path, "grad")
-        if grad is None or not _has_units(evidence, one):
+        if grad is None or not _has_units(evidence, one) or _is_switched_off(evidence, one.module):
             continue
         rows = np.flatnonzero(evidence.is_there[:, weight] & evidence.is_there[:, grad])[:2]
         low, high = (evidence.column(name, weight)[rows] for name in ("min", "max"))
@@ -64,6 +64,15 @@ def zero_init(evidence: Evidence) -> Iterator[Finding]:
         is_alike = low[0] != 0 and evidence.places.class_of(one.module) in LAYERS
         if is_stuck or is_alike:
             yield _begins_equal(evidence, one, rows, value=float(low[0]))
+
+
+def _is_switched_off(evidence: Evidence, module: str) -> bool:
+    """Whether a frozen parameter of the module is all zeros: a mask that lets nothing through, until it is changed."""
+    for info in evidence.places.modules[module].params if module in evidence.places.modules else ():
+        column = None if info.requires_grad else evidence.find(module, None, "param", info.path)
+        if column is not None and not np.nanmax(evidence.peaks[:, column], initial=0) > 0:
+            return True
+    return False
 
 
 def _begins_equal(

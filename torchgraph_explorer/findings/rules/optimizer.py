@@ -12,6 +12,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import Weight, dimensions
 from torchgraph_explorer.findings.rules import participation
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.own_layers import TORCH
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, named, quoted
 from torchgraph_explorer.schema import Shape
 
@@ -186,6 +187,8 @@ def frozen_by_accident(evidence: Evidence) -> Iterator[Finding]:
     frozen = [one for one in weights if one not in trained and not one.info.requires_grad]
     share = sum(map(_size, frozen)) / sum(map(_size, weights))
     for one in frozen:
+        if not one.module.class_path.startswith(TORCH):  # its author may well have made a table or a mask
+            continue
         seen = _frozen_rows(evidence, one, rows, share) if places.order(one.module.name) > first else None
         if seen is None:
             continue

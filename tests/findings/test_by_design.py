@@ -1,0 +1,62 @@
+"""What a class of one's own freezes or switches off by design is not told; the same by accident is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from torchgraph_explorer import open_run, watch
+
+pytestmark = pytest.mark.slow
+
+KINDS = {"zero-init", "frozen-by-accident"}
+
+
+class Branches(nn.Module):
+    """Splines on a fixed grid, and a second branch that a mask of zeros leaves out for now."""
+
+    def __init__(self, *, is_mask_frozen: bool = True) -> None:
+        super().__init__()
+        self.grid = nn.Parameter(torch.linspace(-1, 1, 40).reshape(4, 10), requires_grad=False)
+        self.coefficients = nn.Parameter(0.1 * torch.randn(10, 4))
+        self.affine = nn.Parameter(torch.zeros(4, 4))
+        self.mask = nn.Parameter(torch.zeros(4, 4), requires_grad=not is_mask_frozen)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        basis = torch.exp(-((inputs[:, :, None] - self.grid) ** 2)).sum(1)
+        result: Tensor = basis @ self.coefficients + torch.sin(inputs @ self.affine) @ self.mask
+        return result
+
+
+def told(model: nn.Module, folder: Path) -> set[tuple[str, str]]:
+    """What is told of a training whose optimizer has all parameters."""
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    with watch(model, log_freq=1, backend="record", logdir=folder, run="run", verbose=False):
+        for _ in range(12):
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(torch.randn(32, 4)), torch.randn(32, 4)).backward()
+            optimizer.step()
+    findings = open_run(folder / "run").model().findings()
+    return {(one.kind, one.module or "") for one in findings if one.kind in KINDS}
+
+
+def network(branches: nn.Module) -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 4), branches, nn.Linear(4, 4))
+
+
+def test_a_grid_and_a_mask_that_a_class_keeps_frozen_are_not_told(tmp_path: Path) -> None:
+    assert told(network(Branches()), tmp_path) == set()
+
+
+def test_a_linear_layer_that_is_frozen_between_others_is_told(tmp_path: Path) -> None:
+    model = network(Branches())
+    model.get_parameter("2.weight").requires_grad_(False)
+    assert told(model, tmp_path) == {("frozen-by-accident", "2")}
+
+
+def test_zeros_that_nothing_switches_off_are_told(tmp_path: Path) -> None:
+    assert told(network(Branches(is_mask_frozen=False)), tmp_path) == {("zero-init", "1")}
