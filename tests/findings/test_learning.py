@@ -59,6 +59,7 @@ def kinds(
         pytest.param({"loss": FLAT}, ["exploding-gradient"], id="the loss stays where it began"),
         pytest.param({"loss": BLOWN_UP}, ["exploding-gradient"], id="the loss blows up first"),
         pytest.param({"at_output": lambda _: 10.0}, ["exploding-gradient"], id="the gradient at the output stays"),
+        pytest.param({"at_output": lambda step: 0.1 * 0.8**step}, ["exploding-gradient"], id="as of probabilities"),
         pytest.param({}, ["exploding-gradient"], id="nothing tells"),
     ],
 )

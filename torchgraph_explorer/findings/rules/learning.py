@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.heads import trained_outputs
+from torchgraph_explorer.findings.rules.heads import samples_of, trained_outputs
 from torchgraph_explorer.findings.rules.loss import LEAST_TO_DIVERGE, judged, rises
+from torchgraph_explorer.schema import Series, TensorInfo
 
 FALLEN = 0.8
 """The loss at the end over that at first, at most, of a training that learns."""
@@ -15,25 +18,37 @@ FALLEN = 0.8
 RISEN = 2.0
 """What no value of it is above, over the first one: after updates that are far too large, it falls again, too."""
 
-FADED = 0.25
-"""As `FALLEN`, of the gradient at the model's output, where no loss was logged."""
+LEAST_OF_ERRORS = math.sqrt(2)
+"""A mean cross entropy has no longer gradient at a sample, times the samples; that of a squared error is its error."""
 
 
 def learns(evidence: Evidence) -> bool:
-    """Whether the loss has fallen and stays low; without a logged loss, the gradient at the model's outputs has."""
+    """Whether the loss has fallen and stays low; without a logged loss, the gradient at the model's outputs has.
+
+    Gradients tell that of distances from targets only: those of probabilities do not get longer than at first.
+    """
     if evidence.ends_bad:
         return False
     loss = judged(evidence)
     if loss is not None and len(loss.values) >= LEAST_TO_DIVERGE:
-        return _falls_to(FALLEN, loss.values) and not rises(loss)
-    lengths = [evidence.column("l2_norm", norms).astype(np.float64) for _, _, norms in trained_outputs(evidence)]
-    return bool(lengths) and all(_falls_to(FADED, of[np.isfinite(of)]) for of in lengths)
+        return _falls(loss.values) and not rises(loss)
+    outputs = [*trained_outputs(evidence)]
+    return bool(outputs) and all(_has_faded(evidence, *one) for one in outputs)
 
 
-def _falls_to(share: float, values: npt.NDArray[np.float64]) -> bool:
-    """Whether positive numbers are at most such a share of the first ones at the end, and were never far above them."""
+def _has_faded(evidence: Evidence, output: Series, info: TensorInfo, norms: int) -> bool:  # noqa: PLR0917  # as `trained_outputs` yields them
+    column = evidence.find(output.module, output.call, "output", output.path)
+    lengths = evidence.column("l2_norm", norms).astype(np.float64)
+    rows = np.flatnonzero(np.isfinite(lengths))
+    if column is None or not len(rows):
+        return False
+    longest = evidence.column("max", norms)[rows[0]] * samples_of(evidence, info, column)[rows[0]]
+    return bool(longest > LEAST_OF_ERRORS) and _falls(lengths[rows])
+
+
+def _falls(values: npt.NDArray[np.float64]) -> bool:
+    """Whether positive numbers are at the end at most `FALLEN` times the first one, and were never far above it."""
     if len(values) < LEAST_TO_DIVERGE or values[0] <= 0:
         return False
     tenth = max(3, len(values) // 10)
-    has_fallen = np.median(values[-tenth:]) <= share * np.median(values[:3])
-    return bool(has_fallen and values.max() <= RISEN * values[0])
+    return bool(np.median(values[-tenth:]) <= FALLEN * values[0] and values.max() <= RISEN * values[0])
