@@ -198,6 +198,7 @@ class TiedTemporal(Temporal):
     def __init__(self) -> None:
         super().__init__()
         self.project = nn.Linear(24, 64, bias=False)
+        nn.init.normal_(self.embed.weight, std=0.2)
         self.project.weight = self.embed.weight
 
     def forward(self, tokens: Tensor) -> Tensor:

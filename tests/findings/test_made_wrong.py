@@ -129,6 +129,33 @@ def test_a_tie_that_breaks_in_the_midst_is_told_with_its_step(broken_at: int, tm
     assert ("broken-tie", "warning", "head", broken_at + 2) in told  # which is the first after an update
 
 
+@pytest.mark.parametrize(
+    ("deviation", "scale", "is_tied", "expected"),
+    [
+        pytest.param(1.0, 1.0, True, ["0"], id="as torch makes it"),
+        pytest.param(0.02, 1.0, True, [], id="small"),
+        pytest.param(1.0, 0.125, True, [], id="with scaled logits"),
+        pytest.param(1.0, 1.0, False, [], id="with a head of its own"),
+        pytest.param(1.5, 1.0, True, [], id="as no torch makes it, but a training may"),
+    ],
+)
+def test_a_head_that_shares_an_embedding_as_torch_makes_it_is_told(
+    deviation: float, scale: float, expected: list[str], *, is_tied: bool, tmp_path: Path
+) -> None:
+    model = nn.Sequential(nn.Embedding(50, 64), nn.LayerNorm(64), nn.Linear(64, 50, bias=False))
+    model[0].weight.data.normal_(std=deviation)
+    model[1].weight.data.fill_(scale)
+    if is_tied:
+        model[2].weight = model[0].weight
+
+    def of_words(model: nn.Module) -> Tensor:
+        words = torch.randint(0, 50, (SAMPLES, LENGTH + 1))
+        return F.cross_entropy(model(words[:, :-1]).flatten(0, 1), words[:, 1:].flatten())
+
+    told = found(tmp_path, model, sgd(model), loss=of_words)
+    assert [one.module for one in told if one.kind == "bad-init-scale"] == expected
+
+
 class Pair(nn.Module):
     """A student and its copy."""
 

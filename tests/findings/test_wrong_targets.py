@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,50 @@ def test_targets_that_broadcast_are_told(
     assert told(found, "targets-broadcast") == ([(severity, "")] if severity else [])
 
 
+def absolute(model: nn.Module, _: int, *, end: str = "mean", flat: bool = False, size: int = 33) -> Tensor:
+    samples, numbers = drawn(SAMPLES, NUMBERS, size=size)
+    return F.l1_loss(model(samples), numbers if flat else numbers[:, None], reduction=end)
+
+
+def ranked(model: nn.Module, _: int) -> Tensor:
+    """Pairs whose order is wrong count, as in a hinge loss of pairs."""
+    samples, numbers = drawn(SAMPLES, NUMBERS)
+    predictions = model(samples)
+    return F.relu(0.1 - (predictions - predictions.T) * (numbers[:, None] - numbers).sign()).mean()
+
+
+def two_absolute_errors(model: nn.Module, step: int) -> Tensor:
+    samples, numbers = drawn(SAMPLES, NUMBERS)
+    predictions = model(samples)
+    return F.l1_loss(predictions, numbers[:, None]) + F.l1_loss(predictions, torch.zeros(32, 1)) / 2
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size")
+@pytest.mark.parametrize("logs", [True, False])
+@pytest.mark.parametrize(
+    ("step", "is_told"),
+    [
+        pytest.param(partial(absolute, flat=True), True, id="a mean"),
+        pytest.param(partial(absolute, flat=True, end="sum"), True, id="a sum"),
+        pytest.param(absolute, False, id="equal shapes"),
+        pytest.param(partial(absolute, end="sum"), False, id="a sum of equal shapes"),
+        pytest.param(ranked, False, id="pairs that are ranked"),
+        pytest.param(two_absolute_errors, False, id="two absolute errors"),
+    ],
+)
+def test_absolute_errors_that_broadcast_are_told(step: Step, *, is_told: bool, logs: bool, tmp_path: Path) -> None:
+    found = trained(tmp_path, network(1), step, logs=logs, rate=1e-3)
+    assert told(found, "targets-broadcast") == ([("warning", "")] if is_told else [])
+
+
+def test_predictions_that_broadcast_learn_the_median_where_errors_are_absolute() -> None:
+    """The text says so."""
+    predictions = torch.full((33, 1), float(NUMBERS[:33].median()), requires_grad=True)
+    (predictions - NUMBERS[:33]).abs().mean().backward()
+    assert predictions.grad is not None
+    assert predictions.grad.abs().max() < 1e-8
+
+
 def test_predictions_that_broadcast_learn_the_mean_of_the_targets() -> None:
     """The text says so."""
     predictions = torch.randn(32, 1, requires_grad=True)
@@ -240,8 +285,10 @@ def of_many_passes(model: nn.Module, _: int) -> Tensor:
     ("step", "rate", "expected"),
     [
         pytest.param(in_order, 0.5, [("warning", "")], id="in the order of the labels"),
+        pytest.param(in_order, 0.02, [("warning", "")], id="in their order, at a small learning rate"),
         pytest.param(to_classes, 0.5, [], id="shuffled"),
         pytest.param(of_a_rare_class, 1e-4, [], id="nearly all of one class"),
+        pytest.param(of_a_rare_class, 0.02, [], id="nearly all of one class, which is learned"),
         pytest.param(of_many_passes, 0.01, [], id="twenty passes"),
     ],
 )

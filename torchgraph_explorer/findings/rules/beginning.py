@@ -12,6 +12,7 @@ from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.own_layers import own_gains
 from torchgraph_explorer.findings.rules.rule import finding, named
+from torchgraph_explorer.findings.rules.ties import large_tie
 from torchgraph_explorer.schema import Role, Series
 
 LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "NonDynamicallyQuantizableLinear"})
@@ -101,7 +102,12 @@ def _order(evidence: Evidence, column: int) -> int:
 
 
 def bad_init_scale(evidence: Evidence) -> Iterator[Finding]:
-    """The initial weights of the layers scale what passes through them up or down, layer by layer."""
+    """The initial weights scale what passes through the layers up or down, layer by layer; or those of a tied head."""
+    yield from large_tie(evidence)
+    yield from _scaled_by_layers(evidence)
+
+
+def _scaled_by_layers(evidence: Evidence) -> Iterator[Finding]:
     layers = sorted(_layers(evidence))
     if int(evidence.steps[0]) != 0 or len(layers) < 2:
         return

@@ -34,6 +34,13 @@ VARIES = 0.01
 """By how much that number differs between batches, over the distances, where no loss was logged."""
 
 
+LEAST_OF_ABSOLUTE = 4
+"""Different sizes of gradients, in whole numbers, from which on they count targets above and below a prediction."""
+
+LARGEST_COUNT = 1e4
+"""Up to this, whole numbers can be told from others in float32."""
+
+
 class _Centred(NamedTuple):
     """What gradients tell of predictions that all are drawn to one number.
 
@@ -59,6 +66,11 @@ def targets_broadcast(evidence: Evidence) -> Iterator[Finding]:
     for one, info, norms in trained_outputs(evidence):
         column = evidence.find(one.module, one.call, "output", one.path)
         if column is None or not _is_one_number(info):
+            continue
+        counted = _counted(evidence, column, norms)
+        if counted is not None:
+            samples = float(np.median(evidence.column("count", column)[counted]))
+            yield _told_of_counts(evidence, one, counted, samples=samples)
             continue
         found = next((of for weight in (2.0, 1.0) if (of := _centred(evidence, column, norms, weight=weight))), None)
         severity = None if found is None else _severity(evidence, found)
@@ -95,6 +107,28 @@ def _centred(evidence: Evidence, column: int, norms: int, *, weight: float) -> _
     return _Centred(rows, centre, square * weight / 2)
 
 
+def _counted(evidence: Evidence, column: int, norms: int) -> Rows | None:
+    """The rows with gradients, if these count the targets of a batch; None if they do not.
+
+    The absolute error of a prediction against all `n` targets has the gradient `below - above`, how many targets are
+    below it and above it: a whole number up to `n`, and odd if `n` is; over `n` times `n` for a mean. That of an
+    absolute error of one target is 1 at all samples.
+    """
+    count = evidence.column("count", column).astype(np.float64)
+    low, high = (evidence.column(name, norms).astype(np.float64) for name in ("min", "max"))
+    rows = np.flatnonzero(np.isfinite(low) & (high > 0) & (count >= LEAST_SAMPLES) & (count <= LARGEST_COUNT))
+    if len(rows) < LEAST_STEPS:
+        return None
+    n = count[rows]
+    for scale in (n * n, np.ones(len(rows))):
+        sizes = np.stack([low[rows], high[rows]]) * scale
+        whole = np.round(sizes)
+        is_whole = (np.abs(sizes - whole) < EXACT * np.maximum(1, whole / 100)) & ((whole - n) % 2 == 0) & (whole <= n)
+        if is_whole.all() and len(np.unique(whole)) >= LEAST_OF_ABSOLUTE:
+            return rows
+    return None
+
+
 def _severity(evidence: Evidence, found: _Centred) -> Severity | None:
     """Whether the samples of a batch have different targets, which the centre is the mean of; None if not.
 
@@ -113,6 +147,24 @@ def _severity(evidence: Evidence, found: _Centred) -> Severity | None:
     return "warning" if is_larger and (varies or np.ptp(rest) < EXACT * np.median(rest)) else None
 
 
+def _told_of_counts(evidence: Evidence, one: Series, rows: Rows, *, samples: float) -> Finding:
+    return finding(
+        evidence,
+        "targets-broadcast",
+        "warning",
+        at=one,
+        rows=rows,
+        numbers={"samples": samples, "steps": len(rows)},
+        text="The loss is an absolute error between each prediction and the targets of all "
+        f"{samples:.0f} samples of the batch: {_SHAPES} So the model can only learn the median of the targets.",
+        advice=_ADVICE,
+    )
+
+
+_SHAPES = "predictions `[n, 1]` and targets `[n]`, or the other way round, broadcast to `[n, n]`."
+_ADVICE = "Give predictions and targets the same shape before the loss: `model(x).squeeze(1)`, or `y.unsqueeze(1)`."
+
+
 def _told(evidence: Evidence, one: Series, found: _Centred, *, severity: Severity, samples: float) -> Finding:
     return finding(
         evidence,
@@ -122,8 +174,6 @@ def _told(evidence: Evidence, one: Series, found: _Centred, *, severity: Severit
         rows=found.rows,
         numbers={"samples": samples, "centre": float(found.centre[-1]), "steps": len(found.rows)},
         text=f"The loss draws all {samples:.0f} predictions of a batch to one number, the mean of its targets "
-        f"({found.centre[-1]:.3g} at the last step): predictions `[n, 1]` and targets `[n]`, or the other way round, "
-        "broadcast to `[n, n]`. So the model can only learn that mean.",
-        advice="Give predictions and targets the same shape before the loss: `model(x).squeeze(1)`, or "
-        "`y.unsqueeze(1)`.",
+        f"({found.centre[-1]:.3g} at the last step): {_SHAPES} So the model can only learn that mean.",
+        advice=_ADVICE,
     )

@@ -40,9 +40,9 @@ OFTEN = 0.5
 LEARNED = 0.2
 """Of shorter gradients, in the mean and over those at first, a single sample may be nearly all: that tells nothing."""
 
-UNLEARNED = 1.1
-"""Length of a sample's gradient, over that at first, of a step that finds other labels than those before. Where nearly
-all labels of a data set are the same, it does not rise."""
+UNLEARNED = 1.03
+"""Length of a sample's gradient, over that at first, of a step with one label that finds another one than before. Where
+nearly all labels of a data set are the same, it does not rise."""
 
 
 def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
@@ -66,7 +66,7 @@ def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
         told = rows[shares[rows] > ONE_WAY]
         if len(rows) < LEAST_STEPS or len(told) <= OFTEN * len(rows) or shares[rows].max() > 1 + EQUAL:
             continue
-        if lengths[rows].max() > UNLEARNED * lengths[rows[0]]:
+        if lengths[told].max() > UNLEARNED * lengths[rows[0]]:
             yield _told(evidence, one, told, steps=len(rows), share=float(np.median(shares[rows])))
 
 

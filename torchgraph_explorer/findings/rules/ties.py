@@ -18,6 +18,15 @@ from torchgraph_explorer.schema import EXTENT, Extent, Series
 _COPY = re.compile(r"(^|_)(ema|teacher|momentum|averaged|shadow)($|_)", re.IGNORECASE)
 """Words in the names of modules that follow another one, and learn nothing by themselves."""
 
+LARGE_LOGITS = 3.0
+"""Root mean square of an output layer's outputs at first. Of logits of 3, the loss is about 4 above that of a guess."""
+
+NEARLY = 0.05
+"""By how much the statistics of an embedding may differ from those that it is drawn from."""
+
+_NORMAL = float(np.sqrt(2 / np.pi))
+"""Mean magnitude over standard deviation of normally distributed numbers around zero."""
+
 
 def broken_tie(evidence: Evidence) -> Iterator[Finding]:
     """The weights of an embedding and of an output layer begin equal, to the last bit, and are not at the end."""
@@ -46,6 +55,42 @@ def broken_tie(evidence: Evidence) -> Iterator[Finding]:
             f"embedding.{quoted(tied.path)}`, after everything that replaces parameters: loading, copying, conversion, "
             "wrapping. Make the optimizer after that.",
         )
+
+
+def large_tie(evidence: Evidence) -> Iterator[Finding]:
+    """An output layer shares the weights of an embedding, which begin as torch makes these: too large for logits."""
+    if int(evidence.steps[0]) != 0:
+        return
+    weights = [one for one in evidence.of_kind("value", "param") if _is_trained_matrix(evidence, one)]
+    embeddings = [
+        one for one in weights if "Embedding" in _class_of(evidence, one) and _is_standard_normal(evidence, one)
+    ]
+    heads = [one for one in weights if "Linear" in _class_of(evidence, one)]
+    for first, second in product(embeddings, heads):
+        tied, at = evidence.series[first], evidence.series[second]
+        output = evidence.find(at.module, 0, "output", "output")
+        scale = 0.0 if output is None else float(evidence.rms[0, output])
+        is_same = _shape(evidence, first) == _shape(evidence, second) and _are_equal(evidence, first, second, row=0)
+        if is_same and scale > LARGE_LOGITS:
+            yield finding(
+                evidence,
+                "bad-init-scale",
+                "warning",
+                at=tied,
+                rows=[0],
+                numbers={"logits": scale, "std": float(evidence.column("std", first)[0])},
+                text=f"{named(at.module)} shares the weights of {named(tied.module)}, which begin with a standard "
+                f"deviation of 1, as torch makes embeddings: its outputs begin with a root mean square of {scale:.3g}. "
+                "A cross entropy of such logits begins far above that of a guess.",
+                advice=f"Begin smaller: `torch.nn.init.normal_({quoted(tied.module)}.weight, std=0.02)`, or divide the "
+                "logits by the root of the number of features.",
+            )
+
+
+def _is_standard_normal(evidence: Evidence, column: int) -> bool:
+    """Whether the elements begin as those of `nn.Embedding`: of a normal distribution with mean 0 and deviation 1."""
+    mean, std, size = (float(evidence.column(name, column)[0]) for name in ("mean", "std", "absolute_mean"))
+    return abs(std - 1) < NEARLY and abs(mean) < NEARLY and abs(size / std - _NORMAL) < NEARLY
 
 
 def _is_trained_matrix(evidence: Evidence, column: int) -> bool:
