@@ -27,6 +27,7 @@ _SETUP = (
     "loss-negated",
     "one-class-batches",
     "betas-swapped",
+    "attention-saturated",
 )
 _LARGE = (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation", "attention-logits-growing")
 _LEFT_OUT = ("no-gradient", "unused-module", "not-in-optimizer", "frozen-by-accident")
@@ -184,6 +185,7 @@ _SPREADING = ("dead-units", "saturated-activation", "exploding-activation", "ove
 _TOGETHER = (
     *_LEFT_OUT,
     "attention-logits-growing",
+    "attention-saturated",
     "batch-as-sequence",
     "dropout-extreme",
     "imbalanced-branches",

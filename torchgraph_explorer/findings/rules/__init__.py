@@ -30,6 +30,7 @@ from torchgraph_explorer.findings.rules.precision import update_lost_to_rounding
 from torchgraph_explorer.findings.rules.rates import learning_rate_gone
 from torchgraph_explorer.findings.rules.rule import Rule
 from torchgraph_explorer.findings.rules.sequences import batch_as_sequence
+from torchgraph_explorer.findings.rules.sharp_attention import attention_saturated
 from torchgraph_explorer.findings.rules.signs import loss_negated
 from torchgraph_explorer.findings.rules.single_units import collapse, dead_units, symmetric_units
 from torchgraph_explorer.findings.rules.spike import loss_spike
@@ -80,6 +81,7 @@ RULES: dict[str, Rule] = {
     "posterior-collapse": posterior_collapse,
     "batch-as-sequence": batch_as_sequence,
     "attention-logits-growing": attention_logits_growing,
+    "attention-saturated": attention_saturated,
     "update-lost-to-rounding": update_lost_to_rounding,
     "collapse": collapse,
     "symmetric-units": symmetric_units,

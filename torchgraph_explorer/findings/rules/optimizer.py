@@ -217,14 +217,17 @@ def _frozen_rows(evidence: Evidence, weight: Weight, rows: list[int], share: flo
     return rows if is_new and not is_changed(evidence, module, path) else None
 
 
-def is_as_made(evidence: Evidence, weight: Weight) -> bool:
-    """Whether the values are spread evenly over plus and minus one over the root of the inputs, as torch makes them."""
+def is_as_made(evidence: Evidence, weight: Weight, *, row: int = -1) -> bool:
+    """Whether the values are spread evenly over plus and minus one over the root of the inputs, as torch makes them.
+
+    They are looked at where the parameter was recorded the first time, the second, …; by default, the last time.
+    """
     column = evidence.find(weight.module.name, None, "param", weight.info.path)
     inputs = np.prod([size or 1 for size in weight.info.shape[1:]])
     if column is None or evidence.places.class_of(weight.module.name) not in _MADE_UNIFORM or inputs < 1:
         return False
-    row = int(np.flatnonzero(evidence.is_there[:, column])[-1])
-    spread, size = (float(evidence.column(name, column)[row]) for name in ("std", "absolute_mean"))
+    at = int(np.flatnonzero(evidence.is_there[:, column])[row])
+    spread, size = (float(evidence.column(name, column)[at]) for name in ("std", "absolute_mean"))
     is_even = abs(size / spread - _UNIFORM) < 0.02 if spread > 0 else False
     return is_even and abs(spread * np.sqrt(3 * inputs) - 1) < 0.1
 
