@@ -920,7 +920,7 @@ FAULTY = (
     Script("router of a language model", unbalanced_router, ("expert-imbalance",), ("moe.experts", "moe")),
     Script("Adam in float16", adam_in_half, ("nan",)),
     Script("clipped before unscaled", clipped_while_scaled, ("clipping-always", "update-too-small"), (None,)),
-    Script("zero_grad before the update", zeroed_before_step, ("update-too-small", "no-gradient"), ()),
+    Script("zero_grad before the update", zeroed_before_step, ("gradients-cleared", "update-too-small"), ()),
     Script("rate where a factor is wanted", factor_taken_for_rate, ("update-too-small",), (None,)),
     Script(
         "blocks that stay frozen", unfrozen_by_wrong_name, ("frozen-by-accident",),

@@ -396,7 +396,7 @@ FAST = ("update-too-large", "exploding-gradient", "exploding-activation", "loss-
 SLOW = ("update-too-small", "loss-not-falling")
 
 FAULTY = (
-    Script("row reader cleared before the update", cleared_before_update, ("update-too-small", "no-gradient")),
+    Script("row reader cleared before the update", cleared_before_update, ("gradients-cleared", "update-too-small")),
     Script("messages added up", messages_added_up, ("bad-init-scale", "imbalanced-branches", *FAST)),
     Script("latent detached", latent_detached, ("no-gradient",), ("encoder", "encoder.0")),
     Script("summed loss", summed_loss, (*FAST, "dead-units")),

@@ -61,6 +61,14 @@ def cleared_in_part(model: Any) -> Iterator[object]:
         yield optimizer.step()
 
 
+def cleared_between(model: Any, *, set_to_none: bool) -> Iterator[object]:
+    optimizer = sgd(model)
+    while True:
+        loss_of(model).backward()
+        optimizer.zero_grad(set_to_none=set_to_none)
+        yield optimizer.step()
+
+
 def cleared_after(model: Any) -> Iterator[object]:
     optimizer = sgd(model)
     while True:
@@ -260,6 +268,16 @@ def told(loop: Loop, folder: Path, *, every: int = 1, model: Any | None = None) 
 FAULTY: dict[str, tuple[Loop, str, str | None]] = {
     "gradients that are never cleared": (never_cleared, "no-zero-grad", None),
     "gradients of the head alone are cleared": (cleared_in_part, "no-zero-grad", ""),
+    "gradients that are gone before the update": (
+        lambda model: cleared_between(model, set_to_none=True),
+        "gradients-cleared",
+        None,
+    ),
+    "gradients that are zero before the update": (
+        lambda model: cleared_between(model, set_to_none=False),
+        "gradients-cleared",
+        None,
+    ),
     "a limit of 0.001 for the gradient": (lambda model: clipped(model, 1e-3), "clipping-always", None),
     "a weight decay of 1 in SGD": (lambda model: plain(model, weight_decay=1.0), "weight-decay-dominates", None),
     "a weight decay of 20 in AdamW": (

@@ -947,3 +947,18 @@ def test_samples_that_are_taken_for_a_sequence_are_told(
 
     told = [one.module for one in found(tmp_path, net, sgd(net), loss=loss) if one.kind == "batch-as-sequence"]
     assert told == (["layer"] if is_told else [])
+
+
+@pytest.mark.parametrize(("decay", "is_told"), [(50.0, True), (0.05, False)])
+def test_a_decay_is_told_that_takes_the_weights_away_within_a_few_steps(
+    decay: float, *, is_told: bool, tmp_path: Path
+) -> None:
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
+    samples = torch.randn(64, 8)
+
+    def of_classes(model: nn.Module) -> Tensor:
+        return F.cross_entropy(model(samples), samples[:, :4].argmax(1))
+
+    optimizer = torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=decay)
+    told = found(tmp_path, model, optimizer, loss=of_classes, steps=480)
+    assert [one.kind for one in told if one.kind == "weight-decay-dominates"] == is_told * ["weight-decay-dominates"]

@@ -502,3 +502,69 @@ def test_a_softmax_of_very_many_words_before_a_loss_with_one_is_told(
 
     found = trained(tmp_path, Words(end), step, steps=10)
     assert told(found, "softmax-before-loss") == ([("warning", "")] if is_told else [])
+
+
+# Probabilities that sum to one, for a loss of logits of their own
+
+
+LABELS = F.one_hot(CLASSES, 5).float()
+
+
+def of_labels(loss: Callable[..., Tensor]) -> Step:
+    def step(model: nn.Module, _: int) -> Tensor:
+        samples, labels = drawn(SAMPLES, LABELS)
+        return loss(model(samples), labels)
+
+    return step
+
+
+@pytest.mark.parametrize("logs", [True, False])
+@pytest.mark.parametrize(
+    ("ends", "loss", "is_told"),
+    [
+        pytest.param([nn.Softmax(1)], F.binary_cross_entropy_with_logits, True, id="a sigmoid behind the softmax"),
+        pytest.param(
+            [nn.Softmax(1)],
+            partial(F.binary_cross_entropy_with_logits, reduction="sum"),
+            True,
+            id="a sigmoid behind the softmax, and a sum",
+        ),
+        pytest.param([], F.binary_cross_entropy_with_logits, False, id="a sigmoid alone"),
+        pytest.param([nn.Softmax(1)], F.binary_cross_entropy, False, id="a softmax alone"),
+        pytest.param([nn.Softmax(1)], F.mse_loss, False, id="squared errors of a softmax"),
+        pytest.param([nn.Softmax(1)], F.l1_loss, False, id="absolute errors of a softmax"),
+    ],
+)
+def test_a_softmax_before_a_loss_that_applies_sigmoids_is_told(
+    ends: list[nn.Module], loss: Callable[..., Tensor], *, is_told: bool, logs: bool, tmp_path: Path
+) -> None:
+    rate = 0.02 if isinstance(loss, partial) else 1.0
+    found = trained(tmp_path, network(5, *ends), of_labels(loss), logs=logs, rate=rate)
+    assert told(found, "softmax-before-loss") == ([("warning", "3")] if is_told else [])
+
+
+# Targets in large units
+
+
+def of_units(unit: float) -> Step:
+    def step(model: nn.Module, _: int) -> Tensor:
+        samples, numbers = drawn(SAMPLES, NUMBERS)
+        return F.mse_loss(model(samples), unit * (1 + numbers[:, None]))
+
+    return step
+
+
+@pytest.mark.parametrize(
+    ("unit", "rate", "ends", "expected"),
+    [
+        pytest.param(1e5, 1e-8, [], [("warning", "")], id="far from the targets"),
+        pytest.param(1e5, 1e-2, [], [], id="on the way to them"),
+        pytest.param(1.0, 1e-5, [], [], id="too slow to learn anything"),
+        pytest.param(-1e5, 1e-2, [nn.ReLU()], [], id="behind a ReLU that lets nothing through"),
+    ],
+)
+def test_targets_far_from_outputs_that_do_not_come_closer_are_told(
+    unit: float, rate: float, ends: list[nn.Module], expected: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    found = trained(tmp_path, network(1, *ends), of_units(unit), steps=60, rate=rate)
+    assert told(found, "targets-not-scaled") == expected

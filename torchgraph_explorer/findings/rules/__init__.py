@@ -19,7 +19,12 @@ from torchgraph_explorer.findings.rules.heads import activation_before_loss, sof
 from torchgraph_explorer.findings.rules.last_dropout import dropout_on_output
 from torchgraph_explorer.findings.rules.latents import posterior_collapse
 from torchgraph_explorer.findings.rules.linear import missing_nonlinearity
-from torchgraph_explorer.findings.rules.loop import clipping_always, no_zero_grad, weight_decay_dominates
+from torchgraph_explorer.findings.rules.loop import (
+    clipping_always,
+    gradients_cleared,
+    no_zero_grad,
+    weight_decay_dominates,
+)
 from torchgraph_explorer.findings.rules.loss import loss_diverging, loss_not_falling
 from torchgraph_explorer.findings.rules.modes import batch_of_one, normalisation_in_eval, training_in_eval_mode
 from torchgraph_explorer.findings.rules.nonfinite import nan
@@ -29,6 +34,7 @@ from torchgraph_explorer.findings.rules.participation import no_gradient, unused
 from torchgraph_explorer.findings.rules.precision import update_lost_to_rounding
 from torchgraph_explorer.findings.rules.rates import learning_rate_gone
 from torchgraph_explorer.findings.rules.rule import Rule
+from torchgraph_explorer.findings.rules.scales import targets_not_scaled
 from torchgraph_explorer.findings.rules.sequences import batch_as_sequence
 from torchgraph_explorer.findings.rules.sharp_attention import attention_saturated
 from torchgraph_explorer.findings.rules.signs import loss_negated
@@ -74,6 +80,7 @@ RULES: dict[str, Rule] = {
     "activation-before-loss": activation_before_loss,
     "logits-before-nll": logits_before_nll,
     "targets-out-of-range": targets_out_of_range,
+    "targets-not-scaled": targets_not_scaled,
     "targets-broadcast": targets_broadcast,
     "dropout-on-output": dropout_on_output,
     "loss-negated": loss_negated,
@@ -86,6 +93,7 @@ RULES: dict[str, Rule] = {
     "collapse": collapse,
     "symmetric-units": symmetric_units,
     "no-zero-grad": no_zero_grad,
+    "gradients-cleared": gradients_cleared,
     "frozen-by-accident": frozen_by_accident,
     "frozen-untrained": frozen_untrained,
     "normalisation-in-eval": normalisation_in_eval,

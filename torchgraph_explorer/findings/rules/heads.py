@@ -29,6 +29,12 @@ AS_EXPECTED = 0.2
 MOST_OF_SIGMOID = 0.76
 """The largest gradient at a sigmoid of a loss that applies another one: the sigmoid of 1, and a margin."""
 
+SIGMOID_OF_0, SIGMOID_OF_1 = 0.5, 1 / (1 + math.exp(-1))
+"""The sigmoids of probabilities that are taken for logits lie between these."""
+
+SLACK = 0.005
+"""By how much gradients may be beyond what follows from that."""
+
 LEAST_OF_SIGMOID = 0.3
 """The smallest loss of a probability that is taken for a logit is `log(1 + 1/e)`, 0.31."""
 
@@ -68,6 +74,9 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
         classes, positions = softmax or (2, 1)
         if softmax and _wants_logarithms(evidence, norms, size=size * math.sqrt(positions), rows=rows):
             yield _without_logarithm(evidence, one, rows)
+            continue
+        if softmax and positions == 1 and _is_of_sigmoids(evidence, norms, size=size, rows=rows, classes=classes):
+            yield _with_sigmoids(evidence, one, rows)
             continue
         if softmax:
             matches = _of_cross_entropy(classes, measured[rows] * math.sqrt(positions), size[rows], positions=positions)
@@ -184,6 +193,21 @@ def _bounded(evidence: Evidence, one: Series, name: str) -> Finding:
     )
 
 
+def _is_of_sigmoids(evidence: Evidence, norms: int, *, size: Floats, rows: Rows, classes: int) -> bool:
+    """Whether the loss takes each probability of a softmax for the logit of a binary cross entropy.
+
+    The gradient is then `sigmoid(p)`, and 1 less for the right class. At each sample its square is between that of a
+    right answer, p = 1 for that class, and that of a wrong one, p = 1 for another.
+    """
+    low, high = (evidence.column(name, norms)[rows].astype(np.float64) for name in ("min", "max"))
+    others = (classes - 1) * SIGMOID_OF_0**2
+    least, most = math.sqrt(others + (1 - SIGMOID_OF_1) ** 2), math.sqrt(others + SIGMOID_OF_1**2)
+    return len(rows) >= LEAST_ROWS and any(
+        bool((low * scale > least * (1 - SLACK)).all() and (high * scale < most * (1 + SLACK)).all())
+        for scale in (size[rows] * classes, np.ones(len(rows)))
+    )
+
+
 def _wants_logarithms(evidence: Evidence, norms: int, *, size: Floats, rows: Rows) -> bool:
     """Whether the loss is linear in the probabilities: it is meant for their logarithms.
 
@@ -197,6 +221,21 @@ def _wants_logarithms(evidence: Evidence, norms: int, *, size: Floats, rows: Row
     is_label = all((np.abs(one - 1) < EQUAL).all() for one in scaled)
     loss = judged(evidence)
     return is_label or (loss is not None and len(loss.values) >= LEAST_ROWS and bool((loss.values < 0).all()))
+
+
+def _with_sigmoids(evidence: Evidence, one: Series, rows: Rows) -> Finding:
+    return finding(
+        evidence,
+        "softmax-before-loss",
+        "warning",
+        at=_last_softmax(evidence) or one,
+        rows=rows,
+        numbers={"steps": len(rows)},
+        text="The model's output are the probabilities of a softmax, and the loss takes each for a logit, as "
+        "`binary_cross_entropy_with_logits` does: none can be told to be near 0 or 1. Such a loss cannot get small.",
+        advice="Remove the softmax at the end of the network, and use `cross_entropy` where one class is right, or "
+        "keep the loss where several may be.",
+    )
 
 
 def _without_logarithm(evidence: Evidence, one: Series, rows: Rows) -> Finding:

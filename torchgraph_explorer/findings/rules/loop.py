@@ -10,8 +10,9 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
 from torchgraph_explorer.findings.rules.facts import facts_at, module_around, rows_with
+from torchgraph_explorer.findings.rules.participation import all_unchanged
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
-from torchgraph_explorer.schema import ParameterGroup
+from torchgraph_explorer.schema import ParameterGroup, TrainingFacts
 
 LEFTOVER_SHARE = 0.5
 """Share of the recorded updates to which gradients from before the last one were added."""
@@ -28,7 +29,8 @@ TOLERANCE = 1e-3
 """A norm that is smaller by less than this share is taken for rounding."""
 
 DECAY_RATIO = 1.0
-"""Decay over gradient, in the median of the first quarter of the steps, where the decay is added to the gradient."""
+"""Decay over gradient, in the median of the first quarter of the steps, or up to where the norm has shrunk, where the
+decay is added to the gradient."""
 
 DECOUPLED_RATIO = 0.5
 """Decay over what a step changes, likewise, where the decay is applied to the weights."""
@@ -61,6 +63,37 @@ def no_zero_grad(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
+def gradients_cleared(evidence: Evidence) -> Iterator[Finding]:
+    """Gradients come back, and are zero or gone when the optimizer steps."""
+    updates = {row for row, one in enumerate(evidence.facts) if one is not None and one.end == "update"}
+    known = [row for row in rows_with(evidence, lambda one: one.gradient_norm is not None) if row in updates]
+    rows = [row for row in known if facts_at(evidence, row).gradient_norm and facts_at(evidence, row).clipped_norm == 0]
+    if not known and all_unchanged(evidence):  # the optimizer had no gradient at any step
+        rows = [row for row in rows_with(evidence, _is_stepped) if row in updates and _has_gradient(evidence, row)]
+        known = rows
+    if len(rows) < LEAST_CLIPPED or len(rows) < CLIPPED_SHARE * len(known):
+        return
+    yield finding(
+        evidence,
+        "gradients-cleared",
+        "error",
+        at=None,
+        rows=rows,
+        numbers={"updates": len(rows), "known": len(known)},
+        text="The backward pass leaves gradients, and none is left when the optimizer steps: so it is at "
+        f"{len(rows)} of {len(known)} recorded updates. Something clears them between the two.",
+        advice="Call `optimizer.zero_grad()` before `backward()` or after `optimizer.step()`, not between the two.",
+    )
+
+
+def _is_stepped(facts: TrainingFacts) -> bool:
+    return any(group.parameters and group.learning_rate for group in facts.groups)
+
+
+def _has_gradient(evidence: Evidence, row: int) -> bool:
+    return bool(np.nanmax(evidence.peaks[row, evidence.of_kind("grad", "param")], initial=0) > 0)
+
+
 def clipping_always(evidence: Evidence) -> Iterator[Finding]:
     """Clipping takes away nearly all of the gradient, at nearly every step."""
     rows = rows_with(evidence, lambda one: bool(one.gradient_norm) and one.clipped_norm is not None)
@@ -70,7 +103,7 @@ def clipping_always(evidence: Evidence) -> Iterator[Finding]:
     before, after = np.array(norms, dtype=np.float64).T
     remains = np.where(np.isfinite(after / before), after / before, 1.0)
     is_clipped = remains < 1 - TOLERANCE
-    if is_clipped.mean() < CLIPPED_SHARE or np.median(remains) > CLIPPED:
+    if is_clipped.mean() < CLIPPED_SHARE or not 0 < np.median(remains) <= CLIPPED:  # none is left by clearing
         return
     clipped = float(np.median(after))
     yield finding(
@@ -95,7 +128,7 @@ def weight_decay_dominates(evidence: Evidence) -> Iterator[Finding]:
         return
     pairs = [(row, *_decay(evidence, row)) for row in rows]
     told = [(row, ratio, limit, norm) for row, ratio, limit, norm in pairs if np.isfinite(ratio)]
-    early = told[: max(LEAST_ROWS, len(told) // 4)]
+    early = told[: max(LEAST_ROWS, min(len(told) // 4, _until_shrunk([one[3] for one in told])))]
     if len(told) < LEAST_ROWS or told[-1][3] > SHRUNK * told[0][3]:
         return
     ratio, limit = np.median([one[1] for one in early]), np.median([one[2] for one in early])
@@ -113,6 +146,11 @@ def weight_decay_dominates(evidence: Evidence) -> Iterator[Finding]:
         f"them at first; their norm has fallen from {told[0][3]:.3g} to {told[-1][3]:.3g}.",
         advice="Lower `weight_decay`: 0.01 to 0.1 is usual with AdamW, 1e-4 with SGD and Adam.",
     )
+
+
+def _until_shrunk(norms: list[float]) -> int:
+    """The rows up to the first with a norm that has shrunk: later, what is left of the weights hardly decays."""
+    return next((row for row, norm in enumerate(norms) if norm < SHRUNK * norms[0]), len(norms)) + 1
 
 
 def _decay(evidence: Evidence, row: int) -> tuple[float, float, float]:
