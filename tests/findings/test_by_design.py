@@ -60,3 +60,21 @@ def test_a_linear_layer_that_is_frozen_between_others_is_told(tmp_path: Path) ->
 
 def test_zeros_that_nothing_switches_off_are_told(tmp_path: Path) -> None:
     assert told(network(Branches(is_mask_frozen=False)), tmp_path) == {("zero-init", "1")}
+
+
+class Prompted(nn.Module):
+    """Numbers that are added to the inputs, and are all that is trained, before a frozen network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prompt = nn.Parameter(torch.zeros(64, 4))
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4)).requires_grad_(False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        result: Tensor = self.body(inputs + self.prompt[: len(inputs)])
+        return result
+
+
+def test_a_frozen_network_behind_a_trained_prompt_is_not_told(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    assert told(nn.Sequential(Prompted()), tmp_path) == set()

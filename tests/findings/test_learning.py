@@ -105,7 +105,7 @@ def test_a_first_update_may_replace_weights_that_begin_far_too_small(
 def test_a_loss_that_is_noisy_at_first_has_not_risen_where_its_noise_ends(tmp_path: Path) -> None:
     noise = np.random.default_rng(1).standard_normal(COUNT)
     policy = np.where(STEPS < 20, -1.5 + 1.4 * noise, -0.02 + 0.01 * noise)
-    assert kinds(tmp_path, loss=policy) == []
+    assert kinds(tmp_path, loss=policy.tolist()) == []
 
 
 class Adapted(nn.Module):

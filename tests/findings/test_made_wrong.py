@@ -142,11 +142,12 @@ def test_a_tie_that_breaks_in_the_midst_is_told_with_its_step(broken_at: int, tm
 def test_a_head_that_shares_an_embedding_as_torch_makes_it_is_told(
     deviation: float, scale: float, expected: list[str], *, is_tied: bool, tmp_path: Path
 ) -> None:
-    model = nn.Sequential(nn.Embedding(50, 64), nn.LayerNorm(64), nn.Linear(64, 50, bias=False))
-    model[0].weight.data.normal_(std=deviation)
-    model[1].weight.data.fill_(scale)
+    embedding, norm, head = nn.Embedding(50, 64), nn.LayerNorm(64), nn.Linear(64, 50, bias=False)
+    nn.init.normal_(embedding.weight, std=deviation)
+    nn.init.constant_(norm.weight, scale)
     if is_tied:
-        model[2].weight = model[0].weight
+        head.weight = embedding.weight
+    model = nn.Sequential(embedding, norm, head)
 
     def of_words(model: nn.Module) -> Tensor:
         words = torch.randint(0, 50, (SAMPLES, LENGTH + 1))

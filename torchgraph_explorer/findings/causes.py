@@ -20,6 +20,7 @@ _SETUP = (
     "gradients-cleared",
     "weight-decay-dominates",
     "softmax-over-batch",
+    "normalised-over-batch",
     "batch-as-sequence",
     "logits-before-nll",
     "targets-out-of-range",

@@ -28,6 +28,7 @@ from torchgraph_explorer.findings.rules.loop import (
 from torchgraph_explorer.findings.rules.loss import loss_diverging, loss_not_falling
 from torchgraph_explorer.findings.rules.modes import batch_of_one, normalisation_in_eval, training_in_eval_mode
 from torchgraph_explorer.findings.rules.nonfinite import nan
+from torchgraph_explorer.findings.rules.normalised import normalised_over_batch
 from torchgraph_explorer.findings.rules.one_class import one_class_batches
 from torchgraph_explorer.findings.rules.optimizer import frozen_by_accident, not_in_optimizer
 from torchgraph_explorer.findings.rules.participation import no_gradient, unused_module
@@ -77,6 +78,7 @@ RULES: dict[str, Rule] = {
     "expert-imbalance": expert_imbalance,
     "softmax-before-loss": softmax_before_loss,
     "softmax-over-batch": softmax_over_batch,
+    "normalised-over-batch": normalised_over_batch,
     "activation-before-loss": activation_before_loss,
     "logits-before-nll": logits_before_nll,
     "targets-out-of-range": targets_out_of_range,

@@ -8,7 +8,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.heads import WITHIN, is_softmax, lie_within, samples_of
+from torchgraph_explorer.findings.rules.heads import WITHIN, is_softmax, lie_within, of_norm_one, samples_of
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, named
 from torchgraph_explorer.schema import Call, Role, TensorInfo
 
@@ -17,6 +17,9 @@ LEAST_SAMPLES = 3
 
 ERRORS, MOST_ERROR = 4.0, 0.1
 """Standard errors by which the mean of sampled elements may be off, and the most that they may come to, of the mean."""
+
+MOST_SPREAD, NEAR = 0.7, 0.1
+"""Standard deviation of logarithms of probabilities that are nearly equal; and by how much their mean may be off."""
 
 
 def softmax_over_batch(evidence: Evidence) -> Iterator[Finding]:
@@ -28,6 +31,7 @@ def softmax_over_batch(evidence: Evidence) -> Iterator[Finding]:
         if one.module or one.call or info is None or not is_learned or not _has_classes(info):
             continue
         rows = None if is_softmax(evidence, column, info) else _rows_over_batch(evidence, column, info)
+        rows = _rows_of_logarithms(evidence, column, info) if rows is None else rows
         if rows is not None:
             yield _told(
                 evidence,
@@ -40,6 +44,26 @@ def softmax_over_batch(evidence: Evidence) -> Iterator[Finding]:
                 "softmax, as `cross_entropy` does, remove it.",
             )
     yield from _of_attention(evidence)
+
+
+def _rows_of_logarithms(evidence: Evidence, column: int, info: TensorInfo) -> Rows | None:
+    """The rows with the tensor, if it is of logarithms of probabilities that sum to one over the samples; else None.
+
+    The loss has the gradient of `nll_loss`, 1 at each sample. Logarithms of nearly equal probabilities that sum to one
+    over some number of them have minus the logarithm of this number as mean, and half of their variance less.
+    """
+    norms = evidence.find("", 0, "output", evidence.series[column].path, "grad_norm")
+    high = evidence.column("max", column)
+    if norms is None or len(info.shape) != 2 or np.nanmax(high, initial=0) > 0:
+        return None
+    size = samples_of(evidence, info, column)
+    rows = of_norm_one(evidence, norms, size)
+    if len(rows) < LEAST_ROWS or size[rows[0]] < LEAST_SAMPLES:
+        return None
+    mean, std = (float(evidence.column(name, column)[rows[0]]) for name in ("mean", "std"))
+    off, off_classes = (abs(mean + std**2 / 2 + np.log(number)) for number in (size[rows[0]], info.shape[1] or 1))
+    is_over_batch = std < MOST_SPREAD and off < NEAR and off_classes > 3 * NEAR
+    return rows if is_over_batch else None
 
 
 def _has_classes(info: TensorInfo) -> bool:

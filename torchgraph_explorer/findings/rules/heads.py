@@ -365,6 +365,14 @@ def samples_of(evidence: Evidence, info: TensorInfo, column: int) -> Floats:
     return found
 
 
+def of_norm_one(evidence: Evidence, norms: int, scale: Floats) -> Rows:
+    """The rows with gradients, if each sample's, times `scale`, is 1 at all of them; else none."""
+    low, high = (evidence.column(name, norms) * scale for name in ("min", "max"))
+    rows = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
+    is_one = (np.abs(low[rows] - 1) < EQUAL) & (np.abs(high[rows] - 1) < EQUAL)
+    return rows if is_one.all() else rows[:0]
+
+
 def _width(info: TensorInfo) -> float:
     return math.prod(size or 1 for size in info.shape[1:])
 

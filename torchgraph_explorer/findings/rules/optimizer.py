@@ -181,7 +181,8 @@ def frozen_by_accident(evidence: Evidence) -> Iterator[Finding]:
     places = evidence.places
     weights = [one for one in places.weights() if dimensions(one.info) > 1 and one.module.name in places.called]
     trained = [one for one in weights if _gets_gradient(evidence, one.module.name, one.info.path)]
-    first = min((places.order(one.module.name) for one in trained), default=None)
+    layers = [one for one in trained if one.module.class_path.startswith(TORCH)]  # and not a prompt, or an image
+    first = min((places.order(one.module.name) for one in layers), default=None)
     if first is None:
         return
     frozen = [one for one in weights if one not in trained and not one.info.requires_grad]

@@ -16,6 +16,7 @@ from torchgraph_explorer.findings.rules.heads import (
     classes_and_positions,
     ends_with,
     last_module,
+    of_norm_one,
     samples_of,
     trained_outputs,
 )
@@ -56,18 +57,10 @@ def logits_before_nll(evidence: Evidence) -> Iterator[Finding]:
             continue
         size = samples_of(evidence, info, column)
         for classes, positions in classes_and_positions(info):
-            rows = _of_norm_one(evidence, norms, size * math.sqrt(positions))
+            rows = of_norm_one(evidence, norms, size * math.sqrt(positions))
             if classes > 2 and len(rows) >= LEAST_ROWS:
                 yield _not_logarithms(evidence, one, rows, lowest=float(loss.values.min()))
                 break
-
-
-def _of_norm_one(evidence: Evidence, norms: int, scale: Floats) -> Rows:
-    """The rows with gradients, if each sample's, times `scale`, is 1 at all of them; else none."""
-    low, high = (evidence.column(name, norms) * scale for name in ("min", "max"))
-    rows = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
-    is_one = (np.abs(low[rows] - 1) < EQUAL) & (np.abs(high[rows] - 1) < EQUAL)
-    return rows if is_one.all() else rows[:0]
 
 
 def _not_logarithms(evidence: Evidence, one: Series, rows: Rows, *, lowest: float) -> Finding:
