@@ -963,3 +963,31 @@ def test_a_decay_is_told_that_takes_the_weights_away_within_a_few_steps(
     optimizer = torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=decay)
     told = found(tmp_path, model, optimizer, loss=of_classes, steps=480)
     assert [one.kind for one in told if one.kind == "weight-decay-dominates"] == is_told * ["weight-decay-dominates"]
+
+
+@pytest.mark.parametrize(
+    ("every", "rate", "expected"),
+    [
+        pytest.param(20, 0.5, [("info", 20)], id="anew every twenty steps"),
+        pytest.param(40, 0.5, [], id="anew once"),
+        pytest.param(1000, 0.5, [], id="drawn once"),
+        pytest.param(1000, 1e-4, [], id="hardly trained"),
+    ],
+)
+def test_weights_that_are_drawn_anew_again_and_again_are_told(
+    every: int, rate: float, expected: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    layers = nn.Linear(8, 32), nn.Linear(32, 4)
+    model = nn.Sequential(layers[0], nn.Tanh(), layers[1])
+    samples = torch.randn(64, 8)
+
+    def of_classes(model: nn.Module) -> Tensor:
+        return F.cross_entropy(model(samples), samples[:, :4].argmax(1))
+
+    def begin_again(step: int) -> None:
+        if step % every == every - 1:
+            for one in layers:
+                one.reset_parameters()
+
+    told = found(tmp_path, model, sgd(model, rate), loss=of_classes, after=begin_again, steps=70)
+    assert [(one.severity, one.step) for one in told if one.kind == "weights-redrawn"] == expected

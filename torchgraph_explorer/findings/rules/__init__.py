@@ -34,6 +34,7 @@ from torchgraph_explorer.findings.rules.optimizer import frozen_by_accident, not
 from torchgraph_explorer.findings.rules.participation import no_gradient, unused_module
 from torchgraph_explorer.findings.rules.precision import update_lost_to_rounding
 from torchgraph_explorer.findings.rules.rates import learning_rate_gone
+from torchgraph_explorer.findings.rules.redrawn import weights_redrawn
 from torchgraph_explorer.findings.rules.rule import Rule
 from torchgraph_explorer.findings.rules.scales import targets_not_scaled
 from torchgraph_explorer.findings.rules.sequences import batch_as_sequence
@@ -105,6 +106,7 @@ RULES: dict[str, Rule] = {
     "weight-decay-dominates": weight_decay_dominates,
     "learning-rate-gone": learning_rate_gone,
     "betas-swapped": betas_swapped,
+    "weights-redrawn": weights_redrawn,
     "missing-nonlinearity": missing_nonlinearity,
     "broken-tie": broken_tie,
     "teacher-trained": teacher_trained,
