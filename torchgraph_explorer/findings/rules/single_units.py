@@ -32,11 +32,7 @@ ALIKE = 1e-3
 """Largest minus smallest value of a unit over its largest magnitude, in the mean, below which all samples are alike."""
 
 EQUAL_SHARE = 0.5
-"""Share of the rows of a matrix that are equal to another one, after an update."""
-
-LOOKED_AT = 4
-"""Recorded steps at which rows are compared, the first ones. They have to be equal at the last of these, too: of a
-matrix that begins at zero, Adam's first update leaves the signs of the gradients alone."""
+"""Share of the rows of a matrix that are equal to another one, after two updates."""
 
 _LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"})
 """Their inputs are looked at, where a function between the modules made them."""
@@ -145,7 +141,7 @@ def _alike(seen: list[tuple[int, Units]]) -> list[int] | None:
 
 
 def symmetric_units(evidence: Evidence) -> Iterator[Finding]:
-    """Rows of a matrix are equal, and are so still after an update that has changed them."""
+    """Rows of a matrix are equal, and are so still at two steps with updates before them that have changed them."""
     shares: dict[str, dict[int, tuple[int, int]]] = {}
     for row in rows_with(evidence, lambda one: bool(one.equal_rows)):
         for one in facts_at(evidence, row).equal_rows:
@@ -155,7 +151,7 @@ def symmetric_units(evidence: Evidence) -> Iterator[Finding]:
     for name, at in sorted(shares.items(), key=lambda each: evidence.places.order(each[0].rpartition(".")[0])):
         module, _, path = name.rpartition(".")
         rows = sorted(at)
-        if rows[-1] < min(LOOKED_AT, len(evidence)) - 1 or not _is_changed(evidence, module, path, rows):
+        if _changed(evidence, module, path, rows) < LEAST_ROWS:
             continue
         equal, count = at[rows[-1]]
         yield finding(
@@ -182,8 +178,13 @@ def _zero_rows(evidence: Evidence, one: EqualRows, row: int) -> int:
     return max(0, round(share * one.rows) - 1) if share < 1 else 0
 
 
-def _is_changed(evidence: Evidence, module: str, path: str, rows: list[int]) -> bool:  # noqa: PLR0917
+def _changed(evidence: Evidence, module: str, path: str, rows: list[int]) -> int:  # noqa: PLR0917
+    """At how many of the rows the parameter is another than at the first step.
+
+    One tells nothing: of a matrix that begins at zero, Adam's first update leaves the signs of its gradients alone.
+    """
     column = evidence.find(module, None, "param", path)
     if column is None:
-        return False
-    return len(np.unique(evidence.column("l2_norm", column)[rows])) > 1
+        return 0
+    norms = evidence.column("l2_norm", column)
+    return int((norms[rows] != norms[0]).sum())
