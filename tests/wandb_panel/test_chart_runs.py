@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record(logdir, "spoilt", spoil=SPOILT)
     record(logdir, "huge", scale=1e9)
     record(logdir, "deeper", blocks=4)
+    record(logdir, "long", blocks=32, steps=3)
     return logdir
 
 
@@ -249,6 +251,27 @@ def test_without_room_beside_the_graph_the_x_ray_comes_first_and_a_click_leads_t
     panel.page.mouse.click(cells["left"] + 4, cells["top"] + 1.5 * panel.signal("xray_row_h"))
     panel.settle()
     assert (panel.signal("xray_w"), panel.signal("found")) == (0, "stem#0")
+
+
+def test_the_number_of_a_step_stands_below_its_cells(panel: Panel, runs: Path) -> None:
+    panel.show(chart_of_records(runs / "long"), vega=6)
+    assert_numbers_at_ticks(panel, "xray_ticks")
+    panel.drag_out("stem#0")
+    assert_numbers_at_ticks(panel, "ticks_0")
+
+
+def assert_numbers_at_ticks(panel: Panel, ticks: str) -> None:
+    assert set(panel.data(ticks, "content")) == {"0", "1", "2"}
+    assert panel.data(ticks, "label_x") == panel.data(ticks, "tick_x")
+
+
+def test_names_of_low_rows_keep_off_each_other(panel: Panel, runs: Path) -> None:
+    for height in (280, 300, 320, 340):
+        panel.page.set_viewport_size({"width": 480, "height": height})
+        panel.show(chart_of_records(runs / "long"), vega=6)
+        boxes = [box for box in panel.items("xray_label") if box["text"]]
+        assert len(boxes) > 8
+        assert all(below["top"] >= above["bottom"] - 1 for above, below in pairwise(boxes))
 
 
 @pytest.mark.parametrize(

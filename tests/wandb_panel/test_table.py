@@ -272,6 +272,15 @@ def test_modules_tensors_and_shapes_are_worded_as_in_the_viewer(tmp_path: Path) 
     assert tensors["parts.0#*", "weight"] == ("weight", "2×4")
 
 
+def test_the_description_counts_one_as_one(tmp_path: Path) -> None:
+    model = nn.Linear(1, 1, bias=False)
+    with watch(model, log_freq=1, backend="record", logdir=tmp_path, run="r", verbose=False):
+        model(torch.ones(1, 1)).sum().backward()
+    [summary] = [text for part, text in table_rows(chart_data(open_run(tmp_path / "r").model())) if part == "summary"]
+    description = dict(zip(FIELDS["summary"], summary.split("\t"), strict=True))["description"]
+    assert description.startswith("Linear: 1 module, 1 parameter; 1 step recorded, 1 shown")
+
+
 def test_every_kind_of_series_has_its_place() -> None:
     kinds = Series.__dataclass_fields__["kind"].type
     assert kinds == "Kind"

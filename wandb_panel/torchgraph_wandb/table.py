@@ -141,8 +141,8 @@ def _summary(contents: ChartContents) -> tuple[str, ...]:
     root = next((module for module in data.graph.modules if module.name == ""), None)
     params = root.total_params if root else 0
     description = (
-        f"{data.session.class_name}: {len(data.graph.modules):,} modules, {params:,} parameters; "
-        f"{data.logged:,} steps recorded, {len(steps)} shown{_found(as_roots(data.findings))}"
+        f"{data.session.class_name}: {_counted(len(data.graph.modules), 'module')}, {_counted(params, 'parameter')}; "
+        f"{_counted(data.logged, 'step')} recorded, {len(steps)} shown{_found(as_roots(data.findings))}"
     )
     flags = encode_flags(np.array(data.nonfinite.flags if data.nonfinite else [0] * len(steps), dtype=np.int64))
     return (
@@ -155,6 +155,10 @@ def _summary(contents: ChartContents) -> tuple[str, ...]:
         f"{data.nonfinite.count:,} of {data.logged:,} recorded steps" if data.nonfinite else "",
         listed(line for note in data.notes for line in textwrap.wrap(note, LINE_WIDTH)),
     )
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _found(findings: Sequence[str]) -> str:

@@ -36,6 +36,9 @@ from torchgraph_wandb.text_encoding import CODE_WIDTH, FLOAT_WIDTH
 
 HEADER = 44
 
+DIGIT = 5.4
+"""Width of a digit of a step's number, in pixels."""
+
 FAR = 20.0
 """How many times as large as the median run's a run's values may be to widen the axis that all share."""
 
@@ -182,6 +185,12 @@ def unpacked() -> list[Spec]:
     ]
 
 
+def label_place(left: str) -> Spec:
+    """The middle of a step's number: at its tick, but within the plot that begins at `left`."""
+    half = f"length(datum.content)*{DIGIT / 2}"
+    return formula("label_x", f"clamp(datum.tick_x, {left} + {half}, max({left} + {half}, {left} + datum.w - {half}))")
+
+
 def ticks() -> list[Spec]:
     """The steps written below a strip: the first, the last, and one between where there is room."""
     wide = "length(datum.steps[datum.count - 1])*5 + 4"
@@ -194,13 +203,9 @@ def ticks() -> list[Spec]:
         keep("datum.count > 0"),
         formula("places", places),
         {"type": "flatten", "fields": ["places"], "as": ["tick"]},
-        formula("align", "datum.tick == 0 ? 'left' : datum.tick == datum.count - 1 ? 'right' : 'center'"),
         formula("tick_x", "datum.x + (datum.tick + 0.5)/datum.count*datum.w"),
-        formula(
-            "label_x",
-            "datum.align == 'left' ? datum.x : datum.align == 'right' ? datum.x + datum.w : datum.tick_x",
-        ),
         formula("content", "datum.steps[datum.tick]"),
+        label_place("datum.x"),
     ]
 
 

@@ -42,7 +42,7 @@ def strip_marks(area: StripArea, *, axes: str = "") -> list[Spec]:
             data=ticks,
             x="datum.label_x",
             y=f"{box_y} + {BOX + 8}",
-            align="datum.align",
+            align={"value": "center"},
             size=9,
             ink="faint",
         ),

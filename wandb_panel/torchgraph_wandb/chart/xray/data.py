@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchgraph_explorer.record.cells.statistics import TENSOR_STATISTICS
 from torchgraph_wandb import xray_rows
+from torchgraph_wandb.chart.columns import label_place
 from torchgraph_wandb.chart.datasets import PACKED, PART, RUN, run_lines
 from torchgraph_wandb.chart.decoding import code_at, flag_at, float_bits, float_value, size_of
 from torchgraph_wandb.chart.vega import Spec, dataset, flatten, formula, keep
@@ -248,12 +249,8 @@ def _ticks() -> list[Spec]:
         ),
         {"type": "flatten", "fields": ["places"], "as": ["tick"]},
         formula("tick_x", "datum.left + (datum.tick + 0.5)/datum.count*datum.w"),
-        formula("align", "datum.tick == 0 ? 'left' : datum.tick == datum.count - 1 ? 'right' : 'center'"),
-        formula(
-            "label_x",
-            "datum.align == 'left' ? datum.left : datum.align == 'right' ? datum.left + datum.w : datum.tick_x",
-        ),
         formula("content", "datum.tick == datum.count - 1 ? peek(datum.last_steps) : datum.first_steps[datum.tick]"),
+        label_place("datum.left"),
     ]
 
 

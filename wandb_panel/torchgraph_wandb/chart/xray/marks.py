@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchgraph_wandb.chart.decoding import formatted_briefly
 from torchgraph_wandb.chart.findings_list import SEVERITY_COLOUR, SEVERITY_SHAPE
 from torchgraph_wandb.chart.vega import Spec, channels, colour, group, mark, text
-from torchgraph_wandb.chart.xray.sizes import BAR, MARK, MENU_ROW, MENU_W, NAMES, RIGHT
+from torchgraph_wandb.chart.xray.sizes import BAR, MARK, MENU_ROW, MENU_W, NAMED_ROW, NAMES, RIGHT
 
 
 def xray() -> Spec:
@@ -241,8 +241,10 @@ def _rows() -> Spec:
 
 def _labels() -> list[Spec]:
     """The names of rows; a click folds a module, or opens it."""
-    y = "max(datum.place ? 0 : 5, (datum.place + 0.5)*xray_row_h) - xray_scroll"
-    is_named = "datum.place % xray_named == 0"
+    middle = "(datum.place + 0.5)*xray_row_h"
+    y = f"max(datum.place ? 0 : {NAMED_ROW / 2}, {middle}) - xray_scroll"
+    # The first name stands lower than the middle of a low row: the next one must keep off it.
+    is_named = f"datum.place % xray_named == 0 && (!datum.place || {middle} >= {1.5 * NAMED_ROW})"
     sign = "datum.inside_count > 0 ? (datum.is_open ? '▾ ' : '▸ ') : ''"
     return [
         group(
@@ -306,7 +308,7 @@ def _tick_marks() -> list[Spec]:
             data="xray_ticks",
             x="datum.label_x",
             y=f"{y} + 10",
-            align="datum.align",
+            align={"value": "center"},
             size=9.5,
             ink="faint",
         ),
