@@ -31,3 +31,17 @@ export function formatCount(count: number): string {
   const [size, suffix] = THOUSANDS.find(([least]) => rounded >= least) ?? [1, ''];
   return size === 1 ? String(Math.round(count)) : `${Number((rounded / size).toPrecision(3))}${suffix}`;
 }
+
+const BYTES: readonly (readonly [number, string])[] = [
+  [1e12, 'TB'],
+  [1e9, 'GB'],
+  [1e6, 'MB'],
+  [1e3, 'kB'],
+];
+
+/** An amount of memory with three digits, in powers of 1000: `318 kB`, `12 bytes`. */
+export function formatBytes(bytes: number): string {
+  const rounded = Number(bytes.toPrecision(3));
+  const [size, unit] = BYTES.find(([least]) => rounded >= least) ?? [1, bytes === 1 ? 'byte' : 'bytes'];
+  return `${Number((rounded / size).toPrecision(3))} ${unit}`;
+}

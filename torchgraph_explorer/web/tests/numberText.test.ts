@@ -1,6 +1,6 @@
 import {expect, test} from 'vitest';
 
-import {formatRange} from '../src/numberText';
+import {formatBytes, formatRange} from '../src/numberText';
 
 test.each([
   [1, 2, '1 to 2'],
@@ -10,4 +10,19 @@ test.each([
   [NaN, NaN, '–'],
 ])('a range from %d to %d is written with digits that tell its ends apart', (low, high, expected) => {
   expect(formatRange(low, high)).toBe(expected);
+});
+
+test.each([
+  [0, '0 bytes'],
+  [1, '1 byte'],
+  [999, '999 bytes'],
+  [1000, '1 kB'],
+  [1405, '1.41 kB'],
+  [999_499, '999 kB'],
+  [999_500, '1 MB'],
+  [318_000_000, '318 MB'],
+  [2.5e9, '2.5 GB'],
+  [7e15, '7000 TB'],
+])('%d bytes are written as %s', (bytes, expected) => {
+  expect(formatBytes(bytes)).toBe(expected);
 });

@@ -4,7 +4,7 @@ import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
 import type {KeptTensors} from '../../api/tensors';
-import {formatCount} from '../../numberText';
+import {formatBytes} from '../../numberText';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {groupsOf, roleName} from '../../tensors/names';
@@ -44,7 +44,7 @@ export function TensorList(): JSX.Element {
 
 function factsText({steps, bytes, left_out: left}: KeptTensors): string {
   const count = `${steps.length.toLocaleString('en')} ${steps.length === 1 ? 'step' : 'steps'}`;
-  return `${count}, ${formatCount(bytes).replace(/\D*$/, ' $&B')}${left > 0 ? `; ${left} earlier steps are not listed` : ''}`;
+  return `${count}, ${formatBytes(bytes)}${left > 0 ? `; ${left} earlier steps are not listed` : ''}`;
 }
 
 function ModuleGroup({group: {module, tensors}, here}: {group: Group; here: string | null}): JSX.Element {
