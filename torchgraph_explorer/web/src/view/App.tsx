@@ -20,6 +20,7 @@ import {Help, isHelpOpen} from './Help';
 import {coverChanged} from './pane/look';
 import {pageKeys} from './pageKeys';
 import {Outline} from './outline/Outline';
+import {isBlank} from './layout/blank';
 import {Rail} from './layout/Rail';
 import {isSearching, Search} from './Search';
 import {arrangement, measureWindow, modulesWidth, over, panelsShare, windowSize} from './layout/sides';
@@ -73,6 +74,7 @@ function Columns() {
   const {isDocked} = arrangement.value;
   if (choices.view.value === 'tensors' || choices.view.value === 'own') return <TensorsPage />;
   if (choices.view.value === 'network') return <NetworkPage />;
+  if (isBlank.value) return <GraphPane />;
   return (
     <>
       {isDocked.modules ? <DockedModules /> : <ModulesRail />}

@@ -1,4 +1,4 @@
-/** How many root causes there are, where the list of them is out of sight; a press shows it. */
+/** How many findings there are, where the list of them is out of sight; a press shows it. */
 
 import './findings.css';
 
@@ -6,17 +6,17 @@ import {countText} from '../../findings/names';
 import {worst} from '../../findings/roots';
 import {isShown, reveal} from '../layout/sides';
 import * as choices from '../state/choices';
-import {found, roots} from './found';
+import {found} from './found';
 import {SeverityIcon} from './SeverityIcon';
 
 export function FindingsButton() {
-  const count = roots.value.length;
-  if (count === 0 || (choices.view.value === 'graph' && isShown('modules'))) return null;
-  const severity = worst(found.value?.findings ?? []);
+  const findings = found.value?.findings ?? [];
+  if (findings.length === 0 || (choices.view.value === 'graph' && isShown('modules'))) return null;
+  const severity = worst(findings);
   return (
     <button type="button" class={`findings-button is-${severity}`} title="Show the findings" onClick={show}>
       <SeverityIcon severity={severity} />
-      {countText(count)}
+      {countText(findings.length)}
     </button>
   );
 }

@@ -29,6 +29,7 @@ import {isSearching} from '../Search';
 import {SaveMenu} from './SaveMenu';
 import {ViewTabs} from '../tensors/ViewTabs';
 import {Select} from '../controls/Select';
+import {isBlank} from '../layout/blank';
 import {arrangement, isShown, over, toggle, toggleLabel} from '../layout/sides';
 
 export function GraphPane() {
@@ -39,15 +40,7 @@ export function GraphPane() {
       <div class="pane-bar">
         <MenuButton />
         <ViewTabs />
-        <DockButton part="modules" icon="left" />
-        <IconButton icon="out" label="Lead out (Backspace)" onPress={leadOut} disabled={!canLeadOut.value} />
-        <Breadcrumb />
-        <GraphChooser />
-        <IconButton icon="search" label="Search (/)" onPress={() => (isSearching.value = true)} />
-        <StackButton />
-        <SaveMenu />
-        {!isDocked.legend && <ToggleButton part="legend" icon="legend" />}
-        <DockButton part="panels" icon="right" />
+        {!isBlank.value && <GraphTools />}
       </div>
       <DivergenceLine />
       <CallsBar />
@@ -57,15 +50,37 @@ export function GraphPane() {
         <Gone />
         {!isDocked.header && <TroubleOver />}
         {problem && <div class="strip-notice">{problem}</div>}
-        <div class="zoom-buttons" data-covers="graph">
-          <IconButton icon="plus" label="Zoom in (+)" onPress={() => camera.value?.zoomBy(1.3)} />
-          <IconButton icon="minus" label="Zoom out (−)" onPress={() => camera.value?.zoomBy(1 / 1.3)} />
-          <IconButton icon="fit" label="Fit (F)" onPress={fit} />
-        </div>
+        {!isBlank.value && <ZoomButtons />}
       </div>
       {isDocked.legend && <Legend />}
       <Popover />
     </section>
+  );
+}
+
+function GraphTools() {
+  return (
+    <>
+      <DockButton part="modules" icon="left" />
+      <IconButton icon="out" label="Lead out (Backspace)" onPress={leadOut} disabled={!canLeadOut.value} />
+      <Breadcrumb />
+      <GraphChooser />
+      <IconButton icon="search" label="Search (/)" onPress={() => (isSearching.value = true)} />
+      <StackButton />
+      <SaveMenu />
+      {!arrangement.value.isDocked.legend && <ToggleButton part="legend" icon="legend" />}
+      <DockButton part="panels" icon="right" />
+    </>
+  );
+}
+
+function ZoomButtons() {
+  return (
+    <div class="zoom-buttons" data-covers="graph">
+      <IconButton icon="plus" label="Zoom in (+)" onPress={() => camera.value?.zoomBy(1.3)} />
+      <IconButton icon="minus" label="Zoom out (−)" onPress={() => camera.value?.zoomBy(1 / 1.3)} />
+      <IconButton icon="fit" label="Fit (F)" onPress={fit} />
+    </div>
   );
 }
 
