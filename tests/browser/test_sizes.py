@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 from torch import nn
 
-from tests.browser.page import Viewer, expect_soon
+from tests.browser.page import Viewer, expect_soon, expect_true
 from tests.browser.runs import MICRO_BATCHES, mean_square, watching
 
 SIDEWAYS = """(all) => all
@@ -20,6 +20,18 @@ OUTSIDE = """(all) => all
   .map((one) => [one.ariaLabel || one.title || one.textContent, one.getBoundingClientRect()])
   .filter(([, box]) => box.left < 0 || box.right > innerWidth || box.top < 0 || box.bottom > innerHeight)
   .map(([name]) => name)"""
+
+STEP_IN_SIGHT = (
+    """(text) => text.querySelector('b').getBoundingClientRect().right <= text.getBoundingClientRect().right"""
+)
+
+AS_WIDE_AS_IT_LIKES = """(select) => {
+  const [label, width] = [select.parentElement, select.offsetWidth];
+  label.style.flex = 'none';
+  const liked = select.offsetWidth;
+  label.style.flex = '';
+  return width === liked;
+}"""
 
 BEYOND_THEIR_BOX = """(all) => all.filter((one) => {
   const box = one.querySelector('.node-box').getBoundingClientRect();
@@ -41,10 +53,30 @@ def test_bars_panels_and_their_controls_are_within_the_window(viewer: Viewer, di
 
 def test_whether_a_run_is_live_is_not_cut_off_beside_its_trouble(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, view="network")
-    expect(viewer.page.locator(".first-trouble")).to_be_visible()
+    trouble = viewer.page.locator(".first-trouble-text")
+    expect(trouble).to_be_visible()
     for width in (1280, 1440):
         viewer.page.set_viewport_size({"width": width, "height": 800})
         expect_soon(lambda: check_not_cut_off(viewer, ".header, .connection > span"))
+        expect_true(trouble, STEP_IN_SIGHT)
+        expect_true(viewer.page.get_by_label("Model", exact=True), AS_WIDE_AS_IT_LIKES)
+
+
+def test_charts_side_by_side_and_their_bars_keep_in_line(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits)
+    expect(viewer.page.get_by_role("button", name="Fold", exact=True)).to_be_visible()
+    expect_true(viewer.page.locator(".xray-bar"), "(bar) => bar.offsetHeight < 40")
+    viewer.open(digits, pin=["0.stage2.0.conv1#0"])
+    names = "value", "gradient norm per sample"
+    pair = [viewer.chart(f"stage2.0.conv1, output, {name}") for name in names]
+    for chart in pair:
+        expect(chart).to_be_visible()
+    expect_soon(lambda: check_in_line(*pair))
+
+
+def check_in_line(left: Locator, right: Locator) -> None:
+    places = [one.evaluate("(one) => one.getBoundingClientRect().top") for one in (left, right)]
+    assert places[0] == places[1]
 
 
 def test_the_bar_of_steps_fits_into_a_small_window(own_viewer: Viewer, own_logdir: Path) -> None:

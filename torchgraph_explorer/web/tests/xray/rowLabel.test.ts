@@ -1,5 +1,5 @@
 import {describe, expect, it} from 'vitest';
-import {rowLabel} from '../../src/view/xray/rowLabel';
+import {indentOf, rowLabel} from '../../src/view/xray/rowLabel';
 
 function label(name: string, letters: number, named: string[] = []): string {
   const module = {name, label: name.slice(name.lastIndexOf('.') + 1), depth: 0, row: 0, children: []};
@@ -25,5 +25,16 @@ describe('the label of a row of the x-ray', () => {
   it('is cut in the middle where it is one name', () => {
     expect(label('self_attn_layer_norm', 11)).toBe('self_…_norm');
     expect(label('a.self_attn_layer_norm', 6)).toBe('sel…rm');
+  });
+});
+
+describe('the indent of a row of the x-ray', () => {
+  it('is the same from depth to depth', () => {
+    expect([0, 1, 2].map((depth) => indentOf(depth, {deepest: 3, width: 100}))).toEqual([0, 7, 14]);
+  });
+
+  it('leaves deeply nested names most of the width', () => {
+    expect(indentOf(20, {deepest: 20, width: 90})).toBeCloseTo(27);
+    expect(indentOf(10, {deepest: 20, width: 90})).toBeCloseTo(13.5);
   });
 });

@@ -32,6 +32,7 @@ export function FirstTrouble() {
     <button
       type="button"
       class="first-trouble"
+      style={{'--letters': `First ${what}`.length}}
       title={troubleTitle(known, data.steps)}
       onClick={() => (origin ? goToFinding(origin) : goToTrouble(first))}
     >

@@ -49,7 +49,7 @@ export function Chart({model, setting, series, subject}: ChartProps): JSX.Elemen
   return (
     <figure class="chart">
       <figcaption>
-        {TITLES[series.kind]}
+        <span title={TITLES[series.kind]}>{TITLES[series.kind]}</span>
         <Elements history={chosen} setting={setting} />
         <SaveTable model={model} name={name} history={history} />
       </figcaption>

@@ -4,11 +4,10 @@ import type {JSX} from 'preact';
 import {labelledRows} from '../../xray/tree';
 import type {TreeModule} from '../../xray/tree';
 import {textWidth} from '../pane/textWidth';
-import {rowLabel} from './rowLabel';
+import {indentOf, rowLabel} from './rowLabel';
 import {rows, toggleFold} from './store';
 
 const LABEL_PX = 13;
-const INDENT = 7;
 /** The triangle before a name, and the room behind it. */
 const MARK_PX = 15;
 const FONT = {weight: 600, px: 10};
@@ -24,13 +23,14 @@ export function Gutter({width, height}: {width: number; height: number}): JSX.El
   const all = rows.value;
   const rowHeight = height / Math.max(1, all.length);
   const shown = labelledRows(all, rowHeight, LABEL_PX);
+  const deepest = all.reduce((most, {module}) => Math.max(most, module.depth), 0);
   const named = new Set(shown.map((at) => all[at]!.module.name));
   return (
     <ul class="xray-gutter" aria-label="Modules of the x-ray" style={{width: `${width}px`, height: `${height}px`}}>
       {shown.map((at) => {
         const {module, isFolded} = all[at]!;
         const top = Math.min(height - LABEL_PX, Math.max(0, rowHeight >= LABEL_PX ? (at + 0.5) * rowHeight - LABEL_PX / 2 : at * rowHeight));
-        const indent = Math.min(module.depth, 6) * INDENT;
+        const indent = indentOf(module.depth, {deepest, width});
         const style = {top: `${top}px`, paddingLeft: `${indent}px`};
         const label = labelIn(module, named, width - indent - MARK_PX);
         const canFold = module.children.length > 0;

@@ -4,6 +4,14 @@ import {clip} from '../../graph/geometry';
 import type {TreeModule} from '../../xray/tree';
 
 const SHORTEST_PATH = 12;
+const MOST_INDENT = 7;
+/** Of the width beside the rows; the rest is for the names. */
+const INDENTS_SHARE = 0.3;
+
+/** How far a row is indented, in pixels: modules of all depths, down to the `deepest` on show, leave room for their names. */
+export function indentOf(depth: number, {deepest, width}: {deepest: number; width: number}): number {
+  return depth * Math.min(MOST_INDENT, (INDENTS_SHARE * width) / Math.max(1, deepest));
+}
 
 /**
  * What is written beside a row, in at most `letters`: behind the name of the module around it where no row has that (`named` are
