@@ -85,6 +85,14 @@ class TinyTransformer(nn.Module):
         return self.head(self.block(self.embed(tokens)))
 
 
+NAMES_OVER_NODES = """(box) => {
+  const middle = (one) => (one.getBoundingClientRect().left + one.getBoundingClientRect().right) / 2;
+  const names = [...box.querySelectorAll('.flow-column:not(.first, .last) select')].map(middle);
+  const nodes = [...box.querySelectorAll('.flow-node rect')].map(middle);
+  return names.length > 0 && names.every((at) => nodes.some((one) => Math.abs(one - at) < 6));
+}"""
+
+
 def card(page: Tab, name: str) -> Locator:
     return page.locator(f'.flow-card[aria-label="{name}"]')
 
@@ -130,6 +138,7 @@ def test_the_threshold_leaves_the_strongest_contributions_and_links(page: Tab, f
 def test_a_node_of_the_links_selects_its_elements(page: Tab, flow: Open) -> None:
     flow(*digits())
     page.get_by_label("Groups of 2", exact=True).select_option(label="6 along dimension 1")
+    expect_true(page.locator(".flow-sankey-box"), NAMES_OVER_NODES)
     node = page.get_by_role("button", name=re.compile(r"^2 \[·, \d, ·, ·\]")).first
     node.focus()
     node.press("Enter")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import re
 import struct
 import zlib
@@ -21,7 +22,7 @@ from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.record.cells.codes import encode
 from torchgraph_explorer.schema import Finished
 from torchgraph_explorer.xray.colours import BAD_COLOUR, EMPTY_COLOUR, STOPS, pixels_of, scale_of
-from torchgraph_explorer.xray.picture import XrayMark, xray_svg
+from torchgraph_explorer.xray.picture import XrayMark, _Picture, xray_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -74,7 +75,7 @@ def test_a_spike_of_the_loss_is_in_the_picture_whole(tmp_path: Path) -> None:
     values = [4_094.0 if step == 50 else 1 + step / STEPS for step in range(STEPS)]
     write(tmp_path, SERIES, *frames(range(0, STEPS, 7)), logged(list(range(STEPS)), loss=values))
     root = ET.fromstring(xray_svg(open_run(tmp_path).model()))
-    assert "1 to 4.09e+03, log" in [one.text for one in root.iter(f"{SVG}text")]
+    assert "1 to 4094, log" in [one.text for one in root.iter(f"{SVG}text")]
     line = root.find(f"{SVG}polyline")
     assert line is not None
     heights = [float(point.partition(",")[2]) for point in line.attrib["points"].split()]
@@ -103,6 +104,21 @@ def test_a_run_of_few_steps_has_a_picture(tmp_path: Path, steps: int) -> None:
     assert image_of(xray_svg(open_run(tmp_path).model(), "zeros")).shape[0] == 3
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param([0.12126, 43.8], ["≤ 0.121", "≥ 43.8, log"], id="plain"),
+        pytest.param([4e-8, 43.8], ["≤ 4.0e−8", "≥ 43.8, log"], id="far"),
+        pytest.param([math.nan, math.nan], ["nothing finite"], id="nothing finite"),
+    ],
+)
+def test_the_legend_says_what_the_colours_stand_for(values: list[float], expected: list[str]) -> None:
+    codes = encode(np.array([values]), ~np.isfinite([values]))
+    picture = _Picture("output_std", ["a"], ["a"], codes, np.arange(3.0), 400, "title")
+    texts = [one.text for one in ET.fromstring("".join(picture.svg(None, []))).iter(f"{SVG}text")]
+    assert texts[-len(expected) - 1 :] == [*expected, "NaN or ∞"]
+
+
 def test_a_run_without_steps_has_none(tmp_path: Path) -> None:
     write(tmp_path, SERIES)
     with pytest.raises(OptionError, match="has no recorded step yet, so there is nothing to draw"):
@@ -114,5 +130,7 @@ def test_the_command_writes_the_file(folder: Path, tmp_path: Path, capsys: pytes
     assert main(["xray", str(folder), "-o", str(target), "--statistic", "zeros"]) == 0
     assert "output share of zeros" in target.read_text()
     assert capsys.readouterr().out == f"Wrote {target}, {target.stat().st_size:,} bytes.\n"
+    assert main(["xray", str(folder), "-o", str(tmp_path / "x.png")]) == 2
+    assert "would hold an SVG picture. Give it a name that ends in .svg" in capsys.readouterr().err
     assert main(["xray", str(folder), "-o", str(tmp_path / "gone" / "x.svg")]) == 2
     assert "x.svg cannot be written: No such file or directory." in capsys.readouterr().err

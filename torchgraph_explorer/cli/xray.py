@@ -24,10 +24,16 @@ def add_command(commands: Any) -> None:
 
 
 def _xray(options: argparse.Namespace) -> None:
+    from torchgraph_explorer.errors import OptionError
     from torchgraph_explorer.run import open_run
     from torchgraph_explorer.server.export import write_whole
     from torchgraph_explorer.xray.picture import XrayMark, xray_svg
 
+    if Path(options.output).suffix.lower() not in {".svg", ""}:
+        raise OptionError(
+            f"{options.output} would hold an SVG picture. Give it a name that ends in .svg; a browser or Inkscape turns "
+            "that into other formats."
+        )
     run = open_run(options.run)
     model = run.model(options.model)
     found = () if options.no_findings else model.findings()

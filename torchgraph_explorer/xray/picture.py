@@ -12,7 +12,7 @@ import numpy as np
 
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.printable import printable
-from torchgraph_explorer.record.cells.codes import Codes
+from torchgraph_explorer.record.cells.codes import Codes, decode
 from torchgraph_explorer.record.cells.reading import Wanted
 from torchgraph_explorer.record.cells.statistics import CELL_STATISTICS, STATISTIC_NAMES
 from torchgraph_explorer.record.model_record import ModelRecord
@@ -193,7 +193,7 @@ class _Picture:
                 yield f'<rect {place} fill="{_hex(BAD_COLOUR)}"/>'
         if not len(values):
             return
-        label = f"{values.min():.3g} to {values.max():.3g}"
+        label = f"{_short(values.min())} to {_short(values.max())}"
         if _is_wide(values):
             values, label = np.log(values), f"{label}, log"
         yield _text(_GUTTER_PX - 4, _HEAD_PX + 25, label, anchor="end", colour="#656e7e")
@@ -218,17 +218,32 @@ class _Picture:
 
     def _legend(self, scale: ColourScale, y: float) -> Iterator[str]:
         x = float(_GUTTER_PX)
-        low = f"≤ {scale.low:.1e}" if scale.is_log else f"{scale.low:g}"
-        high = f"≥ {scale.high:.1e}, log" if scale.is_log else f"{scale.high:g}"
-        yield _text(x, y + 7, low)
+        if np.isfinite(decode(self.codes)).any():
+            yield from self._ramp(scale, x, y)
+        else:
+            yield _text(x, y + 7, "nothing finite")
+        yield f'<rect x="{x + 226}" y="{y}" width="8" height="8" fill="{_hex(BAD_COLOUR)}"/>'
+        yield _text(x + 238, y + 7, "NaN or ∞")
+
+    def _ramp(self, scale: ColourScale, x: float, y: float) -> Iterator[str]:
+        yield _text(x, y + 7, f"≤ {_short(scale.low)}" if scale.is_log else _short(scale.low))
         stops = "".join(
             f'<stop offset="{at / (len(STOPS) - 1)}" stop-color="{_hex(colour)}"/>' for at, colour in enumerate(STOPS)
         )
         yield f'<defs><linearGradient id="ramp">{stops}</linearGradient></defs>'
         yield f'<rect x="{x + 52}" y="{y}" width="90" height="8" fill="url(#ramp)"/>'
-        yield _text(x + 148, y + 7, high)
-        yield f'<rect x="{x + 226}" y="{y}" width="8" height="8" fill="{_hex(BAD_COLOUR)}"/>'
-        yield _text(x + 238, y + 7, "NaN or ∞")
+        yield _text(x + 148, y + 7, f"≥ {_short(scale.high)}, log" if scale.is_log else _short(scale.high))
+
+
+def _short(value: float) -> str:
+    """A number with two to four digits: `0.121`, `4094`, `4.0e−8`."""
+    size = abs(value)
+    if size != 0 and not 1e-3 <= size < 1e6:
+        mantissa, exponent = f"{value:.1e}".split("e")
+        text = f"{mantissa}e{int(exponent)}"
+    else:
+        text = f"{float(f'{value:.{4 if size >= 1000 else 3}g}'):g}"
+    return text.replace("-", "−")
 
 
 def _is_wide(values: np.ndarray) -> bool:
