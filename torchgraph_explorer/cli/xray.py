@@ -31,8 +31,8 @@ def _xray(options: argparse.Namespace) -> None:
 
     if Path(options.output).suffix.lower() not in {".svg", ""}:
         raise OptionError(
-            f"{options.output} would hold an SVG picture. Give it a name that ends in .svg; a browser or Inkscape turns "
-            "that into other formats."
+            f"{options.output} would hold an SVG picture. Give it a name that ends in .svg; a browser or Inkscape "
+            "turns that into other formats."
         )
     run = open_run(options.run)
     model = run.model(options.model)

@@ -231,7 +231,7 @@ class _Picture:
             f'<stop offset="{at / (len(STOPS) - 1)}" stop-color="{_hex(colour)}"/>' for at, colour in enumerate(STOPS)
         )
         yield f'<defs><linearGradient id="ramp">{stops}</linearGradient></defs>'
-        yield f'<rect x="{x + 52}" y="{y}" width="90" height="8" fill="url(#ramp)"/>'
+        yield f'<rect x="{x + 56}" y="{y}" width="86" height="8" fill="url(#ramp)"/>'
         yield _text(x + 148, y + 7, f"≥ {_short(scale.high)}, log" if scale.is_log else _short(scale.high))
 
 
