@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -157,6 +158,21 @@ def test_a_server_that_refuses_is_quoted(viewer: Viewer, digits: str, path: str)
     viewer.page.unroute_all()
     expect(viewer.chart("classifier, output, value")).to_be_visible()
     viewer.complaints.clear()  # the refusals are on the console
+
+
+@pytest.mark.slow
+def test_a_run_that_is_deleted_is_said_to_be_gone_and_stays_on_show(
+    own_viewer: Viewer, own_logdir: Path, training: Training
+) -> None:
+    training.steps(2)
+    training.watcher.close()
+    own_viewer.open("live")
+    expect(own_viewer.connection).to_have_text("Finished, 2 steps")
+    shutil.rmtree(own_logdir / "live")
+    expect(own_viewer.connection).to_have_text("Run not found")
+    expect(own_viewer.node("0#0")).to_be_visible()
+    expect(own_viewer.page.locator(".sidebar")).to_be_visible()
+    own_viewer.complaints.clear()  # the answers that there is no such run are on the console
 
 
 UNREADABLE = {

@@ -148,6 +148,7 @@ function stateText(): string {
   if (state === 'retrying') return server.problem.value ?? 'The server does not answer.';
   if (state === 'loading') return 'Loading';
   if (page !== null) return 'Exported';
+  if (state === 'missing' && shown.data.value !== null) return 'Run not found'; // it was there before
   if (server.runs.value?.length === 0) return 'Waiting for a run';
   if (state === 'empty') return server.chosenRun.value?.error ? 'Cannot be read' : 'Nothing recorded yet';
   if (state === 'missing') return 'Run not found';

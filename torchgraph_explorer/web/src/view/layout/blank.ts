@@ -12,9 +12,9 @@ import * as shown from '../state/shown';
 
 export const isBlank: ReadonlySignal<boolean> = computed(() => {
   if (server.runs.value === null || isCompared(choices.comparison.value)) return false;
-  if ((server.chosenRun.value?.models ?? []).length === 0) return true;
   const data = shown.data.value;
-  return data !== null && isEmpty(data) && !hasScalars.value && (found.value?.findings ?? []).length === 0;
+  if (data === null) return (server.chosenRun.value?.models ?? []).length === 0;
+  return isEmpty(data) && !hasScalars.value && (found.value?.findings ?? []).length === 0;
 });
 
 function isEmpty({steps, graphs, series}: ModelData): boolean {

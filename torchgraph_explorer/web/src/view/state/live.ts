@@ -20,6 +20,7 @@ const RUNS_EVERY_POLLS = 5;
 const FINISHED_EVERY_POLLS = 30;
 const LONGEST_WAIT_MS = 15_000;
 const PATIENCE_MS = 20_000;
+const NOT_FOUND = 404;
 
 let timer: ReturnType<typeof setTimeout> | undefined;
 let asking: AbortController | null = null;
@@ -87,7 +88,7 @@ async function poll(): Promise<void> {
 }
 
 async function askAll(abort: AbortSignal): Promise<void> {
-  const isTurn = polls % RUNS_EVERY_POLLS === 0;
+  const isTurn = polls % RUNS_EVERY_POLLS === 0 || failures > 0; // the run may be gone
   if (isTurn || runs.value === null || shown.model.value === null) showRuns(await answers.runs(abort));
   polls += 1;
   if (!abort.aborted) await Promise.all([shown.model.value?.update(abort), updateCompared(abort, polls % FINISHED_EVERY_POLLS === 0)]);
@@ -110,10 +111,11 @@ function connectionNow(): Connection {
 
 function fail(cause: unknown): void {
   failures += 1;
+  const isGone = cause instanceof ApiError && cause.status === NOT_FOUND && runs.value !== null && chosenRun.value === undefined;
   batch(() => {
     retryAt.value = performance.now() + backOff(failures);
-    problem.value = cause instanceof ApiError ? cause.message : 'The server does not answer.';
-    connection.value = 'retrying';
+    problem.value = isGone ? null : cause instanceof ApiError ? cause.message : 'The server does not answer.';
+    connection.value = isGone ? 'missing' : 'retrying';
   });
 }
 
