@@ -36,7 +36,7 @@ function EdgeRow({graph, edgeKey, edge}: {graph: ModuleGraph; edgeKey: NodeKey; 
         {flow.kind === 'missing' ? (
           name
         ) : (
-          <button type="button" class="link" title="Show it over time" onClick={() => choices.pin(edgeKey)}>
+          <button type="button" title="Show it over time" onClick={() => choices.pin(edgeKey)}>
             {name}
           </button>
         )}
