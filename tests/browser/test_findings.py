@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.browser.page import Viewer, expect_open, expect_painted
+from tests.browser.page import Viewer, expect_open, expect_painted, expect_soon
 from tests.browser.runs import DEAD_FROM, NAN_FROM
 from tests.shared import once
 from tests.tables import thinned
@@ -143,11 +143,15 @@ def test_a_click_leads_to_step_node_panel_words_and_band(viewer: Viewer, broken:
     expect(words).to_contain_text("Not allowed: elements below −3 or above 3")
     strip = words.get_by_role("slider")
     expect_painted(strip)
-    assert strip.evaluate(LIMIT_PIXELS) > 50
+    expect_soon(lambda: check_limit(strip, 50))
     others = viewer.panel("squash#0").get_by_role("slider", name=re.compile("^squash, output, value"))
     others.scroll_into_view_if_needed()  # what is out of sight may wait
     expect_painted(others)
     assert others.evaluate(LIMIT_PIXELS) == 0
+
+
+def check_limit(strip: Locator, pixels: int) -> None:
+    assert strip.evaluate(LIMIT_PIXELS) > pixels
 
 
 def test_the_band_of_a_statistic_is_drawn_though_the_strips_show_elements(viewer: Viewer, broken: str) -> None:
@@ -156,7 +160,7 @@ def test_the_band_of_a_statistic_is_drawn_though_the_strips_show_elements(viewer
     expect(words).to_contain_text("Not allowed: root mean square below 0.01 or above 10")
     strip = words.get_by_role("slider")
     expect_painted(strip)
-    assert strip.evaluate(LIMIT_PIXELS) > 20
+    expect_soon(lambda: check_limit(strip, 20))
     usual = viewer.panel("stem#0").get_by_role("slider", name=re.compile("^stem, x, value|^stem, input"))
     expect_painted(usual)
     assert usual.evaluate(LIMIT_PIXELS) == 0
@@ -281,6 +285,7 @@ def test_new_findings_appear_without_moving_anything(viewer: Viewer, many: str) 
     expect(rows(viewer)).to_have_count(1)
     expect(viewer.node("head#0")).to_be_visible()
     viewer.slider.focus()
+    viewer.settle()
     before = viewer.page.evaluate(CAMERA)
     assert before
     told.append(made_up(1, module="layers", severity="error"))

@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, expect
 from playwright.sync_api import Page as Tab
 from torch import Tensor, nn
 
-from tests.browser.page import Viewer, expect_true
+from tests.browser.page import Viewer, expect_soon, expect_true
 from tests.exploring.models import load_forward_mode, mlp
 from tests.processes import wait_for
 from torchgraph_explorer.exploring.serving import Page
@@ -132,6 +132,10 @@ def test_the_threshold_leaves_the_strongest_contributions_and_links(page: Tab, f
     page.get_by_label("Threshold").press("Enter")
     expect(listed).to_have_count(1)
     expect(page.locator(".flow-path.is-rest")).to_have_count(4)
+    expect_soon(lambda: check_fewer(links, before))
+
+
+def check_fewer(links: Locator, before: int) -> None:
     assert 4 <= links.count() < before
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.page import Viewer, expect_open, number
+from tests.browser.page import Viewer, expect_open, expect_soon, number
 
 
 @pytest.fixture
@@ -182,9 +182,12 @@ def test_edges_are_as_wide_as_the_gradient_that_comes_back_along_them(viewer: Vi
     panel = viewer.panel(skip)
     expect(panel).to_contain_text("Gradient along the edge")
     expect(panel.locator("canvas").first).to_be_visible()
-    assert number(panel.locator("text=l2").locator("xpath=..").inner_text().split()[-1]) == pytest.approx(
-        told, rel=0.05
-    )
+
+    def check() -> None:
+        text = panel.locator("text=l2").locator("xpath=..").inner_text()
+        assert number(text.split()[-1]) == pytest.approx(told, rel=0.05)
+
+    expect_soon(check)
     expect(page).to_have_url(re.compile("pin="))
     page.reload()
     expect(viewer.panel(skip)).to_contain_text("shortcut → relu #2")

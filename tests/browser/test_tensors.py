@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import FloatRect, Locator, expect
 
 from tests.browser import runs
 from tests.browser.page import Viewer, expect_soon, expect_true
@@ -266,7 +266,9 @@ def test_the_choices_are_one_line_each_in_a_small_window(viewer: Viewer, depende
     look(viewer, dependent, tensor("", None, "attached", "loss"), label="train", list="graph")
     bars = viewer.page.locator(".tensor-bar")
     expect(bars).to_have_count(4)  # the last one is that of the line over time
-    assert max(bars.evaluate_all("(all) => all.map((one) => one.offsetHeight)")) < 48
+    expect_true(
+        viewer.page, "() => [...document.querySelectorAll('.tensor-bar')].every((one) => one.offsetHeight < 48)"
+    )
 
 
 def test_what_cannot_be_negative_is_coloured_from_zero_on(viewer: Viewer, kept: str) -> None:
@@ -301,10 +303,15 @@ def test_the_order_of_the_table_and_the_size_of_the_graph_survive_a_reload(viewe
 def test_making_the_graph_smaller_moves_nothing_below_it(viewer: Viewer, kept: str) -> None:
     look(viewer, kept, CONV, list="graph")
     expect(viewer.page.locator(".dependencies-node")).not_to_have_count(0)
+    viewer.settle()
     before = viewer.page.locator(".tensor-view").bounding_box()
     viewer.button("Smaller").click()
     expect_true(viewer.page, "() => location.hash.includes('large=0.8')")
-    assert viewer.page.locator(".tensor-view").bounding_box() == before
+    expect_soon(lambda: check_place(viewer, before))
+
+
+def check_place(viewer: Viewer, expected: FloatRect | None) -> None:
+    assert viewer.page.locator(".tensor-view").bounding_box() == expected
 
 
 @pytest.mark.parametrize("is_small", [False, True], ids=["few nodes", "many"])
@@ -381,8 +388,12 @@ def test_odd_tensors_are_shown(viewer: Viewer, kept: str, name: str, text: str) 
 def test_a_scalar_is_a_number(viewer: Viewer, kept: str, logdir: Path) -> None:
     name = tensor("", 0, "attached", "energy")
     look(viewer, kept, name)
-    shown = viewer.page.locator(".tensor-number")
-    assert np.float32(float(shown.inner_text())) == recorded(logdir, name).values
+    shown, expected = viewer.page.locator(".tensor-number"), recorded(logdir, name).values
+
+    def check() -> None:
+        assert np.float32(float(shown.inner_text())) == expected
+
+    expect_soon(check)
 
 
 def test_an_image_is_grey_unless_a_heat_map_is_asked_for(viewer: Viewer, kept: str) -> None:

@@ -13,7 +13,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
-from tests.browser.page import expect_refused, expect_soon
+from tests.browser.page import expect_refused, expect_soon, expect_true
 from tests.browser.runs import STEPS, record_digits
 from tests.record.examples import segment
 from tests.tb_plugin.board import FAST, SLOW, Board, tensorboard
@@ -204,7 +204,7 @@ def test_a_link_to_tensorboard_reproduces_the_view(tab: Tab) -> None:
     tab.node("stage1#0").dblclick()
     tab.node("stage1.0#0").click()
     tab.page.keyboard.press("p")
-    tab.page.wait_for_function("location.hash.includes('pin')")
+    expect_true(tab.page, "() => location.hash.includes('pin')")
     assert tab.address.startswith("#torchgraph&p.torchgraph.view=run%3Ddigits")
     link = tab.address
     for other in watched(tab.page, tab.url):  # without anything that was kept in the page
@@ -265,7 +265,7 @@ def test_new_steps_appear_and_a_deleted_run_is_told(tmp_path: Path, page: Page) 
             record_digits(tmp_path, "live", steps=3)
             expect(tab.viewer.locator(".connection")).to_contain_text("3 steps")
             shutil.rmtree(tmp_path / "live")
-            expect(tab.viewer.locator(".app")).to_contain_text("There is no run")
+            expect(tab.viewer.locator(".connection")).to_have_text("Run not found")
             shoot(tab, "tab-deleted")
             tab.complaints.clear()  # the browser notes each refusal
 
