@@ -173,11 +173,18 @@ def test_a_watcher_that_is_finished_keeps_no_numbers() -> None:
     assert [each() for each in kept] == [None, None]
 
 
-def test_nothing_recorded_is_said_with_the_reason() -> None:
+@pytest.mark.parametrize(
+    ("phases", "advice"),
+    [
+        pytest.param("train", r"to record evaluations, pass phases=\('train', 'eval'\)", id="training"),
+        pytest.param(("train", "eval"), "its evaluations are recorded as a model of their own", id="evaluations, too"),
+    ],
+)
+def test_nothing_recorded_is_said_with_the_reason(phases: str | tuple[str, ...], advice: str) -> None:
     model = digits()
-    watcher = watch(model, log_freq=1, backend=Listening())
+    watcher = watch(model, log_freq=1, backend=Listening(), phases=phases)
     model.eval()(torch.randn(2, 1, 8, 8))
-    with pytest.warns(TorchgraphWarning, match="no step was recorded. It was called in eval mode"):
+    with pytest.warns(TorchgraphWarning, match=f"no step was recorded. It was called in eval mode.*; {advice}"):
         watcher.close()
 
 

@@ -18,9 +18,13 @@ class Silence:
         is_over: A step has begun. Nothing is counted any more.
     """
 
-    def __init__(self, *, expected: bool = False) -> None:
-        """Nothing was seen. If that is `expected`, as of evaluations, it is not said."""
+    def __init__(self, *, expected: bool = False, with_evaluations: bool = False) -> None:
+        """Nothing was seen. If that is `expected`, as of evaluations, it is not said.
+
+        Of a training `with_evaluations`, these are recorded beside its steps.
+        """
         self.is_over, self._is_said = expected, False
+        self._with_evaluations = with_evaluations
         self._calls = self._calls_in_backward = self._updates = self._other_updates = 0
         self._since: float | None = None
 
@@ -63,9 +67,14 @@ class Silence:
                 "does. Such calls are not recorded; those of odeint are."
             )
         if self._calls:
+            evaluations = (
+                "its evaluations are recorded as a model of their own."
+                if self._with_evaluations
+                else "to record evaluations, pass phases=('train', 'eval') to watch()."
+            )
             return (
                 "It was called in eval mode or with gradients disabled only. To record its training, call "
-                "model.train() before; to record evaluations, pass phases=('train', 'eval') to watch()."
+                f"model.train() before; {evaluations}"
             )
         if self._updates:
             return (

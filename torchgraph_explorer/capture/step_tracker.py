@@ -76,6 +76,7 @@ class StepTracker:
         by_updates: bool = True,
         choice: PassChoice | None = None,
         selection: ModuleSelection | None = None,
+        with_evaluations: bool = False,
     ) -> None:
         """Watch the passes of `model` in `phase`.
 
@@ -89,9 +90,10 @@ class StepTracker:
             by_updates: Steps are counted by the updates of optimizers; else each pass is one.
             choice: Which passes of a step are recorded.
             selection: Which modules are recorded; all without it.
+            with_evaluations: Another tracker records the evaluations of a training.
         """
         self._listener, self._kinds = listener, kinds
-        self.silence = Silence(expected=not by_updates)
+        self.silence = Silence(expected=not by_updates, with_evaluations=with_evaluations)
         self._choice, self._selection = choice or PassChoice(), selection or ModuleSelection()
         self._measures_updates, self._by_updates = optimizer is not None, by_updates
         self._lock = interrupts.lock()

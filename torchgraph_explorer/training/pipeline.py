@@ -100,6 +100,7 @@ class Pipeline:
             by_updates=isinstance(phase, Training),
             choice=pass_choice(settings.passes),
             selection=module_selection(settings),
+            with_evaluations="eval" in settings.phases,
         )
         self._phase = phase
         self._log, self._bad_values = ScalarLog(), BadValues()
