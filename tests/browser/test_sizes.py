@@ -60,6 +60,9 @@ def test_whether_a_run_is_live_is_not_cut_off_beside_its_trouble(viewer: Viewer,
         expect_soon(lambda: check_not_cut_off(viewer, ".header, .connection > span"))
         expect_true(trouble, STEP_IN_SIGHT)
         expect_true(viewer.page.get_by_label("Model", exact=True), AS_WIDE_AS_IT_LIKES)
+    viewer.page.set_viewport_size({"width": 1040, "height": 800})
+    expect_true(trouble, STEP_IN_SIGHT)
+    expect_soon(lambda: check_not_cut_off(viewer, ".header"))
 
 
 def test_charts_side_by_side_and_their_bars_keep_in_line(viewer: Viewer, digits: str) -> None:
