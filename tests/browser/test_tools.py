@@ -291,3 +291,16 @@ def test_everything_can_be_saved_by_the_keyboard(viewer: Viewer, digits: str, tm
     assert saved(viewer.page, lambda: viewer.page.keyboard.press("Enter"), tmp_path).suffix == ".svg"
     viewer.page.get_by_role("button", name=f"Save {SERIES} as CSV").focus()
     assert saved(viewer.page, lambda: viewer.page.keyboard.press("Enter"), tmp_path).suffix == ".csv"
+
+
+def test_a_menu_closes_as_something_else_is_pressed_or_focused(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, pin=PIN)
+    save = viewer.page.get_by_label("Save the graph as a picture").first
+    options = viewer.panels.get_by_label("More chart options")
+    save.click()
+    expect(viewer.button("Save as SVG")).to_be_visible()
+    options.click()
+    expect(viewer.button("Save as SVG")).to_be_hidden()
+    expect(viewer.page.get_by_label("Time axis")).to_be_visible()
+    viewer.slider.focus()
+    expect(viewer.page.get_by_label("Time axis")).to_be_hidden()

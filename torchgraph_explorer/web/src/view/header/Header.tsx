@@ -3,7 +3,7 @@
 import './Header.css';
 
 import type {ComponentChildren} from 'preact';
-import {useEffect} from 'preact/hooks';
+import {useEffect, useRef} from 'preact/hooks';
 import {signal} from '@preact/signals';
 import {page} from '../../api/client';
 import {notesOf} from '../../model/data';
@@ -19,6 +19,7 @@ import {FlowButton} from '../flow/FlowButton';
 import {FirstTrouble} from './FirstTrouble';
 import {Icon, IconButton} from '../controls/Icon';
 import {isHelpOpen} from '../Help';
+import {Menu} from '../controls/Menu';
 import {isSearching} from '../Search';
 import {RunChooser} from './RunChooser';
 import {Select} from '../controls/Select';
@@ -105,20 +106,23 @@ function WordMark() {
 }
 
 function Warnings() {
+  const box = useRef<HTMLDetailsElement>(null);
   const data = shown.data.value;
   const all = data === null ? [] : notesOf(data);
   if (all.length === 0) return null;
+  const button = (
+    <summary>
+      {all.length} {all.length === 1 ? 'note' : 'notes'}
+    </summary>
+  );
   return (
-    <details class="warnings">
-      <summary>
-        {all.length} {all.length === 1 ? 'note' : 'notes'}
-      </summary>
+    <Menu box={box} class="warnings" button={button}>
       <ul>
         {all.map((text) => (
           <li key={text}>{text}</li>
         ))}
       </ul>
-    </details>
+    </Menu>
   );
 }
 

@@ -12,6 +12,7 @@ import * as shown from '../state/shown';
 import {detail, sight} from './camera';
 import {download, downloadHint, fileName} from '../controls/download';
 import {Icon} from '../controls/Icon';
+import {Menu} from '../controls/Menu';
 import {pictureOf, pngOf} from './picture';
 import type {Picture} from './picture';
 
@@ -29,10 +30,15 @@ export function SaveMenu() {
     );
   };
   return (
-    <details ref={box} class="save-menu" onKeyDown={(event) => event.key === 'Escape' && close(event, box.current)}>
-      <summary class="icon-button" aria-label="Save the graph as a picture" title="Save the graph as a picture">
-        <Icon name="save" />
-      </summary>
+    <Menu
+      box={box}
+      class="save-menu"
+      button={
+        <summary class="icon-button" aria-label="Save the graph as a picture" title="Save the graph as a picture">
+          <Icon name="save" />
+        </summary>
+      }
+    >
       <div class="save-box" role="group" aria-label="Save the graph as a picture">
         <button type="button" class="button" onClick={() => put('svg')}>
           Save as SVG
@@ -45,15 +51,8 @@ export function SaveMenu() {
           {problem.value}
         </span>
       </div>
-    </details>
+    </Menu>
   );
-}
-
-function close(event: KeyboardEvent, box: HTMLDetailsElement | null): void {
-  if (!box?.open) return;
-  event.stopPropagation();
-  box.open = false;
-  box.querySelector('summary')?.focus();
 }
 
 async function save(kind: Kind): Promise<void> {

@@ -2,6 +2,8 @@
 
 import './ChartOptions.css';
 
+import {useRef} from 'preact/hooks';
+
 import {scalesOnShow} from './shownScales';
 import {MEASURES} from '../../statistics';
 import {isComparing} from '../comparison/state';
@@ -10,6 +12,7 @@ import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import type {ChartOptions as Options} from '../../charts/options';
 import {Icon} from '../controls/Icon';
+import {Menu} from '../controls/Menu';
 import {ScalarsButton} from '../scalars/ScalarsButton';
 import {XrayButton} from '../xray/XrayButton';
 import {NumberInput} from '../controls/NumberInput';
@@ -76,12 +79,18 @@ function scales(chosen: Options['scale']): Option[] {
 }
 
 function MoreOptions() {
+  const box = useRef<HTMLDetailsElement>(null);
   const chart = shown.chart.value;
   return (
-    <details class="more">
-      <summary class="icon-button" aria-label="More chart options" title="More chart options">
-        <Icon name="options" />
-      </summary>
+    <Menu
+      box={box}
+      class="more"
+      button={
+        <summary class="icon-button" aria-label="More chart options" title="More chart options">
+          <Icon name="options" />
+        </summary>
+      }
+    >
       <div class="more-box">
         <Select label="Time axis" value={chart.time} options={timeOptions.value} onChoose={chooseTime} />
         <NumberField label="Rows" value={chart.bins} low={4} high={512} step={4} onChoose={(rows) => choices.setChart({bins: Math.round(rows)})} />
@@ -94,7 +103,7 @@ function MoreOptions() {
           onChoose={(percent) => choices.setChart({reject: percent / 100})}
         />
       </div>
-    </details>
+    </Menu>
   );
 }
 
