@@ -42,8 +42,8 @@ def with_own_walk() -> nn.Module:
 
 
 def patched() -> nn.Module:
-    model = nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), nn.Tanh())
-    inner = model[0]
+    inner: Any = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    model = nn.Sequential(inner, nn.Tanh())
     inner.named_modules = lambda memo, prefix, *_: iter([(f"{prefix}.only", inner[0])])
     return model
 

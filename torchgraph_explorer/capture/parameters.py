@@ -162,7 +162,7 @@ def _has_unusual(module: nn.Module) -> bool:
     """Whether it has own parameters of types that may be parts of sharded ones."""
     own = module._parameters
     return not _USUAL.issuperset(map(type, own.values())) and any(
-        type(one) not in _USUAL and has_values(one) for one in own.values()
+        one is not None and type(one) not in ORDINARY and has_values(one) for one in own.values()
     )
 
 

@@ -204,12 +204,12 @@ class _Counted(NamedTuple):
 
     Attributes:
         mean: Their mean.
-        count: How many there are.
+        number: How many there are.
         zeros: How many of them are zero; estimated if only a sample was read.
     """
 
     mean: float
-    count: int
+    number: int
     zeros: int
 
 
@@ -229,7 +229,7 @@ def _units(one: _Measured, peaks: _Counted, ranges: _Counted) -> Units:
     return Units(
         module=one.place[0],
         call=one.place[1],
-        units=peaks.count,
+        units=peaks.number,
         zero=peaks.zeros,
         steps=one.steps,
         constant=ranges.zeros,
