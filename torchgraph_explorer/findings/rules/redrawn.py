@@ -15,11 +15,14 @@ from torchgraph_explorer.findings.rules.rule import finding
 LEAST_TIMES = 2
 """Once may be a restart on purpose."""
 
-BEYOND, CLOSE = 1.001, 0.9
+BEYOND, CLOSE = 1.02, 0.9
 """Largest element over the bound of what torch draws, one over the root of the inputs: at least, once weights were
 trained, and at least, when they are drawn."""
 
 ROUNDING = 1e-5
+
+AT_ONCE = 5.0
+"""How far the largest element comes back, over its usual change from step to step: training may take it back, too."""
 
 
 def weights_redrawn(evidence: Evidence) -> Iterator[Finding]:
@@ -34,7 +37,10 @@ def weights_redrawn(evidence: Evidence) -> Iterator[Finding]:
     largest, smallest = peaks.max(axis=0), peaks.min(axis=0)
     is_drawn = (largest <= 1 + ROUNDING) & (smallest > CLOSE)
     is_trained = smallest > BEYOND
-    rows = np.flatnonzero(is_drawn[1:] & is_trained[:-1]) + 1
+    changes = np.diff(peaks, axis=1)
+    usual = np.median(np.abs(changes), axis=1, keepdims=True)
+    comes_back = (changes < -AT_ONCE * usual).all(axis=0)
+    rows = np.flatnonzero(is_drawn[1:] & is_trained[:-1] & comes_back) + 1
     if not is_drawn[0] or len(rows) < LEAST_TIMES:
         return
     steps = ", ".join(str(evidence.steps[row]) for row in rows[:4].tolist())
