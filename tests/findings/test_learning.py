@@ -57,6 +57,8 @@ def kinds(
         pytest.param({"loss": FALLING}, [], id="the loss falls"),
         pytest.param({"at_output": lambda step: 10.0 * 0.8**step}, [], id="the gradient at the output fades"),
         pytest.param({"loss": FLAT}, ["exploding-gradient"], id="the loss stays where it began"),
+        pytest.param({"loss": FALLING[:8] ** 0.1}, [], id="the loss has begun to fall"),
+        pytest.param({"loss": FALLING[7::-1] ** 0.1}, ["exploding-gradient"], id="the loss has begun to rise"),
         pytest.param({"loss": BLOWN_UP}, ["exploding-gradient"], id="the loss blows up first"),
         pytest.param({"at_output": lambda _: 10.0}, ["exploding-gradient"], id="the gradient at the output stays"),
         pytest.param({"at_output": lambda step: 0.1 * 0.8**step}, ["exploding-gradient"], id="as of probabilities"),

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.heads import samples_of, trained_outputs
-from torchgraph_explorer.findings.rules.loss import LEAST_TO_DIVERGE, judged, rises
+from torchgraph_explorer.findings.rules.loss import LEAST_BEFORE_NAN, LEAST_TO_DIVERGE, LEAST_VALUES, judged, rises
 from torchgraph_explorer.schema import Series, TensorInfo
 
 FALLEN = 0.8
@@ -30,8 +30,9 @@ def learns(evidence: Evidence) -> bool:
     if evidence.ends_bad:
         return False
     loss = judged(evidence)
-    if loss is not None and len(loss.values) >= LEAST_TO_DIVERGE:
-        return _falls(loss.values) and not rises(loss)
+    if loss is not None and len(loss.values) >= LEAST_BEFORE_NAN:
+        is_early = len(loss.values) < LEAST_VALUES  # it may fall further yet
+        return _falls(loss.values, share=1.0 if is_early else FALLEN) and not rises(loss)
     outputs = [*trained_outputs(evidence)]
     return bool(outputs) and all(_has_faded(evidence, *one) for one in outputs)
 
@@ -43,12 +44,12 @@ def _has_faded(evidence: Evidence, output: Series, info: TensorInfo, norms: int)
     if column is None or not len(rows):
         return False
     longest = evidence.column("max", norms)[rows[0]] * samples_of(evidence, info, column)[rows[0]]
-    return bool(longest > LEAST_OF_ERRORS) and _falls(lengths[rows])
+    return bool(longest > LEAST_OF_ERRORS) and len(rows) >= LEAST_TO_DIVERGE and _falls(lengths[rows], share=FALLEN)
 
 
-def _falls(values: npt.NDArray[np.float64]) -> bool:
-    """Whether positive numbers are at the end at most `FALLEN` times the first one, and were never far above it."""
-    if len(values) < LEAST_TO_DIVERGE or values[0] <= 0:
+def _falls(values: npt.NDArray[np.float64], *, share: float) -> bool:
+    """Whether positive numbers are at the end at most such a share of the first one, and were never far above it."""
+    if values[0] <= 0:
         return False
     tenth = max(3, len(values) // 10)
-    return bool(np.median(values[-tenth:]) <= FALLEN * values[0] and values.max() <= RISEN * values[0])
+    return bool(np.median(values[-tenth:]) <= share * values[0] and values.max() <= RISEN * values[0])
