@@ -45,3 +45,8 @@ export function formatBytes(bytes: number): string {
   const [size, unit] = BYTES.find(([least]) => rounded >= least) ?? [1, bytes === 1 ? 'byte' : 'bytes'];
   return `${Number((rounded / size).toPrecision(3))} ${unit}`;
 }
+
+/** A number that Python has written, as it is written here: `-1.2e-05` as `−1.2e−5`. */
+export function fromPython(text: string): string {
+  return text.replace(/e\+?(-?)0*(\d)/, 'e$1$2').replaceAll('-', '−');
+}

@@ -1,6 +1,6 @@
 import {expect, test} from 'vitest';
 
-import {formatBytes, formatRange} from '../src/numberText';
+import {formatBytes, formatRange, fromPython} from '../src/numberText';
 
 test.each([
   [1, 2, '1 to 2'],
@@ -25,4 +25,13 @@ test.each([
   [7e15, '7000 TB'],
 ])('%d bytes are written as %s', (bytes, expected) => {
   expect(formatBytes(bytes)).toBe(expected);
+});
+
+test.each([
+  ['-0.0101', '−0.0101'],
+  ['1.2e-05', '1.2e−5'],
+  ['-3e+10', '−3e10'],
+  ['48.2 %', '48.2 %'],
+])('what Python writes as %s is shown as %s', (text, expected) => {
+  expect(fromPython(text)).toBe(expected);
 });

@@ -10,6 +10,7 @@ import type {SeriesName} from '../../api/types';
 import type {Change, Changes, CoOccurrence, CoOccurrences, FindingRate, Limit, Named, Related, RelatedTo, Relation} from '../../api/xray';
 import {findingKey, placeText, titleOf} from '../../findings/names';
 import type {Model} from '../../model/model';
+import {fromPython} from '../../numberText';
 import {colourSince, sinceStep, stepMeasures} from '../comparison/steps';
 import {NumberInput} from '../controls/NumberInput';
 import {Select} from '../controls/Select';
@@ -255,7 +256,7 @@ function seriesText({module, call, path, kind}: SeriesName): string {
 }
 
 function changeText({measure, before, now}: Change): string {
-  return `${MEASURES[measure] ?? measure}: ${before} → ${now}`;
+  return `${MEASURES[measure] ?? measure}: ${fromPython(before)} → ${fromPython(now)}`;
 }
 
 /** `smaller root mean square at 87 % of its steps, 5 % of others; for 3 steps before it already`. */
