@@ -109,7 +109,9 @@ def test_serve_shows_a_folder_until_ctrl_c(tmp_path: Path) -> None:
     write_small_run(tmp_path / "a")
     with taken_port() as port, python(*torchgraph("serve", str(tmp_path), "--port", str(port))) as server:
         assert server.stdout is not None
-        assert server.stdout.readline() == f"Port {port} is taken; using {port + 1}.\n"
+        assert re.fullmatch(
+            rf"Port {port} is taken; using \d+\.\n", server.stdout.readline()
+        )  # others may have the next
         match = re.fullmatch(r"Showing (.+) at (http://localhost:\d+/)\n", server.stdout.readline())
         assert match is not None
         assert server.stdout.readline() == "Press Ctrl-C to end.\n"

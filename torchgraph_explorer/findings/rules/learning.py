@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
@@ -18,7 +16,7 @@ FALLEN = 0.8
 RISEN = 2.0
 """What no value of it is above, over the first one: after updates that are far too large, it falls again, too."""
 
-LEAST_OF_ERRORS = math.sqrt(2)
+LEAST_OF_ERRORS = 2**0.5
 """A mean cross entropy has no longer gradient at a sample, times the samples; that of a squared error is its error."""
 
 
