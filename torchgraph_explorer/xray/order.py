@@ -16,19 +16,19 @@ def execution_order(modules: Iterable[str], graphs: Sequence[ModuleGraph]) -> li
     order: list[str] = []
     for graph in graphs:
         _insert(order, list(dict.fromkeys(call.module for call in graph.calls)))
+    known = set(order)
     for name in modules:
-        if name not in order:
-            _insert(order, [_around(name, order), name])
+        if name not in known:
+            order.insert(_place(name, order), name)
+            known.add(name)
     wanted = set(modules)
     return [name for name in dict.fromkeys(order) if name in wanted]
 
 
-def _insert(order: list[str], names: Sequence[str | None]) -> None:
+def _insert(order: list[str], names: Sequence[str]) -> None:
     known, at = set(order), 0
     for name in names:
-        if name is None:
-            at = len(order)
-        elif name in known:
+        if name in known:
             at = order.index(name) + 1
         else:
             order.insert(at, name)
@@ -36,11 +36,12 @@ def _insert(order: list[str], names: Sequence[str | None]) -> None:
             at += 1
 
 
-def _around(name: str, order: Sequence[str]) -> str | None:
-    """The last module of `order` that is inside the same module, or that module."""
+def _place(name: str, order: Sequence[str]) -> int:
+    """Where `name` goes: behind the last module of `order` that is inside the same module as it, or behind that one."""
     while name:
         name = name.rpartition(".")[0]
-        inside = [one for one in order if one == name or one.startswith(f"{name}." if name else "")]
-        if inside:
-            return inside[-1]
-    return None
+        inside = f"{name}." if name else ""
+        for at in range(len(order) - 1, -1, -1):  # the last is sought: most are near the end
+            if order[at] == name or order[at].startswith(inside):
+                return at + 1
+    return len(order)
