@@ -8,7 +8,15 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.heads import WITHIN, is_softmax, lie_within, of_norm_one, samples_of
+from torchgraph_explorer.findings.rules.heads import (
+    WITHIN,
+    TrainedOutput,
+    is_softmax,
+    lie_within,
+    of_norm_one,
+    samples_of,
+    trained_outputs,
+)
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, named
 from torchgraph_explorer.schema import Call, Role, TensorInfo
 
@@ -24,14 +32,12 @@ MOST_SPREAD, NEAR = 0.7, 0.1
 
 def softmax_over_batch(evidence: Evidence) -> Iterator[Finding]:
     """The model's output, or the weights of an attention, sum to one over the samples of the batch."""
-    for column in evidence.of_kind("value", "output"):
-        one = evidence.series[column]
-        info = evidence.places.tensor(one)
-        is_learned = evidence.find(one.module, one.call, "output", one.path, "grad_norm") is not None
-        if one.module or one.call or info is None or not is_learned or not _has_classes(info):
+    for output in trained_outputs(evidence):
+        _, info, column, _ = output
+        if not _has_classes(info):
             continue
         rows = None if is_softmax(evidence, column, info) else _rows_over_batch(evidence, column, info)
-        rows = _rows_of_logarithms(evidence, column, info) if rows is None else rows
+        rows = _rows_of_logarithms(evidence, output) if rows is None else rows
         if rows is not None:
             yield _told(
                 evidence,
@@ -46,15 +52,14 @@ def softmax_over_batch(evidence: Evidence) -> Iterator[Finding]:
     yield from _of_attention(evidence)
 
 
-def _rows_of_logarithms(evidence: Evidence, column: int, info: TensorInfo) -> Rows | None:
+def _rows_of_logarithms(evidence: Evidence, output: TrainedOutput) -> Rows | None:
     """The rows with the tensor, if it is of logarithms of probabilities that sum to one over the samples; else None.
 
     The loss has the gradient of `nll_loss`, 1 at each sample. Logarithms of nearly equal probabilities that sum to one
     over some number of them have minus the logarithm of this number as mean, and half of their variance less.
     """
-    norms = evidence.find("", 0, "output", evidence.series[column].path, "grad_norm")
-    high = evidence.column("max", column)
-    if norms is None or len(info.shape) != 2 or np.nanmax(high, initial=0) > 0:
+    _, info, column, norms = output
+    if len(info.shape) != 2 or np.nanmax(evidence.column("max", column), initial=0) > 0:
         return None
     size = samples_of(evidence, info, column)
     rows = of_norm_one(evidence, norms, size)

@@ -33,7 +33,6 @@ MORE = 1.02
 VARIES = 0.01
 """By how much that number differs between batches, over the distances, where no loss was logged."""
 
-
 LEAST_OF_ABSOLUTE = 4
 """Different sizes of gradients, in whole numbers, from which on they count targets above and below a prediction."""
 
@@ -63,9 +62,8 @@ def targets_broadcast(evidence: Evidence) -> Iterator[Finding]:
     """
     if need_not_fall(evidence):  # adversaries have one target for all
         return
-    for one, info, norms in trained_outputs(evidence):
-        column = evidence.find(one.module, one.call, "output", one.path)
-        if column is None or not _is_one_number(info):
+    for one, info, column, norms in trained_outputs(evidence):
+        if not _is_one_number(info):
             continue
         counted = _counted(evidence, column, norms)
         if counted is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -58,25 +59,20 @@ OFTEN = 0.75
 
 
 def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
-    """The model's output are probabilities, and the gradient that comes back is that of a loss that takes logits."""
-    for column in evidence.of_kind("value", "output"):
-        one = evidence.series[column]
-        info = evidence.places.tensor(one)
-        norms = evidence.find(one.module, one.call, "output", one.path, "grad_norm")
-        if one.module or one.call or info is None or norms is None or not info.shape:
-            continue
+    """The model's outputs are probabilities, and the gradient that comes back is that of a loss that takes logits."""
+    for one, info, column, norms in trained_outputs(evidence):
         softmax = softmax_of(evidence, column, info)
         if not softmax and not _is_sigmoid(evidence, column, norms):
             continue
         measured = evidence.column("mean", norms).astype(np.float64)
         rows = np.flatnonzero(np.isfinite(measured) & (measured > 0))
-        size, width = samples_of(evidence, info, column), _width(info)
+        size, width = samples_of(evidence, info, column), sample_size(info)
         classes, positions = softmax or (2, 1)
         if softmax and _wants_logarithms(evidence, norms, size=size * math.sqrt(positions), rows=rows):
-            yield _without_logarithm(evidence, one, rows)
+            yield _taken_for_others(evidence, one, rows, words=_AS_LOGARITHMS)
             continue
         if softmax and positions == 1 and _is_of_sigmoids(evidence, norms, size=size, rows=rows, classes=classes):
-            yield _with_sigmoids(evidence, one, rows)
+            yield _taken_for_others(evidence, one, rows, words=_AS_LOGITS)
             continue
         if softmax:
             matches = _of_cross_entropy(classes, measured[rows] * math.sqrt(positions), size[rows], positions=positions)
@@ -89,11 +85,8 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
 
 def activation_before_loss(evidence: Evidence) -> Iterator[Finding]:
     """The model's outputs are bounded by an activation, and the loss takes them for the logits of several classes."""
-    for column in evidence.of_kind("value", "output"):
-        one = evidence.series[column]
-        info = evidence.places.tensor(one)
-        norms = evidence.find(one.module, one.call, "output", one.path, "grad_norm")
-        if one.module or one.call or info is None or norms is None or len(info.shape) != 2 or (info.shape[1] or 0) < 3:
+    for one, info, column, norms in trained_outputs(evidence):
+        if len(info.shape) != 2 or (info.shape[1] or 0) < 3:
             continue
         name = _activation(evidence, column, classes=info.shape[1] or 0)
         if name is not None and _begins_as_cross_entropy(evidence, column, norms, classes=info.shape[1] or 0):
@@ -223,7 +216,8 @@ def _wants_logarithms(evidence: Evidence, norms: int, *, size: Floats, rows: Row
     return is_label or (loss is not None and len(loss.values) >= LEAST_ROWS and bool((loss.values < 0).all()))
 
 
-def _with_sigmoids(evidence: Evidence, one: Series, rows: Rows) -> Finding:
+def _taken_for_others(evidence: Evidence, one: Series, rows: Rows, *, words: tuple[str, str]) -> Finding:
+    text, advice = words
     return finding(
         evidence,
         "softmax-before-loss",
@@ -231,25 +225,23 @@ def _with_sigmoids(evidence: Evidence, one: Series, rows: Rows) -> Finding:
         at=_last_softmax(evidence) or one,
         rows=rows,
         numbers={"steps": len(rows)},
-        text="The model's output are the probabilities of a softmax, and the loss takes each for a logit, as "
-        "`binary_cross_entropy_with_logits` does: none can be told to be near 0 or 1. Such a loss cannot get small.",
-        advice="Remove the softmax at the end of the network, and use `cross_entropy` where one class is right, or "
-        "keep the loss where several may be.",
+        text=f"The model's outputs are {text}",
+        advice=advice,
     )
 
 
-def _without_logarithm(evidence: Evidence, one: Series, rows: Rows) -> Finding:
-    return finding(
-        evidence,
-        "softmax-before-loss",
-        "warning",
-        at=_last_softmax(evidence) or one,
-        rows=rows,
-        numbers={"steps": len(rows)},
-        text="The model's output are probabilities, and the gradient that comes back does not depend on them: the loss "
-        "takes them for their logarithms, as `nll_loss` and `kl_div` do.",
-        advice="End the network with `log_softmax` instead of `softmax`, or hand logits to `cross_entropy`.",
-    )
+_AS_LOGITS = (
+    "the probabilities of a softmax, and the loss takes each for a logit, as `binary_cross_entropy_with_logits` does: "
+    "none can be told to be near 0 or 1. Such a loss cannot get small.",
+    "Remove the softmax at the end of the network, and use `cross_entropy` where one class is right, or keep the loss "
+    "where several may be.",
+)
+_AS_LOGARITHMS = (
+    "probabilities, and the gradient that comes back does not depend on them: the loss takes them for their "
+    "logarithms, as `nll_loss` and `kl_div` do.",
+    "End the network with `log_softmax` instead of `softmax`, or hand logits to `cross_entropy`.",
+)
+"""What the output is taken for, and what to do."""
 
 
 def _last_softmax(evidence: Evidence) -> str | None:
@@ -295,14 +287,30 @@ def classes_and_positions(info: TensorInfo) -> Iterator[tuple[int, int]]:
             yield classes, math.prod(size or 1 for size in sizes) // classes
 
 
-def trained_outputs(evidence: Evidence) -> Iterator[tuple[Series, TensorInfo, int]]:
-    """The outputs of the model that gradients come back to, and the columns of the norms of these."""
+class TrainedOutput(NamedTuple):
+    """An output of the model that gradients come back to.
+
+    Attributes:
+        series: Its series.
+        info: What it is; not a scalar.
+        column: The column of its values.
+        norms: That of the norms of its gradients.
+    """
+
+    series: Series
+    info: TensorInfo
+    column: int
+    norms: int
+
+
+def trained_outputs(evidence: Evidence) -> Iterator[TrainedOutput]:
+    """The outputs of the model that gradients come back to."""
     for column in evidence.of_kind("value", "output"):
         one = evidence.series[column]
         info = evidence.places.tensor(one)
         norms = evidence.find(one.module, one.call, "output", one.path, "grad_norm")
         if not one.module and not one.call and info is not None and info.shape and norms is not None:
-            yield one, info, norms
+            yield TrainedOutput(one, info, column, norms)
 
 
 def _is_sigmoid(evidence: Evidence, column: int, norms: int) -> bool:
@@ -361,7 +369,7 @@ def lie_within(evidence: Evidence, column: int) -> bool:
 
 def samples_of(evidence: Evidence, info: TensorInfo, column: int) -> Floats:
     """Rows of the first dimension at each step."""
-    found: Floats = evidence.column("count", column).astype(np.float64) / _width(info)
+    found: Floats = evidence.column("count", column).astype(np.float64) / sample_size(info)
     return found
 
 
@@ -373,7 +381,8 @@ def of_norm_one(evidence: Evidence, norms: int, scale: Floats) -> Rows:
     return rows if is_one.all() else rows[:0]
 
 
-def _width(info: TensorInfo) -> float:
+def sample_size(info: TensorInfo) -> int:
+    """Elements of one sample: of all dimensions but the first."""
     return math.prod(size or 1 for size in info.shape[1:])
 
 

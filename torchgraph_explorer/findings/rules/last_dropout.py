@@ -34,10 +34,9 @@ def dropout_on_output(evidence: Evidence) -> Iterator[Finding]:
     takes, and then a dropout behind the last layer is a usual thing. Without a dropout module, zeros of what is no
     logit may also be those of a mask, and then it is no warning.
     """
-    for one, info, norms in trained_outputs(evidence):
-        column = evidence.find(one.module, one.call, "output", one.path)
-        rows = None if column is None else _dropped_rows(evidence, column)
-        if column is None or rows is None:
+    for one, info, column, norms in trained_outputs(evidence):
+        rows = _dropped_rows(evidence, column)
+        if rows is None:
             continue
         is_entropy = first_is_cross_entropy(evidence, column, norms, info=info)
         if is_entropy or squared_errors(evidence, column, norms) is not None:

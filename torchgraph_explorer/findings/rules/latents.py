@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.heads import sample_size
 from torchgraph_explorer.findings.rules.rule import finding, held, named
 from torchgraph_explorer.schema import Series
 
@@ -85,7 +85,7 @@ def _are_decoded(evidence: Evidence, mean: str, spread: str) -> bool:
 def _divergence(evidence: Evidence, one: _Latents) -> Floats:
     """Nats for each sample, at each row."""
     info = evidence.places.tensor(evidence.series[one.mean])
-    latents = math.prod(size or 1 for size in info.shape[1:]) if info else 1
+    latents = sample_size(info) if info else 1
     found: Floats = latents * (evidence.rms[:, one.mean] ** 2 / 2 + evidence.rms[:, one.spread] ** 2 / 4)
     return found
 

@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.heads import samples_of, trained_outputs
+from torchgraph_explorer.findings.rules.heads import TrainedOutput, samples_of, trained_outputs
 from torchgraph_explorer.findings.rules.loss import LEAST_BEFORE_NAN, LEAST_TO_DIVERGE, LEAST_VALUES, judged, rises
-from torchgraph_explorer.schema import Series, TensorInfo
 
 FALLEN = 0.8
 """The loss at the end over that at first, at most, of a training that learns."""
@@ -32,16 +31,15 @@ def learns(evidence: Evidence) -> bool:
         is_early = len(loss.values) < LEAST_VALUES  # it may fall further yet
         return _falls(loss.values, share=1.0 if is_early else FALLEN) and not rises(loss)
     outputs = [*trained_outputs(evidence)]
-    return bool(outputs) and all(_has_faded(evidence, *one) for one in outputs)
+    return bool(outputs) and all(_has_faded(evidence, one) for one in outputs)
 
 
-def _has_faded(evidence: Evidence, output: Series, info: TensorInfo, norms: int) -> bool:  # noqa: PLR0917  # as `trained_outputs` yields them
-    column = evidence.find(output.module, output.call, "output", output.path)
-    lengths = evidence.column("l2_norm", norms).astype(np.float64)
+def _has_faded(evidence: Evidence, output: TrainedOutput) -> bool:
+    lengths = evidence.column("l2_norm", output.norms).astype(np.float64)
     rows = np.flatnonzero(np.isfinite(lengths))
-    if column is None or not len(rows):
+    if not len(rows):
         return False
-    longest = evidence.column("max", norms)[rows[0]] * samples_of(evidence, info, column)[rows[0]]
+    longest = (evidence.column("max", output.norms) * samples_of(evidence, output.info, output.column))[rows[0]]
     return bool(longest > LEAST_OF_ERRORS) and len(rows) >= LEAST_TO_DIVERGE and _falls(lengths[rows], share=FALLEN)
 
 

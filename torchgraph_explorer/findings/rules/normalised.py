@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.heads import trained_outputs
+from torchgraph_explorer.findings.rules.heads import sample_size, samples_of, trained_outputs
 from torchgraph_explorer.findings.rules.rule import Rows, finding
 from torchgraph_explorer.schema import TensorInfo
 
@@ -24,36 +23,31 @@ CENTRED = 1e-3
 
 def normalised_over_batch(evidence: Evidence) -> Iterator[Finding]:
     """The squares of the model's outputs sum to one over the samples, for each feature, at all steps."""
-    for one, info, _ in trained_outputs(evidence):
-        column = evidence.find(one.module, one.call, "output", one.path)
-        rows = None if column is None else _rows_over_batch(evidence, column, info)
-        if column is None or rows is None:
+    for one, info, column, _ in trained_outputs(evidence):
+        rows = _rows_over_batch(evidence, column, info)
+        if rows is None:
             continue
-        samples = float(evidence.column("count", column)[rows[-1]]) / _features(info)
+        features, samples = sample_size(info), float(samples_of(evidence, info, column)[rows[-1]])
         yield finding(
             evidence,
             "normalised-over-batch",
             "warning",
             at=one,
             rows=rows,
-            numbers={"samples": samples, "features": _features(info)},
-            text=f"Each of the {_features(info)} features of the model's output has the norm 1 over the {samples:.0f} "
+            numbers={"samples": samples, "features": features},
+            text=f"Each of the {features} features of the model's output has the norm 1 over the {samples:.0f} "
             "samples of a batch: it is normalised over the wrong dimension. A sample's vector then depends on the "
             "other samples, and its length is any.",
             advice="Give `F.normalize` the dimension of the features, `dim=-1`; `dim=0` is that of the samples.",
         )
 
 
-def _features(info: TensorInfo) -> int:
-    return math.prod(size or 1 for size in info.shape[1:])
-
-
 def _rows_over_batch(evidence: Evidence, column: int, info: TensorInfo) -> Rows | None:
     """The rows with the tensor, if each feature's squares sum to one over the samples at all of them; else None."""
-    features = _features(info)
+    features = sample_size(info)
     count, length, mean = (evidence.column(name, column).astype(np.float64) for name in ("count", "l2_norm", "mean"))
     rows = np.flatnonzero(np.isfinite(length))
-    samples = count[rows] / features
+    samples = samples_of(evidence, info, column)[rows]
     if len(rows) < LEAST_STEPS or features < 2 or (samples < LEAST_SAMPLES).any():
         return None
     is_one = np.abs(length[rows] ** 2 / features - 1) < EXACT

@@ -50,9 +50,8 @@ def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
 
     The gradient of a last layer's bias is the sum of those of the logits, of which each sample's length is known.
     """
-    for one, info, norms in trained_outputs(evidence):
-        column = evidence.find(one.module, one.call, "output", one.path)
-        if column is None or len(info.shape) != 2 or (info.shape[1] or 0) < LEAST_CLASSES:
+    for one, info, column, norms in trained_outputs(evidence):
+        if len(info.shape) != 2 or (info.shape[1] or 0) < LEAST_CLASSES:
             continue
         bias = _bias_gradient(evidence, column, classes=info.shape[1] or 0)
         if bias is None or not _is_cross_entropy(evidence, column, norms, info=info):

@@ -25,10 +25,9 @@ def targets_not_scaled(evidence: Evidence) -> Iterator[Finding]:
     loss = judged(evidence)
     if loss is None or not is_flat(loss):
         return
-    for one, _, norms in trained_outputs(evidence):
-        column = evidence.find(one.module, one.call, "output", one.path)
-        errors = None if column is None else squared_errors(evidence, column, norms)
-        if column is None or errors is None:
+    for one, _, column, norms in trained_outputs(evidence):
+        errors = squared_errors(evidence, column, norms)
+        if errors is None:
             continue
         half = len(errors.rows) // 2
         late, error = errors.rows[half:], float(np.sqrt(errors.values[half:].min()))

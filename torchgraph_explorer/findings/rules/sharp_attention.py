@@ -8,7 +8,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.heads import MOST_ERROR, WITHIN, lie_within
+from torchgraph_explorer.findings.rules.heads import ERRORS, MOST_ERROR, WITHIN, lie_within
 from torchgraph_explorer.findings.rules.optimizer import is_as_made
 from torchgraph_explorer.findings.rules.rule import finding, named
 from torchgraph_explorer.schema import Series, TensorInfo
@@ -76,7 +76,7 @@ def _sums_to_one(evidence: Evidence, column: int, *, length: int) -> bool:
     mean, std, count, sampled = (
         float(evidence.column(name, column)[0]) for name in ("mean", "std", "count", "sampled")
     )
-    error = 0.0 if count == sampled else 4 * std * length / np.sqrt(max(sampled, 1.0))
+    error = 0.0 if count == sampled else ERRORS * std * length / np.sqrt(max(sampled, 1.0))
     return lie_within(evidence, column) and error < MOST_ERROR and abs(mean * length - 1) < WITHIN + error
 
 

@@ -26,10 +26,7 @@ def loss_negated(evidence: Evidence) -> Iterator[Finding]:
     loss = judged(evidence)
     if loss is None or len(loss.values) < LEAST_TO_DIVERGE or loss.values.max() >= 0 or not _falls(loss):
         return
-    for one, info, norms in trained_outputs(evidence):
-        column = evidence.find(one.module, one.call, "output", one.path)
-        if column is None:
-            continue
+    for _, info, column, norms in trained_outputs(evidence):
         what = "cross entropy" if first_is_cross_entropy(evidence, column, norms, info=info, sign=-1) else None
         if what is None and squared_errors(evidence, column, norms, sign=-1) is not None:
             what = "mean squared error"

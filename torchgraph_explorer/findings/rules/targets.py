@@ -17,6 +17,7 @@ from torchgraph_explorer.findings.rules.heads import (
     ends_with,
     last_module,
     of_norm_one,
+    sample_size,
     samples_of,
     trained_outputs,
 )
@@ -51,9 +52,8 @@ def logits_before_nll(evidence: Evidence) -> Iterator[Finding]:
     loss = judged(evidence)
     if loss is None or not len(loss.values) or loss.values.min() > LEAST_OF_COSINES:
         return
-    for one, info, norms in trained_outputs(evidence):
-        column = evidence.find(one.module, one.call, "output", one.path)
-        if column is None or not np.nanmax(evidence.column("max", column), initial=0) > EQUAL:
+    for one, info, column, norms in trained_outputs(evidence):
+        if not np.nanmax(evidence.column("max", column), initial=0) > EQUAL:
             continue
         size = samples_of(evidence, info, column)
         for classes, positions in classes_and_positions(info):
@@ -83,10 +83,9 @@ def targets_out_of_range(evidence: Evidence) -> Iterator[Finding]:
 
     Of a ReLU, which has one bound: most of the error is where it gives zero, and cannot learn otherwise.
     """
-    for one, info, norms in trained_outputs(evidence):
-        column = evidence.find(one.module, one.call, "output", one.path)
-        errors = None if column is None else squared_errors(evidence, column, norms)
-        if column is None or errors is None:
+    for one, info, column, norms in trained_outputs(evidence):
+        errors = squared_errors(evidence, column, norms)
+        if errors is None:
             continue
         bounded = _bounded_by(evidence, column)
         if bounded is not None:
@@ -94,7 +93,7 @@ def targets_out_of_range(evidence: Evidence) -> Iterator[Finding]:
             if (errors.values > (high - low) ** 2).mean() >= OFTEN:
                 error = float(np.sqrt(np.median(errors.values)))
                 yield _out_of_range(evidence, one, errors.rows, name=name, error=error)
-        elif math.prod(size or 1 for size in info.shape[1:]) == 1:
+        elif sample_size(info) == 1:
             stopped = _stopped_by_relu(evidence, column, norms)
             late = errors.rows[len(errors.rows) // 2 :]
             if stopped is not None and np.median(stopped[late]) > STOPPED:
