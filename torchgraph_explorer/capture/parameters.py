@@ -151,18 +151,16 @@ class Parameters:
         """
         if not self._keys:
             for name, module in self._modules.items():
-                for path, one in module._parameters.items():
-                    if one is not None and (type(one) in ORDINARY or has_values(one)):
-                        self._keys.setdefault(id(one), []).append(((name, path), one))
+                for path, parameter in _own(module):
+                    self._keys.setdefault(id(parameter), []).append(((name, path), parameter))
         for each in moved:
             yield from self._keys.get(id(each), ())
 
 
 def _has_unusual(module: nn.Module) -> bool:
     """Whether it has own parameters of types that may be parts of sharded ones."""
-    own = module._parameters
-    return not _USUAL.issuperset(map(type, own.values())) and any(
-        one is not None and type(one) not in ORDINARY and has_values(one) for one in own.values()
+    return not _USUAL.issuperset(map(type, module._parameters.values())) and any(
+        type(parameter) not in ORDINARY for _, parameter in _own(module)
     )
 
 

@@ -303,7 +303,7 @@ typedef struct {
     uint64_t words[CODES / 64];
 } Codes;
 
-/* The same, of few elements. */
+/* Counts few elements in one table, and notes their codes. */
 static void add_to_table(const float *block, int64_t length, uint32_t *table, Codes *used) {
     for (int64_t i = 0; i < length; i++) {
         const uint32_t code = bits_of(block[i]) >> SHIFT;
@@ -431,7 +431,7 @@ typedef struct {
     NonFinite sampled, everywhere;
     uint64_t hashes;
     int64_t tables; /* those in use */
-    int is_scanned; /* the tables have more than is in `used` */
+    int is_scanned; /* not all codes that are counted are in `used`, so the tables are searched */
     Codes used;
 } Row;
 
@@ -457,8 +457,12 @@ static int64_t tables_for(int64_t length) { return length >= FEW ? TABLES : 1; }
 static void take_in(Rows *rows, const float *block, const Piece *piece, Row *row) {
     add_piece(row, piece);
     if (rows->without_histograms || piece->length == 0) return;
-    if (piece->length < FEW) add_to_table(block, piece->length, rows->tables, &row->used);
-    else add_to_tables(block, piece->length, rows->tables), row->is_scanned = 1;
+    if (piece->length < FEW) {
+        add_to_table(block, piece->length, rows->tables, &row->used);
+    } else {
+        add_to_tables(block, piece->length, rows->tables);
+        row->is_scanned = 1;
+    }
     if (row->tables < tables_for(piece->length)) row->tables = tables_for(piece->length);
 }
 
@@ -654,7 +658,8 @@ static void feed_all(Rows *rows, const Elements *elements, double divisor, Row *
     if (number == blocks) return;
     Blocks task;
     task.rows = rows, task.elements = elements, task.divisor = divisor, task.shift = shift;
-    row->tables = rows->threads * TABLES, row->is_scanned = 1;
+    row->tables = rows->threads * TABLES;
+    row->is_scanned = 1;
     for (; number < blocks; number += task.shared.count) {
         task.first = number, task.threads = 0;
         share(rows, look_at_blocks, &task.shared, blocks - number < AT_A_TIME ? blocks - number : AT_A_TIME);
