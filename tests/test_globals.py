@@ -51,7 +51,8 @@ ALLOWED = {
     "torchgraph_explorer/reduce/finite.py:is_finite": "the same for finite.c",
     "torchgraph_explorer/reduce/sampling.py:stride_for": "bounded",
     "torchgraph_explorer/tensors/copies.py:samples_of": "bounded",
-    "torchgraph_explorer/tensors/step_tensors.py:_form": "bounded",
+    "torchgraph_explorer/tensors/taken.py:_form": "bounded",
+    "torchgraph_explorer/record/tensors/blocks.py:_functions": "the same for blocks.c",
     "torchgraph_explorer/server/answers.py:_names": "bounded",
     "torchgraph_explorer/server/export.py:_inlined_bundle": "the viewer's files, which do not change; bounded",
 }

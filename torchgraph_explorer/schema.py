@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -600,35 +600,57 @@ class TensorGraph:
         )
 
 
-class KeptArray(NamedTuple):  # hundreds in each kept step, and a frozen dataclass takes three times as long to make
-    """What was kept of one tensor at one step.
+class KeptForm(NamedTuple):
+    """What tensors of one kind that are kept have in common.
 
     Attributes:
-        key: Of the series that it belongs to, as `Series.key`.
-        dtype: The tensor's, as torch prints it, without `torch.`.
-        shape: The tensor's.
-        batch_dim: The dimension that the samples were taken along; None if the whole tensor was kept.
-        samples: Numbers of the kept samples in the batch, ascending; empty without `batch_dim`.
-        values: The bytes of the kept elements, in order, uint8.
-        statistics: Mean, population standard deviation and largest magnitude of each neuron over the batch, `[3,
-            neurons]` without its shape, float32 or float64; None without `batch_dim`.
-        loss: Of a gradient: the name of the backward pass that it is of; empty if that was given none.
-        categories: Of each of `samples`; empty if the training loop gave none.
-        kind: As in `NamedTensor`.
-        node: As in `NamedTensor`.
+        dtype: Theirs, as torch prints it, without `torch.`.
+        shape: Theirs.
+        batch_dim: The dimension that samples are taken along; None if the whole tensor is kept.
+        is_double: Their statistics are float64, not float32.
     """
 
-    key: tuple[str, int | None, str, str, str]
     dtype: str
     shape: tuple[int, ...]
     batch_dim: int | None
-    samples: tuple[int, ...]
-    values: npt.NDArray[np.uint8]
-    statistics: npt.NDArray[np.float32] | npt.NDArray[np.float64] | None
-    loss: str = ""
-    categories: tuple[str, ...] = ()
-    kind: TensorKind = "intermediate"
-    node: str = ""
+    is_double: bool = False
+
+
+class KeptArrays(NamedTuple):
+    """What was kept of the tensors of one step: in each of the first eight, one entry for each tensor.
+
+    There is no object for each tensor: Python's garbage collector would visit thousands of them.
+
+    Attributes:
+        keys: Of the series that it belongs to, as `Series.key`.
+        forms: Dtype, shape and dimension of samples.
+        samples: Numbers of the kept samples in the batch, ascending; empty without `batch_dim`.
+        losses: Of a gradient: the name of the backward pass that it is of; empty if that was given none.
+        categories: Of each of the samples; empty if the training loop gave none.
+        kinds: As in `NamedTensor`.
+        nodes: As in `NamedTensor`.
+        blocks: The numbers of two blocks, `[tensors, 2]`. One has the kept elements in order; the other has mean,
+            population standard deviation and largest magnitude of each neuron over the batch, `[3, neurons]`, and is -1
+            without `batch_dim`. Tensors may share blocks.
+        places: Where each block is, `[blocks, 3]`: the number of the memory, the first byte, and the size.
+        memories: Arrays of uint8.
+    """
+
+    keys: list[tuple[str, int | None, str, str, str]]
+    forms: list[KeptForm]
+    samples: list[tuple[int, ...]]
+    losses: list[str]
+    categories: list[tuple[str, ...]]
+    kinds: list[TensorKind]
+    nodes: list[str]
+    blocks: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
+    memories: list[npt.NDArray[np.uint8]]
+
+    @property
+    def traits(self) -> tuple[list[Any], ...]:
+        """The columns that say what the tensors are, without `blocks` and what follows."""
+        return self[:7]
 
 
 @dataclass(frozen=True, slots=True)
@@ -639,7 +661,7 @@ class KeptStep:
         step: As in `Frame`.
         time: Seconds since the epoch.
         gradient_scale: The loss scale, which is still in the gradients; None without one.
-        arrays: One for each tensor, and for each gradient.
+        arrays: Its tensors and their gradients.
         label: As in `Frame`.
         reasons: Why it was kept, if something asked for it.
         graph: The dependency graph of the step; None while it is not known.
@@ -648,7 +670,7 @@ class KeptStep:
     step: int
     time: float
     gradient_scale: float | None
-    arrays: tuple[KeptArray, ...]
+    arrays: KeptArrays
     label: str | None = None
     reasons: tuple[str, ...] = ()
     graph: TensorGraph | None = None

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tests.kept import KeptArray, together
 from tests.models import CompiledEntries
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, logged, write
 from torchgraph_explorer import Keep, Watcher, attach, watch
 from torchgraph_explorer.demo import DigitsNet, load_digits
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.schema import (
-    KeptArray,
     KeptStep,
     NamedTensor,
     Record,
@@ -466,7 +466,7 @@ def record_dependent(logdir: Path, run: str = "dependent") -> None:
         ]
         reasons = ("loss above 3",) if step == 10 else ()
         label = "eval" if step == 20 else "train"
-        writer.keep(KeptStep(step, 1_000.0 + step, None, tuple(arrays), label, reasons, graph), 1 << 30)
+        writer.keep(KeptStep(step, 1_000.0 + step, None, together(*arrays), label, reasons, graph), 1 << 30)
     writer.close()
 
 

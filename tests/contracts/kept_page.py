@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tests.kept import KeptArray, together
 from tests.record.examples import GRAPH, SERIES, SESSION, frame
 from tests.server.asking import unpack
 from tests.server.pages import read_page
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import open_run
-from torchgraph_explorer.schema import KeptArray, KeptStep, NamedTensor, Record, Series, TensorEdge, TensorGraph
+from torchgraph_explorer.schema import KeptStep, NamedTensor, Record, Series, TensorEdge, TensorGraph
 from torchgraph_explorer.server.export import export_page
 from torchgraph_explorer.server.pack import pack
 from torchgraph_explorer.server.selection import selected, spans_of, summary
@@ -95,7 +96,7 @@ def write_kept_run(run_dir: Path) -> None:
     for record in records:
         writer.write(record)
     for step in STEPS:
-        arrays = tuple(kept_array(name, step) for name in KEYS if step != 20 or name != "a later call")
+        arrays = together(*(kept_array(name, step) for name in KEYS if step != 20 or name != "a later call"))
         reasons = ("loss above 3",) if step == 10 else ()
         writer.keep(KeptStep(step, 1_000.0 + step, 8.0, arrays, "odd", reasons, graph=GRAPH_OF_TENSORS), 1 << 30)
     writer.close()

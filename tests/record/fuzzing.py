@@ -17,6 +17,7 @@ from types import FrameType
 
 import numpy as np
 
+from tests.kept import KeptArray, together
 from tests.record.examples import (
     FOUND,
     GRAPH,
@@ -35,7 +36,6 @@ from tests.record.reading import read_everything
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.schema import (
     Finished,
-    KeptArray,
     KeptStep,
     NamedTensor,
     Noted,
@@ -122,7 +122,7 @@ def kept(run: Path) -> None:
         )
         for dtype, shape, size in ODD_DTYPES
     ]
-    step = KeptStep(0, 1_000.0, 8.0, (output, gradient, weight, *others), "rare", ("loss above 3",), graph)
+    step = KeptStep(0, 1_000.0, 8.0, together(output, gradient, weight, *others), "rare", ("loss above 3",), graph)
     writer = RecordWriter(run)
     records: tuple[Record, ...] = (SESSION, GRAPH, SERIES, replace(frame(0), label="rare"), frame(1))
     for record in records:

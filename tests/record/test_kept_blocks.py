@@ -1,15 +1,20 @@
-"""Which blocks of kept tensors are compressed: docs/format.md, Kept tensors."""
+"""The blocks of kept tensors, and which of them are compressed: docs/format.md, Kept tensors."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.kept import KeptArray, together
+from torchgraph_explorer.record.tensors import blocks
+from torchgraph_explorer.record.tensors.blocks import FEW_BYTES, LOOKED_AT, RUNS, encode_in_c, encode_in_python
 from torchgraph_explorer.record.tensors.encoding import encode_step
-from torchgraph_explorer.schema import KeptArray, KeptStep
+from torchgraph_explorer.schema import KeptArrays, KeptForm, KeptStep
 
 RANDOM = np.random.default_rng(0)
 NORMAL = RANDOM.normal(size=50_000).astype(np.float32)
@@ -21,7 +26,7 @@ def bytes_of(values: npt.NDArray[Any]) -> int:
     def size(elements: npt.NDArray[Any]) -> int:
         data = np.frombuffer(elements.tobytes(), np.uint8)
         array = KeptArray(("a", 0, "output", "", "value"), str(values.dtype), values.shape, None, (), data, None)
-        return len(encode_step(KeptStep(1, 0.0, None, (array,))))
+        return len(encode_step(KeptStep(1, 0.0, None, together(array))))
 
     return size(values) - size(values[:0])
 
@@ -44,3 +49,70 @@ def test_a_tensor_with_zeros_takes_less_than_its_elements(values: npt.NDArray[An
 @pytest.mark.parametrize("size", [100, 1_000, 50_000])
 def test_numbers_that_are_hardly_shorter_compressed_are_written_as_they_are(size: int) -> None:
     assert abs(bytes_of(NORMAL[:size]) - 4 * size) <= 16, "padding"
+
+
+def some_blocks(rng: np.random.Generator, sizes: list[int], tensors: int = 5) -> KeptArrays:
+    """Blocks of these sizes in two memories, with some zeros or many, which as many tensors share."""
+    memories = [rng.integers(1, 256, 2 * sum(sizes) + 1, np.uint8) for _ in range(2)]
+    for memory in memories:
+        memory[rng.random(len(memory)) < rng.choice([0, 0.24, 0.26, 0.9])] = 0
+    starts = np.cumsum([1, *sizes])[:-1]  # at odd addresses, too
+    places = [(rng.integers(2), start, size) for start, size in zip(starts, sizes, strict=True)]
+    form = KeptForm("uint8", (1,), None)
+    return KeptArrays(
+        keys=[(str(number), 0, "output", "", "value") for number in range(tensors)],
+        forms=[form] * tensors,
+        samples=[()] * tensors,
+        losses=[""] * tensors,
+        categories=[()] * tensors,
+        kinds=["intermediate"] * tensors,
+        nodes=[""] * tensors,
+        blocks=rng.integers(-1, len(sizes), (tensors, 2)),
+        places=np.array(places, np.int64).reshape(-1, 3),
+        memories=memories,
+    )
+
+
+@pytest.fixture
+def _is_built() -> None:
+    if blocks._functions() is None:
+        pytest.skip("blocks.c is not built for this system")
+
+
+@pytest.mark.usefixtures("_is_built")
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        pytest.param([], id="no block"),
+        pytest.param([0, 4, 0], id="empty ones"),
+        pytest.param([FEW_BYTES - 1, FEW_BYTES, FEW_BYTES + 1], id="nearly too small to be compressed"),
+        pytest.param([LOOKED_AT - 1, LOOKED_AT, LOOKED_AT + 1], id="nearly so large that a sample is looked at"),
+        pytest.param([3 * LOOKED_AT + each for each in range(RUNS)], id="not a multiple of the runs"),
+        pytest.param([1, 7, 8, 9, 63, 64, 65, 100_000], id="of any size"),
+    ],
+)
+def test_c_makes_the_bytes_that_python_makes(sizes: list[int]) -> None:
+    for seed in range(20):
+        arrays = some_blocks(np.random.default_rng(seed), sizes)
+        assert encode_in_c(arrays) == encode_in_python(arrays)
+
+
+@pytest.mark.usefixtures("_is_built")
+def test_a_step_without_tensors_has_an_empty_body() -> None:
+    assert encode_in_c(together()) == encode_in_python(together()) == b""
+
+
+@pytest.fixture
+def _is_not_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setattr(blocks, "BUILT", tmp_path / "built" / "blocks.so")
+        blocks._functions.cache_clear()
+        yield
+    blocks._functions.cache_clear()
+
+
+@pytest.mark.usefixtures("_is_not_built")
+def test_where_it_is_not_built_python_encodes() -> None:
+    arrays = some_blocks(np.random.default_rng(1), [100, 1_000, 10_000])
+    assert encode_in_c(arrays) is None
+    assert blocks.encode_blocks(arrays) == encode_in_python(arrays)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.contracts import kept_page as contract
+from tests.kept import KeptArray, together
 from tests.record.examples import GRAPH, SERIES, SESSION, frame
 from tests.server.pages import Page, read_page
 from torchgraph_explorer import Keep
@@ -18,7 +19,7 @@ from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.record.folder import TENSORS, plugin_folder
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import open_run
-from torchgraph_explorer.schema import KeptArray, KeptStep, Record
+from torchgraph_explorer.schema import KeptStep, Record
 from torchgraph_explorer.server import export
 from torchgraph_explorer.server.export import export_page
 from torchgraph_explorer.server.notebook import iframe
@@ -49,7 +50,7 @@ def write(
             values[:1] = SECRET
             key = ("fc", 0, "attached", f"of {size}", "value")
             arrays.append(KeptArray(key, "float32", (size,), None, (), values.view(np.uint8), None))
-        writer.keep(KeptStep(step, 1.0, None, tuple(arrays), reasons=("why",) * (step in asked)), 1 << 30)
+        writer.keep(KeptStep(step, 1.0, None, together(*arrays), reasons=("why",) * (step in asked)), 1 << 30)
     writer.close()
 
 
@@ -124,7 +125,7 @@ def test_numbers_that_are_the_same_at_several_steps_are_in_the_page_once(tmp_pat
     key = ("fc", None, "param", "weight", "value")
     for step in range(2):
         array = KeptArray(key, "float32", (5_000,), None, (), values.view(np.uint8), None)
-        writer.keep(KeptStep(step, 1.0, None, (array,)), 1 << 30)
+        writer.keep(KeptStep(step, 1.0, None, together(array)), 1 << 30)
     writer.close()
     page, _ = exported(tmp_path, tensors=1)
     assert page.model["tensors"]["kept"]["steps"] == [0, 1]
@@ -140,7 +141,7 @@ def test_room_that_equal_numbers_leave_is_used_for_other_steps(tmp_path: Path) -
     for step in range(12):
         values = np.random.default_rng(step).normal(size=5_000).astype(np.float32).view(np.uint8)
         keys = [("fc", 0, "attached", f"copy {i}", "value") for i in range(4)]
-        arrays = tuple(KeptArray(key, "float32", (5_000,), None, (), values, None) for key in keys)
+        arrays = together(*(KeptArray(key, "float32", (5_000,), None, (), values, None) for key in keys))
         writer.keep(KeptStep(step, 1.0, None, arrays), 1 << 30)
     writer.close()
     page, _ = exported(tmp_path, tensors=0.3)  # 80 kB a step, of which 20 kB are not there yet

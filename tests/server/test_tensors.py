@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.kept import KeptArray, together
 from tests.record.examples import GRAPH, SERIES, SESSION, frame
 from tests.server.asking import ask, unpack
 from torchgraph_explorer.record.folder import TENSORS, plugin_folder
 from torchgraph_explorer.record.writer import RecordWriter
-from torchgraph_explorer.schema import KeptArray, KeptStep, NamedTensor, Record, TensorEdge, TensorGraph
+from torchgraph_explorer.schema import KeptStep, NamedTensor, Record, TensorEdge, TensorGraph
 from torchgraph_explorer.server import selection, tensors
 from torchgraph_explorer.server.open_runs import Runs
 from torchgraph_explorer.server.response import App
@@ -63,8 +64,8 @@ def write(run: Path, *steps: KeptStep) -> App:
 
 
 def kept(step: int, *more: KeptArray) -> KeptStep:
-    arrays = (*(batched(key, values_at(step, key)) for key in (OUTPUT, GRADIENT, LATER)), *more)
-    return KeptStep(step, 1_000.0 + step, None, arrays)
+    arrays = (batched(key, values_at(step, key)) for key in (OUTPUT, GRADIENT, LATER))
+    return KeptStep(step, 1_000.0 + step, None, together(*arrays, *more))
 
 
 @pytest.fixture
@@ -267,7 +268,7 @@ def test_samples_are_followed_by_category(tmp_path: Path) -> None:
     served = write(
         tmp_path,
         *(
-            KeptStep(step, 1.0, None, (batched(key, of_step[step])._replace(categories=names),))
+            KeptStep(step, 1.0, None, together(batched(key, of_step[step])._replace(categories=names)))
             for step, names in steps.items()
         ),
     )
@@ -361,7 +362,7 @@ def test_labels_reasons_categories_and_named_losses_are_told(tmp_path: Path) -> 
     output = batched(OUTPUT, values_at(0))._replace(categories=("cat", "dog", "cat"))
     actor = batched(GRADIENT, values_at(1))._replace(loss="actor")
     critic = batched(GRADIENT, values_at(2))._replace(loss="critic")
-    served = write(tmp_path, KeptStep(10, 1.0, None, (output, actor, critic), "eval", ("loss above 3",)))
+    served = write(tmp_path, KeptStep(10, 1.0, None, together(output, actor, critic), "eval", ("loss above 3",)))
     found = ask(served, "/api/tensors", {"run": ".", "model": "net"}).json
     assert (found["labels"], found["reasons"]) == (["eval"], {"10": ["loss above 3"]})
     assert [one["loss"] for one in found["tensors"]] == ["", "actor", "critic"]
@@ -374,7 +375,7 @@ def test_labels_reasons_categories_and_named_losses_are_told(tmp_path: Path) -> 
 def test_the_dependency_graph_of_a_step_is_sent(tmp_path: Path) -> None:
     named = NamedTensor("fc", None, "param", "weight", "parameter"), NamedTensor("fc", 0, "output", "output")
     graph = TensorGraph(named, (TensorEdge(0, 1, True),))
-    served = write(tmp_path, KeptStep(10, 1.0, None, (batched(OUTPUT, values_at(0)),), graph=graph))
+    served = write(tmp_path, KeptStep(10, 1.0, None, together(batched(OUTPUT, values_at(0))), graph=graph))
     found = ask(served, "/api/tensor-graph", {"run": ".", "model": "net", "step": 10}).json
     assert found["edges"] == [[0, 1, 1]]
     assert [(one["key"], one["kind"], one["tensors"]) for one in found["nodes"]] == [

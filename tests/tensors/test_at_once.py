@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.kept import KeptArray, apart
 from torchgraph_explorer import Keep
 from torchgraph_explorer.reduce import kept
 from torchgraph_explorer.reduce.room import LARGEST_PIECE, MOST_REUSED, Pieces, Room
-from torchgraph_explorer.schema import KeptArray
 from torchgraph_explorer.tensors.step_tensors import KeptSteps, SeriesKey, StepTensors
 
 Act = Callable[[StepTensors], object]
@@ -106,7 +106,7 @@ def arrays(keep: Keep, acts: Callable[[], Iterable[Act]], notes: list[str]) -> l
         for act in acts():
             act(step)
         step.finish()
-        found += [one._replace(values=one.values.copy(), statistics=copy_of(one)) for one in step.arrays()]
+        found += [one._replace(values=one.values.copy(), statistics=copy_of(one)) for one in apart(step.arrays())]
         notes.append(f"{step.size} bytes")
         step.done(None)
     return found

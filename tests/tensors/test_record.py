@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+from tests.kept import KeptArray, together
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, other_session, quietly, write_small_run
 from tests.record.fuzzing import within_bounds
 from tests.record.mutations import ListedSegment, change, taken_apart
@@ -25,13 +26,13 @@ from torchgraph_explorer.record.format.envelope import DamageError, enveloped, f
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.tensors import index
-from torchgraph_explorer.record.tensors.encoding import ROW_BYTES, decode_layout
+from torchgraph_explorer.record.tensors.blocks import ROW_BYTES
+from torchgraph_explorer.record.tensors.encoding import decode_layout
 from torchgraph_explorer.record.tensors.index import KeptIndex
 from torchgraph_explorer.record.tensors.reading import KeptInfo
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import Model, open_run
 from torchgraph_explorer.schema import (
-    KeptArray,
     KeptStep,
     NamedTensor,
     Record,
@@ -60,18 +61,22 @@ def array(key: Any, values: np.ndarray[Any, Any], *, batch: int | None = None) -
     )
 
 
-def kept(step: int) -> KeptStep:
+def arrays(step: int) -> tuple[KeptArray, KeptArray, KeptArray]:
     rng = np.random.default_rng(step)
     values = rng.normal(size=(3, 4)).astype(np.float32)
+    return (
+        array(VALUE, values, batch=6),
+        array(GRADIENT, values * 2, batch=6),
+        array(WEIGHT, np.zeros((200, 300), np.float16)),
+    )
+
+
+def kept(step: int) -> KeptStep:
     return KeptStep(
         step,
         1_000.0 + step,
         None,
-        (
-            array(VALUE, values, batch=6),
-            array(GRADIENT, values * 2, batch=6),
-            array(WEIGHT, np.zeros((200, 300), np.float16)),
-        ),
+        together(*arrays(step)),
     )
 
 
@@ -94,7 +99,7 @@ def series(key: Any) -> Series:
 
 
 def assert_right(model: ModelRecord, step: int) -> None:
-    expected = {one.key: one for one in kept(step).arrays}
+    expected = {one.key: one for one in arrays(step)}
     for key in (VALUE, WEIGHT):
         found = model.tensor(series(key), step)
         assert found.values.tobytes() == expected[key].values.tobytes()
@@ -123,7 +128,13 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_layouts_that_alternate_are_decoded_once_each(
     remembered: int, decoded: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path, *(step if step.step % 2 else replace(step, arrays=step.arrays[:2]) for step in map(kept, range(6))))
+    write(
+        tmp_path,
+        *(
+            step if step.step % 2 else replace(step, arrays=together(*arrays(step.step)[:2]))
+            for step in map(kept, range(6))
+        ),
+    )
     model, calls = open_run(tmp_path).model(), []
 
     def counted(layout: bytes) -> Any:
@@ -151,10 +162,10 @@ LOOP_GRAPH = TensorGraph(
 
 def test_what_the_loop_said_of_a_step_is_read(tmp_path: Path) -> None:
     target = array(TARGET, np.arange(3), batch=6)._replace(categories=("a", "b", "a"), kind="target")
-    named = kept(0).arrays[1]._replace(loss="policy loss")
+    named = arrays(0)[1]._replace(loss="policy loss")
     step = replace(
         kept(0),
-        arrays=(*kept(0).arrays, target, named),
+        arrays=together(*arrays(0), target, named),
         label="rare",
         reasons=("loss above 3",),
         graph=LOOP_GRAPH,
@@ -171,7 +182,7 @@ def test_what_the_loop_said_of_a_step_is_read(tmp_path: Path) -> None:
     assert (info[TARGET].categories, info[TARGET].kind, info[TARGET].node) == (("a", "b", "a"), "target", "target")
     assert model.tensor(series(TARGET), 0).categories == ("a", "b", "a")
     gradients = model.tensor(series(VALUE), 0).gradients
-    assert gradients["policy loss"].values.tobytes() == kept(0).arrays[1].values.tobytes()
+    assert gradients["policy loss"].values.tobytes() == arrays(0)[1].values.tobytes()
 
 
 def test_the_dependency_graph_is_read_with_every_kept_tensor(tmp_path: Path) -> None:
@@ -257,7 +268,7 @@ def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
                 for key in (VALUE, WEIGHT):
                     with suppress(NotFoundError, RecordError):
                         found = model.tensor(series(key), step)
-                        expected = next(one for one in kept(step).arrays if one.key == key)
+                        expected = next(one for one in arrays(step) if one.key == key)
                         assert found.values.tobytes() == expected.values.tobytes()
 
 
@@ -270,8 +281,9 @@ class Piece(NamedTuple):
 @pytest.mark.parametrize("seed", range(40))
 def test_a_crafted_file_costs_neither_time_nor_memory(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
-    named = kept(0).arrays[0]._replace(categories=("a", "b", "a"), loss="the loss")
-    write(tmp_path, *(replace(kept(step), graph=LOOP_GRAPH, arrays=(*kept(step).arrays, named)) for step in (0, 1)))
+    named = arrays(0)[0]._replace(categories=("a", "b", "a"), loss="the loss")
+    steps = (replace(kept(step), graph=LOOP_GRAPH, arrays=together(*arrays(step), named)) for step in (0, 1))
+    write(tmp_path, *steps)
     pieces = taken_apart(segment(tmp_path).read_bytes())
     change_graph(pieces[-3], rng)
     for at in (-1, -2):
@@ -348,7 +360,7 @@ def test_a_later_session_replaces_the_steps_of_an_earlier_one(tmp_path: Path) ->
     write(tmp_path, changed, session=other_session("later", created=5_000.0))
     model = open_run(tmp_path).model()
     assert model.kept.steps.tolist() == [0, 1, 2]
-    assert model.tensor(series(VALUE), 1).values.tobytes() == changed.arrays[0].values.tobytes()
+    assert model.tensor(series(VALUE), 1).values.tobytes() == arrays(7)[0].values.tobytes()
     assert_right(model, 2)
 
 
@@ -360,7 +372,7 @@ def test_each_rank_keeps_its_own_samples(tmp_path: Path) -> None:
     for rank in (0, 1):
         found = model.tensor(series(VALUE), 0, rank=rank)
         assert found.rank == rank
-        assert found.values.tobytes() == kept(rank).arrays[0].values.tobytes()
+        assert found.values.tobytes() == arrays(rank)[0].values.tobytes()
     assert model.tensor(series(VALUE), 0).rank == 0
 
 
@@ -385,7 +397,7 @@ def test_what_a_newer_release_adds_is_skipped(tmp_path: Path) -> None:
     with pytest.warns(TorchgraphWarning, match="1 kept tensor of unknown kind is not shown"):
         found = model.tensor(series(VALUE), 0)
     assert found.gradient is None
-    assert found.values.tobytes() == kept(0).arrays[0].values.tobytes()
+    assert found.values.tobytes() == arrays(0)[0].values.tobytes()
     assert model.tensor(series(WEIGHT), 0).values.shape == (200, 300)
 
 

@@ -155,7 +155,7 @@ static PyObject *measure(PyObject *self, PyObject *const *arguments, ptrdiff_t c
 /* The tuple of a copy, `step_tensors.Placed`: the array it is in, where it begins, dtype, shape and samples. */
 static PyObject *placed(PyObject *piece, int64_t start, PyObject *tensor, const Layout *layout) {
     PyObject *first = PyLong_FromLongLong(start), *dtype = PyObject_GetAttr(tensor, part[DTYPE]);
-    PyObject *shape = PyObject_GetAttr(tensor, part[SHAPE]), *made = NULL;
+    PyObject *shape = unvisited(PyObject_GetAttr(tensor, part[SHAPE])), *made = NULL; /* torch makes one when it is asked */
     PyObject *samples = layout->owner == NULL ? NONE : PyTuple_GetItem(layout->owner, 0);
     if (samples != NULL && first != NULL && dtype != NULL && shape != NULL)
         made = unvisited(PyTuple_Pack(5, piece, first, dtype, shape, samples));

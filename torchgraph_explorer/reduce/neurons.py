@@ -38,7 +38,7 @@ def whole(tensor: Tensor, *, room: Room) -> Memory:
 def samples_and_statistics(
     tensor: Tensor, dim: int, chosen: tuple[int, ...], *, room: Room
 ) -> tuple[Memory, Statistics]:
-    """The bytes of the samples `chosen` along `dim`, and the statistics of `schema.KeptArray`, as one row in `room`."""
+    """The bytes of the samples `chosen` along `dim`, and statistics as in `schema.KeptArrays`, as one row in `room`."""
     outer, batch, inner = _sizes(tensor.shape, dim)
     neurons, size, dtype = outer * inner, tensor.itemsize, tensor.dtype
     first = statistics_size(dtype, neurons)

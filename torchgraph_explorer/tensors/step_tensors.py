@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from torchgraph_explorer.console import reason
 from torchgraph_explorer.per_label import LabelSchedule, PerLabel
 from torchgraph_explorer.reduce import kept
-from torchgraph_explorer.reduce.neurons import Samples, as_statistics, samples_for_c, statistics_size
+from torchgraph_explorer.reduce.neurons import Samples, samples_for_c
 from torchgraph_explorer.reduce.room import Pieces, Room
-from torchgraph_explorer.schema import KeptArray, TensorKind
-from torchgraph_explorer.tensors.copies import Copied, NotKeptError, copied, dimension_of, samples_of, spread_over
+from torchgraph_explorer.schema import KeptArrays, KeptForm, TensorKind
+from torchgraph_explorer.tensors.copies import Copied, NotKeptError, copied, samples_of, spread_over
 from torchgraph_explorer.tensors.keep import Keep
 from torchgraph_explorer.tensors.odd_samples import odd_samples
 from torchgraph_explorer.tensors.patterns import Pattern, Place, nearest
-from torchgraph_explorer.tensors.transfer import Bytes, Stream, current_stream, on_host
+from torchgraph_explorer.tensors.taken import Blocks, Placed, Taken, copied_by_c
+from torchgraph_explorer.tensors.transfer import Bytes, current_stream, on_host
 
 SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
 
@@ -33,6 +29,8 @@ MOST_REASONS = 64
 MOST_WAITING = 256 << 20
 """Bytes of kept tensors that are in memory at most: those of the current step, and those that wait to be written."""
 
+
+_UNTOLD: tuple[TensorKind | None, str] = None, ""
 
 GRADIENTS = ("grad_norm", "grad")
 """Kinds of series that a backward pass gives."""
@@ -225,31 +223,6 @@ class KeptSteps:
         return f"Kept tensors take {self.used / 1e6:.3g} of {self.most / 1e6:.3g} MB (Keep(megabytes=))."
 
 
-class _Taken(NamedTuple):
-    """A copy, and the stream that made it."""
-
-    copied: Copied
-    stream: Stream | None
-
-
-Placed: TypeAlias = "tuple[npt.NDArray[np.uint8], int, torch.dtype, tuple[int, ...], tuple[int, ...] | None]"
-"""A copy that kept.c has made: the memory it is in, where it begins, dtype and shape of the tensor, the kept samples.
-
-Statistics come first. Without samples, the tensor was kept whole. It is a plain tuple; a `_Taken` is not.
-"""
-
-
-class _Found(NamedTuple):
-    """What a `KeptArray` has of a copy, in its order, whatever it is called."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    batch_dim: int | None
-    samples: tuple[int, ...]
-    values: Bytes
-    statistics: npt.NDArray[Any] | None
-
-
 class FullError(NotKeptError):
     """There is no room on disk."""
 
@@ -269,10 +242,10 @@ class StepTensors:
         self._steps, self._step, self._is_selected = steps, step, is_selected
         self.is_kept = False
         self.reasons: list[str] = []
-        self._taken: dict[SeriesKey, _Taken | Placed] = {}
-        self._by_python: list[_Taken] = []
-        self._named: dict[tuple[SeriesKey, str], _Taken | Placed] = {}
-        self._latest: dict[int, tuple[weakref.ref[Tensor], int, _Taken | Placed]] = {}
+        self._taken: dict[SeriesKey, Taken | Placed] = {}
+        self._by_python: list[Taken] = []
+        self._named: dict[tuple[SeriesKey, str], Taken | Placed] = {}
+        self._latest: dict[int, tuple[weakref.ref[Tensor], int, Taken | Placed]] = {}
         self._unnamed: dict[SeriesKey, None] = {}
         self._told: dict[tuple[str, str, str], tuple[TensorKind | None, str]] = {}
         self._categories: tuple[str, ...] = ()
@@ -293,7 +266,7 @@ class StepTensors:
         )
         self.native = None if self._taking is None else self._taking.take_measured
         self._read: Callable[[], list[Bytes]] = list
-        self._arrays: tuple[KeptArray, ...] | None = None
+        self._arrays: KeptArrays | None = None
 
     def ask(self, reason: str) -> None:
         """Keep it, for this reason. For any thread."""
@@ -348,19 +321,15 @@ class StepTensors:
         self._size = self._granted - self._room.left if is_exact else self._count()
         self._steps.ended(self._size)
         if not is_exact:
-            self._by_python = [one for one in self._unique() if isinstance(one, _Taken)]
+            self._by_python = [one for one in self._unique() if isinstance(one, Taken)]
         self._read = on_host([(piece, one.stream) for one in self._by_python for piece in one.copied.pieces])
 
-    def arrays(self) -> tuple[KeptArray, ...]:
+    def arrays(self) -> KeptArrays:
         """Its tensors, for the writer's thread. Waits for a GPU, and releases what is there."""
         if self._arrays is None:
             if self._taking is not None:
                 self._taking.measure()
-            pieces = iter(self._read())
-            found = {id(one): _found(one.copied, pieces) for one in self._by_python}
-            named = [(key, "", one) for key, one in self._taken.items()]
-            named += [(key, loss, one) for (key, loss), one in self._named.items()]
-            self._arrays = tuple(self._told_array(key, loss, self._found_of(one, found)) for key, loss, one in named)
+            self._arrays = self._read_arrays()
             self._forget()
         return self._arrays
 
@@ -379,15 +348,36 @@ class StepTensors:
         """Whether NaN or infinity asks for it."""
         return self._steps.is_flagged
 
-    def _told_array(self, key: SeriesKey, loss: str, found: _Found) -> KeptArray:
-        kind, node = (self._told.get((key[0], key[2], key[3])) if self._told else None) or (None, "")
-        return KeptArray(key, *found, loss, self._categories_of(found), kind or _kind(key), node)
+    def _read_arrays(self) -> KeptArrays:
+        keys = [*self._taken, *(key for key, _ in self._named)]
+        losses = [""] * len(self._taken) + [loss for _, loss in self._named]
+        copies = [*self._taken.values(), *self._named.values()]
+        unique, pieces = self._unique(), iter(self._read())
+        by_python = {id(one): [next(pieces) for _ in one.copied.pieces] for one in self._by_python}
+        found = Blocks(unique, by_python, self._steps.batch_dim)
+        number = {id(one): at for at, one in enumerate(unique)}
+        numbers = [number[id(one)] for one in copies]
+        samples = [found.samples[at] for at in numbers]
+        forms = [found.forms[at] for at in numbers]
+        told = [self._told.get(_place(key), _UNTOLD) for key in keys] if self._told else [_UNTOLD] * len(keys)
+        return KeptArrays(
+            keys,
+            forms,
+            samples,
+            losses,
+            [self._categories_of(*one) for one in zip(forms, samples, strict=True)],
+            [kind or _kind(key) for key, (kind, _) in zip(keys, told, strict=True)],
+            [node for _, node in told],
+            found.blocks[numbers],
+            found.places,
+            found.memories,
+        )
 
-    def _categories_of(self, found: _Found) -> tuple[str, ...]:
-        names, dim = self._categories, found.batch_dim
-        if not names or dim is None or found.shape[dim] != len(names):
+    def _categories_of(self, form: KeptForm, samples: tuple[int, ...]) -> tuple[str, ...]:
+        names, dim = self._categories, form.batch_dim
+        if not names or dim is None or form.shape[dim] != len(names):
             return ()
-        return tuple(names[at] for at in found.samples)
+        return tuple(names[at] for at in samples)
 
     @property
     def most(self) -> int:
@@ -397,7 +387,7 @@ class StepTensors:
     def done(self, used: int | None) -> None:
         """It was written, or dropped; so much is on disk now, None if that is not known."""
         self._steps.waiting -= self._size
-        self._size, self._arrays = 0, ()
+        self._size, self._arrays = 0, None
         self._forget()
         if used is not None:
             self._steps.used = used
@@ -431,12 +421,12 @@ class StepTensors:
             self._latest[id(tensor)] = weakref.ref(tensor), version, taken
         self._note_batch(copied)
 
-    def _of_python(self, copied: Copied) -> _Taken:
-        taken = _Taken(copied, current_stream(copied.values))
+    def _of_python(self, copied: Copied) -> Taken:
+        taken = Taken(copied, current_stream(copied.values))
         self._by_python.append(taken)
         return taken
 
-    def _note(self, key: SeriesKey, plan: int, taken: _Taken | Placed) -> None:
+    def _note(self, key: SeriesKey, plan: int, taken: Taken | Placed) -> None:
         self._has_replaced = self._has_replaced or key in self._taken
         self._taken[key] = taken
         if plan & kept.IS_GRADIENT:
@@ -466,7 +456,7 @@ class StepTensors:
             return False
         self._odd[batch] = odd.weight
         self._choose(batch, odd.samples)
-        again: dict[int, _Taken] = {}
+        again: dict[int, Taken] = {}
         for at, (ref, version, taken) in list(self._latest.items()):
             earlier, known = ref(), self._copied(taken)
             is_of_batch = known.batch_dim is not None and known.shape[known.batch_dim] == batch
@@ -497,53 +487,14 @@ class StepTensors:
             raise FullError
         raise NotKeptError(f"the kept tensors of its step would take more than {MOST_WAITING >> 20} MB of memory")
 
-    def _unique(self) -> list[_Taken | Placed]:
+    def _unique(self) -> list[Taken | Placed]:
         return list({id(one): one for names in (self._taken, self._named) for one in names.values()}.values())
 
     def _count(self) -> int:
         return sum(self._copied(one).size for one in self._unique())
 
-    def _copied(self, taken: _Taken | Placed) -> Copied:
-        if isinstance(taken, _Taken):
-            return taken.copied
-        found = self._found_placed(taken)
-        return Copied(found.values, taken[2], found.shape, found.batch_dim, found.samples, found.statistics)
-
-    def _found_of(self, taken: _Taken | Placed, known: dict[int, _Found]) -> _Found:
-        """What `known` has of a copy, by its id; those of kept.c are added."""
-        found = known.get(id(taken))
-        if found is None and not isinstance(taken, _Taken):
-            found = known[id(taken)] = self._found_placed(taken)
-        return found if found is not None else known[id(taken)]
-
-    def _found_placed(self, placed: Placed) -> _Found:
-        memory, start, dtype, shape, samples = placed
-        form = _form(dtype, shape, None if samples is None else len(samples), self._steps.batch_dim)
-        values = start + form.statistics
-        statistics = None if form.batch_dim is None else as_statistics(memory[start:values], dtype)
-        kept_bytes = memory[values : values + form.values]
-        return _Found(form.dtype, form.shape, form.batch_dim, samples or (), kept_bytes, statistics)
-
-
-class _Form(NamedTuple):
-    """What the copies by kept.c of tensors of the same dtype and shape have in common; bytes of their two parts."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    batch_dim: int | None
-    statistics: int
-    values: int
-
-
-@lru_cache(maxsize=1 << 12)
-def _form(dtype: torch.dtype, shape: tuple[int, ...], samples: int | None, batch_dim: int) -> _Form:  # noqa: PLR0917
-    """That of so many samples; None if they are kept whole."""
-    name = _name(dtype)
-    dim = None if samples is None else dimension_of(len(shape), batch_dim)
-    if dim is None or samples is None:
-        return _Form(name, tuple(shape), None, 0, prod(shape) * dtype.itemsize)
-    neurons = prod(shape) // shape[dim]
-    return _Form(name, tuple(shape), dim, statistics_size(dtype, neurons), neurons * samples * dtype.itemsize)
+    def _copied(self, taken: Taken | Placed) -> Copied:
+        return taken.copied if isinstance(taken, Taken) else copied_by_c(taken, self._steps.batch_dim)
 
 
 def _place(key: SeriesKey) -> tuple[str, str, str]:
@@ -556,20 +507,6 @@ def _version(tensor: Tensor) -> int | None:
         return tensor._version
     except RuntimeError:  # made in inference mode
         return None
-
-
-def _found(copied: Copied, pieces: Iterator[Bytes]) -> _Found:
-    values = next(pieces)
-    statistics: npt.NDArray[Any] | None = None
-    if copied.statistics is not None:
-        statistics = next(pieces)
-        if isinstance(copied.statistics, Tensor):
-            statistics = statistics.view(np.float64 if copied.statistics.dtype == torch.float64 else np.float32)
-    return _Found(_name(copied.dtype), copied.shape, copied.batch_dim, copied.samples, values, statistics)
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def _kind(key: SeriesKey) -> TensorKind:

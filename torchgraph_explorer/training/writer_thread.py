@@ -23,7 +23,7 @@ from torchgraph_explorer.schema import (
     STATISTICS,
     Finished,
     Frame,
-    KeptArray,
+    KeptArrays,
     KeptStep,
     ModuleGraph,
     Noted,
@@ -76,7 +76,7 @@ class Kept(Waiting, Protocol):
     def is_flagged(self) -> bool:
         """Whether NaN or infinity asks for it."""
 
-    def arrays(self) -> tuple[KeptArray, ...]:
+    def arrays(self) -> KeptArrays:
         """What was kept. May have to wait for a device."""
 
     def done(self, used: int | None) -> None:

@@ -14,8 +14,9 @@ from torchgraph_explorer.errors import NotFoundError, OptionError, RecordError
 from torchgraph_explorer.record.folder import ReadAt, reading
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.notices import Notices
+from torchgraph_explorer.record.tensors.blocks import ROW_BYTES, block_at, decode_block
 from torchgraph_explorer.record.tensors.dtypes import as_array
-from torchgraph_explorer.record.tensors.encoding import ROW_BYTES, KeptLayout, block_at, decode_block
+from torchgraph_explorer.record.tensors.encoding import KeptLayout
 from torchgraph_explorer.record.tensors.index import KeptIndex, KeptLayouts, KeptRecord, SeriesKey
 from torchgraph_explorer.schema import Kind, NamedTensor, Series, TensorGraph, TensorKind
 
