@@ -22,7 +22,8 @@ from torchgraph_explorer.run import Model
 UNMEASURED = 3
 """Steps at the beginning, which are traced or begin something."""
 
-FEW, ALL = (("narrow", 8), ("narrow", None)), (("narrow", 8), ("narrow", None), ("digits", 8))
+FEW = ("narrow", 8), ("narrow", None)
+ALL = (*FEW, ("digits", 8), ("small_modules", 8))
 """Models, and how many samples are kept; None for all."""
 
 
@@ -38,13 +39,15 @@ def tables(options: Options) -> Iterator[Table]:
             "kept, ms",
             "kept / logged",
             "goal",
+            "wall time, kept / logged",
             "kept, MB a step",
             "bytes an element",
         ),
         rows=[measured(name, samples, steps) for name, samples in subjects],
-        note=f"Processor time of the training's thread, median and quartiles of {steps} steps. Logged and kept steps "
-        "take turns, on two equal models. The goal is the logged step and one copy of the elements that are kept. Each "
-        "tensor counts as often as it has a series, and statistics of neurons take bytes too.",
+        note=f"Processor time of the training's thread with {torch.get_num_threads()} threads of torch, median and "
+        f"quartiles of {steps} steps, and the ratio of the sums of their wall times. Logged and kept steps take turns, "
+        "on two equal models. The goal is the logged step and one copy of the elements that are kept. Each tensor counts "
+        "as often as it has a series, and statistics of neurons take bytes too.",
     )
 
 
@@ -52,7 +55,7 @@ def measured(name: str, samples: int | None, steps: int) -> list[Cell]:
     """A row of the table."""
     keep = Keep("*", "*:input", samples=samples, megabytes=1e5)
     subjects = {"logged": SUBJECTS[name](), "kept": SUBJECTS[name]()}
-    seconds: dict[str, list[float]] = {kind: [] for kind in subjects}
+    seconds: dict[str, list[tuple[float, float]]] = {kind: [] for kind in subjects}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as watches:
         where = {"backend": "record", "logdir": folder, "log_freq": 1, "verbose": False}
         for kind, subject in subjects.items():
@@ -66,20 +69,29 @@ def measured(name: str, samples: int | None, steps: int) -> list[Cell]:
         model = open_run(Path(folder, "kept")).model()
         elements, copying = contents(model)
         size = model.kept.bytes / len(model.kept.steps)
-    logged, taken = (np.array(seconds[kind][UNMEASURED:]) for kind in ("logged", "kept"))
+    (logged, of_logged), (taken, of_kept) = (np.array(seconds[kind][UNMEASURED:]).T for kind in ("logged", "kept"))
     goal = (np.median(logged) + copying) / np.median(logged)
     times = [spread(each) / 1e-3 for each in (logged, taken)]
     title = subjects["kept"].name
-    return [title, samples or "all", *times, spread(taken / logged), float(goal), size / 1e6, size / elements]
+    return [
+        title,
+        samples or "all",
+        *times,
+        spread(taken / logged),
+        float(goal),
+        of_kept.sum() / of_logged.sum(),
+        size / 1e6,
+        size / elements,
+    ]
 
 
-def timed(subject: Subject, optimizer: torch.optim.Optimizer) -> float:
-    """Seconds of a step, of this thread's processor time."""
-    start = time.thread_time()
+def timed(subject: Subject, optimizer: torch.optim.Optimizer) -> tuple[float, float]:
+    """Seconds of a step: of this thread's processor time, and that pass."""
+    start, began = time.thread_time(), time.perf_counter()
     optimizer.zero_grad()
     subject.backward(subject.model)
     optimizer.step()
-    return time.thread_time() - start
+    return time.thread_time() - start, time.perf_counter() - began
 
 
 def contents(model: Model) -> tuple[int, float]:

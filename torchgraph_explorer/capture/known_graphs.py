@@ -42,7 +42,7 @@ class KnownGraphs:
         self._unknown: set[Signature] = set()
         self._reached: set[tuple[bool, ...]] = set()
         self._latest: ModuleGraph | None = None
-        self._same: tuple[ModuleGraph | None, list[Call]] = None, []
+        self._same: tuple[ModuleGraph | None, list[Call], Mapping[tuple[int, str], TensorInfo]] = None, [], {}
 
     def add(self, ended: CapturedStep) -> ModuleGraph | None:
         """The graph of a step that is over; None if no step that called its modules in the same way was traced."""
@@ -74,15 +74,17 @@ class KnownGraphs:
         if trace is None and lacks_gradient(self.graphs[at], calls):
             self._want_gradients_of(calls)
         self.graphs[at] = merged = merge(self.graphs[at], calls, attached)
+        self._same = merged, calls, attached
         return merged
 
     def _is_latest(
         self, latest: ModuleGraph, calls: list[Call], attached: Mapping[tuple[int, str], TensorInfo]
     ) -> bool:
         """Whether the step has the calls of the graph that was found last. Most are the same objects as before."""
-        graph, before = self._same
-        if (not attached and graph is latest and calls == before) or is_same(latest, calls, attached):
-            self._same = latest, calls
+        graph, before, attached_before = self._same
+        is_merged = graph is latest and calls == before and attached == attached_before
+        if is_merged or is_same(latest, calls, attached):
+            self._same = latest, calls, attached
             return True
         return False
 
