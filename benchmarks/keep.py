@@ -46,8 +46,8 @@ def tables(options: Options) -> Iterator[Table]:
         rows=[measured(name, samples, steps) for name, samples in subjects],
         note=f"Processor time of the training's thread with {torch.get_num_threads()} threads of torch, median and "
         f"quartiles of {steps} steps, and the ratio of the sums of their wall times. Logged and kept steps take turns, "
-        "on two equal models. The goal is the logged step and one copy of the elements that are kept. Each tensor counts "
-        "as often as it has a series, and statistics of neurons take bytes too.",
+        "on two equal models. The goal is the logged step and one copy of the elements that are kept. Each tensor "
+        "counts as often as it has a series, and statistics of neurons take bytes too.",
     )
 
 
