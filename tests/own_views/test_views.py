@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.browser.runs import record_kept
+from tests.record.examples import write_small_run
 from tests.shared import once, shared_folder
 from torchgraph_explorer.errors import NotFoundError, OptionError
 from torchgraph_explorer.own_views.html import page_of
@@ -96,7 +97,7 @@ def test_a_view_gets_the_gradient_that_is_chosen(model: Model) -> None:
     [
         pytest.param({}, "haed", r"No tensor 'haed' was kept at step 10\. There is head, ", id="a name like another"),
         pytest.param({"step": 3}, "head", r"at step 3\. Nothing was kept there\.", id="a step that was not kept"),
-        pytest.param({"series": None}, None, r"No tensor is chosen\.", id="no choice"),
+        pytest.param({"series": None}, None, r"No tensor is chosen\. Choose one on the left", id="no choice"),
     ],
 )
 def test_what_was_not_kept_is_an_error_that_tells_what_was(
@@ -104,6 +105,12 @@ def test_what_was_not_kept_is_an_error_that_tells_what_was(
 ) -> None:
     with pytest.raises(NotFoundError, match=told):
         selection(model, **chosen).tensor(name)
+
+
+def test_where_a_run_kept_none_a_view_tells_what_keeps_tensors(tmp_path: Path) -> None:
+    write_small_run(tmp_path)
+    with pytest.raises(NotFoundError, match=r"This run kept none: `watch\(model, keep=Keep\(\.\.\.\)\)` keeps"):
+        selection(open_run(tmp_path).model(), series=None).tensor()
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ class ViewSelection:
         """
         if name is None:
             if self.series is None or self.step is None:
-                raise NotFoundError("No tensor is chosen. Choose one on the left, or name one: selection.tensor(name).")
+                raise NotFoundError(f"No tensor is chosen. {self._where_to_choose()}")
             return self.model.tensor(self.series, self.step, rank=self.rank, loss=self.loss)
         return self.model.tensor(self._find(name, call).series, self._step(), rank=self.rank)
 
@@ -96,6 +96,11 @@ class ViewSelection:
             return tensor.values
         part: npt.NDArray[Any] = tensor.values.take(min(self.sample, len(tensor.samples) - 1), axis=tensor.batch_dim)
         return part
+
+    def _where_to_choose(self) -> str:
+        if len(self.model.kept.steps):
+            return "Choose one on the left, or name one: selection.tensor(name)."
+        return "This run kept none: `watch(model, keep=Keep(...))` keeps tensors."
 
     def _find(self, name: str, call: int | None) -> KeptInfo:
         kept = self._kept()
