@@ -11,7 +11,8 @@ EMULATOR := tests/wandb_panel
 # Tests of one group run in one process: they share what takes long to make.
 # Where a process of pytest dies, all end: pytest-xdist would wait for ever for the rest of its group.
 PYTEST := $(BIN)/python -m pytest --numprocesses=4 --dist=loadgroup --max-worker-restart=0
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/dev.txt
+# Not compiled: that takes as long as to install. Python compiles what is imported; most of it never is.
+INSTALL := PIP_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/dev.txt
 # Of long tables `make test` runs the cases that stand for the others.
 SELECTED := -m "not exhaustive"
 # Without bytecode, each process that a test starts compiles the package again, and the suite takes much longer.
@@ -46,7 +47,10 @@ help:
 demo: $(STAMPS)/package
 	$(BIN)/torchgraph demo $(DEMO)
 
-install: $(STAMPS)/package $(STAMPS)/dev $(WEB)/node_modules/.package-lock.json
+# The package is built while others are fetched. Only its own files are installed then: two may not install the same.
+install: $(STAMPS)/venv
+	@+$(MAKE) --silent $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=2) $(STAMPS)/built $(STAMPS)/dev
+	@+$(MAKE) --silent $(STAMPS)/package $(WEB)/node_modules/.package-lock.json
 
 # The checks and the tests of the viewer take what the tests of Python leave of the cores.
 test: install
@@ -70,7 +74,7 @@ types-web: install
 test-web: install
 	$(NPM) test
 
-test-python: install $(STAMPS)/browser $(EMULATOR)/node_modules/.package-lock.json
+test-python: install $(STAMPS)/browser $(STAMPS)/imported $(EMULATOR)/node_modules/.package-lock.json
 	$(PYTEST) $(SELECTED)
 
 # These wait for nothing: a process more than there are cores would only collect the tests once more.
@@ -105,14 +109,24 @@ $(STAMPS)/venv:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	@mkdir -p $(STAMPS) && touch $@
 
-# Also builds record_pb2.py, the libraries of the C files and the viewer, through hatch_build.py.
-$(STAMPS)/package: $(STAMPS)/venv constraints/dev.txt $(BUILT_FROM)
+# Builds record_pb2.py, the libraries of the C files and the viewer, through hatch_build.py.
+$(STAMPS)/built: $(STAMPS)/venv constraints/dev.txt $(BUILT_FROM)
 	@echo "Installing the package and building its viewer. The first time, this takes some minutes."
-	$(INSTALL) --editable ".[demo]"
+	$(INSTALL) --no-deps --editable .
+	@touch $@
+
+# What is installed has this name already, so pip only adds what it needs.
+$(STAMPS)/package: $(STAMPS)/built
+	$(INSTALL) "torchgraph-explorer[demo]"
 	@touch $@
 
 $(STAMPS)/dev: $(STAMPS)/venv constraints/dev.txt pyproject.toml
 	$(INSTALL) --group dev
+	@touch $@
+
+# What all processes of the tests import is compiled once: they begin together, and each would compile it.
+$(STAMPS)/imported: $(STAMPS)/package $(STAMPS)/dev
+	$(BIN)/python -c "from tests import warm; [warm.import_module(one) for one in warm.WANDB]"
 	@touch $@
 
 $(STAMPS)/examples: $(STAMPS)/dev examples/loops/requirements.txt

@@ -38,7 +38,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         (tree / leftover).parent.mkdir(parents=True, exist_ok=True)
         (tree / leftover).write_text("stale")
     pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", str(output), str(tree)]
-    surroundings = {**os.environ, "PIP_NO_COMPILE": "1"}  # what builds it runs once
+    surroundings = {**os.environ, "PIP_COMPILE": "0"}  # what builds it runs once
     subprocess.run(pip, env=surroundings, check=True, timeout=500)
     return zipfile.ZipFile(next(output.glob("*.whl")))
 
