@@ -48,6 +48,7 @@ demo: $(STAMPS)/package
 	$(BIN)/torchgraph demo $(DEMO)
 
 # The package is built while others are fetched. Only its own files are installed then: two may not install the same.
+# What needs the environment waits for this, and not for a part of it, which would be made twice at once.
 install: $(STAMPS)/venv
 	@+$(MAKE) --silent $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=2) $(STAMPS)/built $(STAMPS)/dev
 	@+$(MAKE) --silent $(STAMPS)/package $(WEB)/node_modules/.package-lock.json
@@ -78,7 +79,7 @@ test-python: install $(STAMPS)/browser $(STAMPS)/imported $(EMULATOR)/node_modul
 	$(PYTEST) $(SELECTED)
 
 # These wait for nothing: a process more than there are cores would only collect the tests once more.
-fast: check test-web
+fast: check test-web $(STAMPS)/imported
 	$(PYTEST) --numprocesses=auto --maxprocesses=4 -m "not slow and not browser and not exhaustive"
 
 bench: install
@@ -125,11 +126,11 @@ $(STAMPS)/dev: $(STAMPS)/venv constraints/dev.txt pyproject.toml
 	@touch $@
 
 # What all processes of the tests import is compiled once: they begin together, and each would compile it.
-$(STAMPS)/imported: $(STAMPS)/package $(STAMPS)/dev
+$(STAMPS)/imported: | install
 	$(BIN)/python -c "from tests import warm; [warm.import_module(one) for one in warm.WANDB]"
 	@touch $@
 
-$(STAMPS)/examples: $(STAMPS)/dev examples/loops/requirements.txt
+$(STAMPS)/examples: examples/loops/requirements.txt | install
 	$(BIN)/python -m venv --clear $(EXAMPLES)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
 		"$$($(EXAMPLES)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
@@ -142,11 +143,11 @@ $(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json | $(STAMPS)/pac
 	$(NPM) ci
 	@touch $@
 
-$(EMULATOR)/node_modules/.package-lock.json: $(EMULATOR)/package-lock.json | $(STAMPS)/dev
+$(EMULATOR)/node_modules/.package-lock.json: $(EMULATOR)/package-lock.json | install
 	$(NPM_EMULATOR) ci
 	@touch $@
 
-$(STAMPS)/browser: .ci/unpack-headless-shell | $(STAMPS)/dev
+$(STAMPS)/browser: .ci/unpack-headless-shell | install
 	@$(BIN)/python -m tests.chrome || .ci/install-browser
 	@$(BIN)/python -m tests.chrome | grep -q headless-shell || .ci/unpack-headless-shell $(VENV)/headless-shell >/dev/null 2>&1 || true
 	@$(BIN)/python -m tests.chrome
