@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from torchgraph_explorer.schema import ModuleGraph
 
@@ -11,37 +11,71 @@ def execution_order(modules: Iterable[str], graphs: Sequence[ModuleGraph]) -> li
     """`modules` in the order of their first calls, each before the modules inside it.
 
     A module that only later graphs call stands behind the one that is called before it. Modules that are not called
-    stand behind the first module around them that is there.
+    stand behind the last one that is inside the same module as they are, or behind that one.
+
+    Takes time in proportion to the number of names, and the levels in them.
     """
-    order: list[str] = []
+    chain = _Chain()
     for graph in graphs:
-        _insert(order, list(dict.fromkeys(call.module for call in graph.calls)))
-    known = set(order)
+        _insert(chain, (call.module for call in graph.calls))
+    ends = _Ends(chain)
     for name in modules:
-        if name not in known:
-            order.insert(_place(name, order), name)
-            known.add(name)
+        if name not in chain:
+            chain.put(name, behind=ends.add(name))
     wanted = set(modules)
-    return [name for name in dict.fromkeys(order) if name in wanted]
+    return [name for name in chain if name in wanted]
 
 
-def _insert(order: list[str], names: Sequence[str]) -> None:
-    known, at = set(order), 0
-    for name in names:
-        if name in known:
-            at = order.index(name) + 1
-        else:
-            order.insert(at, name)
-            known.add(name)
-            at += 1
+class _Chain:
+    """Names in an order, into which others can be put anywhere."""
+
+    def __init__(self) -> None:
+        self._next: dict[str | None, str | None] = {None: None}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._next
+
+    def __iter__(self) -> Iterator[str]:
+        name = self._next[None]
+        while name is not None:
+            yield name
+            name = self._next[name]
+
+    def put(self, name: str, *, behind: str | None) -> None:
+        """`name` is new. It goes to the front where it is `behind` None."""
+        self._next[name], self._next[behind] = self._next[behind], name
 
 
-def _place(name: str, order: Sequence[str]) -> int:
-    """Where `name` goes: behind the last module of `order` that is inside the same module as it, or behind that one."""
-    while name:
-        name = name.rpartition(".")[0]
-        inside = f"{name}." if name else ""
-        for at in range(len(order) - 1, -1, -1):  # the last is sought: most are near the end
-            if order[at] == name or order[at].startswith(inside):
-                return at + 1
-    return len(order)
+def _insert(chain: _Chain, names: Iterable[str]) -> None:
+    behind = None
+    for name in dict.fromkeys(names):
+        if name not in chain:
+            chain.put(name, behind=behind)
+        behind = name
+
+
+class _Ends:
+    """Of each module, which name in a chain is the last one that is its own or inside it."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._numbers: dict[tuple[int, str], int] = {}
+        self._last = {number: name for name in names for number in self._around(name)}
+
+    def add(self, name: str) -> str | None:
+        """A new name; returns which one it goes behind."""
+        numbers = self._around(name)
+        outer = next((at for at in reversed(range(len(numbers) - 1)) if numbers[at] in self._last), 0)
+        behind = self._last.get(numbers[outer])
+        self._last |= {
+            number: name
+            for at, number in enumerate(numbers)
+            if at > outer or self._last.get(number) == behind  # the others end further back
+        }
+        return behind
+
+    def _around(self, name: str) -> list[int]:
+        """A number for the model, each module around `name`, and itself: their names may be very long together."""
+        numbers = [0]
+        for part in name.split(".") if name else ():
+            numbers.append(self._numbers.setdefault((numbers[-1], part), len(self._numbers) + 1))
+        return numbers
