@@ -54,6 +54,34 @@ class First(nn.Module):
         return found[0]
 
 
+class Eighths(Tensor):
+    """Numbers of which eighths are stored. They can be copied into others of this class only."""
+
+    stored: Tensor
+
+    @staticmethod
+    def __new__(cls: Any, stored: Tensor) -> Any:
+        made = Tensor._make_wrapper_subclass(cls, stored.shape)
+        made.stored = stored
+        return made
+
+    def dequantize(self) -> Tensor:
+        return self.stored.float() / 8
+
+    @classmethod
+    def __torch_dispatch__(cls, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
+        if function is torch.ops.aten.copy_.default and not isinstance(args[0], cls):
+            raise AttributeError("'Tensor' object has no attribute 'stored'")
+        if function in {torch.ops.aten.detach.default, torch.ops.aten.view.default}:
+            return cls(function(args[0].stored, *args[1:]))
+        return function(*[each.dequantize() if isinstance(each, cls) else each for each in args], **(kwargs or {}))
+
+
+class Coarse(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return x, Eighths((x.detach() * 8).round().to(torch.int8))
+
+
 def heard(model: nn.Module) -> Listening:
     """Two steps. A warning fails the test."""
     listening = Listening()
@@ -72,6 +100,13 @@ def test_elements_that_torch_only_stores_are_left_out_and_all_else_is_recorded(n
     assert ("1", 0, "output", "output[0]", "value") in recorded
     assert ("1", 0, "output", "output[1]", "value") not in recorded
     assert ("3", 0, "output", "output", "grad_norm") in recorded
+
+
+def test_a_wrapper_that_cannot_be_copied_into_an_ordinary_tensor_is_measured_as_what_it_stands_for() -> None:
+    listening = heard(nn.Sequential(nn.Linear(3, 3), Coarse(), First(), nn.Linear(3, 1)))
+    exact, coarse = (listening.row(("1", 0, "output", f"output[{i}]", "value"))[0] for i in range(2))
+    assert abs(coarse["mean"] - exact["mean"]) <= 1 / 16
+    assert coarse["max"] * 8 == round(exact["max"] * 8)
 
 
 def test_a_gradient_that_is_none_is_left_out_and_all_else_is_recorded() -> None:

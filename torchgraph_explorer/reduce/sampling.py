@@ -61,7 +61,13 @@ def _read_out(elements: Tensor) -> Tensor:
     """A copy of elements that have no memory of their own: copying makes a wrapper compute them."""
     if type(elements) in {Tensor, torch.nn.Parameter}:
         raise ValueError(f"the memory of a tensor of {elements.numel()} elements was freed")
-    return torch.empty(elements.shape, dtype=elements.dtype).copy_(elements)
+    try:
+        return torch.empty(elements.shape, dtype=elements.dtype).copy_(elements)
+    except Exception:  # of a class that can only be copied to its own kind, as quantized activations may be
+        values = elements.dequantize()
+        if type(values) is not Tensor:
+            raise
+        return values.reshape(-1).contiguous()
 
 
 def plain_elements(tensor: Tensor) -> Elements | None:
