@@ -178,6 +178,38 @@ def test_the_gradient_through_a_module_that_returns_two_tensors_counts_once() ->
         assert_row(heard.row((module, 0, "input", "input[0]", "grad_norm")), x.grad.norm(dim=1).numpy(), name=module)
 
 
+class Policy(torch.nn.Module):
+    """Returns an object that has tensors, beside a tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logits, self.value, self.choose = torch.nn.Linear(4, 3), torch.nn.Linear(4, 1), Choosing()
+
+    def forward(self, x: Tensor) -> tuple[torch.distributions.Distribution, Tensor]:
+        return self.choose(self.logits(x)), self.value(x)
+
+
+class Choosing(torch.nn.Module):
+    def forward(self, logits: Tensor) -> torch.distributions.Distribution:
+        return torch.distributions.Independent(torch.distributions.OneHotCategorical(logits=logits), 0)
+
+
+def test_the_gradient_through_a_module_that_returns_an_object_counts_what_comes_through_that_too() -> None:
+    x = torch.randn(5, 4, requires_grad=True)
+    heard = Listening()
+    with watch(model := Policy(), backend=heard, log_freq=1, sample_n=None):
+        logits: list[Tensor] = []
+        model.logits.register_forward_hook(lambda *call: logits.append(call[-1]))
+        chosen, value = model(x)
+        logits[0].retain_grad()
+        (chosen.entropy().sum() + value.square().sum()).backward()
+    expected = {"": x.grad, "choose": logits[0].grad}
+    for module, gradient in expected.items():
+        assert gradient is not None
+        row = heard.row((module, 0, "input", "input[0]", "grad_norm"))
+        assert_row(row, gradient.norm(dim=1).numpy(), name=module)
+
+
 class Both(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -18,10 +18,10 @@ from torchgraph_explorer.capture.facts.step_facts import StepFactsRecorder
 from torchgraph_explorer.capture.gradient_hooks import GradientHook, GradientHooks, series_key
 from torchgraph_explorer.capture.graph_length import GraphLength
 from torchgraph_explorer.capture.module_hooks import CallFunctions, KnownCalls
-from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable, plain
+from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable, plain, untransformed
 from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.parameters import Parameters
-from torchgraph_explorer.capture.path_gradients import Edge, sequence_number
+from torchgraph_explorer.capture.path_gradients import Edge, edge_and_staleness, has_edge, sequence_number
 from torchgraph_explorer.capture.step_parts import StepRows
 from torchgraph_explorer.capture.tensor_infos import (
     Described,
@@ -31,7 +31,7 @@ from torchgraph_explorer.capture.tensor_infos import (
     hookable,
     infos,
 )
-from torchgraph_explorer.capture.tensor_tree import input_tensors, tensors
+from torchgraph_explorer.capture.tensor_tree import attribute_tensors, input_tensors, tensors
 from torchgraph_explorer.capture.trace import Trace
 from torchgraph_explorer.schema import Call, NamedTensor, Role, TensorInfo, TensorKind
 
@@ -218,7 +218,7 @@ class RecordedCalls:
             elif not self.open and made and all(each.is_stale for each in made):
                 made = differentiable(outputs)  # the hooks have made torch use the views
             if self._uses_gradients:
-                self._hook_inputs(opened, made)
+                self._hook_inputs(opened, made, [] if is_too_long else _hidden_edges(output))
             if self._measures_gradients:
                 self.edges.leave(self.open[-1] if self.open else None, opened, made)
             if tracing is not None:
@@ -271,9 +271,13 @@ class RecordedCalls:
             hooks.append(self._hooks.on_tensor(tensor, key, edge=None if is_stale else edge))
         return hooks
 
-    def _hook_inputs(self, opened: OpenCall, outputs: list[Differentiable]) -> None:
-        """Put hooks where the gradient of each input comes back through this call."""
-        made = [each.edge for each in outputs]
+    def _hook_inputs(self, opened: OpenCall, outputs: list[Differentiable], hidden: list[Edge]) -> None:
+        """Put hooks where the gradient of each input comes back through this call.
+
+        `hidden` are edges of further results, that are not recorded.
+        """
+        own = [each.edge for each in outputs]
+        made = own + hidden
         opened.walk.run(opened.edges, made)
         for edge, paths in opened.edges.items():
             consumers = opened.walk.crossing.get(edge)
@@ -283,7 +287,13 @@ class RecordedCalls:
                 key = series_key(opened.name, opened.call, "input", path, "grad_norm")
                 if consumers:
                     self._hooks.on_path(consumers, key)
-                elif edge in made:  # returned as it came: the gradient of the tensor comes through this call
-                    self._hooks.on_tensor(outputs[made.index(edge)].tensor, key)
+                elif edge in own:  # returned as it came: the gradient of the tensor comes through this call
+                    self._hooks.on_tensor(outputs[own.index(edge)].tensor, key)
         if self.open:
             self.open[-1].walk.add_child(opened.walk, made)
+
+
+def _hidden_edges(output: object) -> list[Edge]:
+    """Those of what a module returns within objects, which is not recorded: gradient comes back through it, too."""
+    found = [tensor for tensor in map(untransformed, attribute_tensors(output)) if has_edge(tensor)]
+    return [edge for edge, is_stale in map(edge_and_staleness, found) if not is_stale]

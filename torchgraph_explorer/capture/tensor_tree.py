@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import TypeAlias
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from torchgraph_explorer.schema import Shape, TensorInfo
 
@@ -20,6 +21,12 @@ DEEPEST = 32
 
 ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, slice, torch.dtype, torch.device, torch.Size})
 """Types of arguments that hold no tensor."""
+
+FURTHER = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, nn.Module)
+"""Types of values whose attributes are no part of a result."""
+
+MOST_ATTRIBUTES = 1000
+"""Of the objects in a result, so many attributes and items are looked at: one may refer to all that there is."""
 
 
 def input_tensors(args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[Leaf]:
@@ -61,6 +68,37 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
         yield from ((f"[{i}]", inner) for i, inner in enumerate(value))
     elif is_dataclass(value) and not isinstance(value, type):
         yield from ((f".{field.name}", getattr(value, field.name, None)) for field in fields(value))
+
+
+def attribute_tensors(value: object) -> list[Tensor]:
+    """Those that the objects in `value` have as attributes, such as those of a `torch.distributions.Distribution`.
+
+    Nothing of the objects' own is called. They may be incomplete: an object may compute more of them when it is asked.
+    """
+    if isinstance(value, Tensor) or type(value) in ATOMS:
+        return []
+    found: list[Tensor] = []
+    todo, left, seen = [(value, False)], MOST_ATTRIBUTES, set[int]()
+    while todo and left:
+        one, is_inside = todo.pop()
+        left -= 1
+        if isinstance(one, Tensor):
+            found += [one] if is_inside else []
+        elif id(one) not in seen:
+            seen.add(id(one))
+            parts = [inner for _, inner in _parts(one)]
+            todo += [(inner, is_inside) for inner in parts] or [(inner, True) for inner in _attributes(one)]
+    return found
+
+
+def _attributes(value: object) -> list[object]:
+    """What an object has in its `__dict__`."""
+    if type(value) in ATOMS or isinstance(value, FURTHER):
+        return []
+    try:
+        return list(object.__getattribute__(value, "__dict__").values())
+    except AttributeError:  # it has slots, or is built in
+        return []
 
 
 def tensor_info(path: str, tensor: Tensor, *, values: Tensor | None = None) -> TensorInfo:
