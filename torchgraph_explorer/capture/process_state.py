@@ -11,6 +11,7 @@ from torchgraph_explorer.capture.compile_listeners import CompileListeners
 from torchgraph_explorer.capture.eager import EagerStance
 from torchgraph_explorer.capture.inline.registry import InlineRegistry
 from torchgraph_explorer.capture.optimizer_steps import OptimizerSteps
+from torchgraph_explorer.capture.scripting import Scripting
 from torchgraph_explorer.console import warn
 
 MOST_WARNINGS = 100
@@ -25,6 +26,7 @@ class ProcessState:
         eager: Who needs compiled modules to run as they were written.
         optimizer_steps: Who is called when an optimizer moves its parameters.
         compile_listeners: Who is called when a module is compiled in place.
+        scripting: Lets torch script models with hooks of ours.
         inline: What the operations refer to that are compiled into models.
     """
 
@@ -34,6 +36,7 @@ class ProcessState:
         self.eager = EagerStance()
         self.optimizer_steps = OptimizerSteps()
         self.compile_listeners = CompileListeners()
+        self.scripting = Scripting()
         self.inline = InlineRegistry()
         self._warned: set[str] = set()
         interrupts.subscribe(self.eager)

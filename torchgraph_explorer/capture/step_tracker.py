@@ -141,6 +141,7 @@ class StepTracker:
             self._exits.callback(self._compiled.close)
             process_state.attach_targets.watch_loop(self)
             self._exits.callback(process_state.attach_targets.leave_loop, self)
+            process_state.scripting.take_over()
             on_forward = Hook(self._on_forward, lambda fault: self._fail("", fault))
             self._exits.callback(model.register_forward_pre_hook(on_forward, with_kwargs=True).remove)
             if by_updates:

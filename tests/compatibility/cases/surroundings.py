@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -269,6 +270,18 @@ def _() -> Any:
         return plain(number), traced(torch.ones(1, 6)).detach()
 
     training.step = step
+    return training
+
+
+@case("a model scripted by jit while it is watched, and a copy of it")
+def _() -> Any:
+    training = trained(_net(), _x())
+    model = training.model
+
+    def scripted() -> list[Tensor]:
+        return [torch.jit.script(each)(torch.ones(1, 6)) for each in (model, copy.deepcopy(model))]
+
+    training.after_watch = training.counted = scripted
     return training
 
 
