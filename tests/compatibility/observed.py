@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.amp.grad_scaler import GradScaler
 from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from tests.compatibility.case import Training
 from tests.compatibility.walk import tensors_in
@@ -223,7 +224,7 @@ class Observer:
         """It is a call within the forward pass that is on, or begins one; in which thread is all the same."""
         if torch.compiler.is_compiling():  # first and alone, so as not to break the graph
             return False
-        if _in_backward() or torch._C._get_tracing_state() is not None:
+        if _in_backward() or torch._C._get_tracing_state() is not None or _is_traced_by_a_mode():
             return False
         if self._stack:
             return threading.get_ident() == self._thread
@@ -248,6 +249,14 @@ def inputs_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, 
 
 def _note_gradient(tensor: Tensor, reached: set[str], path: str) -> None:
     tensor.register_hook(lambda _gradient: reached.add(path))
+
+
+def _is_traced_by_a_mode() -> bool:
+    """As by `make_fx` and AOTAutograd."""
+    return any(
+        type(mode).__name__ in {"ProxyTorchDispatchMode", "FunctionalTensorMode"}
+        for mode in _get_current_dispatch_mode_stack()
+    )
 
 
 def _in_backward() -> bool:

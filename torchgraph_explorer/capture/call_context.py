@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch._C import _TorchDispatchModeKey as ModeKey
 
 
 def is_captured() -> bool:
@@ -11,10 +12,18 @@ def is_captured() -> bool:
 
 
 def is_no_step() -> bool:
-    """Whether the model is not called to compute something: it is compiled or traced, or a checkpoint runs it again."""
+    """Whether the model is not called to compute something: it is compiled or traced, or a checkpoint runs it again.
+
+    `make_fx` and AOTAutograd trace with a dispatch mode; the second one's tensors have no elements.
+    """
     if torch.compiler.is_compiling():  # first and alone: dynamo would break the graph at what follows
         return True
-    return torch._C._current_graph_task_id() != -1 or torch._C._get_tracing_state() is not None
+    return (
+        torch._C._current_graph_task_id() != -1
+        or torch._C._get_tracing_state() is not None
+        or torch._C._get_dispatch_mode(ModeKey.PROXY) is not None
+        or torch._C._get_dispatch_mode(ModeKey.FUNCTIONAL) is not None
+    )
 
 
 def is_in_backward() -> bool:

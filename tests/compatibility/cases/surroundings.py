@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from functorch.compile import aot_module, make_boxed_func  # type: ignore[import-untyped]
 from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
@@ -282,6 +284,20 @@ def _() -> Any:
         return [torch.jit.script(each)(torch.ones(1, 6)) for each in (model, copy.deepcopy(model))]
 
     training.after_watch = training.counted = scripted
+    return training
+
+
+@case("a model traced by make_fx and by AOTAutograd while it is watched", hookable=False)
+def _() -> Any:
+    training = trained(_net(), _x())
+    plain, model = training.step, training.model
+
+    def step(number: int) -> object:
+        gradients = make_fx(lambda x: torch.autograd.grad(model(x).sum(), list(model.parameters())))(torch.ones(2, 6))
+        ahead = aot_module(model, fw_compiler=lambda graph, _: make_boxed_func(graph.forward))
+        return plain(number), gradients.code, ahead(torch.ones(1, 6)).detach()
+
+    training.step = step
     return training
 
 
