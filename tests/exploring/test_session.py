@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -242,6 +244,41 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "case.npz")
     with pytest.raises(NotFoundError, match="There is no file"):
         load(tmp_path / "none.npz")
+
+
+def packed(described: bytes, *, method: int = zipfile.ZIP_STORED) -> bytes:
+    """A case's file, whose description is these bytes."""
+    array, file = io.BytesIO(), io.BytesIO()
+    np.save(array, np.frombuffer(described, np.uint8))
+    with zipfile.ZipFile(file, "w", method) as archive:
+        archive.writestr("case.npy", array.getvalue())
+    return file.getvalue()
+
+
+def with_flag(data: bytes, offset: int, value: int) -> bytes:
+    """With another number in the archive's directory: 8 is its flags, of which 1 is encryption, 10 its method."""
+    at = data.index(b"PK\x01\x02") + offset
+    return data[:at] + bytes([value]) + data[at + 1 :]
+
+
+def scrambled(data: bytes) -> bytes:
+    return data[:60] + b"\xff" * 40 + data[100:]
+
+
+DAMAGED = {
+    "nested too deeply": packed(b"[" * 200_000),
+    "encrypted": with_flag(packed(b"{}"), 8, 1),
+    "packed by an unknown method": with_flag(packed(b"{}"), 10, 93),
+    "scrambled inside": scrambled(packed(bytes(range(256)), method=zipfile.ZIP_DEFLATED)),
+    "scrambled inside, lzma": scrambled(packed(bytes(range(256)), method=zipfile.ZIP_LZMA)),
+}
+
+
+@pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_case_is_refused(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "case.npz").write_bytes(data)
+    with pytest.raises(RecordError, match="is no case, or is damaged"):
+        load(tmp_path / "case.npz")
 
 
 def test_a_recurrent_cell_is_followed_through_its_calls() -> None:

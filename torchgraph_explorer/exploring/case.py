@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -125,16 +124,9 @@ def load(path: str | os.PathLike[str]) -> Case:
             return _read(file)
     except FileNotFoundError:
         raise NotFoundError(f"There is no file {os.fspath(path)}. session.save('case.npz') writes one.") from None
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        EOFError,
-        AttributeError,
-        zipfile.BadZipFile,
-        OptionError,
-    ) as fault:
+    except RecordError:
+        raise
+    except Exception as fault:  # numpy, zipfile, json and what unpacks have many ways to say that a file is damaged
         raise RecordError(
             f"{os.fspath(path)} is no case, or is damaged ({type(fault).__name__}: {fault}). "
             f"session.save('case.npz') writes cases."
