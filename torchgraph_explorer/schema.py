@@ -24,6 +24,7 @@ COSTS: frozenset[Kind] = frozenset(("time", "memory"))
 """Kinds of what calls cost rather than of what tensors hold: they differ between equal runs."""
 NodeKind: TypeAlias = Literal["input", "output", "call", "attached"]
 OriginKind: TypeAlias = Literal["input", "parameter", "gradient"]
+OperationKind: TypeAlias = Literal["view", "attention", "dropout"]
 StepEnd: TypeAlias = Literal["update", "skipped", "pass", "mark", "unfinished"]
 SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
 """Module, call, role, path and kind of a series, which identify it across sessions."""
@@ -364,6 +365,79 @@ class EqualRows:
 
 
 @dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation between the modules of a traced step that tells something of the model which no tensor does.
+
+    Attributes:
+        kind: A `view` that gives a tensor sizes which a transpose would; weights of `attention`; or a `dropout`.
+        module: Qualified name of the module within which it was.
+        call: Which call of that in the step.
+        numbers: Of a dropout, the share that is dropped. Of attention, which is of as many queries as keys: the weight
+            that a query gives to the keys after its own place; the sum of the squares of its weights; and how many keys
+            have some weight, each in the mean over the queries. Where the weights are not known, the first one is how
+            much of that a mask allows, and the others are NaN.
+        before: Sizes of what a view is of; of attention, the number of queries and of keys.
+        after: Sizes that it gives it.
+    """
+
+    kind: OperationKind
+    module: str = ""
+    call: int = 0
+    numbers: tuple[float, ...] = ()
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAnswers:
+    """How the right answers of a model that gives logits for each token stand to tokens that it was given.
+
+    The right answer is the class whose logit has the most negative gradient. Positions without gradient, as those of
+    padding that the loss leaves out, do not count.
+
+    Attributes:
+        path: Of the input with the tokens, `[samples, length]`.
+        positions: How many were looked at.
+        following: Share of them whose answer is the next token of the input.
+        same: Share whose answer is the token at the same place.
+        padding: Share whose answer is padding, as is that of the place before: the `padding_idx` of an embedding.
+    """
+
+    path: str
+    positions: int
+    following: float
+    same: float
+    padding: float
+
+
+@dataclass(frozen=True, slots=True)
+class NumberAnswers:
+    """What gradients say of the targets of a model's output, of which each sample has one that gets gradient.
+
+    Attributes:
+        samples: How many.
+        outputs: The most outputs of one sample that get gradient.
+        drops: Share of neighbours, in the order of the outputs, of which the larger one has the smaller gradient. None
+            have if gradients depend on nothing but the output.
+        below: The largest output that is drawn up.
+        above: The smallest one that is drawn down.
+        spread: Largest minus smallest gradient, over the largest magnitude.
+        bend: 1 minus the squared correlation of outputs and gradients, without the largest of these, which an error may
+            have bounded: 0 if the others lie on a line.
+        rising: Share of the gradients that are above zero, and so draw the output down.
+    """
+
+    samples: int
+    outputs: int
+    drops: float
+    below: float
+    above: float
+    spread: float
+    bend: float
+    rising: float
+
+
+@dataclass(frozen=True, slots=True)
 class NotFiniteOrigin:
     """What else was NaN or infinite at that moment, before an update could carry it to all parameters.
 
@@ -426,6 +500,11 @@ class TrainingFacts:
         units: The units of outputs, in some steps.
         equal_rows: Parameters with equal rows, in the first steps.
         not_finite: The first thing since the recorded step before that was seen not to be finite; None if none was.
+        operations: Those of a traced step.
+        tokens: How the answers stand to each input of tokens, in some steps.
+        numbers: What gradients say of the targets of numbers, in some steps; None if that is not known.
+        targets: The smallest and the largest target of the model's output if the loss is its mean squared error, in
+            some steps; None if that was not looked at.
     """
 
     batch_size: int | None = None
@@ -446,6 +525,10 @@ class TrainingFacts:
     units: tuple[Units, ...] = ()
     equal_rows: tuple[EqualRows, ...] = ()
     not_finite: NotFinite | None = None
+    operations: tuple[Operation, ...] = ()
+    tokens: tuple[TokenAnswers, ...] = ()
+    numbers: NumberAnswers | None = None
+    targets: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,16 @@ from torchgraph_explorer import open_run
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import enveloped
 from torchgraph_explorer.record.steps.layout import encode_layout
-from torchgraph_explorer.schema import EqualRows, Frame, ParameterGroup, TrainingFacts, Units
+from torchgraph_explorer.schema import (
+    EqualRows,
+    Frame,
+    NumberAnswers,
+    Operation,
+    ParameterGroup,
+    TokenAnswers,
+    TrainingFacts,
+    Units,
+)
 
 FULL = TrainingFacts(
     batch_size=32,
@@ -36,6 +45,14 @@ FULL = TrainingFacts(
     skipped=3,
     units=(Units("act", 0, 64, 40, 8, 41, 0.5), Units("act", 1, 64, 0, 1, 0, 0.25)),
     equal_rows=(EqualRows("fc.weight", 64, 63),),
+    operations=(
+        Operation("view", "attention", 0, before=(16, 32, 64), after=(16, 4, 32, 16)),
+        Operation("attention", "attention", 1, (0.5, 0.25, 31.5), (32, 32)),
+        Operation("dropout", "", 0, (0.9,)),
+    ),
+    tokens=(TokenAnswers("input[0]", 512, 1.0, 0.25, 0.5),),
+    numbers=NumberAnswers(32, 1, 0.5, -0.25, 0.5, 1.5, 0.125, 0.75),
+    targets=(-1.0, 2.5),
 )
 
 
@@ -108,6 +125,22 @@ def test_facts_that_make_no_sense_are_not_known_and_their_step_is_read(head: pb.
     model = open_run(tmp_path).model()
     assert (model.steps.tolist(), model.training_facts) == ([0, 1], (FULL, None))
     assert (model.frame(0).training, model.frame(1).training) == (FULL, None)
+
+
+def test_operations_of_another_kind_and_without_their_numbers_are_left_out(tmp_path: Path) -> None:
+    """A newer version may record more."""
+    write(tmp_path, SERIES)
+    one = frame(0)
+    numbers = pb.TrainingNumbers(targets=[1.0])
+    for kind in ("view", "attention", "something new"):
+        numbers.operations.add(kind=kind, module="fc")
+    head = pb.Frame(situation=situation(), numbers=numbers)
+    head.step, head.time, head.layout = 1, 2_000.0, encode_layout(one.series[:0], one.rows[:0], 0)
+    with segment(tmp_path).open("ab") as file:
+        file.write(enveloped(pb.Head(frame=head).SerializeToString()))
+    [known] = open_run(tmp_path).model().training_facts
+    assert known is not None
+    assert (known.operations, known.targets) == ((Operation("view", "fc"),), None)
 
 
 def test_facts_beyond_what_is_held_in_memory_are_not_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

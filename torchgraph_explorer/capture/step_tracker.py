@@ -417,6 +417,7 @@ class StepTracker:
                 measure=measure,
                 windows=self._windows,
                 number=self._logged,
+                lock=self._lock,
             )
             if self._by_updates
             else None
@@ -435,7 +436,7 @@ class StepTracker:
                 lock=self._lock,
             ),
             rows=StepRows(self._kinds, measure, {}, self._listener.keeper(step)),
-            trace=self._trace(modules) if is_traced else None,
+            trace=self._trace(modules, facts) if is_traced else None,
             options=StepOptions(
                 until_update=not self._counter.counts_passes,
                 updates=self._measures_updates,
@@ -473,9 +474,11 @@ class StepTracker:
         except Exception as fault:  # ours: the step is recorded all the same
             self._listener.note(f"a tensor is not in the dependency graph ({reason(fault)}).")
 
-    def _trace(self, modules: ModulesByName) -> Trace:
+    def _trace(self, modules: ModulesByName, facts: StepFactsRecorder | None) -> Trace:
         length, selects = GraphLength(), self._listener.selects()
-        return Trace(None if selects is None else NamedTensors(selects, modules, length), length, modules)
+        trace = Trace(None if selects is None else NamedTensors(selects, modules, length), length, modules)
+        trace.operations = None if facts is None else facts.operations
+        return trace
 
     def _learn(self, ended: CapturedStep, graph: ModuleGraph | None) -> None:
         """A step is over, which had this graph."""

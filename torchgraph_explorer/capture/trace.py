@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.by_tensor import ByStorage, ByTensor
+from torchgraph_explorer.capture.facts.operations import Operations
 from torchgraph_explorer.capture.graph_length import GraphLength
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.named_tensors import NamedTensors
@@ -122,6 +123,7 @@ class Trace(TorchDispatchMode):
         fault: The exception that was raised in tracing, if there was one; nothing is traced after it.
         over: Nothing more is traced, even while the mode is still on.
         each: Called for each operation.
+        operations: Looks at operations that say something of the model by themselves; None if nothing does.
         named: The named tensors; None if no tensor is kept.
         length: How long the autograd graph is.
         handed_over: By source and target of an edge between calls of the model itself: the paths of the inputs that
@@ -138,6 +140,7 @@ class Trace(TorchDispatchMode):
         self.over = False
         self.named, self.length = named, length
         self.each: Callable[[], None] = _do_nothing
+        self.operations: Operations | None = None
         self.handed_over: dict[tuple[int, int], list[str]] = {}
         self._edges: dict[int, dict[int, bool]] = {}
         self._parents: dict[int, tuple[Level, int]] = {}
@@ -261,9 +264,12 @@ class Trace(TorchDispatchMode):
         kwargs = kwargs or {}
         try:
             result = func(*args, **kwargs)
-            if self.fault is None and not self.over and self._stack[-1].unseen is None:
+            if self.fault is None and not self.over:
                 try:
-                    self._note(func, (args, kwargs), result)
+                    if self.operations is not None:
+                        self.operations.note(func, args, kwargs, result=result, call=self._stack[-1].level)
+                    if self._stack[-1].unseen is None:
+                        self._note(func, (args, kwargs), result)
                 except Exception as fault:  # ours, in the middle of the user's operation, where it must not be raised
                     self.fault = fault
         except Exception:

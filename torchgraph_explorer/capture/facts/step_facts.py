@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,9 +12,11 @@ import numpy.typing as npt
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from torchgraph_explorer.capture.facts.answers import Answers
 from torchgraph_explorer.capture.facts.clipping import Norms
 from torchgraph_explorer.capture.facts.leftover import LeftoverGradients
 from torchgraph_explorer.capture.facts.names import few, named_parameters
+from torchgraph_explorer.capture.facts.operations import Operations, operations
 from torchgraph_explorer.capture.facts.participation import Participation
 from torchgraph_explorer.capture.facts.pending import PendingFacts, Row
 from torchgraph_explorer.capture.facts.units import STEPS_COMPARED, UnitRows, UnitWindows, WeightRows
@@ -38,6 +41,7 @@ class StepFactsRecorder:
     """What is found out about one step. No method raises: after a fault there are no facts.
 
     Attributes:
+        operations: What operations between the modules say, if the step is traced.
         fault: What went wrong; None so far.
     """
 
@@ -50,6 +54,7 @@ class StepFactsRecorder:
         measure: Measure,
         windows: UnitWindows,
         number: int,
+        lock: threading.RLock,
     ) -> None:
         """The first pass of a step through `model` begins.
 
@@ -60,7 +65,11 @@ class StepFactsRecorder:
             measure: Measures tensors of the step.
             windows: Remember units from step to step.
             number: How many logged steps were before it.
+            lock: Held while a gradient is read.
         """
+        self.operations = Operations(measure)
+        self._lock = lock
+        self._answers: Answers | None = None
         self.fault: Exception | None = None
         self._model, self._modules, self._optimizers, self._measure = model, modules, optimizers, measure
         self._facts = TrainingFacts()
@@ -94,21 +103,30 @@ class StepFactsRecorder:
         if self._is_detailed:
             classes = {name: type(module).__name__ for name, module in self._modules.items()}
             self._units = UnitRows(self._measure, self._windows, classes)
+            self._answers = Answers(self._measure, self._modules, self._lock)
         if self._number < STEPS_COMPARED:
             self._weights = WeightRows(self._measure, self._parameters)
 
     @property
     def looked_at(self) -> tuple[set[str], set[str]]:
         """The modules for which `begin_call` does something, and those for which `end_call` does. They become fewer."""
-        return (set(), set()) if self._units is None else self._units.looked_at
+        if self._units is None:
+            return set(), set()
+        first, last = self._units.looked_at
+        first.add("")
+        return first, last
 
     def begin_call(self, name: str, call: int, inputs: Described) -> None:
         """Module `name` is called, for the time `call` in the step."""
+        if name == "" and self._answers is not None:
+            self._try(self._answers.begin, inputs)
         if (units := self._units) is not None and name in units.looked_at[0]:
             self._try(units.begin, name, call, [plain(tensor) for _, tensor in inputs])
 
     def end_call(self, name: str, call: int, outputs: Described) -> None:
         """It has returned `outputs`."""
+        if name == "" and self._answers is not None:
+            self._try(self._answers.end, outputs)
         if (units := self._units) is not None and name in units.looked_at[1]:
             self._try(units.end, name, call, [plain(tensor) for _, tensor in outputs])
 
@@ -211,6 +229,9 @@ class StepFactsRecorder:
     def _conclude(self, calls: Sequence[Call]) -> None:
         self._participation.conclude(self._parameters)
         self._leftover.forget()
+        if self._answers is not None:
+            self._answers.close()
+        self._operations = self.operations.found(calls)
         shapes = (one.shape for call in calls if call.parent is None for one in call.inputs)
         batch = next((shape[0] for shape in shapes if shape), None)
         self._facts = replace(self._facts, batch_size=batch, skipped=self._optimizers.skipped_updates)
@@ -218,6 +239,7 @@ class StepFactsRecorder:
     def _pending(self) -> PendingFacts:
         participation, leftover, norms = self._participation, self._leftover, self._norms
         facts, scale, units, weights = self._facts, self._scale, self._units, self._weights
+        answers, seen = self._answers, self._operations
 
         def resolve(statistics: npt.NDArray[np.float32]) -> TrainingFacts:
             factor = scale(statistics, "mean") if scale is not None else None
@@ -236,6 +258,10 @@ class StepFactsRecorder:
                 loss_scale=factor,
                 units=units.units(statistics) if units is not None else (),
                 equal_rows=weights.equal(statistics) if weights is not None else (),
+                operations=operations(seen, statistics),
+                tokens=answers.tokens(statistics) if answers is not None else (),
+                numbers=answers.numbers(statistics) if answers is not None else None,
+                targets=answers.targets(statistics) if answers is not None and scale is None else None,
             )
 
         return resolve

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any, NamedTuple, get_args
 
@@ -21,14 +22,22 @@ from torchgraph_explorer.schema import (
     EqualRows,
     NotFinite,
     NotFiniteOrigin,
+    NumberAnswers,
+    Operation,
+    OperationKind,
     OriginKind,
     ParameterGroup,
+    TokenAnswers,
     TrainingFacts,
     Units,
 )
 
 _PER_OUTPUT = 4
 """Whole numbers of each output: units, zero, steps, constant."""
+
+
+_NUMBERS: dict[OperationKind, int] = {"view": 0, "attention": 3, "dropout": 1}
+"""How many numbers an operation has."""
 
 
 def encode_training(head: pb.Frame, facts: TrainingFacts | None) -> None:
@@ -62,6 +71,10 @@ def encode_training(head: pb.Frame, facts: TrainingFacts | None) -> None:
             spreads=[one.spread for one in facts.units],
             rows=[number for one in facts.equal_rows for number in (one.rows, one.equal)],
             not_finite=_not_finite_message(facts.not_finite),
+            operations=map(_operation_message, facts.operations),
+            tokens=map(_tokens_message, facts.tokens),
+            answers=_answers_message(facts.numbers),
+            targets=facts.targets or (),
         )
     )
 
@@ -123,6 +136,25 @@ def _not_finite_message(one: NotFinite | None) -> pb.TrainingNumbers.NotFinite |
             )
         )
     return message
+
+
+def _operation_message(one: Operation) -> pb.TrainingNumbers.Operation:
+    return pb.TrainingNumbers.Operation(
+        kind=one.kind,
+        module=printable_path(one.module),
+        call=one.call,
+        numbers=one.numbers,
+        before=one.before,
+        after=one.after,
+    )
+
+
+def _tokens_message(one: TokenAnswers) -> pb.TrainingNumbers.TokenAnswers:
+    return pb.TrainingNumbers.TokenAnswers(**{**asdict(one), "path": printable_path(one.path)})
+
+
+def _answers_message(one: NumberAnswers | None) -> pb.TrainingNumbers.NumberAnswers | None:
+    return None if one is None else pb.TrainingNumbers.NumberAnswers(**asdict(one))
 
 
 def _number(value: float | None) -> float:
@@ -233,7 +265,25 @@ def _facts(situation: pb.Situation, numbers: pb.TrainingNumbers) -> TrainingFact
             EqualRows(name, *numbers.rows[2 * at : 2 * at + 2]) for at, name in enumerate(situation.equal_rows)
         ),
         not_finite=_not_finite(numbers),
+        operations=tuple(made for one in numbers.operations if (made := _operation(one)) is not None),
+        tokens=tuple(
+            TokenAnswers(one.path, one.positions, one.following, one.same, one.padding) for one in numbers.tokens
+        ),
+        numbers=_answers(numbers.answers) if numbers.HasField("answers") else None,
+        targets=(numbers.targets[0], numbers.targets[1]) if len(numbers.targets) == 2 else None,
     )
+
+
+def _operation(one: pb.TrainingNumbers.Operation) -> Operation | None:
+    """None if it is of a kind that a newer version writes, or lacks numbers."""
+    kind = next((kind for kind in get_args(OperationKind) if kind == one.kind), None)
+    if kind is None or len(one.numbers) < _NUMBERS[kind]:
+        return None
+    return Operation(kind, one.module, one.call, tuple(one.numbers), tuple(one.before), tuple(one.after))
+
+
+def _answers(one: pb.TrainingNumbers.NumberAnswers) -> NumberAnswers:
+    return NumberAnswers(one.samples, one.outputs, one.drops, one.below, one.above, one.spread, one.bend, one.rising)
 
 
 def _not_finite(numbers: pb.TrainingNumbers) -> NotFinite | None:

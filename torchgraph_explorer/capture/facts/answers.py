@@ -1,0 +1,233 @@
+"""What the gradient at the model's output tells of the targets, which the model itself is not given.
+
+Of a cross entropy, the right class is the one whose logit has the most negative gradient. Of a squared error, the
+target is the output minus the gradient, up to a factor. Of any error of one number, the gradient says on which side of
+the output the target is.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from torchgraph_explorer.capture.facts.pending import Row
+from torchgraph_explorer.capture.gradient_hooks import Measure
+from torchgraph_explorer.capture.modules_by_name import ModulesByName
+from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, NoDispatch, is_readable
+from torchgraph_explorer.capture.safe_hook import Hook
+from torchgraph_explorer.capture.tensor_infos import Described
+from torchgraph_explorer.schema import NumberAnswers, TokenAnswers
+
+MOST_SAMPLES, MOST_POSITIONS = 8, 64
+"""Tokens that are looked at: of the first samples, the first ones."""
+
+LEAST_LENGTH = 5
+
+MOST_LOGITS = 1 << 20
+"""Gradients of logits that are looked at, of as many positions as these are of, `LEAST_LENGTH` at least."""
+
+MOST_NUMBERS = 1 << 16
+"""Elements of an output whose targets are looked at."""
+
+LEAST_SAMPLES = 8
+"""Of fewer numbers, the order may be a chance."""
+
+UNBOUNDED = 0.98
+"""Share of the largest gradient up to which the error has not bounded one, as Huber's does far from a target."""
+
+MOST_CHOICES = 64
+"""Outputs of each sample, of which one gets gradient."""
+
+_INTEGERS = frozenset({torch.int64, torch.int32})
+
+
+class _Tokens(NamedTuple):
+    """An input of tokens: its path, its sizes, and the first tokens of the first samples."""
+
+    path: str
+    shape: tuple[int, int]
+    some: Tensor
+
+
+class _TokenRows(NamedTuple):
+    path: str
+    rows: list[Row]
+
+
+class Answers:
+    """What is found out in one step, from the first gradient at the first output of the first pass that has one."""
+
+    def __init__(self, measure: Measure, modules: ModulesByName, lock: threading.RLock) -> None:
+        """No pass has begun. `lock` is held while a gradient is read: it may come in an autograd thread."""
+        self._measure, self._lock = measure, lock
+        self._paddings = _paddings(modules)
+        self._tokens: list[_Tokens] = []
+        self._handle: torch.utils.hooks.RemovableHandle | None = None
+        self._is_open = True
+        self._values: Tensor | None = None
+        self._shape = torch.Size()
+        self._token_rows: list[_TokenRows] = []
+        self._numbers: tuple[int, list[Row]] | None = None
+        self._targets: Row | None = None
+
+    def begin(self, inputs: Described) -> None:
+        """The model is called with `inputs`. Of passes before one that has gradients, nothing is kept."""
+        if self._handle is not None or not self._is_open:
+            return
+        self._tokens = []
+        for info, tensor in inputs:
+            if (
+                tensor.dtype in _INTEGERS
+                and tensor.dim() == 2
+                and tensor.shape[1] >= LEAST_LENGTH
+                and _is_plain(tensor)
+            ):
+                some = tensor.detach()[:MOST_SAMPLES, :MOST_POSITIONS].clone()
+                self._tokens.append(_Tokens(info.path, (tensor.shape[0], tensor.shape[1]), some))
+
+    def end(self, outputs: Described) -> None:
+        """It has returned `outputs`."""
+        if self._handle is not None or not self._is_open:
+            return
+        for _, tensor in outputs:
+            if tensor.requires_grad and tensor.dim() > 0 and tensor.dtype in FLOATS and _is_plain(tensor):
+                self._shape = tensor.shape
+                if LEAST_SAMPLES <= tensor.numel() <= MOST_NUMBERS:
+                    self._values = tensor.detach().clone()
+                self._handle = tensor.register_hook(Hook(self._take, self._fail))
+                return
+
+    def _take(self, gradient: Tensor) -> None:
+        with self._lock:
+            if self._is_open and type(gradient) in ORDINARY and gradient.shape == self._shape:
+                self._is_open = False
+                with NoDispatch():
+                    self._look(gradient.detach())
+
+    def _fail(self, _: Exception) -> None:
+        """Nothing is known then."""
+        self.close()
+
+    def _look(self, gradient: Tensor) -> None:
+        for one in self._tokens:
+            aligned = _aligned(gradient, one.shape)
+            if aligned is not None:
+                self._token_rows.append(self._of_tokens(one, aligned))
+        if self._values is not None and gradient.dtype == self._values.dtype:
+            values, gradient = self._values.float(), gradient.float()
+            self._targets = Row(self._measure.values_again(values - gradient * (values.numel() / 2)))
+            if not self._token_rows:
+                self._numbers = self._of_numbers(values, gradient)
+
+    def _of_tokens(self, one: _Tokens, gradient: Tensor) -> _TokenRows:
+        """Shares of positions of logits `[samples, length, classes]`."""
+        classes = gradient.shape[-1]
+        length = min(one.some.shape[1], max(LEAST_LENGTH, MOST_LOGITS // (classes * len(one.some))))
+        lowest = gradient[: len(one.some), :length].min(-1)
+        is_right, answers, tokens = lowest.values < 0, lowest.indices, one.some[:, :length]
+        positions = is_right.sum()
+        found = [
+            positions,
+            _share((answers[:, :-1] == tokens[:, 1:]), is_right[:, :-1]),
+            _share(answers == tokens, is_right),
+        ]
+        padding = self._paddings.get(classes)
+        if padding is not None:
+            is_padding = (answers == padding) & is_right
+            found.append((is_padding[:, 1:] & is_padding[:, :-1]).sum() / positions.clamp(min=1))
+        return _TokenRows(one.path, self._rows(found))
+
+    def _of_numbers(self, values: Tensor, gradient: Tensor) -> tuple[int, list[Row]] | None:
+        samples, choices = values.shape[0], values.numel() // max(values.shape[0], 1)
+        if values.dim() > 2 or samples < LEAST_SAMPLES or choices > MOST_CHOICES:
+            return None
+        values, gradient = values.reshape(samples, choices), gradient.reshape(samples, choices)
+        is_chosen = gradient != 0
+        outputs = is_chosen.sum(-1).max().clamp(min=1)
+        output, pull = (values * is_chosen).sum(-1) if choices > 1 else values[:, 0], gradient.sum(-1)
+        order = output.argsort()
+        steps, rises = output[order].diff(), pull[order].diff()
+        largest = pull.abs().max()
+        drops = ((rises < -1e-5 * largest) & (steps > 0)).float().mean()
+        low, high = output.min(), output.max()
+        below = torch.where(pull < 0, output, low).max()
+        above = torch.where(pull > 0, output, high).min()
+        spread = (pull.max() - pull.min()) / largest
+        bend = _bend(output, pull, pull.abs() < UNBOUNDED * largest)
+        rising = (pull > 0).float().mean()
+        return samples, self._rows([outputs, drops, below, above, spread, bend, rising])
+
+    def _rows(self, numbers: list[Tensor]) -> list[Row]:
+        stacked = torch.stack([one.float() for one in numbers])
+        return [Row(number) for number in self._measure.numbers(stacked)]
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self._is_open = False
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.remove()
+        self._values, self._tokens = None, []
+
+    def tokens(self, statistics: npt.NDArray[np.float32]) -> tuple[TokenAnswers, ...]:
+        """What was found of the tokens."""
+        found = []
+        for one in self._token_rows:
+            positions, following, same, *padding = (row(statistics, "mean") for row in one.rows)
+            if positions > 0:
+                found.append(TokenAnswers(one.path, int(positions), following, same, padding[0] if padding else 0.0))
+        return tuple(found)
+
+    def numbers(self, statistics: npt.NDArray[np.float32]) -> NumberAnswers | None:
+        """What was found of numbers."""
+        if self._numbers is None:
+            return None
+        samples, rows = self._numbers
+        outputs, *others = (row(statistics, "mean") for row in rows)
+        return NumberAnswers(samples, int(outputs), *others) if np.isfinite(others).all() else None
+
+    def targets(self, statistics: npt.NDArray[np.float32]) -> tuple[float, float] | None:
+        """The smallest and the largest target of a mean squared error."""
+        if self._targets is None:
+            return None
+        return self._targets(statistics, "min"), self._targets(statistics, "max")
+
+
+def _bend(output: Tensor, pull: Tensor, is_looked_at: Tensor) -> Tensor:
+    """1 minus the squared correlation of those that are looked at; 0 if they do not differ."""
+    weight = is_looked_at / is_looked_at.sum().clamp(min=1)
+    x, y = ((one - (weight * one).sum()) for one in (output, pull))
+    both, first, second = ((weight * one).sum() for one in (x * y, x * x, y * y))
+    return torch.where(first * second > 0, 1 - both**2 / (first * second), 0.0)
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return type(tensor) in ORDINARY and tensor.layout is torch.strided and not tensor.is_nested and is_readable(tensor)
+
+
+def _paddings(modules: ModulesByName) -> dict[int, int]:
+    """The token of padding, by how many tokens there are."""
+    embeddings = (one for one in modules.values() if isinstance(one, nn.Embedding))
+    return {one.num_embeddings: one.padding_idx for one in embeddings if one.padding_idx is not None}
+
+
+def _share(flags: Tensor, among: Tensor) -> Tensor:
+    return (flags & among).sum() / among.sum().clamp(min=1)
+
+
+def _aligned(gradient: Tensor, shape: tuple[int, int]) -> Tensor | None:
+    """The gradients of logits as `[samples, length, classes]`; None if they are not of these tokens."""
+    samples, length = shape
+    sizes = tuple(gradient.shape)
+    if len(sizes) == 3 and sizes[:2] == shape:
+        return gradient
+    if len(sizes) == 2 and sizes[0] == samples * length:
+        return gradient.reshape(samples, length, sizes[1])
+    if len(sizes) == 3 and sizes[0] == samples and sizes[2] == length:
+        return gradient.transpose(1, 2)
+    return None

@@ -1,0 +1,187 @@
+"""What operations of a traced step do that no module shows: views that swap sizes, attention, and dropout.
+
+A function between the modules leaves no series. Its operations pass by while the module graph is traced.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from torchgraph_explorer.capture.facts.pending import Row
+from torchgraph_explorer.capture.gradient_hooks import Measure
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, plain
+from torchgraph_explorer.schema import Call, Operation
+
+MOST_OPERATIONS = 64
+"""Operations that are noted in a step, each place and shape once."""
+
+MOST_ELEMENTS = 1 << 18
+"""Elements of weights of attention that are looked at."""
+
+LEAST_LENGTH = 5
+"""Of shorter sequences, the weights of attention are not looked at."""
+
+_VIEWS = frozenset({"aten::view", "aten::_unsafe_view", "aten::_reshape_alias"})
+_SOFTMAXES = frozenset({"aten::_softmax", "aten::_safe_softmax"})
+_ATTENTIONS = "aten::_scaled_dot_product_"
+_DROPOUT, _NOISE, _SCALING = "aten::native_dropout", "aten::bernoulli_", "aten::div_"
+
+
+class _Seen(NamedTuple):
+    """An operation, with the number of the call that it was in, and rows that are known later."""
+
+    found: Operation
+    call: int | None
+    rows: tuple[tuple[Row, str, float], ...] = ()
+
+
+class Operations:
+    """Those of one step."""
+
+    def __init__(self, measure: Measure) -> None:
+        """None was seen."""
+        self._measure = measure
+        self._seen: dict[tuple[object, ...], _Seen] = {}
+        self._noise: tuple[int, float] | None = None
+
+    def note(
+        self, operation: Any, given: Sequence[Any], named: dict[str, Any], *, result: Any, call: int | None
+    ) -> None:
+        """`operation` has made `result` within a call of this number."""
+        name = _name(operation)
+        if name == "" or len(self._seen) >= MOST_OPERATIONS:
+            return
+        if name in _VIEWS:
+            self._note_view(tuple(given[0].shape), tuple(result.shape), call)
+        elif name in _SOFTMAXES:
+            self._note_weights(plain(result), call)
+        elif name.startswith(_ATTENTIONS):
+            self._note_attention(_arguments(operation, given, named), call)
+        else:
+            self._note_dropout(name, given, call)
+
+    def _add(self, found: Operation, call: int | None, rows: tuple[tuple[Row, str, float], ...] = ()) -> None:
+        self._seen.setdefault((call, found), _Seen(found, call, rows))
+
+    def _note_view(self, before: tuple[int, ...], after: tuple[int, ...], call: int | None) -> None:
+        if swaps_sizes(before, after):
+            self._add(Operation("view", before=before, after=after), call)
+
+    def _note_dropout(self, name: str, given: Sequence[Any], call: int | None) -> None:
+        """A dropout draws noise and divides it by the share that is kept; or it is one operation, as on a GPU."""
+        noise, self._noise = self._noise, None
+        if name == _NOISE:
+            self._noise = (id(given[0]), float(given[1])) if len(given) > 1 and isinstance(given[1], float) else None
+        elif name == _DROPOUT:
+            self._add(Operation("dropout", numbers=(float(given[1]),)), call)
+        elif noise is not None and noise[0] == id(given[0]) and _is_number(given[1], noise[1]):
+            self._add(Operation("dropout", numbers=(1 - noise[1],)), call)
+
+    def _note_weights(self, weights: Tensor, call: int | None) -> None:
+        length = weights.shape[-1] if weights.dim() > 2 else 0
+        if not LEAST_LENGTH <= length == weights.shape[-2] or type(weights) not in ORDINARY or weights.is_meta:
+            return
+        found = Operation("attention", numbers=(0.0, 0.0, 0.0), before=(length, length))
+        if (call, found) in self._seen:
+            return
+        with NoDispatch():
+            some = _few(weights.detach(), length)
+            rows = self._rows(some, length), (Row(self._measure.values_again(some)), "square", float(length))
+            self._add(found, call, (rows[0], rows[1]))
+
+    def _rows(self, allowed: Tensor, length: int) -> tuple[Row, str, float]:
+        """The sum of what each query has beyond its own place, in the mean."""
+        return Row(self._measure.values_again(allowed.triu(1).float())), "mean", float(length)
+
+    def _note_attention(self, arguments: dict[str, Any], call: int | None) -> None:
+        query, key = arguments.get("query"), arguments.get("key")
+        if not isinstance(query, Tensor) or not isinstance(key, Tensor) or query.shape[-2] != key.shape[-2]:
+            return
+        length, mask = query.shape[-2], arguments.get("attn_mask", arguments.get("attn_bias"))
+        if length < LEAST_LENGTH:
+            return
+        is_open = not arguments.get("is_causal") and mask is None
+        found = Operation("attention", numbers=(float(is_open), math.nan, math.nan), before=(length, length))
+        if not isinstance(mask, Tensor) or tuple(mask.shape[-2:]) != (length, length):
+            self._add(found, call)
+            return
+        with NoDispatch():
+            some = _few(plain(mask).detach(), length)
+            allowed = some if some.dtype == torch.bool else some > -1e3
+            self._add(found, call, (self._rows(allowed.float() / length, length),))
+
+    def found(self, calls: Sequence[Call]) -> list[_Seen]:
+        """What was seen, in these calls; to be given to `operations`."""
+        named = []
+        for one in self._seen.values():
+            known = calls[one.call] if one.call is not None and one.call < len(calls) else None
+            place = ("", 0) if known is None else (known.module, known.call)
+            named.append(one._replace(found=replace(one.found, module=place[0], call=place[1])))
+        return named
+
+
+def operations(seen: Sequence[_Seen], statistics: npt.NDArray[np.float32]) -> tuple[Operation, ...]:
+    """What was seen, with the numbers that are known now."""
+    return tuple(replace(one.found, numbers=_numbers(one, statistics)) if one.rows else one.found for one in seen)
+
+
+def _numbers(one: _Seen, statistics: npt.NDArray[np.float32]) -> tuple[float, ...]:
+    later, name, length = one.rows[0]
+    beyond = later(statistics, name) * length
+    if len(one.rows) == 1:
+        return beyond, *one.found.numbers[1:]
+    row, _, length = one.rows[1]
+    mean, std, zeros, sampled = (row(statistics, name) for name in ("mean", "std", "zeros", "sampled"))
+    return beyond, length * (mean**2 + std**2), length * (1 - zeros / sampled) if sampled else math.nan
+
+
+def swaps_sizes(before: Sequence[int], after: Sequence[int]) -> bool:
+    """Whether a view may have been taken for a transpose: a size is at another place, and others were not moved.
+
+    So it is where the sizes are the same in another order, where the last of three is split and its first part stands
+    before the second, or the other way round, and where the second one has become the first.
+    """
+    old, new = ([size for size in sizes if size != 1] for sizes in (before, after))
+    if len(old) < 3 or not new or old == new:
+        return False
+    is_permuted = sorted(old) == sorted(new)
+    is_split = len(new) == 4 and len(old) == 3 and new[0] == old[0] and new[2] == old[1] != new[1]
+    is_merged = len(new) == 3 and len(old) == 4 and new[0] == old[0] and new[1] == old[2] != old[1]
+    is_first = new[0] == old[1] != old[0]
+    return is_permuted or is_split or is_merged or is_first
+
+
+@cache
+def _name(operation: Any) -> str:
+    """The name of an operation that is looked at; empty for any other."""
+    schema = getattr(operation, "_schema", None)
+    name = schema.name if schema else ""
+    is_known = name in _VIEWS or name in _SOFTMAXES or name in {_DROPOUT, _NOISE, _SCALING}
+    return name if is_known or (name.startswith(_ATTENTIONS) and "backward" not in name) else ""
+
+
+def _arguments(operation: Any, given: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
+    names = [one.name for one in operation._schema.arguments]
+    return {**dict(zip(names, given, strict=False)), **named}
+
+
+def _is_number(value: Any, expected: float) -> bool:
+    """A number, or a tensor that torch made of one."""
+    if isinstance(value, Tensor):
+        return value.is_cpu and value.dim() == 0 and math.isclose(float(value), expected)
+    return isinstance(value, (int, float)) and math.isclose(value, expected)
+
+
+def _few(weights: Tensor, length: int) -> Tensor:
+    """Some of the matrices, `[matrices, length, length]`."""
+    found = weights.reshape(-1, length, length)
+    return found[: max(1, MOST_ELEMENTS // length**2)]
