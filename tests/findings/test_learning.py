@@ -71,6 +71,24 @@ def test_a_gradient_beyond_the_weights_is_told_unless_the_training_learns(
     assert kinds(tmp_path, gradient=lambda step: 1e5 * 0.9**step, **sizes) == expected
 
 
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [
+        pytest.param(0.5, [], id="and the errors are learned"),
+        pytest.param(20.0, ["exploding-gradient"], id="and the errors stay"),
+    ],
+)
+def test_gradients_that_differ_from_pass_to_pass_are_told_unless_the_errors_are_learned(
+    late: float, expected: list[str], tmp_path: Path
+) -> None:
+    """As where the network has other terms in each pass: errors are several times those at first, in between."""
+
+    def at_output(step: int) -> float:
+        return 10.0 * (1 + 3 * (step % 3)) if 0 < step < 20 else 10.0 if not step else late
+
+    assert kinds(tmp_path, gradient=lambda step: at_output(step) ** 3, at_output=at_output) == expected
+
+
 def test_a_gradient_that_only_falls_has_not_grown(tmp_path: Path) -> None:
     assert kinds(tmp_path, gradient=lambda step: 200.0 if step < 2 else 0.5) == []
 

@@ -54,7 +54,9 @@ def exploding_gradient(evidence: Evidence) -> Iterator[Finding]:
     early = rows[: max(LEAST_ROWS, len(rows) // 10)]
     base, held = float(total[early].min()), float(np.median(weights[early]))
     is_large = (total > GRADIENT_GROWTH * _least_before(total, early)) & (total > GRADIENT_TO_WEIGHTS * held)
-    if not learns(evidence):
+    if learns(evidence):
+        is_large &= bool(is_large[-max(LEAST_ROWS, len(rows) // 10) :].any())  # what has passed did no harm
+    else:
         is_large |= total > GRADIENT_BEYOND_WEIGHTS * held
     found = np.flatnonzero(is_large)
     if held <= 0 or len(found) < (1 if evidence.ends_bad else max(LEAST_ROWS, len(rows) // 20)):

@@ -15,6 +15,10 @@ FALLEN = 0.8
 RISEN = 2.0
 """What no value of it is above, over the first one: after updates that are far too large, it falls again, too."""
 
+NEARLY_GONE = 0.1
+"""Errors of which so much is left have been learned, however large they were in between, as where the forward pass
+differs from step to step."""
+
 LEAST_OF_ERRORS = 2**0.5
 """A mean cross entropy has no longer gradient at a sample, times the samples; that of a squared error is its error."""
 
@@ -40,12 +44,15 @@ def _has_faded(evidence: Evidence, output: TrainedOutput) -> bool:
     if not len(rows):
         return False
     longest = (evidence.column("max", output.norms) * samples_of(evidence, output.info, output.column))[rows[0]]
-    return bool(longest > LEAST_OF_ERRORS) and len(rows) >= LEAST_TO_DIVERGE and _falls(lengths[rows], share=FALLEN)
+    if not longest > LEAST_OF_ERRORS or len(rows) < LEAST_TO_DIVERGE:
+        return False
+    return _end(lengths[rows]) <= NEARLY_GONE * lengths[rows[0]] or _falls(lengths[rows], share=FALLEN)
 
 
 def _falls(values: npt.NDArray[np.float64], *, share: float) -> bool:
     """Whether positive numbers are at the end at most such a share of the first one, and were never far above it."""
-    if values[0] <= 0:
-        return False
-    tenth = max(3, len(values) // 10)
-    return bool(np.median(values[-tenth:]) <= share * values[0] and values.max() <= RISEN * values[0])
+    return bool(values[0] > 0 and _end(values) <= share * values[0] and values.max() <= RISEN * values[0])
+
+
+def _end(values: npt.NDArray[np.float64]) -> float:
+    return float(np.median(values[-max(3, len(values) // 10) :]))
